@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
@@ -76,3 +77,9 @@ def page_of(room: str, folder: Path, settings: Any = None, **tables: list[Row]) 
     for kind, address in reader.addresses:
         assert address.startswith(("#", "data:")) or (folder / address).exists(), (kind, address)
     return said, reader
+
+
+def read_plain(path: Path) -> list[dict[str, str]]:
+    """The table behind a figure, as text."""
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from neurotier.pages.bigbrain.tables import Tables, read_tables, write_condition
 from neurotier.pages.bigbrain.verdict import judge
 from neurotier.pages.kit.figures import draw_all, figures_of
 from neurotier.published.replay import read_published, write_tables
-from page_reader import Reader
+from page_reader import Reader, read_plain
 from published_logs import spark_log, write_checkout, write_log
 
 SUMS = {"start_up_s": 1.0, "load_header_s": 0.25, "read_s": 2.0, "increment_s": 1.0, "write_s": 3.0}
@@ -138,11 +137,6 @@ def row_of(collected: Tables, engine: str, tier: str, parallelism: int = 2) -> R
         if (row["engine"], row["tier"], row["parallelism"]) == (engine, tier, parallelism)
     ]
     return row
-
-
-def read_plain(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t"))
 
 
 def test_a_condition_has_medians_of_its_valid_runs_and_counts_the_others(alone: Tables) -> None:

@@ -26,14 +26,10 @@ from neurotier.pages.kit.lanes import Lane, Panel
 from neurotier.pages.kit.registry import FILES
 from neurotier.run.compared import Compared
 from neurotier.run.conditions import Condition
+from page_reader import read_plain
 
 TIERS = {"tmpfs": 1.0, "slow": 4.0}
 ODD = "a$b_1$ <b>&amp; \\frac{1}{2} µ\"'" + "x" * 80
-
-
-def read_plain(path: Path) -> list[dict[str, str]]:
-    lines = [line.split("\t") for line in path.read_text().splitlines()]
-    return [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
 
 
 def findings(tables: Tables) -> dict[str, Finding]:
@@ -217,13 +213,11 @@ def test_names_say_no_more_than_tells_apart_and_what_is_cut_alike_stays_apart() 
         for cache, placement in (("cold", "disk"), ("warm", "disk"), ("memory", "tmpfs"))
     )
     theirs = Condition("published", "app", "as found", 25, "disk")
-    panels: list[Panel[str]] = group_panels([cold, warm, memory], lambda _condition: [])
-    assert [panel.title for panel in panels] == ["campaign: bet, page cache cold", "campaign: bet, page cache warm"]
     names = Names([cold, warm, memory])
     assert [names.of(each) for each in (cold, warm)] == ["disk, cache cold", "disk, cache warm"]
     assert (Names([cold]).of(cold), Names([cold, theirs]).of(theirs)) == ("disk", "disk, 25 at once, published")
     alike = [Condition(f"{'a' * 30}{number}{'b' * 30}", "bet", "cold", 4, "disk") for number in (1, 2)]
-    panels = group_panels(alike, lambda condition: [Lane(condition.placement, "")])
+    panels: list[Panel[str]] = group_panels(alike, lambda condition: [Lane(condition.placement, "")])
     assert [len(panel.lanes) for panel in panels] == [2, 2]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import re
 from pathlib import Path
@@ -20,7 +19,7 @@ from neurotier.published.claims.table import claim_rows, counts_text
 from neurotier.published.conditions import absent, condition, device_and_mode
 from neurotier.published.plan import fingerprint
 from neurotier.published.replay import Replay, read_published, write_tables
-from page_reader import Reader
+from page_reader import Reader, read_plain
 from published_logs import REFERENCE, spark_log, whole_log, write_checkout, write_log
 
 DRAM = condition(40, "gnu-parallel", 25, ("DRAM", "App Direct"))
@@ -64,11 +63,6 @@ def validation_of(predictions: list[Row]) -> list[Row]:
 
 
 VALIDATION = validation_of(PREDICTIONS)
-
-
-def read_plain(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t"))
 
 
 def test_conditions_of_the_paper_and_others(replay: Replay) -> None:
