@@ -6,7 +6,8 @@ import heapq
 from typing import Any
 
 import numpy as np
-from neurotier.core.tables import Row, columns
+from comparison_rows import run_row
+from neurotier.core.tables import Row
 
 START_S = 1795236000.0
 CAUSES = {"user": 0.80, "system": 0.05, "run_queue": 0.03, "block_io": 0.08, "memory_stall": 0.0, "other": 0.03}
@@ -14,22 +15,6 @@ PARTS = {"start_up": 0.3, "stage_in": 1.5, "container_start": 0.25, "compute": 1
 """Phases of a job and their typical wall times on a tier of slowness 1, s."""
 
 Tables = tuple[list[Row], list[Row], list[Row]]
-
-
-def run_row(**changes: Any) -> Row:
-    """A valid run of which nothing particular is known."""
-    row: Row = dict.fromkeys(columns("compared_runs"))
-    row |= {"origin": "campaign", "run": "r", "placement": "tmpfs", "parallelism": 4, "cache": "cold", "tool": "bet"}
-    row |= {"repetition": 1, "valid": "valid", "oversubscribed": False, "participants": 1, "failed": 0}
-    row |= {"makespan_s": 100.0, "flushed_s": 100.0, "wall_sum_s": 300.0, "cpu_sum_s": 200.0, "io_sum_s": 100.0}
-    return row | {"mean_parallelism": 3.0, "peak_parallelism": 4} | changes
-
-
-def phase_row(run: Row, participant: str, phase: str, start_s: float, wall_s: float) -> Row:
-    """A phase of a job of a run."""
-    times = {"start_s": start_s, "end_s": start_s + wall_s, "wall_s": wall_s}
-    times |= {"cpu_s": 0.85 * wall_s, "io_s": 0.15 * wall_s}
-    return {"origin": run["origin"], "run": run["run"], "participant": participant, "phase": phase, **times}
 
 
 def make_run(run: Row, participants: int, parts: dict[str, float], seed: int) -> tuple[Row, list[Row]]:
@@ -41,7 +26,9 @@ def make_run(run: Row, participants: int, parts: dict[str, float], seed: int) ->
         clock = heapq.heappop(free)
         for phase, typical_s in parts.items():
             wall_s = round(float(typical_s * source.lognormal(0.0, 0.25)), 3)
-            rows.append(phase_row(run, f"sub-{number:03d}", phase, clock, wall_s))
+            times = {"start_s": clock, "end_s": clock + wall_s, "wall_s": wall_s, "cpu_s": 0.85 * wall_s}
+            about = {"origin": run["origin"], "run": run["run"], "participant": f"sub-{number:03d}", "phase": phase}
+            rows.append(about | times | {"io_s": 0.15 * wall_s})
             clock += wall_s
         heapq.heappush(free, clock + 0.05)
     makespan_s = max(row["end_s"] for row in rows) - min(row["start_s"] for row in rows)
@@ -68,10 +55,10 @@ def campaign(
     ):
         slow = slowness[placement]
         name = f"{placement}-{parallelism}-{repetition}"
-        about = {"run": name, "placement": placement, "parallelism": parallelism, "repetition": repetition}
+        about = {"tool": "bet", "parallelism": parallelism, "repetition": repetition}
         tiers = dict.fromkeys(("dataset_tier", "work_tier", "images_tier", "results_tier"), placement)
         parts = {phase: time_s * (1 if phase == "compute" else slow) for phase, time_s in PARTS.items()}
-        run, rows = make_run(run_row(**about | tiers), participants, parts, seed)
+        run, rows = make_run(run_row(name, placement, None, **about | tiers), participants, parts, seed)
         account = {f"account_{cause}_sum_s": share * run["wall_sum_s"] for cause, share in CAUSES.items()}
         account["residual_sum_s"] = run["wall_sum_s"] - sum(account.values())
         runs.append(run | account | {"container_start_median_s": 0.25 * slow} | changes)
@@ -92,9 +79,9 @@ def published(participants: int = 685, repetitions: int = 3) -> Tables:
         for parallelism in (25, 96)
         for repetition in range(1, repetitions + 1)
     ):
-        about = {"origin": "published", "run": f"{placement}-{seed}", "tool": "bids-app-example"}
-        about |= {"placement": placement, "cache": "memory" if placement == "in-mem" else "as found"}
-        row = run_row(**about, parallelism=parallelism, repetition=repetition, oversubscribed=None)
+        about: Row = {"origin": "published", "tool": "bids-app-example", "oversubscribed": None}
+        about |= {"cache": "memory" if placement == "in-mem" else "as found", "repetition": repetition}
+        row = run_row(f"{placement}-{seed}", placement, None, parallelism=parallelism, **about)
         wall_s = 88.0 * (1.1 if placement == "disk" else 1.0) * (1.6 if parallelism == 96 else 1.0)
         run, rows = make_run(row, participants, {"whole": wall_s}, seed)
         runs.append(run | {"logged_makespan_s": run["makespan_s"] - 7.0})

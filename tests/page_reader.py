@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from neurotier.core.tables import Row, columns, write_plain
+from neurotier.pages.kit.registry import FILES
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 
@@ -70,6 +72,14 @@ def page_of(room: str, folder: Path, settings: Any = None, **tables: list[Row]) 
     reader = Reader()
     reader.feed(page.read_text())
     assert not reader.open
+    drawn = {path.stem for path in (folder / room / "figures").iterdir()}
+    assert all((folder / room / "figures" / f"{name}.{kind}").exists() for name in drawn for kind in ("svg", *FILES))
     for kind, address in reader.addresses:
         assert address.startswith(("#", "data:")) or (folder / address).exists(), (kind, address)
     return said, reader
+
+
+def read_plain(path: Path) -> list[dict[str, str]]:
+    """The table behind a figure, as text."""
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))

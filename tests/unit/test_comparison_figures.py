@@ -5,23 +5,14 @@ from __future__ import annotations
 import re
 import statistics
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
-from comparison_data import Tables, campaign, published, run_row, together
-from matplotlib.figure import Figure
+from comparison_data import Tables, campaign, published, together
+from comparison_rows import run_row
 from neurotier.core.quantities import seconds
 from neurotier.core.tables import Row
-from neurotier.pages.comparison import (
-    accounts,
-    cpu_io_sums,
-    differences,
-    gantts,
-    makespan,
-    phases,
-    tier_bytes,
-)
+from neurotier.pages.comparison import cpu_io_sums, differences, gantts, makespan, phases
 from neurotier.pages.comparison.differences import MOST_PAIRS
 from neurotier.pages.comparison.differences import chosen as chosen_pairs
 from neurotier.pages.comparison.figures import FIGURES
@@ -29,21 +20,16 @@ from neurotier.pages.comparison.gantts import MOST_PANELS, MOST_RUNS, chosen, jo
 from neurotier.pages.comparison.names import PAPER_IO, Names
 from neurotier.pages.comparison.panels import group_panels
 from neurotier.pages.comparison.statistics import by_condition, paired_differences
-from neurotier.pages.kit import style
 from neurotier.pages.kit.figures import draw_all, figures_of
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane, Panel
 from neurotier.pages.kit.registry import FILES
 from neurotier.run.compared import Compared
 from neurotier.run.conditions import Condition
+from page_reader import read_plain
 
 TIERS = {"tmpfs": 1.0, "slow": 4.0}
 ODD = "a$b_1$ <b>&amp; \\frac{1}{2} µ\"'" + "x" * 80
-
-
-def read_plain(path: Path) -> list[dict[str, str]]:
-    lines = [line.split("\t") for line in path.read_text().splitlines()]
-    return [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
 
 
 def findings(tables: Tables) -> dict[str, Finding]:
@@ -93,8 +79,8 @@ def test_every_figure_is_drawn_and_bytes_repeat(tmp_path: Path, small: Tables, f
         ([], [], []),
         campaign({"tmpfs": 1.0}, (2,), 1, 1),
         campaign({"tmpfs": 1.0}, (2,), 1, 3, valid="invalid: swap was used"),
-        ([run_row(makespan_s=None, mean_parallelism=None, peak_parallelism=0, participants=0)], [], []),
-        ([run_row(makespan_s=0.0, wall_sum_s=0.0, cpu_sum_s=0.0, io_sum_s=0.0, parallelism=None)], [], []),
+        ([run_row("r", "tmpfs", None, mean_parallelism=None, peak_parallelism=0, participants=0)], [], []),
+        ([run_row("r", "tmpfs", 0.0, wall_sum_s=0.0, parallelism=None)], [], []),
         campaign({ODD: 1.0, f"{ODD}2": 2.0}, (2,), 1, 3, origin=ODD, tool=ODD),
     ],
     ids=["nothing", "one run", "no valid run", "no job", "no time", "odd names"],
@@ -115,8 +101,7 @@ def test_what_is_not_shown_says_why() -> None:
     assert {finding.sentence for name, finding in findings(([], [], [])).items() if name != "gantts"} == {
         "No valid run finished a participant job"
     }
-    alone = campaign({"tmpfs": 1.0}, (2,), 1, 2)
-    assert "No two placements" in differences.finding(Compared(*alone)).sentence
+    assert "No two placements" in findings(campaign({"tmpfs": 1.0}, (2,), 1, 2))["differences"].sentence
 
 
 def test_as_many_jobs_as_were_published_stay_small(tmp_path: Path) -> None:
@@ -128,31 +113,6 @@ def test_as_many_jobs_as_were_published_stay_small(tmp_path: Path) -> None:
         assert path.stat().st_size < 3_000_000, path.name
     assert b"<image" in (tmp_path / "gantts.svg").read_bytes(), "thousands of bars are pixels"
     assert b"<image" not in (tmp_path / "differences.svg").read_bytes()
-
-
-def title_of(module: ModuleType, tables: Tables, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
-    """Title and note that a figure is given."""
-    said: list[tuple[str, str]] = []
-
-    def listen(_figure: Figure, title: str, note: str) -> None:
-        said.append((title, note))
-
-    monkeypatch.setattr(style, "set_title", listen)
-    monkeypatch.setattr(style, "save_figure", lambda *_: None)
-    module.draw(Compared(*tables), Path("figure"))
-    ((title, note),) = said
-    return title, note
-
-
-def test_titles_are_the_findings(small: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = findings(small)
-    for module in (accounts, cpu_io_sums, differences, gantts, makespan, phases, tier_bytes):
-        title, note = title_of(module, small, monkeypatch)
-        assert title == said[module.__name__.rpartition(".")[2]].sentence
-        assert "not valid" not in note
-    runs, jobs, traffic = small
-    spoilt = [runs[0] | {"valid": "invalid: swap was used"}, *runs[1:]]
-    assert "not valid" in title_of(gantts, (spoilt, jobs, traffic), monkeypatch)[1]
 
 
 def test_bars_say_under_the_pointer_whose_they_are(figures: Path, small: Tables) -> None:
@@ -173,7 +133,7 @@ def test_bars_say_under_the_pointer_whose_they_are(figures: Path, small: Tables)
 def two(slow: tuple[float, ...], fast: tuple[float, ...], **changes: Any) -> list[Row]:
     """Runs of two placements with these makespans, s."""
     return [
-        run_row(run=f"{name}-{number}", placement=name, makespan_s=makespan_s, repetition=number, **changes)
+        run_row(f"{name}-{number}", name, makespan_s, repetition=number, **changes)
         for name, times in (("disk", slow), ("tmpfs", fast))
         for number, makespan_s in enumerate(times, 1)
     ]
@@ -195,8 +155,8 @@ def test_the_title_of_makespans_names_the_widest_gap() -> None:
 
 def test_the_title_of_sums_names_the_extremes() -> None:
     runs = [
-        run_row(run="1", placement="disk", cpu_sum_s=100.0, io_sum_s=300.0),
-        run_row(run="2", placement="tmpfs", cpu_sum_s=100.0, io_sum_s=25.0),
+        run_row("1", "disk", 100.0, cpu_sum_s=100.0, io_sum_s=300.0),
+        run_row("2", "tmpfs", 100.0, cpu_sum_s=100.0, io_sum_s=25.0),
     ]
     assert (
         cpu_io_sums.finding(Compared(runs)).sentence
@@ -205,24 +165,18 @@ def test_the_title_of_sums_names_the_extremes() -> None:
     assert cpu_io_sums.finding(Compared(runs[:1])).sentence == f"{PAPER_IO} takes 75 % of the summed time"
 
 
-def test_the_title_of_accounts_names_the_largest_wait(small: Tables) -> None:
-    sentence = "85 % of summed time on a CPU; most of the rest is waiting for storage, 8 %"
-    assert accounts.finding(Compared(*small)).sentence == sentence
-
-
-def test_the_title_of_differences_says_if_makespans_are_not_told_apart(small: Tables) -> None:
-    sentence = differences.finding(Compared(*small)).sentence
-    assert sentence.startswith("The median participant took ")
-    assert " longer on slow than on tmpfs, " in sentence
-    assert sentence.endswith("; their makespans are not told apart with 2 repetitions; at least 3 are needed")
-    assert "told apart" not in differences.finding(Compared(*campaign(TIERS, (2,), 3))).sentence
-
-
 def test_other_titles(small: Tables) -> None:
-    tables = Compared(*small)
-    assert "the longest of the other phases, stage_in, takes up to" in phases.finding(tables).sentence
-    assert "103 MiB read, 45.78 MiB written" in tier_bytes.finding(tables).sentence
-    assert "of the jobs asked for ran at a time" in gantts.finding(tables).sentence
+    said = {name: finding.sentence for name, finding in findings(small).items()}
+    assert said["accounts"] == "85 % of summed time on a CPU; most of the rest is waiting for storage, 8 %"
+    assert said["differences"].startswith("The median participant took ")
+    assert " longer on slow than on tmpfs, " in said["differences"]
+    assert said["differences"].endswith(
+        "; their makespans are not told apart with 2 repetitions; at least 3 are needed"
+    )
+    assert "told apart" not in findings(campaign(TIERS, (2,), 3))["differences"].sentence
+    assert "the longest of the other phases, stage_in, takes up to" in said["phases"]
+    assert "103 MiB read, 45.78 MiB written" in said["tier_bytes"]
+    assert "of the jobs asked for ran at a time" in said["gantts"]
 
 
 def test_numbers_are_the_tables(figures: Path, small: Tables) -> None:
@@ -253,30 +207,18 @@ def test_numbers_are_the_tables(figures: Path, small: Tables) -> None:
     assert {row["read_median_bytes"] for row in unknown} == {"n/a"}
 
 
-def test_inputs_in_memory_stand_beside_every_cache_state() -> None:
-    conditions = [
+def test_names_say_no_more_than_tells_apart_and_what_is_cut_alike_stays_apart() -> None:
+    cold, warm, memory = (
         Condition("campaign", "bet", cache, 4, placement)
         for cache, placement in (("cold", "disk"), ("warm", "disk"), ("memory", "tmpfs"))
-    ]
-    panels: list[Panel[str]] = group_panels(conditions, lambda _condition: [])
-    assert [panel.title for panel in panels] == ["campaign: bet, page cache cold", "campaign: bet, page cache warm"]
-    names = Names(conditions)
-    assert [names.of(each) for each in conditions[:2]] == ["disk, cache cold", "disk, cache warm"]
-
-
-def test_names_that_are_cut_alike_stay_apart() -> None:
-    conditions = [Condition(f"{'a' * 30}{number}{'b' * 30}", "bet", "cold", 4, "disk") for number in (1, 2)]
-    panels: list[Panel[str]] = group_panels(conditions, lambda condition: [Lane(condition.placement, "")])
-    assert [len(panel.lanes) for panel in panels] == [2, 2]
-
-
-def test_names_say_no_more_than_tells_apart() -> None:
-    ours, theirs = (
-        Condition("campaign", "bet", "cold", 4, "disk"),
-        Condition("published", "app", "as found", 25, "disk"),
     )
-    assert Names([ours]).of(ours) == "disk"
-    assert Names([ours, theirs]).of(theirs) == "disk, 25 at once, published"
+    theirs = Condition("published", "app", "as found", 25, "disk")
+    names = Names([cold, warm, memory])
+    assert [names.of(each) for each in (cold, warm)] == ["disk, cache cold", "disk, cache warm"]
+    assert (Names([cold]).of(cold), Names([cold, theirs]).of(theirs)) == ("disk", "disk, 25 at once, published")
+    alike = [Condition(f"{'a' * 30}{number}{'b' * 30}", "bet", "cold", 4, "disk") for number in (1, 2)]
+    panels: list[Panel[str]] = group_panels(alike, lambda condition: [Lane(condition.placement, "")])
+    assert [len(panel.lanes) for panel in panels] == [2, 2]
 
 
 def test_of_many_runs_one_of_each_condition_is_drawn() -> None:
@@ -285,11 +227,10 @@ def test_of_many_runs_one_of_each_condition_is_drawn() -> None:
     assert len(small_gantts) > MOST_RUNS
     shown, note = chosen(small_gantts)
     assert note == "Of 28 runs, the one of middle makespan of each condition is drawn. "
-    for small in shown:
-        times = [
-            run["makespan_s"] for run in runs if run["run"].rpartition("-")[0] == small.run["run"].rpartition("-")[0]
-        ]
-        assert small.run["makespan_s"] == statistics.median(times)
+    for drawn_run, _ in shown:
+        name = drawn_run["run"].rpartition("-")[0]
+        times = [run["makespan_s"] for run in runs if run["run"].rpartition("-")[0] == name]
+        assert drawn_run["makespan_s"] == statistics.median(times)
     runs, jobs, _ = campaign({f"tier{number}": 1.0 for number in range(MOST_PANELS + 2)}, (2,), 1, 1)
     shown, note = chosen(jobs_of(Compared(runs, jobs)))
     assert len(shown) == MOST_PANELS

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import pytest
 from neurotier.core.tables import Row
-from neurotier.pages.kit.figures import draw_all
 from neurotier.pages.probe import concurrency, one_stream
-from neurotier.pages.probe.figures import FIGURES
-from page_reader import page_of
+from page_reader import page_of, read_plain
 
 MB = 1e6
 STREAMS = (1, 2, 4, 8, 16, 32, 64, 96)
@@ -88,12 +85,8 @@ def test_findings_say_who_is_fastest_and_who_stops() -> None:
 
 @pytest.mark.parametrize("rows", [ROWS, probed("alone", "block", 20 * MB, 20 * MB)[:9], []])
 def test_figures_have_their_numbers_beside_them(rows: list[Row], tmp_path: Path) -> None:
-    draw_all("probe", FIGURES, rows, tmp_path)
-    for entry in FIGURES:
-        for extension in ("svg", "png", "tsv", "rst"):
-            assert (tmp_path / f"{entry.name}.{extension}").exists()
-    with (tmp_path / "concurrency.tsv").open() as file:
-        shown = list(csv.DictReader(file, delimiter="\t"))
+    page_of("probe", tmp_path, probe=rows)
+    shown = read_plain(tmp_path / "probe" / "figures" / "concurrency.tsv")
     expected = [row["bandwidth_bytes_per_s"] for row in rows if row["part"] == "concurrency"]
     assert sorted(float(row["median"]) for row in shown) == pytest.approx(sorted(expected))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import re
 from pathlib import Path
@@ -20,7 +19,7 @@ from neurotier.published.claims.table import claim_rows, counts_text
 from neurotier.published.conditions import absent, condition, device_and_mode
 from neurotier.published.plan import fingerprint
 from neurotier.published.replay import Replay, read_published, write_tables
-from page_reader import Reader
+from page_reader import Reader, read_plain
 from published_logs import REFERENCE, spark_log, whole_log, write_checkout, write_log
 
 DRAM = condition(40, "gnu-parallel", 25, ("DRAM", "App Direct"))
@@ -41,18 +40,9 @@ def said_by(replay: Replay, predictions: list[Row]) -> dict[str, str]:
 def prediction(one: IncrementCondition, member: str, predicted_s: float, measured_s: float) -> Row:
     device, mode = device_and_mode(one)
     about: Row = {"resolution_um": one.resolution_um, "engine": one.engine, "processes": one.parallelism}
+    about |= {"device": device, "mode": mode, "member": member, "stalled": 0, "limit": "x"}
     times = {"predicted_s": predicted_s, "low_s": 0.9 * predicted_s, "high_s": 1.1 * predicted_s}
-    return {
-        **about,
-        "device": device,
-        "mode": mode,
-        "member": member,
-        **times,
-        "measured_s": measured_s,
-        "stalled": 0,
-        "ratio": predicted_s / measured_s,
-        "limit": "x",
-    }
+    return about | times | {"measured_s": measured_s, "ratio": predicted_s / measured_s}
 
 
 PREDICTIONS = [
@@ -66,19 +56,13 @@ def validation_of(predictions: list[Row]) -> list[Row]:
     """Rows of the validation without each condition, and without its device: twice as far off."""
     rows = []
     for one, (held_out, factor) in itertools.product(predictions, (("condition", 1.0), ("device", 2.0))):
-        kept = {name: one[name] for name in one if name not in ("stalled", "limit")}
         predicted_s, ratio = factor * one["predicted_s"], factor * one["ratio"]
         judged = {"close": abs(ratio - 1) <= 0.2, "in_interval": one["low_s"] <= one["measured_s"] <= one["high_s"]}
-        rows.append(kept | {"held_out": held_out, "predicted_s": predicted_s, "ratio": ratio} | judged)
+        rows.append(one | {"held_out": held_out, "predicted_s": predicted_s, "ratio": ratio} | judged)
     return rows
 
 
 VALIDATION = validation_of(PREDICTIONS)
-
-
-def read_plain(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t"))
 
 
 def test_conditions_of_the_paper_and_others(replay: Replay) -> None:

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from neurotier.bigbrain.conditions import ORIGIN, IncrementCondition
+from neurotier.core.spread import spread
 from neurotier.core.tables import Row, read_table, write_table
 from neurotier.model.prediction import APRIORI, FLUID, MEASURED, PAPER, Prediction
 from neurotier.published import own_columns
@@ -228,19 +229,15 @@ def condition_rows(
 def measured(valid: Sequence[Row], middle: Callable[[Sequence[float]], float]) -> Row:
     """Middle and range over valid runs; empty of none."""
 
-    def known(name: str) -> list[float]:
-        return [float(run[name]) for run in valid if run[name] is not None]
-
-    peaks = [run["peak_parallelism"] for run in valid if run["peak_parallelism"] is not None]
-    times_s = known("makespan_s")
+    times, peaks = spread(valid, "makespan_s"), spread(valid, "peak_parallelism")
+    middles = {name: spread(valid, name) for name in ("makespan_s", *SUMS, "mean_parallelism")}
     return {
         "cache": ", ".join(sorted({run["cache"] for run in valid if run["cache"]})) or None,
         "incomplete_blocks": max((run["incomplete_blocks"] for run in valid), default=0),
-        "makespan_s": middle(times_s) if times_s else None,
-        "makespan_low_s": min(times_s, default=None),
-        "makespan_high_s": max(times_s, default=None),
-        **{name: middle(values) if (values := known(name)) else None for name in (*SUMS, "mean_parallelism")},
-        "peak_parallelism": max(peaks, default=None),
+        "makespan_low_s": times and times.low,
+        "makespan_high_s": times and times.high,
+        **{name: found and middle(found.values) for name, found in middles.items()},
+        "peak_parallelism": int(peaks.high) if peaks else None,
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from neurotier.bigbrain.tabulation import outputs_text
@@ -15,34 +15,10 @@ from neurotier.pages.kit.findings import at_once, times_text
 from neurotier.run.compared import is_compared
 
 FIELDS = ("tier", "engine", "parallelism")
-"""What conditions differ in, by :func:`effects`."""
+"""What conditions differ in, by :func:`effects_text`."""
 
 MUCH = 0.5
 """Share of the time of processes that their start may take without a word."""
-
-
-@dataclass(frozen=True)
-class Effect:
-    """What one field alone makes of the makespan: the fastest condition, and the slowest of the same other fields."""
-
-    field: str
-    fastest: Row
-    slowest: Row
-    contrast: Contrast
-
-    @property
-    def text(self) -> str:
-        """It in a sentence, without a full stop."""
-        fast, slow = self.fastest, self.slowest
-        ways = {
-            "tier": f"{slow['tier']} took {times_text(self.contrast.ratio)} times as long as {fast['tier']} with"
-            f" {fast['engine']}, {at_once(fast['parallelism'])}",
-            "engine": f"{slow['engine']} took {times_text(self.contrast.ratio)} times as long as {fast['engine']} on"
-            f" {fast['tier']}, {at_once(fast['parallelism'])}",
-            "parallelism": f"{at_once(slow['parallelism'])} took {times_text(self.contrast.ratio)} times as long as"
-            f" {at_once(fast['parallelism'])} with {fast['engine']} on {fast['tier']}",
-        }
-        return ways[self.field] + ("" if self.contrast.is_longer else f" ({self.contrast.doubt})")
 
 
 @dataclass(frozen=True)
@@ -78,9 +54,9 @@ class Verdict:
 
 def judge(rows: Sequence[Row], runs: Sequence[Row]) -> Verdict:
     """Sum up rows of ``bigbrain_conditions.tsv`` and ``bigbrain_runs.tsv``."""
-    known = own(rows)
-    lines = [effects_text(effects(known, runs)), starts_text(fastest_of(known))] if known else []
-    lines += [text for where, some in (("", known), ("Published runs: ", published(rows))) for text in off(where, some)]
+    known, others = own(rows), factors_text(published(rows))
+    lines = [effects_text(known, runs), starts_text(fastest_of(known)), capital(factors_text(known))] if known else []
+    lines.append(f"Published runs: {others}" if others else "")
     invalid = [invalid_text(run) for run in runs if not is_compared(run)]
     same = len({run["sha256"] for run in runs if run["sha256"]}) < 2
     outputs = outputs_text(runs).replace("outputs", "Outputs", 1)
@@ -106,8 +82,11 @@ def fastest_of(rows: Sequence[Row]) -> Row:
     return min(rows, key=lambda row: float(row["makespan_s"]))
 
 
-def effects(known: Sequence[Row], runs: Sequence[Row]) -> list[Effect]:
-    """What each field makes of the fastest condition's makespan, the greatest first."""
+def effects_text(known: Sequence[Row], runs: Sequence[Row]) -> str:
+    """What each field makes of the fastest condition's makespan, the greatest first; empty without others.
+
+    It is set beside the slowest condition that differs from it in this field alone.
+    """
 
     def key(row: Row, left_out: str = "") -> tuple[object, ...]:
         return tuple(row[name] for name in (*FIELDS, "blocks", "iterations", "pairing") if name != left_out)
@@ -115,26 +94,25 @@ def effects(known: Sequence[Row], runs: Sequence[Row]) -> list[Effect]:
     best, groups = fastest_of(known), dict[tuple[object, ...], list[Row]]()
     for run in filter(is_compared, runs):
         groups.setdefault(key(run), []).append(run)
-    found = contrasts(groups, paired=True)
-    slowest = {
-        field: max((row for row in known if key(row, field) == key(best, field)), key=lambda row: row["makespan_s"])
-        for field in FIELDS
-    }
-    effects = [
-        Effect(field, best, row, found[key(row), key(best)]) for field, row in slowest.items() if row is not best
-    ]
-    return sorted(effects, key=lambda one: -one.contrast.ratio)
+    found, effects = contrasts(groups, paired=True), []
+    for field in FIELDS:
+        alike = [row for row in known if key(row, field) == key(best, field)]
+        slowest = max(alike, key=lambda row: float(row["makespan_s"]))
+        if slowest is not best:
+            effects.append((found[key(slowest), key(best)], field, slowest))
+    effects.sort(key=lambda one: -one[0].ratio)
+    texts = [effect_text(field, best, slowest, contrast) for contrast, field, slowest in effects]
+    return f"The {effects[0][1]} mattered most: {'; '.join(texts)}" if len(texts) > 1 else "".join(texts)
 
 
-def effects_text(effects: Sequence[Effect]) -> str:
-    """What mattered most first; empty if there is nothing to compare."""
-    if not effects:
-        return ""
-    first, *others = effects
-    names = {"tier": "the tier", "engine": "the engine", "parallelism": "the parallelism"}
-    if not others:
-        return capital(first.text)
-    return f"{capital(names[first.field])} mattered most: {first.text}; {'; '.join(one.text for one in others)}"
+def effect_text(field: str, fast: Row, slow: Row, contrast: Contrast) -> str:
+    """What one field alone makes of the makespan."""
+    longer, shorter = (at_once(row[field]) if field == "parallelism" else row[field] for row in (slow, fast))
+    about = {"engine": f" with {fast['engine']}", "tier": f" on {fast['tier']}"}
+    about["parallelism"] = f", {at_once(fast['parallelism'])}"
+    where = "".join(text for name, text in about.items() if name != field)
+    doubt = "" if contrast.is_longer else f" ({contrast.doubt})"
+    return f"{longer} took {times_text(contrast.ratio)} times as long as {shorter}{where}{doubt}"
 
 
 def starts_text(row: Row) -> str:
@@ -145,13 +123,6 @@ def starts_text(row: Row) -> str:
         return ""
     share_text = f"{percent(share)} of the processes' time was their own start"
     return f"With {name_of(row)}, {share_text}: with larger blocks, tiers would differ more"
-
-
-def off(where: str, rows: Sequence[Row]) -> Iterator[str]:
-    """How far predictions are off, geometric means."""
-    text = factors_text(rows)
-    if text:
-        yield where + text if where else capital(text)
 
 
 def capital(text: str) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from neurotier.core.quantities import counted, mean_count, percent, seconds, shorten
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import Names, condition_cells
 from neurotier.pages.comparison.statistics import run_key
-from neurotier.pages.kit.findings import Finding, at_once
+from neurotier.pages.kit.findings import Finding, at_once, between
 from neurotier.pages.kit.gantt import Chart, Job, Segment, draw_charts, pack
 from neurotier.pages.kit.style import BLACK, PHASE_COLOURS, VERMILION, write_figure
 from neurotier.run.compared import Compared
@@ -23,12 +23,8 @@ MOST_PANELS = 48
 COLUMNS = 3
 
 
-@dataclass(frozen=True)
-class Small:
-    """One small Gantt: a row of ``compared_runs.tsv`` and its jobs, earliest start first."""
-
-    run: Row
-    jobs: list[Job]
+Small = tuple[Row, list[Job]]
+"""One small Gantt: a row of ``compared_runs.tsv`` and its jobs, earliest start first."""
 
 
 def jobs_of(tables: Compared) -> list[Small]:
@@ -36,11 +32,11 @@ def jobs_of(tables: Compared) -> list[Small]:
     phases: dict[tuple[str, str], dict[str, list[Row]]] = {}
     for row in tables.participants:
         phases.setdefault(run_key(row), {}).setdefault(row["participant"], []).append(row)
-    return [
-        Small(run, sorted(map(job_of, phases[run_key(run)].values()), key=lambda job: (job.start_s, job.name)))
-        for run in sorted(tables.runs, key=order_of)
-        if run_key(run) in phases
-    ]
+    found = []
+    for run in sorted(tables.runs, key=order_of):
+        jobs = map(job_of, phases.get(run_key(run), {}).values())
+        found.append((run, sorted(jobs, key=lambda job: (job.start_s, job.name))))
+    return [(run, jobs) for run, jobs in found if jobs]
 
 
 def job_of(phases: Sequence[Row]) -> Job:
@@ -63,10 +59,10 @@ def chosen(small_gantts: Sequence[Small]) -> tuple[list[Small], str]:
     if len(small_gantts) <= MOST_RUNS:
         return list(small_gantts), ""
     groups: dict[tuple[object, bool], list[Small]] = {}
-    for small in small_gantts:
-        groups.setdefault((Condition.of(small.run), small.run["valid"] == "valid"), []).append(small)
+    for run, jobs in small_gantts:
+        groups.setdefault((Condition.of(run), run["valid"] == "valid"), []).append((run, jobs))
     middle = [
-        sorted(members, key=lambda small: (small.run["makespan_s"] or 0.0, small.run["run"]))[(len(members) - 1) // 2]
+        sorted(members, key=lambda small: (small[0]["makespan_s"] or 0.0, small[0]["run"]))[(len(members) - 1) // 2]
         for members in groups.values()
     ]
     text = f"Of {len(small_gantts):,} runs, the one of middle makespan of each condition is drawn"
@@ -77,54 +73,44 @@ def chosen(small_gantts: Sequence[Small]) -> tuple[list[Small], str]:
 
 def finding(tables: Compared) -> Finding:
     """How many of the jobs asked for ran at a time."""
-    found = [small.run for small in jobs_of(tables)]
+    found = [run for run, _ in jobs_of(tables)]
     if not found:
         return Finding("No participant finished", shown=False)
     known = [run for run in found if run["parallelism"] and run["mean_parallelism"] is not None]
     if not known:
         return Finding(f"{counted(len(found), 'run')}; how many jobs were to run at once is not known")
-    ordered = sorted(known, key=lambda run: run["mean_parallelism"] / run["parallelism"])
-    low, high = (percent(run["mean_parallelism"] / run["parallelism"]) for run in (ordered[0], ordered[-1]))
-    if low == high:
-        return Finding(f"On average, {low} of the jobs asked for ran at a time")
-    name = Names(Condition.of(run) for run in found).of(Condition.of(ordered[0]))
-    return Finding(f"On average, {low} to {high} of the jobs asked for ran at a time; fewest with {name}")
+    shares = [run["mean_parallelism"] / run["parallelism"] for run in known]
+    text = f"On average, {between(shares, percent)} of the jobs asked for ran at a time"
+    if percent(min(shares)) == percent(max(shares)):
+        return Finding(text)
+    fewest = Condition.of(known[shares.index(min(shares))])
+    return Finding(f"{text}; fewest with {Names(map(Condition.of, found)).of(fewest)}")
 
 
 def draw(tables: Compared, stem: Path) -> None:
     """Draw a small Gantt per run, valid or not; write SVG, PNG and TSV."""
     shown, left = chosen(jobs_of(tables))
     charts = charts_of(shown)
-    write_figure(
-        stem,
-        finding(tables),
-        table(shown, charts),
-        lambda: draw_charts(charts, PHASE_COLOURS, "first start", COLUMNS),
-        note(shown, left),
-    )
-
-
-def note(shown: Sequence[Small], left: str) -> str:
-    """How to read it, and what is not drawn."""
-    text = f"{left}A lane holds jobs that ran one after the other; runs of one origin and tool share a scale."
-    if any(small.run["valid"] != "valid" for small in shown):
-        text += " Titles in colour: not valid, not compared."
-    return text
+    note = f"{left}A lane holds jobs that ran one after the other; runs of one origin and tool share a scale."
+    if any(run["valid"] != "valid" for run, _ in shown):
+        note += " Titles in colour: not valid, not compared."
+    rows = [
+        {**condition_cells(Condition.of(run)), "run": run["run"], **row}
+        for (run, _), chart in zip(shown, charts, strict=True)
+        for row in chart.rows()
+    ]
+    write_figure(stem, finding(tables), rows, lambda: draw_charts(charts, PHASE_COLOURS, "first start", COLUMNS), note)
 
 
 def charts_of(shown: Sequence[Small]) -> list[Chart]:
     """A chart of each run; runs of one origin and tool share a scale."""
-    names = Names(Condition.of(small.run) for small in shown)
-    charts = [
-        Chart(title(small.run, names), pack(small.jobs), colour=BLACK if small.run["valid"] == "valid" else VERMILION)
-        for small in shown
-    ]
-    scales = [(small.run["origin"], small.run["tool"]) for small in shown]
-    longest_s = {
-        scale: max(chart.end_s for chart, own in zip(charts, scales, strict=True) if own == scale)
-        for scale in set(scales)
-    }
-    return [replace(chart, length_s=longest_s[scale]) for chart, scale in zip(charts, scales, strict=True)]
+    names, longest_s, charts = Names(Condition.of(run) for run, _ in shown), dict[tuple[str, str], float](), []
+    for run, jobs in shown:
+        charts.append(Chart(title(run, names), pack(jobs), colour=BLACK if run["valid"] == "valid" else VERMILION))
+        scale = run["origin"], run["tool"]
+        longest_s[scale] = max(longest_s.get(scale, 0.0), charts[-1].end_s)
+    scales = [longest_s[run["origin"], run["tool"]] for run, _ in shown]
+    return [replace(chart, length_s=length_s) for chart, length_s in zip(charts, scales, strict=True)]
 
 
 def title(run: Row, names: Names) -> str:
@@ -136,12 +122,3 @@ def title(run: Row, names: Names) -> str:
         return f"{first}\n{number}{shorten(run['valid'], 42)}"
     mean = f"mean {mean_count(run['mean_parallelism'])} of {at_once(condition.parallelism)}"
     return f"{first}\n{number}{seconds(run['makespan_s'])}, {mean}"
-
-
-def table(shown: Sequence[Small], charts: Sequence[Chart]) -> list[Row]:
-    """The numbers behind the figure: one row per phase drawn, s since the run's first start."""
-    return [
-        {**condition_cells(Condition.of(small.run)), "run": small.run["run"], **row}
-        for small, chart in zip(shown, charts, strict=True)
-        for row in chart.rows()
-    ]

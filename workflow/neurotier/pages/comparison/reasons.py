@@ -102,15 +102,9 @@ def by_placement(shares: Mapping[Condition, float]) -> str:
 
 
 def cause_shares(runs: Sequence[Row]) -> dict[str, float]:
-    """Shares of wall time of some runs: ``cpu``, and by cause if all have an account; empty of no time."""
-    wall_s = sum(run["wall_sum_s"] for run in runs)
-    if wall_s <= 0:
-        return {}
-    sums = {"cpu": sum(run["cpu_sum_s"] for run in runs)}
-    if accounted(runs):
-        sums = {cause: sum(run[sum_of(cause)] or 0.0 for run in runs) for cause in (*CPU, *WAITS)}
-        sums["cpu"] = sums[USER] + sums[SYSTEM]
-    return {cause: value_s / wall_s for cause, value_s in sums.items()}
+    """Shares of wall time of some runs by cause; empty of no time."""
+    wall_s, parts = sum(run["wall_sum_s"] for run in runs), [run_parts(run, accounted(runs)) for run in runs]
+    return {cause: sum(one[cause] for one in parts) / wall_s for cause in parts[0]} if wall_s > 0 else {}
 
 
 def accounted(runs: Sequence[Row]) -> bool:
@@ -128,16 +122,16 @@ def sum_of(cause: str) -> str:
 
 
 def run_parts(run: Row, with_account: bool) -> dict[str, float]:
-    """Wall time of a run by cause, s: ``cpu`` and the waits, or ``cpu`` and ``io``."""
+    """Wall time of a run by cause, s: ``cpu`` and ``io``, or ``cpu``, of which user and system time, and the waits."""
     if not with_account:
         return {"cpu": run["cpu_sum_s"], "io": run["io_sum_s"]}
     # Stalls for memory and what is unexplained may not be known; the first are then among those asleep.
-    waits = {wait: run[sum_of(wait)] or 0.0 for wait in WAITS}
-    return {"cpu": sum(run[sum_of(cause)] for cause in CPU), **waits}
+    parts = {cause: run[sum_of(cause)] or 0.0 for cause in (*CPU, *WAITS)}
+    return {"cpu": parts[USER] + parts[SYSTEM], **parts}
 
 
 def longer_by_cause(fast: Condition, slow: Condition, groups: Groups) -> dict[str, float]:
-    """By what a participant job takes longer in one condition than in another, on average.
+    """By what a participant job takes longer in one condition than in another, on average over participants and runs.
 
     Returns
     -------
@@ -146,8 +140,21 @@ def longer_by_cause(fast: Condition, slow: Condition, groups: Groups) -> dict[st
         takes less of.
     """
     with_account = accounted(groups[fast]) and accounted(groups[slow])
-    of_fast, of_slow = (mean_parts(groups[condition], with_account) for condition in (fast, slow))
-    return {cause: of_slow[cause] - of_fast[cause] for cause in of_slow}
+    of_fast, of_slow = (
+        [
+            {cause: value_s / run["participants"] for cause, value_s in run_parts(run, with_account).items()}
+            for run in groups[condition]
+            if run["participants"]
+        ]
+        for condition in (fast, slow)
+    )
+    if not of_fast or not of_slow:
+        return {}
+    return {
+        cause: statistics.fmean(one[cause] for one in of_slow) - statistics.fmean(one[cause] for one in of_fast)
+        for cause in of_slow[0]
+        if cause not in CPU
+    }
 
 
 def causes_text(longer: Mapping[str, float]) -> str:
@@ -171,16 +178,6 @@ def signed(cause: str, longer_s: float) -> str:
     '+2.00 s on a CPU'
     """
     return f"{'+' if longer_s > 0 else ''}{seconds(longer_s)} {CAUSES[cause]}"
-
-
-def mean_parts(runs: Sequence[Row], with_account: bool) -> dict[str, float]:
-    """Wall time of a participant job by cause, s: mean over participants, then over runs."""
-    each = [
-        {cause: value_s / run["participants"] for cause, value_s in run_parts(run, with_account).items()}
-        for run in runs
-        if run["participants"]
-    ]
-    return {cause: statistics.fmean(parts[cause] for parts in each) for cause in each[0]} if each else {}
 
 
 def cache_lines(groups: Groups) -> list[str]:
