@@ -237,6 +237,12 @@ def memory_folder() -> Iterator[Path]:
 
 
 @pytest.fixture
+def memory(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> Path:
+    """A tmpfs of 16 MiB."""
+    return mount_tmpfs(tmp_path / "memory", "size=16m")
+
+
+@pytest.fixture
 def mount_tmpfs() -> Iterator[Callable[..., Path]]:
     """Mount a tmpfs of a size and with options; needs root."""
     mounted: list[Path] = []

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from conftest import missing
-from devices import loop_device
-from neurotier.core.errors import NeurotierError, SettingsError, TierError, ToolError
+import workloads
+from neurotier.core.errors import ToolError
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table, write_table
@@ -19,11 +17,9 @@ from neurotier.core.tiers import Tier
 from neurotier.storage.daq.holding import lines, most_held
 from neurotier.storage.daq.jobs import check_job, write_job
 from neurotier.storage.daq.points import Point, daq_plan
-from neurotier.storage.daq.walk import Daq
-from neurotier.storage.workload.walk import walk
 from neurotier.storage.workspace import Workspace
 from page_reader import page_of
-from support import ROOT
+from workloads import example, left, settings_of, throttled
 
 MIB = 1 << 20
 RECORD = 5568
@@ -37,52 +33,26 @@ TINY: dict[str, Any] = {"writers": [1, 2], "rate": "2 MB", "seconds": 0.2}
 Measured = tuple[Settings, list[Row], list[Row]]
 
 
-def settings_of(folder: Path, declared: dict[str, Any], **section: Any) -> Settings:
-    """A configuration that writes to some tiers, and keeps its results elsewhere."""
-    results = folder / "results"
-    results.mkdir(exist_ok=True, parents=True)
-    placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
-    config = {"tiers": declared | {"disk": {"path": str(results), "kind": "block"}}, "placement": placement}
-    return Settings.from_config(config | {"daq": {"tiers": list(declared), **section}})
-
-
 def run(settings: Settings, say: Callable[[str], None] = print) -> tuple[list[Row], list[Row]]:
-    tables = walk(Daq(settings, Places.from_settings(settings)), say)
+    tables = workloads.run("daq", settings, say)
     return tables["daq"], tables["backlog"]
 
 
-def memory_tier(folder: Path) -> dict[str, Any]:
-    return {"path": str(folder), "kind": "tmpfs"}
-
-
-def left(folder: Path) -> list[Path]:
-    return [file for file in folder.rglob("*") if file.is_file() and file.name != "ballast"]
-
-
-@pytest.fixture
-def memory(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> Path:
-    return mount_tmpfs(tmp_path / "memory", "size=16m")
-
-
 @pytest.fixture(scope="module")
-def throttled(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+def slow(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     """What a disk of 20 MB/s holds of writers at 4 MB/s."""
-    try:
-        with loop_device(512, round(OVERHEAD * DISK_BYTES_PER_S), "/dev/shm") as folder:  # others flush the disk
-            tiers = {"slow": {"path": str(folder), "kind": "block"}}
-            section: dict[str, Any] = {"writers": [5, 6, 8], "rate": "4 MB", "seconds": 6}
-            settings = settings_of(tmp_path_factory.mktemp("daq"), tiers, **section)
-            rows, backlog = run(settings)
-            assert not left(folder), "files stayed on the tier"
-    except OSError as error:
-        missing(f"no throttled disk here: {error}")
+    with throttled(512, round(OVERHEAD * DISK_BYTES_PER_S), "/dev/shm") as folder:  # others flush the disk
+        section: dict[str, Any] = {"writers": [5, 6, 8], "rate": "4 MB", "seconds": 6}
+        settings = settings_of("daq", tmp_path_factory.mktemp("daq"), {"slow": folder}, **section)
+        rows, backlog = run(settings)
+        assert not left(folder), "files stayed on the tier"
     return settings, rows, backlog
 
 
 @pytest.mark.alone
-def test_a_slow_disk_holds_the_writers_that_it_can(throttled: Measured) -> None:
+def test_a_slow_disk_holds_the_writers_that_it_can(slow: Measured) -> None:
     """At 20 MB/s these are five; the backlog of the others grows as fast as what comes exceeds what is written."""
-    settings, rows, backlog = throttled
+    settings, rows, backlog = slow
     assert [row["status"] for row in rows] == ["measured"] * 3
     by_writers = {row["writers"]: row for row in rows}
     assert by_writers[5]["late_writers"] == 0
@@ -103,17 +73,17 @@ def test_a_slow_disk_holds_the_writers_that_it_can(throttled: Measured) -> None:
 
 
 @pytest.mark.alone
-def test_what_the_configuration_judges_by_is_not_kept(throttled: Measured) -> None:
+def test_what_the_configuration_judges_by_is_not_kept(slow: Measured) -> None:
     """So points need not be measured again when it changes."""
-    settings, rows, _ = throttled
+    settings, rows, _ = slow
     kept = list((Places.from_settings(settings).workload("daq") / "points" / "slow").iterdir())
     assert len(kept) == len(rows)
     assert all({"late_writers", "buffer_bytes"}.isdisjoint(json.loads(file.read_text())) for file in kept)
 
 
 @pytest.mark.alone
-def test_figures_and_page_are_those_of_the_rows(throttled: Measured, tmp_path: Path) -> None:
-    settings, rows, backlog = throttled
+def test_figures_and_page_are_those_of_the_rows(slow: Measured, tmp_path: Path) -> None:
+    settings, rows, backlog = slow
     spoilt = [*rows, rows[0] | {"status": "failed: <b>cable</b>", "writers": 9}]
     (said,), reader = page_of("daq", tmp_path, settings, daq=spoilt, backlog=backlog)
     assert said.startswith("slow, psync holds 5 writers at 4.00 MB/s; 8 writers need a buffer of ")
@@ -154,9 +124,8 @@ def test_a_record_that_is_not_as_it_was_written_is_found(
 def test_writers_are_dealt_out_over_tiers(tmp_path: Path, memory: Path, mount_tmpfs: Callable[..., Path]) -> None:
     """Every engine that a tier has; one that it has not is listed, and a point that is there not measured again."""
     other = mount_tmpfs(tmp_path / "with: colon", "size=16m")
-    tiers = {"a": memory_tier(memory), "b": memory_tier(other)}
     section = {**TINY, "writers": [2], "together": [["a", "b"]], "engines": ["psync", "mmap", "libpmem"]}
-    settings = settings_of(tmp_path, tiers, **section)
+    settings = settings_of("daq", tmp_path / "results", {"a": memory, "b": other}, **section)
     rows, backlog = run(settings)
     assert {row["status"] for row in rows if row["engine"] == "libpmem"} == {
         f"left out: tier {name!r}: libpmem stores to persistent memory, and this is tmpfs" for name in "ab"
@@ -176,7 +145,7 @@ def test_writers_are_dealt_out_over_tiers(tmp_path: Path, memory: Path, mount_tm
 
 def test_a_tier_that_fills_up_fails_its_point_alone(tmp_path: Path, memory: Path) -> None:
     changes: dict[str, Any] = {"writers": [1, 2], "rate": "10 MB", "seconds": 0.5, "share": 0.9}
-    settings = settings_of(tmp_path, {"fast": memory_tier(memory)}, **changes)
+    settings = settings_of("daq", tmp_path / "results", {"fast": memory}, **changes)
 
     def fill(line: str) -> None:
         if line.startswith("tier fast, engine"):
@@ -189,28 +158,8 @@ def test_a_tier_that_fills_up_fails_its_point_alone(tmp_path: Path, memory: Path
     assert not left(memory)
 
 
-@pytest.mark.parametrize(
-    ("section", "error", "line"),
-    [
-        ({"tiers": []}, SettingsError, "config key daq.tiers: there is nothing to measure"),
-        ({"rate": 100}, SettingsError, "config key daq.rate: less than a record comes per second"),
-        ({"rate": "fast"}, SettingsError, "config key daq.rate: 'fast' is not a size"),
-        ({"together": [["fast"]]}, SettingsError, "config key daq.together: tiers are to be several"),
-        ({"rate": "1 GB"}, TierError, "tier 'fast': daq set 'psync' needs "),
-    ],
-)
-def test_what_is_wrong_is_said_in_a_line(
-    tmp_path: Path, memory: Path, section: dict[str, Any], error: type[NeurotierError], line: str
-) -> None:
-    with pytest.raises(error) as raised:
-        run(settings_of(tmp_path, {"fast": memory_tier(memory)}, **{**TINY, **section}))
-    assert str(raised.value).startswith(line)
-
-
 def test_the_paper_has_its_grid() -> None:
-    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
-    config |= yaml.safe_load((ROOT / "config" / "examples" / "daq-dune.yaml").read_text())
-    settings = Settings.from_config(config).daq
+    settings = example("daq-dune").daq
     points = [point for points in daq_plan(settings)["pmem"].values() for point in points]
     assert max(point.input_bytes_per_s for point in points) == 10_000_000_000
     assert {point.record_bytes for point in points} == {RECORD}

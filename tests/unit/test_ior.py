@@ -7,13 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from conftest import missing
-from devices import loop_device
-from ior_runs import MIB, TINY, left, run, settings_of
-from neurotier.core.errors import NeurotierError, SettingsError, TierError
+import workloads
 from neurotier.core.numa import own_nodes
 from neurotier.core.settings import Settings
+from neurotier.core.tables import Row
 from neurotier.pages.ior.figures import FIGURES
 from neurotier.pages.kit.figures import figures_of
 from neurotier.storage.access import BUFFERED
@@ -21,24 +18,20 @@ from neurotier.storage.fio import run_fio
 from neurotier.storage.ior.jobs import job_of
 from neurotier.storage.ior.points import Point, ior_plan
 from page_reader import page_of
-from support import ROOT
+from workloads import MIB, TINY_IOR, example, left, settings_of, throttled
 
 
-@pytest.fixture
-def memory(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> Path:
-    return mount_tmpfs(tmp_path / "memory", "size=16m")
+def run(settings: Settings, say: Callable[[str], None] = print) -> list[Row]:
+    return workloads.run("ior", settings, say)["ior"]
 
 
 @pytest.mark.alone
 def test_a_slow_disk_gives_what_it_can(tmp_path: Path) -> None:
     """However many processes: all bytes over the whole time are 20 MB/s, and no cache answers who reads."""
-    try:
-        with loop_device(128, bytes_per_s=20_000_000, below="/dev/shm") as folder:  # others flush the disk
-            section: dict[str, Any] = {"processes": [1, 4], "file_size": "8 MiB", "direct": False}
-            rows = run(settings_of(tmp_path, folder, "block", **section))
-            assert not left(folder)
-    except OSError as error:
-        missing(f"no throttled disk here: {error}")
+    with throttled(128, 20_000_000, "/dev/shm") as folder:  # others flush the disk
+        section: dict[str, Any] = {"processes": [1, 4], "file_size": "8 MiB", "direct": False}
+        rows = run(settings_of("ior", tmp_path, {"fast": folder}, **section))
+        assert not left(folder)
     for row in rows:
         assert row["status"] == "measured"
         for way in ("write", "read"):
@@ -62,7 +55,7 @@ def test_processes_are_pinned_by_fio(tmp_path: Path, memory: Path) -> None:
     """Where there is one node alone, points that are to be pinned are listed as left out."""
     done = run_fio(job_of(Point("pin", 2, MIB, 65536, False, 1), "write", BUFFERED, own_nodes()), tmp_path, 60)
     assert [stream.write.bytes for stream in done.streams] == [MIB, MIB]
-    rows = run(settings_of(tmp_path, memory, **TINY, numa=["none", "pin"]))
+    rows = run(settings_of("ior", tmp_path / "results", {"fast": memory}, **TINY_IOR, numa=["none", "pin"]))
     found = {(row["set"], row["status"], row["numa_nodes"]) for row in rows}
     one = ("pin", "left out: there is one NUMA node here, and nothing to pin to", None)
     several = ("pin", "measured", len(own_nodes()))
@@ -71,13 +64,15 @@ def test_processes_are_pinned_by_fio(tmp_path: Path, memory: Path) -> None:
 
 
 def test_several_nodes_are_left_out_without_a_cluster(tmp_path: Path, memory: Path) -> None:
-    rows = run(settings_of(tmp_path, memory, **{**TINY, "processes": [1]}, nodes=[1, 2]))
+    rows = run(
+        settings_of("ior", tmp_path / "results", {"fast": memory}, **{**TINY_IOR, "processes": [1]}, nodes=[1, 2])
+    )
     found = {(row["nodes"], row["status"].partition(" (")[0], row["read_by"]) for row in rows}
     assert found == {(1, "measured", "another process"), (2, "left out: several nodes are had from Slurm alone", None)}
 
 
 def test_points_are_kept_and_drawn(tmp_path: Path, memory: Path) -> None:
-    settings = settings_of(tmp_path, memory, **TINY, repetitions=2)
+    settings = settings_of("ior", tmp_path / "results", {"fast": memory}, **TINY_IOR, repetitions=2)
     rows, said = run(settings), list[str]()
     assert run(settings, said.append) == rows
     assert said[0].startswith("4 of 4 points are there, 0 to do")
@@ -104,31 +99,11 @@ def test_findings_say_which_number_of_processes_is_fastest() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("section", "error", "line"),
-    [
-        ({"tiers": []}, SettingsError, "config key ior.tiers: there is nothing to measure"),
-        ({"block_size": "3 MiB"}, SettingsError, "config key ior.block_size: blocks do not fill a file"),
-        ({"file_size": "much"}, SettingsError, "config key ior.file_size: 'much' is not a size"),
-        ({"file_size": "1 GiB"}, TierError, "tier 'fast': ior set 'none' needs 2 GiB (2 files of 1 GiB)"),
-    ],
-)
-def test_what_is_wrong_is_said_in_a_line(
-    tmp_path: Path, memory: Path, section: dict[str, Any], error: type[NeurotierError], line: str
-) -> None:
-    with pytest.raises(error) as raised:
-        run(settings_of(tmp_path, memory, **{**TINY, **section}))
-    assert str(raised.value).startswith(line)
-
-
 def test_the_published_node_has_its_grid() -> None:
-    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
-    config |= yaml.safe_load((ROOT / "config" / "examples" / "ior-nextgenio.yaml").read_text())
-    plan = ior_plan(Settings.from_config(config).ior)["pmem"]
+    plan = ior_plan(example("ior-nextgenio").ior)["pmem"]
     assert list(plan) == ["none", "pin"]
     assert {24, 48} <= {point.processes for point in plan["none"]}
-    over_nodes = yaml.safe_load((ROOT / "config" / "examples" / "ior-nextgenio-nodes.yaml").read_text())
-    points = ior_plan(Settings.from_config({**config, "ior": over_nodes["ior"]}).ior)["pmem"]["pin"]
+    points = ior_plan(example("ior-nextgenio", "ior-nextgenio-nodes").ior)["pmem"]["pin"]
     grid = {(point.nodes, point.concurrent, point.processes) for point in points}
     assert {(34, 1, 48), (34, 1, 24), (30, 1, 48), (30, 5, 48), (30, 5, 24)} <= grid
     assert {nodes for nodes, concurrent, _ in grid if concurrent == 5} == {30}

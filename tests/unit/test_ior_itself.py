@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from conftest import missing
-from devices import loop_device
-from ior_runs import MIB, TINY, left, run, settings_of
+import workloads
 from neurotier.core.errors import SettingsError, ToolError
-from neurotier.core.tables import read_table, write_table
+from neurotier.core.processes import kill_all_marked, marked
+from neurotier.core.settings import Settings
+from neurotier.core.tables import Row
 from neurotier.storage.access import takes_direct
 from neurotier.storage.ior.mpi import read_summary, run_ior
 from neurotier.storage.ior.points import Point
 from page_reader import page_of
 from support import PATIENCE_S, ROOT, STAND_INS
+from workloads import MIB, TINY_IOR, left, throttled
 
 MARK = "NEUROTIER_TEST_OF_IOR"
-POINT = Point("none", 2, MIB, 65536, False, 1, engine="ior")
+POINT = Point("none", 2, MIB, 65536, False, 1)
 
 
 @pytest.fixture(autouse=True)
@@ -37,25 +36,22 @@ def stand_ins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(MARK, str(tmp_path))
 
 
-@pytest.fixture
-def memory(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> Path:
-    return mount_tmpfs(tmp_path / "memory", "size=16m")
+def settings_of(folder: Path, tier: Path, **section: Any) -> Settings:
+    given = {**TINY_IOR, "engine": "ior", **section}
+    return workloads.settings_of("ior", folder / "results", {"fast": tier}, **given)
 
 
-def started(tmp_path: Path) -> list[int]:
+def run(settings: Settings, say: Callable[[str], None] = print) -> list[Row]:
+    return workloads.run("ior", settings, say)["ior"]
+
+
+def started(tmp_path: Path) -> list[psutil.Process]:
     """Processes of the stand-ins that are still there."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            own = process.environ().get(MARK) == str(tmp_path) and "ior" in process.cmdline()
-        except psutil.Error:
-            continue
-        found += [process.pid] if own and process.pid != os.getpid() else []
-    return found
+    return marked(MARK, [str(tmp_path)])
 
 
 def test_its_figures_are_those_of_the_table_and_the_page(tmp_path: Path, memory: Path) -> None:
-    settings = settings_of(tmp_path, memory, **TINY, engine="ior")
+    settings = settings_of(tmp_path, memory)
     rows, said = run(settings), list[str]()
     assert run(settings, said.append) == rows
     assert said[0].startswith("2 of 2 points are there, 0 to do")
@@ -80,30 +76,17 @@ def test_its_figures_are_those_of_the_table_and_the_page(tmp_path: Path, memory:
 @pytest.mark.alone
 def test_a_slow_disk_gives_what_it_can(tmp_path: Path) -> None:
     """So writes are flushed, and no cache answers who reads."""
-    try:
-        with loop_device(64, bytes_per_s=20_000_000, below="/dev/shm") as folder:  # others flush the disk
-            section: dict[str, Any] = {"processes": [2], "file_size": "8 MiB", "engine": "ior"}
-            (row,) = run(settings_of(tmp_path, folder, "block", **section))
-    except OSError as error:
-        missing(f"no throttled disk here: {error}")
+    with throttled(64, 20_000_000, "/dev/shm") as folder:  # others flush the disk
+        (row,) = run(settings_of(tmp_path, folder, processes=[2], file_size="8 MiB"))
     assert row["write_bytes_per_s"] == pytest.approx(20e6, rel=0.15)
     assert row["read_bytes_per_s"] == pytest.approx(20e6, rel=0.15)
 
 
 def test_points_of_one_engine_are_not_those_of_the_other(tmp_path: Path, memory: Path) -> None:
-    section: dict[str, Any] = {**TINY, "processes": [1]}
-    (by_fio,), said = run(settings_of(tmp_path, memory, **section)), list[str]()
-    (by_ior,) = run(settings_of(tmp_path, memory, **section, engine="ior"), said.append)
+    (by_fio,), said = run(settings_of(tmp_path, memory, processes=[1], engine="fio")), list[str]()
+    (by_ior,) = run(settings_of(tmp_path, memory, processes=[1]), said.append)
     assert said[0].startswith("0 of 1 ")
     assert (by_fio["engine"], by_ior["engine"]) == ("psync", "ior")
-    earlier = tmp_path / "earlier.tsv"
-    write_table(earlier, "ior", [by_fio])
-    lines = [line.rsplit("\t", 1)[0] for line in earlier.read_text().splitlines()]
-    assert lines[0].endswith("fio_version")
-    earlier.write_text("".join(f"{line}\n" for line in lines))
-    (row,) = read_table(earlier, "ior")
-    assert row["ior_version"] is None
-    assert row["fio_version"].startswith("fio-")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +102,7 @@ def test_a_broken_ior_fails_its_point(
     tmp_path: Path, memory: Path, monkeypatch: pytest.MonkeyPatch, manner: str, line: str
 ) -> None:
     monkeypatch.setenv("IOR_STAND_IN", manner)
-    (row,) = run(settings_of(tmp_path, memory, **{**TINY, "processes": [2]}, engine="ior"))
+    (row,) = run(settings_of(tmp_path, memory, processes=[2]))
     where, _, why = row["status"].partition(": write (ior, 2 processes) in ")
     assert where == "failed"
     assert why.partition(": ")[2].startswith(line)
@@ -156,7 +139,7 @@ def test_a_killed_mpirun_leaves_no_process(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_tier_that_fills_up_is_named(tmp_path: Path, memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put_before(monkeypatch, tmp_path, "head -c 16M /dev/zero > filler 2> /dev/null")
-    (row,) = run(settings_of(tmp_path, memory, **{**TINY, "processes": [2]}, engine="ior"))
+    (row,) = run(settings_of(tmp_path, memory, processes=[2]))
     line = "failed: tier 'fast': filled up during the ior, which needed 2 MiB; "
     assert row["status"].startswith(line)
     assert not left(memory)
@@ -168,8 +151,9 @@ def test_a_killed_run_goes_on(tmp_path: Path, memory: Path, monkeypatch: pytest.
     monkeypatch.setenv("IOR_STAND_IN", "hang")
     program = (
         f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r});"
-        "from pathlib import Path; from ior_runs import run, settings_of, TINY;"
-        "run(settings_of(Path(sys.argv[1]), Path(sys.argv[2]), **{**TINY, 'processes': [2]}, engine='ior'))"
+        "from pathlib import Path; from workloads import TINY_IOR, run, settings_of;"
+        "section = {**TINY_IOR, 'processes': [2], 'engine': 'ior'};"
+        "run('ior', settings_of('ior', Path(sys.argv[1], 'results'), {'fast': Path(sys.argv[2])}, **section))"
     )
     killed = subprocess.Popen([sys.executable, "-c", program, tmp_path, memory], stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + PATIENCE_S
@@ -179,11 +163,9 @@ def test_a_killed_run_goes_on(tmp_path: Path, memory: Path, monkeypatch: pytest.
     killed.kill()
     killed.wait()
     assert left(memory)
-    for pid in started(tmp_path):  # the next start of Snakemake does so, by the mark of the run
-        with suppress(ProcessLookupError):  # the kernel has told mpirun, which may just have gone
-            os.kill(pid, signal.SIGKILL)
+    kill_all_marked(MARK, [str(tmp_path)])  # as the next start of Snakemake does, by the mark of the run
     monkeypatch.delenv("IOR_STAND_IN")
-    (row,) = run(settings_of(tmp_path, memory, **{**TINY, "processes": [2]}, engine="ior"))
+    (row,) = run(settings_of(tmp_path, memory, processes=[2]))
     assert row["status"] == "measured"
     assert not left(memory)
 
@@ -215,7 +197,7 @@ def test_a_summary_that_cannot_be_is_refused(found: dict[str, Any], line: str) -
 @pytest.mark.parametrize("section", [{"nodes": [1, 2]}, {"numa": ["none", "pin"]}])
 def test_what_ior_itself_does_not_measure_is_refused(tmp_path: Path, memory: Path, section: dict[str, Any]) -> None:
     with pytest.raises(SettingsError) as raised:
-        run(settings_of(tmp_path, memory, **TINY, engine="ior", **section))
+        run(settings_of(tmp_path, memory, **section))
     assert str(raised.value) == (
         "config key ior.engine: IOR itself measures one node, and processes that are not pinned; take fio for ior.nodes"
         " and ior.numa"
@@ -224,6 +206,6 @@ def test_what_ior_itself_does_not_measure_is_refused(tmp_path: Path, memory: Pat
 
 def test_direct_is_asked_for_where_it_can_be(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
-    rows = run(settings_of(tmp_path, tmp_path / "d", "block", **TINY, engine="ior", direct=True))
+    rows = run(settings_of(tmp_path, tmp_path / "d", direct=True))
     (way,) = {row["direct"] for row in rows}
     assert way is takes_direct(tmp_path, 65536)

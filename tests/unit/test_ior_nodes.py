@@ -12,17 +12,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
+import workloads
 from neurotier.core.errors import SettingsError, ToolError
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, columns
 from neurotier.core.tiers import Tier
 from neurotier.pages.ior.figures import FIGURES
 from neurotier.pages.kit.figures import figures_of
@@ -32,7 +31,8 @@ from neurotier.storage.ior.points import Point, ior_plan
 from neurotier.storage.ior.spans import cells_of
 from neurotier.storage.workload.walk import LeftOutError, walk
 from page_reader import page_of
-from support import PATIENCE_S, STAND_INS
+from support import PATIENCE_S, STAND_INS, processes_in
+from workloads import TINY_IOR
 
 MIB = 1 << 20
 
@@ -61,13 +61,9 @@ class Here:
 
 
 def settings_of(folder: Path, tier: dict[str, Any], **section: Any) -> Settings:
-    """A configuration that measures one tier over nodes, and keeps its results elsewhere."""
-    results = folder / "results"
-    results.mkdir(exist_ok=True, parents=True)
-    tiers = {"fast": tier, "disk": {"path": str(results), "kind": "block"}}
-    placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
-    own = {"tiers": ["fast"], "nodes": [2], "processes": [2], "file_size": "1 MiB", "block_size": "64 KiB"}
-    return Settings.from_config({"tiers": tiers, "placement": placement, "ior": {**own, **section}})
+    """A configuration that measures one tier over nodes."""
+    own = {**TINY_IOR, "nodes": [2], "processes": [2], **section}
+    return workloads.settings_of("ior", folder / "results", {"fast": tier}, **own)
 
 
 def measure(cluster: Here, settings: Settings) -> list[Row]:
@@ -212,14 +208,7 @@ def test_nodes_end_when_nobody_is_left(tmp_path: Path, memory: Path, shared: dic
     srun.stdin.close()
     assert srun.wait(PATIENCE_S) != 0
     assert not left(memory)
-    assert not [process for process in psutil.process_iter() if works_in(process, memory)]
-
-
-def works_in(process: psutil.Process, folder: Path) -> bool:
-    """Whether a process works below a folder."""
-    with suppress(psutil.Error):
-        return process.cwd().startswith(str(folder))
-    return False
+    assert processes_in(memory) == []
 
 
 @pytest.mark.parametrize(
@@ -302,17 +291,10 @@ def test_one_late_process_counts() -> None:
 def scaled_rows() -> list[Row]:
     """Nodes that are slowed down by each other from 2 on, and by too many processes."""
     reached = {(1, 1): 100e6, (2, 1): 200e6, (4, 1): 204e6, (1, 2): 90e6, (2, 2): 150e6, (4, 2): 120e6}
+    facts = {"tier": "fast", "set": "none", "status": "measured", "repetition": 1, "concurrent": 1, "host": "n1 n2"}
+    facts |= {"kind": "network", "fs_type": "lustre", "kernel": "6", "engine": "psync", "fio_version": "fio-3.33"}
     rows: list[Row] = [
-        {"tier": "fast", "set": "none", "status": "measured", "numa_nodes": None, "nodes": nodes, "repetition": 1}
-        | {"processes": processes, "concurrent": 1, "kind": "network", "fs_type": "lustre", "host": "n1 n2"}
-        | {
-            "kernel": "6",
-            "engine": "psync",
-            "fio_version": "fio-3.33",
-            "read_by": "another node",
-            "read_bytes": MIB,
-            "write_bytes": MIB,
-        }
+        {**dict.fromkeys(columns("ior")), **facts, "nodes": nodes, "processes": processes}
         | {
             f"{way}_{name}": value
             for way in ("write", "read")

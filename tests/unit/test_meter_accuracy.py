@@ -22,6 +22,7 @@ from neurotier.meter.exits import DELAY_SWITCH, ExitRecords, delays_accounted
 from neurotier.meter.residency import resident_share
 from neurotier.meter.usage import NOT_ROOT, SWITCHED_OFF
 from truth import Bench, bench
+from workloads import throttled
 
 pytestmark = pytest.mark.alone
 
@@ -207,12 +208,8 @@ def waited_for_storage(said: dict[str, Any]) -> bool:
 
 def test_slow_device_is_waited_for(exact: Bench) -> None:
     """6 MiB each way at 8 MiB/s: some 1.5 s, nearly all of it waiting for storage."""
-    try:
-        with loop_device(64, 8 * MIB) as slow:
-            truth, said = exact.metered("direct", slow, 6, 256)
-    except OSError as error:
-        missing(f"no device can be slowed down here: {error}")
-        return
+    with throttled(64, 8 * MIB) as slow:
+        truth, said = exact.metered("direct", slow, 6, 256)
     assert waited_for_storage(said)
     if "block_io_s" in truth and said["account"] != "sampled":
         assert close(said["block_io_s"], truth["block_io_s"], share=0.05, floor=0.05)
@@ -238,12 +235,8 @@ def test_default_kernel_still_gives_an_account(default_kernel: Bench, ordinary: 
     assert said["account_reason"] == (NOT_ROOT if ordinary else SWITCHED_OFF)
     assert close(said["run_queue_s"], truth["run_queue_s"], share=0.25 if ordinary else 0.05)
     assert said["memory_stall_s"] is None
-    try:
-        with loop_device(64, 8 * MIB) as slow:
-            _, said = default_kernel.metered("direct", slow, 6, 256, ordinary=ordinary)
-    except OSError as error:
-        missing(f"no device can be slowed down here: {error}")
-        return
+    with throttled(64, 8 * MIB) as slow:
+        _, said = default_kernel.metered("direct", slow, 6, 256, ordinary=ordinary)
     assert waited_for_storage(said)
 
 

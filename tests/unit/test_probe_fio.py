@@ -10,11 +10,10 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 from neurotier.core.errors import ToolError
 from neurotier.storage.fio import FioJob, find_json, run_fio
-from support import PATIENCE_S
+from support import PATIENCE_S, processes_in
 
 MIB = 1 << 20
 ALONE = """
@@ -29,18 +28,6 @@ run_fio(FioJob("long", "write", 4096, 1 << 20, streams=2, runtime_s=60, repeat=T
 def folder(request: pytest.FixtureRequest, tmp_path: Path, memory_folder: Path) -> Path:
     """A folder on disk, and one in memory."""
     return tmp_path if request.param == "disk" else memory_folder
-
-
-def writing_in(folder: Path) -> list[psutil.Process]:
-    """Processes whose working folder this is."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.cwd() == str(folder) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
 
 
 def test_a_job_says_what_it_moved(folder: Path) -> None:
@@ -96,20 +83,20 @@ def test_without_fio_it_is_said_how_to_install_it(tmp_path: Path, monkeypatch: p
 def test_what_does_not_end_is_ended(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="fio did not end within 1 s"):
         run_fio(FioJob("w", "write", 4096, MIB, streams=2, runtime_s=60, repeat=True), tmp_path, 1)
-    assert writing_in(tmp_path) == []
+    assert processes_in(tmp_path) == []
 
 
 def test_fio_ends_with_who_started_it(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", ALONE, str(tmp_path)])
     deadline = time.monotonic() + PATIENCE_S
-    while len(writing_in(tmp_path)) < 3 and process.poll() is None and time.monotonic() < deadline:
+    while len(processes_in(tmp_path)) < 3 and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert len(writing_in(tmp_path)) >= 3  # fio and its two streams
+    assert len(processes_in(tmp_path)) >= 3  # fio and its two streams
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    while writing_in(tmp_path) and time.monotonic() < deadline:
+    while processes_in(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert writing_in(tmp_path) == []
+    assert processes_in(tmp_path) == []
 
 
 def test_stray_text_around_the_report_is_passed_over(tmp_path: Path) -> None:

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from conftest import missing
-from devices import loop_device
 from neurotier.core.errors import InputError, TierError
 from neurotier.core.places import Places
-from neurotier.core.private import private_folder
-from neurotier.core.processes import marked
 from neurotier.core.settings import ProbeSettings, Settings
 from neurotier.core.tables import Row, read_table, write_table
 from neurotier.core.tiers import Tier
-from neurotier.core.work_folders import remove_abandoned
 from neurotier.model.this_machine import read_probed
 from neurotier.storage.access import MIB, Access, find_access
 from neurotier.storage.fio import FioJob
@@ -31,19 +21,10 @@ from neurotier.storage.probe.plan import ProbePlan
 from neurotier.storage.probe.table import probe_rows
 from neurotier.storage.probe.walk import Walk
 from neurotier.storage.workspace import Workspace
-from support import PATIENCE_S
+from workloads import throttled
 
 THROTTLE_BYTES_PER_S = 20_000_000
 GIB = 1 << 30
-OWN = """
-import sys
-from pathlib import Path
-from neurotier.core.work_folders import work_folder
-from neurotier.storage.fio import FioJob, run_fio
-from neurotier.run.stops import unwinding
-with unwinding(), work_folder(Path(sys.argv[1]), "these results") as folder:
-    run_fio(FioJob("long", "write", 4096, 1 << 20, streams=2, runtime_s=60, repeat=True), folder, 90)
-"""
 
 
 def probe_settings(**given: object) -> ProbeSettings:
@@ -105,15 +86,8 @@ def test_a_model_gets_its_figures(memory_rows: list[Row], tmp_path: Path) -> Non
 
 @pytest.fixture
 def slow_disk() -> Iterator[Path]:
-    """An ext4 whose device reads and writes 20 MB/s each way, and no more."""
-    if os.geteuid() != 0:
-        missing("a loop device needs root")
-    with ExitStack() as stack:
-        try:
-            mount = stack.enter_context(loop_device(128, THROTTLE_BYTES_PER_S))
-        except OSError as error:
-            missing(f"no device can be slowed down here: {error}")
-        yield mount
+    with throttled(128, THROTTLE_BYTES_PER_S) as folder:
+        yield folder
 
 
 @pytest.mark.alone
@@ -171,26 +145,6 @@ def test_files_are_as_large_as_room_and_time_allow() -> None:
     assert effort.stream_bytes(96, fast) == 8 * GIB // 96 // MIB * MIB
     assert effort.stream_bytes(1, slow) == 16 * MIB, "less would show what the device takes at once"
     assert effort.stream_bytes(96, slow) == MIB
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_what_a_killed_probe_leaves_is_removed(number: signal.Signals, memory_folder: Path) -> None:
-    folder = private_folder(memory_folder) / "probe" / "0"
-    mark = memory_folder.name  # fio inherits it
-    process = subprocess.Popen([sys.executable, "-c", OWN, str(folder)], env={**os.environ, "PROBE_TEST": mark})
-    deadline = time.monotonic() + PATIENCE_S
-    while not list(folder.glob("data.*")) and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert list(folder.glob("data.*"))
-    remove_abandoned(folder.parent)
-    assert folder.exists()  # its owner lives
-    os.kill(process.pid, number)
-    process.wait()
-    assert folder.exists() == (number == signal.SIGKILL)
-    if number == signal.SIGTERM:
-        assert marked("PROBE_TEST", [mark]) == []
-    remove_abandoned(folder.parent)
-    assert not folder.exists()
 
 
 def planned(tmp_path: Path, cores: int | None = 2, **probe: object) -> ProbePlan:

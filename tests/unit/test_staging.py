@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,15 +17,13 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+import workloads
 import yaml
-from devices import loop_device
 from neurotier.core.configuration import config_schema
-from neurotier.core.errors import NeurotierError, SettingsError, TierError, ToolError
-from neurotier.core.places import Places
+from neurotier.core.errors import TierError, ToolError
 from neurotier.core.private import private_folder
 from neurotier.core.settings import Settings, StagingSetSettings, StagingSettings
-from neurotier.core.tables import Row, read_table, write_table
-from neurotier.core.tiers import find_mount
+from neurotier.core.tables import Row, columns, read_table, write_table
 from neurotier.pages.kit.figures import figures_of
 from neurotier.pages.staging import answers
 from neurotier.pages.staging.figures import FIGURES
@@ -35,9 +32,9 @@ from neurotier.storage.staging.exchange import Exchange, Sink, Source
 from neurotier.storage.staging.grid import Point, staging_plan
 from neurotier.storage.staging.supervise import CALL, Outcome, require_engine, run_exchange
 from neurotier.storage.staging.walk import Staging, scratch
-from neurotier.storage.workload.walk import walk
 from page_reader import page_of
 from support import ENVIRONMENT, PATIENCE_S, ROOT, processes_in, words_of
+from workloads import throttled
 
 MIB = 1 << 20
 TEST = "NEUROTIER_STAGING_TEST"
@@ -48,18 +45,11 @@ NOTHING: dict[str, Any] = {"writers": [1], "readers": [1], "servers": [1], "byte
 
 
 def settings_of(folder: Path, tiers: dict[str, Path], sets: dict[str, Any], **changes: Any) -> Settings:
-    """A configuration that stages on some folders, and keeps its results elsewhere."""
-    results = folder / "results"
-    results.mkdir(exist_ok=True)
-    declared = {name: {"path": str(path), "kind": find_mount(path).kind} for name, path in tiers.items()}
-    home = {"home": {"path": str(results), "kind": find_mount(results).kind}}
-    placement = dict.fromkeys(("dataset", "work", "images", "results"), "home")
-    section = {"tiers": list(tiers), "sets": sets, "steps": 2, **changes}
-    return Settings.from_config({"tiers": declared | home, "placement": placement, "staging": section})
+    return workloads.settings_of("staging", folder / "results", tiers, sets=sets, steps=2, **changes)
 
 
 def run(settings: Settings, said: list[str] | None = None) -> list[Row]:
-    return walk(Staging(settings, Places.from_settings(settings)), ([] if said is None else said).append)["staging"]
+    return workloads.run("staging", settings, ([] if said is None else said).append)["staging"]
 
 
 def section(**changes: Any) -> StagingSettings:
@@ -124,11 +114,7 @@ def nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
 
 @pytest.fixture
 def slow_disk() -> Iterator[Path]:
-    with ExitStack() as stack:
-        try:
-            folder = stack.enter_context(loop_device(512, THROTTLE_BYTES_PER_S))
-        except (OSError, subprocess.CalledProcessError) as error:
-            pytest.skip(f"no disk can be throttled here: {error}")
+    with throttled(512, THROTTLE_BYTES_PER_S) as folder:
         yield folder
 
 
@@ -247,7 +233,7 @@ import json, sys
 from pathlib import Path
 from neurotier.storage.staging.exchange import Exchange
 from neurotier.storage.staging.supervise import run_exchange
-from neurotier.storage.staging.walk import scratch
+from neurotier.storage.staging.walk import Staging, scratch
 with scratch() as folder:
     exchange = Exchange(**json.loads(sys.argv[1]) | {"scratch": str(folder)})
     run_exchange(exchange, Path(sys.argv[2]), 60.0, lambda outcome: print(folder, flush=True))
@@ -301,29 +287,15 @@ def test_a_full_tier_is_a_line(
         run_exchange(exchange(small, folder, **given), tmp_path / "log", 60.0)
 
 
-@pytest.mark.parametrize(
-    ("sets", "changes", "error", "line"),
-    [
-        ({}, {}, SettingsError, "config key staging.sets: there is nothing to measure; take"),
-        ({"a": NOTHING | {"bytes": "8"}}, {}, ToolError, ""),
-        ({"a": NOTHING | {"bytes": "4"}}, {}, SettingsError, "config key staging.sets.a.bytes: 4 cannot be divided"),
-        ({"a": NOTHING | {"bytes": "1 PiB"}}, {}, TierError, "tier 'fast': staging set 'a' needs 2.2 PiB (1 writer of"),
-    ],
-)
-def test_what_is_wrong_is_said_in_a_line(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    sets: dict[str, Any],
-    changes: dict[str, Any],
-    error: type[NeurotierError],
-    line: str,
+def test_a_missing_engine_and_a_tier_too_small_are_said_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = settings_of(tmp_path, {"fast": tmp_path}, sets, **changes)
-    if error is not TierError:
-        monkeypatch.setattr(sys, "path", [])  # no engine is there
-    with pytest.raises(error) as raised:
+    settings = settings_of(tmp_path, {"fast": tmp_path}, {"a": NOTHING | {"bytes": "1 PiB"}})
+    with pytest.raises(TierError, match=r"^tier 'fast': staging set 'a' needs 2\.2 PiB \(1 writer of"):
         run(settings)
-    assert str(raised.value).startswith(line or "target staging: engine ray needs the Python package ray, which is not")
+    monkeypatch.setattr(sys, "path", [])
+    with pytest.raises(ToolError, match=r"^target staging: engine ray needs the Python package ray, which is not"):
+        run(settings)
 
 
 def test_a_ray_that_asks_nobody_for_a_token_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,34 +308,18 @@ def test_a_ray_that_asks_nobody_for_a_token_is_refused(tmp_path: Path, monkeypat
         require_engine("ray", "target staging")
 
 
-def test_a_missing_engine_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", [])
-    with pytest.raises(ToolError) as raised:
-        require_engine("adios2-sst", "target staging")
-    assert str(raised.value) == (
-        "target staging: engine adios2-sst needs the Python package adios2, which is not installed;"
-        " pip install 'neurotier[adios2]', or take another engine"
-    )
-
-
 def row(tier: str, writers: int, readers: int, servers: int, write_s: float, read_s: float, **changes: Any) -> Row:
     """A row of ``staging.tsv``."""
     point = Point("a", "ray", writers, readers, servers, "step", 8, 8, 10, True, 1)
-    asked = {name: getattr(point, name) for name in Point.__dataclass_fields__ if name != "set_name"}
+    asked = {name: getattr(point, name) for name in Staging.asked}
     ways: Row = {}
     for way, time_s in (("write", write_s), ("read", read_s)):
-        parts = {"s": time_s, "least_s": time_s, "most_s": time_s, "client_s": time_s / 2, "round_s": time_s}
-        ways |= {f"{way}_{name}": value for name, value in parts.items()}
-    memory = tier == "memory"
-    facts = {
-        "host": "h",
-        "kernel": "k",
-        "kind": "tmpfs" if memory else "block",
-        "fs_type": "tmpfs" if memory else "ext4",
-    }
-    moved = {"write_bytes": 100, "read_bytes": 100, "device_read_bytes": 0, "piece_bytes": 8, "start_s": 1.0}
-    named = {"tier": tier, "set": "a", "position": 1, "status": "measured", "started_s": 0.0, "engine_version": "ray 2"}
-    return {**named, **asked, **ways, **moved, **facts, **changes}
+        times = {"s": time_s, "least_s": time_s, "most_s": time_s, "client_s": time_s / 2, "round_s": time_s}
+        ways |= {f"{way}_{name}": value for name, value in times.items()} | {f"{way}_bytes": 100}
+    kind = {"memory": "tmpfs"}.get(tier, "block")
+    facts = {"tier": tier, "set": "a", "status": "measured", "kind": kind, "fs_type": "ext4", "host": "h"}
+    facts |= {"kernel": "k", "engine_version": "ray 2"}
+    return {**dict.fromkeys(columns("staging")), **facts, "device_read_bytes": 0, **asked, **ways, **changes}
 
 
 def rows_of_both() -> list[Row]:

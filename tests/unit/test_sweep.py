@@ -5,18 +5,16 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+import workloads
 from neurotier.core.configuration import config_schema
-from neurotier.core.errors import NeurotierError, SettingsError, TierError, ToolError
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings, SweepSetSettings, SweepSettings
-from neurotier.core.tables import Row, read_table, write_table
+from neurotier.core.tables import Row, columns, read_table, write_table
 from neurotier.core.tiers import Tier, find_mount
 from neurotier.meter.measure import Interrupted
 from neurotier.pages.kit.figures import draw_all, figures_of
@@ -25,37 +23,24 @@ from neurotier.run.stops import unwinding
 from neurotier.storage.access import BUFFERED, Access, takes_direct
 from neurotier.storage.sweep.grid import Point, sweep_plan
 from neurotier.storage.sweep.headlines import headline_rows
-from neurotier.storage.sweep.walk import Sweep
 from neurotier.storage.sweep.ways import left_out, way_of
 from neurotier.storage.workload.points import minutes
 from neurotier.storage.workload.records import Records
-from neurotier.storage.workload.walk import walk
 from page_reader import page_of
-from support import ROOT
 
 KIB, MIB = 1 << 10, 1 << 20
 TINY = {"block_sizes": ["4 KiB", "64 KiB"], "processes": [1, 2], "file_size": "1 MiB", "seconds": 0.02}
 DIRECT = Access("libaio", direct=True)
 
 
-def settings_of(folder: Path, sets: dict[str, Any], kind: str = "tmpfs", **changes: Any) -> Settings:
-    """A configuration that sweeps one tier, and keeps its results elsewhere."""
+def settings_of(folder: Path, sets: dict[str, Any], **changes: Any) -> Settings:
+    """A configuration that sweeps one tier."""
     results = folder.parent / f"{folder.name}-results"
-    results.mkdir(exist_ok=True)
-    tiers = {"fast": {"path": str(folder), "kind": kind}, "disk": {"path": str(results), "kind": "block"}}
-    placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
-    sections = {"tiers": ["fast"], "sets": sets, **changes}
-    return Settings.from_config({"tiers": tiers, "placement": placement, "sweep": sections})
+    return workloads.settings_of("sweep", results, {"fast": folder}, **{"sets": sets, **changes})
 
 
 def run(settings: Settings, said: list[str] | None = None) -> list[Row]:
-    lines = [] if said is None else said
-    return walk(Sweep(settings, Places.from_settings(settings)), lines.append)["sweep"]
-
-
-@pytest.fixture
-def memory(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> Path:
-    return mount_tmpfs(tmp_path / "memory", "size=16m")
+    return workloads.run("sweep", settings, ([] if said is None else said).append)["sweep"]
 
 
 def point(**changes: Any) -> Point:
@@ -65,15 +50,11 @@ def point(**changes: Any) -> Point:
 
 def row(pattern: str, block_bytes: int, processes: int, bandwidth: float, **changes: Any) -> Row:
     """A row of ``sweep.tsv``."""
-    asked = {"block_bytes": block_bytes, "processes": processes, "queue_depth": 1, "repetition": 1, "position": 1}
-    reading = pattern in ("read", "randread")
-    flows = {"read_bytes_per_s": bandwidth * reading, "write_bytes_per_s": bandwidth * (not reading)}
-    moved = {"runtime_s": 1.0, "read_bytes": 0, "write_bytes": 0, "cpu_s": 0.1, "started_s": 0.0}
-    facts = {"host": "h", "kernel": "k", "kind": "block", "fs_type": "ext4", "fio_version": "fio-3.33"}
-    latency = {"latency_mean_s": 1.234e-7, "latency_p99_s": 1e-6}
-    rates = {"bandwidth_bytes_per_s": bandwidth, "requests_per_s": bandwidth / block_bytes}
-    named = {"tier": "disk", "set": "a", "pattern": pattern, "status": "measured", "engine": "libaio", "direct": True}
-    return {**named, **asked, "file_bytes": MIB, **rates, **flows, **latency, **moved, **facts, **changes}
+    asked = {"set": "a", "pattern": pattern, "block_bytes": block_bytes, "processes": processes, "queue_depth": 1}
+    facts = {"tier": "disk", "host": "h", "kernel": "k", "kind": "block", "fs_type": "ext4", "status": "measured"}
+    way = {"engine": "libaio", "direct": True, "repetition": 1, "file_bytes": MIB}
+    rates = {"bandwidth_bytes_per_s": bandwidth, "requests_per_s": bandwidth / block_bytes, "latency_mean_s": 1.234e-7}
+    return {**dict.fromkeys(columns("sweep")), **asked, **facts, **way, **rates, **changes}
 
 
 def grid_rows() -> list[Row]:
@@ -116,9 +97,7 @@ def test_grid_is_complete_and_its_order_repeats(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "count"), [("optane-ssd", 15 * 7 * 4 * 2), ("dune", 7 * 5 * 2 * 3)])
 def test_examples_have_the_published_grids(name: str, count: int) -> None:
-    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
-    config |= yaml.safe_load((ROOT / "config" / "examples" / f"sweep-{name}.yaml").read_text())
-    (points,) = next(iter(sweep_plan(Settings.from_config(config).sweep).values())).values()
+    (points,) = next(iter(sweep_plan(workloads.example(f"sweep-{name}").sweep).values())).values()
     assert len(points) == count
     ends = {"optane-ssd": (KIB, 16 * MIB, 64), "dune": (256, MIB, 16)}[name]
     blocks = {one.block_bytes for one in points}
@@ -205,31 +184,6 @@ def test_points_are_kept_and_not_measured_again(memory: Path) -> None:
     assert [one["position"] for one in read_table(memory / "sweep.tsv", "sweep")] == list(range(1, 17))
     run(settings_of(memory, {"a": sets["a"] | {"seconds": 0.03}}))
     assert len(list(kept.iterdir())) == 16
-
-
-@pytest.mark.parametrize(
-    ("sets", "changes", "error", "line"),
-    [
-        ({}, {}, SettingsError, "config key sweep.sets: there is nothing to measure"),
-        ({"a": TINY}, {"tiers": []}, SettingsError, "config key sweep.tiers: there is nothing to measure"),
-        ({"a": TINY}, {"tiers": ["fsat"]}, SettingsError, "config key sweep.tiers: no tier is named 'fsat'; did you"),
-        ({"a": {**TINY, "block_sizes": ["2 MiB"]}}, {}, SettingsError, "config key sweep.sets.a.block_sizes: a block"),
-        ({"a": {**TINY, "file_size": "much"}}, {}, SettingsError, "config key sweep.sets.a.file_size: 'much' is not"),
-        ({"a": {**TINY, "file_size": "8 MiB"}}, {}, TierError, "tier 'fast': sweep set 'a' needs 16 MiB (2 files of"),
-    ],
-)
-def test_what_is_wrong_is_said_in_a_line(
-    memory: Path, sets: dict[str, Any], changes: dict[str, Any], error: type[NeurotierError], line: str
-) -> None:
-    with pytest.raises(error) as raised:
-        run(settings_of(memory, sets, **changes))
-    assert str(raised.value).startswith(line)
-
-
-def test_without_fio_it_says_so(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(memory))
-    with pytest.raises(ToolError, match="fio is not on PATH; install it"):
-        run(settings_of(memory, {"a": TINY}))
 
 
 def test_headlines_stand_beside_the_best_fitting_point() -> None:

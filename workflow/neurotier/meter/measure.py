@@ -22,12 +22,7 @@ from neurotier.meter.tree import (
     send,
 )
 from neurotier.meter.usage import (
-    LEFT_BEHIND,
-    MISBOOKED,
-    NO_RECORDS,
-    NO_WAITS,
     NOT_ROOT,
-    RECORDS_LOST,
     SWITCHED_OFF,
     Usage,
 )
@@ -191,14 +186,14 @@ class Instruments:
     def account_reason(self, usage: Usage, branch: Branch | None) -> str | None:
         """Why the account is sampled, or why there is none; ``None`` if it rests on exit records alone."""
         if usage.left_behind:
-            return LEFT_BEHIND
+            return "processes outlived the phase"
         if usage.run_queue_s is None:
-            return RECORDS_LOST if self.exits and branch is None else NO_WAITS
+            return "exit records were lost" if self.exits and branch is None else "the kernel accounts no waits"
         if usage.wait_source != "sampled":
             return None
         if self.exits is None:
-            return NO_RECORDS if os.geteuid() == 0 else NOT_ROOT
-        return MISBOOKED if self.delays else SWITCHED_OFF
+            return "no exit records in this name space" if os.geteuid() == 0 else NOT_ROOT
+        return "the kernel misbooked waits for storage" if self.delays else SWITCHED_OFF
 
     def close(self) -> None:
         """Stop listening."""

@@ -53,13 +53,8 @@ UNHEARD_SHARE, UNHEARD_S = 0.01, 0.02
 """CPU time beyond what was waited for that is taken as processes nobody waited for (their parent ignores SIGCHLD)."""
 
 NOT_ROOT = "exit records need root"
-NO_RECORDS = "no exit records in this name space"
-RECORDS_LOST = "exit records were lost"
 SWITCHED_OFF = "kernel.task_delayacct is 0"
-MISBOOKED = "the kernel misbooked waits for storage"
-NO_WAITS = "the kernel accounts no waits"
-LEFT_BEHIND = "processes outlived the phase"
-"""Why an account is sampled, or why there is none."""
+"""Why an account is sampled, or why waiting for storage is not in it; others: ``Instruments.account_reason``."""
 
 OVERLAP_SHARE, OVERLAP_S = 0.01, 0.005
 """Overlapping activity up to which a tree counts as one thread of action."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from neurotier.core.quantities import number, percent, rate, seconds, size
+from neurotier.core.quantities import number, rate, size
 
 GIVEN = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 
@@ -27,7 +27,7 @@ class PublishedNumber:
     quantity
         Which of one's own figures it stands beside; each workload has its own.
     value, unit
-        The number: ``bytes/s``, ``bytes``, ``s``, ``share`` (of 1), or what is counted, such as ``writers``.
+        The number: ``bytes/s``, ``bytes``, or what is counted, such as ``writers``.
     page
         Its page or section.
     figure
@@ -55,7 +55,7 @@ class PublishedNumber:
         >>> PublishedNumber("paper", "held", "held", 4, "writers", "page 1").text
         '4 writers'
         """
-        said = {"bytes/s": rate, "bytes": size, "s": seconds, "share": percent}
+        said = {"bytes/s": rate, "bytes": size}
         return said[self.unit](self.value) if self.unit in said else f"{number(self.value)} {self.unit}"
 
     @property

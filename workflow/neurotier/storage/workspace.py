@@ -19,6 +19,15 @@ from neurotier.core.tiers import Tier
 from neurotier.core.work_folders import OWNER, remove_abandoned, remove_leftover, work_folder
 from neurotier.storage.fio import FioJob, FioResult, run_fio
 
+STUCK_S, SLOWEST_BYTES_PER_S = 600.0, 1e6
+"""How much longer than on the slowest device something may take, since what is written must still reach the device; and
+a device that is slower than that is taken to hang."""
+
+
+def patience_s(moved_bytes: int) -> float:
+    """How long moving bytes may take, s."""
+    return STUCK_S + moved_bytes / SLOWEST_BYTES_PER_S
+
 
 @dataclass(frozen=True)
 class Workspace:

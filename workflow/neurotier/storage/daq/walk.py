@@ -20,13 +20,7 @@ from neurotier.storage.daq.jobs import check_job, file_of, flushes, write_job
 from neurotier.storage.daq.points import Point, daq_plan
 from neurotier.storage.fio import FioResult
 from neurotier.storage.workload.walk import Say, Workload, files_text
-from neurotier.storage.workspace import Workspace, claim
-
-STUCK_S = 600.0
-"""How much longer than asked for a point may take: what is written must still reach a slow device, and be read."""
-
-SLOWEST_BYTES_PER_S = 1e6
-"""A device that is slower than this is taken to hang."""
+from neurotier.storage.workspace import Workspace, claim, patience_s
 
 LAID_OUT = ("mmap", "libpmem")
 """Engines whose files fio writes once beforehand, since what is mapped must be there."""
@@ -88,7 +82,7 @@ class Daq(Workload[Point]):
 
     def measure(self, workspace: Workspace, point: Point) -> Row:
         """Write, and check what was written."""
-        limit_s = STUCK_S + self.written_bytes(point) / SLOWEST_BYTES_PER_S
+        limit_s = patience_s(self.written_bytes(point))
         in_memory = is_in_memory(workspace.tier.kind)
         with self.folders(workspace, point) as named:
             folders = list(named.values())

@@ -25,9 +25,9 @@ from neurotier.core.tiers import Tier
 from neurotier.storage.ior.allocation import Allocation, Cluster, allocated
 from neurotier.storage.ior.points import Point
 from neurotier.storage.ior.spans import Span, cells_of
-from neurotier.storage.ior.walk import OTHER_NODE, OTHER_PROCESS, PIN, SLOWEST_BYTES_PER_S, SPANS, STUCK_S, Ior
+from neurotier.storage.ior.walk import OTHER_NODE, OTHER_PROCESS, PIN, SPANS, Ior
 from neurotier.storage.workload.walk import LeftOutError, Say, files_text
-from neurotier.storage.workspace import Workspace
+from neurotier.storage.workspace import Workspace, patience_s
 
 BEFORE_S = 1.0
 """How far ahead the instant is at which all begin; besides, it is as far as an answer takes."""
@@ -67,7 +67,7 @@ class IorOverNodes(Ior):
         """Have nodes, write, and read."""
         tier = Tier.from_settings(self.settings.tiers[workspace.tier.name])
         below = Path(short_hash(str(self.places.results.absolute())), token_hex(8))
-        limit_s = STUCK_S + point.bytes / SLOWEST_BYTES_PER_S
+        limit_s = patience_s(point.bytes)
         declared = asdict(tier) | {"path": str(tier.path)}
         plan = {"point": asdict(point), "tier": declared, "below": str(below), "limit_s": limit_s}
         program = [sys.executable, "-m", "neurotier.storage.ior.node", json.dumps(plan)]

@@ -16,13 +16,7 @@ from neurotier.storage.ior.jobs import job_of
 from neurotier.storage.ior.mpi import require_engine, run_ior
 from neurotier.storage.ior.points import IOR, Point, ior_plan
 from neurotier.storage.workload.walk import Say, Workload, files_text
-from neurotier.storage.workspace import Workspace
-
-STUCK_S = 600.0
-"""How much longer than on the slowest device a point may take."""
-
-SLOWEST_BYTES_PER_S = 1e6
-"""A device that is slower than this is taken to hang."""
+from neurotier.storage.workspace import Workspace, patience_s
 
 PIN = "pin"
 
@@ -69,7 +63,7 @@ class Ior(Workload[Point]):
 
     def measure(self, workspace: Workspace, point: Point) -> Row:
         """Write, and read."""
-        limit_s = STUCK_S + point.bytes / SLOWEST_BYTES_PER_S
+        limit_s = patience_s(point.bytes)
         try:
             written = workspace.run(job_of(point, "write", self.way, self.numa), limit_s)
             read = workspace.run(job_of(point, "read", self.way, self.numa), limit_s)
@@ -97,7 +91,7 @@ class IorItself(Ior):
 
     def measure(self, workspace: Workspace, point: Point) -> Row:
         """Write, and read."""
-        limit_s = STUCK_S + point.bytes / SLOWEST_BYTES_PER_S
+        limit_s = patience_s(point.bytes)
         row: Row = {"engine": IOR, "direct": self.way.direct, "read_by": OTHER_PROCESS}
         try:
             for pattern in ("write", "read"):

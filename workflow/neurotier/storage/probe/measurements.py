@@ -45,9 +45,9 @@ def one_stream(kind: str, file_bytes: int) -> list[Measurement]:
         Measurement("one_stream", job("write", "write", end_fsync=True, fresh=True)),
         Measurement("one_stream", job("read", "read")),
     ]
-    if is_in_memory(kind):
-        return measurements
-    return [*measurements, Measurement("one_stream", job("cached_read", "read", evict=False))]
+    if not is_in_memory(kind):
+        measurements.append(Measurement("one_stream", job("cached_read", "read", evict=False)))
+    return measurements
 
 
 def small(access: Access, kind: str, file_bytes: int, slice_s: float) -> list[Measurement]:
@@ -117,14 +117,13 @@ def concurrency(access: Access, kind: str, streams: int, file_bytes: int, slice_
         Measurement("concurrency", replace(again, name="read", pattern="read")),
         Measurement("concurrency", replace(again, name="mixed", pattern="rw", end_fsync=True)),
     ]
-    if is_in_memory(kind):
-        return measurements
-    cached = replace(buffered, name="cached_read", pattern="read", preread=True, runtime_s=slice_s, repeat=True)
-    return [
-        *measurements,
-        Measurement("concurrency", cached),
-        Measurement("concurrency", replace(buffered, name="buffered_write", fresh=True)),
-    ]
+    if not is_in_memory(kind):
+        cached = replace(buffered, name="cached_read", pattern="read", preread=True, runtime_s=slice_s, repeat=True)
+        measurements += [
+            Measurement("concurrency", cached),
+            Measurement("concurrency", replace(buffered, name="buffered_write", fresh=True)),
+        ]
+    return measurements
 
 
 def levels(streams: int) -> list[int]:

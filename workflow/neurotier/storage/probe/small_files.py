@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import errno
 import json
+import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing.queues import SimpleQueue
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from threading import BrokenBarrierError
+from typing import Any
 
 from neurotier.core.errors import TierError, ToolError, one_line
-from neurotier.core.processes import fork_process
+from neurotier.core.processes import end_with_parent
 from neurotier.meter.tree import queued_s
 from neurotier.storage.calls import run_call
 
@@ -130,40 +135,31 @@ def leave(folder: str) -> None:
         os.rmdir(folder)
 
 
-def work_of(
-    folder: str, files: int, slice_s: float, gates: Sequence[tuple[int, int]], told: tuple[int, int]
-) -> Callable[[], int]:
-    """What the process of a stream does in a folder of its own: each operation when its gate opens, and a line of JSON
-    on each."""
-
-    def work() -> int:
-        for gate in gates:
-            os.close(gate[1])  # so that no stream waits for ever when another has failed
-        os.close(told[0])
-        made = 0
-        try:
-            os.mkdir(folder, 0o700)
-            os.chdir(folder)
-            for name, gate in zip(OPERATIONS, gates, strict=True):
-                if not os.read(gate[0], 1):
-                    return 1
-                call, begin = os.lstat if name == "look" else os.unlink, spent()
-                if name == "make":
-                    made = make(files, slice_s)
-                else:
-                    for number in range(made):
-                        call(f"f{number}")
-                took = [last - first for last, first in zip(spent(), begin, strict=True)]
-                os.write(told[1], (json.dumps([name, made, *took]) + "\n").encode())
-        except OSError as error:
-            sys.stderr.write(f"{error.strerror}\n")
-            os.write(told[1], b"\n")
-            return error.errno if error.errno in FULL else 1
-        finally:
-            leave(folder)
-        return 0
-
-    return work
+def work(folder: str, files: int, slice_s: float, together: Barrier, results: SimpleQueue[Any]) -> None:
+    """What the process of a stream does in a folder of its own; for each operation, files and what they took."""
+    end_with_parent()
+    made, took = 0, {}
+    try:
+        os.mkdir(folder, 0o700)
+        os.chdir(folder)
+        for name in OPERATIONS:
+            call = os.lstat if name == "look" else os.unlink
+            together.wait()
+            begin = spent()
+            if name == "make":
+                made = make(files, slice_s)
+            else:
+                for number in range(made):
+                    call(f"f{number}")
+            took[name] = [made, *(last - first for last, first in zip(spent(), begin, strict=True))]
+        results.put(took)
+    except BrokenBarrierError:  # another stream says why
+        results.put(None)
+    except OSError as error:
+        together.abort()
+        results.put(error)
+    finally:
+        leave(folder)
 
 
 def run_streams(folder: str, streams: int, slice_s: float) -> Measured:
@@ -172,29 +168,21 @@ def run_streams(folder: str, streams: int, slice_s: float) -> Measured:
     Raises
     ------
     OSError
-        If a stream failed, with the number of its error if the tier is full, else 1.
+        If a stream failed.
     """
-    told, files = os.pipe(), files_of_each(streams, os.statvfs(folder).f_favail)
-    gates = [os.pipe() for _ in OPERATIONS]  # each its own: a quick stream would take a slow one's turn
-    workers = [
-        fork_process(work_of(os.path.abspath(f"{folder}/files.{number}"), files, slice_s, gates, told))
-        for number in range(streams)
-    ]
-    os.close(told[1])
-    lines: list[list[object]] = []
-    with open(told[0]) as answers:
-        for gate in gates:
-            os.write(gate[1], b"." * streams)
-            answered = [answers.readline().strip() for _ in range(streams)]
-            lines += [json.loads(line) for line in answered if line]
-            if not all(answered):
-                break
-        for gate in gates:
-            os.close(gate[1])
-        codes = [os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) for worker in workers]
-    if any(codes):
-        raise OSError(next((code for code in codes if code in FULL), 1), "a stream failed")
-    return {name: mean_of([line[1:] for line in lines if line[0] == name]) for name in OPERATIONS}  # type: ignore[misc]
+    files, context = files_of_each(streams, os.statvfs(folder).f_favail), multiprocessing.get_context("fork")
+    together, results = context.Barrier(streams), context.SimpleQueue()
+    folders = [os.path.abspath(f"{folder}/files.{number}") for number in range(streams)]
+    workers = [context.Process(target=work, args=(own, files, slice_s, together, results)) for own in folders]
+    for worker in workers:
+        worker.start()
+    found = [results.get() for _ in workers]
+    for worker in workers:
+        worker.join()
+    for one in found:
+        if isinstance(one, OSError):
+            raise one
+    return {name: mean_of([one[name] for one in found]) for name in OPERATIONS}
 
 
 def files_of_each(streams: int, free_inodes: int) -> int:
@@ -223,8 +211,7 @@ def main() -> None:
     try:
         measured = run_streams(folder, int(streams), float(slice_s))
     except OSError as error:
-        if error.filename:
-            sys.stderr.write(f"{error.strerror}\n")
+        sys.stderr.write(f"{error.strerror}\n")
         sys.exit(error.errno if error.errno in FULL else 1)
     print(json.dumps({name: vars(operation) for name, operation in measured.items()}))
 

@@ -131,8 +131,8 @@ class Hidden:
 
     Attributes
     ----------
-    tier, memory, engine
-        The two tiers, and who staged.
+    tier, engine
+        Where the data were, and who staged.
     write_ratio, read_ratio
         How many times as long it takes as in memory, median over the same points.
     device_share
@@ -140,7 +140,6 @@ class Hidden:
     """
 
     tier: str
-    memory: str
     engine: str
     write_ratio: float
     read_ratio: float
@@ -161,7 +160,7 @@ def hidden(rows: Iterable[Row]) -> list[Hidden]:
             )
             device = [row["device_read_bytes"] for row in own]
             share = None if None in device else sum(device) / sum(row["read_bytes"] for row in own)
-            found.append(Hidden(tier, memory[same_point(own[0])]["tier"], engine, writes, reads, share))
+            found.append(Hidden(tier, engine, writes, reads, share))
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -119,31 +119,7 @@ def checksum(words: np.ndarray) -> int:
     return zlib.crc32(words.data)
 
 
-@dataclass(frozen=True)
-class Step:
-    """What one time step took.
-
-    Attributes
-    ----------
-    writes, reads
-        Begin and end of each writer's and reader's request, s of the machine's monotonic clock.
-    write_round_s, read_round_s
-        From asking all of them until all have answered, s.
-    device_read_bytes
-        Bytes that processes read from devices meanwhile; ``None`` if the kernel did not tell.
-    wrong
-        Pieces that were not what had been written: ``reader/piece``.
-    """
-
-    writes: list[tuple[float, float]]
-    reads: list[tuple[float, float]]
-    write_round_s: float
-    read_round_s: float
-    device_read_bytes: int | None
-    wrong: list[str]
-
-
-def span_s(times: list[tuple[float, float]]) -> float:
+def span_s(times: Sequence[Sequence[float]]) -> float:
     """From the first begin to the last end, s: the response time of all together.
 
     >>> span_s([(1.0, 2.0), (1.5, 4.0)])
@@ -152,7 +128,7 @@ def span_s(times: list[tuple[float, float]]) -> float:
     return max(end for _, end in times) - min(begin for begin, _ in times)
 
 
-def mean_s(times: list[tuple[float, float]]) -> float:
+def mean_s(times: Sequence[Sequence[float]]) -> float:
     """Mean of the clients' own response times, s.
 
     >>> mean_s([(1.0, 2.0), (1.5, 4.0)])

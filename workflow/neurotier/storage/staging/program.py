@@ -12,13 +12,12 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import NeurotierError, ToolError, one_line
 from neurotier.core.files import read_json
-from neurotier.storage.staging.exchange import Exchange, Step
+from neurotier.storage.staging.exchange import Exchange
 
 Say = Callable[..., None]
 
@@ -60,7 +59,7 @@ def run(exchange: Exchange, say: Say) -> None:
 def timed_step(
     pids: list[int], write: Callable[[], Sequence[Any]], read: Callable[[Sequence[Any], list[int]], Sequence[Any]]
 ) -> dict[str, Any]:
-    """One time step: all write, and when all have, all read; what is told of it, as :class:`Step` has it.
+    """One time step: all write, and when all have, all read.
 
     Parameters
     ----------
@@ -71,6 +70,14 @@ def timed_step(
     read
         Has all read, by what ``write`` gave and all checksums; for each reader its begin and end, and last the pieces
         that were not what had been written.
+
+    Returns
+    -------
+    dict
+        ``writes``, ``reads``: begin and end of each writer's and reader's request, s of the machine's monotonic clock;
+        ``write_round_s``, ``read_round_s``: from asking all of them until all have answered;
+        ``device_read_bytes``: what processes read from devices meanwhile, ``None`` if the kernel did not tell;
+        ``wrong``: pieces that were not what had been written, as ``reader/piece``.
     """
     began_s = time.monotonic()
     written = write()
@@ -79,15 +86,14 @@ def timed_step(
     before, began_s = device_read_bytes(pids), time.monotonic()
     was_read = read(written, checksums)
     read_round_s, after = time.monotonic() - began_s, device_read_bytes(pids)
-    step = Step(
-        writes=[(begin_s, end_s) for begin_s, end_s, *_ in written],
-        reads=[(begin_s, end_s) for begin_s, end_s, *_ in was_read],
-        write_round_s=write_round_s,
-        read_round_s=read_round_s,
-        device_read_bytes=None if before is None or after is None else after - before,
-        wrong=[f"{reader}/{piece}" for reader, (*_, wrong) in enumerate(was_read) for piece in wrong],
-    )
-    return asdict(step)
+    return {
+        "writes": [(begin_s, end_s) for begin_s, end_s, *_ in written],
+        "reads": [(begin_s, end_s) for begin_s, end_s, *_ in was_read],
+        "write_round_s": write_round_s,
+        "read_round_s": read_round_s,
+        "device_read_bytes": None if before is None or after is None else after - before,
+        "wrong": [f"{reader}/{piece}" for reader, (*_, wrong) in enumerate(was_read) for piece in wrong],
+    }
 
 
 def device_read_bytes(pids: list[int]) -> int | None:

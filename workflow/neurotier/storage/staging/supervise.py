@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,7 +31,7 @@ from neurotier.core.installed import LIBRARY
 from neurotier.core.own_network import enter_own_network, require_own_network
 from neurotier.core.processes import PATIENCE_S, kill_all_marked, lives, start_process, wait_for
 from neurotier.core.quantities import size
-from neurotier.storage.staging.exchange import Exchange, Step
+from neurotier.storage.staging.exchange import Exchange
 
 CALL = "NEUROTIER_STAGING"
 """Environment variable that marks the processes of one exchange."""
@@ -59,14 +59,14 @@ class Outcome:
     Attributes
     ----------
     steps
-        Those that ended, in order.
+        Those that ended, in order (:func:`neurotier.storage.staging.program.timed_step`).
     start_s
         Time until all servers, writers and readers were ready, s.
     servers
         Numbers of the servers' processes.
     """
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[dict[str, Any]] = field(default_factory=list)
     start_s: float | None = None
     servers: list[int] = field(default_factory=list)
 
@@ -156,9 +156,7 @@ def listen(
         if "ready" in line:
             outcome.start_s, outcome.servers = time.monotonic() - begun_s, line["servers"]
         else:
-            step = {one.name: line[one.name] for one in fields(Step)}
-            pairs = {name: [(begin, end) for begin, end in step[name]] for name in ("writes", "reads")}
-            outcome.steps.append(Step(**(step | pairs)))
+            outcome.steps.append(line)
         heard(outcome)
     code = process.wait(PATIENCE_S)
     raise ToolError(f"the service ended by itself (exit code {code})", where=exchange.engine, fix="see the log")

@@ -7,9 +7,9 @@ import statistics
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from neurotier.core.errors import ToolError
 from neurotier.core.private import private_folder, remove_empty
@@ -18,7 +18,7 @@ from neurotier.core.tables import Row
 from neurotier.core.work_folders import remove_abandoned, work_folder
 from neurotier.storage.published import STAGING
 from neurotier.storage.staging.engines.ray import store_bytes
-from neurotier.storage.staging.exchange import Exchange, Step, mean_s, span_s
+from neurotier.storage.staging.exchange import Exchange, mean_s, span_s
 from neurotier.storage.staging.grid import IN_MEMORY, SERVED, Point, staging_plan
 from neurotier.storage.staging.supervise import ENGINES, Outcome, require_engine, run_exchange
 from neurotier.storage.workload.walk import Workload
@@ -121,11 +121,11 @@ def cells(exchange: Exchange, outcome: Outcome) -> Row:
         If a reader got other bytes than were written.
     """
     for number, step in enumerate(outcome.steps, start=1):
-        if step.wrong:
-            readers = {one.split("/")[0] for one in step.wrong}
+        if step["wrong"]:
+            readers = {one.split("/")[0] for one in step["wrong"]}
             what = f"other bytes than were written came to {counted(len(readers), 'reader')} in step {number}"
-            raise ToolError(f"{what} (reader/piece {step.wrong[0]})", where=exchange.engine)
-    read_from_device = [step.device_read_bytes for step in outcome.steps]
+            raise ToolError(f"{what} (reader/piece {step['wrong'][0]})", where=exchange.engine)
+    read_from_device = [step["device_read_bytes"] for step in outcome.steps]
     known = [one for one in read_from_device if one is not None]
     return {
         "piece_bytes": exchange.piece_bytes,
@@ -139,14 +139,13 @@ def cells(exchange: Exchange, outcome: Outcome) -> Row:
     }
 
 
-def request_cells(steps: Sequence[Step], way: str) -> Row:
+def request_cells(steps: Sequence[dict[str, Any]], way: str) -> Row:
     """Response times of writes or reads: of all together, of one on average, and until all have answered."""
-    given = [asdict(step) for step in steps]
-    together = [span_s(step[f"{way}s"]) for step in given]
+    together = [span_s(step[f"{way}s"]) for step in steps]
     return {
         f"{way}_s": statistics.mean(together),
         f"{way}_least_s": min(together),
         f"{way}_most_s": max(together),
-        f"{way}_client_s": statistics.mean(mean_s(step[f"{way}s"]) for step in given),
-        f"{way}_round_s": statistics.mean(step[f"{way}_round_s"] for step in given),
+        f"{way}_client_s": statistics.mean(mean_s(step[f"{way}s"]) for step in steps),
+        f"{way}_round_s": statistics.mean(step[f"{way}_round_s"] for step in steps),
     }

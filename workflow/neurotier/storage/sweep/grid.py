@@ -50,11 +50,6 @@ class Point:
     direct: bool
     engine: str
 
-    @property
-    def is_written(self) -> bool:
-        """Whether any request writes."""
-        return self.pattern not in ("read", "randread")
-
 
 def points_of_set(name: str, given: SweepSetSettings) -> list[Point]:
     """Points of one set, in the order of the grid.

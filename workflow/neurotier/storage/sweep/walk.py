@@ -12,13 +12,7 @@ from neurotier.storage.sweep.grid import Point, sweep_plan
 from neurotier.storage.sweep.headlines import headline_rows
 from neurotier.storage.sweep.ways import direct_sizes, job_of, layout_job, left_out, way_of
 from neurotier.storage.workload.walk import Say, Workload, files_text
-from neurotier.storage.workspace import Workspace
-
-STUCK_S = 600.0
-"""How much longer than asked for a point may take: what is written must still reach a slow device."""
-
-SLOWEST_BYTES_PER_S = 5e6
-"""A device that lays files out more slowly than this is taken to hang."""
+from neurotier.storage.workspace import Workspace, patience_s
 
 
 class Sweep(Workload[Point]):
@@ -46,13 +40,13 @@ class Sweep(Workload[Point]):
         if possible:
             file_bytes = self.room(possible)[0]
             say(f"tier {tier.name}, set {points[0].set_name}: laying out {size(file_bytes)}")
-            workspace.run(layout_job(possible), STUCK_S + file_bytes / SLOWEST_BYTES_PER_S)
+            workspace.run(layout_job(possible), patience_s(file_bytes))
         return {point: reason for point, reason in reasons.items() if reason}
 
     def measure(self, workspace: Workspace, point: Point) -> Row:
         """Measure one point."""
         way = self.ways[point]
-        result = workspace.run(job_of(point, way), 2 * point.seconds + STUCK_S)
+        result = workspace.run(job_of(point, way), 2 * point.seconds + patience_s(0))
         return {
             "engine": way.engine,
             "direct": way.direct,

@@ -75,7 +75,7 @@ def job_of(point: Point, way: Access) -> FioJob:
         direct=way.direct,
         runtime_s=point.seconds,
         repeat=True,
-        end_fsync=point.is_written and not way.direct,
+        end_fsync=point.pattern not in ("read", "randread") and not way.direct,
         files=point.set_name,
         options=(("refill_buffers", "1"), ("norandommap", "1"), ("randrepeat", "0")),
     )

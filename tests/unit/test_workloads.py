@@ -1,0 +1,49 @@
+"""Storage workloads that cannot be measured as they are written, or not here: said in a line before any is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from neurotier.core.errors import NeurotierError, SettingsError, TierError
+from workloads import run, settings_of
+
+GRID = {"block_sizes": ["4 KiB", "64 KiB"], "processes": [1, 2], "file_size": "1 MiB", "seconds": 0.02}
+SECTIONS: dict[str, dict[str, Any]] = {
+    "sweep": {"sets": {"a": GRID}},
+    "daq": {"writers": [1, 2], "rate": "2 MB", "seconds": 0.2},
+    "ior": {"processes": [1, 2], "file_size": "1 MiB", "block_size": "64 KiB"},
+    "staging": {"sets": {"a": {"writers": [1], "readers": [1], "servers": [1], "bytes": "8 MiB"}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("target", "changes", "error", "line"),
+    [
+        *(
+            (target, {"tiers": []}, SettingsError, "tiers: there is nothing to measure; take one")
+            for target in SECTIONS
+        ),
+        ("sweep", {"sets": {}}, SettingsError, "sets: there is nothing to measure"),
+        ("sweep", {"tiers": ["fsat"]}, SettingsError, "tiers: no tier is named 'fsat'; did you"),
+        ("sweep", {"sets": {"a": {**GRID, "block_sizes": ["2 MiB"]}}}, SettingsError, "sets.a.block_sizes: a block"),
+        ("sweep", {"sets": {"a": {**GRID, "file_size": "much"}}}, SettingsError, "sets.a.file_size: 'much' is not"),
+        ("sweep", {"sets": {"a": {**GRID, "file_size": "8 MiB"}}}, TierError, "sweep set 'a' needs 16 MiB (2 files of"),
+        ("daq", {"rate": 100}, SettingsError, "rate: less than a record comes per second"),
+        ("daq", {"rate": "fast"}, SettingsError, "rate: 'fast' is not a size"),
+        ("daq", {"together": [["fast"]]}, SettingsError, "together: tiers are to be several"),
+        ("daq", {"rate": "1 GB"}, TierError, "daq set 'psync' needs "),
+        ("ior", {"block_size": "3 MiB"}, SettingsError, "block_size: blocks do not fill a file"),
+        ("ior", {"file_size": "much"}, SettingsError, "file_size: 'much' is not a size"),
+        ("ior", {"file_size": "1 GiB"}, TierError, "ior set 'none' needs 2 GiB (2 files of 1 GiB)"),
+        ("staging", {"sets": {"a": {"bytes": "4"}}}, SettingsError, "sets.a.bytes: 4 cannot be divided"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(
+    tmp_path: Path, memory: Path, target: str, changes: dict[str, Any], error: type[NeurotierError], line: str
+) -> None:
+    with pytest.raises(error) as raised:
+        run(target, settings_of(target, tmp_path / "results", {"fast": memory}, **SECTIONS[target] | changes))
+    where = "tier 'fast': " if error is TierError else f"config key {target}."
+    assert str(raised.value).startswith(f"{where}{line}")
