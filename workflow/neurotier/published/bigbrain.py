@@ -289,20 +289,9 @@ def read_run(path: Path) -> BlockRun:
         raise InputError("is not text", str(path), FIX) from None
     except ValueError as error:
         raise InputError(str(error), str(path), FIX) from None
-    device, mode = place_of(match["label"])
-    return BlockRun(
-        path=path,
-        engine=engine,
-        resolution_um=resolution_um,
-        device=device,
-        mode=mode,
-        label=match["label"],
-        processes=int(match["processes"]),
-        iterations=int(match["iterations"]),
-        repetition=int(match["repetition"]),
-        variant=variant,
-        phases=phases,
-    )
+    numbers = map(int, match.group("processes", "iterations", "repetition"))
+    label = match["label"]
+    return BlockRun(path, engine, resolution_um, *place_of(label), label, *numbers, variant, phases)
 
 
 def read_phases(text: str, engine: str) -> Iterator[Phase]:
