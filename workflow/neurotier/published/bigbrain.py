@@ -289,10 +289,11 @@ def read_run(path: Path) -> BlockRun:
         raise InputError("is not text", str(path), FIX) from None
     except ValueError as error:
         raise InputError(str(error), str(path), FIX) from None
-    label, counts = match["label"], match.group("processes", "iterations", "repetition")
-    processes, iterations, repetition = (int(count) for count in counts)
-    about = label, processes, iterations, repetition
-    return BlockRun(path, engine, resolution_um, *place_of(label), *about, variant, phases)
+    (device, mode), label = place_of(match["label"]), match["label"]
+    processes, iterations, repetition = map(int, match.group("processes", "iterations", "repetition"))
+    return BlockRun(
+        path, engine, resolution_um, device, mode, label, processes, iterations, repetition, variant, phases
+    )
 
 
 def read_phases(text: str, engine: str) -> Iterator[Phase]:
