@@ -180,11 +180,11 @@ def workload_of(
         slots = {"stage_in": beside, "compute": computing, "stage_out": beside} if beside > 0 else {}
         own_tasks, launch = range(len(tasks), len(tasks) + len(parts)), launch_of(members, job_start, shared, own)
         made.append(Job(own_tasks, launch, slots, computing if slots else 0))
-        taken, seen = (costs, own) if len(members) == 1 else (shared.costs, warm)
+        own_costs, own_storage = (costs, own) if len(members) == 1 else (shared.costs, warm)
         for part in parts:
             of_part: list[Step] = []
             for position in part:
-                each = steps(participants[position], taken, seen)
+                each = steps(participants[position], own_costs, own_storage)
                 of_part += [*arrivals.get(position, ()), *(in_slots(each) if slots else each)]
             tasks.append(tuple(of_part))
     return Workload(
