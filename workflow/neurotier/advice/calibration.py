@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -99,9 +100,9 @@ def read_observed(settings: Settings, places: Places, folder: Path | None) -> li
         raise SettingsError(
             "is not the results folder of a run", where=f"config key advice.calibration: {folder}", fix="correct it"
         )
-    sizes: dict[str, int] = {}
+    sizes = Counter[str]()
     for row in read_table(table, "images"):
-        sizes[row["participant"]] = sizes.get(row["participant"], 0) + (row["size_bytes"] or 0)
+        sizes[row["participant"]] += row["size_bytes"] or 0
     records = [read_json(where.record(name)) for name in sizes if where.record(name).exists()]
     facts = {file.stem: read_json(file) for file in where.runs.glob("*.json")}
     asked = analysis(settings.to_json())
@@ -116,7 +117,9 @@ def read_observed(settings: Settings, places: Places, folder: Path | None) -> li
             fix="name the results folder of a run with the same tool",
         )
     quiet = [record for record in same if DISTURBED not in (facts[record["run"]].get("row") or {}).get("valid", "")]
-    return [observe(record, sizes[record["participant"]], started_s(facts, record)) for record in quiet or same]
+    return [
+        observe(record, sizes[record["participant"]], facts[record["run"]]["started_s"]) for record in quiet or same
+    ]
 
 
 def analysis(settings: Mapping[str, Any]) -> Record:
@@ -125,8 +128,3 @@ def analysis(settings: Mapping[str, Any]) -> Record:
     if app["image"]:
         return {"name": app["image"], "arguments": app["arguments"]}
     return {"name": tool["name"], "options": tool["options"], "image": tool["image"] and settings["in_containers"]}
-
-
-def started_s(facts: Mapping[str, Record], record: Record) -> float:
-    """When the run of a record began, s since 1970."""
-    return float(facts[record["run"]]["started_s"])

@@ -67,12 +67,7 @@ class ObservedJob:
     @property
     def queueing(self) -> float:
         """How many times as long as with a processor of its own it took to compute."""
-        return queueing(self.cpu_s, self.queue_s)
-
-
-def queueing(cpu_s: float, queue_s: float | None) -> float:
-    """How many times as long as its CPU time something took that waited so long for a processor."""
-    return 1 + (queue_s or 0.0) / cpu_s if cpu_s else 1.0
+        return 1 + (self.queue_s or 0.0) / self.cpu_s if self.cpu_s else 1.0
 
 
 def observe(record: Record, size_bytes: int, run_started_s: float) -> ObservedJob:
@@ -80,19 +75,15 @@ def observe(record: Record, size_bytes: int, run_started_s: float) -> ObservedJo
     rows, ready_s = record["phases"], record.get("ready_s")
     start_s, end_s = min(row["start_s"] for row in rows), max(row["end_s"] for row in rows)
     between_s = max(0.0, end_s - start_s - record["slot_wait_s"] - sum(row["end_s"] - row["start_s"] for row in rows))
-    queues, cpu_s = [row["run_queue_s"] for row in rows], sum(row["cpu_s"] for row in rows)
-    queue_s = None if None in queues else sum(queues)
-    between_s /= queueing(cpu_s, queue_s)
-    got = record.get("got") or {}
-    return ObservedJob(
+    queues, got = [row["run_queue_s"] for row in rows], record.get("got") or {}
+    job = ObservedJob(
         participant=record["participant"],
         run=record["run"],
         size_bytes=size_bytes,
-        phases={row["phase"]: quantities(row) for row in rows}
-        | {BETWEEN: dict.fromkeys(QUANTITIES, 0.0) | {"cpu_s": between_s}},
+        phases={row["phase"]: quantities(row) for row in rows},
         start_s=start_s,
         end_s=end_s,
-        queue_s=queue_s,
+        queue_s=None if None in queues else sum(queues),
         max_rss_bytes=max(row["max_rss_bytes"] for row in rows),
         ready_s=ready_s if ready_s and ready_s >= run_started_s else None,
         get_cpu_s=got.get("cpu_s"),
@@ -100,6 +91,8 @@ def observe(record: Record, size_bytes: int, run_started_s: float) -> ObservedJo
         fetched_files=got.get("fetched_files"),
         work_tier=record.get("work_tier") or "",
     )
+    job.phases[BETWEEN] = dict.fromkeys(QUANTITIES, 0.0) | {"cpu_s": between_s / job.queueing}
+    return job
 
 
 def quantities(row: Mapping[str, Any]) -> dict[str, float]:

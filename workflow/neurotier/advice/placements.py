@@ -66,12 +66,11 @@ class AdvicePlan:
 
     def probed(self, _calibration: Path | str) -> list[Path]:
         """Probe tables of the tiers that placements use; asked for once the calibration has been chosen."""
-        unused = () if self.settings.image else ("images",)
         used = {
             tier
-            for tiers in (one.tiers for one in self.candidates)
-            for role, tier in tiers.items()
-            if role not in unused
+            for one in self.candidates
+            for role, tier in one.tiers.items()
+            if role != "images" or self.settings.image
         }
         return [self.places.probed(name, self.plan.node_class) for name in self.settings.tiers if name in used]
 

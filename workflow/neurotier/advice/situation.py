@@ -13,7 +13,7 @@ from typing import Any
 from neurotier.advice.calibration import choose_calibration, read_observed, size_of
 from neurotier.advice.cold_start import measure_cold_start
 from neurotier.advice.observed import ObservedJob, gaps_s, spawns_s
-from neurotier.advice.placements import COLD, Candidate, caches, candidates
+from neurotier.advice.placements import COLD, Candidate, caches
 from neurotier.advice.predict import Inputs
 from neurotier.advice.rehearsal import LONGEST_S, read_rehearsed, rehearse_shared
 from neurotier.advice.scaling import fit, proportional
@@ -273,11 +273,6 @@ class Situation:
             expiry_s=inputs.page_cache.expiry_s,
             load_s=(inputs.load_s or {}) if cache == COLD else {},
         )
-
-    @property
-    def candidates(self) -> list[Candidate]:
-        """Placements to judge."""
-        return candidates(self.settings, self.checks)
 
 
 def choose_first(situation: Situation, facts: Mapping[str, Any]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from neurotier.advice.calibration import size_of
-from neurotier.advice.placements import Candidate, caches
+from neurotier.advice.placements import Candidate, caches, candidates
 from neurotier.advice.predict import Inputs, paper_s, predict
 from neurotier.advice.room import free_on, room_for
 from neurotier.advice.scaling import costs_of
@@ -35,7 +35,7 @@ def advice_rows(
         advice_row(situation, inputs, candidate, cache, jobs, limits)
         for jobs in parallelism
         for cache in caches(situation.settings)
-        for candidate in situation.candidates
+        for candidate in candidates(situation.settings, situation.checks)
     ]
 
 

@@ -114,9 +114,7 @@ def limited(row: Row) -> str:
 def what_differs(rows: Sequence[Row]) -> str:
     """The role whose tier differs between placements."""
     roles = [role for role in ("dataset", "work", "results") if len({row[f"{role}_tier"] for row in rows}) > 1]
-    return {"dataset": "the dataset", "work": "the work", "results": "the results"}.get(
-        roles[0] if len(roles) == 1 else "", "the data"
-    )
+    return f"the {roles[0]}" if len(roles) == 1 else "the data"
 
 
 def sentence(text: str, more: Sequence[str]) -> str:

@@ -180,16 +180,13 @@ def workload_of(
         slots = {"stage_in": beside, "compute": computing, "stage_out": beside} if beside > 0 else {}
         own_tasks, launch = range(len(tasks), len(tasks) + len(parts)), launch_of(members, job_start, shared, own)
         made.append(Job(own_tasks, launch, slots, computing if slots else 0))
-        if len(members) == 1:
-            tasks.append((*arrivals.get(parts[0][0], ()), *steps(members[0], costs, own)))
-            continue
+        own_costs, own_storage = (costs, own) if len(members) == 1 else (shared.costs, warm)
         for part in parts:
-            taken = (steps(participants[position], shared.costs, warm) for position in part)
-            of_each = (
-                (*arrivals.get(position, ()), *(in_slots(each) if slots else each))
-                for position, each in zip(part, taken, strict=True)
-            )
-            tasks.append(tuple(itertools.chain.from_iterable(of_each)))
+            of_part: list[Step] = []
+            for position in part:
+                each = steps(participants[position], own_costs, own_storage)
+                of_part += [*arrivals.get(position, ()), *(in_slots(each) if slots else each)]
+            tasks.append(tuple(of_part))
     return Workload(
         tasks,
         launch_counts=False,
@@ -215,16 +212,15 @@ def fetching_order(jobs: Sequence[JobParts], at_once: int, computing: int = 0) -
     >>> fetching_order([[[0], [1]], [[2], [3]], [[4]]], 4)
     [0, 2, 1, 3, 4]
     """
-    rows = [
-        [position for row in itertools.zip_longest(*parts) for position in row if position is not None]
-        for parts in jobs
-    ]
+    rows = [in_turn(parts) for parts in jobs]
     jobs_at_once = max(1, at_once // (computing or max((len(parts) for parts in jobs), default=1)))
-    order = []
-    for first in range(0, len(rows), jobs_at_once):
-        together = rows[first : first + jobs_at_once]
-        order += [position for row in itertools.zip_longest(*together) for position in row if position is not None]
-    return order
+    together = (rows[first : first + jobs_at_once] for first in range(0, len(rows), jobs_at_once))
+    return [position for several in together for position in in_turn(several)]
+
+
+def in_turn(sequences: Sequence[Sequence[int]]) -> list[int]:
+    """The first of each sequence, the second of each, and so on."""
+    return [one for turn in itertools.zip_longest(*sequences) for one in turn if one is not None]
 
 
 def fetch_alone(participant: Participant, job_start: JobStart) -> list[Step]:

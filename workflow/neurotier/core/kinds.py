@@ -26,8 +26,6 @@ class Kind:
         Whether the kernel writes to the device later than the program does.
     remote
         Whether waiting for it is waiting for a network.
-    one_stream_tells
-        Whether one stream uses the device up, so that a probe with one tells what many get; of memory it gets a part.
     fio_engines
         fio's engines by which a tier is measured, best first, and whether each passes the page cache.
     """
@@ -38,20 +36,16 @@ class Kind:
     takes_memory: bool = False
     write_back: bool = False
     remote: bool = False
-    one_stream_tells: bool = True
     fio_engines: tuple[tuple[str, bool], ...] = (("psync", False),)
 
 
 DEVICE_ENGINES = (("libaio", True), ("io_uring", True), ("psync", True), ("psync", False))
 
 KINDS = {
-    "tmpfs": Kind(
-        file_systems=frozenset({"tmpfs", "ramfs"}), in_memory=True, takes_memory=True, one_stream_tells=False
-    ),
+    "tmpfs": Kind(file_systems=frozenset({"tmpfs", "ramfs"}), in_memory=True, takes_memory=True),
     "fsdax": Kind(
         mount_options=frozenset({"dax", "dax=always"}),
         in_memory=True,
-        one_stream_tells=False,
         fio_engines=(("libpmem", True), ("mmap", False), ("psync", False)),
     ),
     "network": Kind(

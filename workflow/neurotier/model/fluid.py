@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import defaultdict, deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -60,6 +60,7 @@ class SimulatedRun:
         return sum(self.phase_sums_s.values()) / self.makespan_s if self.makespan_s else 0.0
 
 
+@dataclass(eq=False)
 class Flow:
     """Streams that are alike: same step but for the amount.
 
@@ -72,13 +73,12 @@ class Flow:
         The tier that serves its streams, if any.
     """
 
-    def __init__(self, step: Step, server: str) -> None:
-        self.step = step
-        self.server = server
-        self.moved = 0.0
-        self.rate = 0.0
-        self.limit = ""
-        self.ends: list[tuple[float, int]] = []
+    step: Step
+    server: str
+    moved: float = 0.0
+    rate: float = 0.0
+    limit: str = ""
+    ends: list[tuple[float, int]] = field(default_factory=list)
 
     @property
     def streams(self) -> int:

@@ -74,16 +74,15 @@ def tier_speed(figures: TierFigures, streams: int) -> TierSpeed:
     There is no write-back where writers get no more than from the device: they wait for it, as on a FUSE file system or
     a device whose dirty bytes are strictly limited. Network file systems flush when a file is closed.
     """
-    read, write = at(figures.read_bytes_per_s, streams), at(figures.write_bytes_per_s, streams)
+    speed = speed_by(figures.read_bytes_per_s, figures.write_bytes_per_s, streams)
+    read, write = speed.read_bytes_per_s, speed.write_bytes_per_s
     buffered = at(figures.buffered_write_bytes_per_s, streams)
     write_back = KINDS[figures.kind].write_back and buffered > HIDES * write
     taking_turns = 2 / (1 / read + 1 / write)
     mixed = at(figures.mixed_bytes_per_s, streams) / taking_turns
-    return TierSpeed(
-        read_bytes_per_s=read,
+    return replace(
+        speed,
         write_bytes_per_s=write if write_back else min(write, buffered),
-        read_stream_bytes_per_s=at(figures.read_bytes_per_s, 1),
-        write_stream_bytes_per_s=at(figures.write_bytes_per_s, 1),
         mixed=min(max(mixed, MIXED_RANGE[0]), MIXED_RANGE[1]),
         write_back=write_back,
         **file_speed(figures, streams),
@@ -120,22 +119,20 @@ def open_s(figures: TierFigures) -> float:
     return 0.0 if is_in_memory(figures.kind) else figures.stat_s + figures.random_read_s
 
 
-def cache_speed(figures: TierFigures, streams: int) -> TierSpeed:
-    """The page cache before a tier, as that tier's file system lets it be used."""
-    return TierSpeed(
-        read_bytes_per_s=at(figures.cached_read_bytes_per_s, streams),
-        write_bytes_per_s=at(figures.buffered_write_bytes_per_s, streams),
-        read_stream_bytes_per_s=at(figures.cached_read_bytes_per_s, 1),
-        write_stream_bytes_per_s=at(figures.buffered_write_bytes_per_s, 1),
-    )
+def speed_by(read: Curve, write: Curve, streams: int) -> TierSpeed:
+    """What so many streams get together, and one at most, by two curves."""
+    return TierSpeed(at(read, streams), at(write, streams), at(read, 1), at(write, 1))
 
 
 def machine_of(
     figures: Mapping[str, TierFigures], streams: int, processors: Processors, page_cache: PageCache
 ) -> Machine:
-    """The machine, with so many streams on its tiers."""
+    """The machine, with so many streams on its tiers; the page cache as each tier's file system lets it be used."""
     speeds = {name: tier_speed(tier, streams) for name, tier in figures.items()}
-    caches = {cache_of(name): cache_speed(tier, streams) for name, tier in figures.items()}
+    caches = {
+        cache_of(name): speed_by(tier.cached_read_bytes_per_s, tier.buffered_write_bytes_per_s, streams)
+        for name, tier in figures.items()
+    }
     return Machine(processors, page_cache, speeds | caches)
 
 

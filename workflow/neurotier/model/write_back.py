@@ -13,8 +13,8 @@ MERGE_S = 0.5
 RELATIVE = 1e-9
 
 ENOUGH = 0.9
-"""Part of the background limit that is left when write-back for size ends: were it all of it, it would begin again at
-once, and time would go on in steps of nothing."""
+"""Part of the background limit that is left when write-back for size ends: were it all of it, write-back would begin
+again at once, and the simulation would advance in steps without length."""
 
 
 class Dirty:

@@ -36,7 +36,7 @@ from neurotier.published.skipped import DAMAGED, Skipped
 from neurotier.run.compared import MEMORY, Compared
 
 TOOL = "bids-app-example"
-FOLDERS = (".", "bids-app-example", "experiments/bids-app-example", "*/bids-app-example", "*/*/bids-app-example")
+FOLDERS = (".", "bids-app-example", "*/bids-app-example", "*/*/bids-app-example")
 """Where a checkout, or part of one, has the runs."""
 
 PARALLELISMS = (25, 96)

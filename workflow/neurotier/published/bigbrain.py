@@ -289,19 +289,10 @@ def read_run(path: Path) -> BlockRun:
         raise InputError("is not text", str(path), FIX) from None
     except ValueError as error:
         raise InputError(str(error), str(path), FIX) from None
-    device, mode = place_of(match["label"])
+    (device, mode), label = place_of(match["label"]), match["label"]
+    processes, iterations, repetition = map(int, match.group("processes", "iterations", "repetition"))
     return BlockRun(
-        path=path,
-        engine=engine,
-        resolution_um=resolution_um,
-        device=device,
-        mode=mode,
-        label=match["label"],
-        processes=int(match["processes"]),
-        iterations=int(match["iterations"]),
-        repetition=int(match["repetition"]),
-        variant=variant,
-        phases=phases,
+        path, engine, resolution_um, device, mode, label, processes, iterations, repetition, variant, phases
     )
 
 
