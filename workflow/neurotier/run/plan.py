@@ -93,10 +93,6 @@ class Plan(Needs):
         kind: str = read_dataset(self.places.index / "dataset.json")["kind"]
         return kind == "folder"
 
-    def participants(self, table: Path | str) -> list[str]:
-        """Participants to analyse."""
-        return list(self.read(table))
-
     def sites(self, table: Path | str) -> list[str]:
         """Sites of the participants to analyse; ``""`` for a dataset without sites."""
         return sorted({images[0].site for images in self.read(table).values()})
