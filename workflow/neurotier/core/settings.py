@@ -124,7 +124,6 @@ class CampaignSettings:
     seed: int
     compare_outputs: bool
     repeat_invalid: bool
-    keep_outputs: bool
 
 
 @dataclass(frozen=True)
