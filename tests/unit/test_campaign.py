@@ -11,13 +11,11 @@ import pytest
 from neurotier.core.errors import NeurotierError, SettingsError, TierError
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
-from neurotier.core.quantities import size
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table, write_table
 from neurotier.core.tiers import find_mount
 from neurotier.run.campaign.matrix import PlannedRun, planned_runs
-from neurotier.run.campaign.outputs import checksums, difference
-from neurotier.run.campaign.preflight import RESULTS_FACTOR, check_campaign, plan_rows
+from neurotier.run.campaign.preflight import check_campaign, plan_rows
 from neurotier.run.campaign.records import Campaign, folder_of, keep_run, read_condition
 from neurotier.run.campaign.snakemake_run import Outcome, hidden, problems_of
 from neurotier.storage.page_cache import prepare_cache
@@ -134,19 +132,6 @@ def test_inputs_on_a_tier_that_is_memory_are_neither_cold_nor_warm(inputs: list[
     assert prepare_cache("cold", inputs, [], in_memory=True).state == "memory"
 
 
-def test_outputs_that_differ_are_named(tmp_path: Path) -> None:
-    for name, text in (("a/x", "1"), ("a/y", "2"), (".snakemake_timestamp", "now")):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    first = checksums(tmp_path)
-    assert list(first) == ["a/x", "a/y"]
-    assert difference(checksums(tmp_path), first, "disk") == ""
-    (tmp_path / "a" / "y").unlink()
-    assert difference(checksums(tmp_path), first, "disk") == (
-        "outputs differ from those of disk: 1 of 2 files, first a/y"
-    )
-
-
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
     """Places of a results folder whose index has four participants of 1 MB."""
@@ -210,7 +195,7 @@ def test_preflight_refuses_what_cannot_fit(places: Places, tmp_path: Path) -> No
 def test_runs_that_are_there_need_nothing_any_more(places: Places, tmp_path: Path) -> None:
     """No room for their outputs, no tier that only they had, and no memory for a parallelism that only they had."""
     tiers = {"gone": {"path": str(tmp_path / "gone"), "kind": "block"}}
-    wide: dict[str, Any] = {"placements": {"gone": {"work": "gone"}}, "parallelism": [3], "keep_outputs": True}
+    wide: dict[str, Any] = {"placements": {"gone": {"work": "gone"}}, "parallelism": [3]}
     wide |= {"repetitions": 2, "tiers": tiers}
     with pytest.raises(TierError, match="tier 'gone'"):
         preflight(places, tmp_path, {"mem_mb": 10**6}, **wide)
@@ -224,17 +209,6 @@ def test_runs_that_are_there_need_nothing_any_more(places: Places, tmp_path: Pat
     wide["parallelism"] = [1, 3]
     with pytest.raises(TierError, match="tier 'gone'"):
         preflight(places, tmp_path, {"mem_mb": 900}, **wide)
-
-
-@pytest.mark.parametrize(("stopped", "valid", "outputs"), [(False, "valid", 1), (True, "invalid: killed", 2)])
-def test_kept_outputs_are_those_of_runs_to_do(
-    places: Places, tmp_path: Path, stopped: bool, valid: str, outputs: int
-) -> None:
-    one: dict[str, Any] = {"placements": {"disk": {}}, "parallelism": [1], "keep_outputs": True, "repetitions": 2}
-    folder = folder_of(places, planned(tmp_path, **one)[0])
-    write_json(folder / "condition.json", {"valid": valid, "stopped": stopped})
-    tier = preflight(places, tmp_path, {}, **one)[1]
-    assert f"kept outputs {size(outputs * RESULTS_FACTOR * 4_000_000)} at most" in tier
 
 
 def outcome(run: PlannedRun, places: Places, valid: str = "valid", peak: int = 2, **outputs: str) -> Outcome:

@@ -16,7 +16,6 @@ from neurotier.run.accounting import ask_accounting, starts_in
 from neurotier.run.cluster_jobs import (
     all_job_rows,
     close_jobs,
-    is_crowded,
     job_rows,
     note_jobs,
     read_jobs,
@@ -228,17 +227,11 @@ def test_a_table_that_is_renewed_stays_as_old_as_it_was(places: Places) -> None:
     assert table.stat().st_mtime_ns == 5
 
 
-def test_a_job_is_crowded_by_the_cpus_that_it_was_granted() -> None:
-    rows = job_rows("run", [], [note("8", 1.0), note("9", 1.0, cpus=2)], [], None)
-    assert not is_crowded(rows)
-    rows = job_rows("run", [], [note("8", 1.0, slots=4, needed_cpus=8)], [], None)
-    assert is_crowded(rows)
-    assert not is_crowded(job_rows("run", [], [note("8", 1.0, needed_cpus=8, cpus=None)], [], None))  # not known
-
-
-@pytest.mark.parametrize(("needed_cpus", "oversubscribed"), [(4, False), (8, True)])
-def test_a_run_is_oversubscribed_by_its_jobs(places: Places, needed_cpus: int, oversubscribed: bool) -> None:
-    tell(places, "job", **note("8", STARTED_S, needed_cpus=needed_cpus))
+@pytest.mark.parametrize(("needed_cpus", "cpus", "oversubscribed"), [(4, 4, False), (8, 4, True), (8, None, False)])
+def test_a_run_is_oversubscribed_by_its_jobs(
+    places: Places, needed_cpus: int, cpus: int | None, oversubscribed: bool
+) -> None:
+    tell(places, "job", **note("8", STARTED_S, needed_cpus=needed_cpus, cpus=cpus))
     close_jobs(places, "run")
     facts = {"run": "run", "oversubscribed": False}
     assert judged(places, facts)["oversubscribed"] is oversubscribed

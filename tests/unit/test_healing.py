@@ -196,11 +196,6 @@ def test_without_the_list_of_outputs_they_are_made_again(places: Places, spoil: 
     assert places.record("sub-01").exists()
 
 
-def test_a_killed_run_has_no_list_and_nothing_is_removed_for_that(places: Places) -> None:
-    begin_another_run(places)
-    assert find_damage(places, by_app=False) == []
-
-
 def test_planted_lists_have_nothing_removed_that_is_not_of_the_results(places: Places, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     write_json(victim / "condition.json", {})

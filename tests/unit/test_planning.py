@@ -79,9 +79,9 @@ def test_limits_yield_to_those_of_the_command_line(tmp_path: Path) -> None:
 def test_index_that_changes_is_read_again(tmp_path: Path) -> None:
     made = plan(tmp_path, "1 GB", 1)
     table = made.places.index / "images.tsv"
-    assert made.participants(table) == ["A/sub-01"]
+    assert list(made.read(table)) == ["A/sub-01"]
     table.write_text(table.read_text().replace("sub-01", "sub-02"))
-    assert made.participants(table) == ["A/sub-02"]
+    assert list(made.read(table)) == ["A/sub-02"]
 
 
 def test_without_an_index_nobody_is_known_to_be_complete(tmp_path: Path) -> None:

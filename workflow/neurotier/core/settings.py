@@ -117,7 +117,6 @@ class CampaignSettings:
     seed: int
     compare_outputs: bool
     repeat_invalid: bool
-    keep_outputs: bool
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,9 @@ class Allocations:
 
     def environment(self) -> dict[str, str]:
         """Ours, without what Slurm has granted to the job that Snakemake may be."""
-        return {name: value for name, value in os.environ.items() if name == "SLURM_CONF" or not is_granted(name)}
+        granted = ("SLURM_", "SRUN_", "SBATCH_", "SALLOC_")
+        kept = (name for name in os.environ if name == "SLURM_CONF" or not name.startswith(granted))
+        return {name: os.environ[name] for name in kept}
 
     def state(self) -> tuple[str, str]:
         """State and reason of the allocation; empty if there is none, or Slurm does not answer."""
@@ -83,8 +85,3 @@ class Allocations:
         deadline_s = time.monotonic() + END_S
         while self.state()[0] and time.monotonic() < deadline_s:
             time.sleep(1)
-
-
-def is_granted(variable: str) -> bool:
-    """Whether a variable tells of what Slurm has granted."""
-    return variable.startswith(("SLURM_", "SRUN_", "SBATCH_", "SALLOC_"))

@@ -80,7 +80,12 @@ class Step:
     def __init__(self, places: Places, name: str, say: Callable[[str], None]) -> None:
         self.places, self.name, self.say = places, name, say
         self.noted_s = self.said_s = time.monotonic()
+
+    def __enter__(self) -> None:
         self.note("")
+
+    def __exit__(self, *_: object) -> None:
+        self.note(None)
 
     def tell(self, told: str) -> None:
         """Tell how far it is, as often as one likes: what comes too often is passed over."""

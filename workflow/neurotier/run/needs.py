@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import cached_property
+from pathlib import Path
 
 import psutil
 
 from neurotier.analysis.needs import merged_bytes, placed_bytes, threads_of, work_bytes, work_files
+from neurotier.core.errors import InputError
 from neurotier.core.kinds import KINDS
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, tiers_of
 from neurotier.dataset.bids import Image
-from neurotier.run.batches import MEGABYTE, SNAKEMAKE_MB, STAGING_MB
+from neurotier.run.batches import MEGABYTE, SNAKEMAKE_MB, STAGING_MB, Batches, read_batches, together
+from neurotier.run.participants import Selected, selected_by
 
 
-class Needs(ABC):
-    """Answers for the rules' resources; a :class:`neurotier.run.plan.Plan` knows who the participants are.
+class Needs:
+    """Answers for the rules' resources, by who the participants are and who shares a batch.
 
     Attributes
     ----------
@@ -26,23 +28,70 @@ class Needs(ABC):
         Of the run.
     elsewhere
         Whether jobs run on other nodes than this one.
+    slots
+        How many participants are analysed at once; ``None`` if that is not known, as on a cluster.
+    would_be
+        The batches that a command which changes nothing would decide.
     """
 
-    settings: Settings
-    places: Places
-    elsewhere: bool
+    def __init__(self, settings: Settings, places: Places, elsewhere: bool) -> None:
+        self.settings, self.places, self.elsewhere = settings, places, elsewhere
+        self.slots: int | None = None
+        self.would_be: Batches | None = None
 
-    @abstractmethod
     def images(self, participant: str) -> list[Image]:
-        """A participant's images."""
+        """A participant's images; none while there is no index."""
+        try:
+            return self.read(self.places.index / "images.tsv").get(participant, [])
+        except FileNotFoundError:
+            return []
 
-    @abstractmethod
+    def read(self, table: Path | str) -> Selected:
+        """Participant to images, by the current index."""
+        return selected_by(Path(table))
+
+    @property
+    def batches(self) -> Batches:
+        """The batches that were decided; those of a command that changes nothing are not written down."""
+        return read_batches(self.places) if self.would_be is None else self.would_be
+
     def members(self, number: str) -> list[str]:
-        """Participants of a batch."""
+        """Participants of a batch.
 
-    @abstractmethod
+        Raises
+        ------
+        InputError
+            If there is no such batch.
+        """
+        if number not in self.batches:
+            raise InputError(
+                "there is no such batch",
+                where=f"batch {number}",
+                fix="name the target participants (who shares a batch is known once the dataset is indexed)",
+            )
+        return self.batches[number]
+
     def at_once(self, number: str, threads: int | None = None) -> int:
-        """How many participants of a batch are analysed at the same time."""
+        """How many participants of a batch are analysed at the same time, with so many cores at most.
+
+        Where the user does not say, these are as many as have room.
+        """
+        count = min(self.settings.batches.at_once or together(self.slots), len(self.members(number)))
+        if threads is not None:
+            count = max(1, min(count, threads // self.threads))
+        if self.settings.batches.at_once is None and count > 1:
+            needs = (
+                (self.work_mb, self.work_limit_mb),
+                (self.mem_mb, self.memory_limit_mb),
+                (self.work_files, self.work_files_limit),
+            )
+            while count > 1 and any(self.most(need, number, count) > (limit or 2**62) for need, limit in needs):
+                count -= 1
+        return count
+
+    def batch_threads(self, number: str) -> int:
+        """Cores that the job of a batch takes."""
+        return self.threads * self.at_once(number)
 
     @property
     def is_app(self) -> bool:

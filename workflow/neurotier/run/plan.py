@@ -13,25 +13,21 @@ from typing import Any
 from neurotier.analysis.app import app_name, app_options
 from neurotier.analysis.needs import rehearsal_of
 from neurotier.containers.identity import content_of
-from neurotier.core.errors import InputError, NeurotierError, SettingsError, StateError
+from neurotier.core.errors import NeurotierError, SettingsError, StateError
 from neurotier.core.files import once_per_version, read_json, remove_whatever
 from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import on_nodes
-from neurotier.dataset.bids import Image
 from neurotier.run.batches import (
     Batches,
     Made,
     by_urgency,
     decide,
     decided_analysis,
-    read_batches,
     size_for,
-    together,
     wanted_by,
 )
 from neurotier.run.needs import Needs
-from neurotier.run.participants import Selected, selected_by
 
 read_dataset = once_per_version(read_json)
 """Reads what is known of the dataset: each batch asks."""
@@ -60,10 +56,8 @@ class Plan(Needs):
         in_job: bool = False,
         cluster_class: str = "",
     ) -> None:
-        self.settings, self.places, self.elsewhere, self.in_job = settings, places, elsewhere, in_job
-        self.slots: int | None = None
-        self.cluster_class = cluster_class
-        self.would_be: Batches | None = None
+        super().__init__(settings, places, elsewhere)
+        self.in_job, self.cluster_class = in_job, cluster_class
         self.ranks: tuple[Batches, dict[str, int]] = ({}, {})
 
     @property
@@ -76,26 +70,11 @@ class Plan(Needs):
         """Whether the dataset is the demonstration, which is then made first."""
         return self.settings.dataset.source == "demo"
 
-    def images(self, participant: str) -> list[Image]:
-        """A participant's images; none while there is no index."""
-        try:
-            return self.read(self.places.index / "images.tsv").get(participant, [])
-        except FileNotFoundError:
-            return []
-
-    def read(self, table: Path | str) -> Selected:
-        """Participant to images, by the current index."""
-        return selected_by(Path(table))
-
     @property
     def is_plain(self) -> bool:
         """Whether the dataset is a plain folder, whose files are there without being fetched."""
         kind: str = read_dataset(self.places.index / "dataset.json")["kind"]
         return kind == "folder"
-
-    def participants(self, table: Path | str) -> list[str]:
-        """Participants to analyse."""
-        return list(self.read(table))
 
     def sites(self, table: Path | str) -> list[str]:
         """Sites of the participants to analyse; ``""`` for a dataset without sites."""
@@ -105,11 +84,6 @@ class Plan(Needs):
     def must_be_valid(self) -> bool:
         """Whether an analysis waits for the validation of its site."""
         return self.settings.dataset.validation == "require"
-
-    @property
-    def batches(self) -> Batches:
-        """The batches that were decided; those of a command that changes nothing are not written down."""
-        return read_batches(self.places) if self.would_be is None else self.would_be
 
     @property
     def apart(self) -> list[str]:
@@ -123,22 +97,6 @@ class Plan(Needs):
         """Markers of the batches of some participants."""
         numbers = [number for number, of in self.batches.items() if not set(of).isdisjoint(names)]
         return [self.places.batch(number) for number in numbers]
-
-    def members(self, number: str) -> list[str]:
-        """Participants of a batch.
-
-        Raises
-        ------
-        InputError
-            If there is no such batch.
-        """
-        if number not in self.batches:
-            raise InputError(
-                "there is no such batch",
-                where=f"batch {number}",
-                fix="name the target participants (who shares a batch is known once the dataset is indexed)",
-            )
-        return self.batches[number]
 
     def markers(self, number: str) -> list[Path]:
         """Marker that the images of a batch are there, for which its analysis waits, unless each waits for its own."""
@@ -312,26 +270,6 @@ class Plan(Needs):
         chosen = {key: getattr(dataset, key) for key in ("sites", "participants", "sessions", "runs", "links_to")}
         return chosen | ({"suffixes": self.settings.app.suffixes} if self.is_app else {})
 
-    def at_once(self, number: str, threads: int | None = None) -> int:
-        """How many participants of a batch are analysed at the same time, with so many cores at most.
-
-        Where the user does not say, these are as many as have room.
-        """
-        members = self.members(number)
-        count = min(self.settings.batches.at_once or together(self.slots), len(members))
-        if threads is not None:
-            count = max(1, min(count, threads // self.threads))
-        if self.settings.batches.at_once is None and count > 1:
-            needs = (
-                (self.work_mb, self.work_limit_mb),
-                (self.mem_mb, self.memory_limit_mb),
-                (self.work_files, self.work_files_limit),
-            )
-            largest = [(sorted(map(need, members), reverse=True), limit or 2**62) for need, limit in needs]
-            while count > 1 and any(sum(each[:count]) > limit for each, limit in largest):
-                count -= 1
-        return count
-
     def urgency(self, number: str) -> float:
         """Between 0 and 1: the longest batches begin first, so that they end with others, and in a known order."""
         if self.in_job:
@@ -345,10 +283,6 @@ class Plan(Needs):
     def batch_bytes(self, number: str) -> int:
         """Size of the images of a batch, bytes."""
         return sum(image.size_bytes or 0 for name in self.members(number) for image in self.images(name))
-
-    def batch_threads(self, number: str) -> int:
-        """Cores that the job of a batch takes."""
-        return self.threads * self.at_once(number)
 
     def batch_minutes(self, number: str, attempt: int = 1) -> int:
         """Time that the job of a batch asks a cluster for, min."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,14 +20,8 @@ from neurotier.run.snakemake_internals import config_of_profile, default_resourc
 
 ENVIRONMENT = "NEUROTIER_PROFILE_CONFIG"
 
-ELSEWHERE = "NEUROTIER_ELSEWHERE"
-"""Environment variable that tells jobs whether they are on a cluster."""
-
 EXECUTOR = "NEUROTIER_EXECUTOR"
 """Environment variable that tells jobs by which executor of Snakemake they were started; empty for this machine."""
-
-HEAD = "NEUROTIER_HEAD"
-"""Environment variable that tells jobs of a cluster the host of the user's Snakemake; empty if there is no cluster."""
 
 NODE_CLASS = "NEUROTIER_NODE_CLASS"
 """Environment variable that tells jobs the class of their nodes: it is in the path of what they write."""
@@ -81,16 +74,18 @@ def runs_elsewhere(arguments: Sequence[str] | None, snakefile: Path) -> bool:
 
     ``arguments`` are ``None`` in a process that Snakemake started for a job, as in :func:`effective_config`.
     """
-    if arguments is None:
-        return os.environ.get(ELSEWHERE) == "yes"
-    executor = options_of(arguments).executor
-    for name in profiles(arguments, snakefile) if executor is None else []:
-        executor = options_of_profile(name).get("executor", executor)
-    elsewhere = executor not in HERE
-    os.environ[ELSEWHERE] = "yes" if elsewhere else "no"
-    os.environ[EXECUTOR] = executor if elsewhere else ""
-    os.environ[HEAD] = socket.gethostname() if elsewhere else ""
-    return elsewhere
+    if arguments is not None:
+        executor = given(arguments, snakefile, "executor")
+        os.environ[EXECUTOR] = "" if executor in HERE else str(executor)
+    return bool(os.environ.get(EXECUTOR))
+
+
+def given(arguments: Sequence[str], snakefile: Path, option: str) -> Any:
+    """An option as the command line gives it, else as the profiles do; ``None`` if neither does."""
+    value = getattr(options_of(arguments), option)
+    for name in profiles(arguments, snakefile) if value is None else []:
+        value = options_of_profile(name).get(option.replace("_", "-"), value)
+    return value
 
 
 def class_of_nodes(arguments: Sequence[str] | None, snakefile: Path) -> str:
@@ -101,10 +96,8 @@ def class_of_nodes(arguments: Sequence[str] | None, snakefile: Path) -> str:
     """
     if arguments is None:
         return os.environ.get(NODE_CLASS, SOME_NODES)
-    given = default_resources(options_of(arguments).default_resources)
-    for name in profiles(arguments, snakefile) if not given else []:
-        given = default_resources(options_of_profile(name).get("default-resources")) or given
-    chosen = [safe_name(given.get(key, "")) for key in ("slurm_partition", "constraint")]
+    resources = default_resources(given(arguments, snakefile, "default_resources"))
+    chosen = [safe_name(resources.get(key, "")) for key in ("slurm_partition", "constraint")]
     os.environ[NODE_CLASS] = "-".join(filter(None, chosen)) or SOME_NODES
     return os.environ[NODE_CLASS]
 
@@ -128,10 +121,7 @@ def given_cores(arguments: Sequence[str] | None, cores: int) -> int:
 
 def cancel_command(arguments: Sequence[str], snakefile: Path) -> str:
     """The command by which the executor cluster-generic ends a job; empty if command line and profiles have none."""
-    given = options_of(arguments).cluster_generic_cancel_cmd
-    for name in profiles(arguments, snakefile) if given is None else []:
-        given = options_of_profile(name).get("cluster-generic-cancel-cmd", given)
-    return str(given or "")
+    return str(given(arguments, snakefile, "cluster_generic_cancel_cmd") or "")
 
 
 def starting_folder(directory: Path | None) -> Path:

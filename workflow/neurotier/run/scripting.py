@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import sys
 import traceback
@@ -23,7 +22,6 @@ from neurotier.dataset.attempts import naming_commands
 from neurotier.meter.measure import Interrupted
 from neurotier.run.jobs import load_settings, run_facts
 from neurotier.run.journal import Step, tell
-from neurotier.run.profile_config import HEAD
 from neurotier.run.stops import ending_with, runner, unwinding
 
 
@@ -101,17 +99,6 @@ def say(line: str) -> None:
 
 
 @contextlib.contextmanager
-def step_of(snakemake: Any, places: Places) -> Iterator[Step]:
-    """The step that a script is, while it works; it is called by its rule and, if that has several jobs, its log."""
-    own = str(Path(snakemake.log[0]).with_suffix("")).rpartition(f"/{snakemake.rule}/")[2]
-    step = Step(places, snakemake.rule if own == snakemake.rule else f"{snakemake.rule} {own}", say)
-    try:
-        yield step
-    finally:
-        step.note(None)
-
-
-@contextlib.contextmanager
 def script(snakemake: Any) -> Iterator[Context]:
     """Do a script's work with everything it prints in the rule's log; an error is one line on the terminal.
 
@@ -127,7 +114,9 @@ def script(snakemake: Any) -> Iterator[Context]:
                 settings = load_settings(results)
                 places = Places.from_settings(settings)
                 facts = places.runs / f"{current_run()}.json"
-                with naming_commands(), ending_with(runner(facts)), step_of(snakemake, places) as step:
+                own = str(log.with_suffix("")).rpartition(f"/{snakemake.rule}/")[2]  # which of the rule's jobs it is
+                step = Step(places, snakemake.rule if own == snakemake.rule else f"{snakemake.rule} {own}", say)
+                with naming_commands(), ending_with(runner(facts)), step:
                     yield Context(snakemake, settings, places, step)
             except Exception:
                 print(without_credentials(traceback.format_exc()), end="", file=sys.stderr)
@@ -145,8 +134,9 @@ def script(snakemake: Any) -> Iterator[Context]:
 def stop(line: str, exit_code: int, results: Path) -> NoReturn:
     """End the script with one line on the terminal; from a cluster, the end of the run passes it on."""
     print(f"neurotier: {line}", file=sys.stderr, flush=True)
-    host = socket.gethostname()
-    if os.environ.get(HEAD, "") not in ("", host):
-        with contextlib.suppress(NeurotierError, OSError):  # it may be that the results cannot be read
-            tell(Places.from_settings(load_settings(results)), "failed", line=f"neurotier: {line} (on {host})")
+    with contextlib.suppress(NeurotierError, OSError):  # it may be that the results cannot be read
+        places, host = Places.from_settings(load_settings(results)), socket.gethostname()
+        facts = run_facts(places)
+        if facts.get("elsewhere") and facts["host"] != host:
+            tell(places, "failed", line=f"neurotier: {line} (on {host})")
     sys.exit(exit_code)

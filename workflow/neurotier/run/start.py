@@ -34,13 +34,11 @@ from neurotier.core.files import open_lock, read_json, remove_partials, remove_w
 from neurotier.core.places import Places
 from neurotier.core.private import refuse_planted
 from neurotier.core.processes import RUN, end, processes_of
-from neurotier.core.settings import ROLES, Settings
+from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, tiers_of
 from neurotier.core.work_folders import remove_leftovers
 from neurotier.run.jobs import noted, save_settings
 from neurotier.run.snakemake_internals import Slots
-
-NO_WISHES: Mapping[str, Any] = {}
 
 VERSIONED = ("snakemake", "datalad", "git-annex", "pybids", "nibabel", "numpy", "brainextractor")
 
@@ -52,8 +50,8 @@ def start_run(
     settings: Settings,
     slots: Slots,
     command_line: list[str],
-    wishes: Mapping[str, Any] = NO_WISHES,
-    roles: Collection[str] = ROLES,
+    wishes: Mapping[str, Any],
+    roles: Collection[str],
 ) -> str:
     """Begin a run: check the tiers, lock, remove remains of earlier runs, and note the facts.
 
@@ -125,7 +123,7 @@ def lock_and_note(
     if not places.identity:
         write_text(places.state / "identity", secrets.token_hex(8) + "\n")
     write_text(places.latest_run, run + "\n")
-    end(processes_of(earlier_runs(places)))
+    end(processes_of({file.stem for file in places.runs.glob("*.json")}))
     leftovers = remove_leftovers(places.work, places.identity)
     remove_unfinished(places)
     remove_whatever(places.journal(""))
@@ -207,11 +205,6 @@ def acquire(places: Places) -> None:
     os.ftruncate(descriptor, 0)
     os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
     held[lock] = descriptor
-
-
-def earlier_runs(places: Places) -> set[str]:
-    """All runs that this results folder has facts of."""
-    return {file.stem for file in places.runs.glob("*.json")}
 
 
 def remove_unfinished(places: Places) -> None:

@@ -141,7 +141,7 @@ class Watcher:
         run, facts = latest_run(self.places)
         alive = lives(self.places, run, facts)
         began_s = float(facts.get("started_s", 0.0))
-        sizes, wanted = self.sizes(), self.wanted()
+        sizes, wanted = {} if settings.is_campaign else self.sizes(), self.wanted()
         records = {participant_of(file, self.places.records): (file, at) for file, at in self.records.times().items()}
         done = {
             name: known
@@ -154,9 +154,9 @@ class Watcher:
         waiting = [sizes[name] for name in sizes.keys() - gone - running.keys()]
         ended = self.ended([known for known in done.values() if known[1] >= began_s], sizes)
         now_s = time.time()
-        at_once = slots_of(facts, len(running))
+        at_once = max(1, facts.get("parallelism") or len(running))  # a cluster has no such number
         left = None
-        if alive is not False and (waiting or running) and not settings.is_campaign:
+        if alive is not False and (waiting or running):
             beginning = [(sizes[name], max(0.0, now_s - since_s)) for name, since_s in running.items()]
             left = remaining(sorted(waiting, reverse=True), beginning, at_once, ended, usual_s(settings), now_s)
         return Look(
@@ -167,7 +167,7 @@ class Watcher:
             ended_s=facts.get("ended_s"),
             alive=alive,
             succeeded=bool(facts.get("succeeded")),
-            everyone=len(sizes) if sizes and not settings.is_campaign else None,
+            everyone=len(sizes) if sizes else None,
             done=len(done),
             running=running,
             failed=failed,
@@ -286,11 +286,6 @@ def usual_s(settings: Settings) -> Callable[[int], float]:
 
     tool = make_tool(settings.tool)
     return lambda size_bytes: tool.expected_s(size_bytes / MEGABYTE)
-
-
-def slots_of(facts: Mapping[str, Any], running: int) -> int:
-    """How many participants are analysed at once; on a cluster, which has no such number, as many as are now."""
-    return max(1, facts.get("parallelism") or running)
 
 
 def nodes_of(places: Places, run: str) -> dict[str, int]:

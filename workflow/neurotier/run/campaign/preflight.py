@@ -87,7 +87,7 @@ def check_placements(campaign: Campaign) -> None:
 
 def needs(campaign: Campaign, people: Mapping[str, list[Image]]) -> Needs:
     """Bytes that each role still needs on each tier at the same time, at most; images are not counted."""
-    settings, to_do, images = campaign.settings, campaign.to_do, [image for own in people.values() for image in own]
+    to_do, images = campaign.to_do, [image for own in people.values() for image in own]
     dataset = sum(image.size_bytes or 0 for image in images)
     each = {
         tool: sorted((work_bytes(own, settings_of(campaign, run)) for own in people.values()), reverse=True)
@@ -104,8 +104,6 @@ def needs(campaign: Campaign, people: Mapping[str, list[Image]]) -> Needs:
         need(placed["dataset"], "dataset", dataset - there_bytes(campaign, placed["dataset"], images))
         need(placed["work"], "work", sum(each[run.condition.tool][: run.condition.parallelism]))
         need(placed["results"], "results", RESULTS_FACTOR * dataset)
-    if settings.campaign.keep_outputs and to_do:
-        need(settings.placement["results"], "kept outputs", len(to_do) * RESULTS_FACTOR * dataset)
     return needed
 
 

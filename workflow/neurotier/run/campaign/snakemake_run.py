@@ -123,7 +123,7 @@ def run_planned(planned: PlannedRun, settings: Settings, limits: Mapping[str, in
     outputs: dict[str, str] = {}
     for name in OUTPUTS:
         outputs |= {f"{name}/{path}": sum_ for path, sum_ in checksums(places.results / name).items()}
-    keep_records(places, hidden(folder), settings.campaign.keep_outputs)
+    keep_records(places, hidden(folder))
     return Outcome(cache, row, problems_of(planned, cache, row), outputs, time.monotonic() - started_s, stopped, killed)
 
 
@@ -217,11 +217,11 @@ def problems_of(planned: PlannedRun, cache: CacheState, row: Record) -> list[str
     return problems
 
 
-def keep_records(places: Places, folder: Path, keep_outputs: bool) -> None:
+def keep_records(places: Places, folder: Path) -> None:
     """Move what a run leaves from its results folder to the campaign's, and remove the rest."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for name in (*KEPT, *(OUTPUTS if keep_outputs else ())):
+    for name in KEPT:
         if (places.results / name).exists():
             shutil.move(places.results / name, folder / name)
     remove_tree(places.results)
