@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 from neurotier.containers.caches import CacheStore, look_at
 from neurotier.containers.prune import remove_unused, stored_images
-from neurotier.core.errors import InputError, SourceError, TierError
+from neurotier.core.errors import InputError, SourceError
 from support import ENVIRONMENT, PATIENCE_S, held
 
 PLACE = """
@@ -106,17 +105,6 @@ def test_a_folder_that_is_not_there_or_empty_is_no_cache(tmp_path: Path) -> None
         look_at("flow", str(tmp_path / "nowhere"))
     with pytest.raises(SourceError, match="holds no file"):
         look_at("flow", str(tmp_path))
-
-
-def test_a_full_tier_is_named_and_keeps_nothing(
-    source: Path, store: CacheStore, tmp_path: Path, mount_tmpfs: Callable[..., Path]
-) -> None:
-    small = mount_tmpfs(tmp_path / "small", "size=64k")
-    (source / "large").write_bytes(bytes(200_000))
-    store = replace(store, images=small)
-    with pytest.raises(TierError, match="small: has no room for the cache flow"):
-        store.place(look_at("flow", str(source)))
-    assert [path.name for path in small.iterdir() if not path.name.endswith(".lock")] == []
 
 
 def test_a_copy_that_is_killed_half_way_has_no_name_and_is_made_again(

@@ -23,7 +23,7 @@ from neurotier.containers.store import Store
 from neurotier.containers.verify import placed_sha256, sha256
 from neurotier.core.errors import ContainerError, SettingsError, TierError
 from neurotier.core.settings import ContainerSettings
-from support import PATIENCE_S, ROOT
+from support import ROOT
 
 OBTAIN = """
 import sys
@@ -408,15 +408,6 @@ def test_a_file_of_the_users_is_never_removed(tmp_path: Path) -> None:
     ((removed, files),) = remove_unused(list(stored_images(kept, images)), 1, in_use=())
     assert (removed.name, files) == ("own-44444444", [removed.facts])
     assert own.read_bytes() == b"mine"
-
-
-def test_a_run_notes_that_it_uses_an_image(store: Callable[..., Store], definition: Path, tmp_path: Path) -> None:
-    made = store(BASE=str(tiny_root(tmp_path)), PAUSE="0")
-    image = made.obtain(str(definition), "tool.bet.image")
-    facts = made.find_kept(image).with_suffix(".json")
-    os.utime(facts, (0, 0))
-    made.place(image)
-    assert time.time() - facts.stat().st_mtime < PATIENCE_S
 
 
 def test_a_run_that_lasts_for_days_notes_so_once_an_hour(

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from neurotier.analysis.memory import LEAST_BYTES, memory_for_images
+from neurotier.core import control_groups
 from neurotier.core.control_groups import core_limits, memory_left_bytes, memory_limits
 
 
@@ -19,7 +20,13 @@ def grouped(folder: Path, membership: str, limits: dict[str, str]) -> list[int]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(f"{text}\n")
     (folder / "membership").write_text(membership)
-    return list(memory_limits(folder / "membership", folder))
+    return list(memory_limits())
+
+
+@pytest.fixture(autouse=True)
+def mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control_groups, "MEMBERSHIP", tmp_path / "membership")
+    monkeypatch.setattr(control_groups, "MOUNTED", tmp_path)
 
 
 def test_limits_of_all_groups_around_a_job_count(tmp_path: Path) -> None:
@@ -40,22 +47,22 @@ def test_groups_of_the_first_version_count(tmp_path: Path) -> None:
 def test_files_that_only_the_page_cache_has_leave_room(tmp_path: Path) -> None:
     files = {"job/memory.max": "9000", "job/memory.current": "8000", "job/memory.stat": "anon 10\ninactive_file 500"}
     grouped(tmp_path, "0::/job\n", files)
-    assert memory_left_bytes(tmp_path / "membership", tmp_path) == 1500
+    assert memory_left_bytes() == 1500
     grouped(tmp_path, "0::/job\n", {"job/memory.current": "9900"})
-    assert memory_left_bytes(tmp_path / "membership", tmp_path) == 0
-    assert memory_left_bytes(tmp_path / "nowhere", tmp_path) is None
+    assert memory_left_bytes() == 0
 
 
 def test_least_quota_of_all_groups_counts(tmp_path: Path) -> None:
     grouped(tmp_path, "0::/jobs/one\n", {"jobs/cpu.max": "150000 100000", "jobs/one/cpu.max": "max 100000"})
-    assert list(core_limits(tmp_path / "membership", tmp_path)) == [1.5]
+    assert list(core_limits()) == [1.5]
     files = {"cpu/job/cpu.cfs_quota_us": "50000", "cpu/job/cpu.cfs_period_us": "100000", "cpu/cpu.cfs_quota_us": "-1"}
     grouped(tmp_path, "7:cpu,cpuacct:/job\n", files)
-    assert list(core_limits(tmp_path / "membership", tmp_path)) == [0.5]
+    assert list(core_limits()) == [0.5]
 
 
 def test_no_cgroups_no_limits(tmp_path: Path) -> None:
-    assert list(memory_limits(tmp_path / "nowhere", tmp_path)) == []
+    assert list(memory_limits()) == []
+    assert memory_left_bytes() is None
 
 
 def test_memory_for_images_is_that_of_the_machine_at_most() -> None:

@@ -17,11 +17,6 @@ def test_participants_of_sites_alike_work_apart() -> None:
     assert all(PLACES.work_of(name).parent == PLACES.work for name in names)
 
 
-def test_clones_are_named_by_source_and_version() -> None:
-    names = {dataset_name(source, version) for source in ("/a/x", "/b/x") for version in (None, "v1", "v2")}
-    assert len(names) == 6
-
-
 def test_names_of_clones_are_safe() -> None:
     name = dataset_name("ria+http://host/a store/$(id)#~alias@v1", None)
     assert name.startswith("id-")

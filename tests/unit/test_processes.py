@@ -8,7 +8,7 @@ import sys
 import time
 
 import psutil
-from neurotier.core.processes import RUN, end, lives, processes_of, started_s
+from neurotier.core.processes import RUN, end, lives, processes_of
 from support import ENVIRONMENT, PATIENCE_S, ROOT
 
 WHILE_FORKING = """
@@ -72,10 +72,6 @@ def test_a_signal_that_comes_while_a_process_is_started_is_not_lost() -> None:
     assert done.returncode == 1
     assert "Interrupted" in done.stderr.splitlines()[-1]
     assert "Exception ignored" not in done.stderr
-
-
-def test_a_process_started_when_psutil_says() -> None:
-    assert started_s(os.getpid()) == psutil.Process().create_time()
 
 
 def test_nothing_that_is_imported_is_looked_through_for_garbage() -> None:

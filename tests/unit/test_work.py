@@ -10,10 +10,10 @@ import stat
 import subprocess
 from pathlib import Path
 
+import psutil
 import pytest
 from neurotier.core.errors import BusyError, TierError
 from neurotier.core.private import divide, private_folder
-from neurotier.core.processes import started_s
 from neurotier.core.work_folders import owner_lives, read_owner, remove_leftovers, work_folder
 
 
@@ -100,7 +100,12 @@ def test_no_process_is_ended_because_a_file_names_it(work: Path) -> None:
         folder = work / "sub-01"
         folder.mkdir(parents=True)
         private_folder(work.parents[2]).chmod(0o700)
-        owner = {"host": socket.gethostname(), "pid": other.pid, "started_s": started_s(other.pid), "identity": "id"}
+        owner = {
+            "host": socket.gethostname(),
+            "pid": other.pid,
+            "started_s": psutil.Process(other.pid).create_time(),
+            "identity": "id",
+        }
         (folder / "owner.json").write_text(json.dumps(owner))
         assert owner_lives(owner)
         remove_leftovers(work, "id")
@@ -114,7 +119,7 @@ def test_no_process_is_ended_because_a_file_names_it(work: Path) -> None:
 def test_an_owner_that_has_ended_does_not_live(work: Path) -> None:
     """A zombie has ended, though its number is still there; and numbers are given away again."""
     ended = subprocess.Popen(["sleep", "100"])
-    owner = {"host": socket.gethostname(), "pid": ended.pid, "started_s": started_s(ended.pid)}
+    owner = {"host": socket.gethostname(), "pid": ended.pid, "started_s": psutil.Process(ended.pid).create_time()}
     assert owner_lives(owner)
     assert not owner_lives(owner | {"started_s": 1.0})
     ended.kill()

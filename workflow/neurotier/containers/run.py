@@ -235,7 +235,12 @@ class Container:
             with guarded(process.pid, token) as note_start:
                 try:
                     if not wait_for(said, process):
-                        raise self.no_start(read_from(log, begin), process)
+                        if not os.access(self.image, os.R_OK):
+                            raise ContainerError("the image is missing or not readable", where=str(self.image))
+                        if process.poll() is None:
+                            problem = f"the container had not started after {PATIENCE_S:.0f} s"
+                            raise ContainerError(problem, where=str(self.image))
+                        raise explain(read_from(log, begin), str(self.image))
                     note_start()
                     os.read(said, PIPE_BYTES)
                     lap = lap_of(process.pid, start_s, began_s)
@@ -257,15 +262,6 @@ class Container:
         if error:
             raise error
         return code, lap
-
-    def no_start(self, said: str, process: subprocess.Popen[bytes]) -> Exception:
-        """The error for a container that did not start."""
-        code = process.poll()
-        if not os.access(self.image, os.R_OK):
-            return ContainerError("the image is missing or not readable", where=str(self.image))
-        if code is None:
-            return ContainerError(f"the container had not started after {PATIENCE_S:.0f} s", where=str(self.image))
-        return explain(said, str(self.image))
 
 
 def further_binds(words: list[str]) -> list[Bind]:

@@ -10,37 +10,35 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-MEMBERSHIP, MOUNTED = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+MEMBERSHIP = Path("/proc/self/cgroup")
+MOUNTED = Path("/sys/fs/cgroup")
+"""Where control groups are mounted: version 2, or version 1 with a folder for each controller."""
 
 NO_LIMIT_BYTES = 1 << 60
 """Version 1 has no limit as the largest number of whole pages."""
 
 
-def groups(controller: str, membership: Path = MEMBERSHIP, mounted: Path = MOUNTED) -> Iterator[Path]:
+def groups(controller: str) -> Iterator[Path]:
     """Folders of a process's control groups and of their parents.
 
     Parameters
     ----------
     controller
         What they control, such as ``memory``.
-    membership
-        The process's ``cgroup`` file.
-    mounted
-        Mount point of control groups: version 2, or version 1 with a folder for each controller.
     """
     with suppress(OSError):
-        for line in membership.read_text().splitlines():
+        for line in MEMBERSHIP.read_text().splitlines():
             _, controllers, path = line.split(":", 2)
             if controllers and controller not in controllers.split(","):
                 continue
-            root, inner = mounted / controller if controllers else mounted, PurePosixPath(path.lstrip("/"))
+            root, inner = MOUNTED / controller if controllers else MOUNTED, PurePosixPath(path.lstrip("/"))
             for group in (inner, *inner.parents):  # in a container, the own group may be mounted as the root
                 yield root / group
 
 
-def memory_limits(membership: Path = MEMBERSHIP, mounted: Path = MOUNTED) -> Iterator[int]:
-    """Memory limits of a process's groups, bytes; as :func:`groups`."""
-    for folder in groups("memory", membership, mounted):
+def memory_limits() -> Iterator[int]:
+    """Memory limits of a process's groups, bytes."""
+    for folder in groups("memory"):
         for name in ("memory.max", "memory.limit_in_bytes"):
             with suppress(OSError, ValueError):  # not there, or 'max'
                 limit_bytes = int((folder / name).read_text())
@@ -48,13 +46,13 @@ def memory_limits(membership: Path = MEMBERSHIP, mounted: Path = MOUNTED) -> Ite
                     yield limit_bytes
 
 
-def memory_left_bytes(membership: Path = MEMBERSHIP, mounted: Path = MOUNTED) -> int | None:
-    """Memory that a process's groups may still take, bytes; ``None`` without a limit. As :func:`groups`.
+def memory_left_bytes() -> int | None:
+    """Memory that a process's groups may still take, bytes; ``None`` without a limit.
 
     Files that are in the page cache alone are given up when memory is needed.
     """
     left = []
-    for folder in groups("memory", membership, mounted):
+    for folder in groups("memory"):
         for limit, used, cached in (
             ("memory.max", "memory.current", "inactive_file"),
             ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -67,9 +65,9 @@ def memory_left_bytes(membership: Path = MEMBERSHIP, mounted: Path = MOUNTED) ->
     return min(left, default=None)
 
 
-def core_limits(membership: Path = MEMBERSHIP, mounted: Path = MOUNTED) -> Iterator[float]:
-    """Quotas of a process's groups, cores; as :func:`groups`. ``os.sched_getaffinity`` tells which cores it may use."""
-    for folder in groups("cpu", membership, mounted):
+def core_limits() -> Iterator[float]:
+    """Quotas of a process's groups, cores. ``os.sched_getaffinity`` tells which cores it may use."""
+    for folder in groups("cpu"):
         with suppress(OSError, ValueError):  # not there, or 'max'
             quota, period = (folder / "cpu.max").read_text().split()
             yield int(quota) / int(period)

@@ -273,15 +273,3 @@ def postpone(number: int) -> bool:
 def end_with_parent() -> None:
     """Have the kernel send this process SIGTERM when its parent dies, however that happens."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-
-
-def started_s(pid: int) -> float:
-    """Start of a process, s since 1970; together with the number it identifies the process uniquely.
-
-    It is what psutil says, read here because each job notes its own. Source: proc(5), ``stat``.
-    """
-    with open(f"/proc/{pid}/stat", "rb") as file:
-        since_boot = file.read().rpartition(b")")[2].split()[19]
-    with open("/proc/stat", "rb") as file:
-        boot_s = next(float(line.split()[1]) for line in file if line.startswith(b"btime"))
-    return boot_s + int(since_boot) / os.sysconf("SC_CLK_TCK")

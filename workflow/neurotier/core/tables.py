@@ -99,7 +99,7 @@ def write_table(path: Path, table: str, rows: Iterable[Mapping[str, Any]]) -> No
 
 
 def read_table(path: Path, table: str, only: Collection[str] | None = None) -> list[Row]:
-    """Read a table back, with the types of its schema. A column that older tables lack has a default there.
+    """Read a table back, with the types of its schema.
 
     Parameters
     ----------
@@ -119,17 +119,10 @@ def read_table(path: Path, table: str, only: Collection[str] | None = None) -> l
         try:
             reader = csv.reader(file, delimiter="\t")
             places = {name: place for place, name in enumerate(next(reader, []))}
-            absent = {
-                name: defaults(table)[name] for name in described if name in defaults(table).keys() - places.keys()
-            }
-            cells = [(name, places.get(name), reads(column, texts)) for name, column in described.items()]
-            there = [(name, place, read) for name, place, read in cells if name not in absent]
-            rows = [{name: read(row[place]) for name, place, read in there} for row in reader if row]  # type: ignore[index]
-        except (IndexError, TypeError, ValueError, csv.Error):
+            cells = [(name, places[name], reads(column, texts)) for name, column in described.items()]
+            return [{name: read(row[place]) for name, place, read in cells} for row in reader if row]
+        except (LookupError, TypeError, ValueError, csv.Error):
             raise StateError(path) from None
-    if absent:
-        return [{name: row[name] if name in row else absent[name] for name in described} for row in rows]
-    return rows
 
 
 def reads(column: Mapping[str, Any], texts: dict[str, str]) -> Callable[[str], Any]:

@@ -19,6 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from neurotier.core.configuration import expand
 from neurotier.core.errors import SettingsError, TierError
 from neurotier.core.kinds import KINDS, kind_of_mount
@@ -130,8 +132,6 @@ class Tier:
         free = self.free_bytes()
         if not KINDS[self.kind].takes_memory:
             return free
-        import psutil
-
         from neurotier.core.control_groups import memory_left_bytes  # a batch system kills who takes more
 
         left = memory_left_bytes()
@@ -225,7 +225,11 @@ def find_mount(path: Path) -> Mount:
     In a chroot the root may not be a mount point; there, only the type is known, from ``stat``.
     """
     real = Path(os.path.realpath(path))
-    above = [mount for mount in mounts() if real.is_relative_to(mount.mount_point)]
+    above = [
+        Mount(each.mountpoint, each.fstype, each.opts, each.device)
+        for each in psutil.disk_partitions(all=True)
+        if real.is_relative_to(each.mountpoint)
+    ]
     if above:
         deepest = max(len(mount.mount_point) for mount in above)
         return [mount for mount in above if len(mount.mount_point) == deepest][-1]
@@ -234,31 +238,6 @@ def find_mount(path: Path) -> Mount:
     command = ["stat", "--file-system", "--format=%T", "--", str(real)]
     fs_type = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     return Mount("/", fs_type, "", "")
-
-
-def mounts() -> list[Mount]:
-    """All mounted file systems, in the order in which they were mounted.
-
-    They are those of ``psutil.disk_partitions``, which a test compares, and are read here because every job checks its
-    work tier, and psutil takes 0.03 s of CPU to import. Source: ``getmntent(3)``, which tells the four escapes.
-    """
-    found = []
-    with open("/proc/self/mounts", "rb") as file:
-        for line in file:
-            source, mount_point, fs_type, options = map(unescape, line.split()[:4])
-            found.append(Mount(mount_point, fs_type, options, source))
-    return found
-
-
-def unescape(word: bytes) -> str:
-    r"""A word of a table of mounts, in which white space and backslashes are octal numbers.
-
-    >>> unescape(rb"/mnt/fast\040disk")
-    '/mnt/fast disk'
-    """
-    if b"\\" in word:
-        word = re.sub(rb"\\(011|012|040|134)", lambda found: bytes([int(found[1], 8)]), word)
-    return os.fsdecode(word)
 
 
 def on_nodes(settings: Settings, name: str) -> bool:

@@ -14,10 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from neurotier.core.errors import BusyError, NeurotierError
 from neurotier.core.foreign import read_text
 from neurotier.core.private import make_private, names_in, remove_empty, remove_private
-from neurotier.core.processes import lives, signals_wait, started_s
+from neurotier.core.processes import lives, signals_wait
 
 OWNER = "owner.json"
 
@@ -46,7 +48,7 @@ def work_folder(folder: Path, identity: str) -> Iterator[Path]:
     if not remove_leftover(folder, identity):
         raise BusyError("is in use by another host", where=str(folder), fix="choose another results folder")
     make_private(folder)
-    owner = {"host": socket.gethostname(), "pid": os.getpid(), "started_s": started_s(os.getpid())}
+    owner = {"host": socket.gethostname(), "pid": os.getpid(), "started_s": psutil.Process().create_time()}
     try:
         (folder / OWNER).write_text(json.dumps(owner | {"identity": identity}))
         yield folder
@@ -102,8 +104,6 @@ def owner_lives(owner: dict[str, Any]) -> bool:
 
     Good enough for leaving a folder alone, not for ending a process (:mod:`neurotier.core.processes`).
     """
-    import psutil
-
     try:
         process = psutil.Process(owner["pid"])
         same = owner["host"] == socket.gethostname() and abs(process.create_time() - owner["started_s"]) < 0.1

@@ -17,9 +17,6 @@ EXTENSIONS = (".nii.gz", ".nii")
 LABEL = "[A-Za-z0-9+]+"
 """Regular expression of a label."""
 
-PARTICIPANT = rf"(?:[A-Za-z0-9_][A-Za-z0-9_.+-]*/)*sub-{LABEL}"
-"""Regular expression of a participant's folder in the dataset: ``[SITE/]sub-LABEL``."""
-
 SITE_FOLDER = r"(?:(?!sub-)[^/]+/)*"
 """Regular expression of a site's folder in a path: ``SITE/``, or empty."""
 
