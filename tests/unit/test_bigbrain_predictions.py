@@ -16,6 +16,7 @@ from neurotier.model.machine import PageCache, Processors
 from neurotier.model.prediction import FLUID, PAPER
 from neurotier.model.this_machine import Probed
 from neurotier.storage.probe.tier_figures import TierFigures
+from probed_tiers import tier_figures
 
 MB, GB = 10**6, 10**9
 TIERS = {"disk": {"path": ".", "kind": "block"}, "memory": {"path": "/dev/shm", "kind": "tmpfs"}}
@@ -24,22 +25,14 @@ BLOCKS = tuple(Block(f"b{number}", f"/b{number}.nii", "1x1x1", "<u2", 100 * MB, 
 
 def figures(kind: str, read: float, write: float) -> TierFigures:
     """A tier whose streams share one bandwidth, bytes/s; a disk's page cache gives 4 GB/s."""
-    through = {1: read, 8: read}, {1: write, 8: write}
-    cached = {1: 4.0 * GB, 8: 4.0 * GB} if kind == "block" else through[0]
-    return TierFigures(
-        kind=kind,
-        read_bytes_per_s=through[0],
-        write_bytes_per_s=through[1],
+    reads, writes = {1: read, 8: read}, {1: write, 8: write}
+    cached = {1: 4.0 * GB, 8: 4.0 * GB} if kind == "block" else reads
+    return dataclasses.replace(
+        tier_figures(kind, kind, reads, cached),
+        write_bytes_per_s=writes,
         mixed_bytes_per_s={1: 2 / (1 / read + 1 / write)},
-        cached_read_bytes_per_s=cached,
-        buffered_write_bytes_per_s=cached if kind == "block" else through[1],
-        single_read_bytes_per_s=read,
+        buffered_write_bytes_per_s=cached if kind == "block" else writes,
         single_write_bytes_per_s=write,
-        read_cpu_s_per_byte=0,
-        write_cpu_s_per_byte=0,
-        random_read_s=1e-4,
-        create_s=1e-4,
-        stat_s=1e-5,
     )
 
 
