@@ -146,12 +146,14 @@ class Project:
 
     def configure(self, **sections: Any) -> list[str]:
         """Arguments for a configuration of one's own, laid over ``config/config.yaml``; its dataset is ``bids`` where
-        that is.
+        that is, and a tool may be given by its name alone.
 
         Other tests run beside it, so that runs are not held to be disturbed unless asked for.
         """
         if (self.folder / "bids").is_dir():
             sections.setdefault("dataset", {"source": "bids"})
+        if isinstance(tool := sections.get("tool"), str):
+            sections["tool"] = {"name": tool}
         sections.setdefault("validity", {"others_cpu_share": 1})
         file = self.folder / "own.yaml"
         file.write_text(yaml.safe_dump(sections))

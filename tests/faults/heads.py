@@ -134,7 +134,7 @@ def prepare(cluster: Cluster, participants: int, sleep_s: float, took_s: float |
     (tools / "bet").write_text(TOOL.format(locks=locks, twice=twice, sleep_s=sleep_s, mask=mask))
     (tools / "bet").chmod(0o755)
     twice.touch()
-    config = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
+    config = project.configure(dataset={"source": "bids"}, tool="bet")
     cluster.give(folder)
     indexed = project.snakemake("results/index/images.tsv", "results/index/tool.json", *config, path=tools)
     assert indexed.code == 0, indexed.output

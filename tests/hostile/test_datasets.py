@@ -16,7 +16,6 @@ from container_images import Engine, make_tiny
 from support import ENVIRONMENT, STAND_INS, Ended, Project, git, plain_dataset, read_json, small_head, t1w
 
 WORD = "canary-5d1e"
-BET = {"name": "bet"}
 
 
 @pytest.fixture
@@ -86,7 +85,7 @@ def test_links_of_a_datalad_dataset_lead_nowhere_else(project: Project, host: Pa
     plain_dataset(study, {t1w("good"): small_head()})
     reasons = add_links(study, host)
     assert project.ended(["datalad", "save", "--dataset", str(study)]).code == 0
-    ended = project.snakemake(*project.configure(dataset={"source": str(study)}, tool=BET), path=STAND_INS)
+    ended = project.snakemake(*project.configure(dataset={"source": str(study)}, tool="bet"), path=STAND_INS)
     assert_only_good_is_done(project, ended, reasons)
 
 
@@ -102,14 +101,14 @@ def test_links_of_a_plain_folder_lead_nowhere_else_and_nothing_blocks(project: P
         reasons["sub-device"] = "is a device, and only files are read"
     else:
         shutil.rmtree(bids / "sub-device")
-    ended = project.snakemake(*project.configure(tool=BET), path=STAND_INS)
+    ended = project.snakemake(*project.configure(tool="bet"), path=STAND_INS)
     assert_only_good_is_done(project, ended, reasons)
 
 
 def index(project: Project, *links_to: Path, results: str = "results", **sections: Any) -> dict[str, str]:
     """Index the plain folder; each file that is listed with its size."""
     dataset = {"source": "bids", "links_to": [str(path) for path in links_to]}
-    arguments = project.configure(dataset=dataset, results=results, **{"tool": BET, **sections})
+    arguments = project.configure(dataset=dataset, results=results, **{"tool": "bet", **sections})
     project.succeeds(f"{results}/index/images.tsv", *arguments, "--sdm", "apptainer")
     return {row["path"]: row["size_bytes"] for row in project.table(f"../{results}/index/images.tsv")}
 
@@ -264,12 +263,12 @@ def test_label_with_a_plus_runs_through_the_whole_workflow(project: Project) -> 
     image = "sub-a+b/ses-1+2/anat/sub-a+b_ses-1+2_acq-x+y_T1w.nii.gz"
     plain_dataset(project.folder / "bids", {image: small_head(), t1w("c"): small_head(1)})
     dataset = {"source": "bids", "participants": ["sub-a+b"], "sessions": ["1+2"]}
-    project.succeeds(*project.configure(dataset=dataset, tool=BET), path=STAND_INS)
+    project.succeeds(*project.configure(dataset=dataset, tool="bet"), path=STAND_INS)
     made = project.derivatives / image.replace("_T1w", "_desc-brain_mask")
     assert made.is_file()
     assert [row["participant"] for row in project.table("group/group.tsv")] == ["sub-a+b"]
     assert len(list((project.results / "figures" / "mosaics").glob("*a+b*.png"))) == 1
     assert "sub-a+b" in project.page("report")
     assert project.leftovers() == []
-    again = project.snakemake(*project.configure(dataset=dataset, tool=BET), path=STAND_INS)
+    again = project.snakemake(*project.configure(dataset=dataset, tool="bet"), path=STAND_INS)
     assert "Nothing to be done" in again.output

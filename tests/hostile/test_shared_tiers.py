@@ -112,7 +112,7 @@ def own(folder: Path) -> None:
 
 def given(project: Project, **sections: object) -> list[str]:
     """Arguments for a project in memory whose tool does nothing."""
-    sections = {"tool": {"name": "noop"}, **sections}
+    sections = {"tool": "noop", **sections}
     tiers = {"local": {"path": ".", "kind": "tmpfs"}, **sections.pop("tiers", {})}  # type: ignore[dict-item]
     return project.configure(tiers=tiers, **sections)
 
@@ -127,7 +127,7 @@ def run(project: Project, tier: Path, results_tier: str = "local") -> Ended:
     """One participant with a stand-in for bet, its intermediates on the tier."""
     project.heads("01")
     arguments = project.configure(
-        tool={"name": "bet"},
+        tool="bet",
         tiers={"shared": {"path": str(tier), "kind": "tmpfs"}},
         placement={"work": "shared", "results": results_tier},
     )
@@ -198,7 +198,7 @@ def test_intermediates_are_readable_by_the_user_alone(project: Project, tier: Pa
     shutil.copy(STAND_INS / "bet", spy / "real_bet")
     (project.heads("01") / t1w("01")).chmod(0o600)
     arguments = project.configure(
-        tool={"name": "bet"},
+        tool="bet",
         tiers={"shared": {"path": str(tier), "kind": "tmpfs"}},
         placement={"work": "shared"},
     )

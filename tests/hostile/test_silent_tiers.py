@@ -34,11 +34,11 @@ def silent() -> Iterator[Path]:
 def test_a_run_on_a_silent_tier_ends_in_a_line(silent: Path, project: Project) -> None:
     project.heads("01")
     far = {"far": {"path": str(silent), "kind": "network"}}
-    given = project.configure(tool={"name": "noop"}, tiers=far, placement={"work": "far"})
+    given = project.configure(tool="noop", tiers=far, placement={"work": "far"})
     ended = project.snakemake("check", *given)
     assert ended.code == 1
     assert ended.lines(f"tier 'far': {silent} does not answer within 20 s"), ended.output
-    given = project.configure(tool={"name": "noop"}, tiers=far)
+    given = project.configure(tool="noop", tiers=far)
     ended = project.succeeds("participants", *given)
     ended = project.snakemake("check", *given)
     (table,) = (project.results / "check").glob("*.tsv")

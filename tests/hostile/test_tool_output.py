@@ -47,7 +47,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Ended]:
     (folder / "bet").write_text(TOOL.format(made=made))
     (folder / "bet").chmod(0o755)
     project.heads("good", *MASKS)
-    arguments = project.configure(tool={"name": "bet"})
+    arguments = project.configure(tool="bet")
     return project, project.snakemake("participants", *arguments, path=folder)
 
 

@@ -20,7 +20,6 @@ from conftest import missing
 from devices import fuse_folder, loop_device
 from support import Project, git, plain_dataset, read_json, t1w
 
-NOOP = {"name": "noop"}
 SMALL = {"streams": 2, "file_mib": 16, "time_s": 1, "repetitions": 1}
 
 
@@ -45,7 +44,7 @@ def keys_without_content(folder: Path, participants: int = 100) -> Path:
 def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_path: Path) -> None:
     """Two are analysed and kept; the run's report holds the rest against the advice; other datasets can build on it."""
     tiers = {"tmpfs": {"path": str(memory_folder), "capacity": "400 MiB"}}
-    common = {"tiers": tiers, "tool": NOOP, "probe": SMALL}
+    common = {"tiers": tiers, "tool": "noop", "probe": SMALL}
     arguments = project.configure(dataset={"source": str(demo_source)}, **common)
     ended = project.succeeds("advise", *arguments)
     assert ended.lines("local (in use)  2        as found"), ended.output
@@ -99,7 +98,7 @@ def test_a_tier_whose_writers_must_wait_is_not_advised(project: Project, waiting
     image = gzip.compress(nib.Nifti1Image(voxels, np.eye(4)).to_bytes(), compresslevel=0)
     plain_dataset(project.folder / "bids", {t1w(f"{number:02d}"): image for number in range(4)})
     tiers = {name: {"path": path, "kind": "block"} for name, path in waiting_tiers.items()}
-    arguments = project.configure(tiers=tiers, tool=NOOP, probe=SMALL | {"share": 0.5})
+    arguments = project.configure(tiers=tiers, tool="noop", probe=SMALL | {"share": 0.5})
     ended = project.succeeds("advise", *arguments)
     rows = {row["placement"]: row for row in project.table("advice/advice.tsv")}
     fast, slow = ([rows[name] for name in names] for names in (("local", "tmpfs"), waiting_tiers))
@@ -127,7 +126,7 @@ def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Projec
     they rest.
     """
     campaign = {"placements": {"disk": {}}, "parallelism": [2], "cache": ["cold", "warm"], "repetitions": 1}
-    given = {"dataset": {"source": str(demo_source)}, "tool": NOOP, "probe": SMALL, "campaign": campaign}
+    given = {"dataset": {"source": str(demo_source)}, "tool": "noop", "probe": SMALL, "campaign": campaign}
     arguments = project.configure(**given, validity={"others_cpu_share": 0.3})
     while_trying = project.results / "advice" / ".rehearsal.partial"
     busy = [sys.executable, "-c", BUSY, str(while_trying)]

@@ -54,7 +54,7 @@ def names(project: Project) -> set[str]:
 
 def test_a_folder_that_was_moved_or_copied_says_so(project: Project) -> None:
     project.heads("00")
-    given = project.configure(tool={"name": "noop"})
+    given = project.configure(tool="noop")
     project.succeeds("results/index/tool.json", *given)
     here = project.folder / "here"
     shutil.copytree(project.results, here)

@@ -24,8 +24,6 @@ from support import (
     while_running,
 )
 
-NOOP = {"name": "noop"}
-
 
 def expect(project: Project, line: str, *arguments: str) -> str:
     """Run; the exit code is not 0, a line says why, no trace is shown, nothing is left over. Returns the output."""
@@ -55,7 +53,7 @@ def test_unreachable_source_is_tried_again(project: Project) -> None:
 
 def test_source_that_is_no_bids_dataset(project: Project) -> None:
     (project.folder / "papers").mkdir()
-    expect(project, "is not a BIDS dataset", *project.configure(dataset={"source": "papers"}, tool=NOOP))
+    expect(project, "is not a BIDS dataset", *project.configure(dataset={"source": "papers"}, tool="noop"))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +67,7 @@ def test_source_that_is_no_bids_dataset(project: Project) -> None:
 def test_what_the_source_does_not_have(
     project: Project, demo_source: Path, asked: dict[str, object], line: str
 ) -> None:
-    expect(project, line, *project.configure(dataset={"source": str(demo_source), **asked}, tool=NOOP))
+    expect(project, line, *project.configure(dataset={"source": str(demo_source), **asked}, tool="noop"))
 
 
 # Images: the participant fails, the others do not
@@ -83,7 +81,7 @@ BROKEN: dict[str, tuple[np.ndarray | bytes, str]] = {
 
 def test_broken_images_are_reported_and_once_mended_analysed(project: Project) -> None:
     project.heads("good", **{label: content for label, (content, _) in BROKEN.items()})
-    began_s, arguments = time.time(), project.configure(tool={"name": "bet"})
+    began_s, arguments = time.time(), project.configure(tool="bet")
     project.fails(*arguments, path=STAND_INS)
     assert min(file.stat().st_mtime for file in project.results.rglob("*") if file.is_file()) > began_s - 1
     project.succeeds(*arguments, "--report", "report.zip", cores=0)
@@ -91,7 +89,7 @@ def test_broken_images_are_reported_and_once_mended_analysed(project: Project) -
     assert all(reason.split("(")[0].strip() in project.page("report") for _, reason in BROKEN.values())
     assert [row["participant"] for row in project.table("group/group.tsv")] == ["sub-good"]
     project.heads(*BROKEN)
-    arguments = project.configure(dataset={"source": "bids", "participants": ["good", *BROKEN]}, tool={"name": "bet"})
+    arguments = project.configure(dataset={"source": "bids", "participants": ["good", *BROKEN]}, tool="bet")
     project.succeeds(*arguments, path=STAND_INS)
     assert len(project.table("group/group.tsv")) == len(BROKEN) + 1
     assert 'class="verdict good"' in project.page("report")
@@ -103,7 +101,7 @@ def test_content_that_is_nowhere(project: Project, demo_copy: Path) -> None:
     output = expect(
         project,
         f"{image}: git-annex knows of no copy of its content",
-        *project.configure(dataset={"source": str(demo_copy)}, tool=NOOP),
+        *project.configure(dataset={"source": str(demo_copy)}, tool="noop"),
     )
     assert "3 of 4 participants done, 1 failed" in output
 
@@ -155,7 +153,7 @@ def test_tier_that_is_read_only(project: Project, mount_tmpfs: Callable[..., Pat
 def test_tier_that_is_too_small(project: Project, mount_tmpfs: Callable[..., Path]) -> None:
     folder = mount_tmpfs(project.folder / "fast", "size=1m")
     plain_dataset(project.folder / "bids", {t1w("01"): np.random.default_rng(0).normal(size=(90, 90, 90))})
-    sections = {"tiers": {"tmpfs": {"path": str(folder)}}, "tool": NOOP}
+    sections = {"tiers": {"tmpfs": {"path": str(folder)}}, "tool": "noop"}
     arguments = [*project.configure(**sections), "--workflow-profile", "profiles/tmpfs"]
     expect(project, "sub-01: tier 'tmpfs' has 1 MiB free", *arguments)
     assert list(folder.iterdir()) == []
@@ -170,7 +168,7 @@ def test_tier_that_becomes_full(project: Project, mount_tmpfs: Callable[..., Pat
     script.write_text('#!/bin/sh\nhead -c 8000000 /dev/zero > "$2_mask.nii" || exit 1\n')
     script.chmod(0o755)
     project.heads("01")
-    sections = {"tiers": {"tmpfs": {"path": str(folder)}}, "tool": {"name": "bet"}}
+    sections = {"tiers": {"tmpfs": {"path": str(folder)}}, "tool": "bet"}
     arguments = [*project.configure(**sections), "--workflow-profile", "profiles/tmpfs"]
     ended = project.fails(*arguments, path=script.parent)
     assert ended.lines("tier 'tmpfs' became full"), ended.output
@@ -183,7 +181,7 @@ def test_results_tier_that_becomes_full(project: Project, mount_tmpfs: Callable[
     noise = np.random.default_rng(0).integers(100, 999, (60, 60, 60)).astype(np.int16)
     project.heads(**dict.fromkeys(map("{:02d}".format, range(5)), noise))
     sections = {"tiers": {"small": {"path": str(folder), "kind": "tmpfs"}}, "placement": {"results": "small"}}
-    arguments = project.configure(**sections, tool={"name": "bet"})
+    arguments = project.configure(**sections, tool="bet")
     ended = project.fails(*arguments, path=STAND_INS, cores=1)
     said = ended.lines("No space left on device") + ended.lines("became full")
     assert said, ended.output
@@ -199,7 +197,7 @@ def test_results_tier_that_becomes_full(project: Project, mount_tmpfs: Callable[
 
 def test_tool_that_is_not_on_path(project: Project) -> None:
     project.heads("01")
-    arguments = project.configure(tool={"name": "bet"})
+    arguments = project.configure(tool="bet")
     expect(project, "tool 'bet': not on PATH", *arguments)
 
 
@@ -225,7 +223,7 @@ def test_a_program_that_is_missing_is_said_before_the_first_job(
 
 def test_results_inside_the_dataset(project: Project) -> None:
     project.heads("01")
-    arguments = project.configure(tool=NOOP, results="bids/derivatives/neurotier")
+    arguments = project.configure(tool="noop", results="bids/derivatives/neurotier")
     expect(project, f"lies in the dataset {project.folder / 'bids'}, which is never written to", *arguments)
     assert not (project.folder / "bids" / "derivatives").exists()
 
@@ -256,7 +254,7 @@ def test_names_that_a_shell_would_read(project: Project) -> None:
         "sub-02/anat/sub-03_T1w.nii.gz",
     ]
     plain_dataset(project.folder / "bids", {t1w("01"): small_head(), **{name: small_head() for name in bad}})
-    project.succeeds("participants", *project.configure(tool=NOOP))
+    project.succeeds("participants", *project.configure(tool="noop"))
     assert len(project.table("index/images.tsv")) == 1
     skipped = (project.results / "index" / "skipped.tsv").read_text().splitlines()[1:]
     assert len(skipped) == len(bad) + 1  # sub-02 has no T1w image of its own
@@ -270,6 +268,6 @@ def test_tier_and_source_paths_with_characters_a_shell_would_read(project: Proje
     plain_dataset(odd / "bids", {t1w("01"): small_head()})
     results = "a b'c\"/res;ults"
     dataset = {"source": str(odd / "bids")}
-    project.succeeds(*project.configure(dataset=dataset, tool={"name": "bet"}, results=results), path=STAND_INS)
+    project.succeeds(*project.configure(dataset=dataset, tool="bet", results=results), path=STAND_INS)
     assert len(checksums(project.folder / results / "derivatives" / "sub-01")) == 4
     assert not list(project.folder.rglob("pwned"))

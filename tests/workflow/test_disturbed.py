@@ -19,7 +19,7 @@ def arguments(project: Project, participants: int) -> list[str]:
     labels = [f"{number:02d}" for number in range(participants)]
     project.heads(*labels)
     return project.configure(
-        tool={"name": "noop"},
+        tool="noop",
         batches={"participants": 1},
         validity={"others_cpu_share": 0.3},
     )

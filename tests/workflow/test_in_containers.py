@@ -320,7 +320,7 @@ def test_an_app_that_fails_is_said_so(failing: tuple[Project, Ended], label: str
 
 def test_results_of_a_tool_are_not_mixed_with_those_of_an_app(project: Project, engine: Engine, tmp_path: Path) -> None:
     dataset = people(project, 1)
-    given = project.configure(dataset=dataset, tool={"name": "noop"})
+    given = project.configure(dataset=dataset, tool="noop")
     project.succeeds("participants", *given)
     given = project.configure(dataset=dataset, app=tiny_app(engine, tmp_path / "app"))
     ended = project.fails(*given, *SDM)
@@ -328,7 +328,7 @@ def test_results_of_a_tool_are_not_mixed_with_those_of_an_app(project: Project, 
     project.succeeds("participants", *given, *SDM, "--config", "results=other")
     ended = project.succeeds(*given, *SDM, "--forcerun", "analyze_participants")
     assert (project.derivatives / "sub-00" / "subjects").exists()
-    again = project.configure(dataset=dataset, tool={"name": "noop"})
+    again = project.configure(dataset=dataset, tool="noop")
     ended = project.succeeds("participants", *again, "--forcerun", "analyze_participants")
     assert not (project.results / "app").exists()
     assert not (project.derivatives / "sub-00" / "subjects").exists()
@@ -340,7 +340,7 @@ def test_results_of_a_tool_are_not_mixed_with_those_of_an_app(project: Project, 
         ({"app": {"image": "x.sif"}}, (), "config key app.image: a BIDS App runs in a container; add --sdm apptainer"),
         ({"app": {"image": "docker://bids/example:1"}}, SDM, "is not pinned"),
         ({"tool": {"name": "bet", "bet": {"image": "nowhere.sif"}}}, SDM, "tool.bet.image: nowhere.sif: no such file"),
-        ({"tool": {"name": "bet"}}, SDM, "fsl-bet.def asks for FSL_CHANNEL"),
+        ({"tool": "bet"}, SDM, "fsl-bet.def asks for FSL_CHANNEL"),
     ],
 )
 def test_a_wrong_configuration_is_said_so(
@@ -354,7 +354,7 @@ def test_a_wrong_configuration_is_said_so(
 def test_a_dataset_that_must_be_valid_and_is_not_stops_before_anybody(project: Project) -> None:
     dataset = {**people(project, 1), "validation": "require"}
     (project.folder / "bids" / "dataset_description.json").write_text("{}")
-    arguments = project.configure(dataset=dataset, tool={"name": "noop"})
+    arguments = project.configure(dataset=dataset, tool="noop")
     for _ in range(2):  # what was found the first time is no reason to take it for checked
         ended = project.fails(*arguments)
         assert ended.lines("neurotier: dataset: is not valid BIDS: "), ended.output

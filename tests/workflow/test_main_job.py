@@ -179,7 +179,7 @@ def test_another_dataset_is_refused_or_replaces_all_that_is_there(project: Proje
         plain_dataset(project.folder / name, {t1w(label): small_head(int(label)) for label in labels})
 
     def run(source: str, *arguments: str, selected: tuple[str, ...] = ()) -> Ended:
-        given = project.configure(dataset={"source": source, "participants": selected}, tool={"name": "noop"})
+        given = project.configure(dataset={"source": source, "participants": selected}, tool="noop")
         targets = ["participants", "results/derivatives/dataset_description.json"]
         return project.snakemake(*targets, *given, *arguments)
 
@@ -218,7 +218,7 @@ def test_snakemake_writes_its_own_report(finished: Project, demo_source: Path) -
 
 def test_filters_select_as_bids_people_write_them(project: Project, demo_source: Path) -> None:
     dataset = {"source": str(demo_source), "sites": ["SiteA"], "participants": ["sub-0099002"], "sessions": ["2"]}
-    project.succeeds("participants", *project.configure(dataset=dataset, tool={"name": "noop"}))
+    project.succeeds("participants", *project.configure(dataset=dataset, tool="noop"))
     assert [row["path"] for row in project.table("index/images.tsv")] == [f"{IMAGES[2]}_T1w.nii.gz"]
     clone = next((project.folder).glob("neurotier-*/datasets/corr-*"))
     assert (clone / "SiteA" / ".git").exists()
@@ -229,7 +229,7 @@ def test_filters_select_as_bids_people_write_them(project: Project, demo_source:
 
 def test_images_are_dropped_after_use_and_fetched_again(project: Project, demo_source: Path) -> None:
     dataset = {"source": str(demo_source), "sites": ["SiteB"], "drop": True, "ahead": "100 kB"}
-    arguments = project.configure(dataset=dataset, tool={"name": "noop"})
+    arguments = project.configure(dataset=dataset, tool="noop")
     for _ in range(2):
         project.succeeds(*arguments)
         clone = next((project.folder).glob("neurotier-*/datasets/corr-*"))
@@ -243,7 +243,7 @@ def test_clone_that_its_tier_has_lost_is_made_again_and_images_that_cannot_be_dr
     project: Project, demo_copy: Path
 ) -> None:
     dataset: dict[str, Any] = {"source": str(demo_copy), "sites": ["SiteB"]}
-    arguments = project.configure(dataset=dataset, tool={"name": "noop"})
+    arguments = project.configure(dataset=dataset, tool="noop")
     project.succeeds("participants", *arguments)
     remove_tree(next(project.folder.glob("neurotier-*")))
     for participant in ("sub-0099101", "sub-0099102"):
@@ -252,7 +252,7 @@ def test_clone_that_its_tier_has_lost_is_made_again_and_images_that_cannot_be_dr
     assert ended.analysed == ["SiteB/sub-0099101", "SiteB/sub-0099102"]
 
     demo_copy.rename(demo_copy.with_name("away"))  # no other copy can be verified any more
-    ended = project.succeeds(*project.configure(dataset={**dataset, "drop": True}, tool={"name": "noop"}))
+    ended = project.succeeds(*project.configure(dataset={**dataset, "drop": True}, tool="noop"))
     logs = {log.stem: log.read_text() for log in project.folder.glob("**/drop_images/**/*.log")}
     assert [line.split(": ")[1] for text in logs.values() for line in text.splitlines()] == ["kept"] * 2, (
         logs,
@@ -266,7 +266,7 @@ def test_clone_that_its_tier_has_lost_is_made_again_and_images_that_cannot_be_dr
 
 def test_content_that_changed_is_analysed_again(project: Project) -> None:
     project.heads("01", "02")
-    arguments = project.configure(tool={"name": "noop"})
+    arguments = project.configure(tool="noop")
     project.succeeds("participants", *arguments)
     save_image(project.folder / "bids" / t1w("02"), small_head(5))
     ended = project.succeeds("participants", *arguments, "--forcerun", "index_dataset")
@@ -274,7 +274,7 @@ def test_content_that_changed_is_analysed_again(project: Project) -> None:
 
 
 def test_first_runs_side_by_side_share_one_demonstration(project: Project) -> None:
-    arguments = project.configure(demo={"head": "simulated", "voxel_size_mm": 4.0}, tool={"name": "noop"})
+    arguments = project.configure(demo={"head": "simulated", "voxel_size_mm": 4.0}, tool="noop")
     runs = [
         subprocess.Popen(
             project.command(f"{name}/index/images.tsv", *arguments, "--config", f"results={name}"),
@@ -293,7 +293,7 @@ def test_first_runs_side_by_side_share_one_demonstration(project: Project) -> No
 def test_a_fifo_in_place_of_the_lock_is_said_in_a_line(project: Project) -> None:
     (project.results / "state").mkdir(parents=True)
     os.mkfifo(project.results / "state" / "lock")
-    ended = project.snakemake(*project.configure(tool={"name": "noop"}))
+    ended = project.snakemake(*project.configure(tool="noop"))
     assert ended.code == 1, ended.output
     assert "results/state/lock: is damaged; remove it and start the same command again" in ended.output
     assert "Traceback" not in ended.output
@@ -302,7 +302,7 @@ def test_a_fifo_in_place_of_the_lock_is_said_in_a_line(project: Project) -> None
 def test_a_lost_file_that_all_waited_for_has_nobody_analysed_again(project: Project) -> None:
     """It is made again, newer than every record; jobs pass over those who are done."""
     project.heads("01", "02")
-    arguments = project.configure(tool={"name": "noop"})
+    arguments = project.configure(tool="noop")
     project.succeeds("participants", *arguments)
     tool = project.results / "index" / "tool.json"
     lost, other = (file_of(project.results / "profile" / "records", name) for name in ("sub-01", "sub-02"))
@@ -343,7 +343,7 @@ def test_plain_folder_on_another_tier_is_refused(project: Project) -> None:
     try:
         plain_dataset(folder, {})
         save_image(folder / t1w("01"), small_head())
-        ended = project.fails(*project.configure(dataset={"source": str(folder)}, tool={"name": "noop"}))
+        ended = project.fails(*project.configure(dataset={"source": str(folder)}, tool="noop"))
         assert ended.lines("not on the dataset tier 'local'")
     finally:
         shutil.rmtree(folder)

@@ -36,7 +36,7 @@ def configured(project: Project, source: Path, tier: Path, **placement: str) -> 
     """A run of noop with roles on the network."""
     return project.configure(
         dataset={"source": str(source), "sites": ["SiteB"]},
-        tool={"name": "noop"},
+        tool="noop",
         tiers={"network": {"path": str(tier), "kind": "network"}},
         placement=placement,
     )
@@ -57,7 +57,7 @@ def test_dataset_intermediates_and_results_may_lie_on_a_network(
         assert project.snakemake(*arguments).lines("Nothing to be done")
         assert [path for path in tier.glob("neurotier-*/work/**/*") if path.is_file()] == []
         whole = checksums(project.derivatives)
-    local = project.configure(dataset={"source": str(demo_source), "sites": ["SiteB"]}, tool={"name": "noop"})
+    local = project.configure(dataset={"source": str(demo_source), "sites": ["SiteB"]}, tool="noop")
     project.succeeds("participants", *local, "--config", "results=local")
     assert checksums(project.folder / "local" / "derivatives").items() <= whole.items()
 

@@ -17,7 +17,7 @@ def rounded(value: float | None) -> float | None:
 
 def test_tables_can_be_made_of_the_neutral_form(project: Project) -> None:
     project.heads("01", "02", bad=b"none")
-    ended = project.snakemake(*project.configure(tool={"name": "noop"}))
+    ended = project.snakemake(*project.configure(tool="noop"))
     assert ended.lines("2 of 3 participants done, 1 failed"), ended.output
     converted = project.run(str(ROOT / "tests" / "records_of_a_run.py"), "results", "neutral")
     assert converted.code == 0, converted.output

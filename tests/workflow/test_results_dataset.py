@@ -58,7 +58,7 @@ esac"""
 
 def run(project: Project, *arguments: str, end: Callable[..., Ended] = Project.succeeds, **sections: object) -> Ended:
     """Analyse the demonstration with the stand-in of bet, and save its derivatives."""
-    demo = {"dataset": {"source": str(project.folder / "demo")}, "tool": {"name": "bet"}, "results_dataset": True}
+    demo = {"dataset": {"source": str(project.folder / "demo")}, "tool": "bet", "results_dataset": True}
     configured = project.configure(**(demo | sections))
     return end(project, "participants", *configured, *arguments, path=STAND_INS)
 

@@ -168,11 +168,9 @@ def test_results_are_those_of_a_local_run(
     local, remote = Project.at(tmp_path / "local"), project
     first = cluster.next_job()
     dataset = {"source": str(demo_there)}
-    local.succeeds(
-        "participants", *local.configure(dataset={"source": str(demo_source)}, tool={"name": "bet"}), path=STAND_INS
-    )
+    local.succeeds("participants", *local.configure(dataset={"source": str(demo_source)}, tool="bet"), path=STAND_INS)
     tier = {"path": f"{scratch}/$SLURM_JOB_USER/$SLURM_JOB_ID", "kind": "block", "node": True}
-    config = remote.configure(dataset=dataset, tool={"name": "bet"}, tiers={"local": {"path": "."}, "scratch": tier})
+    config = remote.configure(dataset=dataset, tool="bet", tiers={"local": {"path": "."}, "scratch": tier})
     placement = remote.folder / "scratch" / "profile.yaml"
     placement.parent.mkdir()
     placement.write_text(
@@ -224,7 +222,7 @@ def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -
     first = cluster.next_job()
     images: dict[str, Any] = {t1w(f"{number:02d}"): small_head(number) for number in range(4)}
     plain_dataset(project.folder / "bids", {**images, t1w("bad"): b""})
-    config = project.configure(tool={"name": "bet"})
+    config = project.configure(tool="bet")
     tools = project.folder / "tools"
     killed_once = f"[ -e {tools}/killed ] || {{ touch {tools}/killed; kill -9 $$; }}"
     bet_that(tools, f'echo "$1" >> {tools}/calls; case $1 in *sub-00*) {killed_once};; esac')
@@ -249,11 +247,11 @@ def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -
 
 
 def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cluster, project: Project) -> None:
-    project.heads("00", "01", "02", "slow")
+    project.heads(**dict.fromkeys(("00", "01", "02", "slow"), small_head()))  # of one size: jobs are by name
     tools, dead = project.folder / "tools", project.folder / "tools" / "dead"
     last = f"[ -e {dead} ] || exec sleep 1000"
     bet_that(tools, f"case $1 in *slow*) exec sleep 1000;; *sub-02*) {last};; esac")
-    config = project.configure(tool={"name": "bet"})
+    config = project.configure(tool="bet")
     arguments = on_slurm(*config, "--preemptible-retries", "0", group=2, at_once=1)
     snakemake = started(project, *arguments, path=tools)
 
@@ -296,7 +294,7 @@ def test_a_run_that_ends_leaves_the_log_folders_of_others(cluster: Cluster, proj
     project.heads("00", "01")
     tools = project.folder / "tools"
     bet_that(tools, f"echo >> {tools}/began; until [ -e {tools}/go ]; do sleep 0.1; done")
-    config = project.configure(tool={"name": "bet"})
+    config = project.configure(tool="bet")
     once = ["--preemptible-retries", "0"]
     first = cluster.next_job()
     one = started(project, *on_slurm(*once, *config), "results=one", path=tools)
@@ -344,7 +342,7 @@ def test_a_dead_head_leaves_nobody_behind_and_the_rest_is_divided_anew(cluster: 
     (tools / "old").touch()
     (tools / "sbatch").write_text(THIRD_UNHEARD.format(sbatch=shutil.which("sbatch"), folder=tools))
     (tools / "sbatch").chmod(0o755)
-    arguments = on_slurm(*project.configure(tool={"name": "bet"}), at_once=1)
+    arguments = on_slurm(*project.configure(tool="bet"), at_once=1)
     first = cluster.next_job()
     head = started(project, *arguments, path=tools)
     wait_for(lambda: (tools / "stuck").exists() and len((tools / "stuck").read_text()) == 3)
@@ -468,7 +466,7 @@ def test_a_head_in_a_job_is_ended_with_its_jobs(cluster: Cluster, project: Proje
     project.heads("00", "01")
     tools = project.folder / "tools"
     bet_that(tools, "exec sleep 1000")
-    config = project.configure(tool={"name": "bet"})
+    config = project.configure(tool="bet")
     head = head_in_a_job(project, *on_slurm(*config), path=tools)
     job, _ = wait_for(lambda: slurm_job(project, "sub-00"))
     assert job != head
@@ -485,7 +483,7 @@ def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) 
     project.heads("00", "01")
     tools = project.folder / "tools"
     bet_that(tools, f"[ -e {tools}/go ] || exec sleep 1000")
-    arguments = on_slurm(*project.configure(tool={"name": "bet"}))
+    arguments = on_slurm(*project.configure(tool="bet"))
     head = started(project, *arguments, "--preemptible-retries", "0", path=tools)
     job, _ = wait_for(lambda: slurm_job(project, "sub-00"))
     subprocess.run(["scancel", job], check=True)
@@ -515,7 +513,7 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_there: Path, pro
     placements = {"shared": {"work": "local"}, "own": {"work": "scratch"}}
     config = project.configure(
         dataset={"source": str(demo_there), "sites": ["SiteB"]},
-        tool={"name": "bet"},
+        tool="bet",
         tiers={"local": {"path": "."}, "scratch": own},
         campaign={"placements": placements, "parallelism": [2], "repetitions": 1},
     )
@@ -569,7 +567,7 @@ def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> Non
         tiers=tiers,
         probe=probe,
         sweep={"tiers": ["memory"], "sets": {"small": grid}},
-        tool={"name": "noop"},
+        tool="noop",
         node_class="thin",
     )
     at_once = ["--resources", "mem_mb=40000", "probes=5"]  # which saves a minute, and measures nothing that counts

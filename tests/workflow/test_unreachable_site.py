@@ -6,13 +6,11 @@ from pathlib import Path
 
 from support import STAND_INS, Project, checksums, read_json, remove_tree
 
-BET = {"name": "bet"}
-
 
 def test_one_unreachable_site_does_not_stop_the_others(project: Project, demo_copy: Path) -> None:
     (demo_copy / "SiteB" / ".git").rename(demo_copy / "SiteB" / ".away")
     dataset = {"source": str(demo_copy), "get_attempts": 2, "get_backoff_s": 0.1}
-    arguments = project.configure(dataset=dataset, tool=BET)
+    arguments = project.configure(dataset=dataset, tool="bet")
     ended = project.fails(*arguments, path=STAND_INS)
     (line,) = ended.lines("of the sub-datasets asked for cannot be reached")
     assert "'SiteB': " in line
@@ -46,14 +44,14 @@ def test_nothing_but_unreachable_sites_is_an_error_of_the_source(project: Projec
     for site in ("SiteA", "SiteB"):
         (demo_copy / site / ".git").rename(demo_copy / site / ".away")
     dataset = {"source": str(demo_copy), "get_attempts": 1}
-    ended = project.fails(*project.configure(dataset=dataset, tool=BET), path=STAND_INS)
+    ended = project.fails(*project.configure(dataset=dataset, tool="bet"), path=STAND_INS)
     assert ended.lines("SiteA, SiteB: cannot be installed: "), ended.output
     assert not (project.results / "index" / "dataset.json").exists()
 
 
 def test_clone_that_was_lost_fails_only_those_whose_site_is_away(project: Project, demo_copy: Path) -> None:
     dataset = {"source": str(demo_copy), "get_attempts": 1}
-    arguments = project.configure(dataset=dataset, tool=BET)
+    arguments = project.configure(dataset=dataset, tool="bet")
     project.succeeds("results/index/images.tsv", *arguments, path=STAND_INS)
     (clone,) = (path for path in project.folder.glob("neurotier-*/datasets/*") if path.is_dir())
     remove_tree(clone)

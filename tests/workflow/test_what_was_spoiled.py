@@ -11,7 +11,7 @@ STAND_INS = ROOT / "tests" / "stand_ins"
 
 
 def test_what_was_spoiled_is_made_again_and_contents_stay(project: Project, demo_source: Path) -> None:
-    given = project.configure(dataset={"source": str(demo_source)}, tool={"name": "bet"})
+    given = project.configure(dataset={"source": str(demo_source)}, tool="bet")
     project.succeeds(*given, path=STAND_INS)
     state, (clone,) = project.results / "state", project.folder.glob("neurotier-*/datasets/[!.]*")
     picture = sorted((project.results / "figures" / "mosaics" / "SiteB").glob("*.png"))[-1]
@@ -52,7 +52,7 @@ def content_of(site: Path) -> int:
 
 def test_what_hides_where_contents_are_goes_and_the_rest_stays(project: Project, demo_source: Path) -> None:
     """A power cut leaves files of git-annex's journal empty; its branch says what they hide."""
-    given = project.configure(dataset={"source": str(demo_source), "sites": ["SiteA"]}, tool={"name": "noop"})
+    given = project.configure(dataset={"source": str(demo_source), "sites": ["SiteA"]}, tool="noop")
     project.succeeds("results/index/images.tsv", *given)
     (site,) = project.folder.glob("neurotier-*/datasets/[!.]*/SiteA")
     git_folder = site.stat().st_ino
