@@ -1,7 +1,7 @@
 # The comparison: the runs of a campaign, of other results folders and of the published experiment, side by side.
 
 from neurotier.pages.comparison import figures as comparison_figures
-from neurotier.pages.kit.registry import outputs, pictures
+from neurotier.pages.kit.registry import outputs
 
 
 rule tabulate_comparison:
@@ -55,10 +55,10 @@ rule draw_comparison:
 
 rule write_comparison:
     input:
-        **pictures(comparison_figures.FIGURES, places.comparison_figures),
         runs=places.comparison / "compared_runs.tsv",
         participants=places.comparison / "compared_participants.tsv",
         traffic=places.comparison / "compared_bytes.tsv",
+        figures=rules.draw_comparison.output,
         campaign=lambda wildcards: plan.campaign(),
     output:
         page=report(

@@ -9,7 +9,7 @@ from neurotier.run.scripting import Context, run_script
 def main(context: Context) -> None:
     compared = read_comparison_tables(context.input("runs").parent)
     left = "".join(lacking(plan) for plan in context.inputs("campaign"))
-    write_page(compared, context.input("makespan").parent, context.output("page"), left)
+    write_page(compared, context.inputs("figures")[0].parent, context.output("page"), left)
 
 
 if __name__ == "__main__":

@@ -55,8 +55,3 @@ def outputs(entries: Iterable[Entry], folder: Path, report: Callable[..., Any], 
         caption = (folder / f"{name}.rst").absolute()
         files[name] = report(folder / f"{name}.svg", caption=str(caption), category=category)
     return files
-
-
-def pictures(entries: Iterable[Entry], folder: Path) -> dict[str, Path]:
-    """The SVG files of figures by name, as inputs of the rule that writes their page."""
-    return {entry.name: folder / f"{entry.name}.svg" for entry in entries}
