@@ -51,10 +51,7 @@ READABLE_LANES = 40
 """Most participants whose names fit beside their bars."""
 
 DRAWN_SINGLY = 200
-"""With more participants, figures show tenths of them, the slowest, and pixels: the page would not open otherwise."""
-
-SLOWEST_DRAWN = 50
-"""So many of the slowest are drawn all the same, and listed on the page."""
+"""With more participants, what is drawn for each of them is pixels: the page would not open otherwise."""
 
 STYLE: Any = {
     "font.family": "DejaVu Sans",
