@@ -30,7 +30,7 @@ from neurotier.pages.staging import answers
 from neurotier.pages.staging.figures import FIGURES
 from neurotier.storage.staging import published
 from neurotier.storage.staging.exchange import Exchange, Sink, Source
-from neurotier.storage.staging.grid import Point, planned
+from neurotier.storage.staging.grid import planned
 from neurotier.storage.staging.supervise import CALL, Outcome, StallError, require_engine, run_exchange
 from neurotier.storage.staging.walk import scratch, stage
 from page_reader import page_of
@@ -345,23 +345,14 @@ def test_a_missing_engine_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def row(tier: str, writers: int, readers: int, servers: int, write_s: float, read_s: float, **changes: Any) -> Row:
-    """A row of ``staging.tsv``."""
-    point = Point("a", "ray", writers, readers, servers, "step", 8, 8, 10, True, 1)
-    asked = {name: getattr(point, name) for name in Point.__dataclass_fields__ if name != "set_name"}
-    ways: Row = {}
-    for way, time_s in (("write", write_s), ("read", read_s)):
-        parts = {"s": time_s, "least_s": time_s, "most_s": time_s, "client_s": time_s / 2, "round_s": time_s}
-        ways |= {f"{way}_{name}": value for name, value in parts.items()}
-    memory = tier == "memory"
-    facts = {
-        "host": "h",
-        "kernel": "k",
-        "kind": "tmpfs" if memory else "block",
-        "fs_type": "tmpfs" if memory else "ext4",
-    }
-    moved = {"write_bytes": 100, "read_bytes": 100, "device_read_bytes": 0, "piece_bytes": 8, "start_s": 1.0}
-    named = {"tier": tier, "set": "a", "position": 1, "status": "measured", "started_s": 0.0, "engine_version": "ray 2"}
-    return {**named, **asked, **ways, **moved, **facts, **changes}
+    """A row of ``staging.tsv``, as far as answers and page want it."""
+    kind = ("tmpfs", "tmpfs") if tier == "memory" else ("block", "ext4")
+    about = {"tier": tier, "set": "a", "engine": "ray", "per": "step", "repetition": 1, "status": "measured"}
+    about |= {"writers": writers, "readers": readers, "servers": servers, "bytes_per_writer": 8, "bytes_per_reader": 8}
+    facts = {"host": "h", "kernel": "k", "kind": kind[0], "fs_type": kind[1], "engine_version": "ray 2"}
+    times = {"write_s": write_s, "write_client_s": write_s / 2, "write_round_s": write_s}
+    times |= {"read_s": read_s, "read_client_s": read_s / 2, "read_round_s": read_s}
+    return {**about, **times, "write_bytes": 100, "read_bytes": 100, "device_read_bytes": 0, **facts, **changes}
 
 
 def rows_of_both() -> list[Row]:
