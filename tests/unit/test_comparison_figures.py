@@ -7,6 +7,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from comparison_data import Tables, campaign, published, together
 from comparison_rows import run_row
@@ -19,7 +20,7 @@ from neurotier.pages.comparison.figures import FIGURES
 from neurotier.pages.comparison.gantts import MOST_PANELS, MOST_RUNS, chosen, jobs_of
 from neurotier.pages.comparison.names import PAPER_IO, Names
 from neurotier.pages.comparison.panels import group_panels
-from neurotier.pages.comparison.statistics import by_condition, paired_differences
+from neurotier.pages.comparison.statistics import paired_differences
 from neurotier.pages.kit.figures import draw_all, figures_of
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane, Panel
@@ -180,31 +181,28 @@ def test_other_titles(small: Tables) -> None:
 
 
 def test_numbers_are_the_tables(figures: Path, small: Tables) -> None:
-    runs, jobs, _ = small
-    groups = by_condition(runs)
-    for row, members in zip(read_plain(figures / "makespan.tsv"), groups.values(), strict=True):
-        times = [run["makespan_s"] for run in members]
-        assert float(row["makespan_median_s"]) == pytest.approx(statistics.median(times), abs=1e-5)
-        assert float(row["makespan_low_s"]) == pytest.approx(min(times), abs=1e-5)
-        assert (row["speed_up_median_ratio"] == "n/a") == (row["parallelism"] == "2")
-    for row, members in zip(read_plain(figures / "cpu_io_sums.tsv"), groups.values(), strict=True):
-        expected = statistics.median(run["io_sum_s"] for run in members)
-        assert float(row["io_sum_median_s"]) == pytest.approx(expected, abs=1e-5)
-    by_phase = read_plain(figures / "phases.tsv")
-    one = {"placement": "slow", "parallelism": "4"}
-    (row,) = [row for row in by_phase if one.items() <= row.items()]
-    sums = [
-        sum(job["wall_s"] for job in jobs if (job["run"], job["phase"]) == (f"slow-4-{number}", "stage_in"))
-        for number in (1, 2)
-    ]
-    assert float(row["stage_in_median_s"]) == pytest.approx(statistics.median(sums), abs=1e-5)
-    by_participant = read_plain(figures / "differences.tsv")
+    lane = ["placement", "parallelism"]
+    drawn = {
+        name: pd.read_csv(figures / f"{name}.tsv", sep="\t", na_values="n/a").set_index(lane, drop=False)
+        for name in ("makespan", "cpu_io_sums", "phases", "gantts", "tier_bytes")
+    }
+    runs, jobs = (pd.DataFrame(rows) for rows in small[:2])
+    phases_of_run = jobs.merge(runs[[*lane, "run"]]).pivot_table("wall_s", [*lane, "run"], "phase", "sum")
+    for figure, column, values in (
+        ("makespan", "makespan_median_s", runs.groupby(lane).makespan_s.median()),
+        ("makespan", "makespan_low_s", runs.groupby(lane).makespan_s.min()),
+        ("cpu_io_sums", "io_sum_median_s", runs.groupby(lane).io_sum_s.median()),
+        ("phases", "stage_in_median_s", phases_of_run.groupby(lane).stage_in.median()),
+    ):
+        assert drawn[figure][column].to_dict() == pytest.approx(values.to_dict(), abs=1e-5)
+    first = drawn["makespan"].parallelism == 2
+    assert (drawn["makespan"].speed_up_median_ratio.isna() == first).all()
+    by_participant = pd.read_csv(figures / "differences.tsv", sep="\t")
     assert len(by_participant) == 2 * 12, "two parallelisms, twelve participants"
-    of_pair = [float(row["difference_s"]) for row in by_participant if row["parallelism"] == "2"]
-    assert statistics.median(of_pair) == pytest.approx(float(by_participant[0]["median_s"]), abs=1e-5)
-    assert len(read_plain(figures / "gantts.tsv")) == len(jobs)
-    unknown = [row for row in read_plain(figures / "tier_bytes.tsv") if row["tier"] == "results"]
-    assert {row["read_median_bytes"] for row in unknown} == {"n/a"}
+    pairs = by_participant.groupby("parallelism")
+    assert pairs.difference_s.median().to_dict() == pytest.approx(pairs.median_s.first().to_dict(), abs=1e-5)
+    assert len(drawn["gantts"]) == len(jobs)
+    assert drawn["tier_bytes"].query("tier == 'results'").read_median_bytes.isna().all()
 
 
 def test_names_say_no_more_than_tells_apart_and_what_is_cut_alike_stays_apart() -> None:

@@ -68,20 +68,18 @@ def factors_text(rows: Sequence[Row]) -> str:
     """By how much predictions miss; empty without any.
 
     >>> factors_text([{"equation_one_ratio": 0.5, "fluid_ratio": 1.2}])
-    'Eq. (1) is off by a factor of 2.00, the fluid model by 1.20 (1 condition)'
+    'Eq. (1) is off by a factor of 2.00 (1 condition), the fluid model by 1.20 (1 condition)'
     """
     ratios = {
         "Eq. (1)": [row["equation_one_ratio"] for row in rows if row["equation_one_ratio"]],
         "the fluid model": [row["fluid_ratio"] for row in rows if row["fluid_ratio"]],
     }
-    factors = {name: factor for name, some in ratios.items() if (factor := off_factor(some)) is not None}
-    counts = {name: counted(len(ratios[name]), "condition") for name in factors}
-    same_count = len(set(counts.values())) == 1
-    parts = [
-        f"{name} by {ratio_text(off)}{'' if same_count else f' ({counts[name]})'}" for name, off in factors.items()
-    ]
-    text = ", ".join(parts).replace(" by ", " is off by a factor of ", 1)
-    return f"{text} ({counts[next(iter(factors))]})" if factors and same_count else text
+    texts: list[str] = []
+    for name, some in ratios.items():
+        if (factor := off_factor(some)) is not None:
+            much = f"{ratio_text(factor)} ({counted(len(some), 'condition')})"
+            texts.append(f"{name} by {much}" if texts else f"{name} is off by a factor of {much}")
+    return ", ".join(texts)
 
 
 def replay_finding(tables: Tables) -> str:

@@ -135,7 +135,7 @@ def draw_lines(
             label_counts(axes, sorted({row["at"] for row in own if row["at"] is not None}), place_text)
         if logarithmic:
             axes.set_yscale("log")
-            axes.yaxis.set_major_locator(plot.LogLocator(subs=(1.0, 3.0)))
+            axes.yaxis.set_major_locator(plot.LogLocator(subs=(1.0, 2.0, 5.0)))
             axes.yaxis.set_minor_formatter(plot.NullFormatter())
         else:
             axes.set_ylim(bottom=0)

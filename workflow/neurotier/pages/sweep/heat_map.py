@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from neurotier.core.quantities import rate
 from neurotier.core.tables import Row
@@ -21,7 +22,6 @@ from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.style import BLACK, LIGHT_GREY, VERMILION, WIDTH_IN, write_figure
 from neurotier.pages.sweep.figures import by_set
 from neurotier.storage.sweep.medians import (
-    GB,
     MB,
     READING,
     WRITING,
@@ -45,6 +45,7 @@ SMALLEST_PT, LARGEST_PT = 4.5, 8.0
 DIGIT_WIDTH = 0.66
 """Width of a digit, in its size."""
 
+MEDIAN = "bandwidth_median_bytes_per_s"
 MAP = "cividis"
 LIGHT = 0.55
 """Colours above this part of the map want dark letters."""
@@ -69,36 +70,26 @@ def finding(rows: Sequence[Row]) -> Finding:
 def draw(rows: Sequence[Row], stem: Path) -> None:
     """Draw the bandwidths of one tier and set; write SVG, PNG and TSV."""
     spots = medians(rows)
-    write_figure(stem, finding(rows), table(spots), lambda: heat_maps(rows, spots), NOTE)
+    cells = table(spots)
+    write_figure(stem, finding(rows), cells, lambda: heat_maps(rows, panels(spots), pd.DataFrame(cells)), NOTE)
 
 
-def heat_maps(rows: Sequence[Row], spots: dict[Spot, Measured]) -> plot.Figure:
-    """The figure of at least one measured spot."""
-    shown = panels(spots)
+def heat_maps(rows: Sequence[Row], shown: Sequence[tuple[int, str]], table: pd.DataFrame) -> plot.Figure:
+    """The figure of at least one cell, from the table of cells; ``shown`` has queue depth and pattern of each panel."""
     blocks = sorted({row["block_bytes"] for row in rows})
     processes = sorted({row["processes"] for row in rows})
     columns = min(2, len(shown))
     lines = math.ceil(len(shown) / columns)
     figure = plot.Figure(figsize=(WIDTH_IN, lines * (CELL_IN * len(processes) + PANEL_IN) + 1.1))
     axes_of = figure.subplots(lines, columns, squeeze=False)
-    values = [one.bandwidth.median for one in spots.values()]
-    unit, unit_name = (GB, "GB/s") if max(values) >= 10 * GB else (MB, "MB/s")
-    low, high = min(values) / unit, max(values) / unit
+    low, high = table[MEDIAN].min() / MB, table[MEDIAN].max() / MB
     scale = plot.LogNorm(low, high) if high > low else plot.LogNorm(low / 4, 4 * low)
     for axes, (queue_depth, pattern) in zip(axes_of.flat, shown, strict=False):
-        own = {
-            (spot.block_bytes, spot.processes): one
-            for spot, one in spots.items()
-            if (spot.queue_depth, spot.pattern) == (queue_depth, pattern)
-        }
-        cells = np.array(
-            [
-                [own[place].bandwidth.median / unit if (place := (block, count)) in own else np.nan for block in blocks]
-                for count in processes
-            ]
-        )
+        own = table[(table["queue_depth"] == queue_depth) & (table["pattern"] == pattern)]
+        cells = own.pivot(index="processes", columns="block_bytes", values=MEDIAN) / MB
+        cells = cells.reindex(index=processes, columns=blocks).to_numpy()
         draw_panel(axes, cells, scale, WIDTH_IN * 0.84 / columns / len(blocks))
-        axes.set_title(panel_title(queue_depth, pattern, own.values()), fontsize=9, weight="bold")
+        axes.set_title(panel_title(queue_depth, pattern, own.itertuples()), fontsize=9, weight="bold")
         axes.set_xticks(range(len(blocks)), [block_text(block) for block in blocks])
         axes.tick_params(axis="x", rotation=90 if len(blocks) > 8 else 0)
         axes.set_yticks(range(len(processes)), [str(count) for count in processes])
@@ -108,7 +99,7 @@ def heat_maps(rows: Sequence[Row], spots: dict[Spot, Measured]) -> plot.Figure:
         axes.set_ylabel("Processes")
     for axes in axes_of[-1]:
         axes.set_xlabel("Block size")
-    bar = figure.colorbar(axes_of.flat[0].images[0], ax=axes_of, label=f"Bandwidth ({unit_name})", aspect=30)
+    bar = figure.colorbar(axes_of.flat[0].images[0], ax=axes_of, label="Bandwidth (MB/s)", aspect=30)
     bar.ax.yaxis.set_major_formatter(plot.FuncFormatter(lambda value, _: f"{value:,.9g}"))
     bar.ax.yaxis.set_major_locator(plot.LogLocator(subs=(1.0, 3.0)))
     bar.ax.yaxis.set_minor_formatter(plot.NullFormatter())
@@ -141,7 +132,7 @@ def table(spots: dict[Spot, Measured]) -> list[Row]:
         {
             **asdict(spot),
             "repetitions": len(one.bandwidth.values),
-            "bandwidth_median_bytes_per_s": one.bandwidth.median,
+            MEDIAN: one.bandwidth.median,
             "bandwidth_low_bytes_per_s": one.bandwidth.low,
             "bandwidth_high_bytes_per_s": one.bandwidth.high,
             "requests_median_per_s": one.requests.median,

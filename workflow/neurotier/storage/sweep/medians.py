@@ -19,7 +19,7 @@ PATTERNS = {
     "mixed": "sequential read and write",
 }
 READING, WRITING = ("read", "randread"), ("write", "randwrite")
-MB, GB = 1e6, 1e9
+MB = 1e6
 
 
 @dataclass(frozen=True, order=True)
