@@ -93,14 +93,23 @@ def test_process_that_will_not_end_is_ended() -> None:
     assert not psutil.pid_exists(measured.value)
 
 
-def test_sigterm_ends_the_whole_tree(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "below"),
+    [
+        ("sleep 100 & sleep 101; true", 3),
+        ("sleep 100 & true", 1),  # the grace time of left-over processes is no time in which SIGTERM is lost
+    ],
+)
+def test_sigterm_ends_the_whole_tree(command: str, below: int) -> None:
     script = (
         "import sys; from neurotier.meter.measure import Interrupted, measure_command\n"
-        "try: measure_command(['sh', '-c', 'sleep 100 & sleep 101; true'])\n"
+        f"try: measure_command(['sh', '-c', 'echo ready; {command}'], grace_s=60)\n"
         "except Interrupted as stop: sys.exit(128 + stop.signal_number)"
     )
-    process = subprocess.Popen([sys.executable, "-c", script])
-    while len(tree := psutil.Process(process.pid).children(recursive=True)) < 3:
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    while len(tree := psutil.Process(process.pid).children(recursive=True)) != below:
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=PATIENCE_S) == 143
@@ -151,23 +160,6 @@ def test_a_tool_that_is_not_there_is_said_as_by_subprocess(tmp_path: Path) -> No
 
 def test_interrupted_is_no_ordinary_exception() -> None:
     assert not issubclass(Interrupted, Exception)
-
-
-def test_told_to_stop_while_waiting_for_who_stayed_behind() -> None:
-    """The grace time of left-over processes is no time in which SIGTERM is lost."""
-    script = (
-        "import sys; from neurotier.meter.measure import Interrupted, measure_command\n"
-        "try: measure_command(['sh', '-c', 'sleep 100 & echo ready'], grace_s=60)\n"
-        "except Interrupted as stop: sys.exit(128 + stop.signal_number)"
-    )
-    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    process.stdout.readline()
-    meter = psutil.Process(process.pid)
-    while len(meter.children(recursive=True)) != 1:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=PATIENCE_S) == 143
 
 
 def test_seconds_after_the_phase_are_not_divided_over_its_wall_time() -> None:

@@ -13,7 +13,7 @@ import pytest
 import workloads
 from neurotier.core.configuration import config_schema
 from neurotier.core.places import Places
-from neurotier.core.settings import Settings, SweepSetSettings, SweepSettings
+from neurotier.core.settings import Settings, SweepSetSettings
 from neurotier.core.tables import Row, columns, read_table, write_table
 from neurotier.core.tiers import Tier, find_mount
 from neurotier.meter.measure import Interrupted
@@ -235,35 +235,18 @@ def test_points_are_those_of_a_class_of_nodes(tmp_path: Path) -> None:
     """A job on another node of the class, with another folder of its own, goes on with the same points."""
     declared = Tier("scratch", Path("/local/$SLURM_JOB_ID"), find_mount(tmp_path).kind, None, node=True)
     places = Places(*[tmp_path] * 5)
-    point = sweep_plan(SweepSettings.from_json(SMALL))["scratch"]["small"][0]
+    (one, *_) = sweep_plan(settings_of(tmp_path, {"a": TINY}).sweep)["fast"]["a"]
     jobs = [replace(declared, path=tmp_path / name, node=False) for name in ("7", "8")]
     for job in jobs:
         job.path.mkdir()
-    thin = {Records.of(places.sweep, job, declared, "thin").file(point) for job in jobs}
+    thin = {Records.of(places.sweep, job, declared, "thin").file(one) for job in jobs}
     assert len(thin) == 1
-    assert Records.of(places.sweep, jobs[0], declared, "fat").file(point) not in thin
+    assert Records.of(places.sweep, jobs[0], declared, "fat").file(one) not in thin
 
 
-SMALL = {
-    "tiers": ["scratch"],
-    "share": 0.5,
-    "seed": 1,
-    "sets": {
-        "small": {
-            "block_sizes": [4096],
-            "processes": [1],
-            "patterns": ["read"],
-            "queue_depths": [1],
-            "file_size": 8192,
-            "seconds": 60.0,
-            "repetitions": 1,
-            "direct": True,
-            "engine": "auto",
-        }
-    },
-}
-
-
-def test_time_for_a_sweep_is_asked_for_by_its_points() -> None:
-    one = SweepSettings.from_json(SMALL)
+def test_time_for_a_sweep_is_asked_for_by_its_points(tmp_path: Path) -> None:
+    grid = TINY | {"block_sizes": ["4 KiB"], "processes": [1], "patterns": ["read"], "seconds": 60}
+    one = settings_of(tmp_path, {"a": grid}).sweep
     assert minutes(sweep_plan, replace(one, tiers=["a", "b"])) - minutes(sweep_plan, one) == 2
+    wrong = settings_of(tmp_path, {"a": grid | {"file_size": "much"}}).sweep
+    assert minutes(sweep_plan, wrong) > 0  # the job itself says what is wrong
