@@ -15,6 +15,14 @@ participants on the local disk; the tiers are probed for the first part, whose p
 ``files``
     A campaign of a rehearsal that makes 10,000 small files, with the work in memory, where it is calibrated, on the
     local disk, and on a disk of its own that is throttled; a third table has what is predicted without files.
+``waiting``
+    A campaign of a rehearsal that makes ten files of 6 MB, with the work on tiers whose writers must wait: a device
+    with a strict limit of what is dirty, and a FUSE file system.
+``limited``
+    The same, six at once, with the work on a throttled disk, in a control group with less memory than they write.
+``saturated``
+    A campaign of brain extraction, the work on the local disk and in memory, beside 20 busy processes, which the
+    calibration has found, too.
 
 Campaigns run in an order drawn from a recorded seed. What others do on the machine meanwhile is part of the result: the
 table says what share of its CPU time they took, and runs are not left out for it, nor for jobs that are over before as
@@ -26,11 +34,14 @@ many as asked for have been started. The second table has the parts of each make
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import math
 import os
 import shutil
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,13 +50,13 @@ from typing import Any
 
 import numpy as np
 from bench import print_table, scratch_project
-from devices import loop_device
+from devices import fuse_folder, loop_device, memory_limited
 from noise import make_noise_dataset
-from prediction_files import DESCRIPTION, print_terms
+from prediction_files import DESCRIPTION, LARGE, print_terms
 from slow_network import slow_network_folder
 from support import Project
 
-PARTS = ("cold", "warm", "source", "computing", "files")
+PARTS = ("cold", "warm", "source", "computing", "files", "waiting", "limited", "saturated")
 PARTICIPANTS = 26
 SEED = 2026
 BYTES_PER_S = 8_000_000
@@ -64,6 +75,11 @@ MAKERS = [f"sub-{number:02d}" for number in range(16)]
 PHASES = ("start_up", "stage_in", "compute", "stage_out")
 DEVICE_MIB = 2048
 WITHIN = 1.2
+WAITING_BYTES_PER_S = 12_000_000
+LIMIT_MIB = 500
+"""Of which neurotier itself takes some 250."""
+
+BUSY = 20
 HEAD = [
     *("tool", "placement", "at once", "cache", "predicted (s)", "interval", "Eq. (1)", "measured (s)"),
     *("predicted / measured", "in interval", "CPU time to others"),
@@ -225,11 +241,42 @@ def source(project: Project, network: Path) -> list[Outcome]:
     return [Outcome(named, [float(run["makespan_s"])], [others(run)], phase_sums_s(new))]
 
 
-def computing(project: Project) -> list[Outcome]:
+def large_files(project: Project, part: str, tiers: dict[str, Path], at_once: int) -> list[Outcome]:
+    """Large files on the local disk, and on some tiers."""
+    description = project.folder / "large.yaml"
+    description.write_text(functools.reduce(lambda text, pair: text.replace(*pair), LARGE.items(), DESCRIPTION))
+    return campaign(
+        project,
+        part,
+        dataset={"source": str(project.folder / "noise"), "participants": MAKERS[:6]},
+        tool={"name": "rehearsal", "rehearsal": {"profile": str(description)}},
+        tiers={name: {"path": str(path), "kind": "block"} for name, path in tiers.items()},
+        campaign={
+            "placements": {"disk": {}} | {name: {"work": name} for name in tiers},
+            "parallelism": [at_once],
+            "cache": ["warm"],
+            "repetitions": 1,
+            "seed": SEED,
+        },
+    )
+
+
+def saturated(project: Project) -> list[Outcome]:
+    """Brain extraction beside more busy processes than there are processors."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY)]
+    try:
+        return computing(project, "saturated")
+    finally:
+        for one in busy:
+            one.kill()
+            one.wait()
+
+
+def computing(project: Project, part: str = "computing") -> list[Outcome]:
     """Brain extraction."""
     return campaign(
         project,
-        "computing",
+        part,
         demo={"voxel_size_mm": 4.0},
         tool={"name": "brainextractor", "brainextractor": {"iterations": ITERATIONS}},
         campaign={
@@ -302,6 +349,16 @@ def main() -> None:
                     outcomes += storage(project, slow, network, cache) if cache in parts else []
                 outcomes += source(project, network) if "source" in parts else []
         outcomes += computing(project) if "computing" in parts else []
+        if "waiting" in parts:
+            with (
+                loop_device(512, WAITING_BYTES_PER_S, "/dev/shm", True) as strict,
+                fuse_folder(WAITING_BYTES_PER_S) as fuse,
+            ):
+                outcomes += large_files(project, "waiting", {"strict": strict, "fuse": fuse}, 2)
+        if "limited" in parts:
+            with loop_device(1024, WAITING_BYTES_PER_S, "/dev/shm") as slow, memory_limited(LIMIT_MIB):
+                outcomes += large_files(project, "limited", {"slow": slow}, 6)
+        outcomes += saturated(project) if "saturated" in parts else []
         if "files" in parts:
             with loop_device(DEVICE_MIB, BYTES_PER_S) as slow:
                 outcomes += files(project, slow)

@@ -31,6 +31,9 @@ figures:
   memory_bytes: {value: 2000000, source: chosen}
   results: {value: [], source: chosen}
 """
+LARGE = {"[[10000, 3500]]": "[[10, 6000000]]", "value: 40": "value: 4", "35000000": "60000000"}
+"""What a tool that makes large files has in other places."""
+
 TERMS: dict[str, Callable[[TierFigures], TierFigures]] = {
     "predicted": lambda figures: figures,
     "as if files took nothing": lambda figures: replace(figures, files={}),
