@@ -67,6 +67,8 @@ def page_of(room: str, folder: Path, settings: Any = None, **tables: list[Row]) 
         name = table.removesuffix(f"_{room}")
         files["points" if name == room else name] = file = folder / room / f"{name}.tsv"
         write_plain(file, [{column: row.get(column) for column in columns(table)} for row in rows])
+        if not rows:
+            file.write_text("\t".join(columns(table)) + "\n")
     page = folder / f"{room}.html"
     said = import_module(f"neurotier.pages.{room}.page").write_page(files, settings, page)
     reader = Reader()
