@@ -14,7 +14,7 @@ import sys
 import threading
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass
 from functools import cache
 from io import StringIO
@@ -141,7 +141,8 @@ def close_logs(workflow: Any) -> None:
     """Let only this user read Snakemake's log, which holds the command line; a Snakefile is given it too late (9.0)."""
     for file in workflow.logger_manager.get_logfile():
         if Path(file).parts[-3:-1] == (".snakemake", "log"):  # not one of a logger plugin, which may be a device
-            os.chmod(file, 0o600)
+            with suppress(OSError):  # a file system without modes; one that is lost fails at the next write, in a line
+                os.chmod(file, 0o600)
 
 
 class SubmittedJobs(logging.Filter):
