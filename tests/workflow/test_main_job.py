@@ -195,19 +195,20 @@ def test_another_dataset_is_refused_or_replaces_all_that_is_there(project: Proje
     before = checksums(project.results)
     ended = run("two")
     assert ended.code != 0
-    assert ended.lines("results: has 2 participants analysed with dataset one, and this run has dataset two; choose")
+    one, two = project.folder / "one", project.folder / "two"
+    assert ended.lines(f"results: has 2 participants analysed with dataset {one}, and this run has dataset {two}; choose")
     ended = run("two", "--forcerun", "analyze_participants", "--dry-run")
-    assert ended.lines("2 participants analysed with dataset one would be removed"), ended.output
+    assert ended.lines(f"2 participants analysed with dataset {one} would be removed"), ended.output
     assert checksums(project.results) == before
     ended = run("nowhere", "--forcerun", "analyze_participants")
     assert ended.code != 0
     assert there() == {"records": ["01", "02"], "derivatives": ["01", "02"]}, "nothing replaces them"
     ended = run("two", "--forcerun", "analyze_participants")
     assert ended.code == 0, ended.output
-    assert ended.lines("2 participants analysed with dataset one are removed, and everyone is analysed with")
+    assert ended.lines(f"2 participants analysed with dataset {one} are removed, and everyone is analysed with")
     assert there() == {"records": ["02", "03"], "derivatives": ["02", "03"]}
     description = read_json(project.derivatives / "dataset_description.json")
-    assert description["SourceDatasets"][0]["URL"] == (project.folder / "two").as_uri()
+    assert description["SourceDatasets"][0]["URL"] == two.as_uri()
     assert run("two").lines("Nothing to be done")
 
 
