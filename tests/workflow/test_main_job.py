@@ -196,7 +196,9 @@ def test_another_dataset_is_refused_or_replaces_all_that_is_there(project: Proje
     ended = run("two")
     assert ended.code != 0
     one, two = project.folder / "one", project.folder / "two"
-    assert ended.lines(f"results: has 2 participants analysed with dataset {one}, and this run has dataset {two}; choose")
+    assert ended.lines(
+        f"results: has 2 participants analysed with dataset {one}, and this run has dataset {two}; choose"
+    )
     ended = run("two", "--forcerun", "analyze_participants", "--dry-run")
     assert ended.lines(f"2 participants analysed with dataset {one} would be removed"), ended.output
     assert checksums(project.results) == before
