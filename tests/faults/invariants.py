@@ -95,7 +95,9 @@ def leftovers(room: Room) -> Iterator[str]:
     for path in sorted(room.results.rglob(".*.partial")):
         yield f"leftover: {path.relative_to(room.at)}"
     for path in sorted(room.temporary.iterdir()):
-        if re.fullmatch("snakemake[a-z0-9_]{8}", path.name):  # Snakemake's own copy of the sources, if it was killed
+        # Snakemake's own copy of the sources, and what Python tries a folder with, if they were killed
+        is_trial = path.is_file() and path.stat().st_size <= len(b"blat")
+        if re.fullmatch("snakemake[a-z0-9_]{8}" + "|[a-z0-9_]{8}" * is_trial, path.name):
             continue
         yield f"leftover: {path.relative_to(room.at)} (in TMPDIR)"
 

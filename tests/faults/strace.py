@@ -50,15 +50,18 @@ class Call:
 
 def recording(log: Path) -> list[str]:
     """Words that record what a command calls, to be put before it."""
-    return [*tracing(log), "-y", "-s", "0", "-e", f"trace={','.join(ERRORS)}", "--"]
+    return [*tracing(log), "--seccomp-bpf", "-y", "-s", "0", "-e", f"trace={','.join(ERRORS)}", "--"]
 
 
 def tracing(log: Path) -> list[str]:
-    return ["strace", "-f", "-qq", "--seccomp-bpf", "-o", str(log)]
+    return ["strace", "-f", "-qq", "-o", str(log)]
 
 
 def injecting(log: Path, call: Call, fault: str) -> list[str]:
-    """Words that have a call fail (``error=EIO``) or kill its caller (``signal=SIGKILL``), put before a command."""
+    """Words that have a call fail (``error=EIO``) or kill its caller (``signal=SIGKILL``), put before a command.
+
+    With ``--seccomp-bpf``, signals are not sent (strace 6.1).
+    """
     return [*tracing(log), "-e", f"trace={call.name}", "-e", f"inject={call.name}:{fault}", "--"]
 
 
