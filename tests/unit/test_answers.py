@@ -194,7 +194,7 @@ def test_page_cache() -> None:
         traffic = [each for n in range(len(changes)) for each in staged(source, "disk", f"sub-{n}")]
         return texts(rows, traffic)[1:]
 
-    said = "Inputs were in the page cache ({}): a cold start reads all of them from tier disk"
+    said = "{} of the inputs were in the page cache; a cold start reads all of them from tier disk"
     assert sentence(cached(1.0), cached(1.0)) == [said.format("100 %")]
     assert sentence(cached(1.0), cached(None, 10**9)) == [said.format("100 %")], "what is not known does not weigh"
     assert sentence(cached(1.0, 100), cached(0.0, 300)) == [said.format("25 %")]

@@ -60,7 +60,7 @@ def test_where_the_time_went(tmp_path: Path) -> None:
     reader = read_report(places, settings)
     assert "account" in reader.ids
     assert "Compute-bound: a faster tier saves at most 5 %." in reader.text
-    assert "Inputs were in the page cache (100 %): a cold start reads all of them from tier disk." in reader.text
+    assert "100 % of the inputs were in the page cache; a cold start reads all of them from tier disk." in reader.text
     slowest = max(read_table(places.profile / "profile.tsv", "profile"), key=lambda row: row["wall_s"])["participant"]
     assert f"Longest phase Answers {slowest} " in reader.text
     assert " 89 % compute (95 %)" in reader.text

@@ -44,10 +44,10 @@ def finding(tables: Compared) -> Finding:
         return Finding(f"Makespan {shortest} {names.of(fastest)}: {spread_text(times[fastest])}")
     slow, fast = max(found, key=lambda pair: found[pair].ratio)
     slower, faster = (shorten(condition.placement, LONGEST_NAME) for condition in (slow, fast))
-    where = f", {about}" if (about := names.about(slow)) else ""
+    about = names.about(slow)
     if found[slow, fast].is_longer:
-        return Finding(f"Beside {faster}, {slower} took {found[slow, fast]}{where}")
-    return Finding(f"{slower} and {faster}{where}, are {found[slow, fast].doubt}")
+        return Finding(f"Beside {faster}, {slower} took {found[slow, fast]}{about and f', {about}'}")
+    return Finding(f"{slower} and {faster}{about and f', {about},'} are {found[slow, fast].doubt}")
 
 
 def draw(tables: Compared, stem: Path) -> None:

@@ -188,7 +188,7 @@ def cache_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> li
     if kinds.get(tier) not in ("block", "network"):
         return []
     cached = percent(sum(row["input_bytes"] * row["input_resident_before"] for row in staged) / total)
-    return [Answer(f"Inputs were in the page cache ({cached}): a cold start reads all of them from tier {tier}")]
+    return [Answer(f"{cached} of the inputs were in the page cache; a cold start reads all of them from tier {tier}")]
 
 
 def container_answers(rows: Sequence[Row], jobs: int) -> list[Answer]:
