@@ -14,12 +14,12 @@ PROCESSORS = len(os.sched_getaffinity(0))
 AT_ONCE = 25
 
 
-def arguments(project: Project, participants: int) -> list[str]:
-    """So many participants in jobs of their own; disturbed if others take 30 % of the machine."""
+def arguments(project: Project, participants: int, sleep_s: float) -> list[str]:
+    """So many participants in jobs of their own, in a run of more than 2 s; disturbed if others take 30 %."""
     labels = [f"{number:02d}" for number in range(participants)]
     project.heads(*labels)
     return project.configure(
-        tool="noop",
+        tool={"name": "noop", "noop": {"sleep_s": sleep_s}},
         batches={"participants": 1},
         validity={"others_cpu_share": 0.3},
     )
@@ -33,7 +33,7 @@ def others_s(before: psutil._ntuples.scputimes, after: psutil._ntuples.scputimes
 def test_25_at_once_do_not_disturb_themselves(project: Project) -> None:
     """What others took is at most what the machine did beside the whole command; others may be testing here, too."""
     machine, children = psutil.cpu_times(), os.times()
-    project.succeeds(*arguments(project, AT_ONCE), cores=AT_ONCE)
+    project.succeeds(*arguments(project, AT_ONCE, 3.0), cores=AT_ONCE)
     spent = os.times()
     own_s = spent.children_user + spent.children_system - children.children_user - children.children_system
     beside_s = others_s(machine, psutil.cpu_times()) - own_s
@@ -48,7 +48,7 @@ def test_busy_loops_beside_a_run_spoil_its_times_and_not_its_results(project: Pr
     """One per processor: the run, which uses less than one, gets half of one at most."""
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(PROCESSORS)]
     try:
-        ended = project.snakemake(*arguments(project, 10), cores=1)
+        ended = project.snakemake(*arguments(project, 10, 0.5), cores=1)
     finally:
         for loop in loops:
             loop.kill()
