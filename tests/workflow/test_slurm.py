@@ -498,7 +498,7 @@ def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) 
     head_job = head_in_a_job(project, "--profile", str(drafted_profile(project)), *QUICK, *config, path=tools)
     assert end_of(cluster, head_job) == "COMPLETED", (project.folder / "head.log").read_text()
     assert sorted(records(project)) == ["sub-00", "sub-01"]
-    jobs = jobs_since(cluster, second, "JobName", "State", "ReqCPUS", "ReqMem", "TimelimitRaw", "JobIDRaw")
+    jobs = ended_since(cluster, second, "JobName", "State", "ReqCPUS", "ReqMem", "TimelimitRaw", "JobIDRaw")
     assert [name == "head" for name, *_ in jobs] == [True, False]
     _, state, cpus, memory, minutes, number = jobs[1]
     assert (state, cpus, minutes) == ("COMPLETED", "2", "15")  # both at once; nothing of what the head was granted
@@ -521,7 +521,7 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_there: Path, pro
     head = started(project, *on_slurm(*config), path=STAND_INS, target="comparison")
     runs = project.results / "campaign" / "runs"
     wait_for(lambda: [*runs.glob("*/[0-9]*/condition.json")])  # not the hidden one, which is not there yet
-    planning, running = jobs_since(cluster, first, "JobIDRaw", "NodeList", "AllocCPUS")
+    planning, running = ended_since(cluster, first, "JobIDRaw", "NodeList", "AllocCPUS")
     assert int(planning[2]) < int(running[2]) == 24, "a campaign has all cores of its node"
     subprocess.run(["scancel", running[0]], check=True)
     assert ended(head).code != 0
@@ -532,7 +532,7 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_there: Path, pro
     done = project.snakemake(*on_slurm(*config), path=STAND_INS, cores=0)
     assert succeeds(*change, "State=RESUME")
     assert done.code == 0, done.output
-    again = jobs_since(cluster, first, "JobIDRaw", "NodeList", "AllocCPUS")[-1]
+    again = ended_since(cluster, first, "JobIDRaw", "NodeList", "AllocCPUS")[-1]
     conditions = sorted(runs.glob("*/*/condition.json"))
     assert [read_json(file)["valid"] for file in conditions] == ["valid"] * 2
     on = {
