@@ -521,7 +521,7 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_there: Path, pro
     head = started(project, *on_slurm(*config), path=STAND_INS, target="comparison")
     runs = project.results / "campaign" / "runs"
     wait_for(lambda: [*runs.glob("*/[0-9]*/condition.json")])  # not the hidden one, which is not there yet
-    planning, running = ended_since(cluster, first, "JobIDRaw", "NodeList", "AllocCPUS")
+    planning, running = jobs_since(cluster, first, "JobIDRaw", "NodeList", "AllocCPUS")
     assert int(planning[2]) < int(running[2]) == 24, "a campaign has all cores of its node"
     subprocess.run(["scancel", running[0]], check=True)
     assert ended(head).code != 0
