@@ -184,7 +184,7 @@ def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str
 
 
 def job_rows(profile: list[dict[str, Any]], nodes: int, size: int = 4) -> list[dict[str, Any]]:
-    """Rows of ``jobs.tsv`` for the last run: batches of ``size``, on one node after the other."""
+    """Rows of ``jobs.tsv`` for the last run: shares of ``size``, on one node after the other."""
     times = sorted(participant_times(row for row in profile if row["run"] == RUN), key=lambda time: time.start_s)
     found = []
     for number, at in enumerate(range(0, len(times), size)):
@@ -201,7 +201,7 @@ def job_row(number: int, members: list[str], node: str, started_s: float, ended_
         "run": RUN,
         "job": str(100 + number),
         "rule": "analyze_participants",
-        "batch": str(number),
+        "share": str(number),
         "members": " ".join(members),
         "attempt": 1,
         "state": "COMPLETED",

@@ -58,7 +58,8 @@ class Ended:
     @property
     def analysed(self) -> list[str]:
         """Participants for whom a job was begun, or would be, in order of name."""
-        return sorted(name for line in self.lines("Analysing ") for name in re.findall(r"[\w/]*sub-\w+", line))
+        lines = [*self.lines("Analysing "), *self.lines(" be analysed: ")]
+        return sorted({name for line in lines for name in re.findall(r"[\w/]*sub-\w+", line)})
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,11 @@ import metering
 import numpy as np
 import overhead
 import size
-from batch_jobs import prepared_results
 from bench import Timed, drop_caches, prepare, print_table, restore, scratch_project, spread, timed
 from devices import loop_device
 from neurotier.run.hooks import compile_library
 from noise import make_noise
+from pool_jobs import prepared_results
 from support import ROOT, t1w
 
 REPETITIONS = 15
@@ -59,7 +59,7 @@ shutil.rmtree("out")
 def job_command(results: Path) -> list[str]:
     """The participant job, as the rule starts it."""
     options = ["--results", str(results), "--log", str(results / "logs" / "job.log")]
-    return ["python3", "-m", "neurotier", "analyze-participants", f"sub-{LABEL}", *options]
+    return ["python3", "-m", "neurotier", "analyze-participants", "--only", f"sub-{LABEL}", *options]
 
 
 def repeated(folder: Path, ways: Mapping[str, list[str]], results: Path | None = None) -> dict[str, list[Timed]]:

@@ -97,18 +97,18 @@ def index(places: Places, settings: Settings) -> None:
 
 def plan(places: Places, settings: Settings) -> None:
     """What the rules ask for every participant, and the look for damage before it."""
-    from neurotier.run.batches import Made
     from neurotier.run.healing import damage_lines, find_damage
     from neurotier.run.plan import Plan
+    from neurotier.run.shares import Made
 
     whole: dict[str, Made] = {}
     assert not damage_lines(find_damage(places, by_app=False, whole=whole), removed=False)
     asked, table = Plan(settings, places), places.index / "images.tsv"
-    asked.decide(whole, anew=False, slots=25)
+    asked.settle(whole, anew=False, slots=25)
     asked.ready(table)
-    for number in asked.batches:
-        asked.markers(number), asked.required_validation(number), asked.members(number), asked.batch_threads(number)
-        asked.batch_work_mb(number), asked.batch_mem_mb(number), asked.batch_minutes(number), places.batch(number)
+    for share in asked.shares:
+        asked.markers(share), asked.members(share), asked.share_threads(share), asked.share_work_mb(share)
+        asked.share_mem_mb(share), asked.share_minutes(share), places.share(share)
 
 
 def everyone_records(places: Places) -> list[Path]:

@@ -10,7 +10,7 @@ all slots, which is hardest to overlap:
     results on the slow tier; a stand-in for bet, which sleeps and finds a brain nearly everywhere, so that results
     are as large as images.
 
-Each is run with ``batches.staging_beside`` of 0, 1 and 2. Nobody is quicker than the larger of two bounds:
+Each is run with ``shares.staging_beside`` of 0, 1 and 2. Nobody is quicker than the larger of two bounds:
 the bytes across the slow tier once, and the computing of one; all computing by so many slots, and the bytes of one.
 Computing is what the phase took (median of all runs).
 """
@@ -72,7 +72,7 @@ def run(project: Project, source: Path, slow: Path, out: bool, at_once: int, bes
         tiers={"slow": {"path": str(slow), "kind": "block"}},
         placement={"results": "slow"} if out else {"dataset": "slow"},
         results="results",
-        batches={"participants": PARTICIPANTS, "at_once": at_once, "staging_beside": beside},
+        shares={"staging_beside": beside},
     )
     arguments += ["--scheduler=greedy", "--quiet"]
     bet = stand_in(project.folder / "bin", compute_s - BET_S)

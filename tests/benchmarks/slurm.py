@@ -67,7 +67,7 @@ def by_local_cores(project: Project, arguments: list[str]) -> Timed:
 
 
 def by_array(project: Project, _: list[str]) -> Timed:
-    job = f"{sys.executable} -m neurotier analyze-participants sub-$(printf %03d $SLURM_ARRAY_TASK_ID)"
+    job = f"{sys.executable} -m neurotier analyze-participants --only sub-$(printf %03d $SLURM_ARRAY_TASK_ID)"
     job += " --results results --log results/logs/array/$SLURM_ARRAY_TASK_ID.log"
     array = ["--array", f"0-{PARTICIPANTS - 1}%{SLOTS}", "--mem", "100", "--output", "/dev/null", "--wait"]
     environment = {"NEUROTIER_RUN": "array", "PYTHONPATH": str(project.folder / "workflow")}

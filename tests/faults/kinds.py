@@ -138,7 +138,10 @@ def power_cut(trial: Trial) -> None:
 
 
 def spoiled_source(trial: Trial) -> None:
-    """Images of a plain folder are cut short, replaced or taken away while they are read; then they are as before."""
+    """Images of a plain folder are cut short, replaced or taken away while they are read; then they are as before.
+
+    Where that may have been while the folder was indexed, it is indexed again, as for any change that is to be noticed.
+    """
     participant = trial.chance.choice(PARTICIPANTS)
     image = next((trial.room.source / participant).rglob("*_T1w.nii.gz"))
     content, times = image.read_bytes(), image.stat()
@@ -152,7 +155,7 @@ def spoiled_source(trial: Trial) -> None:
 
     trial.start(later(trial, moment_s, act))
     restore(image, content, times)
-    trial.start_again()
+    trial.start_again(*(["--forcerun", "index_dataset"] if trial.stage == "fresh" else []))
 
 
 def lost_source(trial: Trial) -> None:

@@ -26,7 +26,7 @@ from faults.rooms import ANNEX_DISK_BYTES, DISK_BYTES, Room, copy_folder, enter,
 T = TypeVar("T")
 
 NUMBERED = re.compile(r"\d[\w-]*")
-"""Numbers and identifiers of runs and batches in names of files."""
+"""Numbers and identifiers of runs and shares in names of files."""
 
 LABELS = ("a", "b", "c")
 PARTICIPANTS = tuple(f"sub-{label}" for label in LABELS)

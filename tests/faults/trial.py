@@ -54,11 +54,12 @@ class Trial:
         """Note what was violated."""
         self.violations += [f"{when}{line}" for line in violations]
 
-    def start(self, during: During | None = None, before: Iterable[str] = ()) -> Said:
+    def start(self, during: During | None = None, before: Iterable[str] = (), after: Iterable[str] = ()) -> Said:
         """Start the command as a user does, and disturb it; traces and hangs are violations."""
         environment = environment_of(self.name, self.room.temporary)
         output = self.room.at / f"said-{len(self.said)}"
-        said = run([*before, *snakemake(self.target)], self.room.project, environment, output, during, PATIENCE_S)
+        words = [*before, *snakemake(self.target), *after]
+        said = run(words, self.room.project, environment, output, during, PATIENCE_S)
         self.said.append(said)
         self.violate(invariants.traces(said), f"command {len(self.said)}: ")
         return said
@@ -70,9 +71,9 @@ class Trial:
         if said.code == 0:
             self.violate(invariants.incomplete(self.room, self.reference, list(PARTICIPANTS)), "exit 0 with less: ")
 
-    def start_again(self) -> None:
-        """Start the same command without a fault: everything is as after an undisturbed run."""
-        said = self.start()
+    def start_again(self, *after: str) -> None:
+        """Start the same command without a fault, with words after it: everything is as after an undisturbed run."""
+        said = self.start(after=after)
         if said.code != 0:
             self.violate([f"exit {said.code} instead of 0: {said.command}"])
         room, reference = self.room, self.reference

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,10 @@ from neurotier.advice.rehearsal import Rehearsed, read_rehearsed
 from neurotier.advice.scaling import costs_of
 from neurotier.advice.situation import Situation
 from neurotier.advice.workload import JobStart, Participant, Storage, workload_of
-from neurotier.core.configuration import config_schema
 from neurotier.core.files import write_json
 from neurotier.core.parallelism import PHASES
 from neurotier.core.places import short_hash
-from neurotier.core.settings import BY_LENGTH, BatchSettings, Settings, ToolSettings
+from neurotier.core.settings import Settings, ShareSettings
 from neurotier.meter.traffic import flow
 from neurotier.model.machine import PageCache, Processors, cache_of
 from neurotier.model.this_machine import Probed, between, machine_of, open_s
@@ -313,37 +313,26 @@ def test_what_was_written_to_a_network_tier_may_have_to_be_read_from_there() -> 
     assert predict(inputs(), all_kept, 2).usual.makespan_s < predict(inputs(), on_network, 2).usual.makespan_s
 
 
-def test_jobs_are_the_batches_that_a_run_would_have(tmp_path: Path) -> None:
+def test_jobs_are_the_shares_that_a_run_would_have(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 8)
     for record in places.profile.glob("records/**/*.json"):
         record.unlink()
-    short, long = (replace(settings, tool=ToolSettings(name, None, options)) for name, options in TOOLS)
 
-    def lengths(settings: Settings, slots: int) -> list[list[int]]:
-        return [[len(part) for part in parts] for parts in Situation(settings, places).jobs(slots)]
+    def lengths(settings: Settings, slots: int, checks: Sequence[Path] = ()) -> list[list[int]]:
+        return [[len(part) for part in parts] for parts in Situation(settings, places, checks).jobs(slots)]
 
-    assert lengths(short, 2) == [[4], [4]]
-    assert lengths(short, 3) == [[3], [3], [2]]
-    assert lengths(long, 2) == [[1]] * 8
-    asked = replace(short, batches=BatchSettings(4, 2, 15))
-    assert lengths(asked, 2) == [[2, 2], [2, 2]]
-    campaign = replace(asked, campaign=replace(asked.campaign, placements={"disk": {}}))
-    assert lengths(campaign, 8) == [[1]] * 8
-    copying = replace(asked, batches=BatchSettings(4, 2, 15, staging_beside=1))
-    assert lengths(copying, 2) == [[2, 1, 1]] * 2
-    assert [Situation(copying, places).computing(2), Situation(copying, places).present(4)] == [2, 6]
-    assert [Situation(asked, places).computing(2), Situation(asked, places).present(4)] == [0, 4]
-    in_campaign = Situation(replace(campaign, batches=copying.batches), places)
-    assert in_campaign.computing(2) == 0
-    positions = [position for parts in Situation(asked, places).jobs(2) for part in parts for position in part]
+    assert lengths(settings, 2) == [[4, 4]]
+    assert lengths(settings, 3) == [[3, 3, 2]]
+    on_cluster = replace(settings, shares=ShareSettings(4, 2, 15))
+    assert lengths(on_cluster, 2, [tmp_path / "checked.tsv"]) == [[2, 2], [2, 2]]
+    copying = replace(settings, shares=ShareSettings(None, None, 15, staging_beside=1))
+    assert lengths(copying, 2) == [[3, 3, 2]]
+    assert [Situation(copying, places).computing(2), Situation(copying, places).present(4)] == [2, 5]
+    assert [Situation(settings, places).computing(2), Situation(settings, places).present(4)] == [0, 4]
+    campaign = replace(copying, campaign=replace(copying.campaign, placements={"disk": {}}))
+    assert (lengths(campaign, 8), Situation(campaign, places).computing(2)) == ([[1] * 8], 0)
+    positions = [position for parts in Situation(settings, places).jobs(2) for part in parts for position in part]
     assert sorted(positions) == list(range(8))
-    assert Situation(short, places).shares_jobs([8, 2])
-    assert not Situation(long, places).shares_jobs([8, 2])
-
-
-def test_the_section_of_batches_in_a_campaign_is_that_of_the_schema() -> None:
-    keys = config_schema()["properties"]["batches"]["properties"]
-    assert {key: sub["default"] for key, sub in keys.items()} == vars(BY_LENGTH)
 
 
 def test_the_advice_says_what_a_cold_start_rests_on() -> None:

@@ -107,7 +107,7 @@ def test_placements_that_are_judged(tmp_path: Path) -> None:
 
 def test_on_a_cluster_tiers_are_those_that_a_node_has(tmp_path: Path) -> None:
     """Neither what this machine has counts, nor how much of it is free."""
-    settings = settings_with(tmp_path, node_class="thin", batches={"at_once": 3})
+    settings = settings_with(tmp_path, node_class="thin", shares={"at_once": 3})
     places = Places.from_settings(settings)
     advising = AdvicePlan(Plan(settings, places, elsewhere=True), cores=8)
     assert [one.name for one in advising.candidates] == ["disk"]  # before a node has been asked

@@ -18,10 +18,11 @@ from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.core.private import make_private, private_folder
 from neurotier.core.settings import Settings
+from neurotier.core.tables import write_table
 from neurotier.dataset.bids import Image, read_image
-from neurotier.run.batches import SNAKEMAKE_MB
+from neurotier.dataset.index import Index
+from neurotier.run.granted import SNAKEMAKE_MB, Granted
 from neurotier.run.plan import Plan
-from neurotier.run.shares import Granted
 
 APP = """echo "call $*"
 case " $* " in
@@ -196,12 +197,12 @@ def images(size_bytes: int) -> list[Image]:
     ("granted", "share"),
     [
         (Granted(), Share(4, 8000)),
-        (Granted(4, 8000, 1), Share(4, 8000)),
-        (Granted(2, 8000, 1), Share(2, 8000)),
-        (Granted(16, 32000, 4), Share(4, 8000)),
-        (Granted(8, 64000, 1), Share(8, 64000)),
-        (Granted(4, 32500, 4, elsewhere=True), Share(1, 8000)),
-        (Granted(1, 100, 2, elsewhere=True), Share(1, 1)),
+        (Granted(4, 8000, at_once=1), Share(4, 8000)),
+        (Granted(2, 8000, at_once=1), Share(2, 8000)),
+        (Granted(16, 32000, at_once=4), Share(4, 8000)),
+        (Granted(8, 64000, at_once=1), Share(8, 64000)),
+        (Granted(4, 32500, at_once=4, elsewhere=True), Share(1, 8000)),
+        (Granted(1, 100, at_once=2, elsewhere=True), Share(1, 1)),
     ],
 )
 def test_what_the_app_is_told_is_what_the_job_has(granted: Granted, share: Share) -> None:
@@ -213,11 +214,11 @@ def test_what_lies_on_a_tier_that_is_memory_is_not_the_app_s(tmp_path: Path) -> 
     places = replace(Places.from_settings(settings), results=tmp_path)
     settings = replace(settings, placement={**settings.placement, "work": "memory"})
     everyone = [images(100_000_000), images(1), images(400_000_000)]
-    granted = Granted(2, 62_002, 2).with_files(settings, places, everyone)
+    granted = Granted(2, 62_002, at_once=2).with_files(settings, places, everyone)
     assert granted.files_mb == 301 + 1201, "of the two largest, as was asked for"
     assert granted.share(settings) == Share(1, (62_002 - 301 - 1201) // 2)
     on_disk = replace(settings, placement={**settings.placement, "work": settings.placement["dataset"]})
-    assert Granted(1, 8000, 1).with_files(on_disk, places, everyone[:1]).share(on_disk) == Share(1, 8000)
+    assert Granted(1, 8000, at_once=1).with_files(on_disk, places, everyone[:1]).share(on_disk) == Share(1, 8000)
 
 
 @pytest.mark.parametrize(("form", "image_mb"), [("sif", 100), ("sandbox", 400), ("auto", 400)])
@@ -228,14 +229,15 @@ def test_an_image_on_a_tier_that_is_memory_is_part_of_a_cluster_job_s(tmp_path: 
     containers = replace(settings.containers, form=form)
     settings = replace(settings, containers=containers, placement={**settings.placement, "images": "memory"})
     plan = Plan(settings, places, elsewhere=True)
-    plan.would_be = {"0": ["sub-01"]}
-    assert plan.batch_mem_mb("0") == 8000 + SNAKEMAKE_MB, "nobody knows yet how large the image is"
+    write_table(places.index / "images.tsv", "images", Index(images(1), []).rows())
+    assert plan.share_mem_mb("1-of-1") == 8000 + SNAKEMAKE_MB, "nobody knows yet how large the image is"
     write_json(places.index / "image.json", {"size_bytes": 100_000_000})
     write_json(places.index / "caches.json", {"x": {"size_bytes": 7_000_000}})
     placed_mb = image_mb + 7
-    assert plan.batch_mem_mb("0") == 8000 + SNAKEMAKE_MB + placed_mb
+    assert plan.share_mem_mb("1-of-1") == 8000 + SNAKEMAKE_MB + placed_mb
     assert plan.app_memory_mb([]) == 8000 + SNAKEMAKE_MB + placed_mb
-    granted = Granted(1, plan.batch_mem_mb("0"), 1, elsewhere=True).with_files(settings, places, [images(1)])
+    asked_mb = plan.share_mem_mb("1-of-1")
+    granted = Granted(1, asked_mb, elsewhere=True).with_files(settings, places, [images(1)])
     assert granted.share(settings) == Share(1, 8000)
     assert Plan(settings, places).app_memory_mb([]) == 8000, "this machine has it, not a job"
     on_disk = replace(settings, placement={**settings.placement, "images": "disk"})

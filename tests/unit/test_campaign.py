@@ -55,7 +55,7 @@ def test_a_run_is_known_by_what_it_measures(tmp_path: Path) -> None:
     base = configuration(tmp_path)
     base["tiers"]["further"] = {"path": "/nowhere", "kind": "network"}
     base |= {"results": "elsewhere", "report": {"mosaics": 3}, "published": "/x"}
-    base |= {"dataset": {"get_attempts": 9, "validation": "report"}, "batches": {"participants": 4}}
+    base |= {"dataset": {"get_attempts": 9, "validation": "report"}, "shares": {"participants": 4}}
     base |= {"validity": {"others_cpu_share": 0.3}}
     again = planned_runs(base, Settings.from_config(base))
     assert {run.name for run in again} == before

@@ -66,7 +66,7 @@ def heard(number: int, rule: str = "analyze_participants", wildcards: str = "/3"
 
 def note(job: str | None, started_s: float, **more: Any) -> dict[str, Any]:
     """What a job has noted of itself."""
-    about = {"batch": "3", "members": ["A/sub-01", "A/sub-02"], "slots": 2, "needed_cpus": 2, "cpus": 4}
+    about = {"share": "3", "members": ["A/sub-01", "A/sub-02"], "slots": 2, "needed_cpus": 2, "cpus": 4}
     return {"job": job, **about, "node": "n7", "memory_bytes": None, "started_s": started_s, **more}
 
 
@@ -92,7 +92,7 @@ def test_attempts_are_counted_over_requeues_and_retries_of_snakemake(places: Pla
     notes = [note("1", 1795392056.0), note("1", 1795392089.5, ended_s=1795392097.0, exit_code=0)]
     later = RECORDED.replace("3|RUNNING|n2|1795392052|1795392055", "3|RUNNING|n2|1795392100|1795392101")
     rows = job_rows("run", jobs_of(places, "run"), notes, starts_in(later.splitlines()), None)
-    told = [(row["job"], row["rule"], row["batch"], row["attempt"], row["state"], row["queue_wait_s"]) for row in rows]
+    told = [(row["job"], row["rule"], row["share"], row["attempt"], row["state"], row["queue_wait_s"]) for row in rows]
     assert told == [
         ("1", "analyze_participants", "3", 1, "NODE_FAIL", 3.0),
         ("2", "write_report", None, 1, "CANCELLED", None),

@@ -35,7 +35,7 @@ def cluster_of(places: Places, settings: Settings) -> Cluster:
 
 @pytest.fixture
 def results(tmp_path: Path) -> tuple[Places, Settings]:
-    """Eight participants in two batches on two nodes."""
+    """Eight participants in two shares on two nodes."""
     return make_results(tmp_path, 8, slots=8, nodes=2)
 
 
@@ -103,7 +103,7 @@ def test_a_job_that_was_started_again_is_told_with_its_reason(results: tuple[Pla
 
     change(places, "jobs", requeue)
     text = read_report(places, settings).text
-    assert "Started again: batch 0 as job 100 after NODE_FAIL on n2" in text
+    assert "Started again: share 0 as job 100 after NODE_FAIL on n2" in text
     assert "1 job had to be started again" in text
     again = cluster_of(places, settings)
     assert set(again.node_of.values()) == {"n1", "n2"}

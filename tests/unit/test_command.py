@@ -22,7 +22,7 @@ class Broken:
 
 sys.meta_path.insert(0, Broken())
 from neurotier.__main__ import main
-sys.exit(main(["analyze-participants", "sub-01", "--results", "results", "--log", "log"]))
+sys.exit(main(["analyze-participants", "--only", "sub-01", "--results", "results", "--log", "log"]))
 """
 
 

@@ -408,18 +408,3 @@ def test_a_file_of_the_users_is_never_removed(tmp_path: Path) -> None:
     ((removed, files),) = remove_unused(list(stored_images(kept, images)), 1, in_use=())
     assert (removed.name, files) == ("own-44444444", [removed.facts])
     assert own.read_bytes() == b"mine"
-
-
-def test_a_run_that_lasts_for_days_notes_so_once_an_hour(
-    store: Callable[..., Store], tiny_image: Path, tmp_path: Path
-) -> None:
-    made = replace(store(), verified=tmp_path / "verified", run="long")
-    image = made.obtain(str(tiny_image), "tool.bet.image")
-    (marker,), facts = (tmp_path / "verified").iterdir(), made.find_kept(image).with_suffix(".json")
-    for since_s, notes in ((40 * 86_400, True), (0, False), (3601, True)):
-        os.utime(facts, (0, 0))
-        os.utime(marker, (time.time() - since_s,) * 2)
-        made.place(image)
-        assert (facts.stat().st_mtime > 0) == notes
-    made.place(image)
-    assert not list(remove_unused(list(stored_images(made.kept, made.images)), 1, in_use=()))

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from batch_jobs import prepared_results
 from neurotier.core.places import file_of
 from neurotier.core.processes import BLAS_THREADS
+from pool_jobs import prepared_results
 from support import ENVIRONMENT, ROOT
 
 REPORTING = {"pandas", "matplotlib", "jinja2", "jsonschema"}
@@ -55,7 +55,7 @@ def test_a_page_is_written_without_what_draws_its_figures(page: str) -> None:
 def test_a_job_of_noop_loads_no_library_but_psutil(tmp_path: Path) -> None:
     """From start to end, phases included: each of thousands of jobs would pay for it."""
     results = prepared_results(tmp_path, ["01"])
-    words = ["analyze-participants", "sub-01", "--results", str(results), "--log", str(tmp_path / "log")]
+    words = ["analyze-participants", "--only", "sub-01", "--results", str(results), "--log", str(tmp_path / "log")]
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "neurotier", *words],
         env=JOB_ENVIRONMENT,

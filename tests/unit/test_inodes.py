@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import yaml
-from batch_jobs import prepared_results
 from conftest import missing
 from neurotier.analysis.staging import check_room, full
 from neurotier.core.errors import TierError
@@ -19,6 +18,7 @@ from neurotier.core.places import Places
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import Tier, find_mount
 from neurotier.run.plan import Plan, needs_of
+from pool_jobs import prepared_results
 from support import ENVIRONMENT, ROOT
 
 INODES = 1024
@@ -55,7 +55,7 @@ def tiers(folder: Path, work: Path) -> dict[str, Any]:
 
 def job(results: Path, log: Path, path: str = "") -> subprocess.CompletedProcess[str]:
     """One participant job."""
-    words = ["analyze-participants", "sub-01", "--results", str(results), "--log", str(log)]
+    words = ["analyze-participants", "--only", "sub-01", "--results", str(results), "--log", str(log)]
     environment = {**ENVIRONMENT, "PYTHONPATH": str(ROOT / "workflow")}
     environment["PATH"] = f"{path}{os.pathsep}{environment['PATH']}"
     return subprocess.run([sys.executable, "-m", "neurotier", *words], env=environment, capture_output=True, text=True)
@@ -79,7 +79,7 @@ def test_a_tool_that_uses_up_the_inodes_is_told_so(small_disk: Path, tmp_path: P
     assert done.returncode == TierError.exit_code
     assert "tier 'small' is out of inodes (files)" in done.stderr
     assert "No space left" not in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert done.stderr.count("\n") == 2
     assert not list(small_disk.glob("neurotier-*/work/*/*")), "what was made is removed"
 
 
@@ -111,9 +111,8 @@ def test_inodes_are_a_resource_that_jobs_wait_for(small_disk: Path, tmp_path: Pa
     assert 900 < free < INODES
     assert 400 < plan.work_files("sub-01") < 450
     assert needs_of(settings, places, ["sub-01"])["work_files"] == [plan.work_files("sub-01")]
-    plan.would_be, plan.slots = {"0": ["sub-01", "sub-02", "sub-03"]}, 15
-    assert plan.at_once("0") == 2, "three at once would be one too many"
-    assert plan.batch_work_files("0") == 2 * plan.work_files("sub-01")
+    plan.slots = 15
+    assert (plan.at_once("1-of-1"), plan.share_work_files("1-of-1")) == (3, free), "the pool starts no more than fit"
 
 
 def test_what_an_app_needs_is_counted_only_if_it_is_said(tmp_path: Path) -> None:

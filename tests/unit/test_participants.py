@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from batch_jobs import prepared_results
 from neurotier.core.errors import InputError, StateError
 from neurotier.core.places import Places
 from neurotier.core.tables import read_table, write_table
 from neurotier.run.jobs import load_settings
 from neurotier.run.participants import images_of, selected_by
+from pool_jobs import prepared_results
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import write_table
-from neurotier.run.participants import selected_by
 from neurotier.run.plan import Plan
 from neurotier.run.snakemake_internals import set_limits
 
@@ -89,20 +87,7 @@ def test_without_an_index_nobody_is_known_to_be_complete(tmp_path: Path) -> None
     made = plan(tmp_path, "1 GB", 1)
     write_json(made.places.complete, {"participants": 1})
     (made.places.index / "images.tsv").unlink()
-    made.decide({}, anew=False, slots=1, write=False)
+    made.settle({}, anew=False, slots=1, write=False)
     assert made.places.complete.exists(), "a command that only looks changes nothing"
-    made.decide({}, anew=False, slots=1)
+    made.settle({}, anew=False, slots=1)
     assert not made.places.complete.exists()
-
-
-def test_the_longest_are_the_most_urgent(tmp_path: Path) -> None:
-    made = plan(tmp_path, "1 GB", 1)
-    selected = selected_by(made.places.index / "images.tsv")
-    (image, _) = selected["A/sub-01"]
-    sizes = {"A/sub-01": 10, "A/sub-02": 40, "A/sub-03": None}
-    rows = [vars(replace(image, participant=name, size_bytes=size)) for name, size in sizes.items()]
-    write_table(made.places.index / "images.tsv", "images", [{**row, "session": None} for row in rows])
-    made.decide({}, anew=False, slots=4)
-    urgency = {made.members(number)[0]: made.urgency(number) for number in made.batches}
-    assert sorted(urgency, key=urgency.__getitem__) == ["A/sub-03", "A/sub-01", "A/sub-02"]
-    assert all(0 < each <= 1 for each in urgency.values()), "above that are the priorities of what others wait for"

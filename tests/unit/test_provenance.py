@@ -115,17 +115,17 @@ def test_an_app_is_given_the_chosen_sessions_and_runs_again(tmp_path: Path) -> N
     assert [image.path for image in chosen] == ["sub-01/a.json", "sub-01/ses-1/anat/a_run-2_T1w.nii"]
 
 
-def test_a_commit_holds_a_batch_made_in_one_way_and_its_command_fits() -> None:
-    def one(number: int, batch: str, how: How = HOW, inputs: int = 1) -> Done:
-        return Done(f"A/sub-{number}", [f"{RAW}/sub-{number}/{'x' * 100}"] * inputs, how, batch, [f"sub-{number}"])
+def test_a_commit_holds_those_made_in_one_way_and_its_command_fits() -> None:
+    def one(number: int, how: How = HOW, inputs: int = 1) -> Done:
+        return Done(f"A/sub-{number}", [f"{RAW}/sub-{number}/{'x' * 100}"] * inputs, how, [f"sub-{number}"])
 
     many = COMMAND_BYTES // 200
-    people = [one(1, "0"), one(2, "1"), one(3, "0"), one(4, "0", HOW | {"version": "7"})]
-    together = [[done.name for done in group] for group in groups(people)]
-    assert together == [["A/sub-1", "A/sub-3"], ["A/sub-2"], ["A/sub-4"]]
-    assert [len(group) for group in groups(people, by_batch=False)] == [3, 1]
-    long = [one(5, "2", inputs=many), one(6, "2", inputs=many), one(7, "2")]
-    assert [len(group) for group in groups(long)] == [1, 2]
+    people = [one(1), one(2), one(3), one(4, HOW | {"version": "7"})]
+    together = [[done.name for done in group] for group in groups(people, 2)]
+    assert together == [["A/sub-1", "A/sub-2"], ["A/sub-3"], ["A/sub-4"]]
+    assert [len(group) for group in groups(people, 16)] == [3, 1]
+    long = [one(5, inputs=many), one(6, inputs=many), one(7)]
+    assert [len(group) for group in groups(long, 16)] == [1, 2]
 
 
 def test_description_and_provenance_agree_and_earlier_ways_stay(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 import yaml
-from batch_jobs import prepared_results
 from neurotier.analysis.rehearsal.describing import describe
 from neurotier.analysis.rehearsal.description import Description, known_profiles, parse, read_description
 from neurotier.analysis.rehearsal.replay import replay
@@ -31,6 +30,7 @@ from neurotier.run.campaign.matrix import planned_runs
 from neurotier.run.campaign.snakemake_run import inner_arguments
 from neurotier.run.plan import Plan
 from neurotier.run.preconditions import check_rehearsal
+from pool_jobs import prepared_results
 from support import ENVIRONMENT, ROOT
 
 NEUROTIER = [sys.executable, "-m", "neurotier"]
@@ -238,7 +238,7 @@ def rehearse_tar(folder: Path) -> tuple[Path, Path, Path]:
         assert ("figures:" in written.stdout) == (not words)
     tool = {"name": "rehearsal", "rehearsal": {"profile": str(folder / "tar.yaml")}}
     results = prepared_results(folder / "job", ["01"], tool=tool)
-    done = neurotier("analyze-participants", "sub-01", "--results", results, "--log", folder / "log")
+    done = neurotier("analyze-participants", "--only", "sub-01", "--results", results, "--log", folder / "log")
     assert done.returncode == 0, done.stderr
     return folder / "lines", folder / "tar.yaml", file_of(results / "profile" / "records", "sub-01")
 
@@ -313,7 +313,7 @@ def test_a_description_that_changes_is_another_analysis(tmp_path: Path) -> None:
     before = plan.analysis
     file.write_text(document(cpu_s=0.1))
     assert plan.analysis != before
-    done = neurotier("analyze-participants", "sub-01", "--results", results, "--log", tmp_path / "log")
+    done = neurotier("analyze-participants", "--only", "sub-01", "--results", results, "--log", tmp_path / "log")
     assert done.returncode == 0, done.stderr
     record = json.loads(file_of(results / "profile" / "records", "sub-01").read_text())
     assert (record["tool"], record["derivatives"]) == ("rehearsal", {})
@@ -360,7 +360,7 @@ def test_results_are_published_and_what_is_wrong_fails_the_job_in_one_line(tmp_p
     results = prepared_results(
         tmp_path / "job", ["01"], tool={"name": "rehearsal", "rehearsal": {"profile": str(file)}}
     )
-    words: list[str | Path] = ["analyze-participants", "sub-01", "--results", results, "--log", tmp_path / "log"]
+    words = ["analyze-participants", "--only", "sub-01", "--results", str(results), "--log", str(tmp_path / "log")]
     assert neurotier(*words).returncode == 0
     record_file = file_of(results / "profile" / "records", "sub-01")
     assert {size for size, _ in json.loads(record_file.read_text())["derivatives"].values()} == {1000}

@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from batch_jobs import prepared_results
 from neurotier.advice.rehearsal import scratch_results
 from neurotier.containers.caches import look_at
 from neurotier.core.files import write_json
@@ -16,6 +15,7 @@ from neurotier.core.processes import CAMPAIGN, RUN
 from neurotier.core.settings import ContainerSettings, Settings, ToolSettings
 from neurotier.run.caches import cache_store
 from neurotier.run.jobs import image_store, load_settings, placed_image
+from pool_jobs import prepared_results
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from typing import Any
 
 import psutil
 import pytest
-from batch_jobs import prepared_results
 from neurotier.core.errors import SettingsError
 from neurotier.core.files import write_json, write_text
 from neurotier.core.places import Places
@@ -28,6 +27,7 @@ from neurotier.watch.command import watch
 from neurotier.watch.looking import Watcher
 from neurotier.watch.remaining import Ended, remaining
 from neurotier.watch.screen import line, screen
+from pool_jobs import prepared_results
 from support import ENVIRONMENT, PATIENCE_S
 
 LABELS = ["01", "02", "03", "04"]
@@ -39,7 +39,6 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
     """Results of a run that this process has begun a minute ago: nobody is done yet."""
     places = Places.from_settings(load_settings(prepared_results(tmp_path, LABELS)))
     monkeypatch.setenv(RUN, "now")
-    write_json(places.batches_file, {"next": 2, "batches": {"0": PARTICIPANTS[:2], "1": PARTICIPANTS[2:]}})
     begin(places)
     return places
 
@@ -99,13 +98,11 @@ def test_what_changes_between_two_looks_is_seen(places: Places) -> None:
     assert watcher.look().done == 3
 
 
-def test_records_of_before_count_where_nobody_is_to_be_analysed_again(places: Places) -> None:
-    """A batch that is finished has its marker; of others, only what this run has made counts."""
+def test_records_of_before_count(places: Places) -> None:
+    """A start removes those of participants that are to be analysed again."""
     for name in PARTICIPANTS:
         end(places, name, at_s=time.time() - 10_000)
-    assert Watcher(places.results).look().done == 0
-    write_json(places.batch("0"), {})
-    assert Watcher(places.results).look().done == 2
+    assert Watcher(places.results).look().done == 4
 
 
 def test_nobody_runs_in_a_run_that_was_killed(places: Places) -> None:
@@ -205,7 +202,7 @@ def test_damaged_notes_are_passed_over(places: Places, spoil: Callable[[Path], N
     assert Watcher(places.results).look().steps == []
 
 
-@pytest.mark.parametrize("name", ["state/latest_run", "state/settings.json", "state/batches.json", "index/images.tsv"])
+@pytest.mark.parametrize("name", ["state/latest_run", "state/settings.json", "index/images.tsv"])
 def test_a_pipe_in_place_of_a_file_blocks_nobody(places: Places, name: str) -> None:
     pipe_for(places.results / name)
     looked = subprocess.run(

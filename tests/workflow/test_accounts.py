@@ -46,7 +46,7 @@ def test_a_container_has_an_account(project: Project, engine: Engine, tmp_path: 
     labels = [f"{number:02d}" for number in range(2 * len(os.sched_getaffinity(0)))]
     project.heads(*labels)
     app = {"image": str(make_tiny(engine, tmp_path, APP)), "name": "tiny"}
-    given = project.configure(app=app, batches={"participants": 1})
+    given = project.configure(app=app, shares={"participants": 1})
     project.succeeds(*given, "--sdm", "apptainer", cores=len(labels))
     rows = project.table("profile/profile.tsv")
     computing = [row for row in rows if row["phase"] == "compute"]

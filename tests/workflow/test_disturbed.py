@@ -20,7 +20,7 @@ def arguments(project: Project, participants: int, sleep_s: float) -> list[str]:
     project.heads(*labels)
     return project.configure(
         tool={"name": "noop", "noop": {"sleep_s": sleep_s}},
-        batches={"participants": 1},
+        shares={"participants": 1},
         validity={"others_cpu_share": 0.3},
     )
 

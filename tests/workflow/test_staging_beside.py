@@ -8,7 +8,7 @@ from pathlib import Path
 
 from support import Project, read_json, wait_for, while_running
 
-TARGETS = ("participants", "tabulate_profile")
+TARGETS = ("participants", "tabulate_profile", "--cores", "1")
 
 
 def test_a_killed_run_is_completed_and_its_tables_tell_who_computed(project: Project, demo_source: Path) -> None:
@@ -16,7 +16,7 @@ def test_a_killed_run_is_completed_and_its_tables_tell_who_computed(project: Pro
     arguments = project.configure(
         dataset={"source": str(demo_source)},
         tool={"name": "noop", "noop": {"sleep_s": 4}},
-        batches={"participants": 4, "at_once": 1, "staging_beside": 1},
+        shares={"staging_beside": 1},
     )
     snakemake = project.start(*TARGETS, *arguments)
     done = wait_for(lambda: project.records(), while_running(snakemake))

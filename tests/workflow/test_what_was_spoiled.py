@@ -17,11 +17,14 @@ def test_what_was_spoiled_is_made_again_and_contents_stay(project: Project, demo
     picture = sorted((project.results / "figures" / "mosaics" / "SiteB").glob("*.png"))[-1]
     picture.unlink()
     locks = [state / "lock", clone.with_name(f".{clone.name}.lock")]
-    for lock in locks:
-        lock.unlink()
-        lock.mkdir()
+    record = min((project.folder / ".snakemake" / "metadata").iterdir())
+    for file in (*locks, state / "latest_run", record):
+        file.unlink()
+        file.mkdir()
     for site in ("SiteA", "SiteB"):
         (clone / site / ".git" / "objects" / "pack" / f"pack-{40 * 'a'}.keep").touch()  # empty, as git makes it
+    for name in ("index/skipped.tsv", "state/complete.json", "group/group.tsv"):  # by a clock that was wrong
+        os.utime(project.results / name, (2**31, 2**31))
     contents = {site: content_of(clone / site) for site in ("SiteA", "SiteB")}
     (clone / "SiteB" / ".git" / "HEAD").write_text("")
 

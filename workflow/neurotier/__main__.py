@@ -66,19 +66,15 @@ def run_job(options: argparse.Namespace) -> int:
         with unwinding():
             if options.command in ASKED:
                 return answer(options)
-            if options.command == "analyze-participants":
-                from neurotier.run.batch_job import analyze_participants
-                from neurotier.run.shares import Granted
+            if options.command == "drop-images":
+                return jobs.drop_share_images(options.results, options.share, options.marker, options.log)
+            from neurotier.run.granted import Granted
+            from neurotier.run.pool import Asked, run_pool
 
-                granted = Granted(options.threads, options.mem_mb, options.at_once, options.beside)
-                job = options.results, options.participants, options.log, options.batch, options.analysis, granted
-                return analyze_participants(*job)
-            if options.command == "fetch-images":
-                from neurotier.run.fetching import fetch_images
-
-                return fetch_images(options.results, options.batches_at_once, options.marker, options.log)
-            handle = jobs.get_batch_images if options.command == "get-images" else jobs.drop_batch_images
-            return handle(options.results, options.participants, options.marker, options.log)
+            fetch_only = options.command == "fetch-images"
+            asked = Asked(options.share, options.only, options.marker, options.analysis, options.attempt, fetch_only)
+            granted = Granted(options.threads, options.mem_mb, options.work_mb, options.work_files)
+            return run_pool(options.results, asked, granted, options.log)
     except Interrupted as interrupted:
         return 128 + interrupted.signal_number
     except NeurotierError as error:
@@ -129,10 +125,21 @@ def parser() -> argparse.ArgumentParser:
     job = argparse.ArgumentParser(add_help=False)
     job.add_argument("--results", type=absolute, required=True, help="results folder of the run")
     job.add_argument("--log", type=absolute, required=True, help="file that takes what is printed")
-    marking = argparse.ArgumentParser(add_help=False)
-    marking.add_argument("--marker", type=absolute, required=True, help="file to write when done")
-    of_some = argparse.ArgumentParser(add_help=False)
-    of_some.add_argument("participants", nargs="+", help="folders in the dataset, [SITE/]sub-LABEL")
+    job.add_argument("--share", default="", help="share of the participants, K-of-N")
+    job.add_argument("--marker", type=absolute, help="file to write when done")
+    pool = argparse.ArgumentParser(add_help=False)
+    pool.add_argument(
+        "--only", nargs="+", default=(), metavar="PARTICIPANT", help="[SITE/]sub-LABEL, in place of a share"
+    )
+    pool.add_argument("--analysis", default="", help="key of tool and options, by which records are known")
+    pool.add_argument("--attempt", type=int, default=1, help="number of the attempt")
+    for name, text in (
+        ("threads", "cores of the job"),
+        ("mem-mb", "memory of the job, MB"),
+        ("work-mb", "room of the job on the work tier, MB"),
+        ("work-files", "files of the job on the work tier"),
+    ):
+        pool.add_argument(f"--{name}", type=int, help=text)
 
     main_parser = argparse.ArgumentParser(prog="neurotier", description=__doc__)
     main_parser.add_argument("--version", action="version", version=f"neurotier {__version__}")
@@ -169,19 +176,9 @@ def parser() -> argparse.ArgumentParser:
         help="raw images, for an app folders, in sourcedata/raw; of a group level none",
     )
     again.add_argument("--work", type=absolute, help="folder for intermediates; else that of temporary files")
-    command("get-images", "fetch the images of some participants to the dataset tier", of_some, job, marking)
-    command("drop-images", "drop the images of some participants from the dataset tier", of_some, job, marking)
-    fetching = command("fetch-images", "fetch the images of everyone while others are analysed", job, marking)
-    fetching.add_argument("--batches-at-once", type=int, default=1, help="how many batches are analysed at once")
-    analysing = command(
-        "analyze-participants", "analyse all images of some participants on the work tier", of_some, job
-    )
-    analysing.add_argument("--batch", default="", help="number of the batch, whose marker is written when done")
-    analysing.add_argument("--analysis", default="", help="key of tool and options, by which records are known")
-    analysing.add_argument("--at-once", type=int, default=1, help="how many are analysed at the same time")
-    analysing.add_argument("--beside", type=int, default=0, help="how many more copy images in or results out")
-    analysing.add_argument("--threads", type=int, help="cores of the job")
-    analysing.add_argument("--mem-mb", type=int, help="memory of the job, MB")
+    command("analyze-participants", "fetch, analyse and drop the images of a share's participants", job, pool)
+    command("fetch-images", "fetch the images of a share's participants to the dataset tier", job, pool)
+    command("drop-images", "drop the images of a share's participants from the dataset tier", job)
     return main_parser
 
 

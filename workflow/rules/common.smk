@@ -14,6 +14,7 @@ from neurotier.dataset.bids import SITE_FOLDER
 from neurotier.run import hooks, profile_config
 from neurotier.run import snakemake_internals as internals
 from neurotier.run.plan import Plan
+from neurotier.run.shares import SHARE
 
 spare_collections()
 ARGUMENTS = sys.argv[1:] if internals.is_main_process(workflow) else None
@@ -41,7 +42,7 @@ hooks.make_importable(workflow.basedir)
 
 
 wildcard_constraints:
-    batch=r"\d+",
+    share=SHARE,
 
 
 # The table of images. A checkpoint that is done stays so, and to look takes 0.1 ms; before, get() raises every time.
@@ -52,7 +53,7 @@ def index():
 
 def markers(wildcards):
     index()
-    return plan.markers(wildcards.batch)
+    return plan.markers(wildcards.share)
 
 
 def all_ready(wildcards):
@@ -61,7 +62,7 @@ def all_ready(wildcards):
 
 def analysed(wildcards):
     index()
-    return plan.analysed() + plan.fetched()
+    return plan.analysed()
 
 
 def derivative_descriptions(wildcards):
@@ -72,8 +73,7 @@ def derivative_descriptions(wildcards):
 
 
 def valid_sites(wildcards):
-    index()
-    return plan.required_validation(wildcards.batch)
+    return plan.validations(index()) if plan.must_be_valid else []
 
 
 def steps_of_sites(wildcards):

@@ -87,61 +87,39 @@ rule validate_dataset:
         "../scripts/validate_dataset.py"
 
 
-# One job for the run: what comes next is fetched while others are analysed. It takes no core, as it waits most of the time.
+# All images of a share before its analysis: for the nodes of a cluster, a campaign, and the target `ready`.
 rule fetch_images:
-    input:
-        images=places.index / "images.tsv",
-        before=lambda wildcards: plan.before_fetching(index()),
     output:
-        marker=temp(places.fetched_all),
+        marker=temp(places.got("{share}")),
     log:
-        LOGS / "fetch_images/fetch_images.log",
+        LOGS / "fetch_images/{share}.log",
     priority: 30
-    threads: 0
-    params:
-        results=RESULTS,
-        at_once=lambda wildcards: plan.batches_at_once(),
-    message:
-        "Fetching images, those first whose analysis comes first"
-    shell:
-        "python3 -m neurotier fetch-images --results {params.results:q} --batches-at-once {params.at_once}"
-        " --marker {output.marker:q} --log {log:q}"
-
-
-# All images of a batch before its analysis: for the nodes of a cluster, a campaign, an advice, and the target `ready`.
-rule get_images:
-    output:
-        marker=temp(places.got("{batch}")),
-    log:
-        LOGS / "get_images/{batch}.log",
-    priority: lambda wildcards: plan.urgency(wildcards.batch)
     resources:
-        gets=1,
+        gets=settings.dataset.concurrent_gets,
     params:
         results=RESULTS,
-        participants=lambda wildcards: plan.members(wildcards.batch),
     message:
-        "Getting the images of batch {wildcards.batch}: {params.participants}"
+        "Fetching images, share {wildcards.share}"
     shell:
-        "python3 -m neurotier get-images {params.participants} --results {params.results:q}"
+        "exec python3 -m neurotier fetch-images --share {wildcards.share} --results {params.results:q}"
         " --marker {output.marker:q} --log {log:q}"
 
 
+# What is left to drop: a pool on this machine drops the images of each participant when it is done, those on nodes do not.
 rule drop_images:
     input:
-        analysed=places.batch("{batch}"),
+        analysed=places.share("{share}"),
     output:
-        marker=places.dropped("{batch}"),
+        marker=places.dropped("{share}"),
     log:
-        LOGS / "drop_images/{batch}.log",
+        LOGS / "drop_images/{share}.log",
     priority: 20
     resources:
         gets=1,
     params:
         results=RESULTS,
-        participants=lambda wildcards: plan.members(wildcards.batch),
     message:
-        "Dropping the images of batch {wildcards.batch} from the dataset tier"
+        "Dropping images from the dataset tier, share {wildcards.share}"
     shell:
-        "python3 -m neurotier drop-images {params.participants} --results {params.results:q}"
+        "exec python3 -m neurotier drop-images --share {wildcards.share} --results {params.results:q}"
         " --marker {output.marker:q} --log {log:q}"

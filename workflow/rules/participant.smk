@@ -17,39 +17,38 @@ rule prepare_tool:
         "../scripts/prepare_tool.py"
 
 
-# Several participants may share a job. Records and derivatives are no outputs: Snakemake would remove those of everyone
-# when one participant fails, and look at all of them before each job. Who is to be analysed is decided at each start
-# (workflow/neurotier/run/batches.py).
+# Participants flow through the pool of their share: locally one job, on a cluster several. Records and derivatives are no
+# outputs: Snakemake would remove those of everyone when one participant fails, and look at all of them before each job.
+# Each start removes the markers of shares in which somebody is missing (workflow/neurotier/run/shares.py).
 rule analyze_participants:
     input:
         tool=places.index / "tool.json",
         image=plan.image_facts(),
-        valid=valid_sites if plan.must_be_valid else [],
+        valid=valid_sites,
         markers=markers,
     output:
-        marker=places.batch("{batch}"),
+        marker=places.share("{share}"),
     log:
-        LOGS / "analyze_participants/{batch}.log",
-    priority: lambda wildcards: 10 + plan.urgency(wildcards.batch)
-    threads: lambda wildcards: plan.batch_threads(wildcards.batch)
+        LOGS / "analyze_participants/{share}.log",
+    priority: 10
+    retries: 0 if elsewhere or plan.in_job else 3  # for a pool that was killed; a profile says how often on a cluster
+    threads: lambda wildcards: plan.share_threads(wildcards.share)
     resources:
-        work_mb=lambda wildcards: plan.batch_work_mb(wildcards.batch),
-        work_files=lambda wildcards: plan.batch_work_files(wildcards.batch),
-        mem_mb=lambda wildcards, attempt: plan.batch_mem_mb(wildcards.batch, attempt),
-        runtime=lambda wildcards, attempt: plan.batch_minutes(wildcards.batch, attempt),
+        work_mb=lambda wildcards: plan.share_work_mb(wildcards.share),
+        work_files=lambda wildcards: plan.share_work_files(wildcards.share),
+        mem_mb=lambda wildcards, attempt: plan.share_mem_mb(wildcards.share, attempt),
+        runtime=lambda wildcards, attempt: plan.share_minutes(wildcards.share, attempt),
+        attempt=lambda wildcards, attempt: attempt,
     params:
         results=RESULTS,
-        participants=lambda wildcards: plan.members(wildcards.batch),
-        at_once=lambda wildcards, threads: plan.at_once(wildcards.batch, threads),
-        beside=lambda wildcards, threads: plan.beside(wildcards.batch),  # with threads, none of what a job is done again for
         analysis=plan.analysis,
     message:
-        "Analysing {params.participants} (batch {wildcards.batch})"
+        "Analysing participants, share {wildcards.share}"
     shell:
-        "python3 -m neurotier analyze-participants {params.participants} --results {params.results:q}"
-        " --batch {wildcards.batch} --analysis {params.analysis} --at-once {params.at_once}"
-        " --beside {params.beside}"
-        " --threads {threads} --mem-mb {resources.mem_mb} --log {log:q}"
+        "exec python3 -m neurotier analyze-participants --share {wildcards.share} --results {params.results:q}"
+        " --marker {output.marker:q} --analysis {params.analysis} --attempt {resources.attempt}"
+        " --threads {threads} --mem-mb {resources.mem_mb} --work-mb {resources.work_mb}"
+        " --work-files {resources.work_files} --log {log:q}"
 
 
 # If a participant has failed, this rule and with it the run fails, when all others are done.

@@ -3,7 +3,6 @@
 from neurotier.advice.calibration import size_of
 from neurotier.advice.situation import Situation, choose_first
 from neurotier.core.quantities import size
-from neurotier.run.batches import set_apart
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:
@@ -14,5 +13,3 @@ with script(snakemake) as context:
             "Calibration: " + ", ".join(f"{name} ({size(size_of(situation.participants[name]))})" for name in chosen)
         )
     context.write_json("calibration", {"participants": chosen})
-    if context.run_facts["only_advice"]:  # else their batches are under way, and waited for
-        set_apart(context.places, chosen)

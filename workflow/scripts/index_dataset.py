@@ -16,7 +16,7 @@ with script(snakemake) as context:
     context.write_table("images", "images", index.rows())
     facts = context.run_facts
     plan = Plan(context.settings, context.places, elsewhere=bool(facts.get("elsewhere")))
-    plan.decide(whole_records(context.places, plan.is_app), facts["anew"], facts["parallelism"])
+    plan.settle(whole_records(context.places, plan.is_app), facts["anew"], facts["parallelism"])
     people = len(participants(context.places))
     context.say(f"{len(index.images)} {kind_of_file(suffixes)}s of {people} participants; {len(index.skipped)} skipped")
     for entry in index.skipped:

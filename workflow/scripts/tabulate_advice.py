@@ -16,4 +16,4 @@ with script(snakemake) as context:
     asked, limits = context.params.asked["parallelism"], context.run_facts["limits"]
     rows = advice_rows(situation, inputs, asked, limits)
     context.write_table("table", "advice", rows)
-    context.write_json("basis", basis(situation, inputs, chosen, asked))
+    context.write_json("basis", basis(situation, inputs, chosen))

@@ -1,7 +1,7 @@
 """Check one site with the BIDS validator, once: ``index/[SITE/]validation.json``."""
 
 from neurotier.analysis.steps import measured, write_step
-from neurotier.dataset.validation import check, say_issues, validate
+from neurotier.dataset.validation import say_issues, validate
 from neurotier.run.jobs import ensure_clone
 from neurotier.run.scripting import script
 
@@ -11,5 +11,4 @@ with script(snakemake) as context:
     found, usage = measured(lambda: validate(folder, site or "dataset"))
     write_step(context.places, "validate_dataset", site, site or "dataset", [("validate", usage)])
     context.say(say_issues(found, site or "dataset"))
-    check(found, site or "dataset", context.settings.dataset.validation)
     context.write_json("issues", found)

@@ -16,7 +16,7 @@ BUSY_SHOWN = 0.2
 """Busy processes of others from which on the page mentions them."""
 
 
-def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str], parallelism: Sequence[int]) -> list[str]:
+def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> list[str]:
     """The sentences, without full stops."""
     sizes = [size_of(images) for images in situation.participants.values()]
     done = len(situation.participants) - len(situation.remaining)
@@ -30,7 +30,7 @@ def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str], paralleli
             " nodes, and waiting in the queue, are not predicted"
             for table in situation.checks
         ),
-        *(shared_jobs(inputs) if not situation.checks and situation.shares_jobs(parallelism) else []),
+        *(shared_jobs(inputs) if not situation.checks and len(situation.remaining) > 1 else []),
         *cold_programs(inputs),
         *fetching(situation, inputs),
         *others_meanwhile(inputs, situation.settings.validity.others_cpu_share),

@@ -79,8 +79,8 @@ class AdvicePlan:
         return [] if self.plan.elsewhere else [self.places.advice / "rehearsal.json"]
 
     def analysed(self, calibration: Path | str) -> list[Path]:
-        """Markers of the batches of those who are analysed first."""
-        return self.plan.analysed_of(read_json(Path(calibration))["participants"])
+        """Marker that those are done who are analysed first, if anybody is."""
+        return self.plan.calibrated() if read_json(Path(calibration))["participants"] else []
 
     def others(self) -> list[Path]:
         """Records of another results folder, if ``advice.calibration`` names one."""
@@ -110,7 +110,7 @@ class AdvicePlan:
         if self.plan.is_campaign:
             return self.settings.campaign.parallelism
         slots = max(1, (self.cores or 1) // self.plan.threads)
-        return [min(slots, self.settings.batches.at_once or 1) if self.plan.elsewhere else slots]
+        return [min(slots, self.settings.shares.at_once or 1) if self.plan.elsewhere else slots]
 
 
 def candidates(settings: Settings, checks: Sequence[Path] = ()) -> list[Candidate]:

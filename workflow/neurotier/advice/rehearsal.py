@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.advice.observed import ObservedJob, observe
+from neurotier.analysis.needs import threads_of
 from neurotier.core.errors import ToolError
 from neurotier.core.files import partial_of, read_json, write_json
 from neurotier.core.places import Places
@@ -30,7 +31,7 @@ from neurotier.core.work_folders import remove_leftovers
 from neurotier.dataset.bids import Image
 from neurotier.dataset.index import Index
 from neurotier.meter.others import SHORTEST_S, others_share, read_processors
-from neurotier.run.jobs import placed_image, save_settings
+from neurotier.run.jobs import load_settings, placed_image, save_settings
 
 TRIES = 3
 """How often it is tried while others disturb it."""
@@ -174,8 +175,8 @@ def run_job(places: Places, names: Sequence[str], log: Path, at_once: int = 1) -
     ToolError
         If it fails.
     """
-    words = ["analyze-participants", *names, "--results", str(places.results), "--log", str(log)]
-    words += ["--at-once", str(at_once)]
+    words = ["analyze-participants", "--only", *names, "--results", str(places.results), "--log", str(log)]
+    words += ["--threads", str(at_once * threads_of(load_settings(places.results)))]
     job = start_process([sys.executable, "-m", "neurotier", *words], stdin=subprocess.DEVNULL)
     if job.wait() != 0:
         raise ToolError("could not be analysed once more", where=" ".join(names), fix=f"see {log}")

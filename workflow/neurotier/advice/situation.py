@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,17 +21,17 @@ from neurotier.advice.workload import JobStart, Participant, Storage
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
-from neurotier.core.settings import BY_LENGTH, BatchSettings, Settings
+from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import is_present
 from neurotier.meter.others import others_share
 from neurotier.meter.residency import resident_share
 from neurotier.model.this_machine import open_s, page_cache_here, processors_here, read_probed
-from neurotier.run.batches import longest_first, shared, size_for, together
 from neurotier.run.disturbance import read_readings
 from neurotier.run.jobs import load_dataset
 from neurotier.run.plan import Plan
+from neurotier.run.shares import names_of_shares
 
 HALF = 0.5
 """Part of the CPU time of fetching that is assumed to be the participant's, and not the start of the job."""
@@ -138,34 +138,24 @@ class Situation:
 
     def jobs(self, slots: int) -> list[list[list[int]]]:
         """Who shares a job, as positions among those who remain, in order of start: sequences that go on at once."""
-        settings = replace(self.settings, batches=self.batches)
-        selected = {name: self.participants[name] for name in self.remaining}
-        most, names = size_for(settings, selected, slots), longest_first(self.remaining, selected)
-        position = {name: number for number, name in enumerate(self.remaining)}
-        present = (self.batches.at_once or together(slots)) + self.batches.staging_beside
-        return [
-            [[position[name] for name in members[first::present]] for first in range(min(present, len(members)))]
-            for members in shared(names, selected, most, self.plan.must_be_valid)
-        ]
+        count = len(names_of_shares(len(self.remaining), self.settings, bool(self.checks)))
+        numbers = range(len(self.remaining))
+        order = sorted(numbers, key=lambda number: -size_of(self.participants[self.remaining[number]]))
+        members, present = [order[first::count] for first in range(count)], slots + self.beside
+        return [[of[first::present] for first in range(min(present, len(of)))] for of in members]
 
     @property
-    def batches(self) -> BatchSettings:
-        """How jobs are shared; the runs of a campaign have batches by length."""
-        return BY_LENGTH if self.settings.campaign.placements else self.settings.batches
+    def beside(self) -> int:
+        """How many participants of a job copy while others compute; in the runs of a campaign none."""
+        return 0 if self.settings.campaign.placements else self.settings.shares.staging_beside
 
     def computing(self, slots: int) -> int:
         """How many participants of a job compute at the same time, while others copy; 0 if each may."""
-        return (self.batches.at_once or together(slots)) if self.batches.staging_beside else 0
+        return slots if self.beside else 0
 
     def present(self, at_once: int) -> int:
         """How many participants are there at the same time when so many compute, with those who copy beside them."""
-        computing = self.computing(at_once)
-        jobs_at_once = -(-at_once // computing) if computing else 0
-        return min(at_once + jobs_at_once * self.batches.staging_beside, len(self.remaining))
-
-    def shares_jobs(self, parallelism: Sequence[int]) -> bool:
-        """Whether participants share jobs when so many at once are judged."""
-        return any(sum(map(len, parts)) > 1 for slots in parallelism for parts in self.jobs(slots))
+        return min(at_once + self.beside, len(self.remaining))
 
     def rehearse(self, chosen: Sequence[str], parallelism: Sequence[int], log: Path) -> dict[str, Any]:
         """Analyse participants of the calibration once more, for what it does not show.
@@ -196,7 +186,7 @@ class Situation:
             gone = f"images of {missing[0]} are not here any more" if missing else ""
             return found | {"why": gone or "its calibration is that of another results folder"}
         taken_s = sum(job.end_s - job.start_s for job in self.observed if job.participant in images)
-        if len(chosen) > 1 and self.shares_jobs(parallelism) and taken_s <= LONGEST_S:
+        if len(chosen) > 1 and len(self.remaining) > 1 and taken_s <= LONGEST_S:
             found["shared"] = rehearse_shared(self.settings, self.places, images, log)
         if COLD in caches(self.settings):
             name = min(chosen, key=lambda one: size_of(images[one]))

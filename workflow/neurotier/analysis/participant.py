@@ -9,6 +9,7 @@ results tier, where they appear by a single rename. A participant's derivatives 
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from neurotier.analysis.app import Share, app_name, root_files
 from neurotier.analysis.brains import Analysed, analyze_images
 from neurotier.analysis.needs import work_bytes, work_files
-from neurotier.analysis.slots import Seat
 from neurotier.analysis.staging import check_room, naming_full_tier, publish, stage_in
 from neurotier.core.errors import KilledError
 from neurotier.core.files import write_json
@@ -61,8 +61,8 @@ class Job:
     activity
         Identifier of what makes the derivatives, if it is not to be made of the other facts: derivatives that are made
         again name what they were first made by.
-    seat
-        Whether the participant may copy or compute now, where others of its job are there as well.
+    wait_for
+        Waits until the participant may do what is named, where more are there than may compute.
     """
 
     participant: str
@@ -76,7 +76,7 @@ class Job:
     before: Mapping[str, Any] = field(default_factory=dict)
     share: Share | None = None
     activity: str = ""
-    seat: Seat = field(default_factory=Seat)
+    wait_for: Callable[[str], None] | None = None
 
     @property
     def staged_files(self) -> list[str]:
@@ -111,7 +111,14 @@ def run_participant(job: Job) -> None:
     places, work_tier = Places.from_settings(job.settings, tiers), tiers["work"]
     needed_bytes, needed_files = work_bytes(job.images, job.settings), work_files(job.images, job.settings)
     check_room(work_tier, needed_bytes, needed_files)
-    phases = [phase_row("start_up", usage_since_birth())]
+    phases, waited_s = [phase_row("start_up", usage_since_birth())], 0.0
+
+    def turn(name: str) -> None:
+        nonlocal waited_s
+        if job.wait_for is not None:
+            began_s = time.monotonic()
+            job.wait_for(name)
+            waited_s += time.monotonic() - began_s
 
     def phase(
         name: str, tier: Tier, reads: list[Path], function: Callable[[], T], watches: Sequence[FolderWatch] = ()
@@ -126,14 +133,14 @@ def run_participant(job: Job) -> None:
         files = job.staged_files
         sources = [job.dataset / path for path in files]
         limit_bytes, links_to = staged_limit_bytes(job.images, work_tier), job.settings.dataset.links_to
-        job.seat.change(job.seat.copying_in)  # between two phases, as all waiting for others: it is no part of either
+        turn("stage_in")  # between two phases, as all waiting for others: it is no part of either
         copied, usage = phase(
             "stage_in", work_tier, sources, lambda: stage_in(job.dataset, files, folder / IN, limit_bytes, links_to)
         )
         phases.append(phase_row("stage_in", usage, copied[0], staged(copied, tiers["dataset"], work_tier)))
 
         watch, copies = FolderWatch(folder), [folder / IN / path for path in files]
-        job.seat.change(job.seat.computing)
+        turn("compute")
         analysed, usage = phase("compute", work_tier, copies, lambda: analyze(job, folder), [watch])
         if analysed.container_start is not None and job.placed is not None:
             start = analysed.container_start
@@ -146,7 +153,7 @@ def run_participant(job: Job) -> None:
             made /= f"sub-{job.images[0].label}"
         written = [made / entry.path for entry in entries_below(made) if entry.is_file]
         final = places.analysed(job.participant, bool(job.settings.app.image))
-        job.seat.change(job.seat.copying_out)  # until the record is there: its flush may wait for what others write
+        turn("stage_out")  # until the record is there: its flush may wait for what others write
         (copied_bytes, files_copied, kept), usage = phase(
             "stage_out", tiers["results"], written, lambda: publish(made, final)
         )
@@ -166,7 +173,7 @@ def run_participant(job: Job) -> None:
         "work_path": str(work_tier.path),
         "work_fs_type": work_tier.mount().fs_type,
         **job.before,
-        "slot_wait_s": job.seat.waited_s,
+        "slot_wait_s": waited_s,
         "phases": phases,
         "images": analysed.rows,
         **({"calls": analysed.calls, "caches": caches} if analysed.calls else {}),

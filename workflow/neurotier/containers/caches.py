@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neurotier.containers.placing import placing
-from neurotier.containers.verify import Marker
+from neurotier.containers.verify import place_once
 from neurotier.core.errors import InputError, NeurotierError, SourceError
 from neurotier.core.files import write_json
 from neurotier.core.foreign import checked_entries, copy_tree, open_file
@@ -140,8 +140,14 @@ class CacheStore:
             If the tier has no room.
         """
         target = cache.folder(self.images)
-        return Marker(self.verified, self.run, target).place_once(
-            lambda: holds(target, cache), lambda: self.put(cache, target), lambda: self.note_use(cache), self.say
+        return place_once(
+            target,
+            self.verified,
+            self.run,
+            lambda: holds(target, cache),
+            lambda: self.put(cache, target),
+            lambda: self.note_use(cache),
+            self.say,
         )
 
     def put(self, cache: Cache, target: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from neurotier.core.errors import ContainerError, ToolError, one_line
+from neurotier.core.errors import ContainerError, one_line
 from neurotier.core.foreign import TEXT_BYTES
 from neurotier.meter.tree import die_with_parent
 
@@ -19,8 +19,11 @@ NAMES = ("apptainer", "singularity")
 OWN_VARIABLES = re.compile(r"(APPTAINER|SINGULARITY)")
 KEPT_VARIABLES = re.compile(r"(APPTAINER|SINGULARITY)_(CONFIGDIR|DOCKER_\w+|NOHTTPS)$")
 
-COMMAND_MISSING, COMMAND_NOT_EXECUTABLE = 127, 126
-"""A shell's exit codes for a program that does not exist, and for one that cannot be executed."""
+MISSING = {
+    127: ("the image has no command {!r}", "name an image that holds the tool"),
+    126: ("{!r} in the image is not executable", "correct the image"),
+}
+"""A shell's exit codes for a program that does not exist or cannot be executed, what they mean, and what to do."""
 
 SYMPTOMS: list[tuple[str, str, str]] = [
     (
@@ -69,12 +72,6 @@ def find_engine() -> str:
         where="--sdm apptainer",
         fix="install it (containers/README.md says how), or leave the switch out to run on the host",
     )
-
-
-def engine_version(engine: str) -> str:
-    """Name and version, such as ``apptainer 1.4.5``."""
-    said = subprocess.run([engine, "--version"], capture_output=True, text=True, check=False).stdout
-    return " ".join(said.replace("version", "").split()) or Path(engine).name
 
 
 LABELS = "/.singularity.d/labels.json"
@@ -141,15 +138,6 @@ def explain(
             return ContainerError(known_problem, where=where, fix=known_fix)
     lines = [line for line in said.splitlines() if re.match(r"\s*(FATAL|ERROR)", line)] or said.splitlines()[-1:]
     return ContainerError(f"{problem}: {lines[-1].strip() if lines else 'no reason given'}", where=where, fix=fix)
-
-
-def explain_exit(code: int, command: str, where: str) -> ToolError | None:
-    """The error for a command that the image does not have or cannot execute; ``None`` for other exit codes."""
-    if code == COMMAND_MISSING:
-        return ToolError(f"the image has no command {command!r}", where=where, fix="name an image that holds the tool")
-    if code == COMMAND_NOT_EXECUTABLE:
-        return ToolError(f"{command!r} in the image is not executable", where=where, fix="correct the image")
-    return None
 
 
 def run_logged(command: list[str], log: Path, **options: Any) -> tuple[int, str]:

@@ -69,12 +69,9 @@ def stored_images(kept: Path, images: Path) -> Iterator[StoredImage]:
             placed = [images / f"{name}.{form}" for form in ("sif", "sandbox", FORM)]
             files = [image, kept / f"{name}.cache", *placed]
             size_bytes = image.stat().st_size if image.exists() else int(noted["size_bytes"]) * placed[-1].exists()
-            yield StoredImage(facts, digest, tuple(file for file in files if file.exists()), size_bytes, used(facts))
-
-
-def used(facts: Path) -> float:
-    """When an image was used last, by the store's notes of it, s since 1970."""
-    return facts.stat().st_mtime
+            yield StoredImage(
+                facts, digest, tuple(file for file in files if file.exists()), size_bytes, facts.stat().st_mtime
+            )
 
 
 def remove_unused(
@@ -93,7 +90,9 @@ def remove_unused(
     """
     for image in stored:
         with exclusive(image.facts.with_suffix(".sif")):  # as when it is made; a run may have begun to use it
-            if image.sha256 in in_use or not image.facts.exists() or time.time() - used(image.facts) < days * DAY_S:
+            if image.sha256 in in_use or not image.facts.exists():
+                continue
+            if time.time() - image.facts.stat().st_mtime < days * DAY_S:
                 continue
             remove_whatever(image.facts)  # first: without them the store makes the image anew
             own, kept = image.facts.with_suffix(".sif"), image.facts.parent

@@ -27,9 +27,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neurotier.containers.engine import clean_environment, explain, explain_exit, read_from
+from neurotier.containers.engine import MISSING, clean_environment, explain, read_from
 from neurotier.containers.guard import MARK, guarded
-from neurotier.core.errors import ContainerError
+from neurotier.core.errors import ContainerError, ToolError
 from neurotier.core.foreign import kind_of
 from neurotier.meter.lap import lap_of
 from neurotier.meter.residency import resident_share
@@ -257,10 +257,10 @@ class Container:
                     process.kill()
                     process.wait()
                     raise
-            missing = b"missing" in read_pipe(said)
-        error = missing and explain_exit(code, program or command[0], str(self.image.name))
-        if error:
-            raise error
+            with contextlib.suppress(BlockingIOError):  # nothing was written; what was may be anything
+                if b"missing" in os.read(said, PIPE_BYTES) and code in MISSING:
+                    problem, fix = MISSING[code]
+                    raise ToolError(problem.format(program or command[0]), where=self.image.name, fix=fix)
         return code, lap
 
 
@@ -321,14 +321,6 @@ def held_open(state: Path) -> Iterator[tuple[int, int]]:
     finally:
         os.close(said)
         os.close(go)
-
-
-def read_pipe(pipe: int) -> bytes:
-    """What a container has written to a pipe; it may be anything."""
-    try:
-        return os.read(pipe, PIPE_BYTES)
-    except BlockingIOError:
-        return b""
 
 
 def wait_for(said: int, process: subprocess.Popen[bytes]) -> bool:

@@ -25,7 +25,7 @@ from neurotier.containers.identity import check_pinned, identity
 from neurotier.containers.notes import note_use, notes_of, source_of
 from neurotier.containers.placing import placing
 from neurotier.containers.reference import Reference, read_reference
-from neurotier.containers.verify import Marker, placed_sha256, sha256
+from neurotier.containers.verify import place_once, placed_sha256, sha256
 from neurotier.core.errors import ContainerError, SourceError, TierError
 from neurotier.core.files import (
     exclusive,
@@ -244,7 +244,10 @@ class Store:
             If neither store nor tier has the image, or the tier has no room.
         """
         target = image.file(self.images)
-        return Marker(self.verified, self.run, target).place_once(
+        return place_once(
+            target,
+            self.verified,
+            self.run,
             lambda: placed_sha256(target) in self.expected(image),
             lambda: self.put(image, kept or self.find_kept(image), target),
             lambda: note_use(self.kept, image.name, image.sha256),

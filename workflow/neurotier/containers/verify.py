@@ -11,18 +11,14 @@ import hashlib
 import os
 import socket
 import stat
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 
 from neurotier.core.errors import StateError
 from neurotier.core.files import exclusive, read_json, remove_whatever, write_json
 from neurotier.core.foreign import FILE
 from neurotier.core.places import short_hash
-
-NOTED_EVERY_S = 3600.0
-"""How often a run notes that it still uses an image: who prunes the store counts days."""
 
 
 def sha256(file: Path) -> str:
@@ -42,19 +38,14 @@ def tree_sha256(folder: Path) -> str:
             if stat.S_ISLNK(facts.st_mode):
                 content = os.readlink(name, dir_fd=descriptor)
             elif stat.S_ISREG(facts.st_mode):
-                content = content_sha256(name, descriptor)
+                try:
+                    with os.fdopen(os.open(name, FILE, dir_fd=descriptor), "rb") as file:
+                        content = hashlib.file_digest(file, "sha256").hexdigest()
+                except PermissionError:  # closed to this user, and so to the container
+                    content = "closed"
             path = f"{os.path.relpath(root, folder)}/{name}"
             whole.update(f"{path}\0{facts.st_mode:o}\0{content}\0".encode(errors="surrogateescape"))
     return whole.hexdigest()
-
-
-def content_sha256(name: str, folder: int) -> str:
-    """Digest of a file in an open folder, or ``closed`` for one that this user, and so the container, cannot read."""
-    try:
-        with os.fdopen(os.open(name, FILE, dir_fd=folder), "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except PermissionError:
-        return "closed"
 
 
 def placed_sha256(placed: Path) -> str:
@@ -65,92 +56,54 @@ def placed_sha256(placed: Path) -> str:
     return sha256(placed) if stat.S_ISREG(mode) else "neither a file nor a folder"
 
 
-@dataclass(frozen=True)
-class Marker:
-    """Marks that a run has verified a placed image.
+def place_once(
+    placed: Path,
+    markers: Path | None,
+    run: str,
+    is_right: Callable[[], bool],
+    put: Callable[[], None],
+    note_use: Callable[[], None],
+    say: Callable[[str], None],
+) -> Path:
+    """Have an image or a cache in its place, verified once per run and host; its path.
 
-    Attributes
+    Parameters
     ----------
-    folder
+    placed
+        Its path on its tier.
+    markers
         Folder of the markers, in the results; with ``None`` there are no markers.
     run
         The run.
-    placed
-        The image on its tier.
+    is_right
+        Whether what lies there is what it should be.
+    put
+        Puts it there.
+    note_use
+        Notes that it is used now: who prunes the store goes by that.
+    say
+        Takes a line for the user, if what lies there was altered.
     """
+    facts = {"run": run, "host": socket.gethostname(), "path": str(placed)}
+    marker = markers and markers / f"{placed.name}-{short_hash(facts['host'] + facts['path'])}.json"
 
-    folder: Path | None
-    run: str
-    placed: Path
+    def is_verified() -> bool:
+        with suppress(FileNotFoundError, StateError):
+            return bool(marker and placed.exists() and read_json(marker) == facts)
+        return False
 
-    @property
-    def facts(self) -> dict[str, str]:
-        """Content of the marker."""
-        return {"run": self.run, "host": socket.gethostname(), "path": str(self.placed)}
-
-    @property
-    def file(self) -> Path:
-        """Its file, one per host and place."""
-        assert self.folder is not None  # noqa: S101  # for the type checker: callers have checked
-        return self.folder / f"{self.placed.name}-{short_hash(socket.gethostname() + str(self.placed))}.json"
-
-    def is_set(self) -> bool:
-        """Whether this run has verified the image, and it is still there."""
-        if self.folder is None or not self.placed.exists():
-            return False
-        try:
-            return bool(read_json(self.file) == self.facts)
-        except (FileNotFoundError, StateError):
-            return False
-
-    def is_due(self) -> bool:
-        """Whether the use of the image was last noted long ago; then this process is the one to note it."""
-        try:
-            if time.time() - self.file.stat().st_mtime < NOTED_EVERY_S:
-                return False
-            os.utime(self.file)
-        except OSError:  # the next job tries again
-            return False
-        return True
-
-    def set(self) -> None:
-        """Note that the image has been verified."""
-        if self.folder is not None:
-            write_json(self.file, self.facts)
-
-    def place_once(
-        self,
-        is_right: Callable[[], bool],
-        put: Callable[[], None],
-        note_use: Callable[[], None],
-        say: Callable[[str], None],
-    ) -> Path:
-        """Have it in its place, verified once per run; its path.
-
-        Parameters
-        ----------
-        is_right
-            Whether what lies there is what it should be.
-        put
-            Puts it there.
-        note_use
-            Notes that it is used now: who prunes the store goes by that.
-        say
-            Takes a line for the user, if what lies there was altered.
-        """
-        is_verified = self.is_set()
-        if not is_verified or self.is_due():
-            note_use()
-        if is_verified:
-            return self.placed
-        with exclusive(self.placed):
-            if self.is_set():
-                return self.placed
-            is_there = os.path.lexists(self.placed)
-            if not is_there or not is_right():
-                if is_there:
-                    say(f"{self.placed} was altered since it was placed (its digest has changed): placing it again")
-                    remove_whatever(self.placed)
-                put()
-            self.set()
-        return self.placed
+    if is_verified():
+        return placed
+    note_use()
+    with exclusive(placed):
+        if is_verified():
+            return placed
+        is_there = os.path.lexists(placed)
+        if not is_there or not is_right():
+            if is_there:
+                say(f"{placed} was altered since it was placed (its digest has changed): placing it again")
+                remove_whatever(placed)
+            put()
+        if marker:
+            write_json(marker, facts)
+    return placed

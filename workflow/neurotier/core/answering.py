@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 
 from neurotier.core.errors import TierError
 from neurotier.core.tiers import Tier
@@ -22,23 +21,16 @@ def require_answers(tiers: Sequence[Tier], within_s: float = ANSWERS_WITHIN_S) -
 
     Tiers of the nodes are not looked at.
     """
-    here = [tier for tier in tiers if not tier.node]
-    silent = first_silent([tier.path for tier in here], within_s)
-    if silent is not None:
-        raise TierError(
-            f"{here[silent].path} does not answer within {within_s:g} s",
-            where=f"tier {here[silent].name!r}",
-            fix="see whether its server is there and mount it again, or place nothing on this tier",
-        )
-
-
-def first_silent(paths: Sequence[Path], within_s: float) -> int | None:
-    """Place of the first path that does not answer; ``None`` if all do."""
-    for place, path in enumerate(paths):
-        looking = subprocess.Popen(["stat", "--", str(path)], stdin=NOTHING, stdout=NOTHING, stderr=NOTHING)
+    for tier in tiers:
+        if tier.node:
+            continue
+        looking = subprocess.Popen(["stat", "--", str(tier.path)], stdin=NOTHING, stdout=NOTHING, stderr=NOTHING)
         try:
             looking.wait(within_s)
         except subprocess.TimeoutExpired:
             looking.kill()  # nobody waits for its end, which may never come
-            return place
-    return None
+            raise TierError(
+                f"{tier.path} does not answer within {within_s:g} s",
+                where=f"tier {tier.name!r}",
+                fix="see whether its server is there and mount it again, or place nothing on this tier",
+            ) from None

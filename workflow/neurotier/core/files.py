@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import itertools
 import json
 import os
@@ -72,6 +73,8 @@ def written_whole(path: Path, durable: bool = True, mode: int = 0o666) -> Iterat
             file.flush()
             if durable:
                 os.fsync(file.fileno())
+        if path.is_dir():  # it would refuse the name; a link is replaced
+            remove_tree(path)
         os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
@@ -286,3 +289,14 @@ def open_lock(lock: Path) -> int:
     if stat.S_IMODE(os.fstat(descriptor).st_mode) != LOCK_MODE:  # of an earlier version
         os.fchmod(descriptor, LOCK_MODE)
     return descriptor
+
+
+@contextmanager
+def holding(lock: Path) -> Iterator[None]:
+    """Hold a lock that goes with this process, however that ends; others wait for it."""
+    descriptor = open_lock(lock)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -415,7 +415,7 @@ def checked_entries(
         for entry in entries_below(folder):
             if entry.path.name in skipped:
                 continue
-            name = called(where, entry.path)
+            name = str(PurePath(where, entry.path))
             if entry.is_link:
                 check_link(entry.path, os.readlink(folder / entry.path), name, blame)
             elif not entry.is_file:
@@ -426,15 +426,6 @@ def checked_entries(
             raise
         said = str(error.strerror) if error.errno == errno.ENAMETOOLONG else "is closed to its owner"
         raise blame(said, where=where or str(error.filename)) from None
-
-
-def called(where: str, path: PurePath) -> str:
-    """The name of a path below a folder in errors.
-
-    >>> called("", PurePath("a/b")), called("cache", PurePath("a/b"))
-    ('a/b', 'cache/a/b')
-    """
-    return f"{where}/{path}" if where else str(path)
 
 
 def copy_tree(
@@ -480,7 +471,7 @@ def copy_tree(
     made, real = set[PurePath](), target.resolve()
     copied = files = 0
     for entry in checked_entries(source, blame, skipped, where):
-        name, copy, below = called(where, entry.path), target / entry.path, entry.path.parent
+        name, copy, below = str(PurePath(where, entry.path)), target / entry.path, entry.path.parent
         files += 1
         if copied + entry.size_bytes > limit_bytes or files > limit_files:
             raise blame(f"is more than {limit_bytes:.0f} bytes or {limit_files:.0f} files", where=where or source.name)

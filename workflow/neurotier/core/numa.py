@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 NODES = Path("/sys/devices/system/node")
 STATUS = Path("/proc/self/status")
+NO_MEMORY = re.compile(r"MemTotal:\s+0 ")
 
 
 def own_nodes() -> tuple[int, ...]:
@@ -30,7 +32,11 @@ def usable_nodes(folder: Path, cpus: set[int], memory: set[int] | None = None) -
     for place in folder.glob("node[0-9]*"):
         node = int(place.name.removeprefix("node"))
         allowed = memory is None or node in memory
-        if allowed and cpus & read_list((place / "cpulist").read_text()) and memory_kib(place):
+        if (
+            allowed
+            and cpus & read_list((place / "cpulist").read_text())
+            and not NO_MEMORY.search((place / "meminfo").read_text())
+        ):
             nodes.append(node)
     return tuple(sorted(nodes))
 
@@ -39,12 +45,6 @@ def allowed_memory() -> set[int] | None:
     """Nodes whose memory this process may use; ``None`` if the kernel does not say."""
     lines = (line.split(":", 1) for line in STATUS.read_text().splitlines())
     return next((read_list(rest) for name, rest in lines if name == "Mems_allowed_list"), None)
-
-
-def memory_kib(place: Path) -> int:
-    """Memory of a node, KiB."""
-    words = (line.split() for line in (place / "meminfo").read_text().splitlines())  # Node 0 MemTotal: 6383832 kB
-    return next((int(word[3]) for word in words if word[2:3] == ["MemTotal:"]), 0)
 
 
 def read_list(text: str) -> set[int]:

@@ -105,12 +105,6 @@ class Places:
     """Name of the run that began last, by which jobs of one before it know that it is over."""
     records = Below("profile/records")
     """The records of all participant jobs."""
-    batches_file = Below("state/batches.json")
-    """Which participants share a job, by the number of their batch."""
-    fetch = Below("state/fetch")
-    """What the job that fetches images and those that analyse tell each other. Short-lived."""
-    fetched_all = Below("state/fetch/all")
-    """Marker: the job that fetches images has ended. Short-lived."""
     saved = Below("state/saved.json")
     """Marker: the derivatives have been saved in their DataLad datasets, at these commits."""
     saving = Below("state/saving")
@@ -220,24 +214,20 @@ class Places:
         return file_of(self.failures, participant)
 
     def log(self, participant: str) -> Path:
-        """The log of a participant; that of a batch lies in the folder of its rule."""
+        """The log of a participant; that of a share lies in the folder of its rule."""
         return file_of(self.logs / "analyze_participant", participant, ".log")
 
-    def batch(self, number: str) -> Path:
-        """Marker: everyone in a batch has a record, or has failed for a reason that stays."""
-        return self.state / "batches" / number
+    def share(self, share: str) -> Path:
+        """Marker: everyone in a share has a record, or has failed for a reason that stays."""
+        return self.state / "shares" / share
 
-    def got(self, number: str) -> Path:
-        """Marker: the images of a batch are on the dataset tier. Short-lived."""
-        return self.state / "got" / number
+    def got(self, share: str) -> Path:
+        """Marker: the images of a share are on the dataset tier, and what that took. Short-lived."""
+        return self.state / "got" / share
 
-    def fetched(self, participant: str) -> Path:
-        """Note: the images of a participant are on the dataset tier, and what that took. Short-lived."""
-        return file_of(self.fetch / "participants", participant)
-
-    def dropped(self, number: str) -> Path:
-        """Marker: the images of a batch have been dropped from the dataset tier."""
-        return self.state / "dropped" / number
+    def dropped(self, share: str) -> Path:
+        """Marker: the images of a share have been dropped from the dataset tier."""
+        return self.state / "dropped" / share
 
     def demo(self, settings: DemoSettings) -> Path:
         """The demonstration dataset of these settings."""

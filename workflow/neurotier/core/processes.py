@@ -229,7 +229,7 @@ def fork_process(work: Callable[[], int]) -> int:
             os.kill(os.getpid(), number)
         code = work()
     except BaseException as error:
-        print(f"neurotier: {type(error).__name__} in a process of a batch: {error}", file=sys.stderr)
+        print(f"neurotier: {type(error).__name__} in a copy of a process: {error}", file=sys.stderr)
     finally:
         with contextlib.suppress(OSError, ValueError):
             sys.stdout.flush()

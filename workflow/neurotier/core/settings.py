@@ -78,17 +78,13 @@ class TierSettings:
 
 
 @dataclass(frozen=True)
-class BatchSettings:
-    """Section ``batches``: which participants share one job."""
+class ShareSettings:
+    """Section ``shares``: which participants share a job of a cluster, and who copies beside those who compute."""
 
     participants: int | None
     at_once: int | None
     minutes_per_participant: int
     staging_beside: int = 0
-
-
-BY_LENGTH = BatchSettings(participants=None, at_once=None, minutes_per_participant=15)
-"""The section in the runs of a campaign, which have none of their own: that of the schema."""
 
 
 @dataclass(frozen=True)
@@ -279,7 +275,7 @@ SECTIONS: Mapping[str, type[Any]] = {
     "tool": ToolSettings,
     "app": AppSettings,
     "containers": ContainerSettings,
-    "batches": BatchSettings,
+    "shares": ShareSettings,
     "validity": ValiditySettings,
     "report": ReportSettings,
     "campaign": CampaignSettings,
@@ -307,7 +303,7 @@ class Settings:
     results: str
     results_dataset: bool
     node_class: str | None
-    batches: BatchSettings
+    shares: ShareSettings
     validity: ValiditySettings
     report: ReportSettings
     campaign: CampaignSettings

@@ -6,21 +6,24 @@ jobs they race on the same repository (datalad#4606).
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
-import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
+from subprocess import DEVNULL, PIPE
+from typing import TYPE_CHECKING, Any
 
-from neurotier.core.errors import InputError, SourceError
+from neurotier.core.credentials import without_credentials
+from neurotier.core.errors import InputError, KilledError, SourceError, one_line
 from neurotier.core.files import flush_folder
 from neurotier.core.foreign import file_in_dataset, kind_of, open_file
+from neurotier.core.processes import start_process
 from neurotier.core.settings import DatasetSettings
-from neurotier.dataset.attempts import GoneError, first_message, retry, wait_for_others
+from neurotier.dataset.attempts import GoneError, retry, wait_for_others
 from neurotier.dataset.datalad_environment import prepare_environment
 
 if TYPE_CHECKING:
@@ -31,6 +34,12 @@ KEY_SIZE = re.compile(r"-s(\d{1,18})(?=-|$)")
 
 OBJECTS = "/annex/objects/"
 """Text before the key, in links and in pointers."""
+
+NO_ANNEX = "First run: git-annex init"
+"""What git-annex says in a repository that is not its own."""
+
+KILLED = re.compile(r"exited -\d")
+"""What git-annex says of a git that was killed by a signal."""
 
 ANYWHERE = ("/",)
 """Where links may lead in a folder that the user has made."""
@@ -151,28 +160,11 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
     missing = [path for path, content in contents.items() if not content.is_here]
     if not missing:
         return 0
-    prepare_environment()
     for path in missing:
         if contents[path].is_damaged:
             say(f"{path}: {contents[path].here_bytes} of {contents[path].size_bytes} bytes are here: fetched again")
             discard(dataset, path)
-    from datalad.api import get
-    from datalad.support.exceptions import IncompleteResultsError
-
-    def fetch() -> None:
-        try:
-            get(path=[str(dataset / path) for path in missing], dataset=str(dataset), result_renderer="disabled")
-        except IncompleteResultsError as error:
-            for path in missing:
-                if not is_present(dataset, path, settings.links_to):
-                    check_known_somewhere(dataset, path)
-            # where that file is missing, git-annex cannot look up "tcp", and skips the source
-            bare = not Path("/etc/protocols").exists()
-            fix = "install the package netbase, without which git-annex cannot speak HTTP, and remove the clone"
-            message = f"could not be fetched: {first_message(error)}"
-            raise SourceError(message, where=missing[0], fix=fix if bare else "") from None
-
-    retry(lambda: wait_for_others(fetch, say), settings, say)
+    retry(lambda: wait_for_others(lambda: fetch(dataset, missing, settings.links_to), say), settings, say)
     for path in missing:
         trusted, below = file_in_dataset(dataset, path, settings.links_to)
         with open_file(trusted, below, path) as file:
@@ -180,6 +172,29 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
         for folder in list((trusted / below).parents)[:3]:  # which git-annex made for it
             flush_folder(folder)
     return len(missing)
+
+
+def fetch(dataset: Path, paths: Sequence[str], links_to: Sequence[str]) -> None:
+    """Have git-annex fetch contents, once.
+
+    Raises
+    ------
+    GoneError
+        If no copy of one is known.
+    SourceError
+        If one could not be fetched, with what git-annex says.
+    """
+    missing = [path for path in paths if not is_present(dataset, path, links_to)]
+    said = ask_annex(dataset, "get", missing, "-c", "annex.retry=3")[1]  # as DataLad has it
+    left = [path for path in paths if not is_present(dataset, path, links_to)]
+    if not left:
+        return
+    for path in left:
+        check_known_somewhere(dataset, path)
+    # where that file is missing, git-annex cannot look up "tcp", and skips the source
+    bare = not Path("/etc/protocols").exists()
+    fix = "install the package netbase, without which git-annex cannot speak HTTP, and remove the clone"
+    raise SourceError(f"could not be fetched: {said}", where=left[0], fix=fix if bare else "")
 
 
 def discard(dataset: Path, path: str) -> None:
@@ -190,33 +205,73 @@ def discard(dataset: Path, path: str) -> None:
     SourceError
         If git-annex cannot.
     """
-    root, below = repository_of(dataset / path)
-    command = ["git", "-C", str(root), "annex", "drop", "--force", "--quiet", "--", f"./{below}"]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    if done.returncode != 0:
-        said = (done.stderr.strip().splitlines() or ["git-annex gave no reason"])[-1]
+    said = ask_annex(dataset, "drop", [path], "--force")[1]
+    if content_of(dataset, path).is_damaged:
         raise SourceError(f"its content is damaged and cannot be discarded: {said}", where=path)
 
 
-def repository_of(file: Path) -> tuple[Path, Path]:
-    """The repository that holds a file, and the file's path below it."""
-    root = next(parent for parent in file.parents if (parent / ".git").exists())
-    return root, file.relative_to(root)
+def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) -> tuple[list[dict[str, Any]], str]:
+    """Have git-annex do a command with files of a dataset, in the repository of each.
+
+    It is called without git, which would stand between this process and git-annex, and leave that alive if it is
+    killed; and it takes names literally, unlike git.
+
+    Returns
+    -------
+    list, str
+        What git-annex says of each file, and a line with the reasons of all failures.
+
+    Raises
+    ------
+    GoneError
+        If a file is in no repository, or in one without an annex.
+    KilledError
+        If git-annex, or git which it calls, was killed.
+    SourceError
+        If git is missing, or git-annex does not start.
+    """
+    prepare_environment()
+    below = dict[Path, list[str]]()
+    for path in paths:
+        root = repository_of(dataset, path)
+        below.setdefault(root, []).append(str((dataset / path).relative_to(root)))
+    records, reasons = list[dict[str, Any]](), list[str]()
+    for root, names in below.items():
+        words = ["git-annex", command, *options, "--json", "--json-error-messages", "--", *names]
+        try:
+            process = start_process(words, cwd=root, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, errors="replace")
+        except OSError as error:
+            fix = "reinstall the environment"
+            raise SourceError(f"does not answer: {error.strerror}", where="git-annex", fix=fix) from None
+        out, complaints = process.communicate()
+        if process.returncode < 0 or process.returncode > 128 or KILLED.search(complaints):
+            raise KilledError(f"git-annex {command} was killed", where="git or git-annex")
+        if NO_ANNEX in complaints:
+            raise GoneError("its content is not there: its repository has no annex", where=paths[0])
+        own = [json.loads(line) for line in out.splitlines()]
+        failed = [record for record in own if not record["success"]]
+        reasons += [text for record in failed for text in record["error-messages"] or [record.get("note", "")]]
+        if process.returncode and not failed:
+            reasons.append(complaints)
+        records += own
+    said = "; ".join(dict.fromkeys(filter(None, reasons))) or "git-annex gave no reason"
+    return records, one_line(without_credentials(said))[:300]
+
+
+def repository_of(dataset: Path, path: str) -> Path:
+    """The repository that holds a file: the dataset, or a sub-dataset; :class:`GoneError` if there is none."""
+    for parent in PurePath(path).parents:
+        if (dataset / parent / ".git").exists():
+            return dataset / parent
+    raise GoneError("is not in the dataset", where=path)
 
 
 def check_known_somewhere(dataset: Path, path: str) -> None:
     """Raise :class:`GoneError` if git-annex knows of no copy of a file, so that no retry can help."""
-    from datalad.runner import CommandError
-    from datalad.support.annexrepo import AnnexRepo
-
     if not content_of(dataset, path).key:
         raise GoneError("is not in the dataset", where=path)
-    root, below = repository_of(dataset / path)
-    try:
-        copies = AnnexRepo(str(root)).whereis(str(below))
-    except CommandError:
-        copies = []
-    if not any(copies):
+    records, _ = ask_annex(dataset, "whereis", [path])
+    if records and not any(record["whereis"] or record["untrusted"] for record in records):
         raise GoneError(
             "git-annex knows of no copy of its content",
             where=path,
@@ -224,12 +279,11 @@ def check_known_somewhere(dataset: Path, path: str) -> None:
         )
 
 
-def not_shared(images: Iterable[Image], others: Iterable[Image]) -> list[str]:
-    """Paths of those images whose contents no other image has.
+def not_shared(images: Iterable[Image], in_use: Container[str]) -> list[str]:
+    """Paths of those images whose contents are not in use.
 
     git-annex drops contents and not names, and sidecars of several participants may have one content.
     """
-    in_use = {image.content for image in others}
     return [image.path for image in images if not image.content or image.content not in in_use]
 
 
@@ -241,14 +295,6 @@ def drop_images(dataset: Path, paths: Sequence[str]) -> str:
     present = [path for path in paths if is_present(dataset, path)]
     if not present:
         return ""
-    prepare_environment()
-    from datalad.api import drop
-    from datalad.support.exceptions import IncompleteResultsError
-
-    try:
-        drop(path=[str(dataset / path) for path in present], dataset=str(dataset), result_renderer="disabled")
-    except IncompleteResultsError as error:
-        return first_message(error)
-    # checked, since DataLad may report success without dropping
+    said = ask_annex(dataset, "drop", present)[1]
     kept = [path for path in present if is_present(dataset, path)]
-    return f"git-annex kept {len(kept)} of {len(present)} and gave no reason" if kept else ""
+    return f"{len(kept)} of {len(present)}: {said}" if kept else ""

@@ -121,8 +121,11 @@ def provenance(known: dict[str, How]) -> dict[str, Any]:
                 "Used": used,
             }
         )
-    content: dict[str, Any] = {"act": {"Activities": activities}, "soft": {"Software": listed(software)}}
-    return content | ({"env": {"Environments": listed(environments)}} if environments else {})
+    content: dict[str, Any] = {"act": {"Activities": activities}}
+    for suffix, name, objects in (("soft", "Software", software), ("env", "Environments", environments)):
+        if objects:
+            content[suffix] = {name: [{"Id": key, **value} for key, value in sorted(objects.items())]}
+    return content
 
 
 def label_of(how: How) -> str:
@@ -138,11 +141,6 @@ def software_of(name: str, version: str) -> str:
     """The BIDS URI of a program."""
     label = "".join(letter for letter in name if letter.isascii() and letter.isalnum())
     return uri(f"{label or 'app'}-software-{short_hash(f'{name} {version}')}")
-
-
-def listed(objects: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Objects of the provenance with their identifiers, in order."""
-    return [{"Id": key, **value} for key, value in sorted(objects.items())]
 
 
 def write_if_other(file: Path, text: str) -> None:

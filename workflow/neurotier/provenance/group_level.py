@@ -7,6 +7,7 @@ have written for all, beside their own files, is a commit of its own: the group 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -71,7 +72,10 @@ def group_level_of(site: str, people: Sequence[Done], settings: Settings, places
     shared = [path for path in rest if files[path] in versions.get(path, ())]
     made = sorted({*rest} - {*shared, *DESCRIBING})
     container = f"sha256:{tool['image']}" if "image" in tool else None
-    caches = {name: f"sha256:{cache['sha256']}" for name, cache in caches_of(places).items()}
+    caches: dict[str, str] = {}
+    with suppress(FileNotFoundError, StateError):
+        found = dict(read_json(places.index / "caches.json"))
+        caches = {name: f"sha256:{cache['sha256']}" for name, cache in found.items()}
     record = {"run": step["run"], "tool_version": tool["version"], "container": container, "caches": caches}
     how = how_it_was_made(record, places) if settings.app.group and made else None
     if how is not None:
@@ -81,14 +85,6 @@ def group_level_of(site: str, people: Sequence[Done], settings: Settings, places
             "made": made,
         }
     return GroupLevel(sorted(shared), made, how)
-
-
-def caches_of(places: Places) -> dict[str, Any]:
-    """Facts of the folders that the app read, by name."""
-    try:
-        return dict(read_json(places.index / "caches.json"))
-    except (FileNotFoundError, StateError):
-        return {}
 
 
 def save_group_level(datalad_dataset: Any, level: GroupLevel, raw: Path, settings: Settings) -> None:

@@ -17,7 +17,6 @@ from neurotier.core.settings import Settings
 from neurotier.dataset.bids import Image
 from neurotier.provenance.description import owner_of
 from neurotier.provenance.source import RAW
-from neurotier.run.batches import read_batches
 
 COMMAND_BYTES = 60_000
 """Longest list of inputs of a commit: Linux takes 128 KiB in one argument, and DataLad gives the command as one."""
@@ -35,8 +34,6 @@ class Done:
         What its analysis read, as paths below the dataset of derivatives.
     how
         How they were made; ``None`` if the facts of that run are lost.
-    batch
-        Number of its batch; empty if it was done before this run.
     outputs
         Its folder and, from an app, files beside it, below the site.
     """
@@ -44,7 +41,6 @@ class Done:
     name: str
     inputs: list[str]
     how: How | None
-    batch: str
     outputs: list[str]
 
     @property
@@ -55,7 +51,6 @@ class Done:
 
 def done(everyone: Mapping[str, Sequence[Image]], settings: Settings, places: Places) -> list[Done]:
     """Those who have a record and whole derivatives, of participants with the images of each."""
-    batch_of = {name: number for number, names in read_batches(places).items() for name in names}
     people = []
     for name, images in everyone.items():
         try:
@@ -64,9 +59,11 @@ def done(everyone: Mapping[str, Sequence[Image]], settings: Settings, places: Pl
             continue
         manifest = record.get("derivatives", {})
         if not first_missing(manifest, places.analysed(name, bool(settings.app.image))):
-            outputs = outputs_of(name, manifest, places, settings)
-            how = how_it_was_made(record, places)
-            people.append(Done(name, inputs_of(images, settings), how, batch_of.get(name, ""), outputs))
+            inputs = [f"{RAW}/{image.in_site}" for image in images]
+            if settings.app.image:  # it reads its whole folder
+                inputs = [f"{RAW}/{name.rpartition('/')[2]}"]
+            outputs, how = outputs_of(name, manifest, places, settings), how_it_was_made(record, places)
+            people.append(Done(name, inputs, how, outputs))
     return people
 
 
@@ -77,13 +74,6 @@ def outputs_of(name: str, manifest: Manifest, places: Places, settings: Settings
         return [participant]
     own = {PurePosixPath(path).parts[0] for path in manifest if owner_of(path) == participant}
     return sorted(entry for entry in own if (places.derivatives / site / entry).exists())
-
-
-def inputs_of(images: Sequence[Image], settings: Settings) -> list[str]:
-    """What a participant's analysis reads, below the dataset of derivatives; an app reads its whole folder."""
-    if settings.app.image:
-        return [f"{RAW}/{images[0].participant.rpartition('/')[2]}"]
-    return [f"{RAW}/{image.in_site}" for image in images]
 
 
 def how_it_was_made(record: dict[str, Any], places: Places) -> How | None:
@@ -105,20 +95,17 @@ def facts_of_run(file: Path) -> tuple[Settings, str] | None:
         return None
 
 
-def groups(people: Sequence[Done], by_batch: bool = True) -> Iterator[list[Done]]:
-    """Participants who share a commit: those of a batch, made in the same way, as long as the command can hold them.
-
-    Where a commit takes long, they may be of several batches.
-    """
-    together: dict[tuple[str, str], list[Done]] = {}
+def groups(people: Sequence[Done], most: int) -> Iterator[list[Done]]:
+    """Participants who share a commit: so many at most, made in the same way, as long as the command can hold them."""
+    together: dict[str, list[Done]] = {}
     for one in people:
-        together.setdefault((one.batch if by_batch else "", identifier(one.how) if one.how else ""), []).append(one)
+        together.setdefault(identifier(one.how) if one.how else "", []).append(one)
     for members in together.values():
         group: list[Done] = []
         size_bytes = 0
         for one in members:
             own_bytes = sum(len(path.encode()) + 3 for path in one.inputs)
-            if group and size_bytes + own_bytes > COMMAND_BYTES:
+            if group and (len(group) == most or size_bytes + own_bytes > COMMAND_BYTES):
                 yield group
                 group, size_bytes = [], 0
             group.append(one)

@@ -85,10 +85,14 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None = None) -> 
         settings, log = settings_of(how, Path(scratch)), Path(scratch, "log")
         places = Places.from_settings(settings)
         log.touch()
-        say_if_other("neurotier", how["neurotier"], __version__)
         image = placed(how, settings, places)
         version = how["version"] if image else make_tool(settings.tool).version()  # an image is known by its digest
-        say_if_other(how["name"], how["version"], version)
+        for name, recorded, here in (
+            ("neurotier", how["neurotier"], __version__),
+            (how["name"], how["version"], version),
+        ):
+            if recorded != here:
+                say(f"neurotier: {name} is {here} here, and was {recorded}: other bytes may come out")
         if how.get("group"):
             if image is None:
                 raise InputError("names no container image, and the group level needs it", where=str(how_file))
@@ -203,12 +207,6 @@ def settings_of(how: How, folder: Path) -> Settings:
 def say(line: str) -> None:
     """Tell the user."""
     print(line, file=sys.stderr)
-
-
-def say_if_other(name: str, recorded: str, here: str) -> None:
-    """Warn of another version: then other bytes may come out."""
-    if recorded != here:
-        say(f"neurotier: {name} is {here} here, and was {recorded}: other bytes may come out")
 
 
 def placed(how: How, settings: Settings, places: Places) -> PlacedImage | None:

@@ -71,7 +71,11 @@ def open_dataset(folder: Path, before: Writer | None, say: Callable[[str], None]
             remove_whatever(folder / name)
     if not repository.exists():
         make_dataset(folder, say)
-    elif not is_complete(folder) or is_broken(folder):
+    elif (
+        not ask_git(folder, "config", "--local", "annex.uuid")
+        or ask_git(folder, "cat-file", "-e", "HEAD:.datalad/config") is None
+        or is_broken(folder)
+    ):
         raise InputError(
             "is damaged, or not a DataLad dataset with an annex",
             where=str(repository),
@@ -96,12 +100,6 @@ def make_dataset(folder: Path, say: Callable[[str], None]) -> None:
     run_git(folder, "annex", "config", "--set", "annex.addunlocked", "true")  # for clones
 
 
-def is_complete(folder: Path) -> bool:
-    """Whether a repository is a DataLad dataset with an annex."""
-    has_annex = ask_git(folder, "config", "--local", "annex.uuid")
-    return bool(has_annex and ask_git(folder, "cat-file", "-e", "HEAD:.datalad/config") is not None)
-
-
 def was_being_made(repository: Path) -> bool:
     """Whether a repository has no branch but git-annex's own, in whichever form; a damaged one has some of it."""
     branches = {file.name for file in (repository / "refs" / "heads").glob("*")}
@@ -122,13 +120,9 @@ def run_git(folder: Path, *arguments: str) -> str:
     try:
         return str(GitRunner(cwd=str(folder)).run(["git", *arguments], protocol=StdOutErrCapture)["stdout"])
     except CommandError as error:
-        raise unsaved(folder, first_fatal(str(error.stderr or error))) from None
-
-
-def first_fatal(said: str) -> str:
-    """The line of git that says why it failed; advice may follow it."""
-    lines = said.strip().splitlines()
-    return next((line for line in lines if line.startswith(("fatal: ", "error: "))), lines[-1] if lines else "")
+        lines = str(error.stderr or error).strip().splitlines()
+        fatal = [line for line in lines if line.startswith(("fatal: ", "error: "))]  # advice may follow it
+        raise unsaved(folder, (fatal or lines[-1:] or [""])[0]) from None
 
 
 def unsaved(folder: Path, reason: str) -> NeurotierError:

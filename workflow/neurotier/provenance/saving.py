@@ -2,7 +2,7 @@
 
 Jobs publish their derivatives as without a dataset; when all are over, this saves them, and the dataset above the
 sites. A commit holds
-those participants of a site who shared a batch and were analysed in the same way, and its run record makes them again.
+up to 16 participants of a site who were analysed in the same way, and its run record makes them again.
 What was saved before and has the same bytes gives no commit. Killed, it leaves whole commits, and what it had begun is
 undone by the next start.
 """
@@ -46,8 +46,11 @@ from neurotier.run.participants import selected_by
 ATTEMPTS, PAUSE_S = 4, 5.0
 """How often to begin anew while somebody else is writing to a dataset, and after which pause."""
 
+TOGETHER = 16
+"""Most participants of a commit, so that one made again is not hundreds, until a dataset has ..."""
+
 MANY = 5000
-"""Entries of a dataset from which batches share a commit, which takes 0.1 ms and 25 bytes of each that is there."""
+"""... so many entries: a commit takes 0.1 ms and 25 bytes of each that is there."""
 
 
 def save_derivatives(
@@ -144,7 +147,7 @@ def save_people(datalad_dataset: Any, raw: Raw, people: Sequence[Done], ways: Se
     refuse_ignored(folder)
     changed, gone = changed_entries(folder)
     unsaved_people = [one for one in people if not changed.isdisjoint(one.outputs)]
-    for group in groups(unsaved_people, by_batch=len(os.listdir(folder)) <= MANY):
+    for group in groups(unsaved_people, TOGETHER if len(os.listdir(folder)) <= MANY else len(people)):
         save_group(datalad_dataset, folder, group)
     if gone:
         forget(folder, sorted(gone))

@@ -18,10 +18,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from neurotier.core.errors import BusyError, StateError
-from neurotier.core.files import read_json, remove_whatever, write_json
+from neurotier.core.files import holding, read_json, remove_whatever, write_json
 from neurotier.core.places import Places
 from neurotier.core.processes import end, has_mark, marked
-from neurotier.run.turns import working
 
 MARK = "NEUROTIER_WRITER"
 """Environment variable that marks the processes of a writer."""
@@ -100,7 +99,7 @@ def writing(places: Places) -> Iterator[Writer | None]:
     BusyError
         If that one may still be at work.
     """
-    with working(lock_of(places)):
+    with holding(lock_of(places)):
         inode = os.stat(lock_of(places)).st_ino
         before, this = Writer.noted(places), Writer(secrets.token_hex(8), socket.gethostname(), time.time_ns(), inode)
         why = before.has_left(places) if before else ""

@@ -1,6 +1,6 @@
 """What became of the jobs that a run gave to a cluster: the table ``jobs.tsv``.
 
-Three tell: the head when it submitted what (:mod:`neurotier.run.submitted`), each job of a batch where it runs and with
+Three tell: the head when it submitted what (:mod:`neurotier.run.submitted`), each job of a share where it runs and with
 whom (:mod:`neurotier.run.journal`), and Slurm's accounting the rest. What nobody tells is empty.
 """
 
@@ -18,10 +18,11 @@ from neurotier.core.places import Places
 from neurotier.core.tables import Row, write_table
 from neurotier.run.accounting import Start, ask_accounting
 from neurotier.run.journal import read_notes
+from neurotier.run.shares import name_of
 from neurotier.run.submitted import SLURM, ClusterJob, jobs_of, were_ended
 
 ANALYSIS = "analyze_participants"
-"""The rule whose jobs are batches."""
+"""The rule whose jobs are shares."""
 
 CLOCKS_S = 3.0
 """By how much a node's clock may be behind the controller's, whose times are whole seconds."""
@@ -32,7 +33,7 @@ GOING = ("RUNNING", "COMPLETING")
 NO_SLURM = "the jobs are not Slurm's, or it has no accounting"
 
 EMPTY: Row = {
-    **dict.fromkeys(("rule", "batch", "members", "state", "node", "submitted_s", "started_s", "ended_s")),
+    **dict.fromkeys(("rule", "share", "members", "state", "node", "submitted_s", "started_s", "ended_s")),
     **dict.fromkeys(("queue_wait_s", "elapsed_s", "slots", "needed_cpus", "asked_cpus", "cpus")),
     **dict.fromkeys(("asked_memory_bytes", "max_rss_bytes", "cpu_s", "reason")),
 }
@@ -44,7 +45,7 @@ def note_jobs(places: Places, run: str) -> None:
     numbers = list(dict.fromkeys([*(job.number for job in heard), *(note["job"] for note in notes if note["job"])]))
     if not numbers and not notes:
         return
-    slurm = [number for number in numbers if number.isdigit()]  # cluster-generic may have called sbatch
+    slurm = [number for number in numbers if number.isdigit()]  # cluster-generic may have called sshare
     starts, reason = ask_accounting(slurm, started_of(places, run)) if slurm else ([], NO_SLURM)
     if not starts and all(job.scheduler != SLURM for job in heard):
         reason = NO_SLURM
@@ -139,7 +140,7 @@ def job_rows(
         pairs = pair(own_starts, own_notes)
         for start, note in pairs:
             row = row_of(run, number, job, start, note, why, is_only=len(pairs) == 1)
-            work = (row["rule"], row["batch"] or (job.wildcards if job else None)) if row["rule"] else (number,)
+            work = (row["rule"], row["share"] or (job.wildcards if job else None)) if row["rule"] else (number,)
             found.append((work, row))
     never_s = float("inf")
     found.sort(
@@ -181,9 +182,9 @@ def row_of(
     row: Row = {**EMPTY, "run": run, "job": number, "attempt": 1, "source": "head", "reason": reason}
     if job is not None:
         row |= {"rule": job.rule, "submitted_s": job.submitted_s if is_only else None}
-        row["batch"] = job.wildcards if job.rule == ANALYSIS else None
+        row["share"] = name_of(job.wildcards) if job.rule == ANALYSIS and job.wildcards else None
     if note is not None:
-        row |= {key: note[key] for key in ("batch", "slots", "needed_cpus", "node", "cpus", "started_s")}
+        row |= {key: note[key] for key in ("share", "slots", "needed_cpus", "node", "cpus", "started_s")}
         row |= {"rule": ANALYSIS, "members": " ".join(note["members"]), "source": "job"}
         row |= {"asked_memory_bytes": note["memory_bytes"], "ended_s": note.get("ended_s")}
         if "exit_code" in note:

@@ -12,7 +12,9 @@ import os
 import re
 import secrets
 import stat
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +24,8 @@ from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import StateError
 from neurotier.core.files import remove_whatever, write_json, write_text
 from neurotier.core.places import Places, participant_of
-from neurotier.run.batches import Made
 from neurotier.run.participants import selected_by
+from neurotier.run.shares import Made
 
 LISTED_FOLDERS = ("index", "profile", "group", "figures", "comparison", "published", "probe", *WORKLOADS, "advice")
 """Folders of the results whose files are listed at the end of a run."""
@@ -42,6 +44,9 @@ SAVED = {"sourcedata", "code", "prov"}
 
 ADDED_TO = {".bidsignore", ".gitattributes"}
 """Files that an app may write, and that get more lines when its derivatives are saved as a dataset."""
+
+NO_RULES = RECORDS | SAVED | {"app", "logs", "failures"}
+"""Folders whose files no rule makes or waits for."""
 
 SHOWN = 3
 
@@ -286,8 +291,24 @@ def forget_outputs(places: Places) -> None:
 
 def forget_markers(places: Places) -> None:
     """Remove short-lived markers of a killed run: what they say about images may be outdated."""
-    for folder in (places.state / "got", places.fetch):
-        remove_whatever(folder)
+    remove_whatever(places.state / "got")
+
+
+def remove_from_records() -> None:
+    """Remove folders in the place of Snakemake's records, at which it would end; its own begin with ``@``."""
+    for root, names, _ in os.walk(".snakemake/metadata"):
+        for name in names:
+            if not name.startswith("@"):
+                remove_whatever(Path(root, name))
+
+
+def take_back_dates(places: Places) -> None:
+    """Date files of the future now: Snakemake would refuse to make anything of them, as by a clock that is wrong."""
+    now_s = time.time()
+    for file in files_below(places.results, lambda name: not name.startswith(("sub-", ".")) and name not in NO_RULES):
+        with suppress(OSError):  # a colleague's
+            if stat.S_ISREG((facts := file.lstat()).st_mode) and facts.st_mtime > now_s:
+                os.utime(file, (now_s, now_s))
 
 
 def restore_state(places: Places) -> None:

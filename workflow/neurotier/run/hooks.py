@@ -13,14 +13,13 @@ from neurotier.core.answering import require_answers
 from neurotier.core.errors import NeurotierError, StateError
 from neurotier.core.files import remove_whatever
 from neurotier.core.places import Places
-from neurotier.core.processes import CAMPAIGN, current_run, end, processes_of, use_one_blas_thread
-from neurotier.core.quantities import counted
+from neurotier.core.processes import CAMPAIGN, current_run, use_one_blas_thread
+from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import ROLES
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import tiers_of
 from neurotier.dataset.health import replace_broken_clone
 from neurotier.dataset.source import forget_unreachable, unreachable_sites
-from neurotier.run.batches import Made
 from neurotier.run.cluster_jobs import close_jobs, renew_jobs_table
 from neurotier.run.disturbance import Watch, forget_readings
 from neurotier.run.healing import (
@@ -30,8 +29,10 @@ from neurotier.run.healing import (
     forget_outputs,
     note_outputs,
     remove,
+    remove_from_records,
     remove_partial,
     restore_state,
+    take_back_dates,
 )
 from neurotier.run.jobs import load_settings, note_killed, read_failures, save_settings
 from neurotier.run.journal import heard
@@ -50,6 +51,7 @@ from neurotier.run.profile_tables import (
     timings,
     unclosed_runs,
 )
+from neurotier.run.shares import Made
 from neurotier.run.snakemake_internals import (
     analyses_anew,
     end_timers,
@@ -62,12 +64,15 @@ from neurotier.run.snakemake_internals import (
     rules_to_run_here,
     slots,
 )
-from neurotier.run.start import acquire, command_line, end_run, refuse_planted_places, start_run, unwritable
+from neurotier.run.start import acquire, clear_up, command_line, end_run, refuse_planted_places, start_run, unwritable
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 from neurotier.run.submitted import end_left, end_own, forget, note_name, note_submitted
 
 watched: list[Watch] = []
 """What watches the processors while the run of this process goes on."""
+
+SHOWN = 5
+"""Most participants who are named to the user."""
 
 DAMAGED = (NeurotierError, AttributeError, LookupError, TypeError, ValueError)
 """What reading damaged state raises."""
@@ -146,7 +151,10 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
             others.remove()
         if changes:
             remove_partial(places, options.targets)
-        plan.decide(made, analyses_anew(arguments), slots, write=changes)
+        missing = plan.settle(made, analyses_anew(arguments), slots, write=changes)
+        if missing and (options.dryrun or (changes and plan.elsewhere)):  # a pool on this machine says it itself
+            would = "would be" if options.dryrun else "to be"
+            say(f"{counted(len(missing), 'participant')} {would} analysed: {first_of(missing, shown=SHOWN)}")
     except OSError as error:
         raise unwritable(places, error) from None
 
@@ -177,13 +185,16 @@ def heal(plan: Plan, arguments: Sequence[str], snakefile: Path, is_replaced: boo
         if changes:
             acquire(places)
             end_left(places, cancel_command(arguments, snakefile), say)
+            clear_up(places, tiers_of(plan.settings, elsewhere=plan.elsewhere)["work"])  # nothing may be left to run
         damages = [] if is_replaced else find_damage(places, plan.is_app, made)
         if changes:
             with suppress(*DAMAGED):  # then it is tried again without what is removed here
                 close_killed(places)
             remove(damages)
             forget_markers(places)
+            remove_from_records()
             restore_state(places)
+            take_back_dates(places)
             try:
                 load_settings(places.results)
             except NeurotierError:  # lost, or the folder was moved: and there may be nothing left to run
@@ -203,10 +214,7 @@ def close_killed(places: Places) -> None:
     To heal the folder removes some of these, and to decide who is analysed does. The caller holds the folder's lock,
     and its own run has not begun.
     """
-    killed = unclosed_runs(places)
-    if killed:
-        end(processes_of(killed))  # no job of theirs writes a record any more
-    for run in killed:
+    for run in unclosed_runs(places):
         close_jobs(places, run)
         close_run(places, run, participants(places), read_failures(places))
 
@@ -223,8 +231,8 @@ def begin(plan: Plan, workflow: Any) -> None:
         "keep_going": keeps_going(workflow),
         "anew": analyses_anew(sys.argv[1:]),
         "elsewhere": plan.elsewhere,
-        "only_advice": targets == {"advise"},
         "made_with": made_with(plan),
+        "analysis_key": plan.analysis,
     }
     roles = ("results",) if targets == {"check"} else ROLES  # what is wrong with others, the check is to tell
     run = start_run(plan.settings, slots(workflow, plan.threads), command_line(), wishes, roles)
@@ -253,7 +261,6 @@ def finish(plan: Plan, succeeded: bool, after: Any) -> None:
         end_run(settings, run, stopped_by, succeeded)
         if plan.elsewhere:
             remove_marks(settings, places)
-        remove_whatever(places.fetch)
         note_killed(places, run)
         everyone, failures = participants(places), read_failures(places)
         if not succeeded and stopped_by is None:  # then nobody has tabulated it

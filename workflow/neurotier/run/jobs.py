@@ -7,7 +7,6 @@ reason; any other exception is a bug in neurotier, whose traceback goes to the j
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
@@ -30,7 +29,6 @@ from neurotier.core.quantities import first_of
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, absolute
 from neurotier.meter.measure import Interrupted
-from neurotier.meter.own import times_so_far
 from neurotier.run import slurm
 from neurotier.run.participants import images_of, participants, selected_by
 
@@ -264,32 +262,6 @@ def prepare_tool(settings: Settings, places: Places, log: Path) -> dict[str, Any
         remove_empty(places.preparing)
 
 
-def get_batch_images(results: Path, names: Sequence[str], marker: Path, log: Path) -> int:
-    """Get the images of a batch to the dataset tier; the exit code of the process.
-
-    If the run goes on after failures, the marker tells of participants whose images cannot be had, and there is no
-    other failure.
-    """
-    settings = load_settings(results)
-    places = Places.from_settings(settings)
-    keep_going, got = run_facts(places).get("keep_going", True), dict[str, Any]()
-    clear_log(log)
-    write_text(log, slurm.job_line(), durable=False)
-    for name in names:
-        with reporting(places, [name], "get_images", log) as result:
-            places.failure(name).unlink(missing_ok=True)
-            before = times_so_far() if got else {}  # the first has the start of this process
-            fetched = get_images_of(name, settings, places, log)
-            took = {key: value - before.get(key, 0.0) for key, value in times_so_far().items()}
-            got[name] = took | {"end_s": time.time()} | fetched
-        if result.exit_code:
-            got[name] = {"failed": result.exit_code, "end_s": time.time()}
-            if result.exit_code > 128 or not keep_going:
-                return result.exit_code
-    write_json(marker, {"participants": got})
-    return 0
-
-
 def get_images_of(name: str, settings: Settings, places: Places, log: Path) -> dict[str, Any]:
     """Get one participant's images; how many files there are, and how many of them were fetched."""
     from neurotier.analysis.app import root_files
@@ -307,22 +279,21 @@ def get_images_of(name: str, settings: Settings, places: Places, log: Path) -> d
     return {"files": len(paths), "fetched_files": fetched}
 
 
-def drop_batch_images(results: Path, names: Sequence[str], marker: Path, log: Path) -> int:
-    """Drop the images of those of a batch who are done from the dataset tier; the exit code of the process.
+def drop_share_images(results: Path, share: str, marker: Path, log: Path) -> int:
+    """Drop the images of those of a share who are done from the dataset tier; the exit code of the process.
 
-    What another batch still needs stays until that is done. Images that git-annex does not drop cost nothing but
-    space; that is reported, and is no failure.
+    What somebody still needs who is not done stays. Images that git-annex does not drop cost nothing but space; that is
+    reported, and is no failure.
     """
     from neurotier.dataset.contents import drop_images, not_shared
-    from neurotier.run.batches import read_batches
+    from neurotier.run.shares import members_of
 
     settings = load_settings(results)
     places = Places.from_settings(settings)
     dataset, said = load_dataset(places).path, ""
-    selected, batches = selected_by(places.index / "images.tsv"), read_batches(places)
-    under_way = {name for number, of in batches.items() if not places.batch(number).exists() for name in of}
-    in_use = [image for name in under_way.difference(names) for image in selected.get(name, [])]
-    for name in names:
+    selected = selected_by(places.index / "images.tsv")
+    in_use = {image.content for name in selected if not places.record(name).exists() for image in selected[name]}
+    for name in members_of(share, places):
         if not places.record(name).exists():
             continue
         kept = drop_images(dataset, not_shared(images_of(places, name), in_use))

@@ -117,7 +117,7 @@ def read_steps(places: Places, run: str) -> list[StepNote]:
 
 @contextmanager
 def noting_job(
-    places: Places, batch: str, members: Sequence[str], slots: int, needed_cpus: int
+    places: Places, share: str, members: Sequence[str], slots: int, needed_cpus: int
 ) -> Iterator[Callable[[int], None]]:
     """Tell of a job's start and, with the function given, of its end and exit code.
 
@@ -125,8 +125,8 @@ def noting_job(
     ----------
     places
         Of the results.
-    batch
-        Number of the batch.
+    share
+        Number of the share.
     members
         Its participants.
     slots, needed_cpus
@@ -134,7 +134,7 @@ def noting_job(
     """
     note: Line = {
         "job": next(filter(None, map(os.environ.get, NUMBERS)), None),
-        "batch": batch,
+        "share": share,
         "members": list(members),
         "slots": slots,
         "needed_cpus": needed_cpus,

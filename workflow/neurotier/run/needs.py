@@ -9,18 +9,18 @@ from pathlib import Path
 import psutil
 
 from neurotier.analysis.needs import merged_bytes, placed_bytes, threads_of, work_bytes, work_files
-from neurotier.core.errors import InputError
 from neurotier.core.kinds import KINDS
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, tiers_of
 from neurotier.dataset.bids import Image
-from neurotier.run.batches import MEGABYTE, SNAKEMAKE_MB, STAGING_MB, Batches, read_batches, together
+from neurotier.run.granted import MEGABYTE, SNAKEMAKE_MB, STAGING_MB
 from neurotier.run.participants import Selected, selected_by
+from neurotier.run.shares import members_of
 
 
 class Needs:
-    """Answers for the rules' resources, by who the participants are and who shares a batch.
+    """Answers for the rules' resources, by who the participants are and who shares a job.
 
     Attributes
     ----------
@@ -29,15 +29,12 @@ class Needs:
     elsewhere
         Whether jobs run on other nodes than this one.
     slots
-        How many participants are analysed at once; ``None`` if that is not known, as on a cluster.
-    would_be
-        The batches that a command which changes nothing would decide.
+        How many participants this machine analyses at once; ``None`` if that is not known, as on a cluster.
     """
 
     def __init__(self, settings: Settings, places: Places, elsewhere: bool) -> None:
         self.settings, self.places, self.elsewhere = settings, places, elsewhere
         self.slots: int | None = None
-        self.would_be: Batches | None = None
 
     def images(self, participant: str) -> list[Image]:
         """A participant's images; none while there is no index."""
@@ -50,48 +47,22 @@ class Needs:
         """Participant to images, by the current index."""
         return selected_by(Path(table))
 
-    @property
-    def batches(self) -> Batches:
-        """The batches that were decided; those of a command that changes nothing are not written down."""
-        return read_batches(self.places) if self.would_be is None else self.would_be
+    def members(self, share: str) -> list[str]:
+        """Participants of a share."""
+        return members_of(share, self.places)
 
-    def members(self, number: str) -> list[str]:
-        """Participants of a batch.
+    def at_once(self, share: str) -> int:
+        """How many participants of a share are analysed at the same time: as many as this machine has cores for."""
+        asked = (self.settings.shares.at_once if self.elsewhere else self.slots) or 1
+        return min(asked, len(self.members(share)))
 
-        Raises
-        ------
-        InputError
-            If there is no such batch.
-        """
-        if number not in self.batches:
-            raise InputError(
-                "there is no such batch",
-                where=f"batch {number}",
-                fix="name the target participants (who shares a batch is known once the dataset is indexed)",
-            )
-        return self.batches[number]
+    def beside(self, share: str) -> int:
+        """How many more participants of a share copy in or out meanwhile."""
+        return min(self.settings.shares.staging_beside, len(self.members(share)) - self.at_once(share))
 
-    def at_once(self, number: str, threads: int | None = None) -> int:
-        """How many participants of a batch are analysed at the same time, with so many cores at most.
-
-        Where the user does not say, these are as many as have room.
-        """
-        count = min(self.settings.batches.at_once or together(self.slots), len(self.members(number)))
-        if threads is not None:
-            count = max(1, min(count, threads // self.threads))
-        if self.settings.batches.at_once is None and count > 1:
-            needs = (
-                (self.work_mb, self.work_limit_mb),
-                (self.mem_mb, self.memory_limit_mb),
-                (self.work_files, self.work_files_limit),
-            )
-            while count > 1 and any(self.most(need, number, count) > (limit or 2**62) for need, limit in needs):
-                count -= 1
-        return count
-
-    def batch_threads(self, number: str) -> int:
-        """Cores that the job of a batch takes."""
-        return self.threads * self.at_once(number)
+    def share_threads(self, share: str) -> int:
+        """Cores that the job of a share takes."""
+        return self.threads * self.at_once(share)
 
     @property
     def is_app(self) -> bool:
@@ -128,38 +99,34 @@ class Needs:
             needed_mb += self.work_mb(participant)
         return min(needed_mb, self.memory_limit_mb or 2**40)
 
-    def beside(self, number: str) -> int:
-        """How many more participants of a batch copy in or out meanwhile."""
-        asked = self.settings.batches.staging_beside
-        return min(asked, len(self.members(number)) - self.at_once(number)) if asked else 0
+    def most(self, need: Callable[[str], int], share: str, count: int) -> int:
+        """What so many participants of a share need together at most."""
+        return sum(sorted(map(need, self.members(share)), reverse=True)[:count])
 
-    def most(self, need: Callable[[str], int], number: str, count: int) -> int:
-        """What so many participants of a batch need together at most."""
-        return sum(sorted(map(need, self.members(number)), reverse=True)[:count])
+    def share_work_mb(self, share: str) -> int:
+        """Room that a share takes on the work tier, MB: that of its largest participants, as many as are at once."""
+        present = self.at_once(share) + self.beside(share)
+        return min(self.most(self.work_mb, share, present), self.work_limit_mb or 2**40)
 
-    def staging_mb(self, number: str, beside: int) -> int:
-        """Memory of so many of a batch who copy or wait, with what they keep on a tier that is memory, MB."""
-        kept_mb = self.most(self.work_mb, number, beside) if KINDS[self.work_kind].takes_memory else 0
-        return STAGING_MB * beside + kept_mb
+    def share_work_files(self, share: str) -> int:
+        """Files that a share takes on the work tier, as :meth:`share_work_mb`."""
+        present = self.at_once(share) + self.beside(share)
+        return min(self.most(self.work_files, share, present), self.work_files_limit or 2**62)
 
-    def batch_work_mb(self, number: str) -> int:
-        """Room that a batch takes on the work tier, MB: that of its largest participants, as many as are at once."""
-        present = self.at_once(number) + self.beside(number)
-        return min(self.most(self.work_mb, number, present), self.work_limit_mb or 2**40)
-
-    def batch_work_files(self, number: str) -> int:
-        """Files that a batch takes on the work tier, as :meth:`batch_work_mb`."""
-        present = self.at_once(number) + self.beside(number)
-        return min(self.most(self.work_files, number, present), self.work_files_limit or 2**62)
-
-    def batch_mem_mb(self, number: str, attempt: int = 1) -> int:
-        """Memory of the job of a batch, MB: of those who compute, and beside them; on a cluster of its Snakemake.
+    def share_mem_mb(self, share: str, attempt: int = 1) -> int:
+        """Memory of the job of a share, MB: of those who compute, and beside them; on a cluster of its Snakemake.
 
         There it is the job's, too, what it places on an images tier that is memory: it may be the first on its node.
         """
-        needs_mb = self.most(lambda name: self.mem_mb(name, attempt), number, self.at_once(number))
-        own_mb = SNAKEMAKE_MB * attempt + self.placed_mb if self.elsewhere else 0
-        return min(own_mb + needs_mb + self.staging_mb(number, self.beside(number)), self.memory_limit_mb or 2**40)
+        beside = self.beside(share)
+        needed_mb = self.most(lambda name: self.mem_mb(name, attempt), share, self.at_once(share)) + STAGING_MB * beside
+        if KINDS[self.work_kind].takes_memory:
+            needed_mb += self.most(self.work_mb, share, beside)
+        return min(needed_mb + self.own_mb(attempt), self.memory_limit_mb or 2**40)
+
+    def own_mb(self, attempt: int = 1) -> int:
+        """Memory of a job besides its participants', MB."""
+        return SNAKEMAKE_MB * attempt + self.placed_mb if self.elsewhere else 0
 
     def app_memory_mb(self, participants: Iterable[str], attempt: int = 1) -> int:
         """Memory of the group level of some participants, MB, at most what the machine has.
@@ -167,9 +134,10 @@ class Needs:
         It is that of the app and of their outputs on a work tier that is memory, which are known once they are done;
         on a cluster of the job's Snakemake, too, and of what the job places.
         """
-        own_mb = SNAKEMAKE_MB * attempt + self.placed_mb if self.elsewhere else 0
         merged_mb = -(-merged_bytes(self.settings, self.places, participants) // MEGABYTE)
-        return min(self.settings.app.memory_mb * attempt + own_mb + merged_mb, self.memory_limit_mb or 2**40)
+        return min(
+            self.settings.app.memory_mb * attempt + self.own_mb(attempt) + merged_mb, self.memory_limit_mb or 2**40
+        )
 
     @property
     def placed_mb(self) -> int:

@@ -6,31 +6,33 @@ The rules ask thousands of times, so the index is read once per version of its f
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+import secrets
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from neurotier.analysis.app import app_name, app_options
 from neurotier.analysis.needs import rehearsal_of
 from neurotier.containers.identity import content_of
-from neurotier.core.errors import NeurotierError, SettingsError, StateError
+from neurotier.core.errors import NeurotierError, SettingsError
 from neurotier.core.files import once_per_version, read_json, remove_whatever
 from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import on_nodes
-from neurotier.run.batches import (
-    Batches,
+from neurotier.run.jobs import run_facts
+from neurotier.run.needs import Needs
+from neurotier.run.shares import (
+    CALIBRATION,
     Made,
-    by_urgency,
-    decide,
-    decided_analysis,
-    size_for,
+    missing_in,
+    named,
+    names_of_shares,
+    settle,
     wanted_by,
 )
-from neurotier.run.needs import Needs
 
 read_dataset = once_per_version(read_json)
-"""Reads what is known of the dataset: each batch asks."""
+"""Reads what is known of the dataset: each share asks."""
 
 
 class Plan(Needs):
@@ -58,7 +60,7 @@ class Plan(Needs):
     ) -> None:
         super().__init__(settings, places, elsewhere)
         self.in_job, self.cluster_class = in_job, cluster_class
-        self.ranks: tuple[Batches, dict[str, int]] = ({}, {})
+        self.serial, self.unfinished = f"{secrets.randbelow(10**8):08}", set[str]()
 
     @property
     def node_class(self) -> str:
@@ -86,59 +88,41 @@ class Plan(Needs):
         return self.settings.dataset.validation == "require"
 
     @property
-    def apart(self) -> list[str]:
-        """Participants whom an advice waits for: they share no job."""
-        try:
-            return list(read_json(self.places.advice / "calibration.json")["participants"])
-        except (FileNotFoundError, StateError, LookupError, TypeError):
-            return []
-
-    def analysed_of(self, names: Collection[str]) -> list[Path]:
-        """Markers of the batches of some participants."""
-        numbers = [number for number, of in self.batches.items() if not set(of).isdisjoint(names)]
-        return [self.places.batch(number) for number in numbers]
-
-    def markers(self, number: str) -> list[Path]:
-        """Marker that the images of a batch are there, for which its analysis waits, unless each waits for its own."""
-        together = not self.fetches or not set(self.members(number)).isdisjoint(self.apart)
-        return [self.places.got(number)] if together and not self.is_plain else []
+    def every_share(self) -> list[str]:
+        """All shares; none while there is no index."""
+        table = self.places.index / "images.tsv"
+        return names_of_shares(len(self.read(table)), self.settings, self.elsewhere) if table.exists() else []
 
     @property
-    def fetches(self) -> bool:
-        """Whether one job fetches images while others analyse; nodes of a cluster do not, nor a campaign meanwhile."""
-        return not self.elsewhere and not self.is_campaign
+    def shares(self) -> list[str]:
+        """All shares, by their names in files."""
+        return named(self.every_share, self.places, self.serial, self.unfinished)
 
-    def fetched(self) -> list[Path]:
-        """Marker that all images have been fetched while others were analysed."""
-        return [self.places.fetched_all] if self.fetches and self.batches and not self.is_plain else []
+    def calibrated(self) -> list[Path]:
+        """Marker that those are done whom an advice has analysed first."""
+        return [self.places.share(share) for share in named([CALIBRATION], self.places, self.serial)]
 
-    def before_fetching(self, table: Path | str) -> list[Path]:
-        """What must be there before images are fetched, if few may be ahead: all that their analysis waits for."""
-        if self.settings.dataset.ahead is None:
-            return []
-        valid = self.validations(table) if self.must_be_valid else []
-        return [self.places.index / "tool.json", *self.image_facts(), *valid]
-
-    def batches_at_once(self) -> int:
-        """How many batches are analysed at the same time."""
-        each = max((self.at_once(number) for number in self.batches), default=1)
-        return max(1, (self.slots or 1) // each)
+    def markers(self, share: str) -> list[Path]:
+        """What a share waits for of its own: on a cluster its images, whose nodes may have no way to fetch them."""
+        first = [self.places.advice / "calibration.json"] if share.startswith(CALIBRATION) else []
+        return first + ([self.places.got(share)] if self.elsewhere and not self.is_plain else [])
 
     def analysed(self) -> list[Path]:
-        """Markers of all batches."""
-        return [self.places.batch(number) for number in self.batches]
+        """Markers of all shares."""
+        return [self.places.share(share) for share in self.shares]
 
     def ready(self, table: Path | str) -> list[Path]:
         """Files that must exist before the first participant job."""
-        markers = [] if self.is_plain else [self.places.got(number) for number in self.batches]
-        return [self.places.index / "tool.json", *markers, *self.validations(table)]
+        fetched = [] if self.is_plain else [self.places.got(share) for share in self.shares]
+        return [self.places.index / "tool.json", *fetched, *self.validations(table)]
 
     def dropped(self) -> list[Path]:
-        """Markers of dropped images, if images are dropped after their analysis."""
-        return [self.places.dropped(number) for number in self.batches] if self.settings.dataset.drop else []
+        """Markers that what a pool has not dropped is, if images are dropped after their analysis."""
+        asked = self.settings.dataset.drop and not self.is_plain
+        return [self.places.dropped(share) for share in self.shares] if asked else []
 
-    def decide(self, made: Mapping[str, Made], anew: bool, slots: int | None, write: bool = True) -> None:
-        """Divide those who are missing into batches (:mod:`neurotier.run.batches`), if the dataset is indexed.
+    def settle(self, made: Mapping[str, Made], anew: bool, slots: int | None, write: bool = True) -> list[str]:
+        """Find out who is to be analysed (:mod:`neurotier.run.shares`); nobody is known until the dataset is indexed.
 
         Parameters
         ----------
@@ -147,30 +131,28 @@ class Plan(Needs):
         anew
             Whether everyone is analysed again.
         slots
-            How many jobs run at once; ``None`` on a cluster.
+            How many participants this machine analyses at once; ``None`` on a cluster.
         write
-            Whether to write the decision, or only to answer by it.
+            Whether to remove markers and records of those who are missing, or only to answer by it.
         """
         self.slots = slots
         table = self.places.index / "images.tsv"
         if not table.exists():
             if write:  # or Snakemake, asked for the participants alone, would find all that it was asked for
                 remove_whatever(self.places.complete)
-            return
+            return []
         selected = self.read(table)
         wanted = wanted_by(self.places, self.analysis, self.tool()["name"], anew)
-        batches = decide(
-            self.places,
-            selected,
-            made,
-            wanted,
-            size=lambda missing: size_for(self.settings, missing, slots),
-            apart=self.apart,
-            by_site=self.must_be_valid,
-            write=write,
-            elsewhere=self.elsewhere,
-        )
-        self.would_be = None if write else batches
+        done = {name for name in selected if name in made and wanted.is_met(made[name], selected[name])}
+        # A pool of which nobody is left has made again what it waits for: no target asks for these files themselves.
+        has_lost = not all(file.exists() for file in (self.places.index / "tool.json", *self.image_facts()))
+        unfinished = set(self.every_share) if has_lost else missing_in(self.every_share, self.places, done)
+        if write:
+            known = {name: made[name] for name in made if name in selected}
+            settle(self.places, {*self.every_share} - unfinished, known, done, self.serial)
+        else:
+            self.unfinished = unfinished
+        return [name for name in selected if name not in done]
 
     @property
     def is_campaign(self) -> bool:
@@ -238,19 +220,14 @@ class Plan(Needs):
 
     @property
     def analysis(self) -> str:
-        """What determines the results of everyone, but for the images."""
-        decided = decided_analysis(self.places) if self.in_job else None
-        return decided or short_hash(json.dumps([self.tool(), self.image()], sort_keys=True))
+        """What determines the results of everyone, but for the images; on a node the image may look otherwise."""
+        decided = run_facts(self.places).get("analysis_key") if self.in_job else None
+        return str(decided) if decided else short_hash(json.dumps([self.tool(), self.image()], sort_keys=True))
 
     def validations(self, table: Path | str) -> list[Path]:
         """Findings of the validator for every site, if validation is on."""
         asked = self.settings.dataset.validation != "none"
         return [self.places.validation(site) for site in self.sites(table)] if asked else []
-
-    def required_validation(self, number: str) -> list[Path]:
-        """Validations that the analysis of a batch waits for, if the dataset must be valid."""
-        sites = {self.images(name)[0].site for name in self.members(number)} if self.must_be_valid else set()
-        return [self.places.validation(site) for site in sorted(sites)]
 
     def of_site(self, site_folder: str) -> list[str]:
         """Participants of one site (``SITE/``, or empty)."""
@@ -261,7 +238,7 @@ class Plan(Needs):
         """Files that the group level of one site waits for."""
         return {
             "tool": [self.places.index / "tool.json"],
-            "analysed": self.analysed_of(self.of_site(site_folder)),
+            "analysed": self.analysed(),
         }
 
     def filters(self) -> dict[str, Any]:
@@ -270,24 +247,10 @@ class Plan(Needs):
         chosen = {key: getattr(dataset, key) for key in ("sites", "participants", "sessions", "runs", "links_to")}
         return chosen | ({"suffixes": self.settings.app.suffixes} if self.is_app else {})
 
-    def urgency(self, number: str) -> float:
-        """Between 0 and 1: the longest batches begin first, so that they end with others, and in a known order."""
-        if self.in_job:
-            return 0.0
-        batches = self.batches
-        if self.ranks[0] is not batches:
-            order = by_urgency({one: self.batch_bytes(one) for one in batches})
-            self.ranks = batches, {one: rank for rank, one in enumerate(order)}
-        return 1 - self.ranks[1][number] / len(batches)
-
-    def batch_bytes(self, number: str) -> int:
-        """Size of the images of a batch, bytes."""
-        return sum(image.size_bytes or 0 for name in self.members(number) for image in self.images(name))
-
-    def batch_minutes(self, number: str, attempt: int = 1) -> int:
-        """Time that the job of a batch asks a cluster for, min."""
-        rounds = -(-len(self.members(number)) // self.at_once(number))
-        return self.settings.batches.minutes_per_participant * rounds * attempt
+    def share_minutes(self, share: str, attempt: int = 1) -> int:
+        """Time that the job of a share asks a cluster for, min."""
+        rounds = -(-len(self.members(share)) // self.at_once(share))
+        return self.settings.shares.minutes_per_participant * rounds * attempt
 
 
 def needs_of(settings: Settings, places: Places, participants: Iterable[str]) -> dict[str, list[int]]:

@@ -23,6 +23,7 @@ from neurotier.meter.traffic import FILE_SIZES
 from neurotier.meter.usage import ACCOUNT
 from neurotier.run.cluster_jobs import is_crowded, read_jobs
 from neurotier.run.disturbance import disturbed_because, others, others_row, read_readings
+from neurotier.run.journal import heard
 from neurotier.run.plan import needs_of
 
 Record = dict[str, Any]
@@ -127,8 +128,12 @@ def readings_of(places: Places, facts: Record) -> list[Reading]:
 
 
 def judged(places: Places, facts: Record) -> Record:
-    """Facts of a run, oversubscribed if its jobs on a cluster had fewer CPUs than their participants took."""
-    return facts | {"oversubscribed": facts["oversubscribed"] or is_crowded(read_jobs(places, facts["run"]))}
+    """Facts of a run, oversubscribed if its jobs on a cluster had fewer CPUs than their participants took.
+
+    While it goes on, its journal tells whether its pool was started again.
+    """
+    crowded, again = is_crowded(read_jobs(places, facts["run"])), bool(heard(places, facts["run"], "again"))
+    return facts | {"oversubscribed": facts["oversubscribed"] or crowded, "again": facts.get("again") or again}
 
 
 def needs_in(places: Places, facts: Record, rows: Sequence[Row]) -> dict[str, list[int]]:
@@ -292,6 +297,8 @@ def validity(facts: Record, failed: int, not_run: int, running: bool) -> str:
         reasons.append("the run was killed")
     if facts.get("stopped_by"):
         reasons.append(f"the run was stopped by {facts['stopped_by']}")
+    if facts.get("again"):
+        reasons.append("participants were analysed again after a kill")
     if failed:
         reasons.append(f"{failed} participant{'s' if failed > 1 else ''} failed")
     if not_run > 0:

@@ -1,106 +1,224 @@
-"""Shares: what each call of an app may take of what Snakemake has granted a job, for apps that want to be told.
+"""Shares: the participants of one pool, and so of one Snakemake job; and who of them is done.
 
-Snakemake grants less than was asked for where the machine has less, and more where the user said so
-(``--set-threads``, ``--set-resources``), or at another attempt on a cluster.
+On one machine everyone is in one share. On a cluster a share is a job: the k-th of n has every n-th participant in
+order of size, so that shares are alike. Snakemake knows a share by its marker. Whether somebody is done, the records
+alone say: of which images they are, by which tool with which options. So each start looks at them, and removes the
+markers of shares in which somebody is missing. Snakemake makes no missing file again that no target asks for, but it
+does make one of another name: each start gives these shares its own number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from neurotier.analysis.app import Share
-from neurotier.core.errors import TierError
-from neurotier.core.places import Places
+from neurotier.core.errors import InputError, StateError
+from neurotier.core.files import once_per_version, read_json, remove_whatever, write_json
+from neurotier.core.places import Places, participant_of, short_hash
 from neurotier.core.settings import Settings
 from neurotier.dataset.bids import Image
+from neurotier.run.participants import selected_by
+
+CALIBRATION = "calibration"
+"""The share of those whom an advice has analysed first."""
+
+SHARE = rf"(\d+-of-\d+|{CALIBRATION})\.\d+"
+"""Names of shares in files: behind the point is the number of the start in which they last had work to do."""
+
+PARTICIPANTS_OF_A_JOB = 16
+"""How many share a job of a cluster, where the configuration does not say; an app is taken to need one of its own."""
 
 
-class Granted(NamedTuple):
-    """What a job has been granted.
+@dataclass(frozen=True)
+class Wanted:
+    """What a record must say, or its participant is analysed again.
 
     Attributes
     ----------
-    threads, memory_mb
-        Cores and memory (MB) of the job; ``None`` for a job that was started by hand.
-    at_once
-        Participants among whom they are divided: those who compute at the same time.
-    beside
-        How many more there are at the same time, who copy images in or results out, or wait to compute.
-    elsewhere
-        Whether the job runs on a node of a cluster, where a Snakemake takes its part of the memory.
-    files_mb
-        Part of the memory that is for files, on tiers that are memory, MB.
+    analysis
+        What determines the results of everyone: see :attr:`neurotier.run.plan.Plan.analysis`.
+    tool, version, container
+        As in ``index/tool.json``; a version that is not known yet is not looked at.
+    anew
+        Whether nobody counts as done, because the user asked so (``--forcerun analyze_participants``).
+    run
+        The run whose work counts all the same; empty for none.
     """
 
-    threads: int | None = None
-    memory_mb: int | None = None
-    at_once: int = 1
-    beside: int = 0
-    elsewhere: bool = False
-    files_mb: int = 0
+    analysis: str
+    tool: str
+    version: str | None
+    container: str | None
+    anew: bool = False
+    run: str = ""
 
-    @property
-    def present(self) -> int:
-        """Participants who are there at the same time, whatever they do."""
-        return self.at_once + self.beside
+    def is_met(self, made: Made, images: Sequence[Image]) -> bool:
+        """Whether somebody with these images has been analysed as wanted."""
+        if made.analysis != key_of(self.analysis, images):
+            return False
+        made_by = (self.tool, self.version, self.container)
+        if self.version is not None and (made.tool, made.version, made.container) != made_by:
+            return False
+        return not self.anew or (bool(self.run) and made.run == self.run)
 
-    def among(self, participants: int) -> Granted:
-        """The same for so many participants: there are no more of them at once."""
-        at_once = min(self.at_once, participants)
-        return self._replace(at_once=at_once, beside=min(self.beside, participants - at_once))
 
-    def with_files(self, settings: Settings, places: Places, everyone: Iterable[Sequence[Image]]) -> Granted:
-        """The same, with the memory that was asked for as room of files.
+@dataclass(frozen=True)
+class Made:
+    """What a record says of how it was made."""
 
-        That is the room of the job's largest participants, and on a cluster of what it places for all of them.
-        """
-        from neurotier.analysis.needs import work_bytes
-        from neurotier.core.kinds import KINDS
-        from neurotier.run.batches import MEGABYTE
+    analysis: str
+    tool: str
+    version: str
+    container: str | None
+    run: str
+    time_ns: int
 
-        if not settings.app.image:
-            return self
-        needs_mb: list[int] = []
-        if KINDS[settings.tiers[settings.placement["work"]].kind].takes_memory:
-            needs_mb = sorted((-(-work_bytes(list(images), settings) // MEGABYTE) for images in everyone), reverse=True)
-        return self._replace(files_mb=sum(needs_mb[: self.present]) + self.placed_mb(settings, places))
+    @classmethod
+    def by(cls, record: Mapping[str, Any], time_ns: int = 0) -> Made:
+        """Of a record, written at a time (ns since 1970)."""
+        return cls(
+            record.get("analysis", ""),
+            record.get("tool", ""),
+            record.get("tool_version", ""),
+            record.get("container"),
+            record.get("run", ""),
+            time_ns,
+        )
 
-    def with_outputs(self, settings: Settings, places: Places, participants: Iterable[str]) -> Granted:
-        """The same for the group level, whose files are the outputs of participants, and what the job places.
 
-        Raises
-        ------
-        TierError
-            If they leave nothing of the job's memory.
-        """
-        from neurotier.analysis.needs import merged_bytes
-        from neurotier.run.batches import MEGABYTE, SNAKEMAKE_MB
+def key_of(analysis: str, images: Sequence[Image]) -> str:
+    """What determines the results of one participant, in eight digits: the analysis and the contents of the images."""
+    return short_hash("\n".join([analysis, *(f"{image.path} {image.content}" for image in images)]))
 
-        merged_mb = -(-merged_bytes(settings, places, participants) // MEGABYTE)
-        files_mb = merged_mb + self.placed_mb(settings, places)
-        if self.memory_mb is not None and files_mb + SNAKEMAKE_MB * self.elsewhere >= self.memory_mb:
-            raise TierError(
-                f"the group level's job has {self.memory_mb} MB of memory, and its files take {files_mb} MB of it",
-                where=f"tier {settings.placement['work']!r}",
-                fix="ask for more (--set-resources run_group_level:mem_mb=N), or place work on another tier",
-            )
-        return self._replace(files_mb=files_mb)
 
-    def placed_mb(self, settings: Settings, places: Places) -> int:
-        """Memory of what a job on a cluster places on a tier that is memory, MB."""
-        from neurotier.analysis.needs import placed_bytes
-        from neurotier.run.batches import MEGABYTE
+def wanted_by(places: Places, analysis: str, tool: str, anew: bool = False, run: str = "") -> Wanted:
+    """What records must say, by the tool that was prepared, if one was."""
+    facts: Mapping[str, Any] = {}
+    with suppress(FileNotFoundError, StateError):
+        facts = read_json(places.index / "tool.json")
+    image = facts.get("image")
+    return Wanted(analysis, tool, facts.get("version"), image and f"sha256:{image}", anew, run)
 
-        return -(-placed_bytes(settings, places) // MEGABYTE) if self.elsewhere else 0
 
-    def share(self, settings: Settings) -> Share:
-        """What the app may take for one participant: equal parts of what is not for files."""
-        from neurotier.run.batches import SNAKEMAKE_MB, STAGING_MB
+def size_bytes(images: Iterable[Image]) -> int:
+    """Size of some images, as far as it is known."""
+    return sum(image.size_bytes or 0 for image in images)
 
-        threads = settings.app.threads if self.threads is None else max(1, self.threads // self.at_once)
-        if self.memory_mb is None:
-            return Share(threads, settings.app.memory_mb)
-        others_mb = SNAKEMAKE_MB * self.elsewhere + STAGING_MB * self.beside + self.files_mb
-        share_mb = (self.memory_mb - others_mb) // self.at_once
-        return Share(threads, max(1, share_mb))
+
+@once_per_version
+def longest_first(table: Path) -> list[str]:
+    """Everyone whom an index selects, by the size of their images: who starts last should not be who takes longest."""
+    selected = selected_by(table)
+    return sorted(selected, key=lambda name: -size_bytes(selected[name]))
+
+
+def names_of_shares(count: int, settings: Settings, elsewhere: bool) -> list[str]:
+    """The shares of so many participants.
+
+    >>> from unittest.mock import Mock
+    >>> settings = Mock(**{"shares.participants": 16})
+    >>> names_of_shares(33, settings, elsewhere=True), names_of_shares(33, settings, elsewhere=False)
+    (['1-of-3', '2-of-3', '3-of-3'], ['1-of-1'])
+    """
+    size = settings.shares.participants or (1 if settings.app.image else PARTICIPANTS_OF_A_JOB)
+    shares = -(-count // size) if elsewhere else min(count, 1)
+    return [f"{number}-of-{shares}" for number in range(1, shares + 1)]
+
+
+def name_of(share: str) -> str:
+    """The name of a share without the number of a start.
+
+    >>> name_of("2-of-3.1234")
+    '2-of-3'
+    """
+    return share.partition(".")[0]
+
+
+def members_of(share: str, places: Places) -> list[str]:
+    """The participants of a share, the longest first.
+
+    Raises
+    ------
+    InputError
+        If there is no such share.
+    """
+    name = name_of(share)
+    if name == CALIBRATION:
+        return calibration(places)
+    number, _, shares = name.partition("-of-")
+    members = longest_first(places.index / "images.tsv")[int(number) - 1 :: max(1, int(shares))]
+    if not members or not 1 <= int(number) <= int(shares):
+        raise InputError("there is no such share", where=f"share {share}", fix="name the target participants")
+    return members
+
+
+def calibration(places: Places) -> list[str]:
+    """Those whom an advice has analysed first."""
+    with suppress(FileNotFoundError, StateError, LookupError, TypeError):
+        return list(read_json(places.advice / "calibration.json")["participants"])
+    return []
+
+
+def missing_in(shares: Iterable[str], places: Places, done: Collection[str]) -> set[str]:
+    """The shares in which somebody is not done."""
+    return {share for share in shares if not all(name in done for name in members_of(share, places))}
+
+
+def named(shares: Iterable[str], places: Places, serial: str, unfinished: Collection[str] = ()) -> list[str]:
+    """The names of shares in files: those of their markers; a new one without a marker, and if somebody is missing."""
+    folder = places.share("any").parent
+    markers = sorted(folder.iterdir()) if folder.is_dir() else []
+    known = {name_of(marker.name): marker.name for marker in markers}
+    return [f"{share}.{serial}" if share in unfinished else known.get(share, f"{share}.{serial}") for share in shares]
+
+
+def settle(
+    places: Places, finished: Collection[str], made: Mapping[str, Made], done: Collection[str], serial: str
+) -> None:
+    """Leave markers of those shares alone in which everyone is done, and no record of anybody who is analysed again.
+
+    Parameters
+    ----------
+    places
+        Of the results.
+    finished
+        Those shares.
+    made
+        Those who have a record and whole derivatives.
+    done
+        Those of them who were analysed as wanted.
+    serial
+        Number of this start, for the names of shares whose markers are written here.
+    """
+    for name in made.keys() - done:
+        remove_whatever(places.record(name))  # were the new analysis to fail, an old one would pass for it
+    for file in places.failures.rglob("*.json"):
+        if participant_of(file, places.failures) in done:
+            remove_whatever(file)
+    if calibration(places):
+        finished = {*finished, CALIBRATION} - missing_in([CALIBRATION], places, done)
+    for folder in (places.share("any").parent, places.dropped("any").parent):
+        if folder.is_symlink() or not folder.is_dir():  # planted: what it leads to is not ours
+            remove_whatever(folder)
+            continue
+        for file in sorted(folder.iterdir()):
+            is_whole = file.is_file() and not file.is_symlink() and places.share(file.name).is_file()
+            if name_of(file.name) not in finished or not is_whole:
+                remove_whatever(file)
+    for share in named(finished, places, serial):
+        if not places.share(share).exists():
+            write_marker(places, share, max(made[name].time_ns for name in members_of(share, places)))
+
+
+def write_marker(places: Places, share: str, time_ns: int) -> None:
+    """Write the marker of a share that needs no job, as old as what its jobs made, or what followed is done again."""
+    marker = places.share(share)
+    write_json(marker, {"failed": {}}, durable=False)
+    waited_for = ("tool.json", "image.json", "caches.json")
+    inputs = [*(places.index / name for name in waited_for), *places.index.glob("**/validation.json")]
+    newest_ns = max([time_ns, *(file.stat().st_mtime_ns for file in inputs if file.exists())])
+    os.utime(marker, ns=(newest_ns, newest_ns))

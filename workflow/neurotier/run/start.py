@@ -1,7 +1,7 @@
 """A run: one start of the workflow on a results folder.
 
-A run locks the results folder, checks its tiers before anything else, notes the facts about machine, tiers and
-versions, and removes what a killed run left. Snakemake's own lock survives a ``kill -9`` and then requires
+A run locks the results folder, removes what a killed run left, checks its tiers before anything is run, and notes the
+facts about machine, tiers and versions. Snakemake's own lock survives a ``kill -9`` and then requires
 ``--unlock``; this one is a kernel lock on an open file and ends with the process, so the Snakemake profiles set
 ``nolock``.
 """
@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, tiers_of
 from neurotier.core.work_folders import remove_leftovers
 from neurotier.run.jobs import noted, save_settings
+from neurotier.run.journal import heard
 from neurotier.run.snakemake_internals import Slots
 
 VERSIONED = ("snakemake", "datalad", "git-annex", "pybids", "nibabel", "numpy", "brainextractor")
@@ -53,7 +55,7 @@ def start_run(
     wishes: Mapping[str, Any],
     roles: Collection[str],
 ) -> str:
-    """Begin a run: check the tiers, lock, remove remains of earlier runs, and note the facts.
+    """Begin a run: check the tiers, lock, and note the facts.
 
     Parameters
     ----------
@@ -65,7 +67,7 @@ def start_run(
         As the user gave it.
     wishes
         What is to be known of it later: ``keep_going`` after failures, ``anew`` who is done already, ``elsewhere``, on
-        the nodes of a cluster, jobs run, ``only_advice`` is asked for, and what results are ``made_with``.
+        the nodes of a cluster, jobs run, and what results are ``made_with``.
     roles
         Roles whose tiers are needed; others need not be there.
 
@@ -116,16 +118,13 @@ def lock_and_note(
     command_line: list[str],
     wishes: Mapping[str, Any],
 ) -> str:
-    """Lock the results folder, remove remains of earlier runs, and note the facts of this one; its identifier."""
+    """Lock the results folder, and note the facts of this run; its identifier."""
     places.state.mkdir(parents=True, exist_ok=True)
     run = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(2)
     acquire(places)
     if not places.identity:
         write_text(places.state / "identity", secrets.token_hex(8) + "\n")
     write_text(places.latest_run, run + "\n")
-    end(processes_of({file.stem for file in places.runs.glob("*.json")}))
-    leftovers = remove_leftovers(places.work, places.identity)
-    remove_unfinished(places)
     remove_whatever(places.journal(""))
     save_settings(settings, places, wishes.get("elsewhere", False))
     cpus = len(os.sched_getaffinity(0))
@@ -144,7 +143,6 @@ def lock_and_note(
             "image": settings.image,
             # On a cluster the nodes' CPUs count, which its jobs tell (neurotier.run.cluster_jobs).
             "oversubscribed": bool(slots.cores and slots.cores > cpus and not wishes.get("elsewhere")),
-            "leftovers": leftovers,
             "settings": noted(settings),
             "tiers": {role: tier.facts() for role, tier in tiers.items()},
             "versions": versions(),
@@ -163,6 +161,7 @@ def end_run(settings: Settings, run: str, stopped_by: str | None = None, succeed
     note_swapping(places, run)
     facts = read_json(places.runs / f"{run}.json")
     ended = {"ended_s": time.time(), "succeeded": succeeded and stopped_by is None, "stopped_by": stopped_by}
+    ended["again"] = bool(heard(places, run, "again"))
     write_json(places.runs / f"{run}.json", facts | ended)
 
 
@@ -205,6 +204,18 @@ def acquire(places: Places) -> None:
     os.ftruncate(descriptor, 0)
     os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
     held[lock] = descriptor
+
+
+def clear_up(places: Places, work: Tier) -> None:
+    """End what earlier runs left running, and remove their intermediates and unfinished files.
+
+    The caller holds the folder's lock, and its own run has not begun. A work tier of the nodes is left to their jobs.
+    """
+    end(processes_of({file.stem for file in places.runs.glob("*.json")}))
+    if not work.node:
+        with suppress(OSError):  # whoever needs the tier says so, and results are healed without
+            remove_leftovers(places.work, places.identity)
+    remove_unfinished(places)
 
 
 def remove_unfinished(places: Places) -> None:

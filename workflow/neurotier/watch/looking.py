@@ -1,8 +1,7 @@
 """Looking at a run: who is done, running, failed and left, what is under way, where there is room.
 
 All of it is read from the results folder, so it can be seen from any node, and by whoever may read it; nothing is
-changed or locked. Folders are read again only when something in them has changed: there may be half a million
-participants.
+changed or locked.
 """
 
 from __future__ import annotations
@@ -26,12 +25,11 @@ from neurotier.core.places import Places, participant_of
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, on_nodes
 from neurotier.core.work_folders import OWNER
-from neurotier.run.batches import MEGABYTE, read_batches
+from neurotier.run.granted import MEGABYTE
 from neurotier.run.jobs import load_settings
 from neurotier.run.journal import StepNote, read_notes, read_steps
 from neurotier.run.participants import selected_by
 from neurotier.run.stops import runner
-from neurotier.watch.folders import Folders
 from neurotier.watch.remaining import Ended, Remaining, remaining
 
 EXEMPLARY = 1000
@@ -48,7 +46,6 @@ class Failure:
     participant: str
     reason: str
     time_s: float
-    run: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,11 +125,6 @@ class Watcher:
     def __init__(self, results: Path) -> None:
         self.results = results
         self.places = Places.from_settings(load_settings(results))
-        self.records = Folders(self.places.records, ".json")
-        self.failures = Folders(self.places.failures, ".json")
-        self.logs = Folders(self.places.logs / "analyze_participant", ".log")
-        self.reasons: dict[tuple[Path, float], Failure] = {}
-        self.took: dict[tuple[Path, float], Ended] = {}
         self.first_seen: dict[str, float] = {}
 
     def look(self) -> Look:
@@ -141,18 +133,13 @@ class Watcher:
         run, facts = latest_run(self.places)
         alive = lives(self.places, run, facts)
         began_s = float(facts.get("started_s", 0.0))
-        sizes, wanted = {} if settings.is_campaign else self.sizes(), self.wanted()
-        records = {participant_of(file, self.places.records): (file, at) for file, at in self.records.times().items()}
-        done = {
-            name: known
-            for name, known in records.items()
-            if name in sizes and (name not in wanted or known[1] >= began_s)
-        }
+        sizes = {} if settings.is_campaign else self.sizes()
+        done = {name: at_s for name, at_s in times_of(self.places.records, ".json").items() if name in sizes}
         failed = sorted(self.failed(sizes.keys() - done.keys(), run), key=lambda failure: failure.time_s)
         gone = done.keys() | {failure.participant for failure in failed}
         running = {} if alive is False else self.running(sizes.keys() - gone, began_s)
         waiting = [sizes[name] for name in sizes.keys() - gone - running.keys()]
-        ended = self.ended([known for known in done.values() if known[1] >= began_s], sizes)
+        ended = self.ended({name: at_s for name, at_s in done.items() if at_s >= began_s}, sizes)
         now_s = time.time()
         at_once = max(1, facts.get("parallelism") or len(running))  # a cluster has no such number
         left = None
@@ -188,34 +175,20 @@ class Watcher:
             return {}
         return {name: sum(image.size_bytes or 0 for image in images) for name, images in selected.items()}
 
-    def wanted(self) -> set[str]:
-        """Those who were not done when the run began: the members of batches that are not finished."""
-        return {
-            name
-            for number, members in read_batches(self.places).items()
-            if not self.places.batch(number).exists()
-            for name in members
-        }
-
     def failed(self, names: set[str], run: str) -> Iterator[Failure]:
         """Those of some participants who have failed in a run."""
-        for file, at_s in self.failures.times().items():
-            if (file, at_s) not in self.reasons:
-                with suppress(OSError, InputError, LookupError, TypeError, ValueError):
-                    data = read_whatever(file)
-                    self.reasons[file, at_s] = Failure(
-                        str(data["participant"]), str(data["reason"]), at_s, str(data["run"])
-                    )
-            failure = self.reasons.get((file, at_s))
-            if failure is not None and failure.run == run and failure.participant in names:
-                yield failure
+        for name, at_s in times_of(self.places.failures, ".json").items():
+            with suppress(OSError, InputError, LookupError, TypeError, ValueError):
+                data = read_whatever(self.places.failure(name))
+                if str(data["run"]) == run and name in names:
+                    yield Failure(name, str(data["reason"]), at_s)
 
     def running(self, names: set[str], began_s: float) -> dict[str, float]:
         """Those of some participants whose logs this run has begun, and when, s since 1970."""
-        begun = {
-            participant_of(file, self.logs.root): at_s for file, at_s in self.logs.times().items() if at_s >= began_s
+        begun = times_of(self.places.logs / "analyze_participant", ".log")
+        return {
+            name: self.since_s(name, begun[name]) for name in sorted(names & begun.keys()) if begun[name] >= began_s
         }
-        return {name: self.since_s(name, begun[name]) for name in sorted(names & begun.keys())}
 
     def since_s(self, name: str, log_s: float) -> float:
         """Since when a participant is analysed, s since 1970: by its work folder, if that is seen from here, else as
@@ -224,18 +197,27 @@ class Watcher:
             return os.lstat(self.places.work_of(name) / OWNER).st_mtime
         return self.first_seen.setdefault(name, log_s) if self.first_seen.get(name, log_s) <= log_s else log_s
 
-    def ended(self, known: Sequence[tuple[Path, float]], sizes: Mapping[str, int]) -> list[Ended]:
+    def ended(self, done: Mapping[str, float], sizes: Mapping[str, int]) -> list[Ended]:
         """What the latest who have ended took."""
-        latest = sorted(known, key=lambda one: one[1])[-EXEMPLARY:]
-        for file, at_s in latest:
-            if (file, at_s) in self.took:
-                continue
+        found = []
+        for name in sorted(done, key=done.__getitem__)[-EXEMPLARY:]:
             with suppress(OSError, InputError, LookupError, TypeError, ValueError):
-                phases = read_whatever(file)["phases"]
+                phases = read_whatever(self.places.record(name))["phases"]
                 start_s, end_s = min(row["start_s"] for row in phases), max(row["end_s"] for row in phases)
-                name = participant_of(file, self.places.records)
-                self.took[file, at_s] = Ended(sizes[name], float(start_s), float(end_s))
-        return [self.took[one] for one in latest if one in self.took]
+                found.append(Ended(sizes[name], float(start_s), float(end_s)))
+        return found
+
+
+def times_of(root: Path, suffix: str) -> dict[str, float]:
+    """Participants who have a file below a folder, and when it was written, s since 1970."""
+    found = {}
+    for folder, _, names in os.walk(root):
+        for name in names:
+            if name.endswith(suffix) and not name.startswith("."):
+                with suppress(OSError):
+                    file = Path(folder, name)
+                    found[participant_of(file, root)] = os.lstat(file).st_mtime
+    return found
 
 
 def latest_run(places: Places) -> tuple[str, dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 from neurotier.advice.words import interval
 from neurotier.core.quantities import clock, counted, first_of, seconds, shorten, size
@@ -39,7 +38,8 @@ def screen(look: Look, results: str, width: int) -> list[str]:
     elif look.alive is not False and (look.waiting or look.running):
         rows.append(("left", "not known before the first participant has ended"))
     if look.running:
-        names = [f"{name} {seconds(max(0.0, look.time_s - at_s))}" for name, at_s in longest(look)]
+        longest_first = sorted(look.running.items(), key=lambda one: one[1])
+        names = [f"{name} {seconds(max(0.0, look.time_s - at_s))}" for name, at_s in longest_first]
         rows.append(("running", first_of(names, PARTICIPANTS_SHOWN)))
     for step in look.steps[:STEPS_SHOWN]:
         told = f": {step.told}" if step.told else ""
@@ -95,11 +95,6 @@ def left_words(look: Look) -> str:
     left = look.left
     assert left is not None  # noqa: S101  # for the type checker: callers have looked
     return interval({"predicted_s": left.usual_s, "low_s": left.low_s, "high_s": left.high_s})
-
-
-def longest(look: Look) -> Sequence[tuple[str, float]]:
-    """Those who are being analysed, the longest first."""
-    return sorted(look.running.items(), key=lambda one: one[1])
 
 
 def room_words(room: Room) -> str:

@@ -257,9 +257,6 @@ def burn(until_s: float, threads: int) -> None:
     """Keep processors busy until this process has taken so much CPU time, s, with so many threads."""
     if time.process_time() >= until_s:
         return
-    if threads == 1:
-        hash_until(until_s)
-        return
     others = [threading.Thread(target=hash_until, args=(until_s,)) for _ in range(threads - 1)]
     for other in others:
         other.start()

@@ -182,15 +182,15 @@ def node_verdict(cluster: Cluster) -> str:
 
 
 def restarts(cluster: Cluster) -> list[str]:
-    """Each batch that was started again, as which job, and why."""
+    """Each share that was started again, as which job, and why."""
     lines, last_of = list[str](), dict[int, Row]()
     for row in cluster.jobs:
         if row["attempt"] > 1:
-            last = last_of.get(row["batch"], {"state": None, "node": None})
+            last = last_of.get(row["share"], {"state": None, "node": None})
             where = f" on {last['node']}" if last["node"] else ""
             why = last["state"] or "an end that is not known"
-            lines.append(f"batch {row['batch']} as job {row['job']} after {why}{where}")
-        last_of[row["batch"]] = row
+            lines.append(f"share {row['share']} as job {row['job']} after {why}{where}")
+        last_of[row["share"]] = row
     return lines
 
 

@@ -64,7 +64,7 @@ class Tables:
     def cluster(self) -> Cluster | None:
         """Jobs and nodes of the last run; ``None`` if it was on one machine."""
         jobs = [row for row in self.jobs if self.last_run and row["run"] == self.last_run["run"]]
-        of_participants = [row for row in jobs if row["batch"] is not None]
+        of_participants = [row for row in jobs if row["share"] is not None]
         return Cluster(of_participants, self.last_times) if of_participants else None
 
 

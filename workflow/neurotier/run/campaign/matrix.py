@@ -26,7 +26,7 @@ from neurotier.run.conditions import CAMPAIGN, Condition
 from neurotier.run.plan import Plan
 
 APART = (
-    *("results", "report", "campaign", "comparison", "published", "probe", "advice", "batches", "node_class"),
+    *("results", "report", "campaign", "comparison", "published", "probe", "advice", "shares", "node_class"),
     *(*WORKLOADS, "bigbrain"),
 )
 """Sections that do not change what a run measures, and that runs go without."""

@@ -120,6 +120,7 @@ def run_planned(planned: PlannedRun, settings: Settings, limits: Mapping[str, in
     row, stopped = facts["row"], bool(facts.get("stopped_by"))
     begun = row["participants"] + row["failed"]  # of a job that was killed at once nothing is known
     killed = any(failure["exit_code"] > 128 for failure in read_failures(places)) or begun < len(participants(places))
+    killed = killed or bool(facts.get("again"))
     outputs: dict[str, str] = {}
     for name in OUTPUTS:
         outputs |= {f"{name}/{path}": sum_ for path, sum_ in checksums(places.results / name).items()}

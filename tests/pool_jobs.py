@@ -1,10 +1,9 @@
-"""The job of a batch, and the results folder that it finds, made and started as Snakemake does, for the tests of it."""
+"""The job of a share, and the results folder that it finds, made and started as Snakemake does, for the tests of it."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,22 +18,35 @@ from neurotier.dataset.bids import read_image
 from neurotier.dataset.index import Index
 from neurotier.dataset.source import Dataset
 from neurotier.run.jobs import dataset_json
-from support import ENVIRONMENT, PATIENCE_S, ROOT, plain_dataset, small_head, t1w
+from support import ENVIRONMENT, PATIENCE_S, ROOT, plain_dataset, small_head, t1w, wait_for, while_running
 
-RUN = "run-of-batches"
+RUN = "run-of-a-pool"
 
 
-def job(results: Path, *names: str, at_once: int = 2, beside: int = 0, **environment: str) -> subprocess.Popen[str]:
-    """The job of a batch, running."""
-    words = ["analyze-participants", *names, "--results", str(results), "--batch", "0", "--analysis", "analysis"]
-    words += ["--at-once", str(at_once), "--beside", str(beside), "--log", str(results / "batch.log")]
+def job(
+    results: Path, command: str = "analyze-participants", share: str = "1-of-1", **how: Any
+) -> subprocess.Popen[str]:
+    """The job of a share, running; ``before`` are words before its command, words in capitals its environment."""
+    folder = {"analyze-participants": "shares", "fetch-images": "got", "drop-images": "dropped"}[command]
+    given = {"log": results / "pool.log", "marker": results / "state" / folder / share, "share": share, **how}
+    before, environment = given.pop("before", []), {key: given.pop(key) for key in how if key.isupper()}
+    if command == "analyze-participants":
+        given = {"analysis": "analysis", "threads": 2, **given}
+    words = [f"--{key.replace('_', '-')}={value}" for key, value in given.items()]
     return subprocess.Popen(
-        [sys.executable, "-m", "neurotier", *words],
+        [*before, sys.executable, "-m", "neurotier", command, f"--results={results}", *words],
         env={**ENVIRONMENT, "PYTHONPATH": str(ROOT / "workflow"), "NEUROTIER_RUN": RUN, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
+
+
+def said_by(process: subprocess.Popen[str], code: int = 0) -> str:
+    """What a job has said that ends with an exit code."""
+    output, _ = process.communicate(timeout=2 * PATIENCE_S)
+    assert process.returncode == code, output
+    return output
 
 
 def done_in(results: Path) -> list[str]:
@@ -52,19 +64,18 @@ def name_of(process: psutil.Process) -> str:
 
 def sleepers(process: subprocess.Popen[str], count: int) -> list[psutil.Process]:
     """The tools of participants under way, as soon as there are so many."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
+
+    def tools() -> list[psutil.Process]:
         children = psutil.Process(process.pid).children(recursive=True)
-        tools = [child for child in children if name_of(child) == "sleep"]
-        if len(tools) == count:
-            return tools
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+        return [child for child in children if name_of(child) == "sleep"]
+
+    return wait_for(lambda: found if len(found := tools()) == count else None, while_running(process))
 
 
-def sleeping(folder: Path, sleep_s: float, *labels: str) -> Path:
+def sleeping(folder: Path, sleep_s: float, *labels: str, staging_beside: int = 0) -> Path:
     """A results folder for participants whose tool sleeps."""
-    return prepared_results(folder, labels, tool={"name": "noop", "noop": {"sleep_s": sleep_s}})
+    tool = {"name": "noop", "noop": {"sleep_s": sleep_s}}
+    return prepared_results(folder, labels, tool=tool, shares={"staging_beside": staging_beside})
 
 
 def prepared_results(folder: Path, labels: Sequence[str], others: int = 0, **sections: Any) -> Path:

@@ -1,0 +1,154 @@
+"""Contents by git-annex: what it is given, what is said of its failures, and that it ends with its caller."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from neurotier.core.errors import KilledError, SourceError
+from neurotier.core.settings import DatasetSettings
+from neurotier.dataset.attempts import GoneError
+from neurotier.dataset.contents import check_known_somewhere, drop_images, get_images, is_present
+from support import git
+
+PYTHON = sys.executable
+
+ASK = """
+import sys
+from pathlib import Path
+from neurotier.dataset.contents import ask_annex
+sys.executable = sys.argv[1]
+ask_annex(Path(sys.argv[2]), "get", ["-x.nii"])
+"""
+
+NAMES = ["-x.nii", "a b.nii", "[ab]*.nii", ":(top)c.nii", "--force", "d/-e.nii"]
+SETTINGS = DatasetSettings("", None, [], [], [], [], 4, 3, 0.1, False, "none", [])
+
+
+def quiet(line: str) -> None:
+    """Progress that no test reads."""
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """The clone of a small dataset that has a file in git, too."""
+    source = tmp_path / "source"
+    (source / "d").mkdir(parents=True)
+    git(source, "init", "--quiet")
+    git(source, "annex", "init", "--quiet", "source")
+    for name in NAMES:
+        (source / name).write_text(f"content of {name}")
+    git(source, "annex", "add", "--quiet", ".")
+    (source / "small").write_text("in git")
+    git(source, "-c", "annex.largefiles=nothing", "add", "small")
+    git(source, "commit", "--quiet", "--message", "all")
+    git(tmp_path, "clone", "--quiet", str(source), "clone")
+    git(tmp_path / "clone", "annex", "init", "--quiet", "clone")
+    return tmp_path / "clone"
+
+
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, lines: str) -> None:
+    """A program that is found before the real one of this name."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    (folder / name).write_text(f"#!/bin/sh\n{lines}\n")
+    (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(sys, "executable", str(folder / "python"))  # beside which git-annex is looked for first
+
+
+def test_any_name_is_a_name(clone: Path) -> None:
+    assert get_images(clone, NAMES, SETTINGS, quiet) == len(NAMES)
+    assert [(clone / name).read_text() for name in NAMES] == [f"content of {name}" for name in NAMES]
+    assert drop_images(clone, NAMES) == ""
+    assert not any(is_present(clone, name) for name in NAMES)
+
+
+def test_only_what_is_named_is_fetched(clone: Path) -> None:
+    assert get_images(clone, ["[ab]*.nii", "small"], SETTINGS, quiet) == 1
+    assert [name for name in NAMES if is_present(clone, name)] == ["[ab]*.nii"]
+
+
+@pytest.mark.parametrize("name", ["no such.nii", "small"])
+def test_file_that_is_missing_and_not_annexed(clone: Path, name: str) -> None:
+    (clone / "small").unlink()
+    with pytest.raises(GoneError, match=f"{name}: is not in the dataset"):
+        get_images(clone, [name], SETTINGS, pytest.fail)
+
+
+def test_dangling_link_to_an_annex_in_a_folder_without_git(tmp_path: Path) -> None:
+    key = "MD5E-s9--d41d8.nii"
+    (tmp_path / "a.nii").symlink_to(f".git/annex/objects/x/{key}/{key}")
+    with pytest.raises(GoneError, match="is not in the dataset"):
+        get_images(tmp_path, ["a.nii"], SETTINGS, pytest.fail)
+
+
+def test_content_without_a_known_copy_is_not_asked_for_again(clone: Path) -> None:
+    git(clone.parent / "source", "annex", "drop", "--force", "--quiet", "a b.nii")
+    git(clone, "fetch", "--quiet")
+    with pytest.raises(GoneError, match="knows of no copy"):
+        get_images(clone, ["-x.nii", "a b.nii"], SETTINGS, pytest.fail)
+    with pytest.raises(GoneError, match="knows of no copy"):
+        check_known_somewhere(clone, "a b.nii")
+    check_known_somewhere(clone, "-x.nii")
+
+
+def test_source_that_is_away_is_said_in_a_line(clone: Path) -> None:
+    assert get_images(clone, ["-x.nii"], SETTINGS, quiet) == 1
+    (clone.parent / "source").rename(clone.parent / "away")
+    attempts: list[str] = []
+    with pytest.raises(SourceError, match=r"^a b.nii: could not be fetched: Unable to access these remotes: origin$"):
+        get_images(clone, ["a b.nii"], SETTINGS, attempts.append)
+    assert len(attempts) == 2
+    kept = drop_images(clone, ["-x.nii"])
+    assert kept.startswith("1 of 1: unsafe Could not verify the existence of the 1 necessary copy.")
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [("git-annex", "kill -9 $$"), ("git", 'case "$*" in *--list*) kill -9 $$ ;; esac; exec {git} "$@"')],
+)
+def test_program_that_is_killed(
+    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, lines: str
+) -> None:
+    stand_in(tmp_path, monkeypatch, name, lines.format(git=shutil.which("git")))
+    with pytest.raises(KilledError, match="git or git-annex: git-annex get was killed"):
+        get_images(clone, NAMES, SETTINGS, pytest.fail)
+
+
+def test_git_annex_that_does_not_start(clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(tmp_path, monkeypatch, "git", f'exec {shutil.which("git")} "$@"')
+    monkeypatch.setenv("PATH", str(tmp_path / "programs"))
+    with pytest.raises(SourceError, match="git-annex: does not answer: No such file"):
+        get_images(clone, NAMES, SETTINGS, pytest.fail)
+
+
+def test_credentials_of_a_source_are_not_said(clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    complaint = "fatal: unable to access https://me:planted@x.invalid/ds"
+    stand_in(tmp_path, monkeypatch, "git-annex", f"echo '{complaint}' >&2; exit 1")
+    said: list[str] = []
+    with pytest.raises(SourceError, match=r"unable to access https://x\.invalid/ds") as raised:
+        get_images(clone, NAMES, SETTINGS, said.append)
+    assert len(said) == 2
+    assert "planted" not in f"{said} {raised.value}"
+
+
+def test_git_annex_ends_with_who_asked_it(clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However that ends, here by SIGKILL."""
+    stand_in(tmp_path, monkeypatch, "git-annex", f"echo $$ > {tmp_path}/pid; exec sleep 600")
+    caller = subprocess.Popen([PYTHON, "-c", ASK, sys.executable, str(clone)])
+    deadline = time.monotonic() + 30
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    caller.kill()
+    caller.wait()
+    pid = int((tmp_path / "pid").read_text())
+    while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2][:3]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

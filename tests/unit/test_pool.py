@@ -1,0 +1,422 @@
+"""The pool of a share: everyone for itself, nobody twice, no more than fits, and nothing left however it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import psutil
+import pytest
+from neurotier.core.files import read_json, write_json
+from neurotier.core.parallelism import COMPUTING_PHASES, job_spans, peak
+from neurotier.core.places import Places, file_of
+from neurotier.core.processes import lives
+from neurotier.core.tables import write_table
+from neurotier.dataset.bids import read_image
+from neurotier.dataset.index import Index, index_dataset
+from neurotier.dataset.source import Dataset, obtain
+from neurotier.run.children import Child, Children
+from neurotier.run.granted import Granted
+from neurotier.run.jobs import dataset_json, load_dataset, load_settings
+from neurotier.run.participants import selected_by
+from neurotier.run.pool import Asked, Pool
+from neurotier.run.shares import key_of, members_of
+from neurotier.run.work import ANALYSE, DROP, FETCH
+from pool_jobs import RUN, done_in, job, prepared_results, said_by, sleepers, sleeping
+from support import PATIENCE_S, git, plain_dataset, t1w, wait_for, while_running
+
+EVERYONE = ["sub-01", "sub-02", "sub-03", "sub-04"]
+MARKER = Path("state", "shares", "1-of-1")
+
+
+def places_of(results: Path) -> Places:
+    return Places.from_settings(load_settings(results))
+
+
+def record(results: Path, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = read_json(file_of(results / "profile" / "records", name))
+    return found
+
+
+def failure(results: Path, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = read_json(file_of(results / "state" / "failures", name))
+    return found
+
+
+def test_each_participant_has_a_record_and_a_log_of_its_own(tmp_path: Path) -> None:
+    results = prepared_results(tmp_path, ["01", "02", "03"])
+    assert said_by(job(results)).startswith("Analysing 3 of 3 participants: ")
+    for name in EVERYONE[:3]:
+        made = record(results, name)
+        assert [phase["phase"] for phase in made["phases"]] == ["start_up", "stage_in", "compute", "stage_out"]
+        assert made["analysis"] == key_of("analysis", selected_by(results / "index" / "images.tsv")[name])
+        assert file_of(results / "logs" / "analyze_participant", name, ".log").exists()
+    assert read_json(results / MARKER) == {"failed": {}}
+
+
+def test_a_bad_image_fails_its_participant_alone_and_the_share_is_settled(tmp_path: Path) -> None:
+    results = prepared_results(tmp_path, ["01", "02", "03"])
+    plain_dataset(tmp_path / "bids", {t1w("02"): b"no image"})
+    assert "neurotier: sub-02: sub-02/anat/sub-02_T1w.nii.gz: " in said_by(job(results))
+    assert done_in(results) == ["sub-01", "sub-03"]
+    assert read_json(results / MARKER) == {"failed": {"sub-02": 65}}
+    assert failure(results, "sub-02")["exit_code"] == 65
+
+
+def test_without_keep_going_nobody_is_begun_after_a_failure(tmp_path: Path) -> None:
+    results = prepared_results(tmp_path, ["01", "02", "03"])
+    first = members_of("1-of-1", places_of(results))[0]
+    plain_dataset(tmp_path / "bids", {t1w(first.removeprefix("sub-")): b"no image"})
+    write_json(results / "state" / "runs" / f"{RUN}.json", {"keep_going": False})
+    said_by(job(results, threads=1))
+    assert (done_in(results), read_json(results / MARKER)) == ([], {"failed": {first: 65}})
+
+
+def test_a_job_that_comes_after_its_run_does_nothing(tmp_path: Path) -> None:
+    """What Slurm starts late, for a run that is over, others do by now."""
+    results = prepared_results(tmp_path, ["00"])
+    places = places_of(results)
+    write_json(places.runs / f"{RUN}.json", {"run": RUN, "started_s": time.time(), "elsewhere": True})
+    places.latest_run.write_text("another-run\n")
+    assert "another run has begun since this job was submitted" in said_by(job(results), 75)
+    assert (done_in(results), (results / "pool.log").exists()) == ([], False)
+    places.latest_run.write_text(f"{RUN}\n")
+    said_by(job(results))
+    assert done_in(results) == ["sub-00"]
+
+
+def test_who_is_killed_is_tried_again_and_who_is_done_is_not(tmp_path: Path) -> None:
+    results = sleeping(tmp_path, 8.0, "01", "02", "03")
+    pool = job(results, threads=3)
+    victim = sleepers(pool, 3)[0]
+    next(parent for parent in victim.parents() if parent.ppid() == pool.pid).kill()
+    assert "was killed by SIGKILL" in said_by(pool, 137)
+    assert not lives(victim)
+    done = done_in(results)
+    (killed,) = {*EVERYONE[:3]} - set(done)
+    assert failure(results, killed)["exit_code"] == 137
+    assert not (results / MARKER).exists()
+    before = {name: record(results, name) for name in done}
+    said_by(job(results, threads=3, attempt=2))
+    assert f"1 of 3 to analyse: {killed}" in (results / "pool.log").read_text()
+    assert {name: record(results, name) for name in done} == before
+    assert not file_of(results / "state" / "failures", killed).exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(("whole_group", "beside"), [(False, 0), (True, 0), (False, 2)])
+def test_a_pool_that_is_ended_leaves_nothing_behind(
+    tmp_path: Path, number: signal.Signals, whole_group: bool, beside: int
+) -> None:
+    """A scheduler tells one process; a terminal tells them all at the same time. Some may wait for their turn."""
+    results = sleeping(tmp_path, 100, "01", "02", "03", staging_beside=beside)
+    work, computing = places_of(results).work, 1 if beside else 2
+    pool = job(results, threads=computing)
+    tools = sleepers(pool, computing)
+    staged = computing + beside
+    wait_for(lambda: len(list(work.glob("*/in/*/*/*.nii.gz"))) == staged, while_running(pool))
+    family = [*tools, *psutil.Process(pool.pid).children(recursive=True)]
+    for process in [psutil.Process(pool.pid), *(family if whole_group else [])]:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
+    assert "Traceback" not in said_by(pool, 128 + number)
+    assert not [process for process in family if process.is_running()]
+    assert not work.exists() or not os.listdir(work)
+    assert done_in(results) == []
+
+
+@pytest.mark.parametrize("parent", [False, True])
+def test_children_end_with_the_pool_and_the_pool_with_its_parent(tmp_path: Path, parent: bool) -> None:
+    results = sleeping(tmp_path, 100, "01", "02")
+    pool = job(results, before=["sh", "-c", '"$@" & wait', "sh"] if parent else [])
+    family = [*sleepers(pool, 2), *psutil.Process(pool.pid).children(recursive=True)]
+    pool.kill()
+    pool.communicate()
+    _, left = psutil.wait_procs(family, timeout=PATIENCE_S)
+    assert not left, left
+
+
+def test_a_failed_second_analysis_leaves_no_record_behind(tmp_path: Path) -> None:
+    results = prepared_results(tmp_path, ["01"])
+    said_by(job(results))
+    plain_dataset(tmp_path / "bids", {t1w("01"): b"no image"})
+    write_json(results / "state" / "runs" / "again.json", {"anew": True})
+    said_by(job(results, NEUROTIER_RUN="again"))
+    assert done_in(results) == []
+
+
+def test_who_could_not_be_fetched_keeps_no_old_record(tmp_path: Path) -> None:
+    """It would pass for one of the tool that is there now, and the run end as if everyone were done."""
+    results = prepared_results(tmp_path, ["01", "02"])
+    said_by(job(results))
+    write_json(results / "index" / "tool.json", {"name": "noop", "version": "2"})
+    write_json(results / "state" / "got" / "1-of-1", {"participants": {"sub-02": {"failed": 69}}})
+    said_by(job(results, NEUROTIER_RUN="again"))
+    assert done_in(results) == ["sub-01"]
+
+
+@pytest.mark.parametrize(("granted", "most"), [({"mem_mb": 250}, 2), ({"mem_mb": 1}, 1), ({"work_mb": 2}, 1), ({}, 3)])
+def test_no_more_are_there_than_fit_into_what_was_granted(tmp_path: Path, granted: dict[str, Any], most: int) -> None:
+    """A noop takes 100 MB of memory, and 2 MB on the work tier."""
+    results = sleeping(tmp_path, 0.5, "01", "02", "03")
+    said_by(job(results, threads=3, **granted))
+    rows = [phase | {"participant": name} for name in EVERYONE[:3] for phase in record(results, name)["phases"]]
+    assert peak(job_spans([row for row in rows if row["phase"] == "compute"])) == most
+
+
+def test_one_computes_while_others_copy_and_their_wait_is_no_part_of_a_phase(tmp_path: Path) -> None:
+    results = sleeping(tmp_path, 2, "01", "02", "03", "04", staging_beside=2)
+    said_by(job(results, threads=1))
+    found = [record(results, name) for name in EVERYONE]
+    rows = [phase | {"participant": made["participant"]} for made in found for phase in made["phases"]]
+    assert peak(job_spans([row for row in rows if row["phase"] in COMPUTING_PHASES])) == 1
+    assert peak(job_spans([row for row in rows if row["phase"] != "start_up"])) == 3
+    for phase in ("stage_in", "stage_out"):
+        assert peak(job_spans([row for row in rows if row["phase"] == phase])) <= 2
+    waited = [made for made in found if made["slot_wait_s"] > 0.25]
+    assert len(waited) == 3, "all but the first"
+    for made in waited:
+        ends = {phase["phase"]: phase for phase in made["phases"]}
+        assert ends["compute"]["start_s"] - ends["stage_in"]["end_s"] > 0.9 * made["slot_wait_s"]
+
+
+def test_a_killed_participant_gives_its_turn_to_the_next(tmp_path: Path) -> None:
+    results = sleeping(tmp_path, 100, "01", "02", "03", "04", staging_beside=1)
+    pool = job(results, threads=1)
+    (victim,) = sleepers(pool, 1)
+    next(parent for parent in victim.parents() if parent.ppid() == pool.pid).kill()
+    psutil.wait_procs([victim], timeout=PATIENCE_S)
+    (second,) = sleepers(pool, 1)
+    assert second.pid != victim.pid, "who waited computes"
+    pool.send_signal(signal.SIGTERM)
+    said_by(pool, 143)
+    assert len(os.listdir(places_of(results).work)) == 1, "that of who was killed, which the next start removes"
+
+
+LABELS = ("01", "02", "03", "04", "05")
+NAMES = [f"sub-{label}" for label in LABELS]
+BROKEN = "sub-02"
+
+
+def cloned(
+    folder: Path,
+    alike: Sequence[str] = (),
+    padded_bytes: int = 0,
+    sleep_s: float = 0.2,
+    sections: Mapping[str, Any] = MappingProxyType({}),
+    **dataset: Any,
+) -> Places:
+    """A results folder whose dataset is a clone without contents; one image is no image, and some are alike."""
+    tool = {"name": "noop", "noop": {"sleep_s": sleep_s}}
+    results = prepared_results(folder, LABELS, tool=tool, dataset=dataset, **sections)
+    source = folder / "bids"
+    image = source / t1w(BROKEN.removeprefix("sub-"))
+    image.write_bytes(b"no image" + image.read_bytes()[8:])
+    for label in alike:
+        (source / t1w(label)).write_bytes((source / t1w(alike[0])).read_bytes())
+    for number, label in enumerate(LABELS if padded_bytes else ()):
+        os.truncate(source / t1w(label), padded_bytes - number)
+    for words in (("init", "--quiet"), ("annex", "init", "--quiet"), ("annex", "add", "--quiet", "."), ("add", ".")):
+        git(source, *words)
+    git(source, "commit", "--quiet", "-m", "heads")
+    settings, places = load_settings(results), places_of(results)
+    places.datasets.mkdir(parents=True, exist_ok=True)
+    made = obtain(settings.dataset, str(source), places.datasets, lambda _: None)
+    write_json(places.index / "dataset.json", dataset_json(made))
+    write_table(places.index / "images.tsv", "images", index_dataset(made, settings.dataset).rows())
+    return places
+
+
+def here(places: Places) -> dict[str, int]:
+    """Participants whose images are on the dataset tier, with the size of each, bytes."""
+    found = {}
+    for label in LABELS:
+        with suppress(FileNotFoundError):
+            found[f"sub-{label}"] = (load_dataset(places).path / t1w(label)).stat().st_size
+    return found
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_no_more_is_on_the_tier_than_allowed_and_what_is_computed(tmp_path: Path, ahead: int) -> None:
+    """With 0, everyone is larger than what is allowed, and comes all the same: at its turn."""
+    places = cloned(tmp_path, drop=True)
+    largest_bytes = max((tmp_path / "bids" / t1w(label)).stat().st_size for label in LABELS)
+    settings = json.loads(places.settings_file.read_text())
+    settings["dataset"]["ahead"] = ahead * largest_bytes
+    write_json(places.settings_file, settings)
+    pool, seen = job(places.results, threads=1), []
+    while pool.poll() is None:
+        first, second = here(places), here(places)  # each takes a while: what both have was there in between
+        seen.append({name: size for name, size in first.items() if name in second and name != BROKEN})
+        time.sleep(0.005)
+    said_by(pool)
+    assert done_in(places.results) == [name for name in NAMES if name != BROKEN]
+    assert failure(places.results, BROKEN)["exit_code"] == 65
+    assert max(sum(each.values()) for each in seen) <= (ahead + 1) * largest_bytes
+    assert max(map(len, seen)) >= ahead, "nothing was fetched ahead"
+    assert set(here(places)) == {BROKEN}, "who failed is kept"
+
+
+def test_who_cannot_be_fetched_fails_alone(tmp_path: Path) -> None:
+    places = cloned(tmp_path, get_attempts=1)
+    git(tmp_path / "bids", "annex", "drop", "--force", t1w("03"))
+    said_by(job(places.results))
+    assert failure(places.results, "sub-03")["exit_code"] == 69
+    assert done_in(places.results) == ["sub-01", "sub-04", "sub-05"]
+    assert read_json(places.results / MARKER)["failed"] == {"sub-02": 65, "sub-03": 69}
+
+
+def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
+    places = cloned(tmp_path)
+    said_by(job(places.results, "fetch-images"))
+    assert list(here(places)) == NAMES
+    fetched = read_json(places.got("1-of-1"))["participants"]
+    assert {name: fetched[name]["fetched_files"] for name in NAMES} == dict.fromkeys(NAMES, 1)
+    places.got("1-of-1").unlink()
+    said_by(job(places.results))
+    assert record(places.results, "sub-01")["got"]["fetched_files"] == 0
+
+
+def test_a_fetch_that_is_killed_is_tried_once_more(tmp_path: Path) -> None:
+    places = cloned(tmp_path)
+    pool = job(places.results)
+
+    def fetching() -> psutil.Process | None:
+        family = psutil.Process(pool.pid).children(recursive=True)
+        return next((one for one in family if one.is_running() and one.name() == "git-annex"), None)
+
+    child = wait_for(fetching, while_running(pool)).parent()
+    assert child is not None
+    child.kill()
+    assert "is tried once more" in said_by(pool)
+    assert done_in(places.results) == [name for name in NAMES if name != BROKEN]
+
+
+def test_contents_that_somebody_needs_who_is_not_done_are_not_dropped(tmp_path: Path) -> None:
+    """As on a cluster, where one share has been fetched and waits when another ends."""
+    places = cloned(tmp_path, alike=("03", "04"), drop=True)
+    git(load_dataset(places).path, "annex", "get", "--quiet", ".")
+    for name in ("sub-03", "sub-05", "sub-04"):
+        write_json(places.record(name), {})
+        said_by(job(places.results, "drop-images"))
+        assert ({"sub-03", "sub-04"} <= here(places).keys()) == (name != "sub-04")
+    assert set(here(places)) == {"sub-01", BROKEN}
+
+
+def test_images_that_are_gone_again_are_fetched_once_more(tmp_path: Path) -> None:
+    """Another run on the same clone may drop what it has done with."""
+    places = cloned(tmp_path, sleep_s=3)
+    said_by(job(places.results, "fetch-images"))
+    last = members_of("1-of-1", places)[-1]
+    pool = job(places.results, threads=1)
+    sleepers(pool, 1)
+    git(load_dataset(places).path, "annex", "drop", "--force", t1w(last.removeprefix("sub-")))
+    assert f"{last}: is tried once more" in said_by(pool)
+    assert last in done_in(places.results)
+
+
+def test_images_that_are_gone_again_are_not_fetched_on_a_node(tmp_path: Path) -> None:
+    """It may have no way to fetch them."""
+    places = cloned(tmp_path)
+    said_by(job(places.results, "fetch-images"))
+    write_json(places.runs / f"{RUN}.json", {"run": RUN, "started_s": time.time(), "elsewhere": True})
+    places.latest_run.write_text(f"{RUN}\n")
+    git(load_dataset(places).path, "annex", "drop", "--force", t1w("03"))
+    said = said_by(job(places.results), 69)
+    assert "Traceback" not in said
+    assert "its content is not on the dataset tier" in failure(places.results, "sub-03")["reason"]
+    assert done_in(places.results) == ["sub-01", "sub-04", "sub-05"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small tier: root")
+@pytest.mark.parametrize("drop", [True, False])
+def test_a_full_dataset_tier_waits_for_a_drop(tmp_path: Path, drop: bool) -> None:
+    """Without one, whose turn has come goes, and git-annex says what is missing."""
+    small, image_bytes = tmp_path / "small", 20_000_000
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=150m", "tmpfs", str(small)], check=True)
+    try:
+        tiers = {"small": {"path": str(small), "kind": "tmpfs"}, "disk": {"path": str(tmp_path), "kind": "block"}}
+        placement = {"dataset": "small", **dict.fromkeys(("work", "images", "results"), "disk")}
+        sections = {"tiers": tiers, "placement": placement}
+        places = cloned(tmp_path, padded_bytes=image_bytes, sections=sections, drop=drop, get_attempts=1)
+        said_by(job(places.results, threads=1))
+        failed = read_json(places.results / MARKER)["failed"]
+        whys = [failure(places.results, name)["reason"] for name, code in failed.items() if code != 65]
+        assert [len(whys), "free space" in "".join(whys)] == ([0, False] if drop else [3, True]), whys
+    finally:
+        subprocess.run(["umount", "-l", str(small)], check=True)
+
+
+class Dice(Children):
+    """Children that dice end in place of the work of processes."""
+
+    def __init__(self, dice: random.Random, check: Callable[[], None]) -> None:
+        super().__init__()
+        self.dice, self.check = dice, check
+
+    def start(self, stage: str, name: str, _work: Callable[[Any], int]) -> None:
+        self.running[object()] = Child(stage, name, 0, None)  # type: ignore[index,arg-type]
+        self.check()
+
+    def wait(self) -> Iterator[tuple[Child, Any, int | None]]:
+        child = self.running.pop(self.dice.choice(list(self.running)))
+        code = self.dice.choice([0, 0, 0, 0, 65, 69, 74, 137])
+        if child.stage == FETCH and not code:
+            yield child, {"end_s": time.time()}, None
+        yield child, None, code
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_overfilled(
+    tmp_path: Path, seed: int
+) -> None:
+    dice = random.Random(seed)
+    ahead = dice.choice([None, 0, 40_000_000])
+    gets = dice.randint(1, 3)
+    dataset = {"ahead": ahead, "drop": dice.random() < 0.5, "concurrent_gets": gets}
+    places = places_of(prepared_results(tmp_path, [], dataset=dataset))
+    images = [read_image(t1w(str(number)), "", dice.randint(1, 30_000_000)) for number in range(dice.randint(1, 12))]
+    write_table(places.index / "images.tsv", "images", Index(images, []).rows())
+    gone = Dataset("gone", tmp_path / "gone", "datalad", {"": {}})
+    write_json(places.index / "dataset.json", dataset_json(gone))
+    keep_going = dice.random() < 0.8
+    write_json(places.runs / "manual.json", {"keep_going": keep_going})
+    most_mb, work_mb, at_once = dice.randint(1, 500), dice.randint(1, 200), dice.randint(1, 4)
+    granted = Granted(at_once, most_mb, work_mb, at_once=at_once).among(len(images))
+    asked = Asked("1-of-1", marker=places.share("1-of-1"), attempt=dice.choice([1, 2]))
+    pool = Pool(load_settings(places.results), places, asked, granted, places.results / "pool.log")
+    begun, largest_bytes = 0, max(image.size_bytes or 0 for image in images)
+
+    def check() -> None:
+        nonlocal begun
+        begun += 1
+        analysing, fetching, dropping = map(pool.children.at, (ANALYSE, FETCH, DROP))
+        assert len(analysing) <= at_once
+        assert len(fetching) <= gets
+        assert len(dropping) <= 1
+        if len(analysing) > 1:
+            needs = [pool.needs_of(name) for name in analysing]
+            assert sum(memory_mb for memory_mb, _, _ in needs) <= most_mb
+            assert sum(room_mb for _, room_mb, _ in needs) <= work_mb
+        there = [*analysing, *fetching, *dropping, *pool.to_analyse, *pool.to_drop]
+        if ahead is not None and fetching:
+            assert sum(pool.bytes[name] for name in there) <= ahead + at_once * largest_bytes
+        assert begun <= 5 * len(images), "each is fetched and analysed twice at most, and dropped"
+
+    (tmp_path / "results" / "pool.log").touch()
+    pool.children = Dice(dice, check)
+    pool.prepare([image.participant for image in images])
+    code = pool.run()
+    assert [*pool.to_fetch, *pool.to_analyse, *pool.to_drop, *pool.children.running] == []
+    assert len(pool.codes) == len(images) or not keep_going
+    assert (code == 0) == places.share("1-of-1").exists()

@@ -1,0 +1,197 @@
+"""Shares: everyone in one, those who are done in no job, and never a reason to analyse anyone twice."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from neurotier.core.errors import InputError
+from neurotier.core.files import read_json, write_json
+from neurotier.core.places import Places
+from neurotier.core.tables import write_table
+from neurotier.dataset.bids import Image
+from neurotier.dataset.index import Index
+from neurotier.run.jobs import load_settings
+from neurotier.run.plan import Plan
+from neurotier.run.shares import CALIBRATION, Made, key_of, members_of, names_of_shares, wanted_by
+from pool_jobs import RUN, prepared_results
+
+MARKED_NS = 5_000_000_000
+
+
+class Start(Plan):
+    """A start in a results folder whose index has some participants."""
+
+    def __init__(self, folder: Path, count: int, elsewhere: bool = False, **sections: Any) -> None:
+        settings = load_settings(prepared_results(folder, [], **sections))
+        super().__init__(settings, Places.from_settings(settings), elsewhere)
+        write_json(self.places.index / "tool.json", {"name": "noop", "version": "1", "image": None})
+        self.index({f"sub-{number:02d}": [image(f"{number:02d}")] for number in range(count)})
+
+    def index(self, selected: dict[str, list[Image]]) -> None:
+        everyone = [each for images in selected.values() for each in images]
+        write_table(self.places.index / "images.tsv", "images", Index(everyone, []).rows())
+        self.selected = selected
+
+    def made(self, names: Sequence[str], **changed: Any) -> dict[str, Made]:
+        """What whole records of some say."""
+        for name in names:
+            write_json(self.places.record(name), {})
+        keys = {name: key_of(self.analysis, self.selected[name]) for name in names}
+        return {
+            name: replace(Made(key, "noop", "1", None, "earlier", MARKED_NS), **changed) for name, key in keys.items()
+        }
+
+    def left(self, made: dict[str, Made], anew: bool = False) -> list[str]:
+        """Who would be analysed, of shares without a marker, by what Snakemake and the pool see."""
+        self.settle(made, anew, 2)
+        missing = [share for share in self.shares if not self.places.share(share).exists()]
+        recorded = {name for name in self.selected if self.places.record(name).exists()}
+        return sorted({name for share in missing for name in self.members(share)} - recorded)
+
+
+def image(label: str, size_bytes: int = 1000, content: str = "key") -> Image:
+    return Image(f"sub-{label}", "", label, "", "", f"sub-{label}/{label}.nii.gz", size_bytes, content)
+
+
+def finish(start: Plan) -> None:
+    for share in start.shares:
+        write_json(start.places.share(share), {"failed": {}})
+
+
+def test_everyone_is_in_one_share_and_shares_are_few_and_alike(tmp_path: Path) -> None:
+    for number, (count, elsewhere, sections, lengths) in enumerate(
+        [
+            (40, False, {"shares": {"participants": 3}}, [40]),
+            (40, True, {}, [14, 13, 13]),
+            (17, True, {}, [9, 8]),
+            (3, True, {"shares": {"participants": 5}}, [3]),
+            (0, True, {}, []),
+            (0, False, {}, []),
+        ]
+    ):
+        start = Start(tmp_path / str(number), count, elsewhere, **sections)
+        shares = {share: members_of(share, start.places) for share in start.shares}
+        assert [len(members) for members in shares.values()] == lengths
+        assert sorted(name for members in shares.values() for name in members) == sorted(start.selected)
+    app = replace(start.settings, app=replace(start.settings.app, image="app.sif"))
+    assert names_of_shares(3, app, elsewhere=True) == ["1-of-3", "2-of-3", "3-of-3"], "one of an app takes long"
+
+
+def test_shares_have_as_much_to_do_and_nobody_starts_late_who_takes_long(tmp_path: Path) -> None:
+    start = Start(tmp_path, 0, elsewhere=True, shares={"participants": 2})
+    start.index({f"sub-{number:02d}": [image(f"{number:02d}", 1000 * number)] for number in range(6)})
+    members = [start.members(share) for share in start.shares]
+    assert members == [["sub-05", "sub-02"], ["sub-04", "sub-01"], ["sub-03", "sub-00"]]
+
+
+@pytest.mark.parametrize("share", ["0-of-2", "3-of-2", "5-of-5", "1-of-0"])
+def test_a_share_that_is_not_there_is_said_so(tmp_path: Path, share: str) -> None:
+    with pytest.raises(InputError, match="there is no such share"):
+        members_of(share, Start(tmp_path, 4).places)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_who_is_done_needs_no_job_and_its_marker_is_as_old_as_what_it_is_made_of(
+    tmp_path: Path, elsewhere: bool
+) -> None:
+    start = Start(tmp_path, 4, elsewhere, shares={"participants": 2})
+    os.utime(start.places.index / "tool.json", ns=(1, 1))
+    done = members_of("1-of-2", start.places) if elsewhere else list(start.selected)
+    assert start.left(start.made(done)) == sorted(set(start.selected) - set(done))
+    assert start.places.share(start.shares[0]).stat().st_mtime_ns == MARKED_NS, "what followed is not done again"
+    write_json(start.places.index / "tool.json", {"name": "noop", "version": "1"})
+    start.places.share(start.shares[0]).unlink()
+    start.left(start.made(done))
+    newest_ns = (start.places.index / "tool.json").stat().st_mtime_ns
+    assert start.places.share(start.shares[0]).stat().st_mtime_ns == newest_ns, "nor the jobs for their inputs"
+
+
+@pytest.mark.parametrize(
+    "changed", [{}, {"analysis": "0" * 8}, {"version": "0.9"}, {"tool": "bet"}, {"container": "sha256:0"}]
+)
+def test_who_was_analysed_otherwise_is_analysed_again(tmp_path: Path, changed: dict[str, Any]) -> None:
+    """And the old record goes, or it would pass for the new result were that to fail; of those done, failures go."""
+    start = Start(tmp_path, 2)
+    finish(start)
+    for name in start.selected:
+        write_json(start.places.failure(name), {})
+    made = start.made(["sub-00"]) | start.made(["sub-01"], **changed)
+    assert start.left(made) == (["sub-01"] if changed else [])
+    assert [start.places.failure(name).exists() for name in start.selected] == [False, bool(changed)]
+
+
+def test_other_images_are_analysed_and_those_no_more_selected_are_not(tmp_path: Path) -> None:
+    start = Start(tmp_path, 3)
+    made = start.made(list(start.selected))
+    assert start.left(made) == []
+    start.index({"sub-00": [image("00")], "sub-01": [image("01", content="other")]})
+    assert start.left(made) == ["sub-01"]
+
+
+def test_everyone_is_analysed_anew_if_asked_but_once(tmp_path: Path) -> None:
+    start = Start(tmp_path, 2)
+    finish(start)
+    made = start.made(["sub-00"]) | start.made(["sub-01"], run="now")
+    assert start.left(made, anew=True) == ["sub-00", "sub-01"]
+    wanted = wanted_by(start.places, start.analysis, "noop", anew=True, run="now")
+    assert [wanted.is_met(made[name], start.selected[name]) for name in made] == [False, True]
+
+
+def test_a_command_that_only_looks_writes_nothing_and_gives_the_share_another_name(tmp_path: Path) -> None:
+    start = Start(tmp_path, 4, elsewhere=True, shares={"participants": 2})
+    finish(start)
+    made = start.made(members_of("1-of-2", start.places))
+    before = {file: file.read_bytes() for file in start.places.results.rglob("*") if file.is_file()}
+    looking = Plan(start.settings, start.places, elsewhere=True)
+    looking.settle(made, False, None, write=False)
+    assert [looking.places.share(share).exists() for share in looking.shares] == [True, False]
+    assert looking.members(looking.shares[1]) == members_of("2-of-2", start.places)
+    assert {file: file.read_bytes() for file in start.places.results.rglob("*") if file.is_file()} == before
+
+
+def test_markers_of_shares_that_are_no_more_are_removed(tmp_path: Path) -> None:
+    start = Start(tmp_path, 2)
+    start.places.share("any").parent.mkdir(parents=True)
+    os.mkfifo(start.places.share("1-of-1.7"))
+    gone = [
+        start.places.share("1-of-1.7"),
+        start.places.share("1-of-7"),
+        start.places.share("77"),
+        start.places.dropped("1-of-7"),
+    ]
+    for marker in gone[1:]:
+        write_json(marker, {})
+    assert start.left(start.made(list(start.selected))) == []
+    assert not [marker for marker in gone if marker.exists()]
+
+
+@pytest.mark.parametrize("name", ["shares", "dropped"])
+def test_a_planted_link_to_a_folder_is_removed_and_the_folder_is_not(tmp_path: Path, name: str) -> None:
+    start, precious = Start(tmp_path, 1), tmp_path / "precious"
+    precious.mkdir()
+    (precious / "thesis").touch()
+    (start.places.state / name).symlink_to(precious)
+    start.left({})
+    assert (precious / "thesis").exists()
+    assert not (start.places.state / name).is_symlink()
+
+
+def test_those_whom_an_advice_waits_for_are_a_share_that_needs_no_job_once_they_are_done(tmp_path: Path) -> None:
+    start = Start(tmp_path, 3)
+    write_json(start.places.advice / "calibration.json", {"participants": ["sub-01"]})
+    assert start.members(CALIBRATION) == ["sub-01"]
+    assert start.left(start.made(["sub-01"])) == ["sub-00", "sub-02"]
+    assert [read_json(marker) for marker in start.calibrated()] == [{"failed": {}}]
+
+
+def test_nodes_go_by_the_analysis_that_was_decided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Start(tmp_path, 1)
+    monkeypatch.setenv("NEUROTIER_RUN", RUN)
+    write_json(start.places.runs / f"{RUN}.json", {"analysis_key": "decided"})
+    assert Plan(start.settings, start.places, in_job=True).analysis == "decided"
+    assert Plan(start.settings, start.places).analysis == start.analysis != "decided"

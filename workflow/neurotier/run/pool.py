@@ -1,0 +1,402 @@
+"""The pool: one process through which the participants of a share flow: fetched, analysed, and their images dropped.
+
+Who goes next is decided here, in memory, within what Snakemake has granted; nobody waits on a file. What is then done
+(:mod:`neurotier.run.work`) a child does, a copy of this process: Python and the libraries start once. The pool ends
+well when everyone has a record, or a failure that would come again; it fails when another attempt may do better.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter, deque
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from neurotier.analysis.needs import threads_of, work_bytes, work_files
+from neurotier.analysis.staging import check_room
+from neurotier.core.errors import BusyError, InputError, NeurotierError, SourceError, StateError, TierError, may_pass
+from neurotier.core.files import clear_log, read_json, write_json, write_text
+from neurotier.core.places import Places
+from neurotier.core.processes import end_with_parent, spare_collections
+from neurotier.core.quantities import counted, first_of
+from neurotier.core.settings import Settings
+from neurotier.core.tiers import Tier, parse_size, tiers_of
+from neurotier.dataset.contents import is_present
+from neurotier.dataset.validation import check
+from neurotier.meter.measure import Interrupted
+from neurotier.run import slurm
+from neurotier.run.children import Child, Children, Turns
+from neurotier.run.granted import Granted
+from neurotier.run.jobs import keep_failure, load_settings, note, reporting, run_facts
+from neurotier.run.journal import SAY_S, noting_job, tell
+from neurotier.run.needs import Needs
+from neurotier.run.participants import images_of, selected_by
+from neurotier.run.shares import members_of, name_of, size_bytes
+from neurotier.run.submitted import is_over
+from neurotier.run.work import ANALYSE, DROP, FETCH, Facts, Work
+
+ATTEMPTS = 2
+"""How often a share is tried because of failures that may pass."""
+
+RESERVE_BYTES = 100_000_000
+"""What git-annex leaves free on a tier unless told otherwise (``annex.diskreserve``): below that it would refuse."""
+
+NOTHING_TOOK = {"wall_s": 0.0, "cpu_s": 0.0, "run_queue_s": 0.0, "fetched_files": 0}
+"""What it takes to fetch what is there."""
+
+SHOWN = 5
+"""Most participants who are named to the user."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a pool.
+
+    Attributes
+    ----------
+    share
+        Whose images are fetched or who is analysed; empty for those named in ``only``.
+    only
+        Participants, without fetching.
+    marker
+        File to write at the end.
+    analysis
+        See :attr:`neurotier.run.plan.Plan.analysis`.
+    attempt
+        Number of the attempt.
+    fetch_only
+        Whether images are fetched, and nobody is analysed.
+    """
+
+    share: str = ""
+    only: Sequence[str] = ()
+    marker: Path | None = None
+    analysis: str = ""
+    attempt: int = 1
+    fetch_only: bool = False
+
+
+def run_pool(results: Path, asked: Asked, granted: Granted, log: Path) -> int:
+    """Have the participants of a share flow through a pool; the exit code of the process.
+
+    Parameters
+    ----------
+    results
+        Results folder of the run.
+    asked
+        Whose images are fetched, or who is analysed.
+    granted
+        What the job has.
+    log
+        File that takes what is said of the share; each participant has one of its own.
+    """
+    settings = load_settings(results)
+    places = Places.from_settings(settings)
+    names = list(asked.only) or members_of(asked.share, places)
+    elsewhere = bool(run_facts(places).get("elsewhere")) and not asked.fetch_only
+    threads, most = threads_of(settings), (settings.shares.at_once or 1) if elsewhere else len(names)
+    at_once = max(1, min(most, (granted.threads or threads) // threads))
+    beside = settings.shares.staging_beside if asked.share else 0
+    granted = granted._replace(at_once=at_once, beside=beside, elsewhere=elsewhere).among(len(names))
+    if elsewhere and is_over(places):
+        print("neurotier: another run has begun since this job was submitted; it does nothing", file=sys.stderr)
+        return BusyError.exit_code
+    end_with_parent()
+    clear_log(log)
+    write_text(log, slurm.job_line(), durable=False)
+    if asked.attempt > 1 and not elsewhere:
+        tell(places, "again", attempt=asked.attempt)
+    noting = noting_job(places, name_of(asked.share), names, at_once, at_once * threads) if elsewhere else nullcontext()
+    with noting as note_end:
+        pool = Pool(settings, places, asked, granted, log)
+        left = [name for name in names if not places.record(name).exists()]
+        with reporting(places, left, ANALYSE, log) as result:
+            pool.prepare(names)
+        if result.exit_code > 128:
+            exit_code = result.exit_code
+        elif result.exit_code:
+            pool.codes.update(dict.fromkeys(left, result.exit_code))
+            exit_code = pool.close()
+        else:
+            exit_code = pool.run()
+        if note_end is not None:
+            note_end(exit_code)
+    return exit_code
+
+
+class Pool:
+    """The participants of a share, on their way.
+
+    Parameters
+    ----------
+    settings, places
+        Of the run.
+    asked, granted, log
+        See :func:`run_pool`.
+    """
+
+    def __init__(self, settings: Settings, places: Places, asked: Asked, granted: Granted, log: Path) -> None:
+        self.settings, self.places, self.asked, self.log = settings, places, asked, log
+        self.keep_going = run_facts(places).get("keep_going", True)
+        self.work = Work.of_share(settings, places, log, granted, asked.analysis)
+        self.needs = Needs(settings, places, granted.elsewhere)
+        self.children = Children()
+        beside, at_once = granted.beside, granted.at_once
+        self.turns = Turns({"stage_in": beside, "compute": at_once, "stage_out": beside} if beside else {})
+        self.to_fetch, self.to_analyse, self.to_drop = deque[str](), deque[str](), deque[str]()
+        self.codes: dict[str, int] = {}
+        self.got: dict[str, Facts] = {}
+        self.once_more: set[str] = set()
+        self.verdicts: dict[str, str] = {}
+        self.bytes: dict[str, int] = {}
+        self.needed: dict[str, tuple[int, int, int]] = {}
+        self.users: Counter[str] = Counter()
+        self.count, self.said_s = 0, time.monotonic()
+        self.fetches, ahead = False, settings.dataset.ahead
+        self.limit_bytes = None if ahead is None else parse_size(ahead, "config key dataset.ahead")
+
+    @property
+    def granted(self) -> Granted:
+        """What the job has."""
+        return self.work.granted
+
+    def prepare(self, names: Sequence[str]) -> None:
+        """Find out who is left, and where each of them begins."""
+        settings, places, fetch_only = self.settings, self.places, self.asked.fetch_only
+        selected, kind = selected_by(places.index / "images.tsv"), read_json(places.index / "dataset.json")["kind"]
+        self.count = len(names)
+        self.fetches = kind != "folder" and bool(self.asked.share) and not self.granted.elsewhere
+        if self.asked.share and not fetch_only:
+            with suppress(FileNotFoundError, StateError):  # only times are lost
+                self.got = dict(read_json(places.got(self.asked.share))["participants"])
+        codes = {name: self.code_before(name) for name in names}
+        self.codes = {name: code for name, code in codes.items() if code is not None}
+        left = [name for name in names if name not in self.codes]
+        self.bytes = {name: size_bytes(selected[name]) for name in left}
+        if not fetch_only:
+            for name in names:  # were its images not to be had, an old result would pass for a new one
+                is_done = self.codes.get(name) == 0
+                (places.failure(name) if is_done else places.record(name)).unlink(missing_ok=True)
+            self.work = self.work.with_tool(names, left)
+        for name in left:
+            (self.to_fetch if self.fetches and not self.are_here(name) else self.to_analyse).append(name)
+        if fetch_only:
+            self.codes.update(dict.fromkeys(self.to_analyse, 0))
+            self.to_analyse.clear()
+        if settings.dataset.drop and self.fetches:
+            waiting = (name for name in selected if name in self.bytes or not places.record(name).exists())
+            self.users.update(image.content for name in waiting for image in selected[name])
+        note(self.log, f"{len(left)} of {len(names)} to {'fetch' if fetch_only else 'analyse'}: {' '.join(left)}")
+        if left:
+            doing = "Fetching the images of" if fetch_only else "Analysing"
+            self.say(f"{doing} {len(left)} of {counted(len(names), 'participant')}: {first_of(left, shown=SHOWN)}")
+
+    def say(self, line: str) -> None:
+        """Tell the user, where Snakemake tells its own progress."""
+        self.said_s = time.monotonic()
+        print(line, file=sys.stderr, flush=True)
+
+    def code_before(self, name: str) -> int | None:
+        """The exit code of a participant that is done, not valid, not fetched, or has failed in this run; else none."""
+        if self.places.record(name).exists() and (self.asked.fetch_only or self.work.is_done(name)):
+            return 0
+        missed = self.got.get(name, {}).get("failed")
+        if missed is not None:
+            return int(missed)
+        if why := self.invalid(images_of(self.places, name)[0].site):
+            keep_failure(self.places, name, "validate_dataset", why, InputError.exit_code, self.log)
+            return InputError.exit_code
+        code = self.work.failure_code(name) if self.asked.attempt > 1 else None
+        if code is None or may_pass(code):
+            return None
+        self.say(f"neurotier: {name}: failed in this run already, and is not tried again")
+        return code
+
+    def invalid(self, site: str) -> str:
+        """Why nobody of a site is analysed, of which the user is told once: it is not valid, and must be."""
+        if self.settings.dataset.validation != "require" or self.asked.fetch_only or not self.asked.share:
+            return ""
+        if site not in self.verdicts:
+            self.verdicts[site] = ""
+            try:
+                check(read_json(self.places.validation(site)), site or "dataset", "require")
+            except InputError as error:
+                self.verdicts[site] = str(error)
+                self.say(f"neurotier: {error}")
+        return self.verdicts[site]
+
+    def are_here(self, name: str) -> bool:
+        """Whether a participant's images are on the dataset tier; an app's other files are looked at in a child."""
+        paths = [image.path for image in images_of(self.places, name)]
+        links_to = self.settings.dataset.links_to
+        if self.settings.app.image or not all(is_present(self.work.dataset, path, links_to) for path in paths):
+            return False
+        self.got[name] = {**NOTHING_TOOK, "end_s": time.time(), "files": len(paths)}
+        return True
+
+    def run(self) -> int:
+        """Have everyone flow; the exit code of the process.
+
+        Raises
+        ------
+        Interrupted
+            If this process is told to end: so are its children.
+        """
+        spare_collections()  # or each child would look for garbage among all that was imported
+        try:
+            while self.begin() or self.children.running:
+                for child, said, code in self.children.wait():
+                    if code is None:
+                        self.hear(child, said)
+                    else:
+                        self.turns.end(child)
+                        self.has_ended(child, code)
+        except Interrupted:
+            self.children.end()
+            raise
+        return self.close()
+
+    def begin(self) -> bool:
+        """Start who may start; whether anybody waits."""
+        if any(self.codes.values()) and not self.keep_going:
+            self.to_fetch.clear()
+            self.to_analyse.clear()
+        if self.to_drop and not self.children.at(DROP):  # one at a time: git-annex has others wait anyway
+            name = self.to_drop.popleft()
+            self.children.start(DROP, name, partial(self.work.drop, name, self.users.__getitem__))
+        while self.to_analyse and self.may_analyse(self.to_analyse[0]):
+            name = self.to_analyse.popleft()
+            self.children.start(
+                ANALYSE, name, partial(self.work.analyse, name, self.got.get(name), bool(self.turns.limits))
+            )
+        while self.to_fetch and self.may_fetch(self.to_fetch[0]):
+            name = self.to_fetch.popleft()
+            self.children.start(FETCH, name, partial(self.work.fetch, name))
+        return bool(self.to_drop or self.to_analyse or self.to_fetch)
+
+    def may_analyse(self, name: str) -> bool:
+        """Whether there is room for one more: of what was granted, and of what is free now, as others use the tier."""
+        running, granted = self.children.at(ANALYSE), self.granted
+        if not running:
+            return True
+        if len(running) >= granted.present:
+            return False
+        together = zip(*map(self.needs_of, [*running, name]), strict=True)
+        limits = self.memory_limit_mb, granted.work_mb, granted.work_files
+        if any(limit is not None and sum(needs) > limit for needs, limit in zip(together, limits, strict=True)):
+            return False
+        images = images_of(self.places, name)
+        try:
+            check_room(self.tiers["work"], work_bytes(images, self.settings), work_files(images, self.settings))
+        except NeurotierError:  # a tier that is not there each participant says itself
+            return False
+        return True
+
+    @cached_property
+    def memory_limit_mb(self) -> int | None:
+        """Memory that participants may take together, MB: on a cluster a job's Snakemake takes some."""
+        granted_mb = self.granted.memory_mb
+        return None if granted_mb is None else granted_mb - self.needs.own_mb()
+
+    @cached_property
+    def tiers(self) -> dict[str, Tier]:
+        """The tiers that are looked at; that of the node this is on, if each has its own."""
+        tiers = tiers_of(self.settings)
+        return {"work": tiers["work"].here(), "dataset": tiers["dataset"]}
+
+    def needs_of(self, name: str) -> tuple[int, int, int]:
+        """What a participant takes: memory (MB), room (MB) and files on the work tier."""
+        if name not in self.needed:
+            memory_mb = self.needs.mem_mb(name, min(self.asked.attempt, ATTEMPTS))
+            self.needed[name] = memory_mb, self.needs.work_mb(name), self.needs.work_files(name)
+        return self.needed[name]
+
+    def may_fetch(self, name: str) -> bool:
+        """Whether to fetch a participant's images now: for a slot that is free, or ahead of it if there is room."""
+        fetching = self.children.at(FETCH)
+        if len(fetching) >= self.settings.dataset.concurrent_gets:
+            return False
+        if self.asked.fetch_only:
+            return True
+        on_the_way = sum(self.bytes[other] for other in fetching)
+        fits = self.tiers["dataset"].free_bytes() >= on_the_way + self.bytes[name] + RESERVE_BYTES
+        before = [*self.to_analyse, *fetching]
+        dropping = [*self.to_drop, *self.children.at(DROP)]
+        kept_bytes = sum(self.bytes[other] for other in (*before, *dropping))
+        if len(before) + len(self.children.at(ANALYSE)) < self.granted.present:  # git-annex says what does not fit
+            return not dropping or (fits and (self.limit_bytes is None or kept_bytes <= self.limit_bytes))
+        return fits and (self.limit_bytes is None or kept_bytes + self.bytes[name] <= self.limit_bytes)
+
+    def hear(self, child: Child, said: Any) -> None:
+        """Take what a child says: what its fetch took, or that it wants another turn."""
+        if child.stage == FETCH:
+            self.got[child.name] = said
+        else:
+            self.turns.ask(child, said)
+
+    def has_ended(self, child: Child, code: int) -> None:
+        """See to a participant whose child has ended."""
+        name, stage = child.name, child.stage
+        if stage == DROP:
+            return
+        if code < 0:
+            if reason := self.work.was_killed(name, stage, -code):
+                self.say(f"neurotier: {name}: {reason}")
+            code = 128 - code
+        note(self.log, f"{name}: {stage}: exit code {code}")
+        if time.monotonic() - self.said_s >= SAY_S:
+            failed = sum(map(bool, self.codes.values()))
+            self.say(f"{len(self.codes) - failed} of {counted(self.count, 'participant')} done, {failed} failed")
+        if code and self.is_worth_another_try(name, stage, code):
+            self.once_more.add(name)
+            self.say(f"neurotier: {name}: is tried once more")
+            if stage == FETCH or code == SourceError.exit_code:
+                self.to_fetch.appendleft(name)
+            else:
+                self.to_analyse.append(name)
+        elif code:
+            self.codes[name] = code
+            if stage == FETCH:
+                self.got[name] = {"failed": code, "end_s": time.time()}
+        elif stage == FETCH and not self.asked.fetch_only:
+            self.to_analyse.append(name)
+        else:
+            self.codes[name] = 0
+            if self.users:
+                self.users.subtract(image.content for image in images_of(self.places, name))
+                self.to_drop.append(name)
+
+    def is_worth_another_try(self, name: str, stage: str, code: int) -> bool:
+        """Whether to try a participant once more at once: its images are gone again, or others have filled the tier."""
+        if name in self.once_more:
+            return False
+        if stage == FETCH:
+            return code > 128
+        is_gone = self.fetches and code == SourceError.exit_code and bool(self.got.get(name))
+        return is_gone or (code == TierError.exit_code and bool(self.children.at(ANALYSE)))
+
+    def close(self) -> int:
+        """Write the marker if nothing is left that another attempt may do; the exit code of the process."""
+        failed = {name: code for name, code in self.codes.items() if code}
+        if self.asked.fetch_only:
+            stopping = [code for code in failed.values() if code > 128 or not self.keep_going]
+            if not stopping and self.asked.marker is not None:
+                write_json(self.asked.marker, {"participants": self.got})
+            return next(iter(stopping), 0)
+        again = [code for name, code in failed.items() if self.may_do_better(name, code)]
+        stops = self.asked.marker is None or (self.granted.elsewhere and not self.keep_going)  # other shares, too
+        exit_code = next(iter(failed.values() if stops else again), 0)
+        if self.asked.marker is not None and not exit_code:
+            write_json(self.asked.marker, {"failed": failed}, durable=False)
+        return exit_code
+
+    def may_do_better(self, name: str, code: int) -> bool:
+        """Whether another attempt may: with more memory, and on a cluster on another node."""
+        if self.asked.attempt >= ATTEMPTS or "failed" in self.got.get(name, {}):
+            return False
+        return code > 128 or (self.granted.elsewhere and may_pass(code))
