@@ -267,9 +267,12 @@ def test_killing_one_of_many_leaves_nothing_of_it(project: Project, engine: Engi
 
     def victim() -> int | None:
         """Who analyses one participant, once its app has written something."""
-        written = list(project.folder.glob("neurotier-*/work/*/sub-03/out/sub-03/bytes"))
-        pids = [read_json(file.parents[2] / "owner.json")["pid"] for file in written]
-        return next((pid for pid in pids if pid not in killed), None)
+        for file in project.folder.glob("neurotier-*/work/*/sub-03/out/sub-03/bytes"):
+            with suppress(FileNotFoundError):  # the folder is being removed: that of the one before
+                pid: int = read_json(file.parents[2] / "owner.json")["pid"]
+                if pid not in killed:
+                    return pid
+        return None
 
     for _ in range(2):  # after the first time it is analysed once more
         killed.append(wait_for(victim, while_running(snakemake)))

@@ -30,6 +30,7 @@ from neurotier.core.tables import write_table
 from neurotier.core.work_folders import remove_leftovers
 from neurotier.dataset.bids import Image
 from neurotier.dataset.index import Index
+from neurotier.meter.exits import delays_accounted, record_of
 from neurotier.meter.others import SHORTEST_S, others_share, read_processors
 from neurotier.run.jobs import load_settings, placed_image, save_settings
 
@@ -167,8 +168,13 @@ def scratch_results(
         shutil.rmtree(places.results, ignore_errors=True)
 
 
-def run_job(places: Places, names: Sequence[str], log: Path, at_once: int = 1) -> None:
+def run_job(places: Places, names: Sequence[str], log: Path, at_once: int = 1) -> float:
     """Run the job of some participants, so many at once, as Snakemake would.
+
+    Returns
+    -------
+    float
+        How long its own process, without its copies for participants, waited for storage, s; 0 if not accounted.
 
     Raises
     ------
@@ -178,5 +184,8 @@ def run_job(places: Places, names: Sequence[str], log: Path, at_once: int = 1) -
     words = ["analyze-participants", "--only", *names, "--results", str(places.results), "--log", str(log)]
     words += ["--threads", str(at_once * threads_of(load_settings(places.results)))]
     job = start_process([sys.executable, "-m", "neurotier", *words], stdin=subprocess.DEVNULL)
+    os.waitid(os.P_PID, job.pid, os.WEXITED | os.WNOWAIT)
+    record = record_of(job.pid) if delays_accounted() else None
     if job.wait() != 0:
         raise ToolError("could not be analysed once more", where=" ".join(names), fix=f"see {log}")
+    return record.block_io_ns / 1e9 if record else 0.0

@@ -41,6 +41,9 @@ PATIENCE_S = 10.0
 CLEAR_UP_S = 25.0
 """How long forked processes that were told to end may clean up; Slurm kills 30 s after it has asked."""
 
+forked_s: float | None = None
+"""When :func:`fork_process` made this process, s since the machine was booted, which the kernel tells to 10 ms only."""
+
 postponed: list[int] | None = None
 """Signals that came while a process is being started (:func:`start_process`); ``None`` at all other times."""
 
@@ -210,10 +213,10 @@ def fork_process(work: Callable[[], int]) -> int:
 
     The copy ends with this process. Signals that come meanwhile are heard by both, as in :func:`start_process`.
     """
-    global postponed
+    global forked_s, postponed
     sys.stdout.flush()
     sys.stderr.flush()
-    parent, postponed = os.getpid(), []
+    parent, postponed, now_s = os.getpid(), [], time.clock_gettime(time.CLOCK_BOOTTIME)
     try:
         pid = os.fork()
     finally:
@@ -222,7 +225,7 @@ def fork_process(work: Callable[[], int]) -> int:
         for number in came:
             os.kill(os.getpid(), number)
         return pid
-    code = 70
+    code, forked_s = 70, now_s
     try:
         end_with_parent()
         for number in [*came, *([signal.SIGTERM] if os.getppid() != parent else [])]:

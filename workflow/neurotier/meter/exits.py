@@ -106,14 +106,14 @@ class ExitRecords:
             self.sock.close()
 
 
-def own_record() -> Branch | None:
-    """The kernel's account of this process's main thread so far; ``None`` where it gives none."""
+def record_of(pid: int = 0) -> Branch | None:
+    """The kernel's account of a process's main thread so far, by default this one's; ``None`` where it gives none."""
     branches = Branches(root=0)
     try:
         sock = generic_socket()
         try:
-            pid = os.getpid().to_bytes(4, sys.byteorder)
-            answer = request(sock, find_family(sock, TASKSTATS), GET, ATTR_PID, pid)
+            number = (pid or os.getpid()).to_bytes(4, sys.byteorder)
+            answer = request(sock, find_family(sock, TASKSTATS), GET, ATTR_PID, number)
         finally:
             sock.close()
         for record in aggregated(answer, TYPE_AGGR_PID, TYPE_STATS):

@@ -1,7 +1,8 @@
 """The cost of this process itself since it was started: the start-up of a job, before its first phase.
 
 The figures are exact, and all but stalls for memory need no privileges. The kernel gives the time of birth in clock
-ticks (10 ms), so the wall time may be too long by one tick, which the account shows as asleep.
+ticks (10 ms), so the wall time of a process that was not forked by us may be too long by one tick, which the account
+shows as asleep.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ import os
 import resource
 import time
 
-from neurotier.meter.exits import delays_accounted, own_record, run_queue_accounted
+from neurotier.core import processes
+from neurotier.meter.exits import delays_accounted, record_of, run_queue_accounted
 from neurotier.meter.tree import TICKS_PER_S, queued_s, read_io, stat_fields
 from neurotier.meter.usage import SWITCHED_OFF, Usage
 
 
 def age_s() -> float:
     """Age of this process, s."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(stat_fields("/proc/self/stat")[19]) / TICKS_PER_S
+    born_s = processes.forked_s or int(stat_fields("/proc/self/stat")[19]) / TICKS_PER_S
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - born_s
 
 
 def times_so_far() -> dict[str, float]:
@@ -38,7 +41,7 @@ def usage_since_birth() -> Usage:
     usage.cpu_source = "getrusage"
     usage.max_rss_bytes, usage.memory_source = largest_resident_set(), "procfs"
     usage.take_bytes(read_io("/proc/self/io"))
-    record, delays = own_record(), delays_accounted()
+    record, delays = record_of(), delays_accounted()
     if record is not None and delays:
         usage.run_queue_s = record.run_queue_ns / 1e9
         usage.block_io_s = None if record.misbooked_ns else record.block_io_ns / 1e9
