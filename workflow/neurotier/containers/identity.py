@@ -22,7 +22,7 @@ def content_of(text: str, given: Mapping[str, str]) -> str:
         Build arguments of the configuration.
     """
     reference = read_reference(text, "image")
-    if reference.kind != "definition" or reference.path is None:
+    if reference.kind != "definition":
         return identity(reference, {})
     arguments = build_arguments(reference.path, {"MIRROR": "any", **given})
     base = arguments.get(BASE, "")
@@ -41,7 +41,7 @@ def identity(reference: Reference, arguments: dict[str, str], store: Path | None
         arguments = {**arguments, BASE: base.name}
     if reference.kind == "dataset":
         return read_dataset_image(reference.text, reference.text).text
-    if reference.path is None:
+    if reference.kind == "registry":
         return reference.text
     if reference.kind == "definition":
         return ingredients(reference.path, arguments)
