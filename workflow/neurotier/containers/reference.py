@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from neurotier.containers.dataset_images import read_dataset_image
+from neurotier.containers.dataset_images import DatasetImage, read_dataset_image
 from neurotier.core.errors import SettingsError
 from neurotier.core.installed import ROOT
 
@@ -36,12 +36,15 @@ class Reference:
         Of a file, definition file or archive.
     name
         What to call it: the last part, without extension, tag and digest.
+    dataset
+        Where to find the image of a dataset.
     """
 
     text: str
     kind: str
     path: Path
     name: str
+    dataset: DatasetImage | None = None
 
 
 def read_reference(text: str, where: str) -> Reference:
@@ -69,7 +72,8 @@ def read_reference(text: str, where: str) -> Reference:
             raise SettingsError("is not pinned: another image may have this name tomorrow", where=where, fix=fix)
         return Reference(text, "registry", Path(), short_name(text))
     if text.startswith("datalad:"):
-        return Reference(text, "dataset", Path(), safe_name(read_dataset_image(text, where).name))
+        found = read_dataset_image(text, where)
+        return Reference(text, "dataset", Path(), safe_name(found.name), found)
     if archive := ARCHIVE.fullmatch(text):
         path = find(Path(archive["path"]).expanduser(), "index.json" if text.startswith("oci:") else "")
         if path is None:

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neurotier.containers.build import BASE, REFUSALS, build, build_arguments, convert, run_engine
+from neurotier.containers.build import BASE, build_arguments, make_image
 from neurotier.containers.caches import PlacedCache
-from neurotier.containers.dataset_images import fetch, read_dataset_image
+from neurotier.containers.dataset_images import fetch
 from neurotier.containers.engine import clean_environment, run_logged
-from neurotier.containers.identity import check_pinned, identity
+from neurotier.containers.identity import identity
 from neurotier.containers.notes import note_use, notes_of, source_of
 from neurotier.containers.reference import Reference, read_reference
 from neurotier.containers.verify import Shelf, placed_sha256, sha256
@@ -34,7 +34,6 @@ from neurotier.core.files import (
     rename_durably,
     write_json,
 )
-from neurotier.core.installed import ROOT
 from neurotier.core.places import short_hash
 from neurotier.core.settings import ContainerSettings, DatasetSettings
 
@@ -167,7 +166,10 @@ class Store(Shelf):
                 source = scratch / kept.name if is_own else reference.path
                 origin = self.make(reference, arguments, source)
                 digest = sha256(source)
-                check_pinned(reference, digest)
+                if reference.dataset and reference.dataset.digest not in (None, digest):
+                    problem = f"is another image (sha256 {digest[:12]}...)"
+                    fix = "correct the digest, or ask who keeps the dataset"
+                    raise SourceError(problem, where=reference.text, fix=fix)
                 made = {"sha256": digest, "size_bytes": source.stat().st_size, "source": str(source)}
                 if is_own:
                     flush_file_system(source)
@@ -189,26 +191,14 @@ class Store(Shelf):
 
     def make(self, reference: Reference, arguments: dict[str, str], target: Path) -> dict[str, Any]:
         """Build, pull or fetch an image file, and note where it came from; a file of the user's needs none of that."""
-        if reference.kind == "definition":
-            self.say(f"building {reference.path.name} (some minutes, once)")
-            if Path(arguments.get(BASE, "")).suffix == ".sif":  # which the engine itself cannot unpack everywhere
-                unpacked = target.parent / "base"
-                self.unpack(Path(arguments[BASE]), unpacked)
-                arguments = {**arguments, BASE: str(unpacked)}
-            build(self.engine, reference.path, target, arguments, target.parent, self.log)
-        elif reference.kind == "archive":
-            self.say(f"converting {reference.text}")
-            convert(self.engine, reference.text, target, target.parent, self.log)
-        elif reference.kind == "dataset" and self.dataset is not None:
-            image = read_dataset_image(reference.text, reference.text)
-            return {"origin": fetch(image, target, target.parent, self.dataset, self.say)}
-        elif reference.kind == "registry":
-            self.say(f"pulling {reference.text}")
-            try:
-                command = [self.engine, "pull", str(target), reference.text]
-                run_engine(command, target.parent, ROOT, self.log, f"pulling {reference.text}", REFUSALS)
-            except ContainerError as error:
-                raise SourceError(error.what, where=error.where, fix=error.fix) from None
+        if reference.dataset is not None and self.dataset is not None:
+            return {"origin": fetch(reference.dataset, target, target.parent, self.dataset, self.say)}
+        if Path(arguments.get(BASE, "")).suffix == ".sif":  # which the engine itself cannot unpack everywhere
+            unpacked = target.parent / "base"
+            self.unpack(Path(arguments[BASE]), unpacked)
+            arguments = {**arguments, BASE: str(unpacked)}
+        if reference.kind != "file":
+            make_image(self.engine, reference, arguments, target, self.log, self.say)
         return {}
 
     def place(self, image: ContainerImage, kept: Path | None = None) -> Path:
