@@ -24,19 +24,16 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from neurotier.containers.engine import MISSING, clean_environment, explain, read_from
 from neurotier.containers.guard import MARK, guarded
 from neurotier.core.errors import ContainerError, ToolError
 from neurotier.core.foreign import kind_of
+from neurotier.core.settings import ContainerSettings
 from neurotier.meter.lap import lap_of
 from neurotier.meter.residency import resident_share
 from neurotier.meter.tree import die_with_parent, shell_code
 from neurotier.meter.usage import Usage
-
-if TYPE_CHECKING:
-    from neurotier.core.settings import ContainerSettings
 
 WORK = "/work"
 """The work folder as the tool sees it, whatever the tier; temporary files and its home are below it."""
