@@ -94,7 +94,7 @@ def main() -> None:
     verified: list[list[object]] = []
     with tempfile.TemporaryDirectory(prefix="neurotier-store-", dir="/var/tmp") as name, tiers() as folders:
         kept = Path(name)
-        given = Store(kept, kept / "images", engine, SETTINGS, kept / "log", print)
+        given = Store(kept, kept / "images", print, engine=engine, settings=SETTINGS, log=kept / "log")
         reference = sys.argv[1] if len(sys.argv) > 1 else "containers/brainextractor.def"
         image = given.obtain(reference, "tool.brainextractor.image")
         for tier, folder in folders.items():

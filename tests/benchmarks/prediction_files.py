@@ -25,7 +25,6 @@ figures:
   read_bytes: {value: 0, source: chosen}
   read_files: {value: 0, source: chosen}
   written_bytes: {value: 35000000, source: chosen}
-  fsyncs: {value: 0, source: chosen}
   cpu_s: {value: 0.05, source: 'chosen: less than files take'}
   threads: {value: 1, source: chosen}
   memory_bytes: {value: 2000000, source: chosen}

@@ -9,8 +9,14 @@ from typing import Any
 
 import pytest
 from container_images import Engine, make_tiny
-from neurotier.analysis.app import Share, group_arguments, merge_outputs, participant_arguments, run_level
-from neurotier.analysis.app_sessions import call_app
+from neurotier.analysis.app import (
+    Share,
+    call_app,
+    group_arguments,
+    merge_outputs,
+    participant_arguments,
+    run_level,
+)
 from neurotier.containers.caches import PlacedCache
 from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import InputError, KilledError, TierError, ToolError

@@ -41,7 +41,8 @@ from neurotier.core.settings import ContainerSettings
 
 folder, engine, reference = sys.argv[1:]
 kept, images, log = (Path(folder, name) for name in ("kept", "images", "engine.log"))
-store = Store(kept, images, engine, ContainerSettings("sif", False, {}, [], {}), log, lambda line: None)
+settings = ContainerSettings("sif", False, {}, [], {})
+store = Store(kept, images, lambda line: None, engine=engine, settings=settings, log=log)
 print("ready", flush=True)
 sys.stdin.readline()
 image = store.obtain(reference, "tool.image")
@@ -181,7 +182,9 @@ def quiet(line: str) -> None:
 
 
 def store_in(folder: Path, engine: Engine) -> Store:
-    return Store(folder / "kept", folder / "images", engine.path, SETTINGS, folder / "engine.log", quiet)
+    return Store(
+        folder / "kept", folder / "images", quiet, engine=engine.path, settings=SETTINGS, log=folder / "engine.log"
+    )
 
 
 def job(folder: Path, engine: Engine, reference: str) -> subprocess.Popen[str]:

@@ -34,7 +34,7 @@ from neurotier.core.settings import ContainerSettings
 engine, folder, text = sys.argv[1:]
 settings = ContainerSettings("sif", False, {}, [], {})
 folder = Path(folder)
-store = Store(folder / "kept", folder / "images", engine, settings, folder / "log", print)
+store = Store(folder / "kept", folder / "images", print, engine=engine, settings=settings, log=folder / "log")
 image = store.obtain(text, "tool.bet.image")
 print(image.sha256)
 """
@@ -53,7 +53,12 @@ def store(engine: Engine, tmp_path: Path) -> Callable[..., Store]:
 
     def make(form: str = "sif", **arguments: str) -> Store:
         return Store(
-            tmp_path / "kept", tmp_path / "images", engine.path, settings(form, **arguments), tmp_path / "log", print
+            tmp_path / "kept",
+            tmp_path / "images",
+            print,
+            engine=engine.path,
+            settings=settings(form, **arguments),
+            log=tmp_path / "log",
         )
 
     return make

@@ -44,7 +44,7 @@ def store(engine: Engine, tmp_path: Path) -> Store:
     for name in ("kept", "images"):
         (tmp_path / name).mkdir()
     kept, images, log = (tmp_path / name for name in ("kept", "images", "log"))
-    return Store(kept, images, engine.path, CONTAINERS, log, print, dataset=FETCHING)
+    return Store(kept, images, print, engine=engine.path, settings=CONTAINERS, log=log, dataset=FETCHING)
 
 
 def runs(engine: Engine, image: Path, scratch: Path) -> bool:

@@ -43,7 +43,6 @@ SMALL = Description(
     read_bytes=30_000_000,
     read_files=500,
     written_bytes=20_000_000,
-    fsyncs=11,
     cpu_s=0.6,
     threads=2,
     memory_bytes=150_000_000,
@@ -109,7 +108,7 @@ def test_what_is_described_is_done(tmp_path: Path) -> None:
 
 
 def test_fewer_bytes_written_than_files_have_leave_holes(tmp_path: Path) -> None:
-    sparse = replace(SMALL, written_bytes=1_000_000, removed_files=0, read_bytes=0, read_files=0, cpu_s=0.0, fsyncs=0)
+    sparse = replace(SMALL, written_bytes=1_000_000, removed_files=0, read_bytes=0, read_files=0, cpu_s=0.0)
     called = run_description(sparse, tmp_path)
     assert called.error is None
     assert held(tmp_path / "scratch") == (342, SMALL.made_bytes)
@@ -122,7 +121,7 @@ def test_fewer_bytes_written_than_files_have_leave_holes(tmp_path: Path) -> None
         {"files": (), "folders": 0, "removed_files": 0},
         {"files": ((5, 0),), "folders": 0, "removed_files": 5},
         {"files": ((1, 10),), "folders": 1, "removed_files": 1, "read_files": 7},
-        {"results": (), "fsyncs": 0, "memory_bytes": 0, "threads": 1},
+        {"results": (), "memory_bytes": 0, "threads": 1},
     ],
 )
 def test_descriptions_of_nearly_nothing(tmp_path: Path, changed: dict[str, Any]) -> None:

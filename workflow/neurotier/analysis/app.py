@@ -2,9 +2,13 @@
 
 At the participant level, the app sees a dataset of one participant: its folder and the files at the root of the
 dataset. So no task walks or hashes a whole site, which took 86 to 93 % of the task time in the published runs. Its
-output is kept in a folder per participant. With ``app.level: session`` it is called for one session after the other
-(:mod:`neurotier.analysis.app_sessions`). The group level sees these folders merged, as if all participants had
+output is kept in a folder per participant. The group level sees these folders merged, as if all participants had
 written to one folder; what it leaves there is the derivative dataset.
+
+With ``app.level: session`` it is called for one session after the other; a participant stays the unit of work: it is
+staged, metered, recorded and taken up again as a whole. Each call sees the files of that session, those of the
+participant that belong to none, and those at the root of the dataset; it has a work folder and an output folder of its
+own. The outputs are merged when all calls have ended well.
 
 Source: Gorgolewski et al. (2017), BIDS apps, PLOS Computational Biology 13(3), e1005209.
 """
@@ -12,27 +16,34 @@ Source: Gorgolewski et al. (2017), BIDS apps, PLOS Computational Biology 13(3), 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from neurotier.analysis.staging import TIME_STAMP, remove_counted
+from neurotier.analysis.tools import end_of, last_line
+from neurotier.containers.reference import short_name
+from neurotier.containers.run import WORK, Bind, Container
+from neurotier.containers.store import PlacedImage
 from neurotier.core.app_settings import AppSettings
-from neurotier.core.errors import KilledError, ToolError
+from neurotier.core.errors import InputError, KilledError, ToolError
+from neurotier.core.files import remove_whatever
 from neurotier.core.foreign import Entry, checked_entries, copy_tree, same_content
 from neurotier.core.settings import Settings
+from neurotier.core.templates import fill
 from neurotier.core.work_folders import OUT, SCRATCH
 from neurotier.meter.folders import Removal
+from neurotier.meter.lap import joined
 from neurotier.meter.tree import describe_exit
 from neurotier.meter.usage import Usage
 
-if TYPE_CHECKING:  # a job on the host starts no container
-    from neurotier.containers.store import PlacedImage
-
 RUN_SCRIPT = "/.singularity.d/runscript"
 """The script that ``apptainer run`` executes in an image."""
+
+SESSIONS, ASIDE = "sessions", "aside"
+"""Folders in a participant's work folder: one per session; and the sessions that a call must not see."""
 
 BIDS_DIR, OUT_DIR, FILTER_FILE = "/data", "/out", "/filter.json"
 
@@ -76,9 +87,6 @@ def group_arguments(app: AppSettings, share: Share) -> list[str]:
 
 def filled(app: AppSettings, arguments: Sequence[str], share: Share, values: Mapping[str, str]) -> list[str]:
     """The option of the work folder, if any, and arguments with the names in them filled in."""
-    from neurotier.containers.run import WORK
-    from neurotier.core.templates import fill
-
     work = f"{WORK}/intermediate"
     known = {"threads": share.threads, "mem_mb": share.memory_mb, "mem_gb": max(1, share.memory_mb // 1000)}
     given = fill(arguments, {**values, **known, "work": work, "filter_file": FILTER_FILE})
@@ -124,9 +132,6 @@ def run_level(
         If the container does not start, or the app fails, writes nothing, or writes anything but files and links that
         stay in its output.
     """
-    from neurotier.containers.run import Bind, Container
-    from neurotier.meter.lap import joined
-
     out, scratch, app, name = folder / OUT, folder / SCRATCH, settings.app, app_name(settings)
     out.mkdir(exist_ok=True)
     binds = [Bind(bids_dir, BIDS_DIR), Bind(out, OUT_DIR, writable=True)]
@@ -153,8 +158,6 @@ def run_level(
         if refill is not None:
             refill(out)
     if code != 0:
-        from neurotier.analysis.tools import end_of, last_line
-
         error = KilledError if code == KilledError.exit_code else ToolError
         tried = f" in the last of {len(starts)} attempts" if len(starts) > 1 else ""
         problem = f"the app ended with {describe_exit(code)}{tried}: {last_line(end_of(log))}"
@@ -163,6 +166,89 @@ def run_level(
         raise ToolError("the app wrote nothing, although its exit code is 0", where=name)
     remove_counted(scratch, removal)
     return Called(joined(starts), len(starts), removal)
+
+
+def call_app(
+    label: str,
+    sessions: Collection[str],
+    bids_dir: Path,
+    folder: Path,
+    settings: Settings,
+    share: Share,
+    log: Path,
+    placed: PlacedImage,
+) -> tuple[Usage, list[dict[str, Any]], Removal]:
+    """Call the app for a participant, or for each of its sessions.
+
+    Parameters
+    ----------
+    label
+        Label of the participant, without ``sub-``.
+    sessions
+        Labels of the sessions that its files are of; the empty label for files of none.
+    bids_dir
+        The staged dataset of this participant alone.
+    folder
+        The participant's work folder; the app's output is in its ``out`` afterwards.
+    settings, log, placed
+        As for :func:`neurotier.analysis.app.run_level`.
+    share
+        What each call may take.
+
+    Returns
+    -------
+    tuple
+        The cost of starting all containers, a row per call (session, ``None`` for the participant; attempts), and what
+        the app had left in its scratch folders.
+
+    Raises
+    ------
+    InputError
+        If the app is to be called by session, and there is none.
+    ContainerError, ToolError
+        As :func:`neurotier.analysis.app.run_level`; or if two sessions have left a file and a folder of one name.
+    """
+    if not settings.app.by_session:
+        called = run_level(participant_arguments(settings.app, label, share), bids_dir, folder, settings, log, placed)
+        return called.start, [{"session": None, "attempts": called.attempts}], called.removal
+    labels = sorted(filter(None, sessions))
+    if not labels:
+        fix = "leave the participant out, or set app.level to participant"
+        raise InputError("has no session, and the app is called by session", where=f"sub-{label}", fix=fix)
+    calls: dict[str, Called] = {}
+    for session in labels:
+        own = folder / SESSIONS / session
+        own.mkdir(parents=True)
+        arguments = participant_arguments(settings.app, label, share, session)
+        with log.open("a") as file:
+            file.write(f"neurotier: session {session}\n")
+        with one_session(bids_dir / f"sub-{label}", session, folder / ASIDE):
+            calls[session] = run_level(arguments, bids_dir, own, settings, log, placed)
+    outputs = [folder / SESSIONS / session / OUT for session in labels]
+    differing = merge_outputs(outputs, folder / OUT)
+    remove_whatever(folder / SESSIONS)
+    if differing:
+        with log.open("a") as file:
+            file.writelines(f"neurotier: sessions differ in {name}; the first was taken\n" for name in differing)
+    rows = [{"session": session, "attempts": called.attempts} for session, called in calls.items()]
+    removal = Removal()
+    for called in calls.values():
+        removal.add_all(called.removal)
+    return joined([called.start for called in calls.values()]), rows, removal
+
+
+@contextmanager
+def one_session(subject: Path, session: str, aside: Path) -> Iterator[None]:
+    """Have only one session's folder in a staged participant's folder; the others lie aside meanwhile."""
+    aside.mkdir(exist_ok=True)
+    others = [path.name for path in subject.glob("ses-*") if path.is_dir() and path.name != f"ses-{session}"]
+    for name in others:
+        (subject / name).rename(aside / name)
+    try:
+        yield
+    finally:
+        for name in others:
+            (aside / name).rename(subject / name)
 
 
 def filter_path(text: str) -> Path:
@@ -174,11 +260,7 @@ def app_name(settings: Settings) -> str:
     """The name of the app in tables and reports: ``app.name``, or the name of its image; without an app, the tool's."""
     if not settings.app.image:
         return settings.tool.name
-    if settings.app.name:
-        return settings.app.name
-    from neurotier.containers.reference import short_name
-
-    return short_name(settings.app.image)
+    return settings.app.name or short_name(settings.app.image)
 
 
 def app_options(app: AppSettings) -> dict[str, Any]:

@@ -6,26 +6,19 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from neurotier.analysis.inflating import SLAB_BYTES, DamagedError, Inflated
-from neurotier.analysis.memory import LEAST_BYTES
+from neurotier.analysis.derivatives import write_sidecars
+from neurotier.analysis.in_container import extract_all
 from neurotier.analysis.staging import remove_counted
-from neurotier.core.errors import InputError
-from neurotier.core.foreign import open_file
+from neurotier.analysis.tool import Pair, Tool
+from neurotier.analysis.tools import make_tool
+from neurotier.containers.store import PlacedImage
 from neurotier.core.settings import Settings
 from neurotier.core.work_folders import IN, OUT, SCRATCH
 from neurotier.dataset.bids import Image, derivative_name
 from neurotier.meter.folders import Removal
 from neurotier.meter.usage import Usage
-
-if TYPE_CHECKING:  # nibabel is slow to load: only the phase that computes pays for it
-    import nibabel as nib
-
-    from neurotier.analysis.images import Mask
-    from neurotier.analysis.in_container import Extracted
-    from neurotier.analysis.tool import Tool
-    from neurotier.containers.store import PlacedImage
 
 
 @dataclass(frozen=True)
@@ -62,92 +55,35 @@ def analyze_images(
     InputError, ToolError, ContainerError
         If an image cannot be analysed, or the container does not start.
     """
-    from neurotier.analysis.tools import make_tool
-
-    tool, removal = make_tool(settings.tool), Removal()
-    extracted: Iterable[Extracted]
+    tool, removal, start = make_tool(settings.tool), Removal(), None
     if placed is None:
-        extracted, start = on_host(tool, images, folder, log, removal), None
+        extracted: Iterable[Pair] = on_host(tool, images, folder, log, removal)
     else:
-        extracted, start = in_container(tool, images, folder, settings, log, placed, removal)
-    rows = [save(image, *pair, folder / OUT) for image, pair in zip(images, extracted, strict=True)]
-    return Analysed([row for row in rows if row is not None], start, removal=removal)
+        extracted, start = extract_all(tool, placed, settings.containers, images, folder, log)
+        remove_counted(folder / SCRATCH, removal)
+    rows = [
+        save(image, head, mask, folder / OUT)
+        for image, (head, mask) in zip(images, extracted, strict=True)
+        if mask is not None
+    ]
+    return Analysed(rows, start, removal=removal)
 
 
-def checked_head(tool: Tool, staged: Path, name: str) -> nib.Nifti1Image | None:
-    """A head that can contain a brain, checked before its tool is started.
-
-    ``None`` for a tool that makes no masks: such an image is read once, and no library is loaded to look into it.
-
-    Raises
-    ------
-    InputError
-        See :func:`neurotier.analysis.images.load_head`.
-    """
-    if not tool.makes_masks:
-        read_through(staged, name)
-        return None
-    from neurotier.analysis.images import load_head
-
-    return load_head(staged, name)
-
-
-def read_through(staged: Path, name: str) -> None:
-    """Read a file, or the first :data:`LEAST_BYTES` of it; :class:`InputError` if it is damaged."""
-    with open_file(staged.parent, staged.name, name) as file:
-        source = Inflated(file) if staged.suffix == ".gz" else file
-        try:
-            for _ in range(LEAST_BYTES // SLAB_BYTES):
-                if not source.read(SLAB_BYTES):
-                    break
-        except DamagedError as error:
-            raise InputError(f"the image file {error.what}", where=name, fix=error.fix) from None
-
-
-def on_host(tool: Tool, images: list[Image], folder: Path, log: Path, removal: Removal) -> Iterator[Extracted]:
+def on_host(tool: Tool, images: list[Image], folder: Path, log: Path, removal: Removal) -> Iterator[Pair]:
     """Head and mask of each image in turn, by a tool on the host."""
     for number, image in enumerate(images):
-        staged = folder / IN / image.path
-        scratch = folder / f"{SCRATCH}-{number}"
+        staged, scratch = folder / IN / image.path, folder / f"{SCRATCH}-{number}"
         scratch.mkdir()
         os.chdir(scratch)  # temporary files of the tool stay on the work tier
-        head = checked_head(tool, staged, image.path)
+        head = tool.checked_head(staged, image.path)
         mask = tool.extract(head, staged, scratch, log, image.path)
         os.chdir(folder)
         remove_counted(scratch, removal)
         yield head, mask
 
 
-def in_container(
-    tool: Tool,
-    images: list[Image],
-    folder: Path,
-    settings: Settings,
-    log: Path,
-    placed: PlacedImage,
-    removal: Removal,
-) -> tuple[list[Extracted], Usage]:
-    """Head and mask of each image by a tool in a container, and the cost of starting the container."""
-    from neurotier.analysis.in_container import INPUT, extract_all, take_cache
-    from neurotier.containers.run import Bind, Container
-
-    scratch = folder / SCRATCH
-    scratch.mkdir()
-    take_cache(tool, placed.cache, scratch)
-    container = Container(placed.engine, placed.path, settings.containers, scratch, [Bind(folder / IN, INPUT)])
-    paths = [image.path for image in images]
-    extracted = extract_all(
-        tool, container, paths, log, lambda: [checked_head(tool, folder / IN / path, path) for path in paths]
-    )
-    remove_counted(scratch, removal)
-    return extracted
-
-
-def save(image: Image, head: nib.Nifti1Image | None, mask: Mask | None, out: Path) -> dict[str, Any] | None:
-    """Write the derivatives of one image; its row for the group stage, or ``None`` without a mask."""
-    if mask is None:
-        return None
-    from neurotier.analysis.derivatives import write_sidecars
+def save(image: Image, head: Any, mask: Any, out: Path) -> dict[str, Any]:
+    """Write the derivatives of one image; its row for the group stage."""
     from neurotier.analysis.images import write_brain, write_mask
 
     mask_name = derivative_name(image.in_site, "mask", ".nii.gz")

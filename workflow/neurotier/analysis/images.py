@@ -6,9 +6,6 @@ accepts 4D ones in silence; so inputs are checked before and outputs after, by t
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +13,15 @@ import nibabel as nib
 import numpy as np
 import numpy.typing as npt
 
-from neurotier.analysis.inflating import DamagedError
+from neurotier.analysis.inflating import opened_content
 from neurotier.analysis.memory import memory_for_images
-from neurotier.analysis.nifti import Stored, Volume, read_header, shape_text
-from neurotier.core.errors import InputError, NeurotierError, TierError, ToolError
-from neurotier.core.foreign import open_file
+from neurotier.analysis.nifti import Stored, Volume, shape_text
+from neurotier.core.errors import InputError, ToolError
 
 Mask = npt.NDArray[np.bool_]
 
 
-def load_head(path: Path, name: str, memory_bytes: int | None = None) -> nib.Nifti1Image:
+def load_head(path: Path, name: str) -> nib.Nifti1Image:
     """Load a T1w image and make sure that it can contain a brain.
 
     Values are checked in slabs, so that rejecting a file takes no more memory than one slab.
@@ -36,8 +32,6 @@ def load_head(path: Path, name: str, memory_bytes: int | None = None) -> nib.Nif
         NIfTI file; a link is not followed. Trailing axes of length 1 are dropped.
     name
         What to call the image in an error.
-    memory_bytes
-        Memory of the job; by default as :func:`memory_for_images` finds it.
 
     Raises
     ------
@@ -45,13 +39,14 @@ def load_head(path: Path, name: str, memory_bytes: int | None = None) -> nib.Nif
         If the file is empty, truncated, not NIfTI, or too large for the memory, or if the image is not 3D, constant (as
         all-zero ones are), or not finite.
     """
-    with opened(path.parent, path.name, name, InputError, "the image file") as stored:
+    with opened_content(path.parent, path.name, name, InputError, "the image file") as content:
+        stored = Stored(content)
         shape = list(stored.shape)
         while len(shape) > 3 and shape[-1] == 1:
             shape.pop()
         if len(shape) != 3 or min(shape) < 2:
             raise InputError(f"a T1w image has three dimensions, this one is {shape_text(shape)}", where=name)
-        stored.check_memory(memory_for_images() if memory_bytes is None else memory_bytes)
+        stored.check_memory(memory_for_images())
         check_values(stored, name)
         image = stored.image(str(path))
     if image.ndim == 3:
@@ -71,41 +66,6 @@ def check_values(stored: Stored, name: str) -> None:
         raise InputError(f"{broken} of {stored.voxels} voxels are NaN or infinite", where=name)
     if low == high:
         raise InputError(f"every voxel is {low:g}: there is no head in it", where=name)
-
-
-@contextmanager
-def opened(folder: Path, below: str, name: str, blame: type[NeurotierError], subject: str) -> Iterator[Stored]:
-    """Open a NIfTI file below a trusted folder, and turn what is wrong with it into an error that names it.
-
-    Parameters
-    ----------
-    folder, below
-        The folder, and the file's path below it.
-    name
-        What to call the file in an error.
-    blame
-        Class of the error.
-    subject
-        What to call the file at the beginning of a message.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is nothing of this name.
-    NeurotierError
-        Of the class ``blame``, if it is damaged or not a file; :class:`TierError` if the tier fails to read it.
-    """
-    try:
-        with open_file(folder, below, name, blame) as file:
-            if os.fstat(file.fileno()).st_size == 0:
-                raise DamagedError("is empty (0 bytes)")
-            yield read_header(file, below)
-    except DamagedError as error:
-        raise blame(f"{subject} {error.what}", where=name, fix=error.fix if blame is InputError else "") from None
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise TierError(f"cannot be read: {error.strerror}", where=name) from None
 
 
 def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name: str) -> Mask:
@@ -129,24 +89,15 @@ def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name:
         or full.
     """
     try:
-        with opened(folder, below, f"{name}, mask of {tool}", ToolError, "the file") as stored:
-            check_same_grid(stored.shape, stored.affine, head, tool, name)
+        with opened_content(folder, below, f"{name}, mask of {tool}", ToolError, "the file") as content:
+            stored = Stored(content)
+            if stored.shape != head.shape or not np.allclose(stored.affine, head.affine, atol=1e-4):
+                grids = f"{stored.shape} and {head.shape}"
+                raise ToolError(f"the mask of {tool} is on another grid than the image ({grids})", where=name)
             data = stored.array()
     except FileNotFoundError:
         raise ToolError(f"{tool} wrote no mask, although its exit code is 0", where=name) from None
     return as_mask(data, tool, name)
-
-
-def check_grid(data: Volume, affine: Volume, head: nib.Nifti1Image, tool: str, name: str) -> Mask:
-    """Voxels as booleans, if they form a mask of this head; otherwise :class:`ToolError`."""
-    check_same_grid(data.shape, affine, head, tool, name)
-    return as_mask(data, tool, name)
-
-
-def check_same_grid(shape: tuple[int, ...], affine: Volume, head: nib.Nifti1Image, tool: str, name: str) -> None:
-    """Raise :class:`ToolError` unless a mask is on the grid of its head."""
-    if shape != head.shape or not np.allclose(affine, head.affine, atol=1e-4):
-        raise ToolError(f"the mask of {tool} is on another grid than the image ({shape} and {head.shape})", where=name)
 
 
 def as_mask(data: Volume, tool: str, name: str) -> Mask:
@@ -155,7 +106,7 @@ def as_mask(data: Volume, tool: str, name: str) -> Mask:
         raise ToolError(f"the mask of {tool} is not binary", where=name)
     mask: Mask = data.astype(bool)
     if not mask.any() or mask.all():
-        raise ToolError(f"{tool} found {'no brain' if not mask.any() else 'nothing but brain'}", where=name)
+        raise ToolError(f"{tool} found {'nothing but' if mask.any() else 'no'} brain", where=name)
     return mask
 
 

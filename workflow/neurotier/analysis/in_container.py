@@ -11,27 +11,23 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from neurotier.analysis.tool import Tool
+from neurotier.analysis.tool import Pair, Tool
 from neurotier.analysis.tools import MASK, end_of, failed, smallest_head
 from neurotier.containers.engine import LABELS, labelled_version
-from neurotier.containers.run import SCRIPT, WORK, Container
+from neurotier.containers.run import SCRIPT, WORK, Bind, Container
+from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import ContainerError, ToolError, one_line
 from neurotier.core.files import exclusive, flush_tree, partial_of, remove_whatever, rename_durably
 from neurotier.core.foreign import copy_tree, read_end, read_text
+from neurotier.core.settings import ContainerSettings
+from neurotier.core.work_folders import IN, SCRATCH
+from neurotier.dataset.bids import Image
 from neurotier.meter.usage import Usage
-
-if TYPE_CHECKING:  # a tool that makes no masks needs no image in memory
-    import nibabel as nib
-
-    from neurotier.analysis.images import Mask
-
-    Extracted = tuple[nib.Nifti1Image | None, Mask | None]
-    """Head and mask of an image; a tool that makes no masks has neither."""
 
 INPUT = "/input"
 """Folder in the container with the participant's images, read-only."""
@@ -48,26 +44,22 @@ WORD_BYTES = 200
 
 
 def extract_all(
-    tool: Tool,
-    container: Container,
-    images: Sequence[str],
-    log: Path,
-    load_heads: Callable[[], list[nib.Nifti1Image | None]],
-) -> tuple[list[Extracted], Usage]:
-    """Run a tool on all images of a participant.
+    tool: Tool, placed: PlacedImage, containers: ContainerSettings, images: Sequence[Image], folder: Path, log: Path
+) -> tuple[list[Pair], Usage]:
+    """Run a tool on all images of a participant, which are loaded and checked while the container waits.
 
     Parameters
     ----------
     tool
         The tool.
-    container
-        Its image, with the images bound at :data:`INPUT`.
+    placed, containers
+        Its image, and section ``containers`` of the configuration.
     images
-        Paths of the images below :data:`INPUT`.
+        The participant's images, staged below ``folder/in``.
+    folder
+        The participant's work folder.
     log
         File that takes what the tool prints.
-    load_heads
-        Loads and checks the images; called while the container waits.
 
     Returns
     -------
@@ -79,57 +71,52 @@ def extract_all(
     ContainerError, InputError, ToolError
         If the container does not start, an image is not a head, or the tool fails.
     """
-    heads: list[nib.Nifti1Image | None] = []
-    folders = [container.scratch / str(number) for number in range(len(images))]
-    for folder in folders:
-        folder.mkdir(parents=True)
-    commands = [
-        tool.command(f"{INPUT}/{image}", f"{WORK}/{folder.name}") for image, folder in zip(images, folders, strict=True)
-    ]
+    scratch = folder / SCRATCH
+    commands = []
+    for number, image in enumerate(images):
+        (scratch / str(number)).mkdir(parents=True)
+        commands.append(tool.command(f"{INPUT}/{image.path}", f"{WORK}/{number}"))
+    if tool.cache_variable and placed.cache.exists():  # a copy of some 100 kB, since jobs may write to it
+        copy_tree(placed.cache, scratch / CACHE, ContainerError, where=str(placed.cache))
+    heads: list[Any] = []
+    container = Container(placed.engine, placed.path, containers, scratch, [Bind(folder / IN, INPUT)])
     whole, start = container.run(
         ["/bin/sh", SCRIPT],
         log,
-        held=lambda: heads.extend(load_heads()),
+        held=lambda: heads.extend(tool.checked_head(folder / IN / image.path, image.path) for image in images),
         program=tool.name,
         script=script(tool, commands),
     )
-    masks: list[Extracted] = []
-    for head, image, folder in zip(heads, images, folders, strict=True):
-        printed = printed_in(container.scratch, folder.name, image)
+    pairs = []
+    for number, (image, head) in enumerate(zip(images, heads, strict=True)):
+        printed = printed_in(scratch, number, image.path)
         with log.open("ab") as file:
             file.write(printed or b"")
-        code = exit_code_in(container.scratch, folder.name, image)
-        ended = (whole or 1) if code is None else code
+        code = written_in(scratch, f"{number}/exit", f"{image.path}: the tool's exit code")
+        ended = int(code) if code.isdecimal() and len(code) <= 3 else whole or 1  # unwritten on a full tier, or killed
         if ended != 0:
-            raise failed(tool.name, ended, end_of(log) if printed is None else printed, image)
+            raise failed(tool.name, ended, end_of(log) if printed is None else printed, image.path)
         mask = None
         if tool.makes_masks:
             from neurotier.analysis.images import check_mask
 
-            mask = check_mask(container.scratch, f"{folder.name}/{MASK}", head, tool.name, image)
-        masks.append((head, mask))
-    return masks, start
+            mask = check_mask(scratch, f"{number}/{MASK}", head, tool.name, image.path)
+        pairs.append((head, mask))
+    return pairs, start
 
 
-def printed_in(scratch: Path, number: str, image: str) -> bytes | None:
+def printed_in(scratch: Path, number: int, image: str) -> bytes | None:
     """The end of what a tool printed for an image; ``None`` if it removed its log."""
     with suppress(FileNotFoundError):
         return read_end(scratch, f"{number}/log", f"{image}: the tool's log", ToolError)
     return None
 
 
-def exit_code_in(scratch: Path, number: str, image: str) -> int | None:
-    """A tool's exit code; ``None`` if it was not written, as on a full tier or after a kill."""
-    said = written_in(scratch, f"{number}/exit", f"{image}: the tool's exit code")
-    return int(said) if said.isdecimal() and len(said) <= 3 else None
-
-
 def written_in(scratch: Path, below: str, where: str) -> str:
     """A word that was written in the container; empty if it was not."""
-    try:
+    with suppress(FileNotFoundError):
         return one_line(read_text(scratch, below, where, ToolError, WORD_BYTES))
-    except FileNotFoundError:
-        return ""
+    return ""
 
 
 def script(tool: Tool, commands: Sequence[list[str]]) -> str:
@@ -180,7 +167,7 @@ def prepare_in_container(tool: Tool, container: Container, cache: Path, log: Pat
     code, _ = container.run(["/bin/sh", SCRIPT], log, program=tool.name, script=commands)
     image = container.image.name
     if code != 0:
-        printed = printed_in(container.scratch, "0", image)
+        printed = printed_in(container.scratch, 0, image)
         raise failed(tool.name, code, end_of(log) if printed is None else printed, image)
     if tool.cache_variable:
         keep_cache(container.scratch / CACHE, cache)
@@ -217,9 +204,3 @@ def keep_cache(made: Path, cache: Path) -> None:
         except BaseException:
             remove_whatever(partial)
             raise
-
-
-def take_cache(tool: Tool, cache: Path, scratch: Path) -> None:
-    """Give a participant job its own copy of the cache (some 100 kB), since jobs may write to it."""
-    if tool.cache_variable and cache.exists():
-        copy_tree(cache, scratch / CACHE, ContainerError, where=str(cache))

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import io
 import math
-import os
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any
 
 import nibabel as nib
 import numpy as np
 import numpy.typing as npt
 from nibabel.volumeutils import apply_read_scaling
 
-from neurotier.analysis.inflating import EXPANSION, SLAB_BYTES, DamagedError, Inflated, truncated
+from neurotier.analysis.inflating import EXPANSION, SLAB_BYTES, Content, DamagedError, truncated
 from neurotier.core.quantities import size
 
 Volume = npt.NDArray[Any]
@@ -45,9 +43,13 @@ KINDS = (nib.Nifti1Image, nib.Nifti2Image)
 """In the order of the length of their headers."""
 
 
-@dataclass(frozen=True)
 class Stored:
     """An open NIfTI file whose header has been read and checked; the data can then be read once.
+
+    Parameters
+    ----------
+    content
+        The file's content, at its beginning.
 
     Attributes
     ----------
@@ -57,34 +59,64 @@ class Stored:
         Its header, with nibabel's corrections.
     affine
         From voxels to mm; finite and invertible.
-    shape
-        Voxels along each axis, as declared.
-    source
-        Source of the data, positioned at the first voxel.
-    file_bytes
-        Size of the file.
+    shape, voxels, dtype
+        Voxels along each axis and in all, as declared, and the type of one.
+
+    Raises
+    ------
+    DamagedError
+        If there is no header, or not one of an image.
     """
 
-    kind: type[nib.Nifti1Image]
-    header: nib.Nifti1Header
-    affine: npt.NDArray[np.float64]
-    shape: tuple[int, ...]
-    source: BinaryIO | Inflated
-    file_bytes: int
+    def __init__(self, content: Content) -> None:
+        self.content = content
+        if content.file_bytes == 0:
+            raise DamagedError("is empty (0 bytes)")
+        start = b""
+        for self.kind in KINDS:
+            start += content.read(self.kind.header_class.template_dtype.itemsize - len(start))
+            if self.kind.header_class.may_contain_header(start):
+                break
+        else:
+            raise truncated("it has no header")
+        try:
+            self.read_header(start)
+        except (DamagedError, OSError):
+            raise
+        except Exception as error:  # hostile headers make nibabel raise errors of many classes
+            raise truncated(f"its header is wrong: {error or type(error).__name__}") from None
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of a stored voxel."""
-        dtype: np.dtype[Any] = self.header.get_data_dtype()
-        return dtype
-
-    @property
-    def voxels(self) -> int:
-        return math.prod(self.shape)
-
-    @property
-    def is_compressed(self) -> bool:
-        return isinstance(self.source, Inflated)
+    def read_header(self, start: bytes) -> None:
+        """Read and check the header, but not yet against the available memory; ``start`` is its fixed part."""
+        maker = self.kind.header_class
+        raw = maker(start, check=False)
+        if not 1 <= int(raw["dim"][0]) <= 7:
+            raise DamagedError(f"declares {int(raw['dim'][0])} dimensions")
+        self.shape = tuple(int(count) for count in raw.get_data_shape())
+        self.voxels = math.prod(self.shape)
+        if min(self.shape) < 1:
+            raise DamagedError(f"declares {shape_text(self.shape)} voxels")
+        try:
+            self.dtype: np.dtype[Any] = raw.get_data_dtype()
+        except KeyError:
+            raise DamagedError(f"declares voxels of an unknown type ({int(raw['datatype'])})") from None
+        if self.dtype.kind not in "iuf":
+            raise DamagedError(f"declares voxels of {self.dtype.name}, which are no real numbers")
+        offset = float(raw["vox_offset"])
+        if not maker.single_vox_offset <= offset <= HEADER_BYTES:  # false for NaN, too
+            raise DamagedError(f"declares that its data begin at byte {offset:g}")
+        before_data = start + self.content.read(int(offset) - len(start))
+        if len(before_data) < int(offset):
+            raise truncated("it ends in its header")
+        with warnings.catch_warnings(action="ignore"):  # nibabel warns of each extension of an odd size
+            self.header = maker.from_fileobj(io.BytesIO(before_data))  # so that extensions cannot make it read further
+        self.header.get_slope_inter()
+        self.affine = np.asarray(self.header.get_best_affine(), np.float64)
+        edges = np.linalg.svd(self.affine[:3, :3], compute_uv=False) if np.isfinite(self.affine).all() else np.zeros(3)
+        if not edges[-1] > ROUNDING * edges[0]:
+            raise DamagedError("has an affine that is not finite, or is singular")
+        if not np.isfinite(self.header["pixdim"][1:4]).all():
+            raise DamagedError("declares voxels of no finite size")
 
     def check_memory(self, memory_bytes: int) -> None:
         """Raise :class:`DamagedError` if an image as declared cannot be analysed in this much memory."""
@@ -104,15 +136,14 @@ class Stored:
         DamagedError
             If there are fewer or many more than declared, or a checksum is wrong.
         """
-        declared_bytes = self.header.get_data_offset() + self.voxels * self.dtype.itemsize
-        if declared_bytes > self.file_bytes * (EXPANSION if self.is_compressed else 1):
+        left_bytes, compressed = self.voxels * self.dtype.itemsize, self.content.is_compressed
+        if self.header.get_data_offset() + left_bytes > self.content.file_bytes * (EXPANSION if compressed else 1):
             raise truncated(f"its header declares {shape_text(self.shape)} voxels of {self.dtype.name}")
         slope, inter = self.header.get_slope_inter()
-        slab_voxels = SLAB_BYTES // self.dtype.itemsize
-        for begin in range(0, self.voxels, slab_voxels):
-            wanted_bytes = min(slab_voxels, self.voxels - begin) * self.dtype.itemsize
-            content = self.source.read(wanted_bytes)
-            if len(content) < wanted_bytes:
+        while left_bytes:
+            content = self.content.read(min(SLAB_BYTES, left_bytes))
+            left_bytes -= len(content)
+            if not content or len(content) % self.dtype.itemsize:
                 raise truncated("its data end early")
             with np.errstate(all="ignore"):  # the caller looks for values that are not finite
                 yield apply_read_scaling(
@@ -120,7 +151,7 @@ class Stored:
                     np.float64(1 if slope is None else slope),
                     np.float64(0 if inter is None else inter),
                 )
-        if self.is_compressed and len(self.source.read(SURPLUS_BYTES + 1)) > SURPLUS_BYTES:
+        if compressed and len(self.content.read(SURPLUS_BYTES + 1)) > SURPLUS_BYTES:
             raise DamagedError("goes on long after the last voxel that its header declares")
 
     def array(self) -> Volume:
@@ -131,70 +162,6 @@ class Stored:
         """The image as nibabel loads it from a path, without reading the extensions again."""
         proxy = self.kind.ImageArrayProxy(path, self.header.copy())
         return self.kind(proxy, self.affine, self.header)
-
-
-def read_header(file: BinaryIO, name: str) -> Stored:
-    """Read and check the header of a NIfTI file, but not yet against the available memory.
-
-    Parameters
-    ----------
-    file
-        The open file, at its beginning.
-    name
-        The file's name, which tells nibabel and the tools whether the content is compressed.
-
-    Raises
-    ------
-    DamagedError
-        If there is no header, or not one of an image.
-    """
-    source: BinaryIO | Inflated = Inflated(file) if name.lower().endswith(".gz") else file
-    start = b""
-    for kind in KINDS:
-        start += source.read(kind.header_class.template_dtype.itemsize - len(start))
-        if kind.header_class.may_contain_header(start):
-            break
-    else:
-        raise truncated("it has no header")
-    try:
-        return checked_header(kind, start, source, os.fstat(file.fileno()).st_size)
-    except (DamagedError, OSError):
-        raise
-    except Exception as error:  # hostile headers make nibabel raise errors of many classes
-        raise truncated(f"its header is wrong: {error or type(error).__name__}") from None
-
-
-def checked_header(kind: type[nib.Nifti1Image], start: bytes, source: BinaryIO | Inflated, file_bytes: int) -> Stored:
-    """The second half of :func:`read_header`; ``start`` is as long as a header of this kind."""
-    maker = kind.header_class
-    raw = maker(start, check=False)
-    if not 1 <= int(raw["dim"][0]) <= 7:
-        raise DamagedError(f"declares {int(raw['dim'][0])} dimensions")
-    shape = tuple(int(count) for count in raw.get_data_shape())
-    if min(shape) < 1:
-        raise DamagedError(f"declares {shape_text(shape)} voxels")
-    try:
-        dtype = raw.get_data_dtype()
-    except KeyError:
-        raise DamagedError(f"declares voxels of an unknown type ({int(raw['datatype'])})") from None
-    if dtype.kind not in "iuf":
-        raise DamagedError(f"declares voxels of {dtype.name}, which are no real numbers")
-    offset = float(raw["vox_offset"])
-    if not maker.single_vox_offset <= offset <= HEADER_BYTES:  # false for NaN, too
-        raise DamagedError(f"declares that its data begin at byte {offset:g}")
-    before_data = start + source.read(int(offset) - len(start))
-    if len(before_data) < int(offset):
-        raise truncated("it ends in its header")
-    with warnings.catch_warnings(action="ignore"):  # nibabel warns of each extension of an odd size
-        header = maker.from_fileobj(io.BytesIO(before_data))  # so that extensions cannot make it read further
-    header.get_slope_inter()
-    affine = np.asarray(header.get_best_affine(), np.float64)
-    edges = np.linalg.svd(affine[:3, :3], compute_uv=False) if np.isfinite(affine).all() else np.zeros(3)
-    if not edges[-1] > ROUNDING * edges[0]:
-        raise DamagedError("has an affine that is not finite, or is singular")
-    if not np.isfinite(header["pixdim"][1:4]).all():
-        raise DamagedError("declares voxels of no finite size")
-    return Stored(kind, header, affine, shape, source, file_bytes)
 
 
 def shape_text(shape: Sequence[int]) -> str:

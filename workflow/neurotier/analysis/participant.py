@@ -13,12 +13,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from neurotier.analysis.app import Share, app_name, root_files
+from neurotier.analysis.app import Share, app_name, call_app, root_files
 from neurotier.analysis.brains import Analysed, analyze_images
 from neurotier.analysis.needs import work_bytes, work_files
 from neurotier.analysis.staging import check_room, naming_full_tier, publish, stage_in
+from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import KilledError
 from neurotier.core.files import write_json
 from neurotier.core.foreign import entries_below
@@ -35,9 +36,6 @@ from neurotier.meter.own import usage_since_birth
 from neurotier.meter.residency import resident_share
 from neurotier.meter.traffic import Flow, flow, growth
 from neurotier.meter.usage import Usage
-
-if TYPE_CHECKING:  # a job on the host starts no container
-    from neurotier.containers.store import PlacedImage
 
 T = TypeVar("T")
 
@@ -186,8 +184,6 @@ def run_participant(job: Job) -> None:
 def analyze(job: Job, folder: Path) -> Analysed:
     """The compute phase, including the start of the container."""
     if job.settings.app.image and job.placed is not None:
-        from neurotier.analysis.app_sessions import call_app
-
         app, sessions = job.settings.app, {image.session for image in job.images}
         share = job.share or Share(app.threads, app.memory_mb)
         bids_dir, label = folder / IN / job.site, job.images[0].label

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
-if TYPE_CHECKING:  # a tool that makes no masks needs no image in memory
-    import nibabel as nib
+from neurotier.analysis.inflating import SLAB_BYTES, opened_content
+from neurotier.analysis.memory import LEAST_BYTES
+from neurotier.core.errors import InputError
 
-    from neurotier.analysis.images import Mask
+Pair = tuple[Any, Any]
+"""An image as nibabel has it, and its mask as booleans; a tool that makes no masks has neither, and loads no library
+that could tell what they are."""
 
 
 class Tool:
@@ -47,16 +50,31 @@ class Tool:
         return "1"
 
     def expected_s(self, size_mb: float) -> float:
-        """How long an image of this size takes one core, s, roughly: participants that are quick share a job."""
+        """How long an image of this size takes one core, s, roughly."""
         raise NotImplementedError
 
     def warm_up(self) -> None:
         """Preparation that is done once, and not by the first participant jobs at the same time."""
 
     def load(self) -> None:
-        """Import what :meth:`extract` uses: a job of several participants does so before they part."""
+        """Import what :meth:`extract` uses: a pool does so before its first child."""
 
-    def extract(self, head: nib.Nifti1Image | None, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
+    def checked_head(self, image: Path, name: str) -> Any:
+        """A head that can contain a brain, checked before the tool is started; errors name it by ``name``.
+
+        A tool that makes no masks reads the file once, or the first :data:`LEAST_BYTES` of it.
+
+        Raises
+        ------
+        InputError
+            If the file is damaged; see also :func:`neurotier.analysis.images.load_head`.
+        """
+        with opened_content(image.parent, image.name, name, InputError, "the image file") as content:
+            for _ in range(LEAST_BYTES // SLAB_BYTES):
+                if not content.read(SLAB_BYTES):
+                    break
+
+    def extract(self, head: Any, image: Path, folder: Path, log: Path, name: str) -> Any:
         """The brain mask of a head.
 
         Parameters

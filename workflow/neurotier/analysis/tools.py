@@ -13,20 +13,15 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from neurotier.analysis.rehearsal.tool import Rehearsal
 from neurotier.analysis.tool import Tool
 from neurotier.core.errors import KilledError, ToolError, one_line
-from neurotier.core.foreign import read_end, read_text
+from neurotier.core.foreign import read_end, read_named
 from neurotier.core.settings import ToolSettings
 from neurotier.meter.function import run_in_phase
 from neurotier.meter.tree import describe_exit
-
-if TYPE_CHECKING:  # a tool that makes no masks needs no image in memory
-    import nibabel as nib
-
-    from neurotier.analysis.images import Mask
 
 MASK = "brain_mask.nii.gz"
 """The mask that a tool's command writes into its folder."""
@@ -36,13 +31,26 @@ LOG_END_BYTES = 64 << 10
 """Length of the end of a log in which the last line is looked for."""
 
 
+class MaskTool(Tool):
+    """A tool that makes masks: it alone needs nibabel."""
+
+    makes_masks = True
+
+    def load(self) -> None:
+        import neurotier.analysis.images  # noqa: F401
+
+    def checked_head(self, image: Path, name: str) -> Any:
+        from neurotier.analysis.images import load_head
+
+        return load_head(image, name)
+
+
 @dataclass(frozen=True)
-class Bet(Tool):
+class Bet(MaskTool):
     """FSL's Brain Extraction Tool (Smith 2002), from PATH: ``bet IN OUT -m -f F``."""
 
     fractional_threshold: float
     name = "bet"
-    makes_masks = True
     environment: ClassVar[dict[str, str]] = {"FSLOUTPUTTYPE": "NIFTI_GZ"}
     version_command: ClassVar[list[str]] = ["sh", "-c", 'cat "$FSLDIR/etc/fslversion" 2>/dev/null || echo unknown']
     memory_mb = (200, 40)
@@ -58,22 +66,16 @@ class Bet(Tool):
                 where="tool 'bet'",
                 fix="load FSL (its licence does not let neurotier include it), or set tool.name to brainextractor",
             )
-        directory = os.environ.get("FSLDIR")
-        if not directory:
-            return "unknown"
-        file = Path(os.path.realpath(Path(directory, "etc", "fslversion")))  # links of an installation are trusted
-        try:
-            return one_line(read_text(file.parent, file.name, str(file), ToolError, VERSION_BYTES)) or "unknown"
-        except FileNotFoundError:
-            return "unknown"
+        file = Path(os.environ.get("FSLDIR", "nowhere"), "etc", "fslversion")
+        with contextlib.suppress(ToolError):
+            said = read_named(file, VERSION_BYTES, str(file), ToolError, "a version")
+            return one_line(said.decode(errors="replace")) or "unknown"
+        return "unknown"
 
     def expected_s(self, size_mb: float) -> float:
         return 0.5 + 0.4 * size_mb
 
-    def load(self) -> None:
-        import neurotier.analysis.images  # noqa: F401
-
-    def extract(self, head: nib.Nifti1Image, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
+    def extract(self, head: Any, image: Path, folder: Path, log: Path, name: str) -> Any:
         from neurotier.analysis.images import check_mask
 
         os.environ.update(self.environment)
@@ -85,13 +87,12 @@ class Bet(Tool):
 
 
 @dataclass(frozen=True)
-class BrainExtractor(Tool):
+class BrainExtractor(MaskTool):
     """brainextractor (MIT licence): the algorithm of bet in Python."""
 
     fractional_threshold: float
     iterations: int
     name = "brainextractor"
-    makes_masks = True
     cache_variable = "NUMBA_CACHE_DIR"
     version_command: ClassVar[list[str]] = [
         *("python3", "-c", "import importlib.metadata as m; print(m.version('brainextractor'))")
@@ -126,12 +127,12 @@ class BrainExtractor(Tool):
     def load(self) -> None:
         import brainextractor  # noqa: F401
 
-        import neurotier.analysis.images  # noqa: F401
+        super().load()
 
-    def extract(self, head: nib.Nifti1Image, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
+    def extract(self, head: Any, image: Path, folder: Path, log: Path, name: str) -> Any:
         from brainextractor import BrainExtractor as Extractor
 
-        from neurotier.analysis.images import check_grid
+        from neurotier.analysis.images import as_mask
 
         with log.open("a") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
             try:
@@ -140,7 +141,7 @@ class BrainExtractor(Tool):
                 data = extractor.compute_mask()
             except (ArithmeticError, IndexError, TypeError, ValueError) as error:
                 raise ToolError(f"brainextractor failed: {type(error).__name__}: {error}", where=name) from None
-        return check_grid(data, head.affine, head, self.name, name)
+        return as_mask(data, self.name, name)
 
 
 @dataclass(frozen=True)
@@ -156,9 +157,8 @@ class Noop(Tool):
     def expected_s(self, size_mb: float) -> float:
         return self.sleep_s + 0.05 + 0.005 * size_mb
 
-    def extract(self, head: nib.Nifti1Image | None, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
+    def extract(self, head: Any, image: Path, folder: Path, log: Path, name: str) -> None:
         run_in_phase(self.command(str(image), str(folder)), cwd=str(folder))
-        return None
 
 
 PROGRAM = Path(__file__).with_name("brainextractor_program.py")
@@ -172,7 +172,7 @@ def make_tool(settings: ToolSettings) -> Tool:
     return tool
 
 
-def smallest_head() -> nib.Nifti1Image:
+def smallest_head() -> Any:
     """A blurred ball of 31 x 31 x 31 voxels of 4 mm: enough for a tool to compile its functions."""
     import nibabel as nib
     import numpy as np

@@ -10,11 +10,13 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from neurotier.containers.engine import clean_environment, explain, run_logged
-from neurotier.core.errors import SettingsError
+from neurotier.containers.reference import Reference
+from neurotier.core.errors import SettingsError, SourceError
+from neurotier.core.installed import ROOT
 
 PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 DEFAULT = re.compile(r"^\s*(\w+)=(.*)$")
@@ -25,14 +27,19 @@ QUICK = ["--mksquashfs-args", "-comp zstd -Xcompression-level 3"]
 """zstd takes 5 s where gzip takes 85 s, for 1.1 times the size."""
 
 
+def section(definition: str, name: str) -> list[str]:
+    """The lines of the first section of a name in the text of a definition file."""
+    found = re.search(rf"^%{name}\s*\n(.*?)(?=^%|\Z)", definition, re.MULTILINE | re.DOTALL)
+    return found[1].splitlines() if found else []
+
+
 def defaults(definition: str) -> dict[str, str]:
     """Defaults of build arguments, from the section ``%arguments`` of a definition file.
 
     >>> defaults("%arguments\\n    BASE=a.def\\n%post\\n    X=1")
     {'BASE': 'a.def'}
     """
-    section = re.search(r"^%arguments\s*\n(.*?)(?=^%|\Z)", definition, re.MULTILINE | re.DOTALL)
-    matches = [DEFAULT.match(line) for line in section[1].splitlines()] if section else []
+    matches = map(DEFAULT.match, section(definition, "arguments"))
     return {match[1]: match[2].strip() for match in matches if match}
 
 
@@ -77,63 +84,65 @@ def ingredients(definition: Path, arguments: Mapping[str, str]) -> str:
     everyone analysed again.
     """
     text = definition.read_text()
-    section = re.search(r"^%files\s*\n(.*?)(?=^%|\Z)", text, re.MULTILINE | re.DOTALL)
-    for line in filter(str.strip, section[1].splitlines() if section else []):
+    for line in filter(str.strip, section(text, "files")):
         file = definition.parent / line.split()[0]
         if not line.split()[0].startswith(("/", "#")) and file.is_file():
             text += file.read_text(errors="replace")
     return text + repr(sorted((name, value) for name, value in arguments.items() if name != "MIRROR"))
 
 
-def build(engine: str, definition: Path, target: Path, arguments: Mapping[str, str], scratch: Path, log: Path) -> None:
-    """Build an image file, with the engine's temporary files below ``scratch``.
+def make_image(
+    engine: str, reference: Reference, arguments: Mapping[str, str], target: Path, log: Path, say: Callable[[str], None]
+) -> None:
+    """Build, convert or pull an image file, with the engine's temporary files beside it.
 
     Raises
     ------
-    ContainerError
-        With the last line that was printed.
+    ContainerError, SourceError
+        With what the engine says of it; a :class:`SourceError` if the image cannot be pulled.
     """
-    words = [word for name, value in arguments.items() for word in ("--build-arg", f"{name}={value}")]
-    command = [engine, "build", "--fakeroot", *QUICK, *words, str(target), str(definition)]
-    run_engine(command, scratch, definition.parent, log, f"building {definition.name}", COMPLAINTS)
-
-
-def convert(engine: str, archive: str, target: Path, scratch: Path, log: Path) -> None:
-    """Make an image file of an archive (``docker-archive:PATH``, ``oci:PATH``); errors as :func:`build`."""
-    complaints = [
-        (r"no such|not found|invalid tar|unexpected EOF", "is no such archive, or a damaged one", "make it anew")
-    ]
-    command = [engine, "build", *QUICK, str(target), archive]
-    run_engine(command, scratch, scratch, log, f"converting {archive}", complaints)
-
-
-COMPLAINTS = [
-    (r"debootstrap.*(not found|not in|PATH)", "debootstrap is not installed", "install it, or use an image file"),
-    (r"must be root|operation not permitted", "this user may not build it", "build it elsewhere and name the .sif"),
-]
-
-REFUSALS = [
-    (r"MANIFEST_UNKNOWN|NAME_UNKNOWN", "the registry has no such image", "correct name and digest"),
-    (
-        r"UNAUTHORIZED|access to the resource is denied",
-        "the registry does not let this user have it",
-        "log in: apptainer registry login",
-    ),
-    (
-        r"HTTP response to HTTPS client",
-        "the registry speaks plain HTTP",
-        "if that is meant, set APPTAINER_NOHTTPS=1",
-    ),
-    (r"connection refused", "the registry is not there (connection refused)", "start again when it is"),
-    (r"no such host|i/o timeout|network is unreachable", "the registry cannot be reached", "start again when it can"),
-]
-"""What the engine prints when it cannot pull, what that means, and what to do."""
-
-
-def run_engine(
-    command: list[str], scratch: Path, folder: Path, log: Path, doing: str, complaints: list[tuple[str, str, str]]
-) -> None:
-    """Run the engine in a folder, with its temporary files below ``scratch``; raise an error from what it printed."""
-    code, said = run_logged(command, log, cwd=folder, env=clean_environment(os.environ, scratch))
+    text, scratch = reference.text, target.parent
+    if reference.kind == "definition":
+        text, folder = reference.path.name, reference.path.parent
+        words = [word for name, value in arguments.items() for word in ("--build-arg", f"{name}={value}")]
+        doing, command = "building", ["build", "--fakeroot", *QUICK, *words, str(target), str(reference.path)]
+    elif reference.kind == "archive":
+        doing, command, folder = "converting", ["build", *QUICK, str(target), text], scratch
+    else:
+        doing, command, folder = "pulling", ["pull", str(target), text], ROOT
+    say(f"{doing} {text}" + (" (some minutes, once)" if doing == "building" else ""))
+    code, said = run_logged([engine, *command], log, cwd=folder, env=clean_environment(os.environ, scratch))
     if code != 0:
-        raise explain(said, doing, complaints, "failed", f"see {log}")
+        error = explain(said, f"{doing} {text}", COMPLAINTS[reference.kind], "failed", f"see {log}")
+        raise SourceError(error.what, where=error.where, fix=error.fix) if doing == "pulling" else error
+
+
+COMPLAINTS = {
+    "definition": [
+        (r"debootstrap.*(not found|not in|PATH)", "debootstrap is not installed", "install it, or use an image file"),
+        (r"must be root|operation not permitted", "this user may not build it", "build it elsewhere and name the .sif"),
+    ],
+    "archive": [
+        (r"no such|not found|invalid tar|unexpected EOF", "is no such archive, or a damaged one", "make it again"),
+    ],
+    "registry": [
+        (r"MANIFEST_UNKNOWN|NAME_UNKNOWN", "the registry has no such image", "correct name and digest"),
+        (
+            r"UNAUTHORIZED|access to the resource is denied",
+            "the registry does not let this user have it",
+            "log in: apptainer registry login",
+        ),
+        (
+            r"HTTP response to HTTPS client",
+            "the registry speaks plain HTTP",
+            "if that is meant, set APPTAINER_NOHTTPS=1",
+        ),
+        (r"connection refused", "the registry is not there (connection refused)", "start again when it is"),
+        (
+            r"no such host|i/o timeout|network is unreachable",
+            "the registry cannot be reached",
+            "start again when it can",
+        ),
+    ],
+}
+"""What the engine prints when it cannot make an image, what that means, and what to do."""

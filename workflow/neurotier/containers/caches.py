@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from neurotier.containers.placing import placing
-from neurotier.containers.verify import place_once
+from neurotier.containers.verify import Shelf
 from neurotier.core.errors import InputError, NeurotierError, SourceError
 from neurotier.core.files import write_json
 from neurotier.core.foreign import checked_entries, copy_tree, open_file
@@ -48,10 +46,6 @@ class Cache:
     sha256: str
     files: int
     size_bytes: int
-
-    def folder(self, images: Path) -> Path:
-        """Its path on the images tier."""
-        return images / f"{self.name}-{self.sha256[:12]}.{FORM}"
 
 
 @dataclass(frozen=True)
@@ -107,27 +101,8 @@ def manifest(folder: Path, where: str) -> tuple[str, int, int]:
     return whole.hexdigest(), files, size_bytes
 
 
-@dataclass(frozen=True)
-class CacheStore:
-    """Where caches are placed.
-
-    Attributes
-    ----------
-    kept
-        Folder of the image store, in which it is noted what was placed, and when it was used.
-    images
-        Folder on the images tier.
-    say
-        Takes one line per step, for the user.
-    verified, run
-        As in :class:`neurotier.containers.store.Store`.
-    """
-
-    kept: Path
-    images: Path
-    say: Callable[[str], None]
-    verified: Path
-    run: str
+class CacheStore(Shelf):
+    """Where caches are placed, and noted in the image store."""
 
     def place(self, cache: Cache) -> Path:
         """The cache on its tier: copied there unless it is there already, and compared once per run.
@@ -139,38 +114,27 @@ class CacheStore:
         TierError
             If the tier has no room.
         """
-        target = cache.folder(self.images)
-        return place_once(
-            target,
-            self.verified,
-            self.run,
-            lambda: holds(target, cache),
-            lambda: self.put(cache, target),
-            lambda: self.note_use(cache),
-            self.say,
-        )
 
-    def put(self, cache: Cache, target: Path) -> None:
-        """Copy the cache to its tier; only a whole copy gets the name."""
-        self.say(f"placing {cache.name} ({cache.files} files, {cache.size_bytes} bytes) on the images tier")
-        source, where = Path(cache.source), f"app.caches.{cache.name}"
-        if not source.is_dir():
-            raise SourceError("is not there any more", where=f"{where}: {source}", fix="have it there, and start again")
-        with placing(target, f"the cache {cache.name}") as partial:
+        def put(partial: Path) -> None:
+            self.say(f"placing {cache.name} ({cache.files} files, {cache.size_bytes} bytes) on the images tier")
+            source, where = Path(cache.source), f"app.caches.{cache.name}: {cache.source}"
+            if not source.is_dir():
+                raise SourceError("is not there any more", where=where, fix="have it there, and start again")
             copy_tree(source.resolve(), partial, InputError, where=cache.name, write_back=True)
             if not holds(partial, cache):
-                raise SourceError("has changed since it was looked at", where=f"{where}: {source}", fix=AGAIN)
+                raise SourceError("has changed since it was looked at", where=where, fix=AGAIN)
 
-    def note_use(self, cache: Cache) -> None:
-        """Note that a cache is used now: who prunes the store goes by that."""
-        facts = {"sha256": cache.sha256, "size_bytes": cache.size_bytes, "source": cache.source}
-        with suppress(OSError):  # the results tier may be full, and the cache be there all the same
-            write_json(self.kept / f"{cache.name}-{short_hash(cache.source + cache.sha256)}.json", facts)
+        def note_use() -> None:
+            facts = {"sha256": cache.sha256, "size_bytes": cache.size_bytes, "source": cache.source}
+            with suppress(OSError):  # the results tier may be full, and the cache be there all the same
+                write_json(self.kept / f"{cache.name}-{short_hash(cache.source + cache.sha256)}.json", facts)
+
+        target = self.images / f"{cache.name}-{cache.sha256[:12]}.{FORM}"
+        return self.place_once(target, lambda: holds(target, cache), put, note_use)
 
 
 def holds(folder: Path, cache: Cache) -> bool:
     """Whether a folder has the contents of a cache."""
-    try:
+    with suppress(NeurotierError):  # such as a link that nobody of us has made
         return manifest(folder, cache.name)[0] == cache.sha256
-    except NeurotierError:  # such as a link that nobody of us has made
-        return False
+    return False

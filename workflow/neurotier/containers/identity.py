@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from neurotier.containers.build import BASE, build_arguments, ingredients
-from neurotier.containers.dataset_images import read_dataset_image
 from neurotier.containers.reference import Reference, read_reference
-from neurotier.core.errors import SourceError
 
 
 def content_of(text: str, given: Mapping[str, str]) -> str:
@@ -22,7 +20,7 @@ def content_of(text: str, given: Mapping[str, str]) -> str:
         Build arguments of the configuration.
     """
     reference = read_reference(text, "image")
-    if reference.kind != "definition" or reference.path is None:
+    if reference.kind != "definition":
         return identity(reference, {})
     arguments = build_arguments(reference.path, {"MIRROR": "any", **given})
     base = arguments.get(BASE, "")
@@ -39,20 +37,12 @@ def identity(reference: Reference, arguments: dict[str, str], store: Path | None
     base = Path(arguments.get(BASE, ""))
     if store is not None and base.parent == store:
         arguments = {**arguments, BASE: base.name}
-    if reference.kind == "dataset":
-        return read_dataset_image(reference.text, reference.text).text
-    if reference.path is None:
+    if reference.dataset is not None:
+        return reference.dataset.text
+    if reference.kind == "registry":
         return reference.text
     if reference.kind == "definition":
         return ingredients(reference.path, arguments)
     facts = (reference.path / "index.json" if reference.path.is_dir() else reference.path).stat()
     given = reference.path if reference.kind == "file" else reference.text
     return f"{given} {facts.st_size} {facts.st_mtime_ns}"
-
-
-def check_pinned(reference: Reference, digest: str) -> None:
-    """Raise :class:`SourceError` if the image of a dataset has not the digest that its reference asks for."""
-    wanted = read_dataset_image(reference.text, reference.text).digest if reference.kind == "dataset" else None
-    if wanted not in (None, digest):
-        problem = f"is another image (sha256 {digest[:12]}...)"
-        raise SourceError(problem, where=reference.text, fix="correct the digest, or ask who keeps the dataset")

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from neurotier.containers.dataset_images import DatasetImage, read_dataset_image
 from neurotier.core.errors import SettingsError
 from neurotier.core.installed import ROOT
 
@@ -32,15 +33,18 @@ class Reference:
     kind
         ``registry``, ``file``, ``definition``, ``archive`` or ``dataset``.
     path
-        Of a file, definition file or archive; ``None`` for an image of a registry or dataset.
+        Of a file, definition file or archive.
     name
         What to call it: the last part, without extension, tag and digest.
+    dataset
+        Where to find the image of a dataset.
     """
 
     text: str
     kind: str
-    path: Path | None
+    path: Path
     name: str
+    dataset: DatasetImage | None = None
 
 
 def read_reference(text: str, where: str) -> Reference:
@@ -66,11 +70,10 @@ def read_reference(text: str, where: str) -> Reference:
         if not DIGEST.search(text):
             fix = "add @sha256:DIGEST (library://: :sha256.DIGEST)"
             raise SettingsError("is not pinned: another image may have this name tomorrow", where=where, fix=fix)
-        return Reference(text, "registry", None, short_name(text))
+        return Reference(text, "registry", Path(), short_name(text))
     if text.startswith("datalad:"):
-        from neurotier.containers.dataset_images import read_dataset_image
-
-        return Reference(text, "dataset", None, safe_name(read_dataset_image(text, where).name))
+        found = read_dataset_image(text, where)
+        return Reference(text, "dataset", Path(), safe_name(found.name), found)
     if archive := ARCHIVE.fullmatch(text):
         path = find(Path(archive["path"]).expanduser(), "index.json" if text.startswith("oci:") else "")
         if path is None:
@@ -104,13 +107,10 @@ def short_name(text: str) -> str:
     ('mriqc-24', 'mriqc')
     """
     text = DIGEST.sub("", text)
-    last = text.rsplit("#", 1)[-1] if text.startswith("datalad:") else text.rsplit("/", 1)[-1]
     if archive := ARCHIVE.fullmatch(text):
-        last = archive["path"].rstrip("/").rsplit("/", 1)[-1]
-    last = last.split(":")[0]
-    for ending in (".sif", ".def", ".tar"):
-        last = last.removesuffix(ending)
-    return safe_name(last)
+        text = archive["path"].rstrip("/")
+    last = re.split("[/#]", text)[-1].split(":")[0]
+    return safe_name(re.sub(r"\.(sif|def|tar)$", "", last))
 
 
 def safe_name(text: str) -> str:

@@ -14,7 +14,6 @@ import contextlib
 import json
 import os
 import re
-import secrets
 import select
 import shlex
 import shutil
@@ -25,19 +24,16 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from neurotier.containers.engine import MISSING, clean_environment, explain, read_from
 from neurotier.containers.guard import MARK, guarded
 from neurotier.core.errors import ContainerError, ToolError
 from neurotier.core.foreign import kind_of
+from neurotier.core.settings import ContainerSettings
 from neurotier.meter.lap import lap_of
 from neurotier.meter.residency import resident_share
 from neurotier.meter.tree import die_with_parent, shell_code
 from neurotier.meter.usage import Usage
-
-if TYPE_CHECKING:
-    from neurotier.core.settings import ContainerSettings
 
 WORK = "/work"
 """The work folder as the tool sees it, whatever the tier; temporary files and its home are below it."""
@@ -217,7 +213,7 @@ class Container:
         """
         image = [self.image] if self.image.is_file() else []  # an unpacked image has too many files to check
         resident_before = resident_share(image)
-        token = secrets.token_hex(8)
+        token = os.urandom(8).hex()
         begin = log.stat().st_size if log.exists() else 0
         with self.prepared(script) as state, held_open(state) as (said, go), log.open("ab") as file:
             environment = clean_environment(os.environ)
@@ -232,16 +228,15 @@ class Container:
                 preexec_fn=die_with_parent,
                 start_new_session=True,  # or it could put commands into the terminal (TIOCSTI)
             )
-            with guarded(process.pid, token) as note_start:
+            with guarded(token) as note_end:
                 try:
                     if not wait_for(said, process):
+                        problem = f"the container had not started after {PATIENCE_S:.0f} s"
                         if not os.access(self.image, os.R_OK):
-                            raise ContainerError("the image is missing or not readable", where=str(self.image))
-                        if process.poll() is None:
-                            problem = f"the container had not started after {PATIENCE_S:.0f} s"
-                            raise ContainerError(problem, where=str(self.image))
-                        raise explain(read_from(log, begin), str(self.image))
-                    note_start()
+                            problem = "the image is missing or not readable"
+                        elif process.poll() is not None:
+                            raise explain(read_from(log, begin), str(self.image))
+                        raise ContainerError(problem, where=str(self.image))
                     os.read(said, PIPE_BYTES)
                     lap = lap_of(process.pid, start_s, began_s)
                     lap.input_bytes = self.image.stat().st_size if image else None
@@ -250,10 +245,8 @@ class Container:
                         held()
                     os.write(go, b"go\n")
                     code = shell_code(process.wait())
+                    note_end()
                 except BaseException:
-                    process.terminate()
-                    with contextlib.suppress(subprocess.TimeoutExpired):
-                        process.wait(timeout=5)
                     process.kill()
                     process.wait()
                     raise

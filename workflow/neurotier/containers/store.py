@@ -12,20 +12,18 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neurotier.containers.build import BASE, REFUSALS, build, build_arguments, convert, run_engine
+from neurotier.containers.build import BASE, build_arguments, make_image
 from neurotier.containers.caches import PlacedCache
-from neurotier.containers.dataset_images import fetch, read_dataset_image
+from neurotier.containers.dataset_images import fetch
 from neurotier.containers.engine import clean_environment, run_logged
-from neurotier.containers.identity import check_pinned, identity
+from neurotier.containers.identity import identity
 from neurotier.containers.notes import note_use, notes_of, source_of
-from neurotier.containers.placing import placing
 from neurotier.containers.reference import Reference, read_reference
-from neurotier.containers.verify import place_once, placed_sha256, sha256
+from neurotier.containers.verify import Shelf, placed_sha256, sha256
 from neurotier.core.errors import ContainerError, SourceError, TierError
 from neurotier.core.files import (
     exclusive,
@@ -36,7 +34,6 @@ from neurotier.core.files import (
     rename_durably,
     write_json,
 )
-from neurotier.core.installed import ROOT
 from neurotier.core.places import short_hash
 from neurotier.core.settings import ContainerSettings, DatasetSettings
 
@@ -99,44 +96,29 @@ class PlacedImage:
     caches: tuple[PlacedCache, ...] = ()
 
 
-@dataclass(frozen=True)
-class Store:
+@dataclass(frozen=True, kw_only=True)
+class Store(Shelf):
     """Where images are kept and placed, and what makes them.
 
     Attributes
     ----------
-    kept
-        Folder on the results tier.
-    images
-        Folder on the images tier.
     engine
         Path of the container engine.
     settings
         Section ``containers`` of the configuration.
     log
         File that takes what the engine prints.
-    say
-        Takes one line per step, for the user.
-    verified
-        Folder of the markers for verified images, in the results; without one, images are verified each time.
-    run
-        The run that verifies.
     dataset
         Section ``dataset``: how often a container dataset is tried.
     """
 
-    kept: Path
-    images: Path
     engine: str
     settings: ContainerSettings
     log: Path
-    say: Callable[[str], None]
-    verified: Path | None = None
-    run: str = ""
     dataset: DatasetSettings | None = None
 
     def obtain(self, text: str, where: str, placing: bool = True) -> ContainerImage:
-        """Have an image in the store and, if ``placing``, on its tier.
+        """Have an image in the store and, if ``placing``, on its tier; otherwise it is compared in the store.
 
         Parameters
         ----------
@@ -152,48 +134,46 @@ class Store:
         """
         reference = read_reference(text, where)
         kept = self.keep(reference, where)
+        notes = kept.with_suffix(".json")
+        facts = read_json(notes)
+        image = ContainerImage(text, reference.name, facts["sha256"], facts["size_bytes"], self.settings.form)
         try:
-            return self.place_kept(text, reference, kept, placing)
+            if placing:
+                self.place(image, kept)
+            else:
+                source = source_of(notes, facts)
+                check_digest(source, source, image)
         except AlteredError as error:
             self.say(f"{error}: obtaining it again")
-        with exclusive(kept):
-            remove_whatever(kept)
-            remove_whatever(kept.with_suffix(".json"))
-        return self.place_kept(text, reference, self.keep(reference, where), placing)
-
-    def place_kept(self, text: str, reference: Reference, kept: Path, placing: bool) -> ContainerImage:
-        """The image that the store keeps for a reference: placed or, if not ``placing``, verified in the store."""
-        facts = read_json(kept.with_suffix(".json"))
-        image = ContainerImage(text, reference.name, facts["sha256"], facts["size_bytes"], self.settings.form)
-        if placing:
-            self.place(image, kept)
-        else:
-            source = source_of(kept.with_suffix(".json"), facts)
-            check_digest(source, source, image)
+            with exclusive(kept):
+                remove_whatever(kept)
+                remove_whatever(notes)
+            return self.obtain(text, where, placing)
         return image
 
     def keep(self, reference: Reference, where: str) -> Path:
         """Have the image file in the store, with its digest next to it; a file of the user's stays where it is."""
         arguments = self.arguments(reference, where)
         kept = self.kept / f"{reference.name}-{short_hash(identity(reference, arguments, self.kept))}.sif"
-        facts = kept.with_suffix(".json")
+        facts, is_own = kept.with_suffix(".json"), reference.kind != "file"
         with exclusive(kept):
-            if facts.exists() and (kept.exists() or reference.kind == "file"):
+            if facts.exists() and (kept.exists() or not is_own):
                 return kept
             scratch = partial_of(kept)  # and with it the remains of a killed process
             remove_whatever(scratch)
             scratch.mkdir(parents=True)
             try:
-                partial = scratch / kept.name
-                source = reference.path if reference.kind == "file" else partial
-                origin = self.make(reference, arguments, partial)
-                assert source is not None  # noqa: S101  # for the type checker: a file has a path
+                source = scratch / kept.name if is_own else reference.path
+                origin = self.make(reference, arguments, source)
                 digest = sha256(source)
-                check_pinned(reference, digest)
+                if reference.dataset and reference.dataset.digest not in (None, digest):
+                    problem = f"is another image (sha256 {digest[:12]}...)"
+                    fix = "correct the digest, or ask who keeps the dataset"
+                    raise SourceError(problem, where=reference.text, fix=fix)
                 made = {"sha256": digest, "size_bytes": source.stat().st_size, "source": str(source)}
-                if source is partial:
-                    flush_file_system(partial)
-                    rename_durably(partial, kept)
+                if is_own:
+                    flush_file_system(source)
+                    rename_durably(source, kept)
                 write_json(facts, made | origin)
             finally:
                 remove_whatever(scratch)
@@ -201,7 +181,7 @@ class Store:
 
     def arguments(self, reference: Reference, where: str) -> dict[str, str]:
         """Build arguments of a definition file; if its base is a definition file, too, that is obtained first."""
-        if reference.kind != "definition" or reference.path is None:
+        if reference.kind != "definition":
             return {}
         arguments = build_arguments(reference.path, self.settings.build_arguments)
         if arguments.get(BASE, "").endswith(".def"):
@@ -211,30 +191,18 @@ class Store:
 
     def make(self, reference: Reference, arguments: dict[str, str], target: Path) -> dict[str, Any]:
         """Build, pull or fetch an image file, and note where it came from; a file of the user's needs none of that."""
-        if reference.kind == "definition" and reference.path is not None:
-            self.say(f"building {reference.path.name} (some minutes, once)")
-            if Path(arguments.get(BASE, "")).suffix == ".sif":  # which the engine itself cannot unpack everywhere
-                unpacked = target.parent / "base"
-                self.unpack(Path(arguments[BASE]), unpacked)
-                arguments = {**arguments, BASE: str(unpacked)}
-            build(self.engine, reference.path, target, arguments, target.parent, self.log)
-        elif reference.kind == "archive":
-            self.say(f"converting {reference.text}")
-            convert(self.engine, reference.text, target, target.parent, self.log)
-        elif reference.kind == "dataset" and self.dataset is not None:
-            image = read_dataset_image(reference.text, reference.text)
-            return {"origin": fetch(image, target, target.parent, self.dataset, self.say)}
-        elif reference.kind == "registry":
-            self.say(f"pulling {reference.text}")
-            try:
-                command = [self.engine, "pull", str(target), reference.text]
-                run_engine(command, target.parent, ROOT, self.log, f"pulling {reference.text}", REFUSALS)
-            except ContainerError as error:
-                raise SourceError(error.what, where=error.where, fix=error.fix) from None
+        if reference.dataset is not None and self.dataset is not None:
+            return {"origin": fetch(reference.dataset, target, target.parent, self.dataset, self.say)}
+        if Path(arguments.get(BASE, "")).suffix == ".sif":  # which the engine itself cannot unpack everywhere
+            unpacked = target.parent / "base"
+            self.unpack(Path(arguments[BASE]), unpacked)
+            arguments = {**arguments, BASE: str(unpacked)}
+        if reference.kind != "file":
+            make_image(self.engine, reference, arguments, target, self.log, self.say)
         return {}
 
     def place(self, image: ContainerImage, kept: Path | None = None) -> Path:
-        """The image on its tier: copied there unless it is there already, and verified once per run.
+        """The image on its tier: copied or unpacked there unless it is there already, and compared once per run.
 
         Raises
         ------
@@ -244,42 +212,30 @@ class Store:
             If neither store nor tier has the image, or the tier has no room.
         """
         target = image.file(self.images)
-        return place_once(
-            target,
-            self.verified,
-            self.run,
-            lambda: placed_sha256(target) in self.expected(image),
-            lambda: self.put(image, kept or self.find_kept(image), target),
-            lambda: note_use(self.kept, image.name, image.sha256),
-            self.say,
-        )
 
-    def expected(self, image: ContainerImage) -> set[str]:
-        """The digests that the placed image may have; none for an unpacked image whose digest was not kept.
+        def is_right() -> bool:
+            expected = {image.sha256}
+            if image.form == "sandbox":  # known to whichever notes of the image it was unpacked by, if to any
+                notes = notes_of(self.kept, image.name, image.sha256)
+                expected = {said.get("trees", {}).get(str(target)) for _, said in notes}
+            return placed_sha256(target) in expected
 
-        Whoever unpacked it may have come to the image by another path, and noted it there.
-        """
-        if image.form == "sif":
-            return {image.sha256}
-        target, notes = str(image.file(self.images)), notes_of(self.kept, image.name, image.sha256)
-        return {said["trees"][target] for _, said in notes if target in said.get("trees", {})}
-
-    def put(self, image: ContainerImage, kept: Path, target: Path) -> None:
-        """Copy or unpack the image to its tier, after verifying the one in the store."""
-        facts = kept.with_suffix(".json")
-        source = source_of(facts, read_json(facts))
-        with placing(target, f"the image {image.name}") as partial:
-            if image.form == "sandbox":
-                check_digest(source, source, image)
-                self.say(f"unpacking {image.name} on the images tier")
-                self.unpack(source, partial)
-                made = placed_sha256(partial)
-                with exclusive(kept):  # a digest per place, as file systems differ in the attributes they keep
-                    known = read_json(facts)
-                    write_json(facts, known | {"trees": known.get("trees", {}) | {str(target): made}})
-            else:
+        def put(partial: Path) -> None:
+            notes = (kept or self.find_kept(image)).with_suffix(".json")
+            source = source_of(notes, read_json(notes))
+            if image.form == "sif":
                 copy(source, partial, link=source.is_relative_to(self.kept))
                 check_digest(partial, source, image)
+                return
+            check_digest(source, source, image)
+            self.say(f"unpacking {image.name} on the images tier")
+            self.unpack(source, partial)
+            made = placed_sha256(partial)
+            with exclusive(notes.with_suffix(".sif")):  # a digest per place, as file systems keep different attributes
+                facts = read_json(notes)
+                write_json(notes, facts | {"trees": facts.get("trees", {}) | {str(target): made}})
+
+        return self.place_once(target, is_right, put, lambda: note_use(self.kept, image.name, image.sha256))
 
     def find_kept(self, image: ContainerImage) -> Path:
         """The file in the store that has an image's digest, or would if it were not a file of the user's."""

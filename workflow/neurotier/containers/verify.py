@@ -1,22 +1,31 @@
-"""Digests of placed images, as a file or an unpacked tree, and markers of those that a run has verified.
+"""Shelves: what is placed on a tier is there whole or not at all, and compared with its digest once per run and host.
 
-An image that was altered on its tier, by a fault or by somebody, would run under the digest of the original. So each
-run reads the image that it is about to run, once per host and place. The markers are kept in the results, not next to
-the image.
+An image that was altered on its tier, by a fault or by somebody, would run under the digest of the original. Markers of
+what a run has compared are kept in the results, not next to the image.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import socket
 import stat
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from neurotier.core.errors import StateError
-from neurotier.core.files import exclusive, read_json, remove_whatever, write_json
+from neurotier.core.errors import StateError, TierError
+from neurotier.core.files import (
+    exclusive,
+    flush_file_system,
+    partial_of,
+    read_json,
+    remove_whatever,
+    rename_durably,
+    write_json,
+)
 from neurotier.core.foreign import FILE
 from neurotier.core.places import short_hash
 
@@ -27,10 +36,16 @@ def sha256(file: Path) -> str:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
-def tree_sha256(folder: Path) -> str:
-    """Digest of everything below a folder: path, type, permissions, link text and content, in order of path."""
+def placed_sha256(placed: Path) -> str:
+    """Digest of a placed image in either form; for anything but a file or a folder a text that no digest equals.
+
+    That of a folder is made of path, type, permissions, link text and content of everything below it, in order of path.
+    """
+    mode = placed.lstat().st_mode
+    if not stat.S_ISDIR(mode):
+        return sha256(placed) if stat.S_ISREG(mode) else "neither a file nor a folder"
     whole = hashlib.sha256()
-    for root, names, files, descriptor in os.fwalk(folder, follow_symlinks=False):
+    for root, names, files, descriptor in os.fwalk(placed, follow_symlinks=False):
         names.sort()
         for name in sorted([*names, *files]):
             facts = os.lstat(name, dir_fd=descriptor)
@@ -43,67 +58,92 @@ def tree_sha256(folder: Path) -> str:
                         content = hashlib.file_digest(file, "sha256").hexdigest()
                 except PermissionError:  # closed to this user, and so to the container
                     content = "closed"
-            path = f"{os.path.relpath(root, folder)}/{name}"
+            path = f"{os.path.relpath(root, placed)}/{name}"
             whole.update(f"{path}\0{facts.st_mode:o}\0{content}\0".encode(errors="surrogateescape"))
     return whole.hexdigest()
 
 
-def placed_sha256(placed: Path) -> str:
-    """Digest of a placed image in either form; for anything but a file or a folder a text that no digest equals."""
-    mode = placed.lstat().st_mode
-    if stat.S_ISDIR(mode):
-        return tree_sha256(placed)
-    return sha256(placed) if stat.S_ISREG(mode) else "neither a file nor a folder"
+@dataclass(frozen=True)
+class Shelf:
+    """Where images or caches are placed.
 
-
-def place_once(
-    placed: Path,
-    markers: Path | None,
-    run: str,
-    is_right: Callable[[], bool],
-    put: Callable[[], None],
-    note_use: Callable[[], None],
-    say: Callable[[str], None],
-) -> Path:
-    """Have an image or a cache in its place, verified once per run and host; its path.
-
-    Parameters
+    Attributes
     ----------
-    placed
-        Its path on its tier.
-    markers
-        Folder of the markers, in the results; with ``None`` there are no markers.
-    run
-        The run.
-    is_right
-        Whether what lies there is what it should be.
-    put
-        Puts it there.
-    note_use
-        Notes that it is used now: who prunes the store goes by that.
+    kept
+        Folder of the store, on the results tier.
+    images
+        Folder on the images tier.
     say
-        Takes a line for the user, if what lies there was altered.
+        Takes one line per step, for the user.
+    verified
+        Folder of the markers, in the results; without one, what is placed is compared each time.
+    run
+        The run that compares.
     """
-    facts = {"run": run, "host": socket.gethostname(), "path": str(placed)}
-    marker = markers and markers / f"{placed.name}-{short_hash(facts['host'] + facts['path'])}.json"
 
-    def is_verified() -> bool:
-        with suppress(FileNotFoundError, StateError):
-            return bool(marker and placed.exists() and read_json(marker) == facts)
-        return False
+    kept: Path
+    images: Path
+    say: Callable[[str], None]
+    verified: Path | None = None
+    run: str = ""
 
-    if is_verified():
+    def place_once(
+        self, placed: Path, is_right: Callable[[], bool], put: Callable[[Path], None], note_use: Callable[[], None]
+    ) -> Path:
+        """Have something in its place, compared once per run and host; its path.
+
+        Parameters
+        ----------
+        placed
+            Its path on its tier.
+        is_right
+            Whether what lies there is what it should be.
+        put
+            Puts it at the path that it is given.
+        note_use
+            Notes that it is used now: who prunes the store goes by that.
+
+        Raises
+        ------
+        TierError
+            If the tier has no room.
+        """
+        facts = {"run": self.run, "host": socket.gethostname(), "path": str(placed)}
+        marker = self.verified and self.verified / f"{placed.name}-{short_hash(facts['host'] + facts['path'])}.json"
+        with exclusive(placed):
+            with suppress(FileNotFoundError, StateError):
+                if marker and placed.exists() and read_json(marker) == facts:
+                    return placed
+            note_use()
+            is_there = os.path.lexists(placed)
+            if not is_there or not is_right():
+                if is_there:
+                    self.say(f"{placed} was altered since it was placed (its digest has changed): placing it again")
+                    remove_whatever(placed)
+                with placing(placed) as partial:
+                    put(partial)
+            if marker:
+                write_json(marker, facts)
         return placed
-    note_use()
-    with exclusive(placed):
-        if is_verified():
-            return placed
-        is_there = os.path.lexists(placed)
-        if not is_there or not is_right():
-            if is_there:
-                say(f"{placed} was altered since it was placed (its digest has changed): placing it again")
-                remove_whatever(placed)
-            put()
-        if marker:
-            write_json(marker, facts)
-    return placed
+
+
+@contextmanager
+def placing(target: Path) -> Iterator[Path]:
+    """The hidden path to copy to, which is flushed and gets its name when the copy is whole.
+
+    Raises
+    ------
+    TierError
+        If the tier has no room.
+    """
+    partial = partial_of(target)
+    remove_whatever(partial)  # of a process that was killed
+    try:
+        yield partial
+        flush_file_system(partial)
+        rename_durably(partial, target)
+    except BaseException as error:
+        remove_whatever(partial)
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise TierError(f"has no room for {target.name}", where=str(target.parent)) from None
+        raise

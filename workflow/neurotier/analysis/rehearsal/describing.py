@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from neurotier.analysis.rehearsal.description import parse, written
+from neurotier.analysis.tools import TOOLS
 from neurotier.core.errors import InputError, SettingsError, one_line
 from neurotier.core.foreign import read_named
+from neurotier.meter.folders import Held
 from neurotier.meter.traffic import FILE_SIZES
 
 LIMIT_BYTES = 256 << 20
 """Largest file that records are read from: one of a participant with very many derivatives, or very many lines."""
-
-UNSEEN = "not known: the meter does not see such calls"
 
 Record = Mapping[str, Any]
 
@@ -52,7 +53,7 @@ def describe(file: Path, phase: str | None) -> str:
 
 
 def read_record(file: Path, where: str) -> list[Any]:
-    """The JSON values of a file, one per line or one in all.
+    """The JSON values of a file, one in all or one per line.
 
     Raises
     ------
@@ -60,14 +61,10 @@ def read_record(file: Path, where: str) -> list[Any]:
         If it cannot be read as JSON.
     """
     content = read_named(file, LIMIT_BYTES, where, InputError, "a record")
-    try:
-        return [json.loads(content)]
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return [json.loads(line) for line in content.splitlines() if line.strip()]
-    except (ValueError, RecursionError):
-        raise InputError("is no JSON", where=where, fix="name a record or a file of neurotier meter --record") from None
+    for parts in ([content], content.splitlines()):
+        with suppress(ValueError, RecursionError):
+            return [json.loads(part) for part in parts if part.strip()]
+    raise InputError("is no JSON", where=where, fix="name a record or a file of neurotier meter --record")
 
 
 def phase_of(values: Sequence[Any], phase: str | None, where: str) -> Record:
@@ -88,8 +85,7 @@ def phase_of(values: Sequence[Any], phase: str | None, where: str) -> Record:
 def figures_of(values: Sequence[Any], found: Record, where: str) -> tuple[str, dict[str, tuple[Any, str]]]:
     """What was run, and the figures with their sources, for one image."""
     record = values[0] if "phases" in values[0] else {}
-    watched = [flow for flow in found["flows"] if flow["traffic_source"] == "growth"]
-    flows = [flow for flow in watched if flow.get("made_files") is not None]
+    flows = [flow for flow in found["flows"] if flow["traffic_source"] == "growth" and "made_files" in flow]
     if not flows:
         raise InputError(
             "does not tell how many files were made",
@@ -97,36 +93,40 @@ def figures_of(values: Sequence[Any], found: Record, where: str) -> tuple[str, d
             fix="meter it with this version" + ("" if record else ", with --tier NAME=FOLDER of what it writes to"),
         )
     images = images_in(record)
-    made = files_of(flows)
-    sizes = [int(size) for size, _ in record.get("derivatives", {}).values()]
-    results = files_of([{FILE_SIZES: [[size.bit_length(), 1, size] for size in sizes]}])
-    scratch = {key: less(counts, results.get(key, (0, 0))) for key, counts in made.items()}
-    removed = sum(flow["removed_files"] or 0 for flow in flows)
-    left_files, left_bytes = (sum(counts[place] for counts in scratch.values()) for place in (0, 1))
-    pairs = [*pairs_of(scratch, images)]
+    many = "" if images == 1 else f", for one of {images} images"
+    results, scratch = Held(), Held()
+    for size_bytes, _ in record.get("derivatives", {}).values():
+        results.add_file(int(size_bytes))
+    for flow in flows:
+        made = Held()
+        made.sizes = {magnitude: (files, total) for magnitude, files, total in flow[FILE_SIZES]}
+        scratch.add(made)
+    scratch.add(results, -1)
+    pairs = pairs_of(scratch, images)
+    removed, walks, left_folders = (
+        sum(flow[name] or 0 for flow in flows) for name in ("removed_files", "file_walks", "left_folders")
+    )
+    removed, unseen = -(-removed // images), ""
     if removed:
-        pairs.append([-(-removed // images), left_bytes // left_files if left_files else 0])
+        left_files, left_bytes = map(sum, zip((0, 0), *scratch.sizes.values(), strict=True))
+        pairs.append([removed, left_bytes // left_files if left_files else 0])
+        unseen = "; the sizes of those that were removed are not known, and taken for the mean"
     cpu_s = found["user_s"] + found["system_s"] - sum(flow.get("removal_cpu_s") or 0.0 for flow in flows)
-    walks = sum(flow["file_walks"] for flow in flows)
     read, read_source = bytes_of(found, "read")
     wrote, wrote_source = bytes_of(found, "written")
-    many = "" if images == 1 else f", for one of {images} images"
-    counted = f"measured: files that were left, by powers of two of their sizes{many}"
-    unseen = "" if not removed else "; the sizes of those that were removed are not known, and taken for the mean"
     figures = {
-        "files": (pairs, counted + unseen),
+        "files": (pairs, f"measured: files that were left, by powers of two of their sizes{many}{unseen}"),
         "folders": (
-            min(sum(flow["left_folders"] for flow in flows) // images, sum(count for count, _ in pairs)),
+            min(left_folders // images, sum(count for count, _ in pairs)),
             f"measured: folders that were left{many}",
         ),
         "removed_files": (
-            -(-removed // images),
+            removed,
             f"measured, at least, by {walks} walks{many}" if walks else "not known: there was no walk in between",
         ),
         "read_bytes": (read // images, read_source + many),
-        "read_files": (0, UNSEEN),
+        "read_files": (0, "not known: the meter does not see such calls"),
         "written_bytes": (wrote // images, wrote_source + many),
-        "fsyncs": (0, UNSEEN),
         "cpu_s": (round(max(0.0, cpu_s) / images, 6), f"measured: {found['cpu_source']}{many}"),
         "threads": (threads_of(found), "measured: CPU time over the wall time in which any thread computed, rounded"),
         "memory_bytes": (found["max_rss_bytes"], f"measured, of the largest process: {found['memory_source']}"),
@@ -137,48 +137,31 @@ def figures_of(values: Sequence[Any], found: Record, where: str) -> tuple[str, d
 
 def about(record: Record, found: Record) -> str:
     """What was run, where and when."""
-    what = (
-        f"{record['tool']} of {record['participant']}, phase {found['phase']}"
-        if record
-        else f"command {' '.join(map(str, found['command']))}"
-    )
+    what = f"command {' '.join(map(str, found.get('command', [])))}"
+    if record:
+        what = f"{record['tool']} of {record['participant']}, phase {found['phase']}"
     when = time.strftime("%Y-%m-%d", time.gmtime(found["start_s"]))
     return f"{one_line(what)[:300]}, on {(record or found)['host']}, {when}"
 
 
 def images_in(record: Record) -> int:
     """Images that a participant has: a description is of one. An app does all at once, and is taken for one."""
-    from neurotier.analysis.tools import TOOLS
-
     if record.get("tool") not in TOOLS:
         return 1
     staged = [flow for phase in record["phases"] if phase["phase"] == "stage_in" for flow in phase["traffic"]]
     return max(1, *(int(flow["read_files"] or 0) for flow in staged))
 
 
-def files_of(flows: Sequence[Record]) -> dict[int, tuple[int, int]]:
-    """Files and bytes by magnitude (:meth:`neurotier.meter.folders.Held.histogram`) of several folders."""
-    found: dict[int, tuple[int, int]] = {}
-    for flow in flows:
-        for magnitude, files, total in flow[FILE_SIZES]:
-            known = found.get(magnitude, (0, 0))
-            found[magnitude] = known[0] + files, known[1] + total
-    return found
-
-
-def less(counts: tuple[int, int], others: tuple[int, int]) -> tuple[int, int]:
-    """Files and bytes without those of others, down to none."""
-    return max(0, counts[0] - others[0]), max(0, counts[1] - others[1])
-
-
-def pairs_of(found: Mapping[int, tuple[int, int]], images: int) -> list[list[int]]:
+def pairs_of(held: Held, images: int) -> list[list[int]]:
     """Numbers of files and bytes of each, so that both sums are kept, for one of several images.
 
-    >>> pairs_of({4: (3, 31)}, 1), pairs_of({4: (4, 40)}, 2), pairs_of({0: (0, 0)}, 1)
-    ([[2, 10], [1, 11]], [[2, 10]], [])
+    >>> held = Held()
+    >>> held.sizes = {0: (0, 0), 4: (6, 62)}
+    >>> pairs_of(held, 1), pairs_of(held, 2)
+    ([[4, 10], [2, 11]], [[2, 10], [1, 11]])
     """
     pairs = []
-    for _, (files, total) in sorted(found.items()):
+    for _, (files, total) in sorted(held.sizes.items()):
         count, size = -(-files // images), total // images
         if count:
             pairs += [[count - size % count, size // count], [size % count, size // count + 1]]
@@ -187,10 +170,9 @@ def pairs_of(found: Mapping[int, tuple[int, int]], images: int) -> list[list[int
 
 def bytes_of(found: Record, way: str) -> tuple[int, str]:
     """Bytes that were read or written, and how that is known."""
-    for name in ("logical", "device"):
+    for name, through in (("logical", "through calls"), ("device", "to and from devices alone")):
         value = found[f"{name}_{way}_bytes"]
         if value is not None:
-            through = "through calls" if name == "logical" else "to and from devices alone"
             return int(value), f"measured, {through}: {found['bytes_source']}"
     return 0, "not known"
 

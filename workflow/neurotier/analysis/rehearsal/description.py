@@ -7,7 +7,7 @@ A description may come from anybody, so it is read as data from outside: a regul
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,6 @@ class Description:
     read_bytes: int
     read_files: int
     written_bytes: int
-    fsyncs: int
     cpu_s: float
     threads: int
     memory_bytes: int
@@ -81,9 +80,8 @@ class Description:
         """Room that these take at most, bytes: the oldest are removed first, and any may be the largest."""
         left, room_bytes = self.peak_files, 0
         for count, each in sorted(self.files, key=lambda pair: -pair[1]):
-            taken = min(count, left)
-            room_bytes += in_blocks(((taken, each),))
-            left -= taken
+            room_bytes += in_blocks(((min(count, left), each),))
+            left -= min(count, left)
         return room_bytes
 
     @property
@@ -100,7 +98,7 @@ class Description:
         """The same with so many times the files, bytes and CPU time, by the same threads in as much memory."""
 
         files = scaled_pairs(self.files, factor)
-        names = ("folders", "removed_files", "read_bytes", "read_files", "written_bytes", "fsyncs")
+        names = ("folders", "removed_files", "read_bytes", "read_files", "written_bytes")
         scaled = {name: round(getattr(self, name) * factor) for name in names}
         for name in ("folders", "removed_files"):
             scaled[name] = min(scaled[name], sum(count for count, _ in files))
@@ -134,57 +132,36 @@ def known_profiles() -> list[str]:
     return sorted(file.stem for file in PROFILES.glob("*.yaml"))
 
 
-def file_of(profile: str) -> Path:
-    """The file of a description: of one that comes with neurotier by its name, or of any by its path.
+def read_description(profile: str) -> Description:
+    """A description: one that comes with neurotier by its name, or any by its path.
 
     Raises
     ------
     SettingsError
-        If there is none of this name.
+        If there is none of this name, or it cannot be read; with the figure and what is wrong with it.
     """
+    return parse(*read_text(profile))
+
+
+def short_key(profile: str) -> str:
+    """What a description says, in eight digits: when that changes, everybody is analysed again."""
+    return short_hash(read_text(profile)[0])
+
+
+def read_text(profile: str) -> tuple[str, str]:
+    """The text of a description, and what to call it in an error; errors as of :func:`read_description`."""
+    file = PROFILES / f"{profile}.yaml"
     if "/" in profile or profile.endswith((".yaml", ".yml")):
-        return Path(profile).expanduser()
-    if profile not in known_profiles():
-        raise SettingsError(
-            f"no description is named {profile!r}",
-            where=WHERE,
-            fix=f"use one of {', '.join(known_profiles())}, or write a path that ends with .yaml",
-        )
-    return PROFILES / f"{profile}.yaml"
-
-
-def read_description_text(profile: str) -> str:
-    """The text of a description.
-
-    Raises
-    ------
-    SettingsError
-        If it cannot be read, or is larger than a description is.
-    """
-    file = file_of(profile)
+        file = Path(profile).expanduser()
+    elif not file.exists():
+        known = ", ".join(known_profiles())
+        fix = f"use one of {known}, or write a path that ends with .yaml"
+        raise SettingsError(f"no description is named {profile!r}", where=WHERE, fix=fix)
     where = f"{WHERE}: {file}"
-    content = read_named(file, LIMIT_BYTES, where, SettingsError, "a description")
     try:
-        return content.decode()
+        return read_named(file, LIMIT_BYTES, where, SettingsError, "a description").decode(), where
     except UnicodeDecodeError:
         raise SettingsError("is no text", where=where) from None
-
-
-def read_description(profile: str) -> Description:
-    """A description by its name or path.
-
-    Raises
-    ------
-    SettingsError
-        With the figure and what is wrong with it.
-    """
-    text = read_description_text(profile)
-    return parse(text, f"{WHERE}: {file_of(profile)}")
-
-
-def content_key(profile: str) -> str:
-    """What a description says, in eight digits: when that changes, everybody is analysed again."""
-    return short_hash(read_description_text(profile))
 
 
 def parse(text: str, where: str) -> Description:
@@ -202,19 +179,14 @@ def parse(text: str, where: str) -> Description:
     values = {name: figure["value"] for name, figure in data["figures"].items()}
     if not math.isfinite(values["cpu_s"]):
         raise SettingsError("is no number of seconds", where=f"{where}: figures.cpu_s")
-    whole = {name: int(value) for name, value in values.items() if name not in ("cpu_s", "files", "results")}
-    description = Description(
-        files=pairs_of(values["files"]), results=pairs_of(values["results"]), cpu_s=float(values["cpu_s"]), **whole
-    )
+    for name in ("files", "results"):
+        values[name] = tuple((int(count), int(each)) for count, each in values[name] if count)
+    whole = {name: int(value) for name, value in values.items() if isinstance(value, float) and name != "cpu_s"}
+    description = Description(**values | whole)
     for name in ("removed_files", "folders"):
-        if getattr(description, name) > description.made_files:
+        if values[name] > description.made_files:
             raise SettingsError(f"are more than the {description.made_files:,} files", f"{where}: figures.{name}")
     return description
-
-
-def pairs_of(lists: Sequence[Sequence[float]]) -> Pairs:
-    """Numbers and sizes of files, without those of which there are none."""
-    return tuple((int(count), int(each)) for count, each in lists if count)
 
 
 def load(text: str, where: str) -> Any:
@@ -238,9 +210,8 @@ def load(text: str, where: str) -> Any:
                 raise SettingsError("is nested more deeply than a description", where=where)
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        line = getattr(getattr(error, "problem_mark", None), "line", None)
-        what = getattr(error, "problem", None) or type(error).__name__
-        place = "" if line is None else f", line {line + 1}"
+        what, mark = getattr(error, "problem", None) or type(error).__name__, getattr(error, "problem_mark", None)
+        place = f", line {mark.line + 1}" if mark else ""
         raise SettingsError(f"is no YAML that can be read: {what}{place}", where=where) from None
 
 
@@ -248,8 +219,5 @@ def written(about: str, figures: Mapping[str, tuple[Any, str]]) -> str:
     """A description as YAML; figures are pairs of value and source."""
     import yaml
 
-    data = {
-        "about": about,
-        "figures": {name: {"value": value, "source": source} for name, (value, source) in figures.items()},
-    }
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=110)
+    named = {name: {"value": value, "source": source} for name, (value, source) in figures.items()}
+    return yaml.safe_dump({"about": about, "figures": named}, sort_keys=False, allow_unicode=True, width=110)

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
+from neurotier.analysis.rehearsal.description import BLOCK_BYTES, Description, in_blocks, read_description, short_key
+from neurotier.analysis.rehearsal.replay import replay
 from neurotier.analysis.tool import Tool
 from neurotier.core.work_folders import OUT
-
-if TYPE_CHECKING:  # jobs of other tools load nothing of this
-    from pathlib import Path
-
-    import nibabel as nib
-
-    from neurotier.analysis.images import Mask
-    from neurotier.analysis.rehearsal.description import Description
 
 OWN_MEMORY_MB = 100
 """Memory of the job besides what is described."""
@@ -27,9 +22,6 @@ FILE_S, BYTES_PER_S = 50e-6, 500e6
 @cache
 def described(profile: str, scale: float) -> Description:
     """A description at a scale."""
-    import neurotier.analysis.rehearsal.replay  # noqa: F401  # here, so that no phase that is measured loads it
-    from neurotier.analysis.rehearsal.description import read_description
-
     return read_description(profile).scaled(scale)
 
 
@@ -58,8 +50,6 @@ class Rehearsal(Tool):
 
     def work_bytes(self, images: int) -> int:
         """Room on the work tier for so many images, one after the other, whose results are kept, bytes."""
-        from neurotier.analysis.rehearsal.description import BLOCK_BYTES, in_blocks
-
         folders_bytes = self.description.folders * BLOCK_BYTES
         return self.description.peak_bytes + folders_bytes + images * in_blocks(self.description.results)
 
@@ -69,9 +59,7 @@ class Rehearsal(Tool):
 
     def content_key(self) -> str:
         """What the description says, in eight digits."""
-        from neurotier.analysis.rehearsal.description import content_key
-
-        return content_key(self.profile)
+        return short_key(self.profile)
 
     def version(self) -> str:
         """That of the replay; reading the description here says early what is wrong with it."""
@@ -86,11 +74,8 @@ class Rehearsal(Tool):
     def load(self) -> None:
         _ = self.description
 
-    def extract(self, head: nib.Nifti1Image | None, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
-        from neurotier.analysis.rehearsal.replay import replay
-
+    def extract(self, head: Any, image: Path, folder: Path, log: Path, name: str) -> None:
         replay(self.description, image, folder, results_folder(folder.parent / OUT, name))
-        return None
 
 
 def results_folder(out: Path, name: str) -> Path:

@@ -22,8 +22,9 @@ from nibabel.spatialimages import SpatialImage
 from PIL import Image, ImageColor, ImageDraw, ImageFont, PngImagePlugin
 from scipy import ndimage
 
-from neurotier.analysis.images import opened
+from neurotier.analysis.inflating import opened_content
 from neurotier.analysis.memory import memory_for_images
+from neurotier.analysis.nifti import Stored
 from neurotier.core.errors import InputError
 from neurotier.core.files import write_bytes
 from neurotier.core.quantities import shorten
@@ -91,7 +92,8 @@ def draw_mosaic(t1w: Path, mask: Path, out: Path, title: str) -> None:
 def read_canonical(path: Path) -> tuple[Volume, list[float]]:
     """A volume turned to the closest right-anterior-superior axes, and its voxel edges in mm."""
     real = Path(os.path.realpath(path))  # an annex has links to its contents
-    with opened(real.parent, real.name, path.name, InputError, "the image file") as stored:
+    with opened_content(real.parent, real.name, path.name, InputError, "the image file") as content:
+        stored = Stored(content)
         stored.check_memory(memory_for_images())
         values = stored.array()
     if values.ndim > 3:
