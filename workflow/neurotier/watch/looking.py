@@ -1,4 +1,4 @@
-"""Looking at a run: who is done, running, failed and left, what is under way, where there is room.
+"""Looking at a run: who is done, running, failed and left, what its steps are doing, where there is room.
 
 All of it is read from the results folder, so it can be seen from any node, and by whoever may read it; nothing is
 changed or locked.
@@ -12,11 +12,11 @@ import socket
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from neurotier.core.errors import InputError, NeurotierError
 from neurotier.core.files import read_json
@@ -25,31 +25,19 @@ from neurotier.core.places import Places, participant_of
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, on_nodes
 from neurotier.core.work_folders import OWNER
-from neurotier.run.granted import MEGABYTE
 from neurotier.run.jobs import load_settings
 from neurotier.run.journal import StepNote, read_notes, read_steps
-from neurotier.run.participants import selected_by
+from neurotier.run.participants import participants
 from neurotier.run.stops import runner
-from neurotier.watch.remaining import Ended, Remaining, remaining
-
-EXEMPLARY = 1000
-"""Most records that are read for the estimate, the latest first."""
 
 LARGEST_BYTES = 16 << 20
 """Most that is read of a record: one lists every file that an app has written."""
 
-
-@dataclass(frozen=True)
-class Failure:
-    """A participant that failed, and why."""
-
-    participant: str
-    reason: str
-    time_s: float
+UNREADABLE = (OSError, InputError, LookupError, TypeError, ValueError)
+"""What reading a file raises that is gone, damaged or planted; it is passed over."""
 
 
-@dataclass(frozen=True)
-class Room:
+class Room(NamedTuple):
     """A tier: its name, the roles it has, and what is free of its size, bytes; ``None`` if that cannot be seen here."""
 
     name: str
@@ -73,17 +61,18 @@ class Look:
     succeeded
         Whether it has ended with everything done that it was asked for.
     everyone
-        How many participants there are; ``None`` while the dataset is not indexed, and of a campaign.
+        How many participants there are; 0 while the dataset is not indexed, and of a campaign.
     done, running, failed
-        Of these: how many are done; who is being analysed, and since when, s since 1970; and who failed, latest last.
+        Of these: how many are done; those that are being analysed, and since when, s since 1970, as far as their work
+        folders are seen from here; and those that failed, with the reason, latest last.
     nodes
         Jobs by node, on a cluster.
     steps
-        What is under way beside participants, and how far it is.
+        What goes on besides participants, and how far it is.
     rooms
         Tiers in use.
-    left
-        How long the participants will still take.
+    left_s
+        How long the participants will still take, s; ``None`` before one has ended.
     """
 
     time_s: float
@@ -93,119 +82,106 @@ class Look:
     ended_s: float | None
     alive: bool | None
     succeeded: bool
-    everyone: int | None
+    everyone: int
     done: int
-    running: Mapping[str, float]
-    failed: Sequence[Failure]
+    running: Mapping[str, float | None]
+    failed: Sequence[tuple[str, str]]
     nodes: Mapping[str, int]
     steps: Sequence[StepNote]
     rooms: Sequence[Room]
-    left: Remaining | None
+    left_s: float | None
 
     @property
     def waiting(self) -> int:
         """How many are neither done, running nor failed."""
-        return max(0, (self.everyone or 0) - self.done - len(self.running) - len(self.failed))
+        return max(0, self.everyone - self.done - len(self.running) - len(self.failed))
 
 
-class Watcher:
-    """Looks at the run of a results folder again and again.
-
-    Parameters
-    ----------
-    results
-        The results folder.
+def look(results: Path) -> Look:
+    """What is seen now of the latest run of a results folder: of a campaign, what its step tells of its runs.
 
     Raises
     ------
     SettingsError
         If no run has begun there.
+    StateError
+        If its settings or facts are damaged.
     """
+    settings = load_settings(results)
+    places = Places.from_settings(settings)
+    run, facts = latest_run(places)
+    alive, began_s = lives(places, run, facts), float(facts.get("started_s", 0.0))
+    everyone = set() if settings.is_campaign else names_in(places)
+    done = {name: at_s for name, at_s in times_of(places.records, ".json").items() if name in everyone}
+    failed = failures_of(places, run, everyone - done.keys())
+    rest = everyone - done.keys() - {name for name, _ in failed}
+    begun = {} if alive is False else times_of(places.logs / "analyze_participant", ".log")
+    running = {name: since_s(places, name) for name in sorted(rest & begun.keys()) if begun[name] >= began_s}
+    on_cluster, now_s = bool(facts.get("elsewhere")), time.time()
+    return Look(
+        time_s=now_s,
+        run=run,
+        host=str(facts.get("host", "")),
+        started_s=began_s,
+        ended_s=facts.get("ended_s"),
+        alive=alive,
+        succeeded=bool(facts.get("succeeded")),
+        everyone=len(everyone),
+        done=len(done),
+        running=running,
+        failed=failed,
+        nodes=nodes_of(places, run) if on_cluster and alive is not False else {},
+        steps=[] if alive is False else read_steps(places, run),
+        rooms=rooms_of(settings, on_cluster),
+        left_s=None
+        if alive is False
+        else left_s(places, {name: at_s for name, at_s in done.items() if at_s >= began_s}, len(running), len(rest)),
+    )
 
-    def __init__(self, results: Path) -> None:
-        self.results = results
-        self.places = Places.from_settings(load_settings(results))
-        self.first_seen: dict[str, float] = {}
 
-    def look(self) -> Look:
-        """What is seen now: of a campaign, what its step tells of the runs that it holds."""
-        settings = load_settings(self.results)
-        run, facts = latest_run(self.places)
-        alive = lives(self.places, run, facts)
-        began_s = float(facts.get("started_s", 0.0))
-        sizes = {} if settings.is_campaign else self.sizes()
-        done = {name: at_s for name, at_s in times_of(self.places.records, ".json").items() if name in sizes}
-        failed = sorted(self.failed(sizes.keys() - done.keys(), run), key=lambda failure: failure.time_s)
-        gone = done.keys() | {failure.participant for failure in failed}
-        running = {} if alive is False else self.running(sizes.keys() - gone, began_s)
-        waiting = [sizes[name] for name in sizes.keys() - gone - running.keys()]
-        ended = self.ended({name: at_s for name, at_s in done.items() if at_s >= began_s}, sizes)
-        now_s = time.time()
-        at_once = max(1, facts.get("parallelism") or len(running))  # a cluster has no such number
-        left = None
-        if alive is not False and (waiting or running):
-            beginning = [(sizes[name], max(0.0, now_s - since_s)) for name, since_s in running.items()]
-            left = remaining(sorted(waiting, reverse=True), beginning, at_once, ended, usual_s(settings), now_s)
-        return Look(
-            time_s=now_s,
-            run=run,
-            host=str(facts.get("host", "")),
-            started_s=began_s,
-            ended_s=facts.get("ended_s"),
-            alive=alive,
-            succeeded=bool(facts.get("succeeded")),
-            everyone=len(sizes) if sizes else None,
-            done=len(done),
-            running=running,
-            failed=failed,
-            nodes=nodes_of(self.places, run) if alive is not False and facts.get("elsewhere") else {},
-            steps=[] if alive is False else read_steps(self.places, run),
-            rooms=rooms_of(settings, bool(facts.get("elsewhere"))),
-            left=left,
-        )
+def names_in(places: Places) -> set[str]:
+    """Everyone whom the index selects; nobody before there is an index that can be read."""
+    with suppress(OSError, NeurotierError):
+        return set(participants(places)) if (places.index / "images.tsv").is_file() else set()
+    return set()
 
-    def sizes(self) -> dict[str, int]:
-        """Everyone whom the index selects, with the size of the images, bytes; nobody before there is an index."""
-        table = self.places.index / "images.tsv"
-        if not table.is_file():
-            return {}
-        try:
-            selected = selected_by(table)
-        except (FileNotFoundError, NeurotierError):
-            return {}
-        return {name: sum(image.size_bytes or 0 for image in images) for name, images in selected.items()}
 
-    def failed(self, names: set[str], run: str) -> Iterator[Failure]:
-        """Those of some participants who have failed in a run."""
-        for name, at_s in times_of(self.places.failures, ".json").items():
-            with suppress(OSError, InputError, LookupError, TypeError, ValueError):
-                data = read_whatever(self.places.failure(name))
-                if str(data["run"]) == run and name in names:
-                    yield Failure(name, str(data["reason"]), at_s)
+def failures_of(places: Places, run: str, of: Iterable[str]) -> list[tuple[str, str]]:
+    """Those of some participants that have failed in a run, and why; the latest last."""
+    found, times = [], times_of(places.failures, ".json")
+    for name in sorted(times.keys() & of, key=times.__getitem__):
+        with suppress(*UNREADABLE):
+            failure = read_whatever(places.failure(name))
+            found += [(name, str(failure["reason"]))] if str(failure["run"]) == run else []
+    return found
 
-    def running(self, names: set[str], began_s: float) -> dict[str, float]:
-        """Those of some participants whose logs this run has begun, and when, s since 1970."""
-        begun = times_of(self.places.logs / "analyze_participant", ".log")
-        return {
-            name: self.since_s(name, begun[name]) for name in sorted(names & begun.keys()) if begun[name] >= began_s
-        }
 
-    def since_s(self, name: str, log_s: float) -> float:
-        """Since when a participant is analysed, s since 1970: by its work folder, if that is seen from here, else as
-        long as this watcher knows; what a tool prints goes to the log, whose time so is no beginning."""
-        with suppress(OSError):
-            return os.lstat(self.places.work_of(name) / OWNER).st_mtime
-        return self.first_seen.setdefault(name, log_s) if self.first_seen.get(name, log_s) <= log_s else log_s
+def since_s(places: Places, name: str) -> float | None:
+    """Since when a participant is analysed, s since 1970: by its work folder, which may not be seen from here."""
+    with suppress(OSError):
+        return os.lstat(places.work_of(name) / OWNER).st_mtime
+    return None
 
-    def ended(self, done: Mapping[str, float], sizes: Mapping[str, int]) -> list[Ended]:
-        """What the latest who have ended took."""
-        found = []
-        for name in sorted(done, key=done.__getitem__)[-EXEMPLARY:]:
-            with suppress(OSError, InputError, LookupError, TypeError, ValueError):
-                phases = read_whatever(self.places.record(name))["phases"]
-                start_s, end_s = min(row["start_s"] for row in phases), max(row["end_s"] for row in phases)
-                found.append(Ended(sizes[name], float(start_s), float(end_s)))
-        return found
+
+def left_s(places: Places, ended: Mapping[str, float], running: int, left: int) -> float | None:
+    """How long participants will still take if they go on ending as often as so far; those that run count half.
+
+    Parameters
+    ----------
+    places
+        Of the results.
+    ended
+        Participants that have ended in this run, and when, s since 1970.
+    running, left
+        How many run, and how many run or wait.
+    """
+    if not ended or not left:
+        return None
+    with suppress(*UNREADABLE):
+        first = read_whatever(places.record(min(ended, key=ended.__getitem__)))
+        so_far_s = time.time() - min(float(phase["start_s"]) for phase in first["phases"])
+        return max(0.0, so_far_s) * (left - running / 2) / (len(ended) + running / 2)
+    return None
 
 
 def times_of(root: Path, suffix: str) -> dict[str, float]:
@@ -228,10 +204,9 @@ def latest_run(places: Places) -> tuple[str, dict[str, Any]]:
     StateError
         If that is damaged.
     """
-    try:
+    run = ""
+    with suppress(InputError, OSError):
         run = read_text(places.state, places.latest_run.name, str(places.latest_run)).strip()
-    except (InputError, OSError):
-        run = ""
     try:
         return run, dict(read_json(places.runs / f"{run}.json"))
     except FileNotFoundError:
@@ -239,13 +214,8 @@ def latest_run(places: Places) -> tuple[str, dict[str, Any]]:
 
 
 def read_whatever(file: Path) -> Any:
-    """The JSON in a file below the results, which somebody may have replaced by what blocks its reader.
-
-    Raises
-    ------
-    InputError, OSError, ValueError
-        If there is none.
-    """
+    """The JSON in a file below the results, which somebody may have replaced by what blocks its reader; raises what
+    :data:`UNREADABLE` lists."""
     return json.loads(read_text(file.parent, file.name, str(file), limit_bytes=LARGEST_BYTES))
 
 
@@ -255,19 +225,7 @@ def lives(places: Places, run: str, facts: Mapping[str, Any]) -> bool | None:
         return None if run else False  # it has its name, and clears up what earlier ones have left
     if "ended_s" in facts:
         return False
-    if facts.get("host") != socket.gethostname():
-        return None
-    return runner(places.runs / f"{run}.json") is not None
-
-
-def usual_s(settings: Settings) -> Callable[[int], float]:
-    """What a participant usually takes by the size of its images, bytes, in s; of an app nothing is known."""
-    if settings.app.image:
-        return lambda _: 1.0
-    from neurotier.analysis.tools import make_tool
-
-    tool = make_tool(settings.tool)
-    return lambda size_bytes: tool.expected_s(size_bytes / MEGABYTE)
+    return runner(places.runs / f"{run}.json") is not None if facts.get("host") == socket.gethostname() else None
 
 
 def nodes_of(places: Places, run: str) -> dict[str, int]:
@@ -275,20 +233,17 @@ def nodes_of(places: Places, run: str) -> dict[str, int]:
     return dict(Counter(str(note["node"]) for note in read_notes(places, run) if "ended_s" not in note))
 
 
-def rooms_of(settings: Settings, elsewhere: bool) -> list[Room]:
+def rooms_of(settings: Settings, on_cluster: bool) -> list[Room]:
     """The tiers of a placement, and what is free on them; not on those that each node has for itself."""
-    roles: dict[str, list[str]] = {}
-    for role, name in settings.placement.items():
-        if role != "images" or settings.image:
-            roles.setdefault(name, []).append(role)
+    placement = {role: name for role, name in settings.placement.items() if role != "images" or settings.image}
     rooms = []
-    for name, of in roles.items():
+    for name in dict.fromkeys(placement.values()):
         free_bytes = size_bytes = None
-        if not (elsewhere and on_nodes(settings, name)) and not settings.tiers[name].node:
+        if not (on_cluster and on_nodes(settings, name)) and not settings.tiers[name].node:
             with suppress(OSError, NeurotierError):
                 tier = Tier.from_settings(settings.tiers[name])
                 facts = os.statvfs(tier.path)
                 free_bytes = tier.free_bytes()
                 size_bytes = min(facts.f_blocks * facts.f_frsize, tier.capacity_bytes or sys.maxsize)
-        rooms.append(Room(name, of, free_bytes, size_bytes))
+        rooms.append(Room(name, [role for role in placement if placement[role] == name], free_bytes, size_bytes))
     return rooms
