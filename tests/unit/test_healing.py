@@ -22,6 +22,7 @@ from neurotier.run.healing import (
     remove,
     remove_partial,
 )
+from neurotier.run.participants import checksum_of
 from neurotier.run.start import acquire
 from support import t1w
 
@@ -41,6 +42,7 @@ def places(tmp_path: Path) -> Places:
     write_json(places.runs / "a.json", {"run": "a", "started_s": 1.0, "ended_s": 2.0})
     write_json(places.index / "dataset.json", {"source": "x"})
     write_table(places.index / "images.tsv", "images", Index([read_image(t1w("01"), "", 1, "key")], []).rows())
+    write_text(places.index / "images.sha256", checksum_of(places.index / "images.tsv"))
     write_text(places.index / "skipped.tsv", "item\treason\n")
     write_json(places.index / "skipped.json", {"x": {"Description": "x"}})
     write_text(places.group / "group.tsv", "participant\nsub-01\n")
@@ -50,6 +52,14 @@ def places(tmp_path: Path) -> Places:
     write_json(places.campaign / "runs" / "tmpfs" / "1" / "condition.json", {"valid": "valid"})
     note_outputs(places)
     return places
+
+
+def without_last_line(name: str) -> Callable[[Places], None]:
+    def damage(places: Places) -> None:
+        file = places.results / name
+        file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
+
+    return damage
 
 
 def cut(*names: str) -> Callable[[Places], None]:
@@ -88,6 +98,7 @@ CASES = [
     (without("derivatives/sub-01/anat/link"), [RECORD]),
     (cut(RECORD), [RECORD]),
     (cut("state/runs/a.json"), ["state/runs/a.json"]),
+    (without_last_line("index/images.tsv"), ["index/images.tsv", "report.html"]),
     (cut("index/images.tsv"), ["index/images.tsv", "report.html"]),
     (cut("index/dataset.json"), ["index/dataset.json", "index/images.tsv", "report.html"]),
     (without("index/dataset.json"), ["index/images.tsv", "report.html"]),

@@ -58,6 +58,7 @@ checkpoint index_dataset:
     output:
         images=places.index / "images.tsv",
         skipped=places.index / "skipped.tsv",
+        checksum=places.index / "images.sha256",
     log:
         LOGS / "index_dataset/index_dataset.log",
     params:

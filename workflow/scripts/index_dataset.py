@@ -1,11 +1,15 @@
-"""Index the dataset's images (for an app: its files), filtered: ``index/images.tsv``, ``index/skipped.tsv``."""
+"""Index the dataset's images (for an app: its files), filtered: ``index/images.tsv``, ``index/skipped.tsv``.
+
+A checksum lies beside it: of a table that was cut at the end of a line nothing else would tell.
+"""
 
 from dataclasses import asdict
 
+from neurotier.core.files import write_text
 from neurotier.dataset.index import index_dataset, kind_of_file
 from neurotier.run.healing import whole_records
 from neurotier.run.jobs import load_dataset
-from neurotier.run.participants import participants
+from neurotier.run.participants import checksum_of, participants
 from neurotier.run.plan import Plan
 from neurotier.run.scripting import script
 
@@ -14,6 +18,7 @@ with script(snakemake) as context:
     index = index_dataset(load_dataset(context.places), context.settings.dataset, suffixes, context.step.tell)
     context.write_table("skipped", "skipped", [asdict(entry) for entry in index.skipped])
     context.write_table("images", "images", index.rows())
+    write_text(context.output("checksum"), checksum_of(context.output("images").read_bytes()))
     facts = context.run_facts
     plan = Plan(context.settings, context.places, elsewhere=bool(facts.get("elsewhere")))
     plan.settle(whole_records(context.places, plan.is_app), facts["anew"], facts["parallelism"])

@@ -24,7 +24,7 @@ from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import StateError
 from neurotier.core.files import remove_whatever, write_json, write_text
 from neurotier.core.places import Places, participant_of
-from neurotier.run.participants import selected_by
+from neurotier.run.participants import checksum_of, selected_by
 from neurotier.run.shares import Made
 
 LISTED_FOLDERS = ("index", "profile", "group", "figures", "comparison", "published", "probe", *WORKLOADS, "advice")
@@ -173,7 +173,7 @@ def damaged_index(places: Places) -> Iterator[Damage]:
             yield Damage((table,), f"{file} is not as it was written")
             return
     try:
-        if not content_if_any(table):
+        if content_if_any(places.index / "images.sha256") != checksum_of(table).encode():
             raise StateError(table)
         selected_by(table)
     except (StateError, ValueError):

@@ -217,6 +217,7 @@ def close_killed(places: Places) -> None:
     for run in unclosed_runs(places):
         close_jobs(places, run)
         close_run(places, run, participants(places), read_failures(places))
+    forget_readings(places)
 
 
 def begin(plan: Plan, workflow: Any) -> None:
@@ -242,7 +243,6 @@ def begin(plan: Plan, workflow: Any) -> None:
             note_name(places, run, name)
         hear_submitted(lambda line: note_submitted(places, run, line))
     forget_outputs(places)
-    forget_readings(places)
     if not plan.elsewhere and not plan.is_campaign:
         watched.append(Watch.start(places, run))
 
