@@ -6,21 +6,22 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from neurotier.core.errors import BusyError
 from neurotier.core.files import read_json, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.provenance import writer
 from neurotier.provenance.repository import unsaved
-from neurotier.provenance.writer import MARK, Writer, clear_locks, locks_in, writing
+from neurotier.provenance.writer import Writer, clear_locks, locks_in, writing
 from support import PATIENCE_S, git
 
-DEAD = Writer("dead", socket.gethostname())
+DEAD = Writer(socket.gethostname())
 
 HOLDING = """
 import sys
@@ -49,7 +50,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     locks = ["index.lock", "HEAD.lock", "refs/heads/main.lock", "objects/maintenance.lock", "annex/index.lock"]
     for lock in locks:
         (made / ".git" / lock).touch()
-    assert len(locks_in(made / ".git")) == len(locks)
+    assert len(locks_in(made)) == len(locks)
     return made
 
 
@@ -68,19 +69,19 @@ def holding(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     ("before", "said"),
     [
         (None, r"HEAD\.lock: another program is writing .* wait for it"),
-        (replace(DEAD, since_ns=2**62), "older than the save that was killed"),
+        (DEAD._replace(since_ns=2**62), "older than the save that was killed"),
     ],
 )
 def test_locks_of_somebody_else_stay(folder: Path, before: Writer | None, said: str) -> None:
-    locks = locks_in(folder / ".git")
+    locks = locks_in(folder)
     with pytest.raises(BusyError, match=said):
         clear_locks(folder, before)
-    assert locks_in(folder / ".git") == locks
+    assert locks_in(folder) == locks
 
 
 def test_locks_of_a_dead_writer_are_removed(folder: Path) -> None:
     clear_locks(folder, DEAD)
-    assert not locks_in(folder / ".git")
+    assert not locks_in(folder)
 
 
 def test_a_lock_of_the_list_of_subdatasets_is_found(folder: Path) -> None:
@@ -94,54 +95,33 @@ def test_a_lock_of_the_list_of_subdatasets_is_found(folder: Path) -> None:
     assert not lock.exists()
 
 
-def test_a_copy_of_the_folder_ends_nothing_of_the_original(places: Places) -> None:
-    alive = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: "abc"})
-    try:
-        write_json(places.saving, asdict(Writer("abc", socket.gethostname(), inode=1)))
-        with pytest.raises(BusyError, match=f"process {alive.pid} saves derivatives in the folder that this one was"):
-            writing(places).__enter__()
-        assert alive.poll() is None
-    finally:
-        alive.kill()
-        alive.wait()
-    with writing(places) as before:
-        assert before is not None
-
-
 def test_locks_stay_while_a_git_works_there(folder: Path) -> None:
-    """Such as a user's own commit, which waits for an editor."""
-    pipe = subprocess.PIPE
-    with subprocess.Popen(["git", "cat-file", "--batch"], cwd=folder, stdin=pipe, stdout=pipe) as other:
-        with pytest.raises(BusyError, match=rf"process {other.pid}, git"):
-            clear_locks(folder, DEAD)
-        assert locks_in(folder / ".git")
-        other.communicate()
+    """Such as a user's own commit, which waits for an editor; none that this process has started."""
+    waits, ends = os.pipe()
+    start = "exec 3<&0; git cat-file --batch <&3 >/dev/null & echo $!"
+    started = subprocess.run(["sh", "-c", start], cwd=folder, stdin=waits, stdout=subprocess.PIPE, check=True)
+    os.close(waits)
+    with pytest.raises(BusyError, match=rf"process {int(started.stdout)}, git"):
+        clear_locks(folder, DEAD)
+    assert locks_in(folder)
+    os.close(ends)
+    while psutil.pid_exists(int(started.stdout)):
+        time.sleep(0.01)
     clear_locks(folder, DEAD)
 
 
 def test_locks_of_a_writer_on_another_host_stay(folder: Path, places: Places) -> None:
-    write_json(places.saving, {"mark": "1", "host": "elsewhere"})
+    write_json(places.saving, {"host": "elsewhere"})
     with pytest.raises(BusyError, match="elsewhere was killed"), writing(places) as before:
         clear_locks(folder, before)
     assert read_json(places.saving)["host"] == "elsewhere"
-    assert locks_in(folder / ".git")
-
-
-def test_what_a_killed_writer_has_started_is_ended_first(places: Places) -> None:
-    left = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: "abc"})
-    write_json(places.saving, {"mark": "abc", "host": socket.gethostname()})
-    with writing(places) as before:
-        assert before is not None
-        assert left.poll() is not None
-        assert read_json(places.saving)["mark"] == os.environ[MARK] != "abc"
-    assert not places.saving.exists()
-    assert MARK not in os.environ
+    assert locks_in(folder)
 
 
 def test_a_damaged_note_is_believed(places: Places) -> None:
     write_text(places.saving, "")
     with writing(places) as before:
-        assert before == Writer("", socket.gethostname()), "of this host, whoever it was"
+        assert before == Writer(socket.gethostname()), "of this host, whoever it was"
 
 
 def test_a_second_writer_waits_for_the_first(places: Places, holding: subprocess.Popen[str]) -> None:
@@ -160,10 +140,10 @@ def test_a_second_writer_waits_for_the_first(places: Places, holding: subprocess
 def test_a_writer_that_is_killed_leaves_a_note(places: Places, holding: subprocess.Popen[str]) -> None:
     holding.kill()
     holding.wait()
-    mark = read_json(places.saving)["mark"]
     with writing(places) as before:
         assert before is not None
-        assert before.mark == mark
+        assert before.host == socket.gethostname()
+        assert read_json(places.saving)["since_ns"] == before.since_ns, "the next must know of both"
 
 
 def test_a_lock_of_git_is_no_full_tier(tmp_path: Path) -> None:

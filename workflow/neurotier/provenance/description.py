@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,18 @@ from neurotier.core.files import write_json, write_text
 from neurotier.core.foreign import open_file
 from neurotier.core.places import short_hash
 from neurotier.dataset.bids import LABEL
-from neurotier.provenance.repository import ATTRIBUTES
 from neurotier.provenance.source import RAW
 
 HOW = Path("code", "neurotier")
 """Folder of the files that say how derivatives were made."""
 
 GROUP = "prov-neurotier"
+TABLE = f"provenance_label\tdescription\n{GROUP}\tHow neurotier has made these derivatives.\n"
+
 IGNORED = ("prov", "prov/**")
+
+ATTRIBUTES = ("* annex.largefiles=(((mimeencoding=binary)and(largerthan=0))or(largerthan=1mb))",)
+"""What goes into the annex; text goes into git, as DataLad's procedure ``text2git`` has it, unless it is large."""
 
 DESCRIBING = ("README", "dataset_description.json")
 """What describes derivatives with or without a dataset."""
@@ -41,6 +45,11 @@ def how_file(activity: str) -> Path:
     return HOW / f"{activity}.json"
 
 
+def command_of(how: How, inputs: str) -> str:
+    """The command that makes derivatives again; the group level takes no inputs."""
+    return f"neurotier remake {how_file(identifier(how))}" + ("" if how.get("group") else f" {inputs}")
+
+
 def owner_of(entry: str) -> str:
     """The participant whose own an entry of derivatives is by its name; empty if it is for all.
 
@@ -52,7 +61,7 @@ def owner_of(entry: str) -> str:
 
 
 def describe(folder: Path, ways: Iterable[How]) -> None:
-    """Write how derivatives were made into their dataset, beside what is said of earlier ones.
+    """Write how derivatives were made into their dataset, and keep what it says of earlier ones.
 
     Parameters
     ----------
@@ -62,16 +71,17 @@ def describe(folder: Path, ways: Iterable[How]) -> None:
         How those that are there were made.
     """
     known = {file.stem: read_how(folder, file.stem) for file in sorted((folder / HOW).glob("*.json"))}
-    for how in ways:
-        if identifier(how) not in known:
-            known[identifier(how)] = how
-            write_json(folder / how_file(identifier(how)), how)
+    for activity, how in {identifier(how): how for how in ways}.items():
+        if activity not in known:
+            known[activity] = how
+            write_json(folder / how_file(activity), how)
     for name, content in provenance(known).items():
-        write_if_other(folder / "prov" / f"{GROUP}_{name}.json", json.dumps(content, indent=2) + "\n")
-    table = f"provenance_label\tdescription\n{GROUP}\tHow neurotier has made these derivatives.\n"
-    write_if_other(folder / "prov" / "provenance.tsv", table)
-    add_lines(folder / ".bidsignore", IGNORED)
-    add_lines(folder / ".gitattributes", [ATTRIBUTES])
+        write_json(folder / "prov" / f"{GROUP}_{name}.json", content)
+    write_text(folder / "prov" / "provenance.tsv", TABLE)
+    for name, wanted in ((".bidsignore", IGNORED), (".gitattributes", ATTRIBUTES)):
+        file = folder / name
+        lines = file.read_text().splitlines() if file.exists() else []
+        write_text(file, "\n".join([*lines, *(line for line in wanted if line not in lines), ""]))
 
 
 def read_how(folder: Path, activity: str) -> How:
@@ -101,23 +111,25 @@ def provenance(known: dict[str, How]) -> dict[str, Any]:
     known
         Identifier to how derivatives were made.
     """
-    software, environments, activities = {}, {}, []
+    software: dict[str, Any] = {}
+    environments, activities = {}, []
     for activity, how in sorted(known.items()):
-        programs = [("neurotier", how["neurotier"]), (how["name"], how["version"])]
-        for name, version in programs:
-            software[software_of(name, version)] = {"Label": name, "Version": version}
+        programs = {
+            software_of(name, version): {"Label": name, "Version": version}
+            for name, version in (("neurotier", how["neurotier"]), (how["name"], how["version"]))
+        }
+        software |= programs
         used = [f"bids::{RAW}"]
         if container := how.get("container"):
-            environment = uri(f"container-{short_hash(str(container))}")
             label = f"Apptainer image {container['image']}, {container['digest']}"
-            environments[environment] = {"Label": label, "EnvironmentVariables": container["environment"]}
-            used.append(environment)
+            used.append(uri(f"container-{short_hash(str(container))}"))
+            environments[used[-1]] = {"Label": label, "EnvironmentVariables": container["environment"]}
         activities.append(
             {
                 "Id": uri(activity),
                 "Label": label_of(how),
-                "Command": f"neurotier remake {how_file(activity)}" + ("" if how.get("group") else " INPUTS"),
-                "AssociatedWith": [software_of(name, version) for name, version in programs],
+                "Command": command_of(how, "INPUTS"),
+                "AssociatedWith": list(programs),
                 "Used": used,
             }
         )
@@ -130,28 +142,14 @@ def provenance(known: dict[str, How]) -> dict[str, Any]:
 
 def label_of(how: How) -> str:
     """An activity in a line: a tool with its options, or an app with its arguments."""
-    if how.get("group"):
-        return " ".join([how["name"], "group", *how["options"].get("group_arguments", [])])
+    options = how["options"]
+    words: Sequence[str] = [f"{name}={value}" for name, value in options.items()]
     if how.get("app"):
-        return " ".join([how["name"], *how["options"]["arguments"]])
-    return " ".join([how["name"], *(f"{name}={value}" for name, value in how["options"].items())])
+        words = ["group", *options.get("group_arguments", [])] if how.get("group") else options["arguments"]
+    return " ".join([how["name"], *words])
 
 
 def software_of(name: str, version: str) -> str:
     """The BIDS URI of a program."""
     label = "".join(letter for letter in name if letter.isascii() and letter.isalnum())
     return uri(f"{label or 'app'}-software-{short_hash(f'{name} {version}')}")
-
-
-def write_if_other(file: Path, text: str) -> None:
-    """Write a file unless it has this text already: times of files tell git where to look."""
-    if not file.exists() or file.read_text() != text:
-        write_text(file, text)
-
-
-def add_lines(file: Path, lines: Iterable[str]) -> None:
-    """Have a file end in some lines, unless they are in it."""
-    text = file.read_text() if file.exists() else ""
-    missing = [line for line in lines if line not in text.splitlines()]
-    if missing:
-        write_text(file, text + ("" if text.endswith("\n") or not text else "\n") + "\n".join([*missing, ""]))

@@ -1,29 +1,31 @@
 """``neurotier remake``: make derivatives again in a clone of their dataset; the command of its run records.
 
 It needs the clone alone: ``code/neurotier/`` says how they were made, and the raw images are fetched through the
-sub-dataset that is registered as their source. ``datalad rerun`` runs it and saves what it changes, which is nothing if
-the same bytes come out.
+sub-dataset that is registered as their source. The group level of an app is made again on the derivatives that are
+there. ``datalad rerun`` runs it and saves what it changes, which is nothing if the same bytes come out.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from neurotier import __version__
 from neurotier.analysis.activity import How
-from neurotier.analysis.app import root_files
+from neurotier.analysis.app import Share, group_arguments, root_files, run_level
 from neurotier.analysis.participant import Job, analyze, run_phase, staged_limit_bytes
 from neurotier.analysis.staging import publish, stage_in
 from neurotier.analysis.tools import make_tool
-from neurotier.containers.caches import PlacedCache
 from neurotier.containers.store import PlacedImage
-from neurotier.core.errors import ContainerError, InputError, SourceError
-from neurotier.core.files import write_json
+from neurotier.core.errors import ContainerError, InputError, SourceError, ToolError
+from neurotier.core.files import make_folders, remove_whatever, write_json, written_whole
+from neurotier.core.foreign import open_file
 from neurotier.core.places import Places
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import ROLES, Settings
@@ -36,10 +38,9 @@ from neurotier.dataset.health import ask_git
 from neurotier.dataset.index import app_files
 from neurotier.dataset.selection import chosen as chosen_of
 from neurotier.provenance.description import HOW, owner_of, read_how
-from neurotier.provenance.remake_group import copy_entry, group_again, inputs_of_group
 from neurotier.provenance.repository import run_git
 from neurotier.provenance.source import RAW
-from neurotier.run import caches
+from neurotier.run.caches import obtain_caches, placed_caches
 from neurotier.run.jobs import image_store
 
 ONLY = "NEUROTIER_PARTICIPANTS"
@@ -47,6 +48,8 @@ ONLY = "NEUROTIER_PARTICIPANTS"
 
 IMAGE = "NEUROTIER_IMAGE"
 """Environment variable: a file with the container image, where the recorded reference does not give it any more."""
+
+GROUP_LEVEL = "the group level"
 
 
 def remake(how_file: Path, inputs: Sequence[Path], work: Path | None = None) -> int:
@@ -57,7 +60,8 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None = None) -> 
     how_file
         Below ``code/neurotier`` of the dataset.
     inputs
-        The raw images, or for an app the folders of participants, below the dataset's ``sourcedata/raw``.
+        The raw images, or for an app the folders of participants, below the dataset's ``sourcedata/raw``; none for the
+        group level.
     work
         Folder for intermediates; ``None`` takes that of temporary files.
 
@@ -70,17 +74,17 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None = None) -> 
     if how_file.absolute().parent != dataset / HOW:
         raise InputError(f"is not below {HOW}/ of a dataset of derivatives", where=str(how_file))
     how = read_how(dataset, how_file.stem)
-    if how.get("group"):
-        fetch(dataset, [RAW], get_data=False)
-        fetch(dataset, inputs_of_group(dataset, how))
+    raw, group = dataset / RAW, how.get("group")
+    if group:
+        read, paths, names = inputs_of_group(dataset, group), [], [GROUP_LEVEL]
     else:
         everyone = raw_paths(dataset, inputs)
         paths = wanted(everyone, os.environ.get(ONLY, ""))
-        participants = dict.fromkeys(map(owner_of, paths))
-        put_back(dataset, set(map(owner_of, everyone)) - participants.keys())
-        fetch(dataset, [f"{RAW}/{path}" for path in paths])
-    if how.get("app"):
-        fetch(dataset, [f"{RAW}/{path}" for path in root_files(dataset / RAW)])
+        names = list(dict.fromkeys(map(owner_of, paths)))
+        put_back(dataset, set(map(owner_of, everyone)).difference(names))
+        read = [f"{RAW}/{path}" for path in paths]
+    fetch(dataset, [RAW], get_data=False)
+    fetch(dataset, [*read, *(f"{RAW}/{file}" for file in (root_files(raw) if how.get("app") else []))])
     with tempfile.TemporaryDirectory(prefix="neurotier-", dir=work) as scratch:
         settings, log = settings_of(how, Path(scratch)), Path(scratch, "log")
         places = Places.from_settings(settings)
@@ -93,19 +97,76 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None = None) -> 
         ):
             if recorded != here:
                 say(f"neurotier: {name} is {here} here, and was {recorded}: other bytes may come out")
-        if how.get("group"):
-            if image is None:
-                raise InputError("names no container image, and the group level needs it", where=str(how_file))
-            with work_folder(places.work_of("group"), identity="") as folder:
-                group_again(dataset, how, settings, folder, log, image)
-            return 0
-        for participant in participants:
-            own = [path for path in paths if owner_of(path) == participant]
-            images = images_of(dataset / RAW, participant, own, settings, how.get("chosen", {}))
-            job = Job(participant, "", images, dataset / RAW, settings, version, log, image, activity=how_file.stem)
-            with work_folder(places.work_of(participant), identity="") as folder:
-                analyze_again(job, folder, dataset)
+        for name in names:
+            with work_folder(places.work_of(name), identity="") as folder:
+                if group:
+                    run_group_again(dataset, read, settings, folder, log, image)
+                    made = group["made"]
+                else:
+                    own = [path for path in paths if owner_of(path) == name]
+                    images = images_of(raw, name, own, settings, how.get("chosen", {}))
+                    job = Job(name, "", images, raw, settings, version, log, image, activity=how_file.stem)
+                    limit_bytes = staged_limit_bytes(images, tiers_of(settings)["work"])
+                    stage_in(raw, job.staged_files, folder / IN, limit_bytes)
+                    run_phase("compute", partial(analyze, job, folder), [])
+                    # what an app writes for all is the group level's
+                    made = [entry for entry in sorted(os.listdir(folder / OUT)) if owner_of(entry) == name]
+                put(folder / OUT, dataset, made)
+            say(f"neurotier: {name} is made again")
     return 0
+
+
+def inputs_of_group(dataset: Path, group: Mapping[str, Any]) -> list[str]:
+    """The files and folders that the group level was given, below the dataset of derivatives.
+
+    Raises
+    ------
+    InputError
+        If a participant has no derivatives here any more.
+    """
+    found = {
+        str(name): [entry for entry in os.listdir(dataset) if owner_of(entry) == name] for name in group["participants"]
+    }
+    for name, entries in found.items():
+        if not entries:
+            raise InputError("has no derivatives here, and the group level needs everyone's", where=str(dataset / name))
+    return sorted([*map(str, group["shared"]), *(entry for entries in found.values() for entry in entries)])
+
+
+def run_group_again(
+    dataset: Path, given: Sequence[str], settings: Settings, folder: Path, log: Path, placed: PlacedImage | None
+) -> None:
+    """Run the group level in a work folder, on some files and folders of the dataset."""
+    if placed is None:
+        raise InputError("names no container image, and the group level needs it", where=str(dataset / HOW))
+    (folder / OUT).mkdir()
+    put(dataset, folder / OUT, given)
+    share = Share(settings.app.threads, settings.app.memory_mb)
+    arguments = group_arguments(settings.app, share)
+    run_level(arguments, dataset / RAW, folder, settings, log, placed, lambda emptied: put(dataset, emptied, given))
+
+
+def put(source: Path, target: Path, paths: Iterable[str]) -> None:
+    """Copy files, links and folders to the same paths below another folder, in the place of what is there.
+
+    Raises
+    ------
+    ToolError
+        If one is not there, which was before; nothing is replaced then.
+    """
+    if lost := next((path for path in paths if not os.path.lexists(source / path)), None):
+        raise ToolError("was made before, and is not now", where=lost)
+    for path in paths:
+        made, final = source / path, target / path
+        make_folders(final.parent)
+        if made.is_symlink():
+            remove_whatever(final)
+            final.symlink_to(os.readlink(made))
+        elif made.is_dir():
+            publish(made, final)
+        else:
+            with open_file(source, path, path, ToolError) as opened, written_whole(final) as file:
+                shutil.copyfileobj(opened, file)
 
 
 def raw_paths(dataset: Path, inputs: Sequence[Path]) -> list[str]:
@@ -119,17 +180,14 @@ def raw_paths(dataset: Path, inputs: Sequence[Path]) -> list[str]:
     raw, paths = dataset / RAW, []
     for path in inputs:
         whole = Path(os.path.abspath(path))  # not resolved: images are links into the annex
-        if not whole.is_relative_to(raw):
-            raise InputError(f"is not below {raw}", where=str(path))
-        below = whole.relative_to(raw).as_posix()
-        if not below.startswith("sub-"):
-            raise InputError("is not a participant's", where=str(path))
-        paths.append(below)
+        if not whole.is_relative_to(raw) or not owner_of(whole.relative_to(raw).as_posix()):
+            raise InputError(f"is not a participant's below {raw}", where=str(path))
+        paths.append(whole.relative_to(raw).as_posix())
     return paths
 
 
 def put_back(dataset: Path, participants: Iterable[str]) -> None:
-    """Put back what is missing of participants who are not made again.
+    """Put back what is missing of participants that are not made again.
 
     ``datalad rerun`` removes all outputs of its command whose contents are not here, and would save that they are gone.
     """
@@ -139,13 +197,13 @@ def put_back(dataset: Path, participants: Iterable[str]) -> None:
             run_git(dataset, "checkout", "--quiet", "HEAD", "--", *own)
 
 
-def wanted(paths: Iterable[str], only: str) -> list[str]:
-    """Those paths that belong to participants who are asked for; all if nobody is.
+def wanted(paths: Sequence[str], only: str) -> list[str]:
+    """Those paths that belong to participants that are asked for; all if none is.
 
     >>> wanted(["sub-01/anat/a.nii", "sub-02/anat/b.nii"], "sub-02")
     ['sub-02/anat/b.nii']
     """
-    paths, names = list(paths), only.replace(",", " ").split()
+    names = only.replace(",", " ").split()
     chosen = [path for path in paths if not names or owner_of(path) in names]
     if not chosen:
         known = first_of(list(dict.fromkeys(map(owner_of, paths))))
@@ -183,7 +241,8 @@ def fetch(dataset: Path, paths: Sequence[str], get_data: bool = True) -> None:
 
 def settings_of(how: How, folder: Path) -> Settings:
     """Settings that make derivatives as they were made, with a folder as the only tier."""
-    container = how.get("container")
+    container, options = how.get("container"), dict(how["options"])
+    image = container["image"] if container else None
     sections: dict[str, Any] = {
         "tiers": {"here": {"path": str(folder), "kind": find_mount(folder).kind}},
         "placement": dict.fromkeys(ROLES, "here"),
@@ -191,16 +250,15 @@ def settings_of(how: How, folder: Path) -> Settings:
     }
     if container:
         sections["containers"] = {name: container[name] for name in ("network", "environment", "binds")}
-    if how.get("app"):
-        sections["app"] = {**how["options"], "image": container["image"] if container else None, "name": how["name"]}
-        if how["options"].get("filter_file"):
-            sections["app"]["filter_file"] = str(folder / "filter.json")
-            if "filter" not in how:
-                raise InputError("was gone when derivatives were saved", where=str(how["options"]["filter_file"]))
-            (folder / "filter.json").write_text(how["filter"])
-    else:
-        image = {"image": container["image"]} if container else {}
-        sections["tool"] = {"name": how["name"], how["name"]: {**how["options"], **image}}
+    if not how.get("app"):
+        sections["tool"] = {"name": how["name"], how["name"]: options | ({"image": image} if image else {})}
+        return Settings.from_config(sections, in_containers=container is not None)
+    if named := options.get("filter_file"):
+        if "filter" not in how:
+            raise InputError("was gone when derivatives were saved", where=str(named))
+        options["filter_file"] = str(folder / "filter.json")
+        (folder / "filter.json").write_text(how["filter"])
+    sections["app"] = options | {"image": image, "name": how["name"]}
     return Settings.from_config(sections, in_containers=container is not None)
 
 
@@ -210,19 +268,20 @@ def say(line: str) -> None:
 
 
 def placed(how: How, settings: Settings, places: Places) -> PlacedImage | None:
-    """The container image by which derivatives were made; ``None`` on the host.
+    """The container image by which derivatives were made, with the folders that an app reads; ``None`` on the host.
 
     Raises
     ------
     ContainerError
         If the reference gives another image now.
+    InputError
+        If such a folder has other contents now.
     """
     container = how.get("container")
     if container is None:
         return None
-    log = places.results.with_name("image.log")
     reference = os.environ.get(IMAGE) or container["image"]
-    store = image_store(settings, places, log, say)
+    store = image_store(settings, places, places.results.with_name("image.log"), say)
     image = store.obtain(reference, where="the recorded image")
     if f"sha256:{image.sha256}" != container["digest"]:
         raise ContainerError(
@@ -230,25 +289,15 @@ def placed(how: How, settings: Settings, places: Places) -> PlacedImage | None:
             where=reference,
             fix=f"name a file with that image in the environment variable {IMAGE}",
         )
-    caches = placed_caches(settings, places, how.get("caches", {})) if how.get("app") else ()
-    return PlacedImage(store.engine, store.place(image), image.cache(store.kept), image.sha256, caches)
-
-
-def placed_caches(settings: Settings, places: Places, recorded: Mapping[str, str]) -> tuple[PlacedCache, ...]:
-    """The folders that an app reads, from where they were.
-
-    Raises
-    ------
-    InputError
-        If one has other contents now.
-    """
-    found = caches.obtain_caches(settings, places, say, placing=True)
+    found = obtain_caches(settings, places, say, placing=True) if settings.app.caches else {}
     write_json(places.index / "caches.json", found)
     for name, cache in found.items():
-        if recorded.get(name, "") != f"sha256:{cache['sha256']}":
+        recorded = how.get("caches", {}).get(name)
+        if recorded != f"sha256:{cache['sha256']}":
             source = settings.app.caches[name]["source"]
-            raise InputError(f"has other contents than when {recorded.get(name)} was recorded", where=source)
-    return caches.placed_caches(settings, places, say)
+            raise InputError(f"has other contents than when {recorded} was recorded", where=source)
+    caches = placed_caches(settings, places, say)
+    return PlacedImage(store.engine, store.place(image), image.cache(store.kept), image.sha256, caches)
 
 
 def images_of(
@@ -259,25 +308,3 @@ def images_of(
         return [read_image(path, "") for path in paths]
     files = [file for file in app_files(raw, "", settings.app.suffixes)[0] if file.participant == participant]
     return chosen_of(files, chosen.get("sessions", []), chosen.get("runs", []), of_none=True)
-
-
-def analyze_again(job: Job, folder: Path, dataset: Path) -> None:
-    """Analyse a participant in a work folder, and put what comes out in the place of its derivatives.
-
-    Raises
-    ------
-    NeurotierError
-        If the analysis fails; nothing is replaced then.
-    """
-    participant = job.participant
-    limit_bytes = staged_limit_bytes(job.images, tiers_of(job.settings)["work"])
-    stage_in(job.dataset, job.staged_files, folder / IN, limit_bytes)
-    run_phase("compute", lambda: analyze(job, folder), [])
-    for entry in sorted((folder / OUT).glob(f"{participant}*")):  # what an app writes for all is the group level's
-        if owner_of(entry.name) != participant:
-            continue
-        if entry.is_dir() and not entry.is_symlink():
-            publish(entry, dataset / entry.name)
-        else:
-            copy_entry(folder / OUT, dataset, entry.name)
-    say(f"neurotier: {participant} is made again")

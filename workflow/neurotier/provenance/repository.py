@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,10 @@ from neurotier.core.files import remove_whatever
 from neurotier.core.quantities import first_of
 from neurotier.dataset.attempts import first_message, message_of
 from neurotier.dataset.health import ask_git, is_broken
+from neurotier.provenance.description import command_of
+from neurotier.provenance.made import Made
 from neurotier.provenance.source import RAW, Raw
 from neurotier.provenance.writer import Writer, clear_locks
-
-ATTRIBUTES = "* annex.largefiles=(((mimeencoding=binary)and(largerthan=0))or(largerthan=1mb))"
-"""What goes into the annex; text goes into git, as DataLad's procedure ``text2git`` has it, unless it is large."""
 
 OPTIONS = {
     "annex.thin": "true",
@@ -60,7 +60,7 @@ def open_dataset(folder: Path, before: Writer | None, say: Callable[[str], None]
     InputError
         If the repository is damaged, or not one of DataLad's.
     """
-    from datalad.distribution.dataset import Dataset
+    from datalad.api import Dataset, create
 
     repository = folder / ".git"
     if os.path.lexists(repository) and (repository.is_symlink() or not repository.is_dir()):
@@ -70,7 +70,10 @@ def open_dataset(folder: Path, before: Writer | None, say: Callable[[str], None]
         for name in (".datalad", ".gitattributes", ".git"):  # it was being made: no commit was ever in it
             remove_whatever(folder / name)
     if not repository.exists():
-        make_dataset(folder, say)
+        say(f"making {folder} a DataLad dataset")
+        with naming_unsaved(folder):
+            create(path=str(folder), force=True, result_renderer="disabled")
+        run_git(folder, "annex", "config", "--set", "annex.addunlocked", "true")  # for clones
     elif (
         not ask_git(folder, "config", "--local", "annex.uuid")
         or ask_git(folder, "cat-file", "-e", "HEAD:.datalad/config") is None
@@ -85,19 +88,6 @@ def open_dataset(folder: Path, before: Writer | None, say: Callable[[str], None]
         run_git(folder, "config", "--local", key, value)
     run_git(folder, "reset", "--quiet")  # what a save that was killed, or met a full tier, has staged
     return Dataset(str(folder))
-
-
-def make_dataset(folder: Path, say: Callable[[str], None]) -> None:
-    """Make a folder a DataLad dataset, without saving what is in it."""
-    from datalad.api import create
-    from datalad.support.exceptions import IncompleteResultsError
-
-    say(f"making {folder} a DataLad dataset")
-    try:
-        create(path=str(folder), force=True, result_renderer="disabled")
-    except IncompleteResultsError as error:
-        raise unsaved(folder, first_message(error)) from None
-    run_git(folder, "annex", "config", "--set", "annex.addunlocked", "true")  # for clones
 
 
 def was_being_made(repository: Path) -> bool:
@@ -125,6 +115,17 @@ def run_git(folder: Path, *arguments: str) -> str:
         raise unsaved(folder, (fatal or lines[-1:] or [""])[0]) from None
 
 
+@contextmanager
+def naming_unsaved(folder: Path) -> Iterator[None]:
+    """Turn what DataLad says of a dataset that it could not make or save into :func:`unsaved`."""
+    from datalad.support.exceptions import IncompleteResultsError
+
+    try:
+        yield
+    except IncompleteResultsError as error:
+        raise unsaved(folder, first_message(error)) from None
+
+
 def unsaved(folder: Path, reason: str) -> NeurotierError:
     """The error for derivatives that could not be saved; they themselves are there."""
     if OTHERS.search(reason):
@@ -143,8 +144,7 @@ def unsaved(folder: Path, reason: str) -> NeurotierError:
 def register(folder: Path, raw: Raw) -> None:
     """Stage the raw dataset as a sub-dataset at its commit, without installing it."""
     (folder / RAW).mkdir(parents=True, exist_ok=True)  # without the folder, git takes the sub-dataset for removed
-    facts = {"path": RAW, "url": raw.address, "datalad-id": raw.identifier}
-    for key, value in facts.items():
+    for key, value in (("path", RAW), ("url", raw.address), ("datalad-id", raw.identifier)):
         if value:
             run_git(folder, "config", "--file", ".gitmodules", f"submodule.{RAW}.{key}", value)
     run_git(folder, "update-index", "--add", "--cacheinfo", f"160000,{raw.commit},{RAW}")
@@ -181,53 +181,29 @@ def forget(folder: Path, names: Sequence[str]) -> None:
     commit_staged(folder, f"Remove {first_of(names)}, no longer there")
 
 
-def save_all(datalad_dataset: Any, paths: Sequence[Path], message: str) -> None:
+def save_all(datalad_dataset: Any, paths: Sequence[str], message: str) -> None:
     """Save some paths of a dataset. The source is not among them: if it is installed, it may be at another commit."""
-    from datalad.support.exceptions import IncompleteResultsError
-
-    try:
-        datalad_dataset.save(path=list(map(str, paths)), message=message, result_renderer="disabled")
-    except IncompleteResultsError as error:
-        raise unsaved(Path(datalad_dataset.path), first_message(error)) from None
+    with naming_unsaved(Path(datalad_dataset.path)):
+        datalad_dataset.save(
+            path=[str(datalad_dataset.pathobj / path) for path in paths], message=message, result_renderer="disabled"
+        )
 
 
-def record_run(
-    datalad_dataset: Any,
-    command: str,
-    inputs: Sequence[str],
-    outputs: Sequence[str],
-    message: str,
-    facts: dict[str, Any],
-) -> None:
-    """Save some paths of a dataset in one commit, with a run record by which ``datalad rerun`` makes them again.
-
-    Parameters
-    ----------
-    datalad_dataset
-        The dataset.
-    command
-        What makes the outputs; ``{inputs}`` stands for the inputs.
-    inputs, outputs
-        Paths below the dataset.
-    message
-        The first line of the commit.
-    facts
-        What else the record shall say.
-    """
+def record_run(datalad_dataset: Any, made: Sequence[Made], message: str) -> None:
+    """Save what was made in the same way in one commit, with a run record by which ``datalad rerun`` makes it again."""
     from datalad.core.local.run import run_command
 
-    results = list(
-        run_command(
-            command,
-            dataset=datalad_dataset,
-            inputs=list(inputs),
-            outputs=list(outputs),
-            explicit=True,
-            inject=True,  # it has been run: nothing is executed here
-            message=message,
-            extra_info={"exit": 0, **facts},
-        )
+    how = made[0].how or {}
+    results = run_command(
+        command_of(how, "{inputs}"),
+        dataset=datalad_dataset,
+        inputs=[path for one in made for path in one.inputs],
+        outputs=[path for one in made for path in one.outputs],
+        explicit=True,
+        inject=True,  # it has been run: nothing is executed here
+        message=message,
+        # of the group level, all of it would name everyone once more
+        extra_info={"exit": 0, "neurotier": {key: value for key, value in how.items() if key != "group"}},
     )
-    bad = [result for result in results if result["status"] in ("error", "impossible")]
-    if bad:
+    if bad := [result for result in results if result["status"] in ("error", "impossible")]:
         raise unsaved(Path(datalad_dataset.path), message_of(bad, "DataLad gave no reason"))

@@ -6,7 +6,7 @@ It is registered by address and commit, and not cloned again: ``datalad get`` in
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import InputError, SettingsError
@@ -21,19 +21,9 @@ RAW = "sourcedata/raw"
 IDENTIFIER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-@dataclass(frozen=True)
-class Raw:
-    """A raw dataset to register.
-
-    Attributes
-    ----------
-    address
-        From where it can be cloned.
-    commit
-        The commit that was analysed.
-    identifier
-        Its DataLad identifier; empty if it has none.
-    """
+class Raw(NamedTuple):
+    """A raw dataset to register: from where it can be cloned, the commit that was analysed, and its DataLad identifier,
+    which is empty if it has none."""
 
     address: str
     commit: str
@@ -55,10 +45,9 @@ def raw_of(dataset: Dataset, site: str) -> Raw:
 
     Raises
     ------
-    SettingsError, InputError
-        If it has no commit, or no address that may be handed on.
+    InputError
+        If it is gone, or has no address that may be handed on.
     """
-    check_source(dataset)
     clone = dataset.path / site
     here = commit(clone)
     if here is None:
