@@ -40,23 +40,17 @@ def ask_accounting(numbers: Sequence[str], since_s: float) -> tuple[list[Start],
     since_s
         When their run began, s since 1970.
     """
+    since = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since_s - EARLIER_S))
+    options = ("--duplicates", "--noheader", "--parsable2", "--noconvert", f"--starttime={since}")
     found: list[Start] = []
     for at in range(0, len(numbers), AT_ONCE):
-        text, reason = call_sacct(numbers[at : at + AT_ONCE], since_s)
-        if reason is not None:
-            return [], reason
+        command = ("sacct", "--jobs", ",".join(numbers[at : at + AT_ONCE]), *options, f"--format={','.join(FIELDS)}")
+        text, why = slurm.answer(*command, patience_s=PATIENCE_S, SLURM_TIME_FORMAT="%s", TZ="UTC")
+        if why:
+            return [], why
         found += starts_in(text.splitlines())
-    since = [start for start in found if (start["submitted_s"] or since_s) >= since_s - EARLIER_S]
-    return since, None if since else "sacct knows none of the jobs"
-
-
-def call_sacct(numbers: Sequence[str], since_s: float) -> tuple[str, str | None]:
-    """What sacct prints of jobs, and why it could not be asked."""
-    command = ["sacct", "--jobs", ",".join(numbers), "--duplicates", "--noheader", "--parsable2", "--noconvert"]
-    since = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since_s - EARLIER_S))
-    command += [f"--starttime={since}", f"--format={','.join(FIELDS)}"]
-    text, why = slurm.answer(*command, patience_s=PATIENCE_S, SLURM_TIME_FORMAT="%s", TZ="UTC")
-    return text, why or None
+    ours = [start for start in found if (start["submitted_s"] or since_s) >= since_s - EARLIER_S]
+    return ours, None if ours else "sacct knows none of the jobs"
 
 
 def starts_in(lines: Iterable[str]) -> list[Start]:
@@ -96,23 +90,17 @@ def start_of(cell: dict[str, str]) -> Start:
         "started_s": number_of(cell["Start"]) if began else None,
         "ended_s": number_of(cell["End"]),
         "elapsed_s": number_of(cell["ElapsedRaw"]) if began else None,
-        "asked_cpus": count_of(cell["ReqCPUS"]),
-        "cpus": count_of(cell["AllocCPUS"]) if began else None,
+        "asked_cpus": number_of(cell["ReqCPUS"], int),
+        "cpus": number_of(cell["AllocCPUS"], int) if began else None,
         "asked_memory_bytes": bytes_of(cell["ReqMem"]),
         "max_rss_bytes": bytes_of(cell["MaxRSS"]),
         "cpu_s": cpu_seconds(cell["TotalCPU"]),
     }
 
 
-def number_of(text: str) -> float | None:
-    """A number that is known: 0, ``Unknown``, ``None`` and the like are what the accounting writes for others."""
-    return float(text) or None if re.fullmatch(r"\d+(\.\d+)?", text) else None
-
-
-def count_of(text: str) -> int | None:
-    """A count of at least one."""
-    number = number_of(text)
-    return int(number) if number else None
+def number_of(text: str, kind: type[float] = float) -> float | None:
+    """A whole number that is known: sacct writes 0, ``Unknown``, ``None`` and the like for one that is not."""
+    return kind(text) or None if re.fullmatch(r"\d+", text) else None
 
 
 def bytes_of(text: str) -> int | None:
