@@ -42,7 +42,7 @@ def places(tmp_path: Path) -> Places:
     write_json(places.runs / "a.json", {"run": "a", "started_s": 1.0, "ended_s": 2.0})
     write_json(places.index / "dataset.json", {"source": "x"})
     write_table(places.index / "images.tsv", "images", Index([read_image(t1w("01"), "", 1, "key")], []).rows())
-    write_text(places.index / "images.sha256", checksum_of(places.index / "images.tsv"))
+    write_text(places.index / "images.sha256", checksum_of((places.index / "images.tsv").read_bytes()))
     write_text(places.index / "skipped.tsv", "item\treason\n")
     write_json(places.index / "skipped.json", {"x": {"Description": "x"}})
     write_text(places.group / "group.tsv", "participant\nsub-01\n")

@@ -173,7 +173,7 @@ def damaged_index(places: Places) -> Iterator[Damage]:
             yield Damage((table,), f"{file} is not as it was written")
             return
     try:
-        if content_if_any(places.index / "images.sha256") != checksum_of(table).encode():
+        if content_if_any(places.index / "images.sha256") != checksum_of(content_if_any(table)).encode():
             raise StateError(table)
         selected_by(table)
     except (StateError, ValueError):
