@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.core.files import write_json
+from neurotier.core.files import write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tables import write_table
 from neurotier.core.tiers import find_mount
 from neurotier.meter.usage import Usage
 from neurotier.run.hooks import look_ahead
+from neurotier.run.participants import checksum_of
 from neurotier.run.plan import Plan
 from neurotier.run.start import held
 
@@ -44,6 +45,7 @@ def plan(tmp_path: Path) -> Plan:
     settings = Settings.from_config({**config, "tool": {"name": "noop"}})
     places = Places.from_settings(settings)
     write_table(places.index / "images.tsv", "images", map(image_row, NAMES))
+    write_text(places.index / "images.sha256", checksum_of((places.index / "images.tsv").read_bytes()))
     write_table(places.index / "skipped.tsv", "skipped", [])
     write_json(places.index / "dataset.json", {"kind": "datalad", "source": "demo", "path": str(tmp_path / "clone")})
     for number, name in enumerate(NAMES[:2]):
