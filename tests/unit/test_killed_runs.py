@@ -16,6 +16,7 @@ from neurotier.meter.usage import Usage
 from neurotier.run.hooks import look_ahead
 from neurotier.run.participants import checksum_of
 from neurotier.run.plan import Plan
+from neurotier.run.snakemake_internals import Command
 from neurotier.run.start import held
 
 NAMES = ("sub-01", "sub-02", "sub-03")
@@ -70,10 +71,10 @@ def test_a_killed_run_has_its_row_though_the_next_one_removes_its_records(plan: 
         (places.runs / "r0.json").write_text("{")
     facts = places.runs / "r1.json"
     before = {file: file.read_bytes() for file in places.results.rglob("*") if file.is_file()}
-    look_ahead(plan, ["--cores", "2", "--dry-run"], Path("Snakefile"), 2)
+    look_ahead(plan, Command(starts=False, is_dry_run=True), 2)
     assert before == {file: file.read_bytes() for file in places.results.rglob("*") if file.is_file()}
     try:
-        look_ahead(plan, ["--cores", "2"], Path("Snakefile"), 2)
+        look_ahead(plan, Command(starts=True), 2)
     finally:
         held.pop(places.lock.absolute(), None)
     assert not any(places.record(name).exists() for name in NAMES)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.run.plan import Plan
 from neurotier.run.preconditions import check_programs, check_start
+from neurotier.run.snakemake_internals import Command
 from support import ROOT, plain_dataset, small_head, t1w
 
 
@@ -32,7 +32,7 @@ def looked(
     )
     said: list[str] = []
     plan = Plan(settings, Places.from_settings(settings), elsewhere)
-    check_start(plan, Namespace(targets=targets, dryrun=dryrun), said.append)
+    check_start(plan, Command(starts=not dryrun, is_dry_run=dryrun, targets=frozenset(targets)), said.append)
     return said
 
 
@@ -169,7 +169,7 @@ def looked_for_app(folder: Path, elsewhere: bool = False, binds: tuple[str, ...]
     }
     settings = Settings.from_config(config, in_containers=True)
     plan = Plan(settings, Places.from_settings(settings), elsewhere)
-    check_start(plan, Namespace(targets=(), dryrun=False), print)
+    check_start(plan, Command(starts=True), print)
 
 
 def test_what_an_app_is_to_see_is_looked_for_first(tmp_path: Path) -> None:

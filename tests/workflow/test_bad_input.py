@@ -41,7 +41,8 @@ def expect(project: Project, line: str, *arguments: str) -> str:
 def test_missing_source(project: Project) -> None:
     arguments = project.configure(dataset={"source": "/nowhere/at all"})
     output = expect(project, "dataset.source '/nowhere/at all': there is no such folder", *arguments)
-    assert "Building DAG of jobs" not in output
+    assert "Job stats" not in output
+    assert not project.results.exists()
     assert not project.results.exists()
 
 

@@ -1,7 +1,7 @@
 # What all rules share: settings, places, and the functions that read participants from the index.
 
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -30,9 +30,6 @@ try:
     plan = Plan(settings, places, elsewhere, ARGUMENTS is None, cluster_class)
     if ARGUMENTS is not None:
         internals.check_without_cores(workflow, ARGUMENTS)
-        internals.close_logs(workflow)
-        hooks.look_ahead(plan, ARGUMENTS, SNAKEFILE, internals.cores(workflow))
-    internals.set_limits(workflow, plan.limits())
 except NeurotierError as error:
     raise WorkflowError(str(error)) from None
 
@@ -43,6 +40,10 @@ hooks.make_importable(workflow.basedir)
 
 wildcard_constraints:
     share=SHARE,
+
+
+# Nothing is done while rules are read. What a start has to do, the first rule has done that is asked for its inputs.
+start = cache(partial(hooks.start, plan, workflow))
 
 
 # The table of images. A checkpoint that is done stays so, and to look takes 0.1 ms; before, get() raises every time.

@@ -13,7 +13,7 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -216,7 +216,7 @@ def quickly_made(places: Places) -> Iterator[Path]:
     yield from (page for page in (places.results / "report.html", places.results / "comparison.html") if page.exists())
 
 
-def remove_partial(places: Places, targets: Sequence[str]) -> None:
+def remove_partial(places: Places, targets: Collection[str]) -> None:
     """Remove pages, with their tables, if one of these files is asked for by its path after a run that failed.
 
     They may show a part. A target such as ``all`` asks for what they are made from, too, and that is made first; of a

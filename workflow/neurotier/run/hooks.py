@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,6 @@ from neurotier.run.node_check import remove_marks
 from neurotier.run.participants import participants
 from neurotier.run.plan import Plan
 from neurotier.run.preconditions import check_programs, check_start
-from neurotier.run.profile_config import cancel_command
 from neurotier.run.profile_tables import (
     Record,
     close_run,
@@ -53,15 +51,17 @@ from neurotier.run.profile_tables import (
 )
 from neurotier.run.shares import Made
 from neurotier.run.snakemake_internals import (
-    analyses_anew,
+    Command,
+    close_logs,
+    command_of,
+    cores,
     end_timers,
     hear_submitted,
-    keeps_going,
+    is_main_process,
     log_apart,
     name_of_jobs,
-    only_looks,
-    options_of,
     rules_to_run_here,
+    set_limits,
     slots,
 )
 from neurotier.run.start import acquire, clear_up, command_line, end_run, refuse_planted_places, start_run, unwritable
@@ -106,17 +106,32 @@ def prepend(variable: str, folder: str) -> None:
     os.environ[variable] = os.pathsep.join(dict.fromkeys([folder, *known]))
 
 
-def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int | None) -> None:
+def start(plan: Plan, workflow: Any) -> list[str]:
+    """What is done before Snakemake looks at any file: by input functions, for it then knows what it is started for.
+
+    A process that Snakemake has started for a job does nothing but say how much there is of each resource.
+    An error ends this process with one line: of what an input function raises, Snakemake would show a trace. The inputs
+    that this adds to a rule are none.
+    """
+    try:
+        if is_main_process(workflow):
+            close_logs(workflow)
+            look_ahead(plan, command_of(workflow), cores(workflow))
+        set_limits(workflow, plan.limits())
+    except NeurotierError as error:
+        sys.exit(f"neurotier: {error}")
+    return []
+
+
+def look_ahead(plan: Plan, command: Command, cores: int | None) -> None:
     """Before the graph is built: have what was lost made again, decide who is analysed, refuse what cannot end well.
 
     Parameters
     ----------
     plan
         The plan of the run.
-    arguments
-        Command line after ``snakemake``.
-    snakefile
-        The main Snakefile, near which profiles are looked for.
+    command
+        What Snakemake is started for. If it runs no job, nothing is changed, and a dry run says what would be.
     cores
         Cores for jobs on this machine; ``None`` if they are not known.
 
@@ -129,17 +144,17 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
     """
     tiers = list(tiers_of(plan.settings, elsewhere=plan.elsewhere).values())
     require_answers(tiers)
-    places, options, changes = Places.from_settings(plan.settings), options_of(arguments), not only_looks(arguments)
-    if changes or options.delete_all_output or options.delete_temp_output or options.touch:
+    places, changes = Places.from_settings(plan.settings), command.starts
+    if not command.is_dry_run:  # --delete-all-output removes files, too
         refuse_planted_places(places.results, tiers)
-    starts = changes or options.dryrun
-    others = other_results(plan, places, analyses_anew(arguments)) if starts else None
-    made = heal(plan, arguments, snakefile, is_replaced=others is not None)
+    starts = changes or command.is_dry_run
+    others = other_results(plan, places, command.anew) if starts else None
+    made = heal(plan, command, is_replaced=others is not None)
     if starts:
-        check_start(plan, options, say)
-    if "ior" in options.targets and changes:
+        check_start(plan, command, say)
+    if command.asks_for("ior") and changes:
         forget_failed_points(places.workload("ior") / "ior.tsv")
-    if "check" in options.targets and changes:  # a look at what is now
+    if command.asks_for("check") and changes:  # a look at what is now
         remove_whatever(places.checked(plan.node_class))
     slots = None if plan.elsewhere or not cores else max(1, cores // plan.threads)
     try:
@@ -150,10 +165,10 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
         if others and changes:
             others.remove()
         if changes:
-            remove_partial(places, options.targets)
-        missing = plan.settle(made, analyses_anew(arguments), slots, write=changes)
-        if missing and (options.dryrun or (changes and plan.elsewhere)):  # a pool on this machine says it itself
-            would = "would be" if options.dryrun else "to be"
+            remove_partial(places, command.targets)
+        missing = plan.settle(made, command.anew, slots, write=changes)
+        if missing and (command.is_dry_run or (changes and plan.elsewhere)):  # a pool on this machine says it itself
+            would = "would be" if command.is_dry_run else "to be"
             say(f"{counted(len(missing), 'participant')} {would} analysed: {first_of(missing, shown=SHOWN)}")
     except OSError as error:
         raise unwritable(places, error) from None
@@ -166,7 +181,7 @@ def forget_failed_points(table: Path) -> None:
             remove_whatever(table)
 
 
-def heal(plan: Plan, arguments: Sequence[str], snakefile: Path, is_replaced: bool = False) -> dict[str, Made]:
+def heal(plan: Plan, command: Command, is_replaced: bool = False) -> dict[str, Made]:
     """Have what the results folder has lost made again, before Snakemake looks what is there; who is whole.
 
     The folder is taken for this run first. A command that changes nothing, such as a dry run, is told what it would be.
@@ -177,14 +192,14 @@ def heal(plan: Plan, arguments: Sequence[str], snakefile: Path, is_replaced: boo
     BusyError
         If another run holds the results folder.
     """
-    places, changes = Places.from_settings(plan.settings), not only_looks(arguments)
+    places, changes = Places.from_settings(plan.settings), command.starts
     made: dict[str, Made] = {}
     if not places.state.is_dir():
         return made
     try:
         if changes:
             acquire(places)
-            end_left(places, cancel_command(arguments, snakefile), say)
+            end_left(places, command.cancel, say)
             clear_up(places, tiers_of(plan.settings, elsewhere=plan.elsewhere)["work"])  # nothing may be left to run
         damages = [] if is_replaced else find_damage(places, plan.is_app, made)
         if changes:
@@ -227,15 +242,16 @@ def begin(plan: Plan, workflow: Any) -> None:
     check_programs(rules_here, plan.settings)
     compile_library()
     end_at_signals()
-    targets = set(options_of(sys.argv[1:]).targets)
+    command = command_of(workflow)
     wishes = {
-        "keep_going": keeps_going(workflow),
-        "anew": analyses_anew(sys.argv[1:]),
+        "keep_going": command.keep_going,
+        "anew": command.anew,
         "elsewhere": plan.elsewhere,
         "made_with": made_with(plan),
         "analysis_key": plan.analysis,
     }
-    roles = ("results",) if targets == {"check"} else ROLES  # what is wrong with others, the check is to tell
+    only_checks = len(command.targets) == 1 and command.asks_for("check")
+    roles = ("results",) if only_checks else ROLES  # what is wrong with others, the check is to tell
     run = start_run(plan.settings, slots(workflow, plan.threads), command_line(), wishes, roles)
     places = Places.from_settings(plan.settings)
     if plan.elsewhere:

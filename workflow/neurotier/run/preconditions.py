@@ -6,7 +6,6 @@ What only a job can know is left to it, and said by it; here is what is plain at
 from __future__ import annotations
 
 import shutil
-from argparse import Namespace
 from collections.abc import Callable, Collection
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from neurotier.dataset.source import is_address, local_folder
 from neurotier.run.allocations import asks_for_nodes
 from neurotier.run.container_inputs import check_container_inputs
 from neurotier.run.plan import Plan
+from neurotier.run.snakemake_internals import Command, names
 from neurotier.storage import fio
 from neurotier.storage.ior import mpi
 from neurotier.storage.staging.supervise import require_engine
@@ -41,15 +41,15 @@ PROGRAMS = {
 """Rule to the program that it cannot do without: its command, its name, who wants it, and how to get it."""
 
 
-def check_start(plan: Plan, options: Namespace, say: Callable[[str], None]) -> None:
+def check_start(plan: Plan, command: Command, say: Callable[[str], None]) -> None:
     """Look at the dataset before the graph of jobs is built; a dry run is told of tiers that are missing, too.
 
     Parameters
     ----------
     plan
         The plan of the run.
-    options
-        Snakemake's command line.
+    command
+        What Snakemake is started for.
     say
         Takes warnings for the user, a line each.
 
@@ -61,13 +61,14 @@ def check_start(plan: Plan, options: Namespace, say: Callable[[str], None]) -> N
         If the run would write into the dataset, there is nothing to compare, what it is to rehearse is wrongly
         described, or what containers are to see is not there.
     """
-    if not set(options.targets) or set(options.targets) - WITHOUT_DATASET:
+    needs_dataset = [target for target in command.targets if not any(names([target], rule) for rule in WITHOUT_DATASET)]
+    if not command.targets or needs_dataset:
         check_dataset(plan)
         check_container_inputs(plan.settings, plan.elsewhere)
-    if "comparison" in options.targets:  # Snakemake would show a trace of what an input function raises
+    if command.asks_for("comparison"):  # Snakemake would show a trace of what an input function raises
         plan.compared()
     check_rehearsal(plan.settings)
-    if options.dryrun:
+    if command.is_dry_run:
         for line in missing_tiers(plan.settings, plan.elsewhere):
             say(line)
 

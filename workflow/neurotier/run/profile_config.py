@@ -119,11 +119,6 @@ def given_cores(arguments: Sequence[str] | None, cores: int) -> int:
     return cores
 
 
-def cancel_command(arguments: Sequence[str], snakefile: Path) -> str:
-    """The command by which the executor cluster-generic ends a job; empty if command line and profiles have none."""
-    return str(given(arguments, snakefile, "cluster_generic_cancel_cmd") or "")
-
-
 def starting_folder(directory: Path | None) -> Path:
     """Where the command was given: profiles are meant from there, but ``--directory`` has left it by now."""
     here, before = Path.cwd(), Path(os.environ.get("PWD", "/"))

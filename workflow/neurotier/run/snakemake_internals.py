@@ -25,15 +25,6 @@ import yaml
 
 from neurotier.core.parallelism import RESOURCES
 
-LOOKING = (
-    *("dryrun", "touch", "lint", "print_compilation", "containerize", "generate_unit_tests", "unlock", "archive"),
-    *("dag", "rulegraph", "filegraph", "d3dag", "reporter", "report", "summary", "detailed_summary"),
-    *("list_target_rules", "list_rules", "list_changes", "list_input_changes", "list_params_changes", "list_untracked"),
-    *("cleanup_metadata", "cleanup_shadow", "conda_cleanup_envs", "conda_create_envs_only", "list_conda_envs"),
-    *("container_cleanup_images", "delete_all_output", "delete_temp_output"),
-)
-"""Options with which Snakemake runs no job."""
-
 
 @dataclass(frozen=True)
 class Slots:
@@ -52,6 +43,47 @@ class Slots:
     cores: int | None
     parallelism: int | None
     limits: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Command:
+    """What this Snakemake is started for, as it knows when it makes its graph of jobs.
+
+    Attributes
+    ----------
+    starts
+        Whether jobs are run: not in a dry run, nor by an option that only looks, lists or touches files.
+    is_dry_run
+        Whether it is asked what would be run.
+    targets
+        Rules and files that are asked for; none for the first rule.
+    anew
+        Whether everyone is analysed, done or not.
+    keep_going
+        Whether jobs that do not depend on a failed one are still run.
+    cancel
+        The command by which the executor cluster-generic ends a job; empty if it is given none.
+    """
+
+    starts: bool
+    is_dry_run: bool = False
+    targets: frozenset[str] = frozenset()
+    anew: bool = False
+    keep_going: bool = True
+    cancel: str = ""
+
+    def asks_for(self, target: str) -> bool:
+        """Whether a rule is asked for by its name."""
+        return names(self.targets, target)
+
+
+def names(given: Iterable[str], rule: str) -> bool:
+    """Whether a rule is named, as it is or with the prefix that it has in the workflow of others.
+
+    >>> names(["probe"], "probe"), names(["neurotier_probe"], "probe"), names(["results/probe.html"], "probe")
+    (True, True, False)
+    """
+    return any(name == rule or name.endswith(f"_{rule}") for name in given)
 
 
 # Settings. Snakemake 8 put the command line into settings objects; a Snakefile is shown none of them but --config.
@@ -105,9 +137,32 @@ def check_without_cores(workflow: Any, arguments: Sequence[str]) -> None:
         workflow.resource_settings.cores = workflow.global_resources["_cores"] = 1
 
 
-def keeps_going(workflow: Any) -> bool:
-    """Whether jobs that do not depend on a failed one are still run, ``--keep-going`` (8.0)."""
-    return bool(workflow.execution_settings.keep_going)
+def command_of(workflow: Any) -> Command:
+    """What this Snakemake is started for (8.0): while it reads a Snakefile, it does not know yet.
+
+    It has an executor only if it is to run jobs, or as if; of ``--summary``, ``--report``, ``--delete-all-output`` and
+    others alike ``workflow.dryrun`` says that they are none.
+    """
+    executor, asked = workflow.executor_plugin, workflow.dag_settings
+    return Command(
+        starts=executor is not None and not workflow.dryrun and not workflow.touch,
+        is_dry_run=bool(workflow.dryrun),
+        targets=frozenset(map(str, asked.targets)),
+        anew=bool(asked.forceall) or names(asked.forcerun, "analyze_participants"),
+        keep_going=executor is not None and bool(workflow.execution_settings.keep_going),
+        cancel=str(getattr(getattr(workflow, "executor_settings", None), "cancel_cmd", None) or ""),
+    )
+
+
+def ask_first(workflow: Any, function: Callable[[Any], list[str]]) -> None:
+    """Have an input function called before the inputs of any rule are looked at (``Namedlist._names``, 5.0).
+
+    What a start has to do must be done before Snakemake looks at any file, whichever rule or file is asked for.
+    """
+    for rule in workflow.rules:
+        rule.input.insert(0, function)
+        for name, (first, end) in rule.input._names.items():
+            rule.input._names[name] = (first + 1, end and end + 1)
 
 
 def set_limits(workflow: Any, limits: Mapping[str, int]) -> None:
@@ -196,7 +251,7 @@ def end_timers() -> None:
             thread.cancel()
 
 
-# The command line. Hooks and settings do not tell whether a command only looks, nor which profiles it names.
+# The command line. While a Snakefile is read, settings say neither which executor nor which profiles were chosen.
 
 
 def options_of(arguments: Sequence[str]) -> Namespace:
@@ -211,26 +266,6 @@ def parsed(arguments: tuple[str, ...]) -> Namespace:
 
     known: Namespace = get_argument_parser().parse_known_args(list(arguments))[0]
     return known
-
-
-def only_looks(arguments: Sequence[str]) -> bool:
-    """Whether a Snakemake command line runs no job.
-
-    >>> only_looks(["--cores", "2", "-n"]), only_looks(["--cores", "2"])
-    (True, False)
-    """
-    options = options_of(arguments)
-    return any(getattr(options, option, None) for option in LOOKING)
-
-
-def analyses_anew(arguments: Sequence[str]) -> bool:
-    """Whether a Snakemake command line asks for the analysis of everyone, done or not.
-
-    >>> analyses_anew(["--forceall"]), analyses_anew(["-R", "analyze_participants"]), analyses_anew(["--cores", "2"])
-    (True, True, False)
-    """
-    options = options_of(arguments)
-    return bool(options.forceall) or "analyze_participants" in (options.forcerun or ())
 
 
 def settings_of_executor(name: str, arguments: Sequence[str]) -> Any:

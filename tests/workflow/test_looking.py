@@ -1,0 +1,97 @@
+"""Commands that run no job: the results folder stays as it is, to the byte, and a dry run says what is to be done."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from support import Project
+
+LOOKING = [
+    ["--dry-run"],
+    ["--dry-run", "--quiet"],
+    ["--dry-run", "--forceall"],
+    ["--dag"],
+    ["--rulegraph"],
+    ["--filegraph"],
+    ["--d3dag"],
+    ["--summary"],
+    ["--detailed-summary"],
+    ["--list-rules"],
+    ["--list-target-rules"],
+    ["--list-changes", "input"],
+    ["--list-changes", "params"],
+    ["--list-changes", "code"],
+    ["--list-untracked"],
+    ["--lint"],
+    ["--print-compilation"],
+    ["--containerize"],
+    ["--generate-unit-tests", "unit-tests"],
+    ["--archive", "{elsewhere}/archive.tar.gz"],
+    ["--report", "{elsewhere}/report.zip"],
+    ["--unlock"],
+    ["--cleanup-metadata", "results/report.html"],
+    ["--cleanup-shadow"],
+    ["--conda-cleanup-envs"],
+    ["--conda-create-envs-only"],
+    ["--list-conda-envs"],
+    ["--container-cleanup-images"],
+    ["--delete-all-output", "--dry-run"],
+    ["--delete-temp-output", "--dry-run"],
+]
+
+FINDS = ("--lint", "--generate-unit-tests")
+"""What ends with an exit code of its own, as by what it has found."""
+
+
+def state_of(folder: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Each file and folder below one: its mode, the time of its last change, and its content."""
+    found = {}
+    for path in [folder, *folder.rglob("*")]:
+        facts = path.lstat()
+        content = path.read_bytes() if path.is_file() else b""
+        found[str(path)] = (facts.st_mode, facts.st_mtime_ns, content)
+    return found
+
+
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[str]]:
+    """A finished run that has lost a derivative and a table, with what a killed run may have left beside them."""
+    project = Project.at(tmp_path_factory.mktemp("looking") / "project")
+    project.heads("01", "02")
+    arguments = project.configure(tool="noop")
+    project.succeeds(*arguments)
+    shutil.rmtree(project.derivatives / "sub-02")
+    (project.results / "group" / "group.tsv").write_text("")
+    (project.results / "index" / ".images.tsv.0f.partial").touch()
+    (project.results / "state" / "got" / "any").mkdir(parents=True)
+    os.utime(project.results / "index" / "skipped.tsv", (2**31, 2**31))
+    return project, arguments
+
+
+@pytest.mark.parametrize("option", LOOKING, ids=" ".join)
+def test_a_command_that_only_looks_changes_nothing(
+    damaged: tuple[Project, list[str]], option: list[str], tmp_path: Path
+) -> None:
+    project, arguments = damaged
+    before = state_of(project.results)
+    ended = project.snakemake(*arguments, *[word.format(elsewhere=tmp_path) for word in option])
+    assert ended.code == 0 or option[0] in FINDS, ended.output
+    assert state_of(project.results) == before, ended.output
+    assert not list(project.folder.glob("neurotier-*/work/*"))
+
+
+def test_a_dry_run_says_what_was_lost_and_plans_it(damaged: tuple[Project, list[str]]) -> None:
+    project, arguments = damaged
+    ended = project.succeeds(*arguments, "--dry-run")
+    assert ended.analysed == ["sub-02"]
+    assert ended.lines("sub-02: its folder is not as it was written; it would be made again"), ended.output
+    assert ended.lines("results/group/group.tsv is not as it was written; it would be made again")
+    for rule in ("analyze_participants", "tabulate_profile", "write_report"):
+        assert ended.lines(f"{rule}  "), ended.output
+    nothing = project.succeeds("results/index/images.tsv", *arguments, "--dry-run")
+    assert nothing.lines("Nothing to be done"), nothing.output
+    project.succeeds(*arguments)
+    assert project.succeeds(*arguments, "--dry-run").lines("Nothing to be done")
