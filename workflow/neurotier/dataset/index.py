@@ -12,6 +12,7 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -244,38 +245,22 @@ def participants_of(
     members, skipped = {}, []
     table = f"{prefix}participants.tsv"
     try:
-        for label in labels_in(dataset, table, links_to):
-            members[f"{prefix}sub-{label.removeprefix('sub-')}"] = "in participants.tsv, but there is no folder"
-    except InputError as error:
-        skipped.append(Skipped(repr(table), error.what))
+        with suppress(FileNotFoundError), open_in_dataset(dataset, table, links_to) as file:
+            content = file.read(PARTICIPANTS_BYTES + 1)
+            if len(content) > PARTICIPANTS_BYTES:
+                raise InputError(f"holds more than {PARTICIPANTS_BYTES:,} bytes")
+            lines = io.StringIO(content.decode(errors="replace"), newline="")
+            labels = [
+                one_line(row.get("participant_id") or "")[:LABEL_SHOWN] for row in csv.DictReader(lines, delimiter="\t")
+            ]
+            why = "in participants.tsv, but there is no folder"
+            members = {f"{prefix}sub-{label.removeprefix('sub-')}": why for label in labels if label}
+    except (OSError, csv.Error, InputError) as error:
+        why = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else f"is no table: {error}"
+        skipped.append(Skipped(repr(table), error.what if isinstance(error, InputError) else why))
     with os.scandir(dataset / site) as entries:
         for entry in entries:
             is_folder = entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and "." not in entry.name)
             if entry.name.startswith("sub-") and is_folder:
                 members[f"{prefix}{one_line(entry.name)}"] = f"no {kind}"
     return members, skipped
-
-
-def labels_in(dataset: Path, table: str, links_to: Sequence[str]) -> list[str]:
-    """Labels in a participants.tsv; none if it does not exist.
-
-    Raises
-    ------
-    InputError
-        If it is a link out of the dataset, not a file, too large, or not a table.
-    """
-    try:
-        with open_in_dataset(dataset, table, links_to) as file:
-            content = file.read(PARTICIPANTS_BYTES + 1)
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=table) from None
-    if len(content) > PARTICIPANTS_BYTES:
-        raise InputError(f"holds more than {PARTICIPANTS_BYTES:,} bytes", where=table)
-    try:
-        rows = csv.DictReader(io.StringIO(content.decode(errors="replace"), newline=""), delimiter="\t")
-        labels = [one_line(row.get("participant_id") or "")[:LABEL_SHOWN] for row in rows]
-    except csv.Error as error:
-        raise InputError(f"is no table: {error}", where=table) from None
-    return list(filter(None, labels))
