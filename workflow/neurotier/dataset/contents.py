@@ -23,7 +23,7 @@ from neurotier.core.files import flush_folder
 from neurotier.core.foreign import file_in_dataset, kind_of, open_file
 from neurotier.core.processes import start_process
 from neurotier.core.settings import DatasetSettings
-from neurotier.dataset.attempts import GoneError, retry, wait_for_others
+from neurotier.dataset.attempts import GoneError, retry
 from neurotier.dataset.datalad_environment import prepare_environment
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
         if contents[path].is_damaged:
             say(f"{path}: {contents[path].here_bytes} of {contents[path].size_bytes} bytes are here: fetched again")
             discard(dataset, path)
-    retry(lambda: wait_for_others(lambda: fetch(dataset, missing, settings.links_to), say), settings, say)
+    retry(lambda: fetch(dataset, missing, settings.links_to), settings, say)
     for path in missing:
         trusted, below = file_in_dataset(dataset, path, settings.links_to)
         with open_file(trusted, below, path) as file:
