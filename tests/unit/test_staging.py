@@ -22,7 +22,7 @@ import yaml
 from neurotier.core.configuration import config_schema
 from neurotier.core.errors import TierError, ToolError
 from neurotier.core.private import private_folder
-from neurotier.core.settings import Settings, StagingSetSettings, StagingSettings
+from neurotier.core.settings import Settings, StagingSetSettings, StagingSettings, typed
 from neurotier.core.tables import Row, columns, read_table, write_table
 from neurotier.pages.kit.figures import figures_of
 from neurotier.pages.staging import answers
@@ -56,7 +56,8 @@ def section(**changes: Any) -> StagingSettings:
     complete = {
         name: each.get("default") for name, each in config_schema()["properties"]["staging"]["properties"].items()
     }
-    return StagingSettings.from_json(complete | {"tiers": ["fast"]} | changes)
+    section: StagingSettings = typed(StagingSettings, complete | {"tiers": ["fast"]} | changes)
+    return section
 
 
 def exchange(folder: Path, scratch_folder: Path, **changes: Any) -> Exchange:

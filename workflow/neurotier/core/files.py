@@ -17,7 +17,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -269,16 +269,9 @@ def remove_partials(folder: Path, into: re.Pattern[str] | None = None) -> None:
         names[:] = [name for name in names if not name.startswith(".") and (into is None or into.fullmatch(name))]
 
 
-@contextmanager
-def exclusive(folder: Path) -> Iterator[None]:
+def exclusive(folder: Path) -> AbstractContextManager[None]:
     """Hold a lock while a folder is made; other processes wait, and then find it there."""
-    import fasteners
-
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = folder.with_name(f".{folder.name}.lock")
-    clear_lock(lock)
-    with fasteners.InterProcessLock(str(lock)):
-        yield
+    return holding(folder.with_name(f".{folder.name}.lock"))
 
 
 def open_lock(lock: Path) -> int:

@@ -80,39 +80,6 @@ def kind_of(mode: int) -> str:
     return KINDS.get(stat.S_IFMT(mode), "a file")
 
 
-def open_folder(folder: Path, below: str | PurePath = ".") -> int:
-    """Open a folder below a trusted one; no component of the path below it may be a link.
-
-    Parameters
-    ----------
-    folder
-        The trusted folder; links in its own path are followed.
-    below
-        Path below it.
-
-    Returns
-    -------
-    int
-        A descriptor, which the caller closes.
-
-    Raises
-    ------
-    OSError
-        ``ELOOP`` or ``ENOTDIR`` if a component is a link or no folder, ``EINVAL`` if the path leads upwards.
-    """
-    parts = PurePath(below).parts
-    if ".." in parts or PurePath(below).is_absolute():
-        raise OSError(errno.EINVAL, "leads out of its folder", str(below))
-    descriptor = os.open(folder, FOLDER & ~os.O_NOFOLLOW)
-    for part in parts:
-        try:
-            inner = os.open(part, FOLDER, dir_fd=descriptor)
-        finally:
-            os.close(descriptor)
-        descriptor = inner
-    return descriptor
-
-
 def open_file(
     folder: Path, below: str | PurePath, where: str, blame: type[NeurotierError] = InputError
 ) -> BufferedReader:
@@ -136,21 +103,27 @@ def open_file(
     NeurotierError
         Of the class ``blame``, if it is a link, a FIFO or anything else but a file, or below a link.
     """
-    pure = PurePath(below)
+    pure, behind = PurePath(below), "lies behind a link, which is not followed"
+    if ".." in pure.parts or pure.is_absolute():
+        raise blame(behind, where=where)
     try:
-        descriptor = open_folder(folder, pure.parent)
+        descriptor = os.open(folder, FOLDER & ~os.O_NOFOLLOW)
         try:
-            file = os.open(pure.name, FILE, dir_fd=descriptor)
-        except OSError as error:
-            if error.errno in (errno.ENOENT, errno.EACCES, errno.EPERM):
-                raise
-            mode = os.lstat(pure.name, dir_fd=descriptor).st_mode
-            raise blame(f"is {kind_of(mode)}, and only files are read", where=where) from None
+            for part in pure.parent.parts:
+                above, descriptor = descriptor, os.open(part, FOLDER, dir_fd=descriptor)
+                os.close(above)
+            try:
+                file = os.open(pure.name, FILE, dir_fd=descriptor)
+            except OSError as error:
+                if error.errno in (errno.ENOENT, errno.EACCES, errno.EPERM):
+                    raise
+                mode = os.lstat(pure.name, dir_fd=descriptor).st_mode
+                raise blame(f"is {kind_of(mode)}, and only files are read", where=where) from None
         finally:
             os.close(descriptor)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EINVAL):
-            raise blame("lies behind a link, which is not followed", where=where) from None
+            raise blame(behind, where=where) from None
         raise
     mode = os.fstat(file).st_mode
     if not stat.S_ISREG(mode):

@@ -13,7 +13,9 @@ NO_MEMORY = re.compile(r"MemTotal:\s+0 ")
 
 def own_nodes() -> tuple[int, ...]:
     """Nodes that this process can use, in order; none where the kernel knows no NUMA."""
-    return usable_nodes(NODES, os.sched_getaffinity(0), allowed_memory())
+    lines = (line.split(":", 1) for line in STATUS.read_text().splitlines())
+    memory = next((read_list(rest) for name, rest in lines if name == "Mems_allowed_list"), None)
+    return usable_nodes(NODES, os.sched_getaffinity(0), memory)
 
 
 def usable_nodes(folder: Path, cpus: set[int], memory: set[int] | None = None) -> tuple[int, ...]:
@@ -28,23 +30,16 @@ def usable_nodes(folder: Path, cpus: set[int], memory: set[int] | None = None) -
     memory
         Nodes whose memory may be used; ``None`` means all.
     """
-    nodes = []
-    for place in folder.glob("node[0-9]*"):
-        node = int(place.name.removeprefix("node"))
-        allowed = memory is None or node in memory
-        if (
-            allowed
+    return tuple(
+        sorted(
+            node
+            for place in folder.glob("node[0-9]*")
+            for node in [int(place.name.removeprefix("node"))]
+            if (memory is None or node in memory)
             and cpus & read_list((place / "cpulist").read_text())
             and not NO_MEMORY.search((place / "meminfo").read_text())
-        ):
-            nodes.append(node)
-    return tuple(sorted(nodes))
-
-
-def allowed_memory() -> set[int] | None:
-    """Nodes whose memory this process may use; ``None`` if the kernel does not say."""
-    lines = (line.split(":", 1) for line in STATUS.read_text().splitlines())
-    return next((read_list(rest) for name, rest in lines if name == "Mems_allowed_list"), None)
+        )
+    )
 
 
 def read_list(text: str) -> set[int]:

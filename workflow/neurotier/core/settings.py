@@ -7,8 +7,8 @@ rest of the library uses attributes instead of dictionary keys.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, is_dataclass
+from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from neurotier.core.app_settings import AppSettings
 from neurotier.core.configuration import WORKLOADS, check, config_schema, read_scalars, with_defaults
@@ -158,12 +158,6 @@ class SweepSettings:
     share: float
     seed: int
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> SweepSettings:
-        """Give the section its types."""
-        sets = {name: SweepSetSettings(**each) for name, each in data["sets"].items()}
-        return cls(**{**data, "sets": sets})
-
 
 @dataclass(frozen=True)
 class DaqSettings:
@@ -228,12 +222,6 @@ class StagingSettings:
     share: float
     seed: int
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> StagingSettings:
-        """Give the section its types."""
-        sets = {name: StagingSetSettings(**each) for name, each in data["sets"].items()}
-        return cls(**{**data, "sets": sets})
-
 
 @dataclass(frozen=True)
 class AdviceSettings:
@@ -267,26 +255,6 @@ class BigBrainSettings:
     numa: str
     keep: str
     predict: bool
-
-
-SECTIONS: Mapping[str, type[Any]] = {
-    "dataset": DatasetSettings,
-    "demo": DemoSettings,
-    "tool": ToolSettings,
-    "app": AppSettings,
-    "containers": ContainerSettings,
-    "shares": ShareSettings,
-    "validity": ValiditySettings,
-    "report": ReportSettings,
-    "campaign": CampaignSettings,
-    "comparison": ComparisonSettings,
-    "bigbrain": BigBrainSettings,
-    "probe": ProbeSettings,
-    "daq": DaqSettings,
-    "ior": IorSettings,
-    "advice": AdviceSettings,
-}
-"""Types of the sections, but for those that have entries with types of their own."""
 
 
 @dataclass(frozen=True)
@@ -379,11 +347,23 @@ class Settings:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Settings:
         """Rebuild settings from the values of :meth:`to_json`."""
-        sections = {name: kind(**data[name]) for name, kind in SECTIONS.items()}
-        tiers = {name: TierSettings(**tier) for name, tier in data["tiers"].items()}
-        sweep, staging = SweepSettings.from_json(data["sweep"]), StagingSettings.from_json(data["staging"])
-        return cls(**{**data, **sections, "tiers": tiers, "sweep": sweep, "staging": staging})
+        settings: Settings = typed(cls, data)
+        return settings
 
     def to_json(self) -> dict[str, Any]:
         """The settings as plain values."""
         return asdict(self)
+
+
+def typed(kind: Any, value: Any) -> Any:
+    """A value of :meth:`Settings.to_json` as its type says, sections and their named entries included.
+
+    >>> typed(ReportSettings, {"mosaics": 3}), typed(dict[str, ReportSettings], {"a": {"mosaics": 3}})
+    (ReportSettings(mosaics=3), {'a': ReportSettings(mosaics=3)})
+    """
+    if is_dataclass(kind):
+        kinds = get_type_hints(kind)
+        return cast(Any, kind)(**{name: typed(kinds[name], each) for name, each in value.items()})
+    if get_origin(kind) is dict:
+        return {name: typed(get_args(kind)[1], each) for name, each in value.items()}
+    return value

@@ -30,37 +30,31 @@ class GoneError(SourceError):
 
 
 def retry(action: Callable[[], None], settings: DatasetSettings, say: Callable[[str], None]) -> None:
-    """Try an action that depends on a network, pausing twice as long after each failure."""
-    for attempt in range(1, settings.get_attempts + 1):
+    """Try an action that depends on a network, pausing twice as long after each failure.
+
+    While another process fetches one of the contents that it fetches, it is tried again without counting as a failure.
+    """
+    attempt, until_s = 1, 0.0
+    while True:
         try:
-            action()
-            return
+            return action()
         except GoneError:
             raise
         except SourceError as error:
-            if attempt == settings.get_attempts or not NETWORK_DOWN.search(error.what):
+            if FETCHED_BY_ANOTHER.search(error.what):
+                if not until_s:
+                    until_s = time.monotonic() + LOOK_AT_MOST_S
+                    say(f"{error.where}: another process is fetching it; waiting")
+                if time.monotonic() > until_s:
+                    raise
+                pause_s = LOOK_AGAIN_S
+            elif attempt >= settings.get_attempts or not NETWORK_DOWN.search(error.what):
                 raise
-            pause_s = settings.get_backoff_s * 2 ** (attempt - 1)
-            say(f"attempt {attempt} of {settings.get_attempts} failed ({error}); next in {pause_s:g} s")
+            else:
+                pause_s = settings.get_backoff_s * 2 ** (attempt - 1)
+                say(f"attempt {attempt} of {settings.get_attempts} failed ({error}); next in {pause_s:g} s")
+                attempt += 1
             time.sleep(pause_s)
-
-
-def wait_for_others(action: Callable[[], None], say: Callable[[str], None]) -> None:
-    """Do an action that fetches contents again for as long as another process is fetching one of them."""
-    until_s: float | None = None
-    while True:
-        try:
-            action()
-            return
-        except SourceError as error:
-            if not FETCHED_BY_ANOTHER.search(error.what):
-                raise
-            if until_s is None:
-                until_s = time.monotonic() + LOOK_AT_MOST_S
-                say(f"{error.where}: another process is fetching it; waiting")
-            if time.monotonic() > until_s:
-                raise
-            time.sleep(LOOK_AGAIN_S)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from neurotier.core.files import flush_folder
 from neurotier.core.foreign import file_in_dataset, kind_of, open_file
 from neurotier.core.processes import start_process
 from neurotier.core.settings import DatasetSettings
-from neurotier.dataset.attempts import GoneError, retry, wait_for_others
+from neurotier.dataset.attempts import GoneError, retry
 from neurotier.dataset.datalad_environment import prepare_environment
 
 if TYPE_CHECKING:
@@ -89,18 +89,22 @@ def content_of(dataset: Path, path: str, links_to: Sequence[str] = ()) -> Conten
         If it is a link that leads out of the dataset, a FIFO, or anything else but a file.
     """
     trusted, below = file_in_dataset(dataset, path, links_to)
-    key = linked_key(dataset / path)
-    try:
+    link, facts = "", None
+    with suppress(OSError):
+        link = os.readlink(dataset / path)
+    with suppress(FileNotFoundError, NotADirectoryError):
         facts = os.lstat(trusted / below)
-    except (FileNotFoundError, NotADirectoryError):
-        return Content(key, size_in(key), None, key)
-    if not stat.S_ISREG(facts.st_mode):
+    if facts is not None and not stat.S_ISREG(facts.st_mode):
         raise InputError(f"is {kind_of(facts.st_mode)}, and only files are read", where=path)
-    if not key and facts.st_size <= POINTER_BYTES:
-        key = pointed_key(trusted, below, path)
-        if key:
-            return Content(key, size_in(key), None, key)
+    key = os.path.basename(link) if OBJECTS in link else ""
+    if facts is not None and not key and facts.st_size <= POINTER_BYTES:
+        with suppress(OSError), open_file(trusted, below, path) as file:
+            first = file.readline(POINTER_BYTES).decode(errors="replace").strip()
+            if first.startswith(OBJECTS) and first.isprintable():
+                key, facts = os.path.basename(first), None
     size = size_in(key)
+    if facts is None:
+        return Content(key, size, None, key)
     version = key or f"{facts.st_size}-{facts.st_mtime_ns}"
     return Content(key, facts.st_size if size is None else size, facts.st_size, version)
 
@@ -111,22 +115,6 @@ def content_if_readable(dataset: Path, path: str, links_to: Sequence[str] = ()) 
         return content_of(dataset, path, links_to)
     except InputError:
         return Content()
-
-
-def linked_key(file: Path) -> str:
-    """The key in a link to the annex; empty for anything else."""
-    with suppress(OSError):
-        text = os.readlink(file)
-        return os.path.basename(text) if OBJECTS in text else ""
-    return ""
-
-
-def pointed_key(folder: Path, below: PurePath, where: str) -> str:
-    """The key in a pointer, which stands for an unlocked file without its content; empty for anything else."""
-    with suppress(OSError), open_file(folder, below, where) as file:
-        first = file.readline(POINTER_BYTES).decode(errors="replace").strip()
-        return os.path.basename(first) if first.startswith(OBJECTS) and first.isprintable() else ""
-    return ""
 
 
 def size_in(key: str) -> int | None:
@@ -164,7 +152,7 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
         if contents[path].is_damaged:
             say(f"{path}: {contents[path].here_bytes} of {contents[path].size_bytes} bytes are here: fetched again")
             discard(dataset, path)
-    retry(lambda: wait_for_others(lambda: fetch(dataset, missing, settings.links_to), say), settings, say)
+    retry(lambda: fetch(dataset, missing, settings.links_to), settings, say)
     for path in missing:
         trusted, below = file_in_dataset(dataset, path, settings.links_to)
         with open_file(trusted, below, path) as file:

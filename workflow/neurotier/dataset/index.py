@@ -12,6 +12,7 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -115,14 +116,15 @@ def index_dataset(
             site_images, refused = index_site(dataset.path, site, links_to, dataset.sites)
         else:
             site_images, refused = app_files(dataset.path, site, suffixes, links_to)
-        members, unread = participants_of(dataset.path, site, links_to)
-        everyone |= set(members) | {image.participant for image in site_images}
+        members, unread = participants_of(dataset.path, site, links_to, kind_of_file(suffixes))
         images += site_images
         skipped += refused + unread
+        with_images = {image.participant for image in site_images}
+        everyone |= with_images | set(members)
         skipped += [
             Skipped(member, reason)
-            for member, reason in without_images(members, site_images, suffixes).items()
-            if is_participant(member.rsplit("/", 1)[-1].removeprefix("sub-"))
+            for member, reason in members.items()
+            if member not in with_images and is_participant(member.rsplit("/", 1)[-1].removeprefix("sub-"))
         ]
     sites = {image.site for image in images}
     if suffixes is not None and "" in sites and len(sites) > 1:
@@ -144,22 +146,20 @@ def index_site(
     dataset: Path, site: str, links_to: Sequence[str] = (), sites: Iterable[str] = ()
 ) -> tuple[list[Image], list[Skipped]]:
     """T1w images of one site, and files that look like one but have no BIDS name; other ``sites`` are not entered."""
-    others = set(sites) - {site}
+    others, above = set(sites) - {site}, f"{site}/" if site else ""
 
     def may_enter(path: str) -> bool:
-        return str(PurePosixPath(site, path)) not in others and not any(each.search(f"/{path}") for each in IGNORE)
+        return path not in others and not any(each.search(f"/{path.removeprefix(above)}") for each in IGNORE)
 
-    tree = list_tree(dataset, site, may_enter, links_to)
-    images: list[Image] = []
-    skipped = [Skipped(repr(str(PurePosixPath(site, path))), reason) for path, reason in tree.refused.items()]
-    taken: set[PurePosixPath] = set()
-    for below in tree.files:
-        if not below.endswith(T1W_ENDS):
+    files, refused = list_tree(dataset, site, may_enter, links_to)
+    images, taken = list[Image](), set[PurePosixPath]()
+    skipped = [Skipped(repr(path), reason) for path, reason in refused.items()]
+    for path in files:
+        if not path.endswith(T1W_ENDS):
             continue
-        path = str(PurePosixPath(site, below))
         try:
-            if not is_t1w(below):
-                if not below.endswith(tuple(f"_{end}" for end in T1W_ENDS)):
+            if not is_t1w(path.removeprefix(above)):
+                if not path.endswith(tuple(f"_{end}" for end in T1W_ENDS)):
                     continue
                 raise InputError("pybids does not recognise the name")
             content = content_if_readable(dataset, path, links_to)
@@ -193,38 +193,29 @@ def bids_entities() -> list[Any]:
 def app_files(
     dataset: Path, site: str, suffixes: Sequence[str], links_to: Sequence[str] = ()
 ) -> tuple[list[Image], list[Skipped]]:
-    """All files that a BIDS App is given, sidecars included, and those left out for unsafe names."""
-    tree = list_tree(dataset, site, lambda path: bool(PARTICIPANT_FOLDER.fullmatch(path.split("/")[0])), links_to)
-    images: list[Image] = []
-    skipped = [Skipped(repr(str(PurePosixPath(site, path))), reason) for path, reason in tree.refused.items()]
-    for below in tree.files:
-        suffix = below.rsplit("/", 1)[-1].split(".")[0].rsplit("_", 1)[-1]
-        if "/" not in below or (suffixes and suffix not in suffixes):
-            continue
-        path = str(PurePosixPath(site, below))
-        if SAFE_PATH.fullmatch(path):
-            images.append(file_of_participant(dataset, site, path, links_to))
-        else:
-            skipped.append(Skipped(repr(path), "the name has characters that BIDS paths do not have"))
-    return images, skipped
+    """All files that a BIDS App is given, sidecars included, and those left out for unsafe names.
 
-
-def file_of_participant(dataset: Path, site: str, path: str, links_to: Sequence[str] = ()) -> Image:
-    """A file as an index row: participant and session by its folders, run by its name if that has one."""
-    subject, *rest = PurePosixPath(path).relative_to(site).parts if site else PurePosixPath(path).parts
-    session = rest[0].removeprefix("ses-") if rest[0].startswith("ses-") and len(rest) > 1 else ""
-    bids_run = re.search(rf"_run-({LABEL})", rest[-1])
-    content = content_if_readable(dataset, path, links_to)
-    return Image(
-        participant=str(PurePosixPath(site, subject)),
-        site=site,
-        label=subject.removeprefix("sub-"),
-        session=session,
-        bids_run=bids_run[1] if bids_run else "",
-        path=path,
-        size_bytes=content.size_bytes,
-        content=content.version,
+    Participant and session are those of a file's folders, the run that of its name if it has one.
+    """
+    above = len(PurePosixPath(site).parts)
+    files, refused = list_tree(
+        dataset, site, lambda path: bool(PARTICIPANT_FOLDER.fullmatch(PurePosixPath(path).parts[above])), links_to
     )
+    images, skipped = list[Image](), [Skipped(repr(path), reason) for path, reason in refused.items()]
+    for path in files:
+        subject, *rest = PurePosixPath(path).parts[above:]
+        if not rest or (suffixes and rest[-1].split(".")[0].rsplit("_", 1)[-1] not in suffixes):
+            continue
+        if not SAFE_PATH.fullmatch(path):
+            skipped.append(Skipped(repr(path), "the name has characters that BIDS paths do not have"))
+            continue
+        session = rest[0].removeprefix("ses-") if rest[0].startswith("ses-") and len(rest) > 1 else ""
+        bids_run = re.search(rf"_run-({LABEL})", rest[-1])
+        content = content_if_readable(dataset, path, links_to)
+        participant, run = str(PurePosixPath(site, subject)), bids_run[1] if bids_run else ""
+        label = subject.removeprefix("sub-")
+        images.append(Image(participant, site, label, session, run, path, content.size_bytes, content.version))
+    return images, skipped
 
 
 def kind_of_file(suffixes: Sequence[str] | None) -> str:
@@ -238,13 +229,15 @@ def kind_of_file(suffixes: Sequence[str] | None) -> str:
     return f"{' or '.join(suffixes)} file" if suffixes else "file"
 
 
-def participants_of(dataset: Path, site: str, links_to: Sequence[str] = ()) -> tuple[dict[str, str], list[Skipped]]:
+def participants_of(
+    dataset: Path, site: str, links_to: Sequence[str], kind: str
+) -> tuple[dict[str, str], list[Skipped]]:
     """All participants that a site has folders of or lists in its participants.tsv.
 
     Returns
     -------
     dict
-        Participant's folder to where it was found (``folder`` or ``table``).
+        Participant's folder to why it is left out if it has no image, a file of a ``kind``.
     list
         participants.tsv, if it could not be read.
     """
@@ -252,45 +245,22 @@ def participants_of(dataset: Path, site: str, links_to: Sequence[str] = ()) -> t
     members, skipped = {}, []
     table = f"{prefix}participants.tsv"
     try:
-        for label in labels_in(dataset, table, links_to):
-            members[f"{prefix}sub-{label.removeprefix('sub-')}"] = "table"
-    except InputError as error:
-        skipped.append(Skipped(repr(table), error.what))
+        with suppress(FileNotFoundError), open_in_dataset(dataset, table, links_to) as file:
+            content = file.read(PARTICIPANTS_BYTES + 1)
+            if len(content) > PARTICIPANTS_BYTES:
+                raise InputError(f"holds more than {PARTICIPANTS_BYTES:,} bytes")
+            lines = io.StringIO(content.decode(errors="replace"), newline="")
+            labels = [
+                one_line(row.get("participant_id") or "")[:LABEL_SHOWN] for row in csv.DictReader(lines, delimiter="\t")
+            ]
+            why = "in participants.tsv, but there is no folder"
+            members = {f"{prefix}sub-{label.removeprefix('sub-')}": why for label in labels if label}
+    except (OSError, csv.Error, InputError) as error:
+        why = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else f"is no table: {error}"
+        skipped.append(Skipped(repr(table), error.what if isinstance(error, InputError) else why))
     with os.scandir(dataset / site) as entries:
         for entry in entries:
             is_folder = entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and "." not in entry.name)
             if entry.name.startswith("sub-") and is_folder:
-                members[f"{prefix}{one_line(entry.name)}"] = "folder"
+                members[f"{prefix}{one_line(entry.name)}"] = f"no {kind}"
     return members, skipped
-
-
-def labels_in(dataset: Path, table: str, links_to: Sequence[str]) -> list[str]:
-    """Labels in a participants.tsv; none if it does not exist.
-
-    Raises
-    ------
-    InputError
-        If it is a link out of the dataset, not a file, too large, or not a table.
-    """
-    try:
-        with open_in_dataset(dataset, table, links_to) as file:
-            content = file.read(PARTICIPANTS_BYTES + 1)
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=table) from None
-    if len(content) > PARTICIPANTS_BYTES:
-        raise InputError(f"holds more than {PARTICIPANTS_BYTES:,} bytes", where=table)
-    try:
-        rows = csv.DictReader(io.StringIO(content.decode(errors="replace"), newline=""), delimiter="\t")
-        labels = [one_line(row.get("participant_id") or "")[:LABEL_SHOWN] for row in rows]
-    except csv.Error as error:
-        raise InputError(f"is no table: {error}", where=table) from None
-    return list(filter(None, labels))
-
-
-def without_images(members: dict[str, str], images: Sequence[Image], suffixes: Sequence[str] | None) -> dict[str, str]:
-    """Participants without an image, with the reason."""
-    reasons = {"table": "in participants.tsv, but there is no folder", "folder": f"no {kind_of_file(suffixes)}"}
-    with_images = {image.participant for image in images}
-    return {member: reasons[where] for member, where in members.items() if member not in with_images}

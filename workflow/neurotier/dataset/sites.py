@@ -74,17 +74,31 @@ def install_all(
     """Install sub-datasets, with retries; those that could not be installed, with the reason.
 
     All are tried before any is retried, so that the pauses are spent once and not for each site that is down.
+    Remains of an interrupted installation are removed first, and no contents are fetched.
     """
+    from datalad.api import get
+
     failed = dict.fromkeys(recorded, "")
 
     def attempt() -> None:
-        reasons = install(folder, list(failed), say)
+        for path in failed:
+            clear(folder, path, say)
+        results = get(
+            path=[str(folder / path) for path in failed],
+            dataset=str(folder),
+            get_data=False,
+            on_failure="ignore",
+            return_type="list",
+            result_renderer="disabled",
+        )
         for path in list(failed):
             if commit(folder / path) == recorded[path]:
                 mark(folder, path)
                 del failed[path]
             else:
-                failed[path] = reasons.get(path) or "its recorded commit is not there"
+                bad = [one for one in results if one["status"] in ("error", "impossible")]
+                own = [one for one in bad if Path(one["path"]) == folder / path]
+                failed[path] = message_of(own, "DataLad gave no reason" if own else "its recorded commit is not there")
         if failed:
             first = next(filter(NETWORK_DOWN.search, failed.values()), next(iter(failed.values())))
             raise SourceError(f"cannot be installed: {first}", where=", ".join(failed))
@@ -97,32 +111,6 @@ def install_all(
     for path in failed:
         clear(folder, path, say)
     return failed
-
-
-def install(folder: Path, paths: Sequence[str], say: Callable[[str], None]) -> dict[str, str]:
-    """Install sub-datasets without contents; those that failed, with the reason.
-
-    Remains of an interrupted installation are removed first.
-    """
-    from datalad.api import get
-
-    for path in paths:
-        clear(folder, path, say)
-    results = get(
-        path=[str(folder / path) for path in paths],
-        dataset=str(folder),
-        get_data=False,
-        on_failure="ignore",
-        return_type="list",
-        result_renderer="disabled",
-    )
-    bad = [result for result in results if result["status"] in ("error", "impossible")]
-    reasons = {}
-    for path in paths:
-        own = [result for result in bad if Path(result["path"]) == folder / path]
-        if own:
-            reasons[path] = message_of(own, "DataLad gave no reason")
-    return reasons
 
 
 def clear(folder: Path, path: str, say: Callable[[str], None]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from neurotier.core.errors import InputError
@@ -16,24 +15,9 @@ from neurotier.core.foreign import file_in_dataset
 from neurotier.dataset.bids import EXTENSIONS
 
 
-@dataclass(frozen=True)
-class Tree:
-    """What lies below a folder of a dataset.
-
-    Attributes
-    ----------
-    files
-        Paths of files, and of anything else that is no folder, below that folder. A link out of the dataset is among
-        them if it has a file's name, so that the job that needs it reports it.
-    refused
-        Folders that were not entered, with the reason.
-    """
-
-    files: list[str] = field(default_factory=list)
-    refused: dict[str, str] = field(default_factory=dict)
-
-
-def list_tree(dataset: Path, top: str, may_enter: Callable[[str], bool], links_to: Sequence[str] = ()) -> Tree:
+def list_tree(
+    dataset: Path, top: str, may_enter: Callable[[str], bool], links_to: Sequence[str] = ()
+) -> tuple[list[str], dict[str, str]]:
     """List the files below a folder of a dataset, except names that begin with a dot.
 
     Parameters
@@ -43,40 +27,48 @@ def list_tree(dataset: Path, top: str, may_enter: Callable[[str], bool], links_t
     top
         The folder below it to list; empty for the dataset itself.
     may_enter
-        Whether to enter a folder, by its path below ``top``.
+        Whether to enter a folder, by its path below the dataset.
     links_to
         Folders outside the dataset that links may lead into.
+
+    Returns
+    -------
+    list
+        Paths below the dataset of files, and of anything else that is no folder. A link out of the dataset is among
+        them if it has a file's name, so that the job that needs it reports it.
+    dict
+        Folders that were not entered, with the reason.
     """
-    tree = Tree()
+    files, refused, seen = list[str](), dict[str, str](), set[tuple[int, int]]()
 
     def take_link(path: str) -> None:
         """Add a link to the files, to the folders to enter later, or to those refused."""
         try:
-            trusted, below = file_in_dataset(dataset, str(Path(top, path)), links_to)
+            trusted, below = file_in_dataset(dataset, path, links_to)
         except InputError as error:
             # its target is not examined; names of files have a dot, and those of folders in BIDS datasets have none
             if "." in Path(path).name:
-                tree.files.append(path)
+                files.append(path)
             elif may_enter(path):
-                tree.refused[path] = error.what
+                refused[path] = error.what
             return
         if not (trusted / below).is_dir():
-            tree.files.append(path)
+            files.append(path)
         elif may_enter(path):
             links.append(path)
 
-    folders, links, seen = [""], [""][:0], set()
+    folders, links = [top], list[str]()
     while folders or links:
         here = folders.pop() if folders else links.pop(0)
         try:
-            facts = os.stat(dataset / top / here)
-            with os.scandir(dataset / top / here) as entries:
+            facts = os.stat(dataset / here)
+            with os.scandir(dataset / here) as entries:
                 children = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
-            tree.refused[here] = f"cannot be read: {error.strerror}"
+            refused[here or "."] = f"cannot be read: {error.strerror}"
             continue
         if (facts.st_dev, facts.st_ino) in seen:
-            tree.refused[here] = "is a link to a folder that is listed already"
+            refused[here or "."] = "is a link to a folder that is listed already"
             continue
         seen.add((facts.st_dev, facts.st_ino))
         for entry in children:
@@ -86,13 +78,12 @@ def list_tree(dataset: Path, top: str, may_enter: Callable[[str], bool], links_t
             if entry.is_symlink():
                 take_link(path)
             elif not entry.is_dir(follow_symlinks=False):
-                tree.files.append(path)
+                files.append(path)
             elif entry.name.endswith(EXTENSIONS):
-                tree.refused[path] = "is a folder"
+                refused[path] = "is a folder"
             elif may_enter(path):
                 folders.append(path)
-    tree.files.sort()
-    return tree
+    return sorted(files), refused
 
 
 def is_bids(folder: Path) -> bool:
