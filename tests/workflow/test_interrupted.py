@@ -94,6 +94,19 @@ def test_derivatives_that_were_removed_come_back(project: Project, demo_source: 
     assert checksums(project.derivatives) == before
 
 
+def test_a_start_in_a_copy_leaves_the_run_alone_that_goes_on_in_the_other(project: Project) -> None:
+    project.heads("01")
+    given = project.configure(tool={"name": "noop", "noop": {"sleep_s": 15}})
+    first = project.start("tabulate_profile", *given)
+    wait_for(lambda: list(project.folder.glob("neurotier-*/work/*/*/owner.json")), while_running(first))
+    shutil.copytree(project.results, project.folder / "copy")
+    project.succeeds("copy/index/tool.json", *given, "--config", "results=copy")
+    assert first.poll() is None
+    assert first.wait(timeout=2 * PATIENCE_S) == 0
+    (run,) = project.table("profile/runs.tsv")
+    assert "again" not in run["valid"]
+
+
 @pytest.mark.parametrize("node", [False, True], ids=["shared", "of the nodes"])
 def test_a_start_with_nothing_to_be_done_clears_up_too(project: Project, node: bool) -> None:
     """What was left: a process, intermediates, a file that was being written. Tiers of the nodes are their jobs'."""

@@ -64,7 +64,17 @@ from neurotier.run.snakemake_internals import (
     set_limits,
     slots,
 )
-from neurotier.run.start import acquire, clear_up, command_line, end_run, refuse_planted_places, start_run, unwritable
+from neurotier.run.start import (
+    DAMAGED,
+    acquire,
+    clear_up,
+    command_line,
+    end_run,
+    forget_runs_of_another,
+    refuse_planted_places,
+    start_run,
+    unwritable,
+)
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 from neurotier.run.submitted import end_left, end_own, forget, note_name, note_submitted
 
@@ -73,9 +83,6 @@ watched: list[Watch] = []
 
 SHOWN = 5
 """Most participants who are named to the user."""
-
-DAMAGED = (NeurotierError, AttributeError, LookupError, TypeError, ValueError)
-"""What reading damaged state raises."""
 
 
 def make_importable(workflow_folder: str) -> None:
@@ -199,6 +206,7 @@ def heal(plan: Plan, command: Command, is_replaced: bool = False) -> dict[str, M
     try:
         if changes:
             acquire(places)
+            forget_runs_of_another(places)
             end_left(places, command.cancel, say)
             clear_up(places, tiers_of(plan.settings, elsewhere=plan.elsewhere)["work"])  # nothing may be left to run
         damages = [] if is_replaced else find_damage(places, plan.is_app, made)
@@ -332,7 +340,7 @@ def summary_lines(places: Places, everyone: list[str], failures: list[Record]) -
     counts = [f"{len(done)} of {len(everyone)} participants done", f"{len(failed)} failed"]
     counts += [f"{left} not run"] if left else []
     runs: list[Record] = []
-    with suppress(*DAMAGED, OSError):  # the page says what is missing
+    with suppress(*DAMAGED):  # the page says what is missing
         masks = len(read_table(places.group / "group.tsv", "group", only=("image",)))
         counts += [counted(masks, "brain mask")] if masks else []
         runs = read_table(places.profile / "runs.tsv", "runs")

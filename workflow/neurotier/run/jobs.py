@@ -69,11 +69,16 @@ def load_settings(results: Path) -> Settings:
     with suppress(FileNotFoundError, PermissionError):
         source = (results / "state" / "source").read_text()
         settings = replace(settings, dataset=replace(settings.dataset, source=source))
-    made = Tier.from_settings(settings.tiers[settings.placement["results"]]).path / settings.results
+    made = results_folder(settings)
     if not made.exists() or not made.samefile(results):
         problem = f"its last run was in {made}: this folder was moved or copied"
         raise SettingsError(problem, where=str(results), fix="start a run here, or name that folder")
     return settings
+
+
+def results_folder(settings: Settings) -> Path:
+    """Where the results of a run lie."""
+    return Tier.from_settings(settings.tiers[settings.placement["results"]]).path / settings.results
 
 
 def load_dataset(places: Places) -> Dataset:

@@ -30,7 +30,7 @@ import psutil
 from neurotier import __version__
 from neurotier.analysis.app import app_name
 from neurotier.core.credentials import without_credentials
-from neurotier.core.errors import BusyError, StateError, TierError
+from neurotier.core.errors import BusyError, NeurotierError, StateError, TierError
 from neurotier.core.files import open_lock, read_json, remove_partials, remove_whatever, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.private import refuse_planted
@@ -38,9 +38,12 @@ from neurotier.core.processes import RUN, end, processes_of
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, tiers_of
 from neurotier.core.work_folders import remove_leftovers
-from neurotier.run.jobs import noted, save_settings
+from neurotier.run.jobs import noted, results_folder, save_settings
 from neurotier.run.journal import heard
 from neurotier.run.snakemake_internals import Slots
+
+DAMAGED = (NeurotierError, OSError, AttributeError, LookupError, TypeError, ValueError)
+"""What reading damaged state raises."""
 
 VERSIONED = ("snakemake", "datalad", "git-annex", "pybids", "nibabel", "numpy", "brainextractor")
 
@@ -204,6 +207,21 @@ def acquire(places: Places) -> None:
     os.ftruncate(descriptor, 0)
     os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
     held[lock] = descriptor
+
+
+def forget_runs_of_another(places: Places) -> None:
+    """Forget runs without an end, and jobs of clusters, if this folder is a copy: they may go on in the other."""
+    try:
+        made = results_folder(Settings.from_json(read_json(places.settings_file)))
+        is_copy = made.exists() and not made.samefile(places.results)
+    except DAMAGED:
+        return
+    if is_copy:
+        remove_whatever(places.state / "submitted")
+        for file in places.runs.glob("*.json"):
+            with suppress(*DAMAGED):
+                if "ended_s" not in read_json(file):
+                    remove_whatever(file)
 
 
 def clear_up(places: Places, work: Tier) -> None:
