@@ -83,8 +83,8 @@ def test_results_have_these_names(finished: Project) -> None:
     }
     everyone = {"/".join(image.split("/")[:2]) for image in IMAGES}
     records = {file_of(Path("profile/records"), participant).as_posix() for participant in everyone}
-    others = {"index/dataset.json", "index/sites.json", "index/tool.json", "group/summary.json", "report.html"}
-    assert kept == figures | tables | records | others
+    index = {f"index/{name}" for name in ("dataset.json", "images.sha256", "sites.json", "tool.json")}
+    assert kept == figures | tables | records | index | {"group/summary.json", "report.html"}
     assert len(list((finished.results / "figures" / "mosaics").rglob("*.png"))) == len(IMAGES)
 
 
