@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from neurotier.core.places import file_of, short_hash
 from support import (
     ENVIRONMENT,
     PATIENCE_S,
+    ROOT,
     STAND_INS,
     Ended,
     Project,
@@ -86,6 +88,15 @@ def test_results_have_these_names(finished: Project) -> None:
     index = {f"index/{name}" for name in ("dataset.json", "images.sha256", "sites.json", "tool.json")}
     assert kept == figures | tables | records | index | {"group/summary.json", "report.html"}
     assert len(list((finished.results / "figures" / "mosaics").rglob("*.png"))) == len(IMAGES)
+
+
+def test_state_is_of_the_kinds_that_the_readme_lists(finished: Project) -> None:
+    table = (ROOT / "workflow" / "README.md").read_text().partition("\n## State\n")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    listed = {name.strip("/") for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    kept = {path.name for path in (finished.results / "state").iterdir()}
+    assert {"lock", "runs", "shares", "complete.json"} <= kept <= listed
+    assert len(listed) <= 20
 
 
 def test_bytes_do_not_depend_on_tier_and_parallelism(finished: Project) -> None:

@@ -26,12 +26,7 @@ Rules, scripts and library take their paths from here and build none themselves.
     bigbrain/, bigbrain.html            blocks/TIER.tsv, runs/RUN/: plan and records; tables and figures, and the page;
                                         on a cluster node/: the same of the node that the runs were on
     logs/RULE/                          one log per job; analyze_participant/[SITE/]XX/sub-*.log
-    state/                              settings of the last run, source: the dataset's with its token, run facts,
-                                        failures, the lock;
-                                        jobs/: what became of jobs on a cluster;
-                                        runs/RUN.processors: while a run goes on, what the processors do;
-                                        journal/: what its processes tell meanwhile;
-                                        saved.json: commits of the derivatives' datasets
+    state/                              what runs know of each other: a table in workflow/README.md
 """
 
 from __future__ import annotations
