@@ -19,7 +19,7 @@ from neurotier.core.places import Places
 from neurotier.provenance import writer
 from neurotier.provenance.repository import unsaved
 from neurotier.provenance.writer import Writer, clear_locks, locks_in, writing
-from support import PATIENCE_S, git
+from support import PATIENCE_S, git, wait_for
 
 DEAD = Writer(socket.gethostname())
 
@@ -101,12 +101,13 @@ def test_locks_stay_while_a_git_works_there(folder: Path) -> None:
     start = "exec 3<&0; git cat-file --batch <&3 >/dev/null & echo $!"
     started = subprocess.run(["sh", "-c", start], cwd=folder, stdin=waits, stdout=subprocess.PIPE, check=True)
     os.close(waits)
-    with pytest.raises(BusyError, match=rf"process {int(started.stdout)}, git"):
+    reader = psutil.Process(int(started.stdout))
+    wait_for(lambda: reader.name() == "git")  # until then it is still the shell
+    with pytest.raises(BusyError, match=rf"process {reader.pid}, git"):
         clear_locks(folder, DEAD)
     assert locks_in(folder)
     os.close(ends)
-    while psutil.pid_exists(int(started.stdout)):
-        time.sleep(0.01)
+    wait_for(lambda: not reader.is_running())
     clear_locks(folder, DEAD)
 
 
