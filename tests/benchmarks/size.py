@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import Timed, print_table, scratch_project, timed
-from neurotier.core.files import write_json
+from neurotier.core.files import write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import RUN as RUN_VARIABLE
 from neurotier.core.settings import Settings
@@ -89,10 +89,13 @@ def index(places: Places, settings: Settings) -> None:
     """As ``scripts/index_dataset.py``."""
     from neurotier.dataset.index import index_dataset
     from neurotier.run.jobs import load_dataset
+    from neurotier.run.participants import checksum_of
 
     found = index_dataset(load_dataset(places), settings.dataset)
     write_table(places.index / "skipped.tsv", "skipped", [asdict(entry) for entry in found.skipped])
-    write_table(places.index / "images.tsv", "images", found.rows())
+    table = places.index / "images.tsv"
+    write_table(table, "images", found.rows())
+    write_text(places.index / "images.sha256", checksum_of(table.read_bytes()))
 
 
 def plan(places: Places, settings: Settings) -> None:

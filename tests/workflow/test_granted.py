@@ -1,0 +1,108 @@
+"""What commands grant the pool of a run, whether it goes on after failures, and who shares a tier with others."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support import ENVIRONMENT, ROOT, Project, kind_of, plain_dataset, processes_in, small_head, t1w
+
+OUTPUT: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+
+NAMES = [f"sub-{number:02d}" for number in range(6)]
+
+MISBEHAVING = """\
+#!/bin/sh
+case $PWD in
+*sub-00*) setsid sleep 600 & ;;
+*sub-01*) (trap '' TERM; sleep 601) & ;;
+*sub-02*) sh -c 'sleep 602 & sleep 603 &' ;;
+*sub-03*) dd if=/dev/zero of="$2.fills" bs=1M count=64 2>/dev/null || exit 1 ;;
+esac
+exec {bet} "$@"
+"""
+"""Tools that leave daemons, children that ignore SIGTERM and orphans behind, and one that fills the tier."""
+
+
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [
+        (["--cores", "3"], 3),
+        (["--cores", "6", "--set-threads", "analyze_participants=2"], 2),
+        (["--cores", "6", "--resources", "work_mb=4"], 2),
+        (["--cores", "6", "--set-resources", "analyze_participants:mem_mb=250"], 2),
+    ],
+)
+def test_no_more_are_analysed_at_once_than_was_granted(project: Project, options: list[str], most: int) -> None:
+    project.heads(*(name.removeprefix("sub-") for name in NAMES))
+    arguments = project.configure(tool={"name": "noop", "noop": {"sleep_s": 2}})
+    project.succeeds("tabulate_profile", *arguments, *options, cores=0)
+    (run,) = project.table("profile/runs.tsv")
+    assert int(run["peak_parallelism"]) == most
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_others_are_analysed_after_a_failure_if_the_command_says_so(project: Project, goes_on: bool) -> None:
+    """The image that is no image is the largest, so that it comes first."""
+    noise = np.random.default_rng(1).bytes(200_000)
+    project.heads(*(name.removeprefix("sub-") for name in NAMES), broken=noise)
+    options = ["--workflow-profile", "none", *(["--keep-going"] if goes_on else [])]
+    ended = project.fails("participants", *project.configure(tool="noop"), *options, cores=1)
+    assert ended.lines("sub-broken"), ended.output
+    assert sorted(file.stem for file in project.records()) == (NAMES if goes_on else [])
+
+
+def test_who_misbehaves_leaves_nothing_and_fails_alone(project: Project, mount_tmpfs: Callable[..., Path]) -> None:
+    project.heads(*(name.removeprefix("sub-") for name in NAMES))
+    folder, tools = mount_tmpfs(project.folder / "fast", "size=32m"), project.folder / "tools"
+    tools.mkdir()
+    (tools / "bet").write_text(MISBEHAVING.format(bet=ROOT / "tests" / "stand_ins" / "bet"))
+    (tools / "bet").chmod(0o755)
+    arguments = project.configure(tool="bet", tiers={"tmpfs": {"path": str(folder)}})
+    ended = project.fails("participants", *arguments, "--workflow-profile", "profiles/tmpfs", path=tools)
+    assert "became full" in project.failure("sub-03")["reason"], ended.output
+    assert sorted(file.stem for file in project.records()) == [name for name in NAMES if name != "sub-03"]
+    assert not processes_in(project.folder)
+    assert not list(folder.rglob("*sub-*"))
+
+
+def test_two_runs_drop_what_they_share(project: Project, tmp_path: Path, demo_source: Path) -> None:
+    """They use one clone, from which each drops the images of those that it has analysed."""
+    other, tiers = (
+        Project.at(tmp_path / "other"),
+        {"common": {"path": str(tmp_path / "tier"), "kind": kind_of(tmp_path)}},
+    )
+    (tmp_path / "tier").mkdir()
+    starts = []
+    for one in (project, other):
+        dataset = {"source": str(demo_source), "drop": True}
+        arguments = one.configure(dataset=dataset, tool="noop", tiers=tiers, placement={"dataset": "common"})
+        starts.append(
+            subprocess.Popen(
+                one.command("participants", *arguments), cwd=one.folder, env=ENVIRONMENT, text=True, **OUTPUT
+            )
+        )
+    ends = [(start.communicate()[0], start.returncode) for start in starts]
+    assert [code for _, code in ends] == [0, 0], ends
+    assert len(project.records()) == len(other.records()) == 4
+
+
+def test_two_runs_share_a_tier_that_is_too_small_for_both(
+    project: Project, tmp_path: Path, mount_tmpfs: Callable[..., Path]
+) -> None:
+    """Each has two participants that take a third of it: who finds it full is tried again when there is room."""
+    folder = mount_tmpfs(tmp_path / "small", "size=24m")
+    other, starts = Project.at(tmp_path / "other"), []
+    noise = np.random.default_rng(1).integers(0, 255, (128, 128, 128), np.uint8)
+    for one in (project, other):
+        plain_dataset(one.folder / "bids", {t1w("01"): noise, t1w("02"): noise, t1w("03"): small_head()})
+        arguments = one.configure(tool={"name": "noop", "noop": {"sleep_s": 1}}, tiers={"tmpfs": {"path": str(folder)}})
+        command = one.command("participants", *arguments, "--workflow-profile", "profiles/tmpfs")
+        starts.append(subprocess.Popen(command, cwd=one.folder, env=ENVIRONMENT, text=True, **OUTPUT))
+    ends = [(start.communicate()[0], start.returncode) for start in starts]
+    assert [code for _, code in ends] == [0, 0], ends
+    assert len(project.records()) == len(other.records()) == 3
