@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -101,12 +101,15 @@ def index(places: Places, settings: Settings) -> None:
 def plan(places: Places, settings: Settings) -> None:
     """What the rules ask for every participant, and the look for damage before it."""
     from neurotier.run.healing import damage_lines, find_damage
+    from neurotier.run.participants import selected_by
     from neurotier.run.plan import Plan
-    from neurotier.run.shares import Made
+    from neurotier.run.shares import Made, key_of
 
     whole: dict[str, Made] = {}
     assert not damage_lines(find_damage(places, by_app=False, whole=whole), removed=False)
     asked, table = Plan(settings, places), places.index / "images.tsv"
+    images = selected_by(table)  # of which the invented records do not know the contents
+    whole = {name: replace(made, analysis=key_of(asked.analysis, images[name])) for name, made in whole.items()}
     asked.settle(whole, anew=False, slots=25)
     asked.ready(table)
     for share in asked.shares:
