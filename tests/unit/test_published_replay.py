@@ -15,7 +15,7 @@ from neurotier.pages.kit.figures import draw_all, figures_of
 from neurotier.pages.published.figures import FIGURES
 from neurotier.pages.published.page import Judged, write_page
 from neurotier.pages.published.tables import replayed
-from neurotier.published.claims.table import claim_rows, counts_text
+from neurotier.published.claims import claim_rows, counts_text
 from neurotier.published.conditions import absent, condition, device_and_mode
 from neurotier.published.plan import fingerprint
 from neurotier.published.replay import Replay, read_published, write_tables

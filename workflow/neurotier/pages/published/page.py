@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,9 +27,8 @@ from neurotier.pages.published.tables import Replayed
 from neurotier.published import own_columns
 from neurotier.published.bids_app import CONDITIONS, PARALLELISMS
 from neurotier.published.bigbrain import HEADER, BlockRun
-from neurotier.published.claims.facts import OPTANE_MEMORY, AbsentError, Facts
-from neurotier.published.claims.table import counts_text
-from neurotier.published.conditions import absent, device_and_mode, steady
+from neurotier.published.claims import counts_text
+from neurotier.published.conditions import absent, steady
 from neurotier.published.knowledge import CHOSEN
 from neurotier.published.replay import Replay, bandwidth_rows, name_of, run_rows, skipped_rows
 from neurotier.published.skipped import DAMAGED, UNNAMED
@@ -265,21 +263,10 @@ def panel_views(tables: Replayed) -> dict[str, list[ConditionView]]:
         one = IncrementCondition.of(row)
         if one.panel:
             predictions = {member: found.makespan_s for member, found in tables.predictions(row).items()}
-            drawn_s = drawn_equation_s(tables.replay, one)
+            drawn_s = tables.replay.drawn_equation_s(one)
             view = ConditionView(one, tables.replay.conditions[one], row["equation_one_s"], drawn_s, predictions)
             panels.setdefault(published_name(one).removesuffix(f", {one.tier}"), []).append(view)
     return panels
-
-
-def drawn_equation_s(replay: Replay, one: IncrementCondition) -> float | None:
-    """Eq. (1) as the paper's figures draw it where that is not with Table I: Memory mode, and the SSD, s."""
-    facts, size = Facts(replay), one.resolution_um or 40
-    with suppress(AbsentError):
-        if device_and_mode(one) == OPTANE_MEMORY:
-            return facts.drawn_equation_s(OPTANE_MEMORY, size)
-        if device_and_mode(one)[0] == "local SSD":
-            return facts.ssd_as_drawn_s(size)
-    return None
 
 
 def bids_views(replay: Replay) -> list[dict[str, Any]]:
