@@ -190,7 +190,7 @@ class Judged:
     def check(self, check: Mapping[str, Any]) -> None:
         """Judge one check."""
         said: Any = check.get("said")
-        cases = cases_of({"device": list(said)} | check if isinstance(said, dict) else check, DEFAULTS)
+        cases = cases_of({"device": list(said), **check} if isinstance(said, dict) else check, DEFAULTS)
         if "alike" in check:
             return self.check_alike(cases)
         found: dict[Case, float] = {}
