@@ -51,7 +51,7 @@ def simulated(tier: TierSpeed, parallelism: int, spawn_s: float = 0.0) -> list[S
     """What the streams of a simulated run did: 100 tasks that read and write."""
     task = (Step("read", "read", 100 * MB, "tier"), Step("write", "write", 100 * MB, "tier"))
     machine = Machine(Processors(64, 64), PageCache(1e12), {"tier": tier, cache_of("tier"): tier})
-    found = simulate(Workload([task] * 100, spawn_s=spawn_s), machine, parallelism, seed=3)
+    found = simulate(Workload([task] * 100, spawn_cpu_s=spawn_s, launch_counts=False), machine, parallelism, seed=3)
     return [Stream(phase == "write", 100 * MB, start, end) for _, phase, start, end in found.spans_s]
 
 

@@ -43,7 +43,7 @@ from neurotier.advice.workload import (
 )
 from neurotier.core.kinds import is_in_memory
 from neurotier.model.machine import Machine, PageCache, Processors
-from neurotier.model.prediction import REPEATABILITY, Simulated, Situation, predict_among
+from neurotier.model.prediction import MODEL_ERROR, REPEATABILITY, Simulated, Situation, predict_among
 from neurotier.model.this_machine import Probed, between, machine_of
 from neurotier.model.workload import Workload
 
@@ -58,10 +58,6 @@ deviations of the logarithm, assumed."""
 UNEVENNESS = 0.1
 """How unequal the streams of a tier are: standard deviation of the logarithm of their speeds. The published devices
 have shown 0.02 to 0.20; streams that are all alike would stay in step, and wait for each other for ever."""
-
-MODEL_ERROR = 0.085
-"""How much the model is off: standard deviation of the logarithm. On the published server it was off by 1.07
-(geometric mean) on conditions that it had not seen; of a normal distribution, that is 0.8 of the deviation."""
 
 
 @dataclass(frozen=True)

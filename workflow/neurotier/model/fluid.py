@@ -135,7 +135,6 @@ class Simulation:
         self.job_of = {task: number for number, job in enumerate(self.jobs) for task in job.tasks}
         self.left = [len(job.tasks) for job in self.jobs]
         self.machine = machine
-        self.spawn_s = workload.spawn_s
         self.parallelism = self.free = parallelism
         self.now_s = 0.0
         self.launch_counts = workload.launch_counts
@@ -146,7 +145,6 @@ class Simulation:
         self.free_slots = {(job, phase): n for job, of in enumerate(self.jobs) for phase, n in of.slots.items()}
         self.queues = {key: deque[int]() for key in self.free_slots}
         self.is_spawning = False
-        self.next_spawn_s = 0.0
         self.flows: dict[tuple[object, ...], Flow] = {}
         self.position = dict[int, int]()
         self.began_s = dict[int, float]()
@@ -162,8 +160,6 @@ class Simulation:
             flows = [flow for flow in self.flows.values() if flow.ends]
             inflows = self.set_rates(flows)
             elapsed_s = min((flow.until_next_s() for flow in flows), default=math.inf)
-            if self.has_room:
-                elapsed_s = min(elapsed_s, self.next_spawn_s - self.now_s)
             for name, dirty in self.dirty.items():
                 elapsed_s = min(elapsed_s, dirty.until_change_s(self.now_s, inflows[name]))
             if math.isinf(elapsed_s):
@@ -192,9 +188,8 @@ class Simulation:
 
     def spawn(self) -> None:
         """Start the jobs whose turn has come."""
-        while self.has_room and self.next_spawn_s <= self.now_s * (1 + RELATIVE):
+        while self.has_room:
             self.free -= self.slots(self.next_job)
-            self.next_spawn_s = self.now_s + self.spawn_s
             self.is_spawning = True
             self.next_job += 1
             self.begin(self.first_spawn + self.next_job - 1)

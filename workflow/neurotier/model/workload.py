@@ -70,8 +70,6 @@ class Workload:
     ----------
     tasks
         The steps of every task.
-    spawn_s
-        The launcher starts one job every so many seconds, at best.
     launch_s
         CPU time from the start of a task to its first step.
     launch_counts
@@ -87,7 +85,6 @@ class Workload:
     """
 
     tasks: Sequence[tuple[Step, ...]]
-    spawn_s: float = 0.0
     launch_s: float = 0.0
     launch_counts: bool = True
     jobs: Sequence[Job] | None = None

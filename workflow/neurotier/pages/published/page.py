@@ -21,7 +21,7 @@ from neurotier.pages.kit.figures import draw_all, figures_of
 from neurotier.pages.kit.findings import between
 from neurotier.pages.kit.html import figure_view, link, write_html
 from neurotier.pages.published.figures import FIGURES, READINGS, heading_of
-from neurotier.pages.published.predicted import TITLES, scores_of, sentence_of
+from neurotier.pages.published.predicted import scores_of, sentence_of
 from neurotier.pages.published.slips import slips_of
 from neurotier.pages.published.tables import Replayed
 from neurotier.published import own_columns
@@ -32,6 +32,7 @@ from neurotier.published.conditions import absent, steady
 from neurotier.published.knowledge import CHOSEN
 from neurotier.published.replay import Replay, bandwidth_rows, name_of, run_rows, skipped_rows
 from neurotier.published.skipped import DAMAGED, UNNAMED
+from neurotier.published.validation import CONDITION, SPLITS
 
 TEMPLATE = Path(__file__).resolve().parent / "published.html.j2"
 SHOWN_ROWS = 50
@@ -135,8 +136,8 @@ def write_page(tables: Replayed, judged: Judged, folder: Path, page: Path) -> No
         "verdict": verdict(tables, judged),
         "left_out": left_out(replay, panels),
         "claims": judged.claims,
-        "scores": {what: list(scores_of(tables.validation, what).values()) for what in TITLES},
-        "titles": TITLES,
+        "scores": {what: list(scores_of(tables.validation, what).values()) for what in SPLITS},
+        "titles": SPLITS,
         "marks": MARKS,
         "name_of_row": name_of_row,
         "panels": panels,
@@ -170,8 +171,7 @@ def write_page(tables: Replayed, judged: Judged, folder: Path, page: Path) -> No
 def verdict(tables: Replayed, judged: Judged) -> list[str]:
     """What the replay came to: the claims, and the predictions."""
     texts = [counts_text(judged.claims)] if judged.claims else []
-    alone, unknown = (scores_of(tables.validation, what) for what in TITLES)
-    return texts + ([sentence_of(alone, unknown)] if alone else [])
+    return texts + ([sentence_of(tables.validation)] if scores_of(tables.validation, CONDITION) else [])
 
 
 def name_of_row(row: Row) -> str:
