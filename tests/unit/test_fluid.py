@@ -89,9 +89,8 @@ def test_processes_share_the_cores_and_their_threads() -> None:
     assert found.limits == pytest.approx({"processors": 1.0})
 
 
-def test_a_launcher_starts_one_after_the_other() -> None:
+def test_a_launch_precedes_every_task() -> None:
     tasks = [(Step("wait", "wait", 1.0),)] * 5
-    assert simulate(Workload(tasks, spawn_cpu_s=0.5), machine(FAST), 5).makespan_s == pytest.approx(5 * 0.5 + 1)
     assert simulate(Workload(tasks, launch_s=1.0), machine(FAST), 1).makespan_s == pytest.approx(10)
     assert simulate(Workload(tasks, launch_s=1.0, launch_counts=False), machine(FAST), 1).makespan_s == 9
 
@@ -138,16 +137,3 @@ def test_a_job_holds_its_slots_until_the_last_of_its_tasks_is_over() -> None:
     assert found.phase_sums_s == pytest.approx({"compute": 8.0})
     assert simulate(held, machine(LINK), parallelism=4).makespan_s == pytest.approx(3.0)
     assert simulate(held, machine(LINK), parallelism=1).makespan_s == pytest.approx(6.5)  # larger than the machine
-
-
-def test_starting_jobs_takes_a_processor_from_those_that_run() -> None:
-    """Each of ten starts takes 1 s, one after the other; with both processors taken, twice as long."""
-    tasks = [(Step("compute", "compute", 100.0),)] * 10
-
-    def began_s(cores: int) -> list[float]:
-        workload = Workload(tasks, launch_counts=False, spawn_cpu_s=1.0)
-        found = simulate(workload, machine(LINK, processors=Processors(cores, cores)), parallelism=10)
-        return sorted(start for _, _, start, _ in found.spans_s if start < 50)
-
-    assert began_s(64)[:3] == pytest.approx([1.0, 2.0, 3.0])
-    assert began_s(1)[:3] == pytest.approx([1.0, 3.0, 6.0])

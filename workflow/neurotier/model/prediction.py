@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -66,7 +66,7 @@ class Simulated(Prediction):
 
 
 def predict_among(
-    usual: Sequence[Situation],
+    usual: Situation,
     draw: Callable[[np.random.Generator], Situation],
     parallelism: int,
     draws: int = DRAWS,
@@ -77,8 +77,7 @@ def predict_among(
     Parameters
     ----------
     usual
-        The situation as it is known best; several if they differ by chance, of which the middle one is predicted. The
-        interval holds its makespan.
+        The situation as it is known best. The interval holds its makespan.
     draw
         One that is as well possible, drawn at random.
     draws
@@ -86,8 +85,7 @@ def predict_among(
     error
         How much the model is off where it knows all that it asks for: standard deviation of the logarithm.
     """
-    runs = [simulate(*situation, parallelism, seed) for seed, situation in enumerate(usual)]
-    run = sorted(runs, key=lambda one: one.makespan_s)[len(runs) // 2]
+    run = simulate(*usual, parallelism)
     makespan_s = run.makespan_s
     drawn_s = [simulate(*draw(np.random.default_rng(seed)), parallelism, seed).makespan_s for seed in range(1, draws)]
     around_s = np.outer([makespan_s, *drawn_s], np.exp(error * EVENLY) if error else [1.0])

@@ -76,8 +76,6 @@ class Workload:
         Whether a makespan begins with the first launch, or with the first step after it, as in the published logs.
     jobs
         In order of start; each task is a job if ``None``.
-    spawn_cpu_s
-        CPU time that the launcher takes to start a job, s; it starts one after the other.
     fetches
         The steps of what is fetched beside the tasks, in this order, from the beginning on.
     fetches_at_once
@@ -88,6 +86,5 @@ class Workload:
     launch_s: float = 0.0
     launch_counts: bool = True
     jobs: Sequence[Job] | None = None
-    spawn_cpu_s: float = 0.0
     fetches: Sequence[tuple[Step, ...]] = ()
     fetches_at_once: int = 1
