@@ -15,7 +15,7 @@ from neurotier.advice.predict import Inputs, paper_s, predict
 from neurotier.advice.rehearsal import Rehearsed, read_rehearsed
 from neurotier.advice.scaling import costs_of
 from neurotier.advice.situation import Situation
-from neurotier.advice.workload import JobStart, Participant, Storage, workload_of
+from neurotier.advice.workload import Fetching, Participant, Storage, workload_of
 from neurotier.core.files import write_json
 from neurotier.core.parallelism import PHASES
 from neurotier.core.places import short_hash
@@ -64,9 +64,8 @@ def inputs(count: int = 4, **changes: Any) -> Inputs:
     }
     ready = Inputs(
         observed=[job(50, 10.0), job(150, 10.0)],
-        gaps_s=[0.0],
         participants=[Participant(int(100 * MB))] * count,
-        job_start=JobStart(0.0),
+        fetching=Fetching(),
         probes=probes,
         processors=Processors(2, 2),
         page_cache=PageCache(1e12),
@@ -102,9 +101,11 @@ def test_a_draw_lies_between_what_was_measured() -> None:
 def test_workload_has_what_the_records_have() -> None:
     """Of 100 MB: read from the dataset tier, written to the work tier, from there half of it to the results."""
     costs = costs_of([job(50, 5.0), job(150, 15.0)])
-    job_start = JobStart(0.5, 1.5, get_wait_s=2.0, fetch_s_per_byte=1e-8)
-    workload = workload_of([Participant(int(100 * MB), to_fetch_bytes=int(100 * MB))], costs, STORAGE, job_start)
-    (task,), (alone,) = workload.tasks, workload.jobs or ()
+    fetching = Fetching(1.5, 2.0, 1e-8, at_once=1)
+    people = [Participant(int(100 * MB))] * 2 + [Participant(int(100 * MB), to_fetch_bytes=int(100 * MB))]
+    workload = workload_of(people, costs, STORAGE, fetching, first=1)
+    *_, task = workload.tasks
+    (fetch,) = workload.fetches
     moved = [
         (step.phase, step.kind, step.cached, round(step.amount / MB)) for step in task if step.tier and step.amount
     ]
@@ -115,14 +116,14 @@ def test_workload_has_what_the_records_have() -> None:
         ("stage_out", "read", True, 50),
         ("stage_out", "write", False, 50),
     ]
-    assert [step.amount for step in alone.launch] == pytest.approx([1.5, 0.5 + 0.5 + 2.0 + 1.0])
+    assert [step.amount for step in fetch] == pytest.approx([1.5, 2.0 + 1.0])
     assert sum(step.amount for step in task if step.kind == "compute") == pytest.approx(10.0)
 
 
 def test_what_a_short_job_writes_for_itself_stays_in_the_page_cache() -> None:
     def stays(expiry_s: float) -> list[bool]:
         storage = replace(STORAGE, expiry_s=expiry_s)
-        (task,) = workload_of([Participant(int(100 * MB))], costs_of([job(100, 10.0)]), storage, JobStart()).tasks
+        (task,) = workload_of([Participant(int(100 * MB))], costs_of([job(100, 10.0)]), storage, Fetching()).tasks
         return [step.cached for step in task if step.kind == "write" and step.amount]
 
     assert stays(expiry_s=30.0) == [True, False]
@@ -144,8 +145,8 @@ def test_a_record_tells_bytes_and_files_by_phase() -> None:
     copied = flow("disk", "staging", read=(5, 2)), flow("disk", "staging", written=(7, 1))
     made = flow("disk", "growth", written=(9, 3), files={"made_files": 12})
     rows = phase_of("stage_in", 1.0, 2.0, *copied, flow("disk", "device", (99, None), (99, None)))
-    record = record_of("sub-1", rows, phase_of("compute", 2.5, 4.0, made), ready_s=0.5)
-    found = observe(record, 5, run_started_s=0.0)
+    record = record_of("sub-1", rows, phase_of("compute", 2.5, 4.0, made))
+    found = observe(record, 5)
     none = dict.fromkeys(QUANTITIES, 0)
     assert found.phases == {
         "stage_in": none | {"cpu_s": 0.5, "read_bytes": 5, "read_files": 2, "written_bytes": 7, "written_files": 1},
@@ -153,10 +154,8 @@ def test_a_record_tells_bytes_and_files_by_phase() -> None:
         | {"cpu_s": 0.5, "wait_s": 0.25, "read_bytes": 5, "written_bytes": 9, "written_files": 3, "made_files": 12},
         BETWEEN: none | {"cpu_s": 0.5},
     }
-    assert found.ready_s == 0.5
-    assert observe(record, 5, run_started_s=0.75).ready_s is None
     job = {"records": [record], "launch_s": 0.5, "closing_s": 0.25}
-    assert read_rehearsed({"shared": job}, {"sub-1": 5}) == Rehearsed([replace(found, ready_s=0.5)], 0.5, 0.25)
+    assert read_rehearsed({"shared": job}, {"sub-1": 5}) == Rehearsed([found], 0.5, 0.25)
     assert read_rehearsed({"shared": None}, {}) is None
 
 
@@ -168,7 +167,7 @@ def test_files_that_are_not_cached_have_to_be_opened(resident: float, opened: fl
         many.phases[phase]["read_files"] = 1000.0
     slow = replace(figures("net", "network"), stat_s=0.001, random_read_s=0.002)
     storage = replace(STORAGE, resident=resident, open_s={"disk": open_s(slow)})
-    (task,) = workload_of([Participant(int(100 * MB))], costs_of([many]), storage, JobStart()).tasks
+    (task,) = workload_of([Participant(int(100 * MB))], costs_of([many]), storage, Fetching()).tasks
     waits = {step.phase: step.amount for step in task if step.kind == "wait"}
     assert waits["stage_in"] == pytest.approx(3.0 * opened)
     assert waits["compute"] == 0.0
@@ -180,19 +179,18 @@ def test_the_first_jobs_of_a_cold_run_wait_for_their_programs() -> None:
     cold = replace(STORAGE, load_s={"start_up": 1.0, "compute": 5.0})
     warm_run, cold_run = (predict(inputs(), storage, 2) for storage in (STORAGE, cold))
     assert cold_run.usual.makespan_s - warm_run.usual.makespan_s == pytest.approx(6.0, rel=0.05)
-    assert cold_run.high_s - cold_run.low_s > warm_run.high_s - warm_run.low_s
-    workload = workload_of([Participant(int(100 * MB))] * 3, costs_of([job(100, 1.0)]), cold, JobStart(), first=2)
+    workload = workload_of([Participant(int(100 * MB))] * 3, costs_of([job(100, 1.0)]), cold, Fetching(), first=2)
     assert [sum(step.amount for step in task if step.kind == "wait") for task in workload.tasks] == [6.0, 6.0, 0.0]
 
 
 def test_participants_that_share_a_job_start_once_and_follow_each_other() -> None:
-    """Six of 10 s on two cores: three in each of two jobs, whose start and fetch precede the first of them."""
+    """Six of 10 s on two cores: three in each of two jobs, whose start precedes the first of them."""
     started = job(100, 10.0)
     started.phases["start_up"]["cpu_s"] = 2.0
-    few = inputs(6, observed=[started, started], job_start=JobStart(1.0, 0.5, get_wait_s=3.0, fetch_s_per_byte=1e-8))
+    few = inputs(6, observed=[started, started])
     rows = [[[0, 2, 4]], [[1, 3, 5]]]
     alone, shared_jobs = (predict(replace(few, jobs=jobs), STORAGE, 2) for jobs in (None, rows))
-    assert alone.usual.makespan_s - shared_jobs.usual.makespan_s > 3 * 2.0 + 2 * (2.0 + 3.0)
+    assert alone.usual.makespan_s - shared_jobs.usual.makespan_s > 3 * 2.0 - 1.0
     assert shared_jobs.usual.phase_sums_s["compute"] == pytest.approx(60.0, rel=0.05)
     assert shared_jobs.usual.phase_sums_s.get("start_up", 0.0) == 0.0
     three = predict(replace(few, jobs=[[[0, 1]], [[2, 3]], [[4, 5]]]), STORAGE, 2)  # the third starts after another
@@ -211,22 +209,14 @@ def test_fetching_many_takes_longer_than_one_though_two_were_alike(
         for size_mb, wait_s in zip(sizes_mb, (2.0, 4.0), strict=True)
     ]
     vars(situation).update(observed=fetched, is_folder=False)
-    job_start = situation.job_start
-    assert job_start.get_wait_s == pytest.approx(base_s, abs=1e-6)
-    assert job_start.fetch_s_per_byte == pytest.approx(s_per_mb / MB)
-
-
-def test_jobs_are_started_one_after_the_other() -> None:
-    """Four at once on four cores, two seconds from start to start: the last one begins six seconds late."""
-    four, memory = inputs(processors=Processors(4, 4)), replace(STORAGE, tiers=dict.fromkeys(FOUR_ROLES, "tmpfs"))
-    together, in_turn = (
-        predict(replace(four, job_start=JobStart(0.0, spawn_s=spawn_s)), memory, 4).usual for spawn_s in (0.0, 2.0)
-    )
-    assert in_turn.makespan_s - together.makespan_s == pytest.approx(6.0, abs=0.5)
+    fetching = situation.fetching
+    assert (fetching.cpu_s, fetching.at_once) == (0.25, 2)
+    assert fetching.wait_s == pytest.approx(base_s, abs=1e-6)
+    assert fetching.s_per_byte == pytest.approx(s_per_mb / MB)
 
 
 def test_a_job_of_several_takes_what_one_took_that_was_tried() -> None:
-    """Four on four cores by two jobs: in a copy each takes 3 s instead of 10, from 0.5 s after the job's start on."""
+    """Four on four cores by two jobs: in a copy each takes 3 s instead of 10."""
     tried = Rehearsed([job(50, 3.0), job(150, 3.0)], launch_s=0.5, closing_s=1.0)
     known = inputs(rehearsed=tried, processors=Processors(4, 4), jobs=[[[0], [1]], [[2], [3]]])
     memory = replace(STORAGE, tiers=dict.fromkeys(FOUR_ROLES, "tmpfs"))
@@ -235,21 +225,7 @@ def test_a_job_of_several_takes_what_one_took_that_was_tried() -> None:
     untried = predict(replace(known, rehearsed=None), memory, 4).usual
     assert untried.makespan_s == pytest.approx(10.0 + copying_s, abs=0.4)
     one_after_the_other = predict(known, memory, 2).usual  # the second job is begun when the first has ended
-    assert one_after_the_other.makespan_s == pytest.approx(2 * (3.0 + copying_s) + 1.0 + 0.5, abs=0.4)
-
-
-def test_batches_that_share_a_link_are_not_ready_together() -> None:
-    """Two jobs of two, whose fetching takes 20 s, and nothing else: one is ready seconds before the other."""
-    quick = [job(50, 0.1), job(150, 0.1)]
-    fetched = [Participant(int(100 * MB), to_fetch_bytes=int(100 * MB))] * 4
-    fetching = inputs(observed=quick, participants=fetched, jobs=[[[0, 1]], [[2, 3]]])
-    here, elsewhere = (
-        predict(replace(fetching, job_start=JobStart(0.0, 0.1, fetch_s_per_byte=s_per_byte)), STORAGE, 2)
-        for s_per_byte in (0.0, 1e-7)
-    )
-    assert here.usual.makespan_s < 4
-    assert elsewhere.usual.makespan_s > here.usual.makespan_s + 1
-    assert elsewhere.high_s > elsewhere.usual.makespan_s + 2
+    assert one_after_the_other.makespan_s == pytest.approx(2 * (3.0 + copying_s), abs=0.4)
 
 
 @pytest.mark.parametrize(("fetch_s", "expected_s"), [(1.0, 31.0), (10.0, 5 * 10.0 + 10.0), (20.0, 5 * 20.0 + 10.0)])
@@ -258,33 +234,19 @@ def test_images_are_fetched_while_others_are_analysed(fetch_s: float, expected_s
 
     A run begins with its first participant, whose images are there; the second waits for its own.
     """
-    slow = JobStart(0.0, 0.0, fetch_s_per_byte=fetch_s / (100 * MB), fetches_at_once=1)
+    slow = Fetching(s_per_byte=fetch_s / (100 * MB), at_once=1)
     fetched = [Participant(int(100 * MB), to_fetch_bytes=int(100 * MB))] * 6
-    six = inputs(observed=[job(100, 10.0)] * 2, participants=fetched, jobs=[[[0, 2, 4]], [[1, 3, 5]]], job_start=slow)
+    six = inputs(observed=[job(100, 10.0)] * 2, participants=fetched, jobs=[[[0, 2, 4]], [[1, 3, 5]]], fetching=slow)
     memory = replace(STORAGE, tiers=dict.fromkeys(FOUR_ROLES, "tmpfs"))
     assert predict(six, memory, 2).usual.makespan_s == pytest.approx(expected_s, rel=0.1)
-    before = replace(six, job_start=replace(slow, fetches_at_once=0))
-    if fetch_s > 1:
-        assert predict(before, memory, 2).usual.makespan_s != pytest.approx(expected_s, rel=0.1)
 
 
 def test_who_has_the_images_waits_for_nobody() -> None:
-    job_start = JobStart(0.0, 1.0, 1.0, fetch_s_per_byte=1e-8, fetches_at_once=2)
+    fetching = Fetching(1.0, s_per_byte=1e-8, at_once=2)
     people = [Participant(1), Participant(1, to_fetch_bytes=1), Participant(1)]
-    workload = workload_of(people, costs_of([job(1, 1.0)]), STORAGE, job_start, 2)
+    workload = workload_of(people, costs_of([job(1, 1.0)]), STORAGE, fetching, 2)
     assert [sum(step.kind == "arrival" for step in task) for task in workload.tasks] == [0, 1, 0]
     assert [step.kind for (fetch,) in [workload.fetches] for step in fetch] == ["compute", "wait"]
-    assert all(step.kind == "wait" for one in workload.jobs or () for step in one.launch)
-
-
-@pytest.mark.parametrize(("each", "cpu_s"), [(0.0, 1.0), (0.5, 2.5), (1.0, 4.0)])
-def test_a_job_may_fetch_for_each_of_its_participants(each: float, cpu_s: float) -> None:
-    """One took 1 s of CPU time: four together take that once, or each of them; who has the images takes nothing."""
-    members = [Participant(1, to_fetch_bytes=1)] * 4 + [Participant(1)]
-    job_start = JobStart(0.0, 1.0, get_each=each)
-    workload = workload_of(members, costs_of([job(1, 1.0)]), STORAGE, job_start, jobs=[[[0, 1, 2, 3, 4]]])
-    (shared,) = workload.jobs or ()
-    assert shared.launch[0].amount == pytest.approx(cpu_s)
 
 
 def test_who_copies_beside_those_who_compute_is_predicted_as_such() -> None:
@@ -292,8 +254,8 @@ def test_who_copies_beside_those_who_compute_is_predicted_as_such() -> None:
     people = [Participant(int(100 * MB))] * 8
     slow = replace(STORAGE, resident=0.0)
     costs = costs_of([job(100, 1.0)])
-    alone = workload_of(people, costs, slow, JobStart(), jobs=[[list(range(8))]])
-    beside = workload_of(people, costs, slow, JobStart(), jobs=[[[0, 2, 4, 6], [1, 3, 5, 7]]], computing=1)
+    alone = workload_of(people, costs, slow, Fetching(), jobs=[[list(range(8))]])
+    beside = workload_of(people, costs, slow, Fetching(), jobs=[[[0, 2, 4, 6], [1, 3, 5, 7]]], computing=1)
     (shared,) = beside.jobs or ()
     assert (dict(shared.slots), shared.counts_for) == (dict.fromkeys(("stage_in", "compute", "stage_out"), 1), 1)
     turns = [(step.phase, step.kind) for step in beside.tasks[0] if step.kind in ("take", "give")]
@@ -305,7 +267,7 @@ def test_who_copies_beside_those_who_compute_is_predicted_as_such() -> None:
 
 def test_what_was_written_to_a_network_tier_may_have_to_be_read_from_there() -> None:
     on_network = replace(STORAGE, kinds={"disk": "network"}, resident=1.0)
-    (task,) = workload_of([Participant(int(100 * MB))], costs_of([job(100, 10.0)]), on_network, JobStart()).tasks
+    (task,) = workload_of([Participant(int(100 * MB))], costs_of([job(100, 10.0)]), on_network, Fetching()).tasks
     reads = {(step.phase, step.cached): step.amount for step in task if step.kind == "read"}
     assert reads["compute", True] == reads["compute", False] == pytest.approx(50 * MB)
     assert reads["stage_in", False] == 0.0

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pytest
 from neurotier.model.fluid import simulate
 from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
-from neurotier.model.prediction import predict_makespan
 from neurotier.model.workload import LAUNCH, Job, Step, Workload
 
 GB = 1e9
@@ -91,9 +89,8 @@ def test_processes_share_the_cores_and_their_threads() -> None:
     assert found.limits == pytest.approx({"processors": 1.0})
 
 
-def test_a_launcher_starts_one_after_the_other() -> None:
+def test_a_launch_precedes_every_task() -> None:
     tasks = [(Step("wait", "wait", 1.0),)] * 5
-    assert simulate(Workload(tasks, spawn_s=0.5), machine(FAST), 5).makespan_s == pytest.approx(4 * 0.5 + 1)
     assert simulate(Workload(tasks, launch_s=1.0), machine(FAST), 1).makespan_s == pytest.approx(10)
     assert simulate(Workload(tasks, launch_s=1.0, launch_counts=False), machine(FAST), 1).makespan_s == 9
 
@@ -113,14 +110,6 @@ def test_nothing_to_do_takes_no_time() -> None:
 def test_a_step_on_an_unknown_tier_is_named() -> None:
     with pytest.raises(KeyError, match="elsewhere"):
         simulate(Workload([(Step("read", "read", 1.0, "elsewhere"),)]), machine(LINK), parallelism=1)
-
-
-def test_a_prediction_is_as_wide_as_its_speeds_are_uncertain() -> None:
-    known = predict_makespan(copies(20), machine(LINK), 4, {})
-    rough = predict_makespan(copies(20), machine(LINK), 4, {"tier": 0.2})
-    assert known.low_s == pytest.approx(known.high_s)
-    assert rough.makespan_s == known.makespan_s
-    assert math.log(rough.high_s / rough.low_s) > 0.2
 
 
 def test_a_tier_without_speed_is_an_error_and_no_endless_wait() -> None:
@@ -148,16 +137,3 @@ def test_a_job_holds_its_slots_until_the_last_of_its_tasks_is_over() -> None:
     assert found.phase_sums_s == pytest.approx({"compute": 8.0})
     assert simulate(held, machine(LINK), parallelism=4).makespan_s == pytest.approx(3.0)
     assert simulate(held, machine(LINK), parallelism=1).makespan_s == pytest.approx(6.5)  # larger than the machine
-
-
-def test_starting_jobs_takes_a_processor_from_those_that_run() -> None:
-    """Each of ten starts takes 1 s, one after the other; with both processors taken, twice as long."""
-    tasks = [(Step("compute", "compute", 100.0),)] * 10
-
-    def began_s(cores: int) -> list[float]:
-        workload = Workload(tasks, launch_counts=False, spawn_cpu_s=1.0)
-        found = simulate(workload, machine(LINK, processors=Processors(cores, cores)), parallelism=10)
-        return sorted(start for _, _, start, _ in found.spans_s if start < 50)
-
-    assert began_s(64)[:3] == pytest.approx([1.0, 2.0, 3.0])
-    assert began_s(1)[:3] == pytest.approx([1.0, 3.0, 6.0])

@@ -8,7 +8,7 @@ import pytest
 from neurotier.model.fluid import simulate
 from neurotier.model.loaded import Stream, loaded, pooled, unevenness
 from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
-from neurotier.model.workload import Step, Workload
+from neurotier.model.workload import LAUNCH, Job, Step, Workload
 
 MB = 1e6
 
@@ -51,7 +51,8 @@ def simulated(tier: TierSpeed, parallelism: int, spawn_s: float = 0.0) -> list[S
     """What the streams of a simulated run did: 100 tasks that read and write."""
     task = (Step("read", "read", 100 * MB, "tier"), Step("write", "write", 100 * MB, "tier"))
     machine = Machine(Processors(64, 64), PageCache(1e12), {"tier": tier, cache_of("tier"): tier})
-    found = simulate(Workload([task] * 100, spawn_s=spawn_s), machine, parallelism, seed=3)
+    jobs = [Job((number,), (Step(LAUNCH.phase, "wait", (number % parallelism) * spawn_s),)) for number in range(100)]
+    found = simulate(Workload([task] * 100, jobs=jobs, launch_counts=False), machine, parallelism, seed=3)
     return [Stream(phase == "write", 100 * MB, start, end) for _, phase, start, end in found.spans_s]
 
 

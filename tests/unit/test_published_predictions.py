@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 from neurotier.core.tables import Row, write_table
-from neurotier.model.prediction import APRIORI, MEASURED, PAPER
+from neurotier.model.prediction import MEASURED, MODEL_ERROR, PAPER
 from neurotier.published.bigbrain import Found
 from neurotier.published.conditions import condition, expected
 from neurotier.published.evidence import evidence_of, shipping_in
 from neurotier.published.knowledge import MEASURED_LOGS, PHYSICS, TABLE, Learner
+from neurotier.published.own_columns import condition_of
 from neurotier.published.predictions import Predictor
 from neurotier.published.replay import Replay, read_published
 from neurotier.published.server import page_cache
-from neurotier.published.validation import CONDITION, DEVICE, left_out, scores
+from neurotier.published.validation import ALONE, CONDITION, DEVICE, SPLITS, TWIN, error_of, has_twin, left_out, scores
 from published_logs import DISK_BENCH, REFERENCE, block_name, spark_log, whole_log, write_log
 
 needs_reference = pytest.mark.skipif(not REFERENCE.is_dir(), reason="the published logs are not here")
@@ -55,7 +56,7 @@ def predicted(waves: Predictor) -> list[Row]:
 def test_every_condition_has_every_member_that_can_tell(predicted: list[Row]) -> None:
     dram = [row for row in predicted if row["device"] == "DRAM"]
     assert {(row["member"], row["processes"]) for row in dram} == {
-        (member, processes) for member in (PAPER, APRIORI, MEASURED) for processes in (25, 96)
+        (member, processes) for member in (PAPER, MEASURED) for processes in (25, 96)
     }
     assert {row["member"] for row in predicted if row["measured_s"] is None} == {PAPER, MEASURED}
     named = {(row["resolution_um"], row["engine"], row["processes"], row["device"], row["mode"]) for row in predicted}
@@ -97,7 +98,8 @@ def test_nothing_of_what_is_held_out_has_a_part_in_its_prediction(waves: Predict
 
 
 def test_scores_count_what_was_measured() -> None:
-    about: Row = {"held_out": CONDITION, "member": MEASURED}
+    about: Row = {"held_out": DEVICE, "member": MEASURED, "device": "DRAM", "mode": "App Direct"}
+    about |= {"resolution_um": 40, "engine": "gnu-parallel", "processes": 25}
     rows = [
         about | {"ratio": 2.0, "close": False, "in_interval": True},
         about | {"ratio": 0.5, "close": False, "in_interval": False},
@@ -121,7 +123,7 @@ def test_nothing_is_given_to_the_model_without_a_source(waves: Predictor, tmp_pa
         if given.tier.write_back:  # streams of a disk are as fast as the disk
             speeds.add(given.memory.write_stream_bytes_per_s)
         assert speeds <= noted, one
-        assert {given.succession.launch_s, given.succession.spawn_s} - {0.0} <= noted, one
+        assert {given.launch_s} - {0.0} <= noted, one
         assert not given.jvm or {given.jvm.first_s, given.jvm.bytes_per_s, given.jvm.load_s} <= noted, one
 
 
@@ -164,7 +166,6 @@ def test_the_jvm_stands_still_in_proportion_to_what_is_in_flight(tmp_path: Path)
     jvm = Learner(more, evidence_of(replay), replay).learn().jvm
     assert jvm is not None
     assert jvm.bytes_per_s == pytest.approx(seen.bytes_per_s / (1 - seen.pauses + seen.pauses * 96 / 25))
-    assert jvm.low_bytes_per_s < jvm.bytes_per_s < jvm.high_bytes_per_s == pytest.approx(seen.bytes_per_s)
     assert jvm.first_s == pytest.approx(30.5 * 96 / 25)
 
 
@@ -194,16 +195,11 @@ def reference() -> Predictor:
 
 @needs_reference
 def test_published_makespans(reference: Predictor) -> None:
-    """Eq. (1) is off by 2.33; Table I in the fluid model by less."""
+    """Eq. (1) is off by 2.33."""
     rows = [row for row in reference.predictions() if row["resolution_um"] == 40]
-
-    def factor(member: str) -> float:
-        misses = [math.log(row["ratio"]) for row in rows if row["member"] == member]
-        assert len(misses) == 14
-        return math.exp(statistics.fmean(map(abs, misses)))
-
-    assert factor(PAPER) == pytest.approx(2.33, abs=0.005)
-    assert factor(APRIORI) < 1.6
+    misses = [math.log(row["ratio"]) for row in rows if row["member"] == PAPER]
+    assert len(misses) == 14
+    assert math.exp(statistics.fmean(map(abs, misses))) == pytest.approx(2.33, abs=0.005)
     stalled = {(row["device"], row["mode"]) for row in rows if row["stalled"]}
     assert stalled == {("local SSD", "Memory mode"), ("local SSD", "App Direct")}
 
@@ -212,13 +208,23 @@ def test_published_makespans(reference: Predictor) -> None:
 def test_held_out_predictions_of_the_published_runs(reference: Predictor) -> None:
     """What `workflow/README.md` says: each condition without its runs, and each device without its."""
     found = {(score.held_out, score.member): score for score in scores(reference.validation())}
-    assert {score.conditions for score in found.values()} == {18}
-    alone = found[CONDITION, MEASURED]
-    assert alone.factor < 1.1
-    assert alone.close == 18
-    assert alone.covered is not None
-    assert 0.80 <= alone.covered / alone.conditions <= 0.97
-    for member in (PAPER, APRIORI):
-        assert found[CONDITION, member].factor > 1.3
-        assert found[DEVICE, member].factor > found[DEVICE, MEASURED].factor
-    assert found[DEVICE, MEASURED].factor < 1.35
+    assert [found[split, MEASURED].conditions for split in SPLITS] == [18, 8, 10, 18]
+    for split, most in {CONDITION: 1.1, TWIN: 1.05, ALONE: 1.12, DEVICE: 1.35}.items():
+        score = found[split, MEASURED]
+        assert score.factor < most
+        assert score.covered is not None
+        assert score.covered / score.conditions >= 0.8
+        assert found[split, PAPER].factor > 1.5
+    assert found[CONDITION, MEASURED].close == 17
+
+
+@needs_reference
+def test_what_advice_takes_the_model_to_be_off_by_is_what_it_was_off_by(reference: Predictor) -> None:
+    """On conditions without a twin: the tier of a placement has not run the tool before."""
+    ratios = [
+        row["ratio"]
+        for row in reference.validation()
+        if (row["held_out"], row["member"]) == (CONDITION, MEASURED)
+        and not has_twin(condition_of(row), reference.evidence)
+    ]
+    assert error_of(ratios) == pytest.approx(MODEL_ERROR, abs=0.0005)

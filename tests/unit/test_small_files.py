@@ -8,7 +8,7 @@ import pytest
 from neurotier.advice.observed import QUANTITIES, ObservedJob
 from neurotier.advice.predict import Inputs, predict
 from neurotier.advice.words import limit_text
-from neurotier.advice.workload import JobStart, Participant, Storage
+from neurotier.advice.workload import Fetching, Participant, Storage
 from neurotier.core.errors import TierError, ToolError
 from neurotier.core.tables import read_table, write_table
 from neurotier.core.tiers import Tier
@@ -130,9 +130,8 @@ def predicted(
     storage = Storage(dict.fromkeys(("dataset", "images", "results"), "memory") | {"work": work}, KINDS_OF)
     given = Inputs(
         observed=[maker(calibrated_on, cpu_s, wait_s)],
-        gaps_s=[0.0],
         participants=[Participant(1)] * count,
-        job_start=JobStart(0.0),
+        fetching=Fetching(),
         probes=PROBES,
         processors=Processors(4, 4),
         page_cache=PageCache(1e12),

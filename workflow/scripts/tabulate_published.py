@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from neurotier.published.claims.table import claim_rows
+from neurotier.published.claims import claim_rows
 from neurotier.published.replay import read_published, write_tables
 from neurotier.run.scripting import script
 

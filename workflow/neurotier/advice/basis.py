@@ -83,10 +83,10 @@ def fetching(situation: Situation, inputs: Inputs) -> list[str]:
     to_fetch = 0 if situation.settings.campaign.placements else sum(one.to_fetch_bytes for one in inputs.participants)
     if not to_fetch:
         return []
-    fetching_s, at_once = inputs.job_start.fetch_s_per_byte * to_fetch, inputs.job_start.fetches_at_once
+    fetching_s = inputs.fetching.s_per_byte * to_fetch
     if not fetching_s:
         return [f"{size(to_fetch)} of images are to be fetched; how long that takes is not known and not included"]
-    how = f"while others are analysed, {at_once} at once" if at_once else "before the jobs that need them"
+    how = f"while others are analysed, {inputs.fetching.at_once} at once"
     return [f"{size(to_fetch)} of images are to be fetched {how}, {seconds(fetching_s)} one after the other"]
 
 

@@ -117,9 +117,7 @@ def read_observed(settings: Settings, places: Places, folder: Path | None) -> li
             fix="name the results folder of a run with the same tool",
         )
     quiet = [record for record in same if DISTURBED not in (facts[record["run"]].get("row") or {}).get("valid", "")]
-    return [
-        observe(record, sizes[record["participant"]], facts[record["run"]]["started_s"]) for record in quiet or same
-    ]
+    return [observe(record, sizes[record["participant"]]) for record in quiet or same]
 
 
 def analysis(settings: Mapping[str, Any]) -> Record:

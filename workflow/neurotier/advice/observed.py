@@ -1,8 +1,8 @@
-"""Participant jobs as their records have them: what each phase took and moved, and the time between two jobs."""
+"""Participant jobs as their records have them: what each phase took and moved."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,8 +34,6 @@ class ObservedJob:
         Time spent waiting for a processor, s; ``None`` where the kernel does not account it.
     max_rss_bytes
         Peak memory of its largest process.
-    ready_s
-        When its inputs were ready in its run, s since 1970; ``None`` if not known.
     get_cpu_s, get_wait_s
         CPU time of the job that fetched its images, and that job's other time but for waiting for a processor, s;
         ``None`` if there was no such job.
@@ -53,7 +51,6 @@ class ObservedJob:
     end_s: float
     queue_s: float | None
     max_rss_bytes: int
-    ready_s: float | None = None
     get_cpu_s: float | None = None
     get_wait_s: float | None = None
     fetched_files: int | None = None
@@ -70,9 +67,9 @@ class ObservedJob:
         return 1 + (self.queue_s or 0.0) / self.cpu_s if self.cpu_s else 1.0
 
 
-def observe(record: Record, size_bytes: int, run_started_s: float) -> ObservedJob:
-    """A job from its record. ``ready_s`` from before its run began does not count: it waited for no input then."""
-    rows, ready_s = record["phases"], record.get("ready_s")
+def observe(record: Record, size_bytes: int) -> ObservedJob:
+    """A job from its record."""
+    rows = record["phases"]
     start_s, end_s = min(row["start_s"] for row in rows), max(row["end_s"] for row in rows)
     between_s = max(0.0, end_s - start_s - record["slot_wait_s"] - sum(row["end_s"] - row["start_s"] for row in rows))
     queues, got = [row["run_queue_s"] for row in rows], record.get("got") or {}
@@ -85,7 +82,6 @@ def observe(record: Record, size_bytes: int, run_started_s: float) -> ObservedJo
         end_s=end_s,
         queue_s=None if None in queues else sum(queues),
         max_rss_bytes=max(row["max_rss_bytes"] for row in rows),
-        ready_s=ready_s if ready_s and ready_s >= run_started_s else None,
         get_cpu_s=got.get("cpu_s"),
         get_wait_s=max(0.0, got["wall_s"] - got["cpu_s"] - got["run_queue_s"]) if got else None,
         fetched_files=got.get("fetched_files"),
@@ -112,55 +108,3 @@ def quantities(row: Mapping[str, Any]) -> dict[str, float]:
         "written_files": sum(flow["written_files"] or 0 for flow in exact),
         "made_files": sum(flow["made_files"] or 0 for flow in exact if flow["traffic_source"] == "growth"),
     }
-
-
-def gaps_s(observed: Iterable[ObservedJob]) -> list[float]:
-    """How long after each job could have been started its process was born, s.
-
-    A job can be started once a slot is free and its inputs are ready; from then on it is Snakemake that takes the time.
-    Each job is given the slot whose job ended last among those that are free, or none if no job has ended before.
-
-    Examples
-    --------
-    >>> def job(start_s, end_s, ready_s):
-    ...     return ObservedJob("sub-1", "r", 1, {}, start_s, end_s, 0.0, 1, ready_s)
-    >>> gaps_s([job(10.0, 12.0, 9.75), job(10.0, 13.0, 9.0), job(12.5, 15.0, 9.0), job(16.0, 17.0, 15.5)])
-    [0.25, 1.0, 0.5, 0.5]
-    """
-    gaps = []
-    for jobs in runs_of(observed):
-        free: list[float] = []
-        running: list[float] = []
-        for job in jobs:
-            free += [end for end in running if end <= job.start_s]
-            running = [end for end in running if end > job.start_s]
-            since = [moment for moment in (free.pop() if free else None, job.ready_s) if moment is not None]
-            running.append(job.end_s)
-            if since:
-                gaps.append(max(job.start_s - max(since), 0.0))
-    return gaps
-
-
-def spawns_s(observed: Iterable[ObservedJob]) -> list[float]:
-    """CPU time between the starts of the first two jobs of a run, s, where both ran at once: Snakemake's own time.
-
-    Snakemake is held to have waited for a processor as the first of them has.
-
-    >>> def job(run, start_s, end_s):
-    ...     return ObservedJob("sub-1", run, 1, {}, start_s, end_s, 0.0, 1)
-    >>> spawns_s([job("a", 10.0, 12.0), job("a", 10.25, 13.0), job("b", 1.0, 2.0), job("b", 2.0, 3.0)])
-    [0.25]
-    """
-    return [
-        (second.start_s - first.start_s) / first.queueing
-        for first, second in (jobs[:2] for jobs in runs_of(observed) if len(jobs) > 1)
-        if second.start_s < first.end_s
-    ]
-
-
-def runs_of(observed: Iterable[ObservedJob]) -> list[list[ObservedJob]]:
-    """The jobs of each run, in order of their starts."""
-    found: dict[str, list[ObservedJob]] = {}
-    for job in sorted(observed, key=lambda job: job.start_s):
-        found.setdefault(job.run, []).append(job)
-    return list(found.values())

@@ -1,22 +1,16 @@
 """Predictions: the makespan of a placement, with an interval that covers what is not known exactly.
 
-The prediction is that of the fluid model, with medians of the probe and the best fit to the calibration; of
-``CHANCES`` runs that differ by chance alone (which streams of a tier, and which fetches, are slower) the middle one.
-The interval is from the 5th to the 95th percentile of draws, each of which varies:
+The prediction is that of the fluid model, with medians of the probe and the best fit to the calibration. The interval
+is from the 5th to the 95th percentile of draws, each of which varies:
 
-- the speed of every tier, between the least and the most that the probe measured;
+- the speed of every tier, also for small files, between the least and the most that the probe measured;
 - how CPU time grows with size: with few records by the fit, not at all, or in proportion;
-- CPU time of all jobs together, by the scatter of the records over the root of their number, and by ``REPEATABILITY``;
-- CPU time of each job by that scatter, which streams are slower than others, and which fetches by ``FETCH_SPREAD``;
-- the time between two jobs, taken from those observed;
-- how much of the CPU time of fetching is taken by each participant, and not by the start of a job: from none to all;
-- what cold programs take to load, which was seen once, by ``LOADING_SPREAD``;
+- CPU time of each job by the scatter of the records, and of all together by that over the root of their number;
 - how many processors others keep busy, from none to twice as many as during the calibration;
-- what a small file takes, between the least and the most that the probe measured, and by ``FILES_SPREAD``;
-- how unevenly a tier serves its streams, up to twice ``UNEVENNESS``;
 - how much of what a job has written to a network tier is not cached when it reads it: from none to all;
 
-and around each of them by how much the model is off where it knows all that it asks for, ``MODEL_ERROR``.
+and around each of them by how much the model is off where it knows all that it asks for, ``MODEL_ERROR``. What moves no
+end by more than 2 % is not drawn.
 """
 
 from __future__ import annotations
@@ -29,39 +23,15 @@ import numpy as np
 
 from neurotier.advice.observed import ObservedJob
 from neurotier.advice.rehearsal import Rehearsed
-from neurotier.advice.scaling import Costs, costs_of, scatter, ways_of
-from neurotier.advice.small_files import costs_here, drawn_factors, slower_files, without_files
-from neurotier.advice.workload import (
-    READS,
-    WRITES,
-    JobParts,
-    JobStart,
-    Participant,
-    SharedJob,
-    Storage,
-    workload_of,
-)
-from neurotier.core.kinds import is_in_memory
+from neurotier.advice.scaling import costs_of, scatter, ways_of
+from neurotier.advice.small_files import costs_here, drawn_files, without_files
+from neurotier.advice.workload import READS, WRITES, Fetching, JobParts, Participant, Storage, workload_of
 from neurotier.model.machine import Machine, PageCache, Processors
-from neurotier.model.prediction import REPEATABILITY, Simulated, Situation, predict_among
+from neurotier.model.prediction import MODEL_ERROR, Simulated, Situation, predict_among
 from neurotier.model.this_machine import Probed, between, machine_of
 from neurotier.model.workload import Workload
 
 DRAWS = 21
-
-CHANCES = 5
-
-LOADING_SPREAD = FETCH_SPREAD = 0.3
-"""By how much loading programs from an empty page cache, and fetching a participant's images, differ: standard
-deviations of the logarithm, assumed."""
-
-UNEVENNESS = 0.1
-"""How unequal the streams of a tier are: standard deviation of the logarithm of their speeds. The published devices
-have shown 0.02 to 0.20; streams that are all alike would stay in step, and wait for each other for ever."""
-
-MODEL_ERROR = 0.085
-"""How much the model is off: standard deviation of the logarithm. On the published server it was off by 1.07
-(geometric mean) on conditions that it had not seen; of a normal distribution, that is 0.8 of the deviation."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +42,10 @@ class Inputs:
     ----------
     observed
         Participant jobs that have been run.
-    gaps_s
-        Times between two jobs of a slot, s.
     participants
         Participants to analyse, in the order of the index.
-    job_start
-        What precedes each job.
+    fetching
+        How images are fetched meanwhile.
     probes
         Tier to its probe.
     processors, page_cache
@@ -97,9 +65,8 @@ class Inputs:
     """
 
     observed: Sequence[ObservedJob]
-    gaps_s: Sequence[float]
     participants: Sequence[Participant]
-    job_start: JobStart
+    fetching: Fetching
     probes: Mapping[str, Probed]
     processors: Processors
     page_cache: PageCache
@@ -113,7 +80,7 @@ class Inputs:
 
 def predict(inputs: Inputs, storage: Storage, parallelism: int) -> Simulated:
     """Predict one placement with this many jobs at once. Draws are seeded: equal inputs give equal numbers."""
-    machines = [
+    usual, low, high = (
         machine_of(
             {name: getattr(probe, end) for name, probe in inputs.probes.items()},
             parallelism,
@@ -121,89 +88,47 @@ def predict(inputs: Inputs, storage: Storage, parallelism: int) -> Simulated:
             inputs.page_cache,
         )
         for end in ("usual", "low", "high")
-    ]
-    machine = uneven(machines[0], inputs.probes, UNEVENNESS)
-    usual = [
-        (workload(inputs, storage, parallelism, by_chance(inputs, np.random.default_rng(seed))), machine)
-        for seed in range(CHANCES)
-    ]
-    return predict_among(
-        usual, lambda rng: draw(inputs, storage, machines, parallelism, rng), parallelism, DRAWS, MODEL_ERROR
     )
-
-
-def uneven(machine: Machine, probes: Mapping[str, Probed], unevenness: float) -> Machine:
-    """A machine whose tiers, but for those in memory, serve their streams unevenly."""
-    tiers = {
-        name: replace(tier, unevenness=unevenness)
-        if name in probes and not is_in_memory(probes[name].usual.kind)
-        else tier
-        for name, tier in machine.tiers.items()
-    }
-    return replace(machine, tiers=tiers)
+    machines, best = (usual, low, high), workload(inputs, storage, parallelism, inputs.participants)
+    return predict_among(
+        (best, usual), lambda rng: draw(inputs, storage, machines, parallelism, rng), parallelism, DRAWS, MODEL_ERROR
+    )
 
 
 def workload(
-    inputs: Inputs,
-    storage: Storage,
-    parallelism: int,
-    participants: Sequence[Participant],
-    way: str = "fit",
-    file_factors: Mapping[str, float] | None = None,
+    inputs: Inputs, storage: Storage, parallelism: int, participants: Sequence[Participant], way: str = "fit"
 ) -> Workload:
-    """The workload of some participants, with costs that scale in some way, and files that take so many times as long
-    as by the probe of a tier."""
-    storage = replace(
-        storage,
-        files=costs_here(inputs.observed, inputs.probes, parallelism, file_factors),
-        dirty_bytes=inputs.page_cache.throttling_bytes / parallelism,
-    )
-
-    def costs_without_files(observed: Sequence[ObservedJob]) -> Costs:
-        return costs_of(without_files(observed, inputs.probes, file_factors), way)
-
-    costs, tried, shared = costs_without_files(inputs.observed), inputs.rehearsed, None
-    if tried:
-        shared = SharedJob(costs_without_files(tried.observed), tried.launch_s, tried.closing_s)
-    who = inputs.jobs, shared, inputs.computing
-    return workload_of(participants, costs, storage, inputs.job_start, parallelism, *who)
-
-
-def by_chance(inputs: Inputs, rng: np.random.Generator) -> list[Participant]:
-    """The participants, with how much longer than usual the fetching of each takes."""
-    factors = np.exp(FETCH_SPREAD * rng.standard_normal(len(inputs.participants)) - FETCH_SPREAD**2 / 2)
-    return [
-        replace(one, fetch_slowness=float(factor)) for one, factor in zip(inputs.participants, factors, strict=True)
-    ]
+    """The workload of some participants, with costs that scale in some way."""
+    files, dirty_bytes = costs_here(inputs.observed, inputs.probes, parallelism), inputs.page_cache.throttling_bytes
+    storage = replace(storage, files=files, dirty_bytes=dirty_bytes / parallelism)
+    tried = inputs.rehearsed.observed if inputs.rehearsed else inputs.observed
+    costs, copied = (costs_of(without_files(jobs, inputs.probes), way) for jobs in (inputs.observed, tried))
+    who = inputs.jobs, copied, inputs.computing
+    return workload_of(participants, costs, storage, inputs.fetching, parallelism, *who)
 
 
 def draw(
-    inputs: Inputs, storage: Storage, machines: Sequence[Machine], parallelism: int, rng: np.random.Generator
+    inputs: Inputs,
+    storage: Storage,
+    machines: tuple[Machine, Machine, Machine],
+    parallelism: int,
+    rng: np.random.Generator,
 ) -> Situation:
     """A workload and a machine drawn from what is possible."""
-    usual, low, high = machines
-    where = {name: float(rng.uniform(-1, 1)) for name in usual.tiers}
-    machine = between(usual, low, high, where)
+    machine = between(*machines, {name: float(rng.uniform(-1, 1)) for name in machines[0].tiers})
     others = inputs.processors.others * float(rng.uniform(0, 2))
     machine = replace(machine, processors=replace(inputs.processors, others=others))
-    machine = uneven(machine, inputs.probes, 2 * UNEVENNESS * float(rng.uniform()))
     ways = ways_of(inputs.observed)
     way = ways[rng.integers(len(ways))]
     spread = scatter(inputs.observed, costs_of(inputs.observed, way))
-    together = float(rng.normal(0, math.hypot(spread / math.sqrt(len(inputs.observed)), REPEATABILITY)))
+    together = float(rng.normal(0, spread / math.sqrt(len(inputs.observed))))
     slowness = np.exp(together + spread * rng.standard_normal(len(inputs.participants)) - spread**2 / 2)
     participants = [
-        replace(one, slowness=float(factor)) for one, factor in zip(by_chance(inputs, rng), slowness, strict=True)
+        replace(one, slowness=float(factor)) for one, factor in zip(inputs.participants, slowness, strict=True)
     ]
-    gap_s = float(rng.choice(inputs.gaps_s)) if inputs.gaps_s else None
-    if storage.load_s:
-        slower = float(np.exp(rng.normal(0, LOADING_SPREAD)))
-        storage = replace(storage, load_s={phase: slower * load_s for phase, load_s in storage.load_s.items()})
     storage = replace(storage, reread=float(rng.uniform(0, 1)))
-    get_each = float(rng.uniform(0, 1)) if inputs.job_start.get_each else 0.0
-    inputs = replace(inputs, job_start=replace(inputs.job_start, gap_s=gap_s, get_each=get_each))
-    factors = drawn_factors(inputs.probes, parallelism, rng)
-    return workload(inputs, storage, parallelism, participants, way, factors), slower_files(machine, factors)
+    machine = drawn_files(machine, inputs.probes, parallelism, rng)
+    return workload(inputs, storage, parallelism, participants, way), machine
 
 
 def paper_s(inputs: Inputs, storage: Storage) -> float:

@@ -76,7 +76,7 @@ def read_rehearsed(found: Mapping[str, Any], sizes_bytes: Mapping[str, int]) -> 
     job = found.get("shared")
     if not job:
         return None
-    observed = [observe(record, sizes_bytes[record["participant"]], 0.0) for record in job["records"]]
+    observed = [observe(record, sizes_bytes[record["participant"]]) for record in job["records"]]
     return Rehearsed(observed, job["launch_s"], job["closing_s"])
 
 

@@ -12,12 +12,12 @@ from typing import Any
 
 from neurotier.advice.calibration import choose_calibration, read_observed, size_of
 from neurotier.advice.cold_start import measure_cold_start
-from neurotier.advice.observed import ObservedJob, gaps_s, spawns_s
+from neurotier.advice.observed import ObservedJob
 from neurotier.advice.placements import COLD, Candidate, caches
 from neurotier.advice.predict import Inputs
 from neurotier.advice.rehearsal import LONGEST_S, read_rehearsed, rehearse_shared
 from neurotier.advice.scaling import fit, proportional
-from neurotier.advice.workload import JobStart, Participant, Storage
+from neurotier.advice.workload import Fetching, Participant, Storage
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
@@ -90,11 +90,6 @@ class Situation:
             raise InputError("no participant has been analysed with these settings", where=str(self.places.results))
         return observed
 
-    @cached_property
-    def gaps_s(self) -> list[float]:
-        """Times between two jobs of a slot, s; on a cluster, jobs wait in its queue, of which nothing is known."""
-        return [] if self.checks else gaps_s(self.observed)
-
     def others_share(self, rehearsed: Mapping[str, Any]) -> float | None:
         """Share of the processors that others took during the rehearsal, or else the calibration, if that is known."""
         shared = rehearsed.get("shared") or {}
@@ -113,28 +108,24 @@ class Situation:
         return share if isinstance(share, float) else None
 
     @cached_property
-    def job_start(self) -> JobStart:
-        """What precedes a job. Runs of a campaign fetch nothing, since all images are there before they begin; those of
-        a cluster's jobs are fetched where Snakemake runs. Of others, those are fetched that come next."""
-        gap_s = statistics.median(self.gaps_s) if self.gaps_s else None
+    def fetching(self) -> Fetching:
+        """How images are fetched. Runs of a campaign fetch nothing, since all images are there before they begin; those
+        of a cluster's jobs are fetched where Snakemake runs. Of others, those are fetched that come next."""
         with_fetch = [job for job in self.observed if job.get_cpu_s is not None]
-        spawns = [] if self.checks else spawns_s(self.observed)  # a batch system starts them otherwise
-        spawn_s = statistics.median(spawns) if spawns else 0.0
         if self.settings.campaign.placements or self.is_folder or not with_fetch or self.checks:
-            return JobStart(gap_s, spawn_s=spawn_s)
-        cpu_s = statistics.median(job.get_cpu_s or 0.0 for job in with_fetch)
+            return Fetching()
         at_once = self.settings.dataset.concurrent_gets
         if self.settings.advice.calibration:  # another dataset comes from elsewhere
-            return JobStart(gap_s, cpu_s, spawn_s=spawn_s, fetches_at_once=at_once)
+            return Fetching(at_once=at_once)
         fetched = [job.size_bytes if job.fetched_files else 0 for job in with_fetch]
         waits_s = [job.get_wait_s or 0.0 for job in with_fetch]
-        fetching = fit(fetched, waits_s)
-        if not fetching.per_byte:  # two of nearly one size do not tell: many would be fetched like one
-            fetching = proportional(fetched, waits_s)
-        get_each = HALF if any(fetched) else 0.0
+        took = fit(fetched, waits_s)
+        if not took.per_byte:  # two of nearly one size do not tell: many would be fetched like one
+            took = proportional(fetched, waits_s)
+        cpu_s = HALF * statistics.median(job.get_cpu_s or 0.0 for job in with_fetch) if any(fetched) else 0.0
         # what more of them at once than in the calibration would give is not known, and taken for nothing
         at_once = min(at_once, sum(map(bool, fetched)) or at_once)
-        return JobStart(gap_s, cpu_s, get_each, fetching.base, fetching.per_byte, spawn_s, at_once)
+        return Fetching(cpu_s, took.base, took.per_byte, at_once)
 
     def jobs(self, slots: int) -> list[list[list[int]]]:
         """Who shares a job, as positions among those who remain, in order of start: sequences that go on at once."""
@@ -232,21 +223,19 @@ class Situation:
         found = rehearsed or {}
         probes = {table.stem: read_probed(table) for table in tables}
         to_fetch = self.to_fetch(self.settings.placement["dataset"])
-        rehearsed_jobs = read_rehearsed(found, {name: size_of(images) for name, images in self.participants.items()})
+        tried = read_rehearsed(found, {name: size_of(images) for name, images in self.participants.items()})
         share = self.others_share(found)
         # processes of others wait for the processors as ours have
-        tried = rehearsed_jobs.observed if rehearsed_jobs else self.observed
-        queueing = statistics.fmean(job.queueing for job in tried)
+        queueing = statistics.fmean(job.queueing for job in (tried.observed if tried else self.observed))
         processors = len(os.sched_getaffinity(0))
         return Inputs(
             observed=self.observed,
-            gaps_s=self.gaps_s,
             participants=[Participant(size_of(self.participants[name]), to_fetch[name]) for name in self.remaining],
-            job_start=self.job_start,
+            fetching=self.fetching,
             probes=probes,
             processors=processors_here(self.plan.threads, (share or 0.0) * processors * queueing),
             page_cache=page_cache_here(0.0),
-            rehearsed=rehearsed_jobs,
+            rehearsed=tried,
             load_s=found["load_s"] if rehearsed and COLD in caches(self.settings) else None,
             load_unknown_because=found.get("why", ""),
             others_cpu_share=share,

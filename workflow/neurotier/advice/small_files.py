@@ -36,63 +36,33 @@ def are_known(observed: Sequence[ObservedJob], probes: Mapping[str, Probed]) -> 
     return all(job.work_tier in probes for job in observed)
 
 
-def without_files(
-    observed: Sequence[ObservedJob], probes: Mapping[str, Probed], factors: Mapping[str, float] | None = None
-) -> Sequence[ObservedJob]:
-    """The jobs as if they had made no files; as they are where it is not known what files took.
-
-    Parameters
-    ----------
-    factors
-        For each tier, how many times as long as its probe says a file took.
-    """
+def without_files(observed: Sequence[ObservedJob], probes: Mapping[str, Probed]) -> Sequence[ObservedJob]:
+    """The jobs as if they had made no files; as they are where it is not known what files took."""
     if not are_known(observed, probes):
         return observed
     found = []
     for job in observed:
-        probe, factor = probes[job.work_tier].usual, (factors or {}).get(job.work_tier, 1.0)
-        cost, phases = file_cost(probe, 1), dict(job.phases)
+        probe, phases = probes[job.work_tier].usual, dict(job.phases)
+        cost = file_cost(probe, 1)
+        each = {"cpu_s": cost.cpu_s, "wait_s": cost.wait_s if probe.kind == "network" else 0.0}
         for phase, was in job.phases.items():
-            files = factor * was["made_files"]
-            asleep_s = cost.wait_s if probe.kind == "network" else 0.0
-            less = {"cpu_s": files * cost.cpu_s, "wait_s": files * asleep_s}
-            phases[phase] = {**was, **{name: max(0.0, was[name] - taken_s) for name, taken_s in less.items()}}
+            phases[phase] = was | {name: max(0.0, was[name] - was["made_files"] * one) for name, one in each.items()}
         found.append(replace(job, phases=phases))
     return found
 
 
-def costs_here(
-    observed: Sequence[ObservedJob],
-    probes: Mapping[str, Probed],
-    parallelism: int,
-    factors: Mapping[str, float] | None = None,
-) -> dict[str, FileCost]:
+def costs_here(observed: Sequence[ObservedJob], probes: Mapping[str, Probed], parallelism: int) -> dict[str, FileCost]:
     """What a file takes besides what the jobs without files have, by tier, with so many at once."""
-    known, found = are_known(observed, probes), {}
+    costs = {name: file_cost(probe.usual, parallelism) for name, probe in probes.items()}
+    return costs if are_known(observed, probes) else {name: replace(one, cpu_s=0.0) for name, one in costs.items()}
+
+
+def drawn_files(machine: Machine, probes: Mapping[str, Probed], parallelism: int, rng: np.random.Generator) -> Machine:
+    """A machine whose tiers take as long for a file as may be: between the probe's repetitions, and by the spread."""
+    tiers = dict(machine.tiers)
     for name, probe in probes.items():
-        cost, factor = file_cost(probe.usual, parallelism), (factors or {}).get(name, 1.0)
-        found[name] = replace(cost, cpu_s=factor * cost.cpu_s if known else 0.0, wait_s=factor * cost.wait_s)
-    return found
-
-
-def drawn_factors(probes: Mapping[str, Probed], parallelism: int, rng: np.random.Generator) -> dict[str, float]:
-    """How many times as long as by the probe a file may take, by tier: between its repetitions, and by the spread."""
-    factors = {}
-    for name, probe in probes.items():
-        cost, where = file_cost(probe.usual, parallelism), float(rng.uniform(-1, 1))
-        end = cost.high if where > 0 else cost.low
-        factors[name] = end ** abs(where) * math.exp(rng.normal(0.0, FILES_SPREAD))
-    return factors
-
-
-def slower_files(machine: Machine, factors: Mapping[str, float]) -> Machine:
-    """A machine whose tiers take so many times as long for a file."""
-    tiers = {
-        name: replace(
-            tier,
-            files_per_s=tier.files_per_s / factors.get(name, 1.0),
-            files_stream_per_s=tier.files_stream_per_s / factors.get(name, 1.0),
-        )
-        for name, tier in machine.tiers.items()
-    }
+        cost, where, tier = file_cost(probe.usual, parallelism), float(rng.uniform(-1, 1)), tiers[name]
+        slower = (cost.high if where > 0 else cost.low) ** abs(where) * math.exp(rng.normal(0.0, FILES_SPREAD))
+        rates = {"files_per_s": tier.files_per_s / slower, "files_stream_per_s": tier.files_stream_per_s / slower}
+        tiers[name] = replace(tier, **rates)
     return replace(machine, tiers=tiers)

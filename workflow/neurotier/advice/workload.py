@@ -26,12 +26,11 @@ WRITES = {"stage_in": "work", "compute": "work", "stage_out": "results"}
 @dataclass(frozen=True)
 class Participant:
     """A participant to analyse: size of the images, how much of it must be fetched, and how many times as long as usual
-    for that size the analysis and the fetching take."""
+    for that size the analysis takes."""
 
     size_bytes: int
     to_fetch_bytes: int = 0
     slowness: float = 1.0
-    fetch_slowness: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -80,60 +79,28 @@ class Storage:
 
 
 @dataclass(frozen=True)
-class JobStart:
-    """What precedes a participant job.
+class Fetching:
+    """How images are fetched while others are analysed, in the order of their analysis.
 
     Attributes
     ----------
-    gap_s
-        Time between two jobs of a slot, s; ``None`` if no record has it.
-    get_cpu_s
-        CPU time of the job that fetches the images of one participant, s; ``None`` if there is no such job.
-    get_each
-        Part of that which every participant takes whose images are fetched; the rest is the start of the job. Jobs of
-        one do not tell; none if theirs fetched nothing.
-    get_wait_s, fetch_s_per_byte
-        Time that this job waits besides, s, and per byte that it fetches, s/byte.
-    spawn_s
-        Time from the start of one job to that of another that could have been started at the same time, s: CPU time of
-        Snakemake, which starts one after the other.
-    fetches_at_once
-        How many participants' images are fetched at once while others are analysed, in the order of their analysis; 0
-        if those of a job are all fetched before it begins.
+    cpu_s, wait_s
+        CPU time that each participant takes whose images are fetched, and time that this waits besides, s.
+    s_per_byte
+        The same per byte.
+    at_once
+        How many participants' images are fetched at once; 0 if none are fetched during the run.
     """
 
-    gap_s: float | None = None
-    get_cpu_s: float | None = None
-    get_each: float = 0.0
-    get_wait_s: float = 0.0
-    fetch_s_per_byte: float = 0.0
-    spawn_s: float = 0.0
-    fetches_at_once: int = 0
+    cpu_s: float = 0.0
+    wait_s: float = 0.0
+    s_per_byte: float = 0.0
+    at_once: int = 0
 
-
-@dataclass(frozen=True)
-class SharedJob:
-    """What a job of several participants takes, whose processes are copies of one.
-
-    Attributes
-    ----------
-    costs
-        Of a participant in a copy.
-    launch_s
-        From the start of the job to that of its first participant, s: CPU time.
-    closing_s
-        From the end of its last participant to its own, s.
-    """
-
-    costs: Costs
-    launch_s: float
-    closing_s: float = 0.0
-
-    @classmethod
-    def of_alone(cls, costs: Costs, size_bytes: float) -> SharedJob:
-        """What can be told from participants who had a job each: Python starts once."""
-        copied = {phase: cost for phase, cost in costs.items() if phase != START_UP}
-        return cls(copied, costs[START_UP]["cpu_s"].of(size_bytes) if START_UP in costs else 0.0)
+    def steps(self, participant: Participant) -> tuple[Step, Step]:
+        """The steps of fetching one participant's images."""
+        wait_s = self.wait_s + participant.to_fetch_bytes * self.s_per_byte
+        return Step(LAUNCH.phase, "compute", self.cpu_s), Step(LAUNCH.phase, "wait", wait_s)
 
 
 JobParts = Sequence[Sequence[int]]
@@ -144,10 +111,10 @@ def workload_of(
     participants: Sequence[Participant],
     costs: Costs,
     storage: Storage,
-    job_start: JobStart,
+    fetching: Fetching,
     first: int = 0,
     jobs: Sequence[JobParts] | None = None,
-    shared: SharedJob | None = None,
+    copied: Costs | None = None,
     computing: int = 0,
 ) -> Workload:
     """A task per sequence of participants, in order of start. What precedes the first jobs is not part of the makespan.
@@ -160,41 +127,38 @@ def workload_of(
         How many participants are begun at once, before any program is in the page cache.
     jobs
         Who shares a job; each has one alone if ``None``.
-    shared
-        What jobs of several participants take; by ``costs`` if ``None``.
+    copied
+        Of a participant in a copy of a job's process, where Python's start is not counted; ``costs`` if ``None``.
     computing
         How many participants of a job compute at the same time, while others copy; 0 if each may.
     """
     together = [[[number]] for number in range(len(participants))] if jobs is None else jobs
-    largest_bytes = max((one.size_bytes for one in participants), default=0)
-    shared, warm = shared or SharedJob.of_alone(costs, largest_bytes), replace(storage, load_s={})
-    order = fetching_order(together, first, computing) if job_start.fetches_at_once else []
+    largest_bytes, warm = max((one.size_bytes for one in participants), default=0), replace(storage, load_s={})
+    launch_s = costs[START_UP]["cpu_s"].of(largest_bytes) if START_UP in costs else 0.0
+    if copied is None or copied == costs:
+        copied = {phase: cost for phase, cost in costs.items() if phase != START_UP}
+    order = fetching_order(together, first, computing) if fetching.at_once else []
     fetched = [position for position in order if participants[position].to_fetch_bytes]
     arrivals = {position: [Step(LAUNCH.phase, "arrival", number)] for number, position in enumerate(fetched, start=1)}
     tasks: list[tuple[Step, ...]] = []
     made = []
     for parts in together:
-        members = [participants[position] for part in parts for position in part]
-        own = storage if len(tasks) < first else warm
+        own, alone = storage if len(tasks) < first else warm, sum(map(len, parts)) == 1
         beside = len(parts) - computing if computing else 0
         slots = {"stage_in": beside, "compute": computing, "stage_out": beside} if beside > 0 else {}
-        own_tasks, launch = range(len(tasks), len(tasks) + len(parts)), launch_of(members, job_start, shared, own)
-        made.append(Job(own_tasks, launch, slots, computing if slots else 0))
-        own_costs, own_storage = (costs, own) if len(members) == 1 else (shared.costs, warm)
+        # several share a process, which loads what all use
+        load = Step(LAUNCH.phase, "wait", sum(own.load_s.values()))
+        launch = () if alone else (Step(LAUNCH.phase, "compute", launch_s), load)
+        made.append(Job(range(len(tasks), len(tasks) + len(parts)), launch, slots, computing if slots else 0))
         for part in parts:
             of_part: list[Step] = []
             for position in part:
-                each = steps(participants[position], own_costs, own_storage)
+                each = steps(participants[position], *((costs, own) if alone else (copied, warm)))
                 of_part += [*arrivals.get(position, ()), *(in_slots(each) if slots else each)]
             tasks.append(tuple(of_part))
-    return Workload(
-        tasks,
-        launch_counts=False,
-        jobs=made,
-        spawn_cpu_s=job_start.spawn_s,
-        fetches=[tuple(fetch_alone(participants[position], job_start)) for position in fetched],
-        fetches_at_once=max(1, job_start.fetches_at_once),
-    )
+    fetches = [fetching.steps(participants[position]) for position in fetched]
+    at_once = max(1, fetching.at_once)
+    return Workload(tasks, launch_counts=False, jobs=made, fetches=fetches, fetches_at_once=at_once)
 
 
 def in_slots(steps_of_job: Sequence[Step]) -> list[Step]:
@@ -221,35 +185,6 @@ def fetching_order(jobs: Sequence[JobParts], at_once: int, computing: int = 0) -
 def in_turn(sequences: Sequence[Sequence[int]]) -> list[int]:
     """The first of each sequence, the second of each, and so on."""
     return [one for turn in itertools.zip_longest(*sequences) for one in turn if one is not None]
-
-
-def fetch_alone(participant: Participant, job_start: JobStart) -> list[Step]:
-    """The steps of fetching one participant's images in a copy of the process that fetches for all."""
-    slowness = participant.fetch_slowness
-    cpu_s = (job_start.get_cpu_s or 0.0) * job_start.get_each * slowness
-    wait_s = job_start.get_wait_s + participant.to_fetch_bytes * slowness * job_start.fetch_s_per_byte
-    return [Step(LAUNCH.phase, "compute", cpu_s), Step(LAUNCH.phase, "wait", wait_s)]
-
-
-def launch_of(members: Sequence[Participant], job_start: JobStart, shared: SharedJob, storage: Storage) -> list[Step]:
-    """What precedes the participants of a job. Several of them share a process, which loads what all use."""
-    fetch = before(members, job_start)
-    if len(members) == 1:
-        return fetch
-    wait_s = sum(storage.load_s.values()) + shared.closing_s  # of the job that had the slots before
-    return [*fetch, Step(LAUNCH.phase, "compute", shared.launch_s), Step(LAUNCH.phase, "wait", wait_s)]
-
-
-def before(members: Sequence[Participant], job_start: JobStart) -> list[Step]:
-    """The steps before a job: one launch, or two where a job of its own fetches the images of all its participants."""
-    gap_s = job_start.gap_s or 0.0
-    if job_start.get_cpu_s is None or job_start.fetches_at_once:
-        return [Step(LAUNCH.phase, "wait", gap_s)]
-    bytes_s = sum(one.to_fetch_bytes * one.fetch_slowness for one in members) * job_start.fetch_s_per_byte
-    wait_s = 2 * gap_s + job_start.get_wait_s + bytes_s
-    fetches = sum(one.fetch_slowness for one in members if one.to_fetch_bytes)
-    cpu_s = job_start.get_cpu_s * (1 - job_start.get_each + fetches * job_start.get_each)
-    return [Step(LAUNCH.phase, "compute", cpu_s), Step(LAUNCH.phase, "wait", wait_s)]
 
 
 def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step]:

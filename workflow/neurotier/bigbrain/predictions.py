@@ -148,7 +148,7 @@ def fluid_prediction(basis: Basis, engine: str, tier: str, parallelism: int, cal
         return workload_of(basis, engine, tier, parallelism, drawn), machine
 
     best = workload_of(basis, engine, tier, parallelism, usual(calibration)), machines["usual"]
-    return predict_among([best], draw, parallelism)
+    return predict_among(best, draw, parallelism)
 
 
 def machine_here(basis: Basis, tier: str, parallelism: int, figures: Mapping[str, TierFigures]) -> Machine:

@@ -125,17 +125,14 @@ class Simulation:
     def __init__(self, workload: Workload, machine: Machine, parallelism: int, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
         self.jobs = [Job((task,)) for task in range(len(workload.tasks))] if workload.jobs is None else workload.jobs
-        # behind the tasks: what each job does before its tasks, and what the launcher does to start it
+        # behind the tasks: what each job does before its tasks, and what is fetched
         tasks = [(replace(LAUNCH, amount=workload.launch_s), *steps) for steps in workload.tasks]
         launches = [tuple(job.launch) for job in self.jobs]
-        spawns = [(replace(LAUNCH, amount=workload.spawn_cpu_s),)] * len(self.jobs)
-        self.first_launch, self.first_spawn = len(tasks), len(tasks) + len(launches)
-        self.first_fetch = self.first_spawn + len(spawns)
-        self.tasks = [*tasks, *launches, *spawns, *workload.fetches]
+        self.first_launch, self.first_fetch = len(tasks), len(tasks) + len(launches)
+        self.tasks = [*tasks, *launches, *workload.fetches]
         self.job_of = {task: number for number, job in enumerate(self.jobs) for task in job.tasks}
         self.left = [len(job.tasks) for job in self.jobs]
         self.machine = machine
-        self.spawn_s = workload.spawn_s
         self.parallelism = self.free = parallelism
         self.now_s = 0.0
         self.launch_counts = workload.launch_counts
@@ -145,8 +142,6 @@ class Simulation:
         self.waiting_for = dict[int, int]()
         self.free_slots = {(job, phase): n for job, of in enumerate(self.jobs) for phase, n in of.slots.items()}
         self.queues = {key: deque[int]() for key in self.free_slots}
-        self.is_spawning = False
-        self.next_spawn_s = 0.0
         self.flows: dict[tuple[object, ...], Flow] = {}
         self.position = dict[int, int]()
         self.began_s = dict[int, float]()
@@ -158,12 +153,10 @@ class Simulation:
         """Go from event to event until every task is over."""
         while self.next_job < len(self.jobs) or self.position:
             self.fetch()
-            self.spawn()
+            self.launch()
             flows = [flow for flow in self.flows.values() if flow.ends]
             inflows = self.set_rates(flows)
             elapsed_s = min((flow.until_next_s() for flow in flows), default=math.inf)
-            if self.has_room:
-                elapsed_s = min(elapsed_s, self.next_spawn_s - self.now_s)
             for name, dirty in self.dirty.items():
                 elapsed_s = min(elapsed_s, dirty.until_change_s(self.now_s, inflows[name]))
             if math.isinf(elapsed_s):
@@ -179,25 +172,16 @@ class Simulation:
         limits = {name: seconds / total for name, seconds in self.limits.items()}
         return SimulatedRun(makespan_s, spans, limits)
 
-    @property
-    def has_room(self) -> bool:
-        """Whether the launcher may start another job now."""
-        if self.is_spawning or self.next_job == len(self.jobs):
-            return False
-        return self.free >= self.slots(self.next_job)
-
     def slots(self, job: int) -> int:
         """How many tasks a job counts for; one that is larger than the machine runs alone."""
         return min(self.jobs[job].counts_for or len(self.jobs[job].tasks), self.parallelism)
 
-    def spawn(self) -> None:
-        """Start the jobs whose turn has come."""
-        while self.has_room and self.next_spawn_s <= self.now_s * (1 + RELATIVE):
+    def launch(self) -> None:
+        """Start the jobs that there is room for."""
+        while self.next_job < len(self.jobs) and self.free >= self.slots(self.next_job):
             self.free -= self.slots(self.next_job)
-            self.next_spawn_s = self.now_s + self.spawn_s
-            self.is_spawning = True
             self.next_job += 1
-            self.begin(self.first_spawn + self.next_job - 1)
+            self.begin(self.first_launch + self.next_job - 1)
 
     def fetch(self) -> None:
         """Begin the fetches whose turn has come."""
@@ -219,9 +203,6 @@ class Simulation:
             self.fetched.add(number)
             if number in self.waiting_for:
                 self.complete(self.waiting_for.pop(number))
-        elif task >= self.first_spawn:
-            self.is_spawning = False
-            self.begin(self.first_launch + task - self.first_spawn)
         elif task >= self.first_launch:
             for member in self.jobs[task - self.first_launch].tasks:
                 self.begin(member)

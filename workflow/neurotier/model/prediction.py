@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 
 from neurotier.model.fluid import SimulatedRun, simulate
-from neurotier.model.machine import Machine, TierSpeed
+from neurotier.model.machine import Machine
 from neurotier.model.workload import Workload
 
-PAPER, FLUID, APRIORI, MEASURED = "paper", "fluid", "fluid a priori", "fluid measured"
-"""Members of the model: Eq. (1); and the fluid model with what was probed, or, of the published server, with Table I,
-and with what its logs show directly."""
+PAPER, FLUID, MEASURED = "paper", "fluid", "fluid measured"
+"""Members of the model: Eq. (1); and the fluid model with what was probed, or, of the published server, with what its
+logs show directly."""
 
 DRAWS = 12
 LOW, HIGH = 0.05, 0.95
@@ -22,6 +22,11 @@ LOW, HIGH = 0.05, 0.95
 
 REPEATABILITY = 0.03
 """By how much makespans of the same run on the same machine differ anyway: standard deviation of their logarithm."""
+
+MODEL_ERROR = 0.116
+"""How much the model is off where it knows all that it asks for: standard deviation of the logarithm. So it was on the
+conditions of the published server that it had not seen and that have no twin in the other memory mode; a test computes
+it from the validation."""
 
 EVENLY = np.array([NormalDist().inv_cdf((2 * part + 1) / 40) for part in range(20)])
 """Twenty values that divide a normal distribution evenly: an error added to each draw, without more simulations."""
@@ -61,7 +66,7 @@ class Simulated(Prediction):
 
 
 def predict_among(
-    usual: Sequence[Situation],
+    usual: Situation,
     draw: Callable[[np.random.Generator], Situation],
     parallelism: int,
     draws: int = DRAWS,
@@ -72,8 +77,7 @@ def predict_among(
     Parameters
     ----------
     usual
-        The situation as it is known best; several if they differ by chance, of which the middle one is predicted. The
-        interval holds its makespan.
+        The situation as it is known best. The interval holds its makespan.
     draw
         One that is as well possible, drawn at random.
     draws
@@ -81,38 +85,9 @@ def predict_among(
     error
         How much the model is off where it knows all that it asks for: standard deviation of the logarithm.
     """
-    runs = [simulate(*situation, parallelism, seed) for seed, situation in enumerate(usual)]
-    run = sorted(runs, key=lambda one: one.makespan_s)[len(runs) // 2]
+    run = simulate(*usual, parallelism)
     makespan_s = run.makespan_s
     drawn_s = [simulate(*draw(np.random.default_rng(seed)), parallelism, seed).makespan_s for seed in range(1, draws)]
     around_s = np.outer([makespan_s, *drawn_s], np.exp(error * EVENLY) if error else [1.0])
     low_s, high_s = (float(end) for end in np.quantile(around_s, [LOW, HIGH]))
     return Simulated(makespan_s, min(low_s, makespan_s), max(high_s, makespan_s), run)
-
-
-def predict_makespan(workload: Workload, machine: Machine, parallelism: int, spreads: Mapping[str, float]) -> Simulated:
-    """Predict the makespan of a workload.
-
-    Parameters
-    ----------
-    spreads
-        How well each tier's speeds are known: standard deviation of their logarithm; not named means exactly.
-    """
-
-    def draw(rng: np.random.Generator) -> Situation:
-        tiers = {name: drawn(tier, spreads.get(name, 0.0), rng) for name, tier in machine.tiers.items()}
-        return workload, replace(machine, tiers=tiers)
-
-    return predict_among([(workload, machine)], draw, parallelism)
-
-
-def drawn(tier: TierSpeed, spread: float, rng: np.random.Generator) -> TierSpeed:
-    """A tier whose reading and writing are by chance faster or slower than known, each as a whole."""
-    reading, writing = np.exp(spread * rng.standard_normal(2))
-    return replace(
-        tier,
-        read_bytes_per_s=tier.read_bytes_per_s * reading,
-        read_stream_bytes_per_s=tier.read_stream_bytes_per_s * reading,
-        write_bytes_per_s=tier.write_bytes_per_s * writing,
-        write_stream_bytes_per_s=tier.write_stream_bytes_per_s * writing,
-    )

@@ -70,16 +70,12 @@ class Workload:
     ----------
     tasks
         The steps of every task.
-    spawn_s
-        The launcher starts one job every so many seconds, at best.
     launch_s
         CPU time from the start of a task to its first step.
     launch_counts
         Whether a makespan begins with the first launch, or with the first step after it, as in the published logs.
     jobs
         In order of start; each task is a job if ``None``.
-    spawn_cpu_s
-        CPU time that the launcher takes to start a job, s; it starts one after the other.
     fetches
         The steps of what is fetched beside the tasks, in this order, from the beginning on.
     fetches_at_once
@@ -87,10 +83,8 @@ class Workload:
     """
 
     tasks: Sequence[tuple[Step, ...]]
-    spawn_s: float = 0.0
     launch_s: float = 0.0
     launch_counts: bool = True
     jobs: Sequence[Job] | None = None
-    spawn_cpu_s: float = 0.0
     fetches: Sequence[tuple[Step, ...]] = ()
     fetches_at_once: int = 1

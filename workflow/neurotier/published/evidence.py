@@ -6,9 +6,8 @@ Each condition is read by itself, so that what is learned without one knows noth
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,22 +23,6 @@ PAUSE = 4.0
 
 FASTEST_WAVES = 0.95
 """Where something else limits a Spark run, its fastest twentieth of waves shows what the JVM can ship."""
-
-
-@dataclass(frozen=True)
-class Succession:
-    """How processes follow each other.
-
-    Attributes
-    ----------
-    spawn_s
-        From one start to the next at the beginning, s.
-    launch_s
-        From the end of a process to the first row of its successor, s: starting Python and its libraries.
-    """
-
-    spawn_s: float = 0.0
-    launch_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -68,47 +51,43 @@ class Shipping:
     increment_s: float
 
 
-Shown = TypeVar("Shown", Succession, Shipping)
-
-
 @dataclass(frozen=True)
 class Evidence:
-    """What the runs of a condition show; of Spark, that of its JVM, because no row of its logs shows its reading."""
+    """What the runs of a condition show; of Spark, that of its JVM, because no row of its logs shows its reading.
+
+    Attributes
+    ----------
+    launch_s
+        From the end of a process to the first row of its successor, s: starting Python and its libraries.
+    """
 
     loaded: Loaded | None = None
     unevenness: float = 0.0
-    succession: Succession | None = None
+    launch_s: float | None = None
     shipping: Shipping | None = None
 
 
 def evidence_of(replay: Replay) -> dict[IncrementCondition, Evidence]:
     """The evidence of every condition of the paper's figures, on devices that are described."""
     known = [one for one in replay.conditions if not one.variant and device_and_mode(one) in DEVICE_KINDS]
-    return {one: read_evidence(replay, one) for one in known}
+    return {one: read_evidence(steady(replay.conditions[one])) for one in known}
 
 
-def read_evidence(replay: Replay, condition: IncrementCondition) -> Evidence:
+def read_evidence(runs: Sequence[BlockRun]) -> Evidence:
     """The evidence of a condition, from the repetitions that are no outliers."""
-    runs = steady(replay.conditions[condition])
-    if condition.engine == SPARK:
-        return Evidence(shipping=combined([shipping_in(run) for run in runs], statistics.fmean))
+    if runs[0].engine == SPARK:
+        shown = [vars(one) for one in map(shipping_in, runs) if one is not None]
+        means = {name: statistics.fmean(one[name] for one in shown) for name in (shown[0] if shown else ())}
+        return Evidence(shipping=Shipping(**means) if shown else None)
     if not all(run.named(INCREMENT) and run.named(WRITE) for run in runs):
         return Evidence()
     observed = [streams_of(run) for run in runs]
+    gaps_s = [gap_s for gap_s in map(launch_s, runs) if gap_s is not None]
     return Evidence(
         loaded=pooled([loaded(one) for one in observed]),
         unevenness=unevenness(observed),
-        succession=combined([follow_up(run) for run in runs], statistics.median),
+        launch_s=statistics.median(gaps_s) if gaps_s else None,
     )
-
-
-def combined(found: Iterable[Shown | None], statistic: Callable[[Iterable[float]], float]) -> Shown | None:
-    """What several runs show as one, each figure by itself; ``None`` if none shows it."""
-    several = [one for one in found if one is not None]
-    if not several:
-        return None
-    figures = {name: statistic(getattr(one, name) for one in several) for name in several[0].__match_args__}
-    return replace(several[0], **figures)
 
 
 def streams_of(run: BlockRun) -> list[Stream]:
@@ -119,14 +98,12 @@ def streams_of(run: BlockRun) -> list[Stream]:
     ]
 
 
-def follow_up(run: BlockRun) -> Succession | None:
-    """How processes followed each other in one run; ``None`` if none did."""
-    tasks, slots = run.named(TASK), run.processes
+def launch_s(run: BlockRun) -> float | None:
+    """From the end of a process to the start of its successor in one run, s; ``None`` if none followed another."""
+    tasks = run.named(TASK)
     starts, ends = sorted(task.start_s for task in tasks), sorted(task.end_s for task in tasks)
-    gaps = [start - end for start, end in zip(starts[slots:], ends, strict=False)]
-    if not gaps:
-        return None
-    return Succession((starts[slots - 1] - starts[0]) / max(slots - 1, 1), max(statistics.median(gaps), 0.0))
+    gaps_s = [start - end for start, end in zip(starts[run.processes :], ends, strict=False)]
+    return max(statistics.median(gaps_s), 0.0) if gaps_s else None
 
 
 def shipping_in(run: BlockRun) -> Shipping | None:

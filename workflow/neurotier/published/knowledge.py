@@ -30,18 +30,19 @@ from neurotier.model.loaded import BUSIER, FASTEST, Loaded, pooled
 from neurotier.model.machine import Machine, TierSpeed
 from neurotier.model.workload import Step, Workload
 from neurotier.published.bigbrain import HEADER, INCREMENT, MEMORY_MODE, SPARK, WRITE
-from neurotier.published.conditions import device_and_mode, device_of
-from neurotier.published.evidence import FASTEST_WAVES, PAUSE, Evidence, Shipping, Succession, combined
+from neurotier.published.conditions import STALLED, device_and_mode, device_of
+from neurotier.published.evidence import FASTEST_WAVES, PAUSE, Evidence, Shipping
 from neurotier.published.replay import Replay
 from neurotier.published.server import (
+    CORES,
     DEVICE_KINDS,
     DRAM_BYTES,
     MEMORY_DEVICES,
     MODULE_BYTES_PER_S,
-    PROCESSORS,
     TIER,
     known_beforehand,
     page_cache,
+    processors,
     server,
 )
 
@@ -68,6 +69,8 @@ CHOSEN = (
     f"a device limits a run of Spark that reaches {percent(DEVICE_LIMITS)} of what the device gives",
     f"the fastest {percent(1 - FASTEST_WAVES)} of waves then show what the JVM can ship",
     f"where no run shows it, the JVM stands still for {percent(PAUSES_UNSEEN)} of the time",
+    f"a tier that reads and writes does at most {MOST_MIXED:g} times what it does when it does one of them",
+    f"a repetition counts in nothing that takes {STALLED:g} times as long as the middle one, or as much less",
 )
 """What was chosen, once for all conditions."""
 
@@ -98,16 +101,12 @@ class Jvm:
         Until the first wave has been shipped, the start of the session included, s.
     bytes_per_s
         What it ships after that.
-    low_bytes_per_s, high_bytes_per_s
-        Bounds of it, where it had to be carried from another number of processes.
     load_s, increment_s
         Time of making an image of a block, and of incrementing it, s.
     """
 
     first_s: float
     bytes_per_s: float
-    low_bytes_per_s: float
-    high_bytes_per_s: float
     load_s: float
     increment_s: float
 
@@ -118,7 +117,7 @@ class Knowledge:
 
     tier: TierSpeed
     memory: TierSpeed
-    succession: Succession
+    launch_s: float
     jvm: Jvm | None
     parameters: tuple[Parameter, ...]
 
@@ -161,25 +160,25 @@ class Learner:
         """Everything for the condition."""
         tier, (_, memory) = self.tier(), self.printed
         if tier.write_back:
-            _, write = self.ceiling()
-            self.note("one stream, write to the page cache", write, "bytes/s", *CEILING)
-            memory = replace(memory, write_stream_bytes_per_s=write)
-            source = f"one stream of dd on DRAM, times {MEMORY_DEVICES} modules"
-            self.note("write to the page cache", memory.write_bytes_per_s, "bytes/s", TABLE, source)
+            memory = replace(memory, write_stream_bytes_per_s=self.ceiling()[1])
             cache = page_cache(self.replay.root, device_and_mode(self.condition)[1])
-            for name, value, unit in (
-                ("dirty bytes that are written back", cache.background_bytes, "bytes"),
-                ("dirty bytes at which writers wait", cache.throttling_bytes, "bytes"),
-                ("time after which they are written back", cache.expiry_s, "s"),
+            settings = MEASURED_LOGS, "the kernel's settings in system_conf"
+            for name, value, unit, origin in (
+                ("one stream, write to the page cache", memory.write_stream_bytes_per_s, "bytes/s", CEILING),
+                ("write to the page cache", memory.write_bytes_per_s, "bytes/s", (TABLE, f"of DRAM, {SPREAD}")),
+                ("dirty bytes that are written back", cache.background_bytes, "bytes", settings),
+                ("dirty bytes at which writers wait", cache.throttling_bytes, "bytes", settings),
+                ("time after which they are written back", cache.expiry_s, "s", settings),
             ):
-                self.note(name, value, unit, MEASURED_LOGS, "the kernel's settings in system_conf")
-        grew = "CPU time of the BIDS App example grew 1.28 to 1.45 times from 25 to 96 processes"
-        self.note("two threads on a core, over one", PROCESSORS.smt_factor, "", MEASURED_LOGS, grew)
+                self.note(name, value, unit, *origin)
+        grew = (
+            "CPU time of the BIDS App example with 25 processes, a core each, over that with 96; 1.47 without its runs"
+        )
+        self.note("two threads on a core, over one", processors(self.replay).smt_factor, "", MEASURED_LOGS, grew)
         if self.condition.engine == SPARK:
-            succession, jvm = Succession(), self.jvm(tier.read_bytes_per_s)
-        else:
-            succession, jvm = self.succession(), None
-        return Knowledge(tier, memory, succession, jvm, tuple(self.parameters))
+            return Knowledge(tier, memory, 0.0, self.jvm(tier.read_bytes_per_s), tuple(self.parameters))
+        launch_s = self.launch_s()
+        return Knowledge(tier, memory, launch_s, None, tuple(self.parameters))
 
     def has_as_many(self, one: IncrementCondition) -> bool:
         """Whether a condition has as many processes as the one to be predicted."""
@@ -221,7 +220,7 @@ class Learner:
         else:
             printed, _ = self.printed
             pool = 2 / (1 / printed.read_bytes_per_s + 1 / printed.write_bytes_per_s)
-            source = TABLE, f"{UNKNOWN}: one stream of dd, times {MEMORY_DEVICES} modules"
+            source = TABLE, f"{UNKNOWN}: {SPREAD}"
         self.note("read and write together", pool, "bytes/s", *source)
         read_stream, write_stream = self.ceiling()
         origin = CEILING
@@ -283,26 +282,21 @@ class Learner:
         self.note_streams(read_stream, write_stream, CEILING)
         return TierSpeed(read, write, read_stream, write_stream, mixed)
 
-    def succession(self) -> Succession:
-        """How GNU Parallel's processes follow each other: starting Python is the same on every device."""
-        found = {one: seen.succession for one, seen in self.evidence.items() if seen.succession}
+    def launch_s(self) -> float:
+        """What GNU Parallel takes to start a process: Python and its libraries, which are the same on every device."""
+        found = {one: seen.launch_s for one, seen in self.evidence.items() if seen.launch_s is not None}
         some = those(found, fits_cores) or found
-        middle = combined(some.values(), statistics.median)
-        if middle is None:
-            self.note("start of a process", 0.0, "s", PHYSICS, "no run shows it")
-            return Succession()
+        if not some:
+            return self.note("start of a process", 0.0, "s", PHYSICS, "no run shows it")
         source = f"end of a task to the start of the next, median of {len(some)} conditions"
-        self.note("start of a process", middle.launch_s, "s", MEASURED_LOGS, source)
-        source = f"the first wave, median of {len(some)} conditions"
-        self.note("from one start to the next", middle.spawn_s, "s", MEASURED_LOGS, source)
-        return middle
+        return self.note("start of a process", statistics.median(some.values()), "s", MEASURED_LOGS, source)
 
     def jvm(self, read_bytes_per_s: float) -> Jvm | None:
         """What the JVM does at the condition's number of processes; ``None``, at no cost, if no run of it is known."""
         found = {one: seen.shipping for one, seen in self.evidence.items() if seen.shipping}
         if not found:
             return None
-        ships, low, high = self.ships_bytes_per_s(found)
+        ships = self.ships_bytes_per_s(found)
         own = those(found, lambda one: device_of(one) == device_of(self.condition)) or found
         own = those(own, self.has_as_many) or own
         per_process_s = statistics.geometric_mean([seen.first_s / one.parallelism for one, seen in own.items()])
@@ -318,44 +312,36 @@ class Learner:
         source = f"median of a block, {spark_words(found)}"
         self.note("image from bytes", load_s, "s", MEASURED_LOGS, source)
         self.note("increment", increment_s, "s", MEASURED_LOGS, source)
-        return Jvm(first_s, ships, low, high, load_s, increment_s)
+        return Jvm(first_s, ships, load_s, increment_s)
 
-    def ships_bytes_per_s(self, found: Mapping[IncrementCondition, Shipping]) -> tuple[float, float, float]:
-        """What the JVM ships, with bounds.
+    def ships_bytes_per_s(self, found: Mapping[IncrementCondition, Shipping]) -> float:
+        """What the JVM ships.
 
         Of runs with as many processes that the JVM limits, the mean. Where a device limits those, their fastest waves;
         and of runs with another number of processes, what they ship, with pauses that grow with the blocks in flight;
         of both, the geometric mean.
         """
-        processes = self.condition.parallelism
         limited = {one: seen for one, seen in found.items() if not self.device_limits(one, seen)}
-        same = those(limited, self.has_as_many)
-        if same:
+        if same := those(limited, self.has_as_many):
             ships = statistics.fmean(seen.bytes_per_s for seen in same.values())
             source = f"mean after the first wave, {spark_words(same)}"
-            return self.note("the JVM ships", ships, "bytes/s", MEASURED_LOGS, source), ships, ships
+            return self.note("the JVM ships", ships, "bytes/s", MEASURED_LOGS, source)
         estimates, sources = [], []
-        held_up = those(found, self.has_as_many)
-        if held_up:
+        if held_up := those(found, self.has_as_many):
             estimates.append(max(seen.fastest_bytes_per_s for seen in held_up.values()))
             sources.append(f"the fastest waves where the device limits, {spark_words(held_up)}")
         others = limited or ({} if held_up else found)
-        bounds = list(estimates)
         if others:
-            more = processes / statistics.fmean(one.parallelism for one in others)
+            more = self.condition.parallelism / statistics.fmean(one.parallelism for one in others)
             shipped = statistics.fmean(
-                seen.bytes_per_s if one in limited else seen.fastest_bytes_per_s for one, seen in others.items()
+                seen.bytes_per_s if limited else seen.fastest_bytes_per_s for seen in others.values()
             )
             pauses = statistics.fmean(seen.pauses for seen in others.values()) if limited else PAUSES_UNSEEN
             estimates.append(shipped / (1 - pauses + pauses * more))
-            bounds += [shipped, shipped / more]
-            sources.append(
-                f"{spark_words(others)}: pauses, {percent(pauses)} of the time, grow with the blocks in flight"
-            )
-        ships = statistics.geometric_mean(estimates)
+            grow = "of the time, grow with the blocks in flight"
+            sources.append(f"{spark_words(others)}: pauses, {percent(pauses)} {grow}")
         origin = PHYSICS if others else MEASURED_LOGS
-        self.note("the JVM ships", ships, "bytes/s", origin, "; ".join(sources))
-        return ships, min([ships, *bounds]), max([ships, *bounds])
+        return self.note("the JVM ships", statistics.geometric_mean(estimates), "bytes/s", origin, "; ".join(sources))
 
     def device_limits(self, one: IncrementCondition, seen: Shipping) -> bool:
         """Whether a run of Spark reached a good part of what its device gives."""
@@ -364,6 +350,7 @@ class Learner:
         return seen.bytes_per_s * max(sum(one_way_s) / speed.mixed, *one_way_s) > DEVICE_LIMITS
 
 
+SPREAD = f"one stream of dd, times {MEMORY_DEVICES} modules"
 CEILING = (MEASURED_LOGS, "the program itself: the fastest tenth of streams on any device that is known")
 UNKNOWN = "no run of the device is known"
 
@@ -377,7 +364,7 @@ def those(
 
 def fits_cores(condition: IncrementCondition) -> bool:
     """Whether every process had a core of its own, so that its streams show what the program can do."""
-    return condition.parallelism <= PROCESSORS.cores
+    return condition.parallelism <= CORES
 
 
 def exceeds_cache(condition: IncrementCondition) -> bool:
@@ -409,7 +396,7 @@ def situation(condition: IncrementCondition, given: Knowledge, replay: Replay) -
     jvm = given.jvm
     if jvm is None:
         tasks = [(read, write)] * condition.blocks
-        return Workload(tasks, given.succession.spawn_s, given.succession.launch_s, launch_counts=False), machine
+        return Workload(tasks, launch_s=given.launch_s, launch_counts=False), machine
     machine.tiers[JVM] = TierSpeed(jvm.bytes_per_s, jvm.bytes_per_s, jvm.bytes_per_s, jvm.bytes_per_s)
     work = (Step(HEADER, "compute", jvm.load_s), Step(INCREMENT, "compute", jvm.increment_s), write)
     first = (Step("first wave", "wait", jvm.first_s), *work)

@@ -11,7 +11,18 @@ from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.errors import InputError
 from neurotier.core.tables import Row, write_table
 from neurotier.published.bids_app import find_published
-from neurotier.published.bigbrain import DRIVER, FIX, HEADER, INCREMENT, TASK, WRITE, BlockRun, Found, find_runs
+from neurotier.published.bigbrain import (
+    DRIVER,
+    FIX,
+    HEADER,
+    INCREMENT,
+    MEMORY_MODE,
+    TASK,
+    WRITE,
+    BlockRun,
+    Found,
+    find_runs,
+)
 from neurotier.published.conditions import by_condition, device_and_mode
 from neurotier.published.skipped import DAMAGED, Skipped
 from neurotier.published.table_one import Bandwidth, device_bandwidths, equation_one_s, find_bandwidths
@@ -52,8 +63,21 @@ class Replay:
 
     def equation_one_s(self, condition: IncrementCondition) -> float | None:
         """Makespan of a condition by Eq. (1) with Table I, s; ``None`` of a device that is not in it."""
-        bandwidth = device_bandwidths(self.bandwidths).get(device_and_mode(condition)[0])
-        return equation_one_s(condition.block_bytes * condition.iterations, *bandwidth) if bandwidth else None
+        return equation_of(condition, device_bandwidths(self.bandwidths).get(device_and_mode(condition)[0]))
+
+    def drawn_equation_s(self, condition: IncrementCondition) -> float | None:
+        """The same as the paper's figures draw it where that is not with Table I, s: Memory mode by its own benchmark,
+        and the SSD with DRAM's write bandwidth."""
+        place, table = device_and_mode(condition), device_bandwidths(self.bandwidths)
+        if place[0] == "local SSD":
+            return equation_of(condition, (table["local SSD"][0], table["DRAM"][1]))
+        own = [one.of(statistics.fmean) for one in self.bandwidths if (one.device, one.mode) == place]
+        return equation_of(condition, own[0]) if own and place == ("Optane", MEMORY_MODE) else None
+
+
+def equation_of(condition: IncrementCondition, bandwidth_mb_s: tuple[float, float] | None) -> float | None:
+    """Eq. (1) with a read and a write bandwidth, s; ``None`` without."""
+    return equation_one_s(condition.block_bytes * condition.iterations, *bandwidth_mb_s) if bandwidth_mb_s else None
 
 
 def read_published(root: Path) -> Replay:

@@ -12,12 +12,13 @@ from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, c
 from neurotier.published.bigbrain import APP_DIRECT, MEMORY_MODE
 from neurotier.published.conditions import device_and_mode
 from neurotier.published.replay import Replay
-from neurotier.published.table_one import device_bandwidths
+from neurotier.published.table_one import bytes_per_s, device_bandwidths
+from neurotier.run.compared import is_compared
 
 TIER = "device"
 """The model's name of the device."""
 
-PROCESSORS = Processors(cores=48, threads=96)
+CORES, THREADS = 48, 96
 """Two Xeon Platinum 8260M."""
 
 DEVICE_KINDS = {
@@ -72,7 +73,7 @@ def text_of(root: Path, name: str) -> str:
 
 def by_table(kind: str, read_mb_s: float, write_mb_s: float) -> TierSpeed:
     """A tier of which only Table I is known, one stream of ``dd``; a tmpfs is spread over all memory modules."""
-    read, write, devices = 1e6 * read_mb_s, 1e6 * write_mb_s, MEMORY_DEVICES if kind == "tmpfs" else 1
+    read, write, devices = bytes_per_s(read_mb_s), bytes_per_s(write_mb_s), MEMORY_DEVICES if kind == "tmpfs" else 1
     return TierSpeed(read * devices, write * devices, read, write, write_back=KINDS[kind].write_back)
 
 
@@ -87,7 +88,24 @@ def known_beforehand(replay: Replay, condition: IncrementCondition) -> tuple[Tie
     return by_table(DEVICE_KINDS[place], *own.get(place, printed[place[0]])), by_table("tmpfs", *printed["DRAM"])
 
 
+def processors(replay: Replay) -> Processors:
+    """The processors; what two threads on a core achieve, by how CPU time of the BIDS App example grows with processes.
+
+    With 25 processes each has a core, with 96 each has half of one.
+    """
+    sums: dict[tuple[str, int], list[float]] = {}
+    for row in filter(is_compared, replay.bids_app.runs):
+        sums.setdefault((row["placement"], row["parallelism"]), []).append(row["cpu_sum_s"])
+    grew = [
+        statistics.fmean(some) / statistics.fmean(sums[where, 25])
+        for (where, processes), some in sums.items()
+        if processes == THREADS and (where, 25) in sums
+    ]
+    known = {"smt_factor": 2 / statistics.fmean(grew)} if grew else {}
+    return Processors(CORES, THREADS, **known)
+
+
 def server(replay: Replay, condition: IncrementCondition, speed: TierSpeed, memory: TierSpeed) -> Machine:
     """The server as a condition finds it, with the speeds of its device and of its memory."""
     cache = page_cache(replay.root, device_and_mode(condition)[1])
-    return Machine(PROCESSORS, cache, {TIER: speed, cache_of(TIER): memory})
+    return Machine(processors(replay), cache, {TIER: speed, cache_of(TIER): memory})

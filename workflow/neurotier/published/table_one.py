@@ -109,6 +109,15 @@ def device_bandwidths(bandwidths: Sequence[Bandwidth]) -> dict[str, tuple[float,
     return PUBLISHED_MB_S | found
 
 
+def bytes_per_s(mb_s: float) -> float:
+    """A bandwidth of Table I as ``dd`` means it, bytes/s: it prints GB from 1 GB/s on, and means 10^9 bytes.
+
+    >>> bytes_per_s(112.0), bytes_per_s(1536.0)
+    (112000000.0, 1500000000.0)
+    """
+    return 1e6 * mb_s * (1000 / MB_PER_GB if mb_s >= MB_PER_GB else 1)
+
+
 def equation_one_s(data_bytes: float, read_mb_s: float, write_mb_s: float) -> float:
     """The paper's Eq. (1), M >= D/R + D/W, in s, and in the paper's units: MiB over what Table I calls MB/s.
 

@@ -1,7 +1,8 @@
 """How good the members of the model are where they have not looked: validation by leaving out.
 
 ``condition``
-    Nothing of the condition that is predicted is known: neither its runs nor what was learned from them.
+    Nothing of the condition that is predicted is known: neither its runs nor what was learned from them. Where its
+    device is the same in both memory modes, and the other mode is known, that is a twin; copying it would do as well.
 ``device``
     Nothing of any run on its device is known; Table I, the data sheet and the other devices are. Optane is one device
     in Memory mode and another in App Direct mode; the SSD and Isilon are the same in both.
@@ -11,18 +12,30 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.tables import Row
 from neurotier.published.conditions import device_of
+from neurotier.published.own_columns import condition_of
 
 CONDITION, DEVICE = "condition", "device"
 """What is left out."""
 
-CLOSE = 0.2
-"""A prediction is close that is off by at most this part of what was measured."""
+TWIN, ALONE = "condition with a twin", "condition without a twin"
+"""Parts of what is predicted without its condition."""
+
+SPLITS = {
+    CONDITION: "Without the condition's own runs",
+    TWIN: "of these, the other memory mode known (SSD, Isilon)",
+    ALONE: "of these, no such twin (DRAM, Optane)",
+    DEVICE: "Without any run on the device",
+}
+"""What was not known, in words."""
+
+CLOSE = 1.2
+"""A prediction is close that is off by at most this factor, either way."""
 
 Held = frozenset[IncrementCondition]
 
@@ -32,6 +45,12 @@ def left_out(condition: IncrementCondition, conditions: Iterable[IncrementCondit
     if held_out == CONDITION:
         return frozenset([condition])
     return frozenset(one for one in conditions if device_of(one) == device_of(condition))
+
+
+def has_twin(condition: IncrementCondition, conditions: Iterable[IncrementCondition]) -> bool:
+    """Whether the same is known of a device that does not change with the memory mode, in the other mode."""
+    about = device_of(condition), condition.panel
+    return any((device_of(one), one.panel) == about and one.tier != condition.tier for one in conditions)
 
 
 @dataclass(frozen=True)
@@ -45,7 +64,7 @@ class Score:
     worst_row
         Where it is worst.
     close
-        How many are within 20 %.
+        How many are within a factor of 1.2.
     covered
         How many are in their interval; ``None`` of a member without intervals.
     conditions
@@ -62,18 +81,31 @@ class Score:
     conditions: int
 
 
-def scores(rows: Sequence[Row]) -> list[Score]:
-    """The score of every member, by what was held out; of conditions that were measured."""
+def scores(rows: Iterable[Row]) -> list[Score]:
+    """The score of every member, by what was held out, in the order of :data:`SPLITS`; of what was measured."""
+    measured = [row for row in rows if row["ratio"] is not None]
+    conditions = {condition_of(row) for row in measured}
     groups: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        if row["ratio"] is not None:
-            groups.setdefault((row["held_out"], row["member"]), []).append(row)
+    for row in measured:
+        groups.setdefault((row["held_out"], row["member"]), []).append(row)
+        if row["held_out"] == CONDITION:
+            split = TWIN if has_twin(condition_of(row), conditions) else ALONE
+            groups.setdefault((split, row["member"]), []).append(row)
     found = []
-    for (held_out, member), some in groups.items():
+    for (held_out, member), some in sorted(groups.items(), key=lambda item: list(SPLITS).index(item[0][0])):
         misses = [abs(math.log(row["ratio"])) for row in some]
-        worst, mean = max(misses), statistics.fmean(misses)
-        covered = None if any(row["in_interval"] is None for row in some) else sum(row["in_interval"] for row in some)
-        close = sum(row["close"] for row in some)
-        at_worst = some[misses.index(worst)]
-        found.append(Score(held_out, member, math.exp(mean), math.exp(worst), at_worst, close, covered, len(some)))
+        worst, inside = max(misses), [row["in_interval"] for row in some]
+        covered = None if None in inside else sum(inside)
+        at_worst, close = some[misses.index(worst)], sum(row["close"] for row in some)
+        mean = math.exp(statistics.fmean(misses))
+        found.append(Score(held_out, member, mean, math.exp(worst), at_worst, close, covered, len(some)))
     return found
+
+
+def error_of(ratios: Iterable[float]) -> float:
+    """How far predictions are off: standard deviation of the logarithms around none.
+
+    >>> round(error_of([1.1, 1 / 1.1]), 3)
+    0.095
+    """
+    return math.sqrt(statistics.fmean(math.log(ratio) ** 2 for ratio in ratios))

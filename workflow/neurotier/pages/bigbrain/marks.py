@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from neurotier.core.quantities import seconds
-from neurotier.model.prediction import APRIORI, FLUID, MEASURED, PAPER, Prediction
+from neurotier.model.prediction import FLUID, MEASURED, PAPER, Prediction
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.hover import hover
-from neurotier.pages.kit.style import BLACK, GREEN, PURPLE, VERMILION
+from neurotier.pages.kit.style import BLACK, PURPLE, VERMILION
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,6 @@ MARKS = {
     PAPER: Mark("Eq. (1)", "D", VERMILION),
     FLUID: Mark("fluid", "v", PURPLE),
     MEASURED: Mark("fluid, measured", "o", BLACK),
-    APRIORI: Mark("fluid, a priori", "s", GREEN),
 }
 
 WIDE = 300

@@ -15,11 +15,11 @@ from pathlib import Path
 from neurotier.bigbrain.conditions import ORIGIN, IncrementCondition
 from neurotier.core.spread import spread
 from neurotier.core.tables import Row, read_table, write_table
-from neurotier.model.prediction import APRIORI, FLUID, MEASURED, PAPER, Prediction
+from neurotier.model.prediction import FLUID, MEASURED, PAPER, Prediction
 from neurotier.published import own_columns
 from neurotier.run.compared import is_compared
 
-FLUIDS = (FLUID, MEASURED, APRIORI)
+FLUIDS = (FLUID, MEASURED)
 """Fluid members of the model, the one to show first."""
 
 SUMS = ("start_up_s", "load_header_s", "read_s", "increment_s", "write_s")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,18 +21,18 @@ from neurotier.pages.kit.figures import draw_all, figures_of
 from neurotier.pages.kit.findings import between
 from neurotier.pages.kit.html import figure_view, link, write_html
 from neurotier.pages.published.figures import FIGURES, READINGS, heading_of
-from neurotier.pages.published.predicted import TITLES, scores_of, sentence_of
+from neurotier.pages.published.predicted import scores_of, sentence_of
 from neurotier.pages.published.slips import slips_of
 from neurotier.pages.published.tables import Replayed
 from neurotier.published import own_columns
 from neurotier.published.bids_app import CONDITIONS, PARALLELISMS
 from neurotier.published.bigbrain import HEADER, BlockRun
-from neurotier.published.claims.facts import OPTANE_MEMORY, AbsentError, Facts
-from neurotier.published.claims.table import counts_text
-from neurotier.published.conditions import absent, device_and_mode, steady
+from neurotier.published.claims import counts_text
+from neurotier.published.conditions import absent, steady
 from neurotier.published.knowledge import CHOSEN
 from neurotier.published.replay import Replay, bandwidth_rows, name_of, run_rows, skipped_rows
 from neurotier.published.skipped import DAMAGED, UNNAMED
+from neurotier.published.validation import CONDITION, SPLITS
 
 TEMPLATE = Path(__file__).resolve().parent / "published.html.j2"
 SHOWN_ROWS = 50
@@ -137,8 +136,8 @@ def write_page(tables: Replayed, judged: Judged, folder: Path, page: Path) -> No
         "verdict": verdict(tables, judged),
         "left_out": left_out(replay, panels),
         "claims": judged.claims,
-        "scores": {what: list(scores_of(tables.validation, what).values()) for what in TITLES},
-        "titles": TITLES,
+        "scores": {what: list(scores_of(tables.validation, what).values()) for what in SPLITS},
+        "titles": SPLITS,
         "marks": MARKS,
         "name_of_row": name_of_row,
         "panels": panels,
@@ -172,8 +171,7 @@ def write_page(tables: Replayed, judged: Judged, folder: Path, page: Path) -> No
 def verdict(tables: Replayed, judged: Judged) -> list[str]:
     """What the replay came to: the claims, and the predictions."""
     texts = [counts_text(judged.claims)] if judged.claims else []
-    alone, unknown = (scores_of(tables.validation, what) for what in TITLES)
-    return texts + ([sentence_of(alone, unknown)] if alone else [])
+    return texts + ([sentence_of(tables.validation)] if scores_of(tables.validation, CONDITION) else [])
 
 
 def name_of_row(row: Row) -> str:
@@ -265,21 +263,10 @@ def panel_views(tables: Replayed) -> dict[str, list[ConditionView]]:
         one = IncrementCondition.of(row)
         if one.panel:
             predictions = {member: found.makespan_s for member, found in tables.predictions(row).items()}
-            drawn_s = drawn_equation_s(tables.replay, one)
+            drawn_s = tables.replay.drawn_equation_s(one)
             view = ConditionView(one, tables.replay.conditions[one], row["equation_one_s"], drawn_s, predictions)
             panels.setdefault(published_name(one).removesuffix(f", {one.tier}"), []).append(view)
     return panels
-
-
-def drawn_equation_s(replay: Replay, one: IncrementCondition) -> float | None:
-    """Eq. (1) as the paper's figures draw it where that is not with Table I: Memory mode, and the SSD, s."""
-    facts, size = Facts(replay), one.resolution_um or 40
-    with suppress(AbsentError):
-        if device_and_mode(one) == OPTANE_MEMORY:
-            return facts.drawn_equation_s(OPTANE_MEMORY, size)
-        if device_and_mode(one)[0] == "local SSD":
-            return facts.ssd_as_drawn_s(size)
-    return None
 
 
 def bids_views(replay: Replay) -> list[dict[str, Any]]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from neurotier.core.quantities import percent
 from neurotier.core.tables import Row
 from neurotier.model.prediction import MEASURED, PAPER
 from neurotier.pages.bigbrain.marks import MARKS, in_order
@@ -14,13 +13,13 @@ from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.style import BLACK, GREY, LIGHT_GREY, WIDTH_IN, write_figure
 from neurotier.pages.published.tables import Replayed
-from neurotier.published.validation import CLOSE, CONDITION, DEVICE, Score, scores
+from neurotier.published.validation import ALONE, CLOSE, CONDITION, DEVICE, SPLITS, TWIN, Score, scores
 
-TITLES = {CONDITION: "Without the condition's own runs", DEVICE: "Without any run on the device"}
+TITLES = {held_out: SPLITS[held_out] for held_out in (CONDITION, DEVICE)}
 NOTE = (
-    "Line: predicted as measured; band: within 20 %. A marker per condition and member; vertical line: interval of the"
-    " prediction. Factor: geometric mean of how far a member is off, either way. Outliers among the repetitions are"
-    " left out. Eq. (1) and 'a priori' learn nothing from runs, and are the same on both sides."
+    "Line: predicted as measured; band: within a factor of 1.2. A marker per condition and member; vertical line:"
+    " interval of the prediction. Factor: geometric mean of how far a member is off, either way. Outliers among the"
+    " repetitions are left out. Eq. (1) learns nothing from runs, and is the same on both sides."
 )
 
 
@@ -42,18 +41,21 @@ def parts(tables: Replayed) -> dict[str, Replayed]:
 
 def finding(tables: Replayed) -> Finding:
     """How far the measured member is off, and Eq. (1)."""
-    alone, unknown = (scores_of(tables.validation, held_out) for held_out in (CONDITION, DEVICE))
-    return Finding(sentence_of(alone, unknown))
+    return Finding(sentence_of(tables.validation))
 
 
-def sentence_of(alone: Mapping[str, Score], unknown: Mapping[str, Score]) -> str:
-    """The finding from the scores without a condition, and without a device."""
+def sentence_of(rows: Sequence[Row]) -> str:
+    """The finding from the validation: without a condition, with a twin in the other mode or not; without a device."""
+    alone = scores_of(rows, CONDITION)
     best = MEASURED if MEASURED in alone else next(iter(alone))
     score = alone[best]
     text = f"Held out, conditions are predicted within a factor of {ratio_text(score.factor)}"
-    text += f" ({score.close} of {score.conditions} within {percent(CLOSE)}"
+    text += f" ({score.close} of {score.conditions} within {CLOSE:g}"
     text += f", {score.covered} in their interval)" if score.covered is not None else ")"
-    text += f", whole devices of {ratio_text(unknown[best].factor)}" if best in unknown else ""
+    parts = {TWIN: "with a twin in the other memory mode", ALONE: "without", DEVICE: "whole devices"}
+    for split, words in parts.items():
+        of_split = scores_of(rows, split)
+        text += f", {words} {ratio_text(of_split[best].factor)}" if best in of_split else ""
     return text + (f"; Eq. (1): {ratio_text(alone[PAPER].factor)}" if PAPER in alone and best != PAPER else "")
 
 
@@ -79,7 +81,7 @@ def draw_rows(rows: Sequence[Row]) -> plot.Figure:
 
 def draw_panel(axes: plot.Axes, rows: Sequence[Row], ends: tuple[float, float]) -> None:
     """One panel."""
-    low, high = ([(1 + sign * CLOSE) * end for end in ends] for sign in (-1, 1))
+    low, high = ([factor * end for end in ends] for factor in (1 / CLOSE, CLOSE))
     axes.fill_between(ends, low, high, color=LIGHT_GREY, linewidth=0)
     axes.plot(ends, ends, color=BLACK, linewidth=1)
     for member in in_order(row["member"] for row in rows):
@@ -106,4 +108,4 @@ def handles(rows: Sequence[Row], held_out: str) -> list[plot.Line2D | plot.Patch
         handle = MARKS[member].handle()
         handle.set_label(f"{MARKS[member].label}: off by {ratio_text(score.factor)}")
         found.append(handle)
-    return [*found, plot.Patch(color=LIGHT_GREY, label=f"within {percent(CLOSE)}")]
+    return [*found, plot.Patch(color=LIGHT_GREY, label=f"within a factor of {CLOSE:g}")]

@@ -1,1 +1,0 @@
-"""The paper's worded claims, each held against its raw logs."""
