@@ -14,6 +14,7 @@ import psutil
 import pytest
 from neurotier.core.errors import BusyError
 from neurotier.core.files import read_json, write_json, write_text
+from neurotier.core.libc import LIBC, PR_SET_CHILD_SUBREAPER
 from neurotier.core.places import Places
 from neurotier.provenance import writer
 from neurotier.provenance.repository import unsaved
