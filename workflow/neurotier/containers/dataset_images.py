@@ -23,8 +23,7 @@ from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.addresses import check_own_files, config_of
 from neurotier.dataset.attempts import naming_commands, retry
 from neurotier.dataset.contents import get_images
-from neurotier.dataset.datalad_environment import prepare_environment
-from neurotier.dataset.health import ask_git
+from neurotier.dataset.datalad_environment import ask_git, prepare_environment
 from neurotier.dataset.source import clone
 
 KEY = re.compile(r"datalad\.containers\.([^.\n]+)\.image")
