@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 from container_images import Engine, make_tiny, tiny_root
-from neurotier.containers.build import build_arguments, machine_argument
-from neurotier.containers.identity import content_of
+from neurotier.containers.build import build_arguments, content_of, mirror
 from neurotier.containers.prune import remove_unused, stored_images
 from neurotier.containers.reference import read_reference
 from neurotier.containers.run import Container
@@ -114,12 +113,11 @@ def test_definition_files_take_their_mirror_from_this_machine() -> None:
     for file in (ROOT / "containers").glob("*.def"):
         given = {"FSL_CHANNEL": "somewhere"}
         assert all(build_arguments(file, given).values())
-    mirror = machine_argument("MIRROR")
-    assert mirror is not None
+    assert mirror()
     with pytest.raises(SettingsError, match=r"containers\.build_arguments: fsl-bet\.def asks for FSL_CHANNEL"):
         build_arguments(ROOT / "containers" / "fsl-bet.def", {})
     for file in (ROOT / "containers").iterdir():
-        assert mirror.rstrip("/") not in file.read_text(), f"{file.name} names this machine's mirror"
+        assert mirror().rstrip("/") not in file.read_text(), f"{file.name} names this machine's mirror"
 
 
 @pytest.mark.parametrize("form", ["sif", "sandbox"])
@@ -165,6 +163,18 @@ def test_a_changed_definition_or_file_means_something_else(definition: Path, tin
     before = content_of(str(own), {})
     own.write_bytes(tiny_image.read_bytes() + b"more")
     assert content_of(str(own), {}) != before
+
+
+def test_files_that_a_definition_copies_count_and_folders_do_not(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "a.txt").write_text("a")
+    files = "# a comment\na.txt /opt\ncode /opt\n*.txt /opt\n/etc/hostname /opt\n"
+    (tmp_path / "app.def").write_text(f"Bootstrap: scratch\n%files\n{files}%post\n true\n")
+    before = content_of(str(tmp_path / "app.def"), {})
+    (tmp_path / "code" / "x").write_text("x")
+    assert content_of(str(tmp_path / "app.def"), {}) == before, "results may lie in there"
+    (tmp_path / "a.txt").write_text("b")
+    assert content_of(str(tmp_path / "app.def"), {}) != before
 
 
 def test_a_file_that_changed_since_is_not_taken_for_the_same(

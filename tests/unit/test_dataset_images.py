@@ -102,7 +102,7 @@ def hostile(source: Path, tmp_path: Path) -> Callable[..., str]:
         ("/etc/hostname", r"its image 'bad' is at '/etc/hostname', which leads out of it"),
         ("../../secret", r"its image 'bad' is at '\.\./\.\./secret', which leads out of it"),
         (".git/config", r"its image 'bad' is at '\.git/config', which leads out of it"),
-        ("images", r"its image 'bad' is the folder 'images', and no image file"),
+        ("images", r"its image 'bad' is at 'images', which is a folder, and no image file"),
         ("nowhere.sif", r"its image 'bad' is at 'nowhere\.sif', which is not in it; if that is in a sub-dataset"),
         ("-oops", r"its image 'bad' is at '-oops', which is not in it"),
         ("out", r"out: is a link that leads out of the dataset"),

@@ -14,12 +14,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from neurotier.containers.engine import clean_environment, explain, run_logged
-from neurotier.containers.reference import Reference
+from neurotier.containers.reference import Reference, read_reference
 from neurotier.core.errors import SettingsError, SourceError
 from neurotier.core.installed import ROOT
 
 PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
-DEFAULT = re.compile(r"^\s*(\w+)=(.*)$")
 BASE = "BASE"
 """Build argument that may name another definition file, from which the base image is made first."""
 
@@ -28,23 +27,17 @@ QUICK = ["--mksquashfs-args", "-comp zstd -Xcompression-level 3"]
 
 
 def section(definition: str, name: str) -> list[str]:
-    """The lines of the first section of a name in the text of a definition file."""
-    found = re.search(rf"^%{name}\s*\n(.*?)(?=^%|\Z)", definition, re.MULTILINE | re.DOTALL)
-    return found[1].splitlines() if found else []
+    """The lines of the first section of a name in the text of a definition file, but for empty ones.
 
-
-def defaults(definition: str) -> dict[str, str]:
-    """Defaults of build arguments, from the section ``%arguments`` of a definition file.
-
-    >>> defaults("%arguments\\n    BASE=a.def\\n%post\\n    X=1")
-    {'BASE': 'a.def'}
+    >>> section("%files\\n  a.txt /opt\\n\\n%post\\n  true", "files")
+    ['a.txt /opt']
     """
-    matches = map(DEFAULT.match, section(definition, "arguments"))
-    return {match[1]: match[2].strip() for match in matches if match}
+    found = re.search(rf"^%{name}\s*\n(.*?)(?=^%|\Z)", definition, re.MULTILINE | re.DOTALL)
+    return [line.strip() for line in found[1].splitlines() if line.strip()] if found else []
 
 
 def build_arguments(definition: Path, given: Mapping[str, str]) -> dict[str, str]:
-    """Values of the build arguments that a definition file uses.
+    """Values of the build arguments that a definition file uses: as given, its defaults, or those of this machine.
 
     Raises
     ------
@@ -52,10 +45,11 @@ def build_arguments(definition: Path, given: Mapping[str, str]) -> dict[str, str
         If one has no value.
     """
     text = definition.read_text()
+    defaults = {name: value for name, _, value in (line.partition("=") for line in section(text, "arguments"))}
     values = {}
     for name in dict.fromkeys(PLACEHOLDER.findall(text)):
-        value = given.get(name) or defaults(text).get(name) or machine_argument(name)
-        if value is None:
+        value = given.get(name) or defaults.get(name) or (mirror() if name == "MIRROR" else "")
+        if not value:
             raise SettingsError(
                 f"{definition.name} asks for {name}, and nothing gives it",
                 where="config key containers.build_arguments",
@@ -65,30 +59,45 @@ def build_arguments(definition: Path, given: Mapping[str, str]) -> dict[str, str
     return values
 
 
-def machine_argument(name: str) -> str | None:
-    """The value of a build argument by the configuration of this machine; ``None`` if that has none."""
-    if name != "MIRROR" or shutil.which("apt-get") is None:
-        return None
-    said = subprocess.run(
-        ["apt-get", "indextargets", "--format", "$(REPO_URI)"], capture_output=True, text=True, check=False
-    )
-    mirrors = [line for line in said.stdout.split() if re.search(r"/debian/?$", line)]
-    return mirrors[0] if mirrors else None
+def mirror() -> str:
+    """The Debian mirror by the configuration of this machine; empty if it has none."""
+    if shutil.which("apt-get") is None:
+        return ""
+    command = ["apt-get", "indextargets", "--format", "$(REPO_URI)"]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return next((line for line in said.split() if re.search(r"/debian/?$", line)), "")
 
 
-def ingredients(definition: Path, arguments: Mapping[str, str]) -> str:
-    """Everything that determines the image: the text, the files it copies, and the arguments except the mirror.
+def content_of(text: str, given: Mapping[str, str]) -> str:
+    """What determines the image of a reference: when it changes, the image is obtained again.
 
-    Only files that the first ``%files`` names beside the definition count, not folders and patterns: to read them would
-    take every start as long as they are large, and what lies in them beside the code, such as results, would have
-    everyone analysed again.
+    Of a definition file that is its text, the files that it copies, the arguments except the mirror, and all that of
+    its base, if that is another one. Only files that the first ``%files`` names beside the definition count, not
+    folders and patterns: to read them would take every start as long as they are large, and what lies in them beside
+    the code, such as results, would have everyone analysed again.
+
+    Parameters
+    ----------
+    text
+        The reference.
+    given
+        Build arguments of the configuration.
     """
-    text = definition.read_text()
-    for line in filter(str.strip, section(text, "files")):
-        file = definition.parent / line.split()[0]
-        if not line.split()[0].startswith(("/", "#")) and file.is_file():
-            text += file.read_text(errors="replace")
-    return text + repr(sorted((name, value) for name, value in arguments.items() if name != "MIRROR"))
+    reference = read_reference(text, "image")
+    path = reference.path
+    if reference.kind in ("registry", "dataset"):
+        return reference.text
+    if reference.kind != "definition":
+        facts = (path / "index.json" if path.is_dir() else path).stat()
+        return f"{reference.text} {facts.st_size} {facts.st_mtime_ns}"
+    content, arguments = path.read_text(), build_arguments(path, {"MIRROR": "any", **given})
+    arguments.pop("MIRROR", None)
+    for name in (line.split()[0] for line in section(content, "files")):
+        if not name.startswith(("/", "#")) and (path.parent / name).is_file():
+            content += (path.parent / name).read_text(errors="replace")
+    base = arguments.get(BASE, "")
+    below = content_of(str(path.parent / base), given) if base.endswith(".def") else ""
+    return f"{content}{sorted(arguments.items())}{below}"
 
 
 def make_image(

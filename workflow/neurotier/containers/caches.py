@@ -7,22 +7,18 @@ source is no place of ours: links in it that lead out, pipes and devices are ref
 
 from __future__ import annotations
 
-import hashlib
-import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from neurotier.containers.verify import Shelf
-from neurotier.core.errors import InputError, NeurotierError, SourceError
+from neurotier.containers.verify import Shelf, placed_sha256
+from neurotier.core.errors import InputError, SourceError
 from neurotier.core.files import write_json
-from neurotier.core.foreign import checked_entries, copy_tree, open_file
+from neurotier.core.foreign import checked_entries, copy_tree
 from neurotier.core.places import short_hash
 
 FORM = "folder"
 """Ending of a placed cache, as ``sif`` and ``sandbox`` are those of images."""
-
-AGAIN = "start with --forcerun place_caches"
 
 
 @dataclass(frozen=True)
@@ -36,7 +32,7 @@ class Cache:
     source
         The folder it is copied from.
     sha256
-        Digest of its contents, as :func:`manifest` gives it.
+        Digest of its contents, by path and content of its files and links.
     files, size_bytes
         Their number, and how much they hold.
     """
@@ -72,33 +68,11 @@ def look_at(name: str, source: str) -> Cache:
     folder, where = Path(source).expanduser().absolute(), f"config key app.caches.{name}.source: {source}"
     if not folder.is_dir():
         raise SourceError("there is no such folder", where=where, fix="correct the path")
-    digest, files, size_bytes = manifest(folder.resolve(), name)
-    if not files:
+    entries = list(checked_entries(folder.resolve(), InputError, where=name))
+    if not entries:
         raise SourceError("holds no file", where=where, fix="name the folder that does")
-    return Cache(name, str(folder), digest, files, size_bytes)
-
-
-def manifest(folder: Path, where: str) -> tuple[str, int, int]:
-    """Digest of the files and links below a folder by path and content, and their number and size, bytes.
-
-    Permissions do not count, since file systems keep different ones; nor do empty folders.
-
-    Raises
-    ------
-    InputError
-        If an entry is neither a file nor a link that stays in the folder.
-    """
-    whole, files, size_bytes = hashlib.sha256(), 0, 0
-    for entry in checked_entries(folder, InputError, where=where):
-        files += 1
-        if entry.is_link:
-            content = f"-> {os.readlink(folder / entry.path)}"
-        else:
-            with open_file(folder, entry.path, f"{where}/{entry.path}", InputError) as file:
-                content = hashlib.file_digest(file, "sha256").hexdigest()
-            size_bytes += entry.size_bytes
-        whole.update(f"{entry.path}\0{content}\0".encode(errors="surrogateescape"))
-    return whole.hexdigest(), files, size_bytes
+    size_bytes = sum(entry.size_bytes for entry in entries if entry.is_file)
+    return Cache(name, str(folder), placed_sha256(folder.resolve(), permissions=False), len(entries), size_bytes)
 
 
 class CacheStore(Shelf):
@@ -115,26 +89,24 @@ class CacheStore(Shelf):
             If the tier has no room.
         """
 
+        target = self.images / f"{cache.name}-{cache.sha256[:12]}.{FORM}"
+
+        def holds(folder: Path) -> bool:
+            return placed_sha256(folder, permissions=False) == cache.sha256
+
         def put(partial: Path) -> None:
             self.say(f"placing {cache.name} ({cache.files} files, {cache.size_bytes} bytes) on the images tier")
             source, where = Path(cache.source), f"app.caches.{cache.name}: {cache.source}"
             if not source.is_dir():
                 raise SourceError("is not there any more", where=where, fix="have it there, and start again")
             copy_tree(source.resolve(), partial, InputError, where=cache.name, write_back=True)
-            if not holds(partial, cache):
-                raise SourceError("has changed since it was looked at", where=where, fix=AGAIN)
+            if not holds(partial):
+                fix = "start with --forcerun place_caches"
+                raise SourceError("has changed since it was looked at", where=where, fix=fix)
 
         def note_use() -> None:
             facts = {"sha256": cache.sha256, "size_bytes": cache.size_bytes, "source": cache.source}
             with suppress(OSError):  # the results tier may be full, and the cache be there all the same
                 write_json(self.kept / f"{cache.name}-{short_hash(cache.source + cache.sha256)}.json", facts)
 
-        target = self.images / f"{cache.name}-{cache.sha256[:12]}.{FORM}"
-        return self.place_once(target, lambda: holds(target, cache), put, note_use)
-
-
-def holds(folder: Path, cache: Cache) -> bool:
-    """Whether a folder has the contents of a cache."""
-    with suppress(NeurotierError):  # such as a link that nobody of us has made
-        return manifest(folder, cache.name)[0] == cache.sha256
-    return False
+        return self.place_once(target, lambda: holds(target), put, note_use)

@@ -64,9 +64,8 @@ def find_engine() -> str:
     ContainerError
         If there is none on PATH.
     """
-    for name in NAMES:
-        if path := shutil.which(name):
-            return path
+    if path := next(filter(None, map(shutil.which, NAMES)), None):
+        return path
     raise ContainerError(
         f"neither {' nor '.join(NAMES)} is on PATH",
         where="--sdm apptainer",

@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from neurotier.core.errors import StateError
 from neurotier.core.files import read_json, write_text
@@ -20,8 +19,8 @@ USERS = "users"
 """Folder, beside images, with a file for each results folder that uses some of them."""
 
 
-def notes_of(kept: Path, name: str, digest: str) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """The notes that a store has of one content, with what they say, in order of name; damaged ones are left out.
+def notes_of(kept: Path, name: str, digest: str) -> Iterator[Path]:
+    """The notes that a store has of one content, in order of name; damaged ones are left out.
 
     Parameters
     ----------
@@ -30,11 +29,10 @@ def notes_of(kept: Path, name: str, digest: str) -> Iterator[tuple[Path, dict[st
     name, digest
         Of the image.
     """
-    for file in sorted(kept.glob(f"{name}-*.json")):
+    for notes in sorted(kept.glob(f"{name}-*.json")):
         with suppress(FileNotFoundError, StateError, LookupError, TypeError):
-            said = read_json(file)
-            if said["sha256"] == digest and name_of(file) == name:
-                yield file, said
+            if read_json(notes)["sha256"] == digest and name_of(notes) == name:
+                yield notes
 
 
 def name_of(notes: Path) -> str:
@@ -46,10 +44,10 @@ def name_of(notes: Path) -> str:
     return notes.stem.rpartition("-")[0]
 
 
-def source_of(notes: Path, said: dict[str, Any]) -> Path:
+def source_of(notes: Path) -> Path:
     """The image file that notes are about: the store's own, or else the one that it was made of, which may be gone."""
     kept = notes.with_suffix(".sif")
-    return kept if kept.exists() else Path(said["source"])
+    return kept if kept.exists() else Path(read_json(notes)["source"])
 
 
 def note_user(folder: Path, results: Path) -> None:
@@ -66,6 +64,6 @@ def users_of(folder: Path) -> set[Path]:
 
 def note_use(kept: Path, name: str, digest: str) -> None:
     """Note that an image is used now: who prunes the store goes by that."""
-    for file, _ in notes_of(kept, name, digest):
+    for notes in notes_of(kept, name, digest):
         with suppress(OSError):
-            os.utime(file)
+            os.utime(notes)

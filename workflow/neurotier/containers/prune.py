@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from neurotier.containers.caches import FORM
 from neurotier.containers.notes import name_of, notes_of
@@ -20,8 +20,7 @@ from neurotier.core.files import exclusive, read_json, remove_whatever
 DAY_S = 86_400.0
 
 
-@dataclass(frozen=True)
-class StoredImage:
+class StoredImage(NamedTuple):
     """An image in the store, or a cache that it notes.
 
     Attributes
@@ -67,11 +66,9 @@ def stored_images(kept: Path, images: Path) -> Iterator[StoredImage]:
             image = facts.with_suffix(".sif")
             name = f"{name_of(facts)}-{digest[:12]}"
             placed = [images / f"{name}.{form}" for form in ("sif", "sandbox", FORM)]
-            files = [image, kept / f"{name}.cache", *placed]
+            files = [image, *kept.glob(f"{name}.*"), *placed]  # what its tool compiled, and digests of its places
             size_bytes = image.stat().st_size if image.exists() else int(noted["size_bytes"]) * placed[-1].exists()
-            yield StoredImage(
-                facts, digest, tuple(file for file in files if file.exists()), size_bytes, facts.stat().st_mtime
-            )
+            yield StoredImage(facts, digest, tuple(filter(Path.exists, files)), size_bytes, facts.stat().st_mtime)
 
 
 def remove_unused(

@@ -7,44 +7,48 @@ by its content, a definition file by its text and build arguments, the image of 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from neurotier.containers.dataset_images import DatasetImage, read_dataset_image
 from neurotier.core.errors import SettingsError
 from neurotier.core.installed import ROOT
+from neurotier.dataset.addresses import refusal
+from neurotier.dataset.source import is_address, is_plain_folder
 
 REGISTRY = re.compile(r"(docker|oras|library):")
 DIGEST = re.compile(r"(@sha256:|:sha256\.)([0-9a-f]{64})$")
 ARCHIVE = re.compile(r"(docker-archive|oci-archive|oci):(?P<path>[^:]+)")
 """Images as Docker saves them, and as the layout of the Open Container Initiative has them: a file, or a folder."""
 
+DATASET = re.compile(r"datalad:(?P<source>.+)#(?P<name>[A-Za-z0-9_-]+)(?P<pin>@sha256:(?P<digest>[0-9a-f]{64}))?")
+
 KINDS = "give a .sif or .def file, docker-archive: or oci: and a path, datalad:SOURCE#NAME, or a registry's reference"
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(NamedTuple):
     """A container image by name.
 
     Attributes
     ----------
     text
-        As the configuration has it.
+        As the configuration has it, with paths made absolute.
     kind
         ``registry``, ``file``, ``definition``, ``archive`` or ``dataset``.
-    path
-        Of a file, definition file or archive.
     name
         What to call it: the last part, without extension, tag and digest.
-    dataset
-        Where to find the image of a dataset.
+    path
+        Of a file, definition file or archive.
+    source, name_there, digest
+        The DataLad source that has the image, its name there, and the digest that it must have, if one is given.
     """
 
     text: str
     kind: str
-    path: Path
     name: str
-    dataset: DatasetImage | None = None
+    path: Path = Path()
+    source: str = ""
+    name_there: str = ""
+    digest: str | None = None
 
 
 def read_reference(text: str, where: str) -> Reference:
@@ -53,8 +57,8 @@ def read_reference(text: str, where: str) -> Reference:
     Raises
     ------
     SettingsError
-        If a registry's image is not pinned, or a file does not exist or is neither an image nor a definition; see also
-        :func:`neurotier.containers.dataset_images.read_dataset_image`.
+        If a registry's image is not pinned, a file does not exist or is neither an image nor a definition, or the
+        source of a dataset is a local folder and no dataset, or no address that git may be given.
 
     Examples
     --------
@@ -64,59 +68,56 @@ def read_reference(text: str, where: str) -> Reference:
     Traceback (most recent call last):
     ...
     neurotier.core.errors.SettingsError: ...
+    >>> read_reference("datalad:///repronim/containers#bids-mriqc", "app.image").source
+    '///repronim/containers'
     """
-    where = f"config key {where}: {text}"
+    where, name = f"config key {where}: {text}", short_name(text)
     if REGISTRY.match(text):
         if not DIGEST.search(text):
             fix = "add @sha256:DIGEST (library://: :sha256.DIGEST)"
             raise SettingsError("is not pinned: another image may have this name tomorrow", where=where, fix=fix)
-        return Reference(text, "registry", Path(), short_name(text))
+        return Reference(text, "registry", name)
     if text.startswith("datalad:"):
-        found = read_dataset_image(text, where)
-        return Reference(text, "dataset", Path(), safe_name(found.name), found)
-    if archive := ARCHIVE.fullmatch(text):
-        path = find(Path(archive["path"]).expanduser(), "index.json" if text.startswith("oci:") else "")
-        if path is None:
-            raise SettingsError("no such archive", where=where, fix="correct the path (oci: takes a folder)")
-        return Reference(f"{archive[1]}:{path}", "archive", path, short_name(text))
-    path = find(Path(text).expanduser())
-    if path is None:
+        found = DATASET.fullmatch(text)
+        if found is None:
+            fix = "write datalad:SOURCE#NAME, and @sha256:DIGEST after it if it must be that image"
+            raise SettingsError("names no image of a dataset", where=where, fix=fix)
+        source = found["source"]
+        if is_address(source):
+            if reason := refusal(source):
+                raise SettingsError(reason, where=where, fix="correct it")
+        else:
+            folder = Path(source).expanduser().absolute()
+            if not folder.is_dir() or is_plain_folder(folder):
+                raise SettingsError(f"{folder} is no DataLad dataset", where=where, fix="correct the path")
+            source = str(folder)
+        whole = f"datalad:{source}#{found['name']}{found['pin'] or ''}"
+        return Reference(whole, "dataset", name, Path(), source, found["name"], found["digest"])
+    archive = ARCHIVE.fullmatch(text)
+    path = Path(archive["path"] if archive else text).expanduser()
+    within = "index.json" if text.startswith("oci:") else ""
+    path = next((each for each in (path.absolute(), ROOT / path) if (each / within).is_file()), path)
+    if archive and (path / within).is_file():
+        return Reference(f"{archive[1]}:{path}", "archive", name, path)
+    if archive:
+        raise SettingsError("no such archive", where=where, fix="correct the path (oci: takes a folder)")
+    if not path.is_file():
         raise SettingsError("no such file", where=where, fix=KINDS)
     if path.suffix not in (".sif", ".simg", ".def"):
         raise SettingsError("is neither a .sif nor a .def file", where=where)
-    return Reference(text, "definition" if path.suffix == ".def" else "file", path, short_name(text))
-
-
-def find(path: Path, within: str = "") -> Path | None:
-    """A file relative to the working folder, else to the repository; ``None`` if neither has it.
-
-    With ``within``, it is a folder that has a file of that name.
-    """
-    for candidate in (path.absolute(), ROOT / path):
-        if (candidate / within).is_file():
-            return candidate
-    return None
+    return Reference(str(path), "definition" if path.suffix == ".def" else "file", name, path)
 
 
 def short_name(text: str) -> str:
-    """What to call the image of a reference.
+    """What to call the image of a reference, also in the name of a file.
 
     >>> short_name("docker://bids/example:1.0@sha256:" + 64 * "0"), short_name("datalad:///repronim/containers#bids-mriqc")
     ('example', 'bids-mriqc')
-    >>> short_name("/images/mriqc-24.sif"), short_name("docker-archive:/images/mriqc.tar")
-    ('mriqc-24', 'mriqc')
+    >>> short_name("/images/mriqc-24.sif"), short_name("docker-archive:/images/my mriqc.tar")
+    ('mriqc-24', 'my_mriqc')
     """
     text = DIGEST.sub("", text)
     if archive := ARCHIVE.fullmatch(text):
         text = archive["path"].rstrip("/")
-    last = re.split("[/#]", text)[-1].split(":")[0]
-    return safe_name(re.sub(r"\.(sif|def|tar)$", "", last))
-
-
-def safe_name(text: str) -> str:
-    """A name that can stand in a file name.
-
-    >>> safe_name("brain extractor")
-    'brain_extractor'
-    """
-    return "".join(c if c.isalnum() or c in "._-" else "_" for c in text).strip("._-") or "image"
+    last = re.sub(r"\.(sif|def|tar)$", "", re.split("[/#]", text)[-1].split(":")[0])
+    return re.sub(r"[^\w.-]", "_", last).strip("._-") or "image"

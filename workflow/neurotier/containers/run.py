@@ -23,7 +23,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
+from typing import NamedTuple
 
 from neurotier.containers.engine import MISSING, clean_environment, explain, read_from
 from neurotier.containers.guard import MARK, guarded
@@ -75,8 +77,7 @@ PATIENCE_S = 600.0
 """How long a container may take to start; from images on slow tiers it has taken minutes."""
 
 
-@dataclass(frozen=True)
-class Bind:
+class Bind(NamedTuple):
     """A file or folder of the host, and where the container sees it."""
 
     host: Path
@@ -146,8 +147,10 @@ class Container:
         ]
 
     @contextlib.contextmanager
-    def prepared(self, script: str) -> Iterator[Path]:
+    def prepared(self, script: str) -> Iterator[tuple[Path, FileIO, FileIO]]:
         """Make home and temporary folder in the work folder, and a folder of pipes, environment and script for the run.
+
+        The pipes are opened for reading and writing, which does not block.
 
         Raises
         ------
@@ -172,7 +175,9 @@ class Container:
             (state / "script").write_text(script)
             for pipe in ("said", "go"):
                 os.mkfifo(state / pipe)
-            yield state
+            with FileIO(state / "said", "r+") as said, FileIO(state / "go", "r+") as go:
+                os.set_blocking(said.fileno(), False)
+                yield state, said, go
         finally:
             shutil.rmtree(state)
 
@@ -215,7 +220,7 @@ class Container:
         resident_before = resident_share(image)
         token = os.urandom(8).hex()
         begin = log.stat().st_size if log.exists() else 0
-        with self.prepared(script) as state, held_open(state) as (said, go), log.open("ab") as file:
+        with self.prepared(script) as (state, said, go), log.open("ab") as file:
             environment = clean_environment(os.environ)
             start_s, began_s = time.time(), time.monotonic()
             process = subprocess.Popen(
@@ -237,23 +242,23 @@ class Container:
                         elif process.poll() is not None:
                             raise explain(read_from(log, begin), str(self.image))
                         raise ContainerError(problem, where=str(self.image))
-                    os.read(said, PIPE_BYTES)
+                    said.read(PIPE_BYTES)
                     lap = lap_of(process.pid, start_s, began_s)
                     lap.input_bytes = self.image.stat().st_size if image else None
                     lap.input_resident_before, lap.input_resident_after = resident_before, resident_share(image)
                     if held is not None:
                         held()
-                    os.write(go, b"go\n")
+                    go.write(b"go\n")
                     code = shell_code(process.wait())
                     note_end()
                 except BaseException:
                     process.kill()
                     process.wait()
                     raise
-            with contextlib.suppress(BlockingIOError):  # nothing was written; what was may be anything
-                if b"missing" in os.read(said, PIPE_BYTES) and code in MISSING:
-                    problem, fix = MISSING[code]
-                    raise ToolError(problem.format(program or command[0]), where=self.image.name, fix=fix)
+            # what was written, if anything was, may be anything
+            if b"missing" in (said.read(PIPE_BYTES) or b"") and code in MISSING:
+                problem, fix = MISSING[code]
+                raise ToolError(problem.format(program or command[0]), where=self.image.name, fix=fix)
         return code, lap
 
 
@@ -304,24 +309,12 @@ def kept_out(state: Path) -> list[str]:
     return [*options, *(word for bind in binds for word in ("--bind", bind.word()))]
 
 
-@contextlib.contextmanager
-def held_open(state: Path) -> Iterator[tuple[int, int]]:
-    """Both pipes, held open by this process; opened for reading and writing, which does not block."""
-    said = os.open(state / "said", os.O_RDWR | os.O_NONBLOCK)
-    go = os.open(state / "go", os.O_RDWR)
-    try:
-        yield said, go
-    finally:
-        os.close(said)
-        os.close(go)
-
-
-def wait_for(said: int, process: subprocess.Popen[bytes]) -> bool:
+def wait_for(said: FileIO, process: subprocess.Popen[bytes]) -> bool:
     """Wait until the container reports its start; ``False`` if it ended instead, or took longer than the patience."""
+    poll = select.poll()
+    poll.register(said, select.POLLIN)
     with os.fdopen(os.pidfd_open(process.pid), "rb") as ended:
-        poll = select.poll()
-        poll.register(said, select.POLLIN)
         poll.register(ended, select.POLLIN)
-        happened = {descriptor for descriptor, _ in poll.poll(1000 * PATIENCE_S)}
+        happened = dict(poll.poll(1000 * PATIENCE_S))
     process.poll()
-    return said in happened
+    return said.fileno() in happened

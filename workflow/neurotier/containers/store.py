@@ -11,16 +11,14 @@ import contextlib
 import os
 import re
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neurotier.containers.build import BASE, build_arguments, make_image
+from neurotier.containers.build import BASE, build_arguments, content_of, make_image
 from neurotier.containers.caches import PlacedCache
 from neurotier.containers.dataset_images import fetch
-from neurotier.containers.engine import clean_environment, run_logged
-from neurotier.containers.identity import identity
+from neurotier.containers.engine import run_logged
 from neurotier.containers.notes import note_use, notes_of, source_of
 from neurotier.containers.reference import Reference, read_reference
 from neurotier.containers.verify import Shelf, placed_sha256, sha256
@@ -33,6 +31,7 @@ from neurotier.core.files import (
     remove_whatever,
     rename_durably,
     write_json,
+    write_text,
 )
 from neurotier.core.places import short_hash
 from neurotier.core.settings import ContainerSettings, DatasetSettings
@@ -141,8 +140,7 @@ class Store(Shelf):
             if placing:
                 self.place(image, kept)
             else:
-                source = source_of(notes, facts)
-                check_digest(source, source, image)
+                check_digest(source_of(notes), source_of(notes), image)
         except AlteredError as error:
             self.say(f"{error}: obtaining it again")
             with exclusive(kept):
@@ -153,56 +151,56 @@ class Store(Shelf):
 
     def keep(self, reference: Reference, where: str) -> Path:
         """Have the image file in the store, with its digest next to it; a file of the user's stays where it is."""
-        arguments = self.arguments(reference, where)
-        kept = self.kept / f"{reference.name}-{short_hash(identity(reference, arguments, self.kept))}.sif"
-        facts, is_own = kept.with_suffix(".json"), reference.kind != "file"
+        content = content_of(reference.text, self.settings.build_arguments)
+        kept = self.kept / f"{reference.name}-{short_hash(content)}.sif"
+        notes, is_own = kept.with_suffix(".json"), reference.kind != "file"
         with exclusive(kept):
-            if facts.exists() and (kept.exists() or not is_own):
+            if notes.exists() and (kept.exists() or not is_own):
                 return kept
             scratch = partial_of(kept)  # and with it the remains of a killed process
             remove_whatever(scratch)
             scratch.mkdir(parents=True)
             try:
                 source = scratch / kept.name if is_own else reference.path
-                origin = self.make(reference, arguments, source)
+                origin = self.make(reference, where, source)
                 digest = sha256(source)
-                if reference.dataset and reference.dataset.digest not in (None, digest):
+                if reference.digest not in (None, digest):
                     problem = f"is another image (sha256 {digest[:12]}...)"
                     fix = "correct the digest, or ask who keeps the dataset"
                     raise SourceError(problem, where=reference.text, fix=fix)
-                made = {"sha256": digest, "size_bytes": source.stat().st_size, "source": str(source)}
+                facts = {"sha256": digest, "size_bytes": source.stat().st_size, "source": str(source)}
                 if is_own:
                     flush_file_system(source)
                     rename_durably(source, kept)
-                write_json(facts, made | origin)
+                write_json(notes, facts | origin)
             finally:
                 remove_whatever(scratch)
         return kept
 
-    def arguments(self, reference: Reference, where: str) -> dict[str, str]:
-        """Build arguments of a definition file; if its base is a definition file, too, that is obtained first."""
-        if reference.kind != "definition":
-            return {}
-        arguments = build_arguments(reference.path, self.settings.build_arguments)
-        if arguments.get(BASE, "").endswith(".def"):
-            base = reference.path.parent / arguments[BASE]
-            arguments[BASE] = str(self.keep(read_reference(str(base), f"{where}, {BASE} of {base.name}"), where))
-        return arguments
+    def make(self, reference: Reference, where: str, target: Path) -> dict[str, Any]:
+        """Build, pull or fetch an image file, and say where it was found; a file of the user's needs none of that.
 
-    def make(self, reference: Reference, arguments: dict[str, str], target: Path) -> dict[str, Any]:
-        """Build, pull or fetch an image file, and note where it came from; a file of the user's needs none of that."""
-        if reference.dataset is not None and self.dataset is not None:
-            return {"origin": fetch(reference.dataset, target, target.parent, self.dataset, self.say)}
-        if Path(arguments.get(BASE, "")).suffix == ".sif":  # which the engine itself cannot unpack everywhere
-            unpacked = target.parent / "base"
-            self.unpack(Path(arguments[BASE]), unpacked)
-            arguments = {**arguments, BASE: str(unpacked)}
+        If the base of a definition file is one, too, that is obtained first.
+        """
+        if reference.kind == "dataset" and self.dataset is not None:
+            return {"origin": fetch(reference, target, self.dataset, self.say)}
+        arguments = {}
+        if reference.kind == "definition":
+            arguments = build_arguments(reference.path, self.settings.build_arguments)
+            base = reference.path.parent / arguments.get(BASE, "")
+            if base.suffix == ".def":
+                base = self.keep(read_reference(str(base), f"{where}, {BASE} of {base.name}"), where)
+            if base.suffix == ".sif":  # which the engine itself cannot unpack everywhere
+                arguments[BASE] = str(target.with_name("base"))
+                self.unpack(base, target.with_name("base"))
         if reference.kind != "file":
             make_image(self.engine, reference, arguments, target, self.log, self.say)
         return {}
 
     def place(self, image: ContainerImage, kept: Path | None = None) -> Path:
         """The image on its tier: copied or unpacked there unless it is there already, and compared once per run.
+
+        The digest of what was unpacked is kept in the store, one per place, as file systems keep different attributes.
 
         Raises
         ------
@@ -212,17 +210,16 @@ class Store(Shelf):
             If neither store nor tier has the image, or the tier has no room.
         """
         target = image.file(self.images)
+        unpacked = self.kept / f"{target.name}-{short_hash(str(target))}.tree"
 
         def is_right() -> bool:
-            expected = {image.sha256}
-            if image.form == "sandbox":  # known to whichever notes of the image it was unpacked by, if to any
-                notes = notes_of(self.kept, image.name, image.sha256)
-                expected = {said.get("trees", {}).get(str(target)) for _, said in notes}
-            return placed_sha256(target) in expected
+            expected = image.sha256
+            if image.form == "sandbox":
+                expected = unpacked.read_text() if unpacked.exists() else ""
+            return placed_sha256(target) == expected
 
         def put(partial: Path) -> None:
-            notes = (kept or self.find_kept(image)).with_suffix(".json")
-            source = source_of(notes, read_json(notes))
+            source = source_of(kept.with_suffix(".json") if kept else self.find_notes(image))
             if image.form == "sif":
                 copy(source, partial, link=source.is_relative_to(self.kept))
                 check_digest(partial, source, image)
@@ -230,30 +227,21 @@ class Store(Shelf):
             check_digest(source, source, image)
             self.say(f"unpacking {image.name} on the images tier")
             self.unpack(source, partial)
-            made = placed_sha256(partial)
-            with exclusive(notes.with_suffix(".sif")):  # a digest per place, as file systems keep different attributes
-                facts = read_json(notes)
-                write_json(notes, facts | {"trees": facts.get("trees", {}) | {str(target): made}})
+            write_text(unpacked, placed_sha256(partial))
 
         return self.place_once(target, is_right, put, lambda: note_use(self.kept, image.name, image.sha256))
 
-    def find_kept(self, image: ContainerImage) -> Path:
-        """The file in the store that has an image's digest, or would if it were not a file of the user's."""
-        for notes, said in notes_of(self.kept, image.name, image.sha256):
-            if source_of(notes, said).exists():  # the user may have moved the file since, and named its new path
-                return notes.with_suffix(".sif")
+    def find_notes(self, image: ContainerImage) -> Path:
+        """The notes of an image whose file is there: the user may have moved it since, and named its new path."""
+        for notes in notes_of(self.kept, image.name, image.sha256):
+            if source_of(notes).exists():
+                return notes
         raise ContainerError("is neither on the images tier nor in the store", where=image.name, fix=AGAIN)
 
     def unpack(self, source: Path, target: Path) -> None:
         """Unpack an image's file system; not by the engine, which fails where it cannot change the owner of files."""
-        listed = subprocess.run(
-            [self.engine, "sif", "list", str(source)],
-            env=clean_environment(os.environ),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        partition = re.search(r"\|\s*(\d+)-\d+\s*\|\s*FS \(Squashfs", listed.stdout)
+        listed = run_logged([self.engine, "sif", "list", str(source)], self.log)[1]
+        partition = re.search(r"\|\s*(\d+)-\d+\s*\|\s*FS \(Squashfs", listed)
         if partition is None:
             raise ContainerError("holds no file system that could be unpacked", where=str(source), fix=AGAIN)
         if not can_unpack():

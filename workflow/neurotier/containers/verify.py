@@ -11,8 +11,8 @@ import hashlib
 import os
 import socket
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,10 +36,11 @@ def sha256(file: Path) -> str:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
-def placed_sha256(placed: Path) -> str:
+def placed_sha256(placed: Path, permissions: bool = True) -> str:
     """Digest of a placed image in either form; for anything but a file or a folder a text that no digest equals.
 
     That of a folder is made of path, type, permissions, link text and content of everything below it, in order of path.
+    Without ``permissions``, as for caches, neither they nor empty folders count.
     """
     mode = placed.lstat().st_mode
     if not stat.S_ISDIR(mode):
@@ -49,17 +50,20 @@ def placed_sha256(placed: Path) -> str:
         names.sort()
         for name in sorted([*names, *files]):
             facts = os.lstat(name, dir_fd=descriptor)
-            content = str(facts.st_rdev)
-            if stat.S_ISLNK(facts.st_mode):
+            kind, content = stat.S_IFMT(facts.st_mode), str(facts.st_rdev)
+            if kind == stat.S_IFLNK:
                 content = os.readlink(name, dir_fd=descriptor)
-            elif stat.S_ISREG(facts.st_mode):
+            elif kind == stat.S_IFREG:
                 try:
                     with os.fdopen(os.open(name, FILE, dir_fd=descriptor), "rb") as file:
                         content = hashlib.file_digest(file, "sha256").hexdigest()
                 except PermissionError:  # closed to this user, and so to the container
                     content = "closed"
-            path = f"{os.path.relpath(root, placed)}/{name}"
-            whole.update(f"{path}\0{facts.st_mode:o}\0{content}\0".encode(errors="surrogateescape"))
+            if permissions or kind != stat.S_IFDIR:
+                line = (
+                    f"{os.path.relpath(root, placed)}/{name}\0{facts.st_mode if permissions else kind:o}\0{content}\0"
+                )
+                whole.update(line.encode(errors="surrogateescape"))
     return whole.hexdigest()
 
 
@@ -120,30 +124,18 @@ class Shelf:
                 if is_there:
                     self.say(f"{placed} was altered since it was placed (its digest has changed): placing it again")
                     remove_whatever(placed)
-                with placing(placed) as partial:
+                partial = partial_of(placed)
+                remove_whatever(partial)  # of a process that was killed
+                try:
                     put(partial)
+                    flush_file_system(partial)
+                    rename_durably(partial, placed)
+                except OSError as error:
+                    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                        raise TierError(f"has no room for {placed.name}", where=str(placed.parent)) from None
+                    raise
+                finally:
+                    remove_whatever(partial)
             if marker:
                 write_json(marker, facts)
         return placed
-
-
-@contextmanager
-def placing(target: Path) -> Iterator[Path]:
-    """The hidden path to copy to, which is flushed and gets its name when the copy is whole.
-
-    Raises
-    ------
-    TierError
-        If the tier has no room.
-    """
-    partial = partial_of(target)
-    remove_whatever(partial)  # of a process that was killed
-    try:
-        yield partial
-        flush_file_system(partial)
-        rename_durably(partial, target)
-    except BaseException as error:
-        remove_whatever(partial)
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise TierError(f"has no room for {target.name}", where=str(target.parent)) from None
-        raise

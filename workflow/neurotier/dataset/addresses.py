@@ -8,15 +8,12 @@ refused here, before any of these programs gets them.
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
 from neurotier.core.errors import InputError, one_line
-
-TRANSPORTS = ("https", "http", "ssh", "git", "file")
-"""Schemes of addresses that only fetch."""
+from neurotier.dataset.datalad_environment import TRANSPORTS, ask_git
 
 URL = re.compile(r"(?P<ria>ria\+)?(?P<scheme>[A-Za-z][A-Za-z0-9.+-]*)://(?P<authority>[^/?#]*)")
 HELPER = re.compile(r"[^/\s]*::")
@@ -71,21 +68,18 @@ def refused_subdatasets(folder: Path, paths: Iterable[str]) -> dict[str, str]:
     paths
         Their paths below it.
     """
-    recorded = config_of(folder, ".gitmodules")
-    names: dict[str, list[str]] = {}
-    for key, values in recorded.items():
-        for value in values if key.endswith(".path") else []:
-            names.setdefault(value, []).append(key.removesuffix(".path"))
-    everywhere = refused_candidates(folder)
+    recorded, everywhere = config_of(folder, ".gitmodules"), refused_candidates(folder)
+    addresses: dict[str, list[str]] = {}
+    for key in (key for key in recorded if key.endswith(".path")):
+        for path in recorded[key]:
+            for last in ("url", "datalad-url"):
+                addresses.setdefault(path, []).extend(recorded.get(f"{key.removesuffix('path')}{last}", []))
     refused = {}
     for path in paths:
+        reason = next(filter(None, [*map(refusal, addresses.get(path, [])), everywhere]), "")
         parts = PurePosixPath(path).parts
         if any(part.startswith("-") or part in ("..", ".git") for part in parts) or not path.isprintable():
-            refused[path] = f"its path {one_line(path)[:100]!r} would be read as an option, or leads elsewhere"
-            continue
-        keys = [f"{name}.{key}" for name in names.get(path, []) for key in ("url", "datalad-url")]
-        reasons = [refusal(address) for key in keys for address in recorded.get(key, [])]
-        reason = next(filter(None, [*reasons, everywhere]), "")
+            reason = f"its path {one_line(path)[:100]!r} would be read as an option, or leads elsewhere"
         if reason:
             refused[path] = reason
     return refused
@@ -93,9 +87,8 @@ def refused_subdatasets(folder: Path, paths: Iterable[str]) -> dict[str, str]:
 
 def check_own_files(folder: Path) -> None:
     """Raise :class:`InputError` if ``.gitmodules`` or ``.datalad/config`` is a link, which git would follow."""
-    command = ["git", "-C", str(folder), "ls-tree", "HEAD", ".gitmodules", ".datalad", ".datalad/config"]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    for line in done.stdout.splitlines():
+    listed = ask_git(folder, "ls-tree", "HEAD", ".gitmodules", ".datalad", ".datalad/config")
+    for line in (listed or "").splitlines():
         facts, _, name = line.partition("\t")
         if facts.startswith(LINK):
             raise InputError("is a link, which is not followed", where=str(folder / name))
@@ -121,10 +114,9 @@ def config_of(folder: Path, name: str) -> dict[str, list[str]]:
 
     It is read from the commit and not from the work tree, where it could be a link.
     """
-    command = ["git", "-C", str(folder), "config", "--null", "--no-includes", "--blob", f"HEAD:{name}", "--list"]
-    done = subprocess.run(command, capture_output=True, check=False)
+    listed = ask_git(folder, "config", "--null", "--no-includes", "--blob", f"HEAD:{name}", "--list")
     values: dict[str, list[str]] = {}
-    for entry in filter(None, done.stdout.decode(errors="replace").split("\0")):
+    for entry in filter(None, (listed or "").split("\0")):
         key, _, value = entry.partition("\n")
         values.setdefault(key, []).append(value)
     return values

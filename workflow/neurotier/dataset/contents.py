@@ -144,58 +144,38 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
     InputError
         If a file is a link that leads out of the dataset, a FIFO, or anything else but a file.
     """
-    contents = {path: content_of(dataset, path, settings.links_to) for path in paths}
+    links_to = settings.links_to
+    contents = {path: content_of(dataset, path, links_to) for path in paths}
     missing = [path for path, content in contents.items() if not content.is_here]
     if not missing:
         return 0
     for path in missing:
         if contents[path].is_damaged:
             say(f"{path}: {contents[path].here_bytes} of {contents[path].size_bytes} bytes are here: fetched again")
-            discard(dataset, path)
-    retry(lambda: fetch(dataset, missing, settings.links_to), settings, say)
+            said = ask_annex(dataset, "drop", [path], "--force")[1]  # and with it the record that it is here
+            if content_of(dataset, path).is_damaged:
+                raise SourceError(f"its content is damaged and cannot be discarded: {said}", where=path)
+
+    def fetch() -> None:
+        wanted = [path for path in missing if not is_present(dataset, path, links_to)]
+        said = ask_annex(dataset, "get", wanted, "-c", "annex.retry=3")[1]  # as DataLad has it
+        left = [path for path in wanted if not is_present(dataset, path, links_to)]
+        for path in left:
+            check_known_somewhere(dataset, path)
+        if left:
+            # where that file is missing, git-annex cannot look up "tcp", and skips the source
+            bare = not Path("/etc/protocols").exists()
+            fix = "install the package netbase, without which git-annex cannot speak HTTP, and remove the clone"
+            raise SourceError(f"could not be fetched: {said}", where=left[0], fix=fix if bare else "")
+
+    retry(fetch, settings, say)
     for path in missing:
-        trusted, below = file_in_dataset(dataset, path, settings.links_to)
+        trusted, below = file_in_dataset(dataset, path, links_to)
         with open_file(trusted, below, path) as file:
             os.fsync(file.fileno())
         for folder in list((trusted / below).parents)[:3]:  # which git-annex made for it
             flush_folder(folder)
     return len(missing)
-
-
-def fetch(dataset: Path, paths: Sequence[str], links_to: Sequence[str]) -> None:
-    """Have git-annex fetch contents, once.
-
-    Raises
-    ------
-    GoneError
-        If no copy of one is known.
-    SourceError
-        If one could not be fetched, with what git-annex says.
-    """
-    missing = [path for path in paths if not is_present(dataset, path, links_to)]
-    said = ask_annex(dataset, "get", missing, "-c", "annex.retry=3")[1]  # as DataLad has it
-    left = [path for path in paths if not is_present(dataset, path, links_to)]
-    if not left:
-        return
-    for path in left:
-        check_known_somewhere(dataset, path)
-    # where that file is missing, git-annex cannot look up "tcp", and skips the source
-    bare = not Path("/etc/protocols").exists()
-    fix = "install the package netbase, without which git-annex cannot speak HTTP, and remove the clone"
-    raise SourceError(f"could not be fetched: {said}", where=left[0], fix=fix if bare else "")
-
-
-def discard(dataset: Path, path: str) -> None:
-    """Remove a damaged content, and git-annex's record that it is here.
-
-    Raises
-    ------
-    SourceError
-        If git-annex cannot.
-    """
-    said = ask_annex(dataset, "drop", [path], "--force")[1]
-    if content_of(dataset, path).is_damaged:
-        raise SourceError(f"its content is damaged and cannot be discarded: {said}", where=path)
 
 
 def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) -> tuple[list[dict[str, Any]], str]:

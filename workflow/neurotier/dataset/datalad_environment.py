@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 
 from neurotier.core.errors import SourceError
-from neurotier.dataset.addresses import TRANSPORTS
+
+TRANSPORTS = ("https", "http", "ssh", "git", "file")
+"""Schemes of addresses that only fetch."""
 
 
 def prepare_environment() -> None:
@@ -36,3 +38,17 @@ def prepare_environment() -> None:
         if known.returncode != 0:
             for who in ("AUTHOR", "COMMITTER"):
                 os.environ.setdefault(f"GIT_{who}_{key.upper()}", value)
+
+
+def ask_git(repository: Path, *arguments: str, **variables: str) -> str | None:
+    """Output of a git command for this repository, never for one above it; ``None`` if it fails."""
+    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(repository.absolute().parent), **variables}
+    done = subprocess.run(
+        ["git", "-C", str(repository), *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    return done.stdout if done.returncode == 0 else None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,7 +10,7 @@ from pathlib import Path
 from neurotier.core.errors import StateError
 from neurotier.core.files import exclusive, read_json, remove_tree
 from neurotier.core.places import Places
-from neurotier.dataset.datalad_environment import prepare_environment
+from neurotier.dataset.datalad_environment import ask_git, prepare_environment
 
 LOOK_AGAIN_S = 1.0
 
@@ -50,20 +48,6 @@ def looks_broken(repository: Path) -> bool:
         or ask_git(repository, "fsck", "--connectivity-only", "--no-dangling", "--no-reflogs", "--no-progress") is None
         or ask_git(repository, "ls-files", GIT_INDEX_FILE=str(annex / "index")) is None
     )
-
-
-def ask_git(repository: Path, *arguments: str, **variables: str) -> str | None:
-    """Output of a git command for this repository, never for one above it; ``None`` if it fails."""
-    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(repository.absolute().parent), **variables}
-    done = subprocess.run(
-        ["git", "-C", str(repository), *arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    return done.stdout if done.returncode == 0 else None
 
 
 def set_aside(folder: Path, clone: Path, say: Callable[[str], None]) -> None:

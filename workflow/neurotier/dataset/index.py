@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -21,7 +21,7 @@ from typing import Any
 from neurotier.core.errors import InputError, one_line
 from neurotier.core.foreign import open_in_dataset
 from neurotier.core.settings import DatasetSettings
-from neurotier.dataset.bids import EXTENSIONS, LABEL, SITE, Image, derivative_name, read_image
+from neurotier.dataset.bids import EXTENSIONS, LABEL, SITE, Image, read_image, strip_extension
 from neurotier.dataset.contents import content_if_readable
 from neurotier.dataset.selection import select, selector
 from neurotier.dataset.source import Dataset
@@ -37,8 +37,9 @@ IGNORE = [
 PARTICIPANTS_BYTES = 8 << 20
 """Most that participants.tsv may hold."""
 
-PARTICIPANT_FOLDER = re.compile(rf"sub-{LABEL}")
+PARTICIPANT_FOLDER = re.compile(rf"sub-{LABEL}(/|$)")
 T1W_ENDS = tuple(f"T1w{extension}" for extension in EXTENSIONS)
+T1W_NAMES = tuple(f"_{end}" for end in T1W_ENDS)
 LABEL_SHOWN = 100
 
 MAY_LACK = ("site", "session", "bids_run")
@@ -90,12 +91,12 @@ def index_dataset(
         If the dataset is not BIDS, something asked for does not exist, or nothing is left to analyse.
     """
     images: list[Image] = []
-    skipped: list[Skipped] = []
+    skipped = [Skipped(repr(path), f"cannot be reached: {reason}") for path, reason in dataset.unreachable.items()]
     everyone: set[str] = set()
+    kind, where = kind_of_file(suffixes), f"dataset.source {dataset.source!r}"
     is_participant = selector(settings.participants, "sub")
-    skipped += [Skipped(repr(path), f"cannot be reached: {reason}") for path, reason in dataset.unreachable.items()]
     for count, site in enumerate(dataset.sites, start=1):
-        tell(f"site {count} of {len(dataset.sites)}, {len(images):,} {kind_of_file(suffixes)}s so far")
+        tell(f"site {count} of {len(dataset.sites)}, {len(images):,} {kind}s so far")
         root = dataset.path / site
         if not is_bids(root):
             if not site or settings.sites:
@@ -111,16 +112,12 @@ def index_dataset(
         if site and not SITE.fullmatch(site):
             skipped.append(Skipped(repr(site), "the sub-dataset's name has characters that BIDS paths do not have"))
             continue
-        links_to = settings.links_to
-        if suffixes is None:
-            site_images, refused = index_site(dataset.path, site, links_to, dataset.sites)
-        else:
-            site_images, refused = app_files(dataset.path, site, suffixes, links_to)
-        members, unread = participants_of(dataset.path, site, links_to, kind_of_file(suffixes))
-        images += site_images
+        found, refused = index_site(dataset.path, site, suffixes, settings.links_to, dataset.sites)
+        members, unread = participants_of(dataset.path, site, settings.links_to, kind)
+        with_images = {image.participant for image in found}
+        images += found
+        everyone |= with_images | members.keys()
         skipped += refused + unread
-        with_images = {image.participant for image in site_images}
-        everyone |= with_images | set(members)
         skipped += [
             Skipped(member, reason)
             for member, reason in members.items()
@@ -130,48 +127,76 @@ def index_dataset(
     if suffixes is not None and "" in sites and len(sites) > 1:
         raise InputError(
             "holds participants both itself and in sub-datasets, whose derivatives an app would mix",
-            where=f"dataset.source {dataset.source!r}",
+            where=where,
             fix="name the sub-datasets to analyse in dataset.sites",
         )
     if not images:
         first_skipped = f"; skipped {skipped[0].item}: {skipped[0].reason}" if skipped else ""
-        raise InputError(
-            f"holds no {kind_of_file(suffixes)}{first_skipped}", where=f"dataset.source {dataset.source!r}"
-        )
+        raise InputError(f"holds no {kind}{first_skipped}", where=where)
     selected = select(images, settings, everyone, dataset, suffixes is not None)
     return Index(sorted(selected, key=lambda image: image.path), sorted(skipped, key=lambda entry: entry.item))
 
 
 def index_site(
-    dataset: Path, site: str, links_to: Sequence[str] = (), sites: Iterable[str] = ()
+    dataset: Path,
+    site: str,
+    suffixes: Sequence[str] | None,
+    links_to: Sequence[str] = (),
+    sites: Iterable[str] = (),
 ) -> tuple[list[Image], list[Skipped]]:
-    """T1w images of one site, and files that look like one but have no BIDS name; other ``sites`` are not entered."""
+    """Images of one site, and files that look like one but have no such name; other ``sites`` are not entered.
+
+    For an app, these are all the files that it is given, sidecars included.
+    """
     others, above = set(sites) - {site}, f"{site}/" if site else ""
 
     def may_enter(path: str) -> bool:
-        return path not in others and not any(each.search(f"/{path.removeprefix(above)}") for each in IGNORE)
+        below = path.removeprefix(above)
+        if suffixes is not None:
+            return PARTICIPANT_FOLDER.match(below) is not None
+        return path not in others and not any(each.search(f"/{below}") for each in IGNORE)
 
     files, refused = list_tree(dataset, site, may_enter, links_to)
-    images, taken = list[Image](), set[PurePosixPath]()
+    images, taken = list[Image](), set[str]()
     skipped = [Skipped(repr(path), reason) for path, reason in refused.items()]
     for path in files:
-        if not path.endswith(T1W_ENDS):
-            continue
         try:
-            if not is_t1w(path.removeprefix(above)):
-                if not path.endswith(tuple(f"_{end}" for end in T1W_ENDS)):
-                    continue
-                raise InputError("pybids does not recognise the name")
+            image = image_at(path, site, suffixes)
+            if image is None:
+                continue
+            if suffixes is None:
+                if strip_extension(path) in taken:
+                    raise InputError("the same image is there with another extension")
+                taken.add(strip_extension(path))
             content = content_if_readable(dataset, path, links_to)
-            image = read_image(path, site, content.size_bytes, content.version)
-            mask = derivative_name(path, "mask", ".nii.gz")
-            if mask in taken:
-                raise InputError("the same image is there with another extension")
-            taken.add(mask)
-            images.append(image)
+            images.append(replace(image, size_bytes=content.size_bytes, content=content.version))
         except InputError as error:
             skipped.append(Skipped(repr(path), error.what))
     return images, skipped
+
+
+def image_at(path: str, site: str, suffixes: Sequence[str] | None) -> Image | None:
+    """The image that a file is, by its name; ``None`` if it is not among those that are asked for.
+
+    Participant and session of an app's file are those of its folders, the run that of its name if it has one.
+
+    Raises
+    ------
+    InputError
+        If it looks like one, and its name is not BIDS or not safe.
+    """
+    subject, *rest = PurePosixPath(path).relative_to(site).parts
+    if suffixes is None:
+        is_one = path.endswith(T1W_ENDS) and (path.endswith(T1W_NAMES) or is_t1w("/".join((subject, *rest))))
+        return read_image(path, site) if is_one else None
+    if not rest or (suffixes and rest[-1].split(".")[0].rsplit("_", 1)[-1] not in suffixes):
+        return None
+    if not SAFE_PATH.fullmatch(path):
+        raise InputError("the name has characters that BIDS paths do not have")
+    session = rest[0].removeprefix("ses-") if rest[0].startswith("ses-") and len(rest) > 1 else ""
+    bids_run = re.search(rf"_run-({LABEL})", rest[-1])
+    participant, label = str(PurePosixPath(site, subject)), subject.removeprefix("sub-")
+    return Image(participant, site, label, session, bids_run[1] if bids_run else "", path)
 
 
 def is_t1w(path: str) -> bool:
@@ -188,34 +213,6 @@ def bids_entities() -> list[Any]:
     from bids.layout.models import Config
 
     return list(Config.load("bids").entities.values())
-
-
-def app_files(
-    dataset: Path, site: str, suffixes: Sequence[str], links_to: Sequence[str] = ()
-) -> tuple[list[Image], list[Skipped]]:
-    """All files that a BIDS App is given, sidecars included, and those left out for unsafe names.
-
-    Participant and session are those of a file's folders, the run that of its name if it has one.
-    """
-    above = len(PurePosixPath(site).parts)
-    files, refused = list_tree(
-        dataset, site, lambda path: bool(PARTICIPANT_FOLDER.fullmatch(PurePosixPath(path).parts[above])), links_to
-    )
-    images, skipped = list[Image](), [Skipped(repr(path), reason) for path, reason in refused.items()]
-    for path in files:
-        subject, *rest = PurePosixPath(path).parts[above:]
-        if not rest or (suffixes and rest[-1].split(".")[0].rsplit("_", 1)[-1] not in suffixes):
-            continue
-        if not SAFE_PATH.fullmatch(path):
-            skipped.append(Skipped(repr(path), "the name has characters that BIDS paths do not have"))
-            continue
-        session = rest[0].removeprefix("ses-") if rest[0].startswith("ses-") and len(rest) > 1 else ""
-        bids_run = re.search(rf"_run-({LABEL})", rest[-1])
-        content = content_if_readable(dataset, path, links_to)
-        participant, run = str(PurePosixPath(site, subject)), bids_run[1] if bids_run else ""
-        label = subject.removeprefix("sub-")
-        images.append(Image(participant, site, label, session, run, path, content.size_bytes, content.version))
-    return images, skipped
 
 
 def kind_of_file(suffixes: Sequence[str] | None) -> str:
@@ -242,22 +239,19 @@ def participants_of(
         participants.tsv, if it could not be read.
     """
     prefix = f"{site}/" if site else ""
-    members, skipped = {}, []
-    table = f"{prefix}participants.tsv"
+    members, skipped, table = dict[str, str](), list[Skipped](), f"{prefix}participants.tsv"
     try:
         with suppress(FileNotFoundError), open_in_dataset(dataset, table, links_to) as file:
             content = file.read(PARTICIPANTS_BYTES + 1)
             if len(content) > PARTICIPANTS_BYTES:
                 raise InputError(f"holds more than {PARTICIPANTS_BYTES:,} bytes")
             lines = io.StringIO(content.decode(errors="replace"), newline="")
-            labels = [
-                one_line(row.get("participant_id") or "")[:LABEL_SHOWN] for row in csv.DictReader(lines, delimiter="\t")
-            ]
-            why = "in participants.tsv, but there is no folder"
-            members = {f"{prefix}sub-{label.removeprefix('sub-')}": why for label in labels if label}
+            for row in csv.DictReader(lines, delimiter="\t"):
+                if label := one_line(row.get("participant_id") or "")[:LABEL_SHOWN]:
+                    members[f"{prefix}sub-{label.removeprefix('sub-')}"] = "in participants.tsv, but there is no folder"
     except (OSError, csv.Error, InputError) as error:
         why = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else f"is no table: {error}"
-        skipped.append(Skipped(repr(table), error.what if isinstance(error, InputError) else why))
+        members, skipped = {}, [Skipped(repr(table), error.what if isinstance(error, InputError) else why)]
     with os.scandir(dataset / site) as entries:
         for entry in entries:
             is_folder = entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and "." not in entry.name)

@@ -8,19 +8,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from neurotier.core.configuration import suggestion
 from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import InputError, SourceError
 from neurotier.core.files import flush_file_system
 from neurotier.core.settings import DatasetSettings
-from neurotier.dataset.addresses import check_own_files, refused_subdatasets
+from neurotier.dataset.addresses import check_own_files, config_of, refused_subdatasets
 from neurotier.dataset.attempts import NETWORK_DOWN, message_of, retry
-from neurotier.dataset.health import ask_git, is_broken, set_aside
+from neurotier.dataset.datalad_environment import ask_git
+from neurotier.dataset.health import is_broken, set_aside
 from neurotier.dataset.tree import is_bids
 
 NO_SITES = re.compile(r"(.*/)?(derivatives|sourcedata|code|stimuli|phenotype)(/.*)?")
 """Sub-datasets without raw data; they are sites only if the configuration names them."""
+
+IDENTIFIER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 Facts = dict[str, dict[str, str]]
 """Site to its facts, ``url`` and ``version``."""
@@ -52,8 +56,9 @@ def install_sites(
     # Where each participant is a sub-dataset, all of them belong to the one site that is the dataset itself.
     wanted = [site for site in sites if site] + [path for path in recorded if path.startswith("sub-") and "" in sites]
     missing = [path for path in wanted if commit(folder / path) != recorded[path] or is_broken(folder / path)]
+    mark_of(folder, "").mkdir(exist_ok=True)
     for path in set(wanted) - set(missing):
-        mark(folder, path)
+        mark_of(folder, path).touch()
     unreachable = refused_subdatasets(folder, missing)
     missing = [path for path in missing if path not in unreachable]
     if missing:
@@ -93,7 +98,7 @@ def install_all(
         )
         for path in list(failed):
             if commit(folder / path) == recorded[path]:
-                mark(folder, path)
+                mark_of(folder, path).touch()
                 del failed[path]
             else:
                 bad = [one for one in results if one["status"] in ("error", "impossible")]
@@ -125,15 +130,9 @@ def is_installed(folder: Path, site: str) -> bool:
     return (folder / site / ".git").exists() and (not site or mark_of(folder, site).exists())
 
 
-def mark(folder: Path, path: str) -> None:
-    """Mark a sub-dataset as complete, in the git folder, which a dataset cannot bring files into."""
-    mark_of(folder, path).parent.mkdir(exist_ok=True)
-    mark_of(folder, path).touch()
-
-
 def mark_of(folder: Path, path: str) -> Path:
-    """The marker of a complete sub-dataset."""
-    return folder / ".git" / "neurotier" / path.replace("%", "%25").replace("/", "%2F")
+    """The marker of a complete sub-dataset, in the git folder, which a dataset cannot bring files into."""
+    return folder / ".git" / "neurotier" / quote(path, safe="")
 
 
 def sites_among(subdatasets: Sequence[str], root_is_bids: bool) -> list[str]:
@@ -185,13 +184,16 @@ def site_facts(folder: Path, source: str, site: str) -> dict[str, str]:
     A public address is extended by the site's path; for any other source, the URI is made of the DataLad identifier.
     User name and token stay out of it: derivatives are published with it.
     """
-    from datalad.distribution.dataset import Dataset as DataladDataset
-
-    dataset = DataladDataset(str(folder))
     if source.startswith("///"):
         url = f"https://datasets.datalad.org/{source[3:]}/{site}".rstrip("/")
     elif source.startswith(("http://", "https://")):
         url = f"{without_credentials(source).rstrip('/')}/{site}".rstrip("/")
     else:
-        url = f"urn:uuid:{dataset.id}" if dataset.id else "urn:neurotier:unidentified"
-    return {"url": url, "version": dataset.repo.get_hexsha() or ""}
+        url = f"urn:uuid:{identifier}" if (identifier := identifier_of(folder)) else "urn:neurotier:unidentified"
+    return {"url": url, "version": commit(folder) or ""}
+
+
+def identifier_of(folder: Path) -> str:
+    """The DataLad identifier of a dataset; empty if it has none."""
+    (known, *_) = config_of(folder, ".datalad/config").get("datalad.dataset.id", [""])
+    return known if IDENTIFIER.fullmatch(known) else ""

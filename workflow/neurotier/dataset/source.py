@@ -22,8 +22,8 @@ from neurotier.core.settings import DatasetSettings
 from neurotier.core.tiers import Tier, find_mount
 from neurotier.dataset.addresses import refusal
 from neurotier.dataset.attempts import first_message, retry
-from neurotier.dataset.datalad_environment import prepare_environment
-from neurotier.dataset.health import ask_git, is_broken, set_aside
+from neurotier.dataset.datalad_environment import ask_git, prepare_environment
+from neurotier.dataset.health import is_broken, set_aside
 from neurotier.dataset.sites import choose_sites, install_sites
 from neurotier.dataset.tree import is_bids
 

@@ -7,6 +7,7 @@ once, so that a link to a folder above it does not loop.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -40,30 +41,13 @@ def list_tree(
         Folders that were not entered, with the reason.
     """
     files, refused, seen = list[str](), dict[str, str](), set[tuple[int, int]]()
-
-    def take_link(path: str) -> None:
-        """Add a link to the files, to the folders to enter later, or to those refused."""
-        try:
-            trusted, below = file_in_dataset(dataset, path, links_to)
-        except InputError as error:
-            # its target is not examined; names of files have a dot, and those of folders in BIDS datasets have none
-            if "." in Path(path).name:
-                files.append(path)
-            elif may_enter(path):
-                refused[path] = error.what
-            return
-        if not (trusted / below).is_dir():
-            files.append(path)
-        elif may_enter(path):
-            links.append(path)
-
-    folders, links = [top], list[str]()
-    while folders or links:
-        here = folders.pop() if folders else links.pop(0)
+    pending = deque([top])  # links wait at its left, until all folders that are none are listed
+    while pending:
+        here = pending.pop()
         try:
             facts = os.stat(dataset / here)
             with os.scandir(dataset / here) as entries:
-                children = sorted(entries, key=lambda entry: entry.name)
+                children = sorted((entry for entry in entries if entry.name[0] != "."), key=lambda entry: entry.name)
         except OSError as error:
             refused[here or "."] = f"cannot be read: {error.strerror}"
             continue
@@ -72,17 +56,26 @@ def list_tree(
             continue
         seen.add((facts.st_dev, facts.st_ino))
         for entry in children:
-            path = f"{here}/{entry.name}" if here else entry.name
-            if entry.name.startswith("."):
-                continue
-            if entry.is_symlink():
-                take_link(path)
-            elif not entry.is_dir(follow_symlinks=False):
+            path, why = f"{here}/{entry.name}" if here else entry.name, ""
+            is_folder, is_link = entry.is_dir(follow_symlinks=False), entry.is_symlink()
+            if is_link:
+                try:
+                    trusted, below = file_in_dataset(dataset, path, links_to)
+                    is_folder = (trusted / below).is_dir()
+                except InputError as error:
+                    # its target is not examined; names of files have a dot, and those of folders in BIDS have none
+                    is_folder, why = "." not in entry.name, error.what
+            if not is_folder:
                 files.append(path)
             elif entry.name.endswith(EXTENSIONS):
                 refused[path] = "is a folder"
             elif may_enter(path):
-                folders.append(path)
+                if why:
+                    refused[path] = why
+                elif is_link:
+                    pending.appendleft(path)
+                else:
+                    pending.append(path)
     return sorted(files), refused
 
 

@@ -52,21 +52,12 @@ def validate(folder: Path, where: str) -> dict[str, Any]:
     except ValueError:
         last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
         raise ToolError(f"the BIDS validator failed: {last}", where=where) from None
-    issues = answer["issues"]["issues"]
-    return {
-        "validator": answer["summary"].get("schemaVersion", "unknown"),
-        "errors": count(issues, "error"),
-        "warnings": count(issues, "warning"),
+    found = {
+        severity: dict(Counter(one["code"] for one in answer["issues"]["issues"] if one["severity"] == severity))
+        for severity in ("error", "warning")
     }
-
-
-def count(issues: list[dict[str, Any]], severity: str) -> dict[str, int]:
-    """Number of files that each issue of a severity concerns, most frequent first.
-
-    >>> count([{"code": "A", "severity": "error"}, {"code": "B", "severity": "warning"}], "error")
-    {'A': 1}
-    """
-    return dict(Counter(issue["code"] for issue in issues if issue["severity"] == severity).most_common())
+    version = answer["summary"].get("schemaVersion", "unknown")
+    return {"validator": version, "errors": found["error"], "warnings": found["warning"]}
 
 
 def say_issues(findings: dict[str, Any], where: str) -> str:
@@ -88,8 +79,8 @@ def check(findings: dict[str, Any], where: str, validation: str) -> None:
 def named(issues: dict[str, int]) -> str:
     """The most frequent issues by name.
 
-    >>> named({"EMPTY_FILE": 2})
-    ': EMPTY_FILE (2)'
+    >>> named({"EMPTY_FILE": 2, "NOT_INCLUDED": 3})
+    ': NOT_INCLUDED (3), EMPTY_FILE (2)'
     """
-    shown = ", ".join(f"{code} ({number})" for code, number in list(issues.items())[:SHOWN])
+    shown = ", ".join(f"{code} ({number})" for code, number in Counter(issues).most_common(SHOWN))
     return f": {shown}" if shown else ""

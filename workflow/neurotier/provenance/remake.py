@@ -33,9 +33,8 @@ from neurotier.core.tiers import find_mount, tiers_of
 from neurotier.core.work_folders import IN, OUT, work_folder
 from neurotier.dataset.attempts import first_message
 from neurotier.dataset.bids import Image, read_image
-from neurotier.dataset.datalad_environment import prepare_environment
-from neurotier.dataset.health import ask_git
-from neurotier.dataset.index import app_files
+from neurotier.dataset.datalad_environment import ask_git, prepare_environment
+from neurotier.dataset.index import index_site
 from neurotier.dataset.selection import chosen as chosen_of
 from neurotier.provenance.description import HOW, owner_of, read_how
 from neurotier.provenance.repository import run_git
@@ -306,5 +305,5 @@ def images_of(
     """The images of a participant; for an app, the files that it was given of the chosen sessions and runs."""
     if not settings.app.image:
         return [read_image(path, "") for path in paths]
-    files = [file for file in app_files(raw, "", settings.app.suffixes)[0] if file.participant == participant]
+    files = [file for file in index_site(raw, "", settings.app.suffixes)[0] if file.participant == participant]
     return chosen_of(files, chosen.get("sessions", []), chosen.get("runs", []), of_none=True)

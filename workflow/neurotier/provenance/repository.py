@@ -18,7 +18,8 @@ from neurotier.core.errors import BusyError, InputError, NeurotierError, TierErr
 from neurotier.core.files import remove_whatever
 from neurotier.core.quantities import first_of
 from neurotier.dataset.attempts import first_message, message_of
-from neurotier.dataset.health import ask_git, is_broken
+from neurotier.dataset.datalad_environment import ask_git
+from neurotier.dataset.health import is_broken
 from neurotier.provenance.description import command_of
 from neurotier.provenance.made import Made
 from neurotier.provenance.source import RAW, Raw

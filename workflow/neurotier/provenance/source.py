@@ -5,20 +5,17 @@ It is registered by address and commit, and not cloned again: ``datalad get`` in
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import InputError, SettingsError
-from neurotier.dataset.addresses import config_of, refusal
-from neurotier.dataset.health import ask_git
-from neurotier.dataset.sites import commit
+from neurotier.dataset.addresses import refusal
+from neurotier.dataset.datalad_environment import ask_git
+from neurotier.dataset.sites import commit, identifier_of
 from neurotier.dataset.source import Dataset
 
 RAW = "sourcedata/raw"
 """Where the raw dataset lies in a dataset of derivatives."""
-
-IDENTIFIER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Raw(NamedTuple):
@@ -55,6 +52,5 @@ def raw_of(dataset: Dataset, site: str) -> Raw:
     address = without_credentials((ask_git(clone, "config", "remote.origin.url") or "").strip())
     if not address or refusal(address):
         raise InputError(f"has no address to register: {refusal(address) or 'no remote is named origin'}", str(clone))
-    (known, *_) = config_of(clone, ".datalad/config").get("datalad.dataset.id", [""])
     indexed = dataset.sites.get(site, {}).get("version")  # results that share the clone may have moved it since
-    return Raw(address, indexed or here, known if IDENTIFIER.fullmatch(known) else "")
+    return Raw(address, indexed or here, identifier_of(clone))
