@@ -23,13 +23,11 @@ from neurotier.core.errors import InputError
 from neurotier.model.paper import least_makespan_s
 from neurotier.published.bigbrain import APP_DIRECT, FIX, place_of
 from neurotier.published.skipped import Skipped
-from neurotier.storage.table_one import PUBLISHED_MB_S
+from neurotier.storage.table_one import MB_PER_GB, PUBLISHED_MB_S
 
 PATTERN = "*diskbench.out"
 HEADINGS = ("Device", "Write", "Read", "CacheRead")
 BANDWIDTH = re.compile(r"(?P<value>\d+(\.\d+)?) (?P<unit>[MG]B)/s")
-MB_PER_GB = 1024
-"""As published; ``dd`` means 1,000."""
 
 
 @dataclass(frozen=True)
