@@ -275,6 +275,22 @@ def test_an_unpacked_image_that_was_altered_is_placed_again_by_the_next_run(
     assert (placed / "opt" / "link").read_text() == "mine"
 
 
+@pytest.mark.parametrize(
+    "damage", [': >"$1"', "printf '\\377\\0' >\"$1\"", 'rm "$1"', 'rm "$1"; mkfifo "$1"', 'rm "$1"; mkdir "$1"']
+)
+def test_an_unpacked_image_whose_digest_was_damaged_is_placed_again(
+    store: Callable[..., Store], own_image: Path, damage: str
+) -> None:
+    made = store("sandbox")
+    image = made.obtain(str(own_image), "tool.bet.image")
+    placed, (digest,) = image.file(made.images), made.kept.glob("*.tree")
+    genuine = placed_sha256(placed)
+    subprocess.run(["sh", "-c", damage, "sh", digest], check=True)
+    assert made.place(image) == placed
+    assert placed_sha256(placed) == genuine
+    assert digest.is_file()
+
+
 def test_a_run_verifies_an_image_once_for_all_its_jobs(
     store: Callable[..., Store], own_image: Path, tmp_path: Path
 ) -> None:

@@ -22,7 +22,7 @@ from neurotier.containers.engine import run_logged
 from neurotier.containers.notes import note_use, notes_of, source_of
 from neurotier.containers.reference import Reference, read_reference
 from neurotier.containers.verify import Shelf, placed_sha256, sha256
-from neurotier.core.errors import ContainerError, SourceError, TierError
+from neurotier.core.errors import ContainerError, SourceError, StateError, TierError
 from neurotier.core.files import (
     exclusive,
     flush_file_system,
@@ -31,7 +31,6 @@ from neurotier.core.files import (
     remove_whatever,
     rename_durably,
     write_json,
-    write_text,
 )
 from neurotier.core.places import short_hash
 from neurotier.core.settings import ContainerSettings, DatasetSettings
@@ -215,7 +214,10 @@ class Store(Shelf):
         def is_right() -> bool:
             expected = image.sha256
             if image.form == "sandbox":
-                expected = unpacked.read_text() if unpacked.exists() else ""
+                try:
+                    expected = read_json(unpacked)
+                except (OSError, StateError):  # lost, or damaged: it is unpacked again
+                    return False
             return placed_sha256(target) == expected
 
         def put(partial: Path) -> None:
@@ -227,7 +229,8 @@ class Store(Shelf):
             check_digest(source, source, image)
             self.say(f"unpacking {image.name} on the images tier")
             self.unpack(source, partial)
-            write_text(unpacked, placed_sha256(partial))
+            remove_whatever(unpacked)
+            write_json(unpacked, placed_sha256(partial))
 
         return self.place_once(target, is_right, put, lambda: note_use(self.kept, image.name, image.sha256))
 
