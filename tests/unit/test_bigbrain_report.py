@@ -93,7 +93,7 @@ def collect(folder: Path, runs: list[Row], predictions: list[Row], published: bo
         said = [
             published_prediction("DRAM", member, value) for member, value in (("paper", 60.0), ("fluid measured", 9))
         ]
-        said += [published_prediction("DRAM", "fluid a priori", 1.0), published_prediction("Optane", "paper", 30.0)]
+        said.append(published_prediction("Optane", "paper", 30.0))
         write_table(places.published / "published_predictions.tsv", "published_predictions", said)
     names = ("published_runs", "published_phases", "published_predictions") if published else ()
     others = {name: places.published / f"{name}.tsv" for name in names}
