@@ -56,6 +56,18 @@ def test_others_are_analysed_after_a_failure_if_the_command_says_so(project: Pro
     assert sorted(file.stem for file in project.records()) == (NAMES if goes_on else [])
 
 
+def test_what_snakemake_would_pass_over_is_refused(project: Project) -> None:
+    """With ``--until`` it looks for jobs before the dataset is indexed, finds none of these, and would end well."""
+    project.heads("01")
+    arguments = project.configure(tool="noop")
+    project.succeeds("ready", *arguments)
+    ended = project.fails(*arguments, "--until", "analyze_participants")
+    assert ended.lines("--until analyze_participants: Snakemake knows of these jobs only once"), ended.output
+    project.succeeds(*arguments, "--until", "require_participants")
+    assert len(project.records()) == 1
+    assert not (project.results / "report.html").exists()
+
+
 def test_who_misbehaves_leaves_nothing_and_fails_alone(project: Project, mount_tmpfs: Callable[..., Path]) -> None:
     project.heads(*(name.removeprefix("sub-") for name in NAMES))
     folder, tools = mount_tmpfs(project.folder / "fast", "size=32m"), project.folder / "tools"

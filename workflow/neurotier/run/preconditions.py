@@ -32,6 +32,12 @@ WITHOUT_DATASET = {"published", "probe", *WORKLOADS, "bigbrain", "check"}
 WRITTEN = ("results", "work", "images", "image_store")
 """Folders that must not lie in the dataset. That of clones may: a plain folder has none, and may be its tier's root."""
 
+AFTER_INDEX = (
+    *("validate_dataset", "describe_derivatives", "fetch_images", "analyze_participants", "drop_images"),
+    "run_group_level",
+)
+"""Rules whose jobs Snakemake does not know before it has evaluated the index, a checkpoint."""
+
 PROGRAMS = {
     "run_gnu_parallel": ("parallel", "GNU parallel", "target bigbrain", gnu_parallel.FIX),
     "probe_tier": ("fio", "fio", "target probe", fio.INSTALL),
@@ -59,8 +65,14 @@ def check_start(plan: Plan, command: Command, say: Callable[[str], None]) -> Non
         If the source is a path, and nothing is there.
     SettingsError, ContainerError
         If the run would write into the dataset, there is nothing to compare, what it is to rehearse is wrongly
-        described, or what containers are to see is not there.
+        described, what containers are to see is not there, or it would do nothing and end well.
     """
+    if blind := next((rule for rule in AFTER_INDEX if names(command.until, rule)), None):
+        raise SettingsError(
+            "Snakemake knows of these jobs only once the dataset is indexed, and so would do nothing",
+            where=f"--until {blind}",
+            fix="name a target instead: ready, participants",
+        )
     needs_dataset = [target for target in command.targets if not any(names([target], rule) for rule in WITHOUT_DATASET)]
     if not command.targets or needs_dataset:
         check_dataset(plan)

@@ -57,6 +57,8 @@ class Command:
         Whether it is asked what would be run.
     targets
         Rules and files that are asked for; none for the first rule.
+    until
+        Rules after whose jobs it ends (``--until``).
     anew
         Whether everyone is analysed, done or not.
     keep_going
@@ -68,6 +70,7 @@ class Command:
     starts: bool
     is_dry_run: bool = False
     targets: frozenset[str] = frozenset()
+    until: frozenset[str] = frozenset()
     anew: bool = False
     keep_going: bool = True
     cancel: str = ""
@@ -148,6 +151,7 @@ def command_of(workflow: Any) -> Command:
         starts=executor is not None and not workflow.dryrun and not workflow.touch,
         is_dry_run=bool(workflow.dryrun),
         targets=frozenset(map(str, asked.targets)),
+        until=frozenset(map(str, asked.until)),
         anew=bool(asked.forceall) or names(asked.forcerun, "analyze_participants"),
         keep_going=executor is not None and bool(workflow.execution_settings.keep_going),
         cancel=str(getattr(getattr(workflow, "executor_settings", None), "cancel_cmd", None) or ""),
