@@ -1,17 +1,13 @@
-"""What commands grant the pool of a run, whether it goes on after failures, and who shares a tier with others."""
+"""What commands grant the pool of a run, whether it goes on after failures, and runs that share a tier."""
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from support import ENVIRONMENT, ROOT, Project, kind_of, plain_dataset, processes_in, small_head, t1w
-
-OUTPUT: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+from support import ROOT, Project, kind_of, plain_dataset, processes_in, small_head, t1w
 
 NAMES = [f"sub-{number:02d}" for number in range(6)]
 
@@ -68,7 +64,9 @@ def test_what_snakemake_would_pass_over_is_refused(project: Project) -> None:
     assert not (project.results / "report.html").exists()
 
 
-def test_who_misbehaves_leaves_nothing_and_fails_alone(project: Project, mount_tmpfs: Callable[..., Path]) -> None:
+def test_tools_that_misbehave_leave_nothing_and_one_that_fills_the_tier_fails_alone(
+    project: Project, mount_tmpfs: Callable[..., Path]
+) -> None:
     project.heads(*(name.removeprefix("sub-") for name in NAMES))
     folder, tools = mount_tmpfs(project.folder / "fast", "size=32m"), project.folder / "tools"
     tools.mkdir()
@@ -83,38 +81,32 @@ def test_who_misbehaves_leaves_nothing_and_fails_alone(project: Project, mount_t
 
 
 def test_two_runs_drop_what_they_share(project: Project, tmp_path: Path, demo_source: Path) -> None:
-    """They use one clone, from which each drops the images of those that it has analysed."""
-    other, tiers = (
-        Project.at(tmp_path / "other"),
-        {"common": {"path": str(tmp_path / "tier"), "kind": kind_of(tmp_path)}},
-    )
-    (tmp_path / "tier").mkdir()
-    starts = []
-    for one in (project, other):
-        dataset = {"source": str(demo_source), "drop": True}
-        arguments = one.configure(dataset=dataset, tool="noop", tiers=tiers, placement={"dataset": "common"})
-        starts.append(
-            subprocess.Popen(
-                one.command("participants", *arguments), cwd=one.folder, env=ENVIRONMENT, text=True, **OUTPUT
-            )
-        )
-    ends = [(start.communicate()[0], start.returncode) for start in starts]
-    assert [code for _, code in ends] == [0, 0], ends
+    """They use one clone, from which each drops the images of participants that it has analysed."""
+    other, tier = Project.at(tmp_path / "other"), tmp_path / "tier"
+    tier.mkdir()
+    sections = {
+        "dataset": {"source": str(demo_source), "drop": True},
+        "tiers": {"common": {"path": str(tier), "kind": kind_of(tier)}},
+        "placement": {"dataset": "common"},
+    }
+    starts = [one.start("participants", *one.configure(tool="noop", **sections)) for one in (project, other)]
+    assert [start.wait() for start in starts] == [0, 0]
     assert len(project.records()) == len(other.records()) == 4
 
 
 def test_two_runs_share_a_tier_that_is_too_small_for_both(
     project: Project, tmp_path: Path, mount_tmpfs: Callable[..., Path]
 ) -> None:
-    """Each has two participants that take a third of it: who finds it full is tried again when there is room."""
-    folder = mount_tmpfs(tmp_path / "small", "size=24m")
-    other, starts = Project.at(tmp_path / "other"), []
+    """Two participants of each take a third of it: one that finds it full is tried again when there is room."""
+    small, other = mount_tmpfs(tmp_path / "small", "size=24m"), Project.at(tmp_path / "other")
     noise = np.random.default_rng(1).integers(0, 255, (128, 128, 128), np.uint8)
+    sections = {
+        "tool": {"name": "noop", "noop": {"sleep_s": 1}},
+        "tiers": {"tmpfs": {"path": str(small)}},
+    }
+    starts = []
     for one in (project, other):
         plain_dataset(one.folder / "bids", {t1w("01"): noise, t1w("02"): noise, t1w("03"): small_head()})
-        arguments = one.configure(tool={"name": "noop", "noop": {"sleep_s": 1}}, tiers={"tmpfs": {"path": str(folder)}})
-        command = one.command("participants", *arguments, "--workflow-profile", "profiles/tmpfs")
-        starts.append(subprocess.Popen(command, cwd=one.folder, env=ENVIRONMENT, text=True, **OUTPUT))
-    ends = [(start.communicate()[0], start.returncode) for start in starts]
-    assert [code for _, code in ends] == [0, 0], ends
+        starts.append(one.start("participants", *one.configure(**sections), "--workflow-profile", "profiles/tmpfs"))
+    assert [start.wait() for start in starts] == [0, 0]
     assert len(project.records()) == len(other.records()) == 3
