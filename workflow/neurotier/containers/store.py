@@ -229,7 +229,6 @@ class Store(Shelf):
             check_digest(source, source, image)
             self.say(f"unpacking {image.name} on the images tier")
             self.unpack(source, partial)
-            remove_whatever(unpacked)
             write_json(unpacked, placed_sha256(partial))
 
         return self.place_once(target, is_right, put, lambda: note_use(self.kept, image.name, image.sha256))
