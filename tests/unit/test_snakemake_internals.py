@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 from neurotier.run.snakemake_internals import end_timers
-from support import PATIENCE_S
+from support import ENVIRONMENT, PATIENCE_S
 
 
 def test_a_run_that_is_over_does_not_wait_for_its_timers() -> None:
@@ -16,3 +19,20 @@ def test_a_run_that_is_over_does_not_wait_for_its_timers() -> None:
     timer.join(PATIENCE_S)
     assert not timer.is_alive()
     assert other.is_alive()
+
+
+def test_snakemake_leaves_a_temporary_folder_that_is_lost(tmp_path: Path) -> None:
+    """It would end with a trace: the folder is on a disk that gives errors, or no folder any more."""
+    (tmp_path / "Snakefile").write_text(
+        "from pathlib import Path\n"
+        "from neurotier.run.snakemake_internals import leave_lost_folder\n"
+        "leave_lost_folder(workflow)\n"
+        "folder = Path(workflow._snakemake_tmp_dir.name)\n"
+        "folder.rmdir()\n"
+        "folder.touch()\n"
+        "rule all:\n"
+    )
+    command = [sys.executable, "-m", "snakemake", "--cores", "1"]
+    ended = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert "Traceback" not in ended.stderr

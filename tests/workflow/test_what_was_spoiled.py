@@ -66,3 +66,19 @@ def test_what_hides_where_contents_are_goes_and_the_rest_stays(project: Project,
             journal.touch()
     project.succeeds("participants", *given)
     assert site.stat().st_ino == git_folder
+
+
+def test_a_participant_is_missed_without_the_records_of_snakemake(project: Project) -> None:
+    """By these alone it would see that what is there is of shares of other names."""
+    project.heads("01", "02")
+    given = ["participants", *project.configure(tool="noop")]
+    project.succeeds(*given)
+    lost, kept = project.records()
+    lost.unlink()
+    for file in (project.folder / ".snakemake" / "metadata").iterdir():
+        file.unlink()
+    written_ns = kept.stat().st_mtime_ns
+    ended = project.succeeds(*given)
+    assert ended.analysed == [lost.stem]
+    assert project.records() == [lost, kept]
+    assert kept.stat().st_mtime_ns == written_ns

@@ -96,5 +96,5 @@ def dropped_markers(wildcards):
 def begin_run(workflow):
     try:
         hooks.begin(plan, workflow)
-    except NeurotierError as error:
+    except (NeurotierError, OSError) as error:
         raise WorkflowError(str(error)) from None

@@ -58,6 +58,7 @@ from neurotier.run.snakemake_internals import (
     end_timers,
     hear_submitted,
     is_main_process,
+    leave_lost_folder,
     log_apart,
     name_of_jobs,
     rules_to_run_here,
@@ -123,9 +124,10 @@ def start(plan: Plan, workflow: Any) -> list[str]:
     try:
         if is_main_process(workflow):
             close_logs(workflow)
+            leave_lost_folder(workflow)
             look_ahead(plan, command_of(workflow), cores(workflow))
         set_limits(workflow, plan.limits())
-    except NeurotierError as error:
+    except (NeurotierError, OSError) as error:
         sys.exit(f"neurotier: {error}")
     return []
 

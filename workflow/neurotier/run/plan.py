@@ -148,6 +148,8 @@ class Plan(Needs):
         has_lost = not all(file.exists() for file in (self.places.index / "tool.json", *self.image_facts()))
         unfinished = set(self.every_share) if has_lost else missing_in(self.every_share, self.places, done)
         if write:
+            if unfinished:  # Snakemake may have lost its records, by which it would see that it is of other shares now
+                remove_whatever(self.places.complete)
             known = {name: made[name] for name in made if name in selected}
             settle(self.places, {*self.every_share} - unfinished, known, done, self.serial)
         else:

@@ -204,6 +204,14 @@ def close_logs(workflow: Any) -> None:
                 os.chmod(file, 0o600)
 
 
+def leave_lost_folder(workflow: Any) -> None:
+    """Have Snakemake leave its temporary folder at its end if the disk below it is lost (``Workflow.tear_down``, 9.0).
+
+    The trace that it shows otherwise hides what was wrong.
+    """
+    workflow._snakemake_tmp_dir._ignore_cleanup_errors = True
+
+
 class SubmittedJobs(logging.Filter):
     """Hears which jobs an executor plugin has submitted: it keeps their numbers to itself (slurm 2.8)."""
 
