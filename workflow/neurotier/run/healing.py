@@ -286,7 +286,7 @@ def files_below(folder: Path, may_enter: Callable[[str], bool]) -> Iterator[Path
 
 def forget_outputs(places: Places) -> None:
     """Forget the sizes of outputs at the start of a run, which may write all of them again and be killed."""
-    places.outputs.unlink(missing_ok=True)
+    remove_whatever(places.outputs)
 
 
 def forget_markers(places: Places) -> None:
