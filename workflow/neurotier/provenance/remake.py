@@ -36,9 +36,8 @@ from neurotier.dataset.bids import Image, read_image
 from neurotier.dataset.datalad_environment import ask_git, prepare_environment
 from neurotier.dataset.index import index_site
 from neurotier.dataset.selection import chosen as chosen_of
-from neurotier.provenance.description import HOW, owner_of, read_how
+from neurotier.provenance.description import HOW, RAW, owner_of, read_how
 from neurotier.provenance.repository import run_git
-from neurotier.provenance.source import RAW
 from neurotier.run.caches import obtain_caches, placed_caches
 from neurotier.run.jobs import image_store
 
