@@ -36,9 +36,9 @@ class Branch:
         How many ended.
     misbooked_ns
         Lifetime off the CPU, ns, of threads to which the kernel booked more block-I/O wait than that; how long they
-        waited for storage is not known. Seen on Linux 6.18 where processes compete for a CPU: if a thread that falls asleep stays queued
-        for a while, the kernel notes the start of its wait for another thread, and later measures the wait from an
-        earlier start, or from boot.
+        waited for storage is not known. Seen on Linux 6.18 where processes compete for a CPU: if a thread that falls
+        asleep stays queued for a while, the kernel notes the start of its wait for another thread, and later measures
+        the wait from an earlier start, or from boot.
     overlap_ns
         Upper bound of the active thread-time that ran while other threads of the tree were active, ns.
     children_lifetime_ns, children_active_ns
