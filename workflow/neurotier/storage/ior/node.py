@@ -116,7 +116,7 @@ class Node:
                 remove_private(self.folder.parent / name)
         make_private(self.folder)
         self.mark(self.place).touch()
-        if self.point.direct:
+        if self.point.wants_direct:
             trial = self.folder / f"trial.{self.place}"
             make_private(trial)
             self.way = find_access(trial, self.tier.kind)

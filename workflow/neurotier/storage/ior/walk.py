@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from neurotier.core.kinds import KINDS
 from neurotier.core.numa import own_nodes
 from neurotier.core.places import Places
@@ -33,7 +31,6 @@ class Ior(Workload[Point]):
 
     target = "ior"
     plan_of = staticmethod(ior_plan)
-    asked: ClassVar[tuple[str, ...]] = ("nodes", "concurrent", "processes", "file_bytes", "block_bytes", "repetition")
     smaller = "ior.file_size or .processes"
     way = BUFFERED
     numa: tuple[int, ...] = ()
@@ -52,7 +49,7 @@ class Ior(Workload[Point]):
 
     def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
         """Find the way to the tier's files, and the NUMA nodes to pin to."""
-        pinned, direct = points[0].set_name == PIN, points[0].direct
+        pinned, direct = points[0].set_name == PIN, points[0].wants_direct
         self.numa = own_nodes() if pinned else ()
         if pinned and len(self.numa) < 2:
             return dict.fromkeys(points, "there is one NUMA node here, and nothing to pin to")
@@ -87,7 +84,7 @@ class IorItself(Ior):
     def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
         """Find out whether the page cache can be passed, if that is asked for."""
         passed = any(direct for _, direct in KINDS[workspace.tier.kind].fio_engines)
-        direct = points[0].direct and passed and takes_direct(workspace.folder, points[0].block_bytes)
+        direct = points[0].wants_direct and passed and takes_direct(workspace.folder, points[0].block_bytes)
         self.way = Access(IOR, direct)
         say(f"tier {workspace.tier.name}: {counted(len(points), 'point')}, {access_text(IOR, direct)}")
         return {}
