@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from neurotier.core.errors import KilledError, SourceError
 from neurotier.core.settings import DatasetSettings
-from neurotier.dataset.attempts import GoneError
 from neurotier.dataset.contents import check_known_somewhere, drop_images, get_images, is_present
 from support import git
 
@@ -77,23 +76,23 @@ def test_only_what_is_named_is_fetched(clone: Path) -> None:
 @pytest.mark.parametrize("name", ["no such.nii", "small"])
 def test_file_that_is_missing_and_not_annexed(clone: Path, name: str) -> None:
     (clone / "small").unlink()
-    with pytest.raises(GoneError, match=f"{name}: is not in the dataset"):
+    with pytest.raises(SourceError, match=f"{name}: is not in the dataset"):
         get_images(clone, [name], SETTINGS, pytest.fail)
 
 
 def test_dangling_link_to_an_annex_in_a_folder_without_git(tmp_path: Path) -> None:
     key = "MD5E-s9--d41d8.nii"
     (tmp_path / "a.nii").symlink_to(f".git/annex/objects/x/{key}/{key}")
-    with pytest.raises(GoneError, match="is not in the dataset"):
+    with pytest.raises(SourceError, match="is not in the dataset"):
         get_images(tmp_path, ["a.nii"], SETTINGS, pytest.fail)
 
 
 def test_content_without_a_known_copy_is_not_asked_for_again(clone: Path) -> None:
     git(clone.parent / "source", "annex", "drop", "--force", "--quiet", "a b.nii")
     git(clone, "fetch", "--quiet")
-    with pytest.raises(GoneError, match="knows of no copy"):
+    with pytest.raises(SourceError, match="knows of no copy"):
         get_images(clone, ["-x.nii", "a b.nii"], SETTINGS, pytest.fail)
-    with pytest.raises(GoneError, match="knows of no copy"):
+    with pytest.raises(SourceError, match="knows of no copy"):
         check_known_somewhere(clone, "a b.nii")
     check_known_somewhere(clone, "-x.nii")
 

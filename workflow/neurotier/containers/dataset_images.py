@@ -24,6 +24,7 @@ from neurotier.dataset.addresses import check_own_files, config_of
 from neurotier.dataset.attempts import naming_commands, retry
 from neurotier.dataset.contents import get_images
 from neurotier.dataset.datalad_environment import ask_git, prepare_environment
+from neurotier.dataset.sites import commit
 from neurotier.dataset.source import clone
 
 KEY = re.compile(r"datalad\.containers\.([^.\n]+)\.image")
@@ -66,8 +67,8 @@ def fetch(image: Reference, target: Path, settings: DatasetSettings, say: Callab
         say(f"cloning {image.source} for its image {image.name_there}")
         retry(lambda: clone(image.source, folder, None, where), settings, say)
         path = path_of(folder, image.name_there, where)
-        commit = (ask_git(folder, "rev-parse", "HEAD") or "").strip()
-        say(f"fetching {path} of commit {commit[:12]}")
+        at = commit(folder)
+        say(f"fetching {path} of commit {at[:12]}")
         try:
             get_images(folder, [path], settings, say)
             with open_in_dataset(folder, path) as file:
@@ -78,7 +79,7 @@ def fetch(image: Reference, target: Path, settings: DatasetSettings, say: Callab
         except NeurotierError as error:
             raise type(error)(error.what, where=f"{where}: {error.where}", fix=error.fix) from None
     remove_tree(folder)
-    return {"dataset": image.source, "commit": commit, "path": path}
+    return {"dataset": image.source, "commit": at, "path": path}
 
 
 def path_of(dataset: Path, name: str, where: str) -> str:

@@ -21,12 +21,8 @@ NETWORK_DOWN = re.compile(
 FETCHED_BY_ANOTHER = re.compile(r"transfer already in progress|unable to take transfer lock")
 """What git-annex prints instead of waiting when another process is fetching the same content."""
 
-LOOK_AGAIN_S, LOOK_AT_MOST_S = 2.0, 3600.0
-"""Pause before asking again for content that another process is fetching, and how long to wait for it in all."""
-
-
-class GoneError(SourceError):
-    """No copy of a content is known, so that trying again is pointless."""
+LOOK_AGAIN_S = 2.0
+"""Pause before asking again for content that another process is fetching."""
 
 
 def retry(action: Callable[[], None], settings: DatasetSettings, say: Callable[[str], None]) -> None:
@@ -34,20 +30,15 @@ def retry(action: Callable[[], None], settings: DatasetSettings, say: Callable[[
 
     While another process fetches one of the contents that it fetches, it is tried again without counting as a failure.
     """
-    attempt, until_s = 1, 0.0
+    attempt, is_waiting = 1, False
     while True:
         try:
             return action()
-        except GoneError:
-            raise
         except SourceError as error:
             if FETCHED_BY_ANOTHER.search(error.what):
-                if not until_s:
-                    until_s = time.monotonic() + LOOK_AT_MOST_S
+                if not is_waiting:
                     say(f"{error.where}: another process is fetching it; waiting")
-                if time.monotonic() > until_s:
-                    raise
-                pause_s = LOOK_AGAIN_S
+                is_waiting, pause_s = True, LOOK_AGAIN_S
             elif attempt >= settings.get_attempts or not NETWORK_DOWN.search(error.what):
                 raise
             else:

@@ -23,7 +23,7 @@ from neurotier.core.files import flush_folder
 from neurotier.core.foreign import file_in_dataset, kind_of, open_file
 from neurotier.core.processes import start_process
 from neurotier.core.settings import DatasetSettings
-from neurotier.dataset.attempts import GoneError, retry
+from neurotier.dataset.attempts import retry
 from neurotier.dataset.datalad_environment import prepare_environment
 
 if TYPE_CHECKING:
@@ -191,12 +191,10 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
 
     Raises
     ------
-    GoneError
-        If a file is in no repository, or in one without an annex.
+    SourceError
+        If a file is in no repository, or in one without an annex, git is missing, or git-annex does not start.
     KilledError
         If git-annex, or git which it calls, was killed.
-    SourceError
-        If git is missing, or git-annex does not start.
     """
     prepare_environment()
     below = dict[Path, list[str]]()
@@ -215,7 +213,7 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
         if process.returncode < 0 or process.returncode > 128 or KILLED.search(complaints):
             raise KilledError(f"git-annex {command} was killed", where="git or git-annex")
         if NO_ANNEX in complaints:
-            raise GoneError("its content is not there: its repository has no annex", where=paths[0])
+            raise SourceError("its content is not there: its repository has no annex", where=paths[0])
         own = [json.loads(line) for line in out.splitlines()]
         failed = [record for record in own if not record["success"]]
         reasons += [text for record in failed for text in record["error-messages"] or [record.get("note", "")]]
@@ -227,20 +225,20 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
 
 
 def repository_of(dataset: Path, path: str) -> Path:
-    """The repository that holds a file: the dataset, or a sub-dataset; :class:`GoneError` if there is none."""
+    """The repository that holds a file: the dataset, or a sub-dataset; :class:`SourceError` if there is none."""
     for parent in PurePath(path).parents:
         if (dataset / parent / ".git").exists():
             return dataset / parent
-    raise GoneError("is not in the dataset", where=path)
+    raise SourceError("is not in the dataset", where=path)
 
 
 def check_known_somewhere(dataset: Path, path: str) -> None:
-    """Raise :class:`GoneError` if git-annex knows of no copy of a file, so that no retry can help."""
+    """Raise :class:`SourceError` if git-annex knows of no copy of a file, so that no retry can help."""
     if not content_of(dataset, path).key:
-        raise GoneError("is not in the dataset", where=path)
+        raise SourceError("is not in the dataset", where=path)
     records, _ = ask_annex(dataset, "whereis", [path])
     if records and not any(record["whereis"] or record["untrusted"] for record in records):
-        raise GoneError(
+        raise SourceError(
             "git-annex knows of no copy of its content",
             where=path,
             fix="ask the dataset's keepers, or leave the participant out",

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from neurotier.core.errors import StateError
 from neurotier.core.files import exclusive, read_json, remove_tree
@@ -73,18 +74,24 @@ def set_aside(folder: Path, clone: Path, say: Callable[[str], None]) -> None:
         folder.mkdir()  # an empty folder stands for a sub-dataset that is not installed
 
 
+def indexed_dataset(places: Places) -> dict[str, Any]:
+    """What is known of the dataset that was cloned last; empty if nothing is."""
+    try:
+        known: dict[str, Any] = read_json(places.index / "dataset.json")
+    except (FileNotFoundError, StateError):
+        return {}
+    return known
+
+
 def replace_broken_clone(places: Places, say: Callable[[str], None]) -> None:
     """Set aside the indexed clone, or the sites in it, if git cannot use them any more.
 
     The jobs that need them clone them again. To be called while no run works on the results. Plain folders and anything
     else of the user's is never touched.
     """
-    try:
-        data = read_json(places.index / "dataset.json")
-    except (FileNotFoundError, StateError):
-        return
-    clone = Path(data["path"])
-    if data["kind"] != "datalad" or clone.parent.absolute() != places.datasets.absolute() or not clone.exists():
+    data = indexed_dataset(places)
+    clone = Path(data.get("path", ""))
+    if data.get("kind") != "datalad" or clone.parent.absolute() != places.datasets.absolute() or not clone.exists():
         return
     prepare_environment()
     with exclusive(clone):

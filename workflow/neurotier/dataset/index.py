@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -203,16 +202,8 @@ def is_t1w(path: str) -> bool:
     """Whether pybids takes a path for a T1w image's."""
     from bids.layout import parse_file_entities
 
-    parsed = parse_file_entities(f"/{path}", entities=bids_entities())
+    parsed = parse_file_entities(f"/{path}", config=["bids"])
     return parsed.get("suffix") == "T1w" and parsed.get("extension") in EXTENSIONS
-
-
-@cache
-def bids_entities() -> list[Any]:
-    """The entities that pybids knows."""
-    from bids.layout.models import Config
-
-    return list(Config.load("bids").entities.values())
 
 
 def kind_of_file(suffixes: Sequence[str] | None) -> str:

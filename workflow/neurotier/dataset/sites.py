@@ -56,15 +56,15 @@ def install_sites(
     # Where each participant is a sub-dataset, all of them belong to the one site that is the dataset itself.
     wanted = [site for site in sites if site] + [path for path in recorded if path.startswith("sub-") and "" in sites]
     missing = [path for path in wanted if commit(folder / path) != recorded[path] or is_broken(folder / path)]
-    mark_of(folder, "").mkdir(exist_ok=True)
-    for path in set(wanted) - set(missing):
-        mark_of(folder, path).touch()
     unreachable = refused_subdatasets(folder, missing)
     missing = [path for path in missing if path not in unreachable]
     if missing:
         say(f"installing {len(missing)} of {len(recorded)} sub-datasets: {', '.join(missing)}")
         unreachable |= install_all(folder, {path: recorded[path] for path in missing}, settings, say)
         flush_file_system(folder)
+    mark_of(folder, "").mkdir(exist_ok=True)
+    for path in set(wanted) - set(unreachable):
+        mark_of(folder, path).touch()
     for path, reason in unreachable.items():
         say(f"{path!r} cannot be installed: {reason}")
     there = [site for site in sites if site not in unreachable]
@@ -98,7 +98,6 @@ def install_all(
         )
         for path in list(failed):
             if commit(folder / path) == recorded[path]:
-                mark_of(folder, path).touch()
                 del failed[path]
             else:
                 bad = [one for one in results if one["status"] in ("error", "impossible")]
@@ -147,12 +146,9 @@ def sites_among(subdatasets: Sequence[str], root_is_bids: bool) -> list[str]:
     return ([""] if root_is_bids or not others else []) + others
 
 
-def commit(folder: Path) -> str | None:
-    """The commit that a repository is at; ``None`` if there is no repository, or none with a commit."""
-    if not (folder / ".git").exists():
-        return None
-    hexsha = ask_git(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-    return hexsha.strip() if hexsha else None
+def commit(folder: Path) -> str:
+    """The commit that a repository is at; empty if there is no repository, or none with a commit."""
+    return (ask_git(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}") or "").strip()
 
 
 def choose_sites(wanted: Sequence[str], known: Sequence[str], source: str) -> list[str]:
@@ -190,7 +186,7 @@ def site_facts(folder: Path, source: str, site: str) -> dict[str, str]:
         url = f"{without_credentials(source).rstrip('/')}/{site}".rstrip("/")
     else:
         url = f"urn:uuid:{identifier}" if (identifier := identifier_of(folder)) else "urn:neurotier:unidentified"
-    return {"url": url, "version": commit(folder) or ""}
+    return {"url": url, "version": commit(folder)}
 
 
 def identifier_of(folder: Path) -> str:

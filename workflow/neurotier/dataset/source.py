@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from neurotier.core.credentials import without_credentials
-from neurotier.core.errors import InputError, SourceError, StateError
-from neurotier.core.files import exclusive, flush_file_system, partial_of, read_json, remove_tree, rename_durably
+from neurotier.core.errors import InputError, SourceError
+from neurotier.core.files import exclusive, flush_file_system, partial_of, remove_tree, rename_durably
 from neurotier.core.foreign import file_in_dataset
 from neurotier.core.places import Places, dataset_name, short_hash
 from neurotier.core.private import make_private, private_folder
@@ -23,7 +23,7 @@ from neurotier.core.tiers import Tier, find_mount
 from neurotier.dataset.addresses import refusal
 from neurotier.dataset.attempts import first_message, retry
 from neurotier.dataset.datalad_environment import ask_git, prepare_environment
-from neurotier.dataset.health import is_broken, set_aside
+from neurotier.dataset.health import indexed_dataset, is_broken, set_aside
 from neurotier.dataset.sites import choose_sites, install_sites
 from neurotier.dataset.tree import is_bids
 
@@ -235,11 +235,7 @@ def require_sites(dataset: Dataset) -> None:
 
 def unreachable_sites(places: Places) -> dict[str, str]:
     """Sub-datasets that could not be installed at the last cloning, with the reason; none if that is not known."""
-    try:
-        data = read_json(places.index / "dataset.json")
-        return dict(data.get("unreachable", {}))
-    except (FileNotFoundError, StateError):
-        return {}
+    return dict(indexed_dataset(places).get("unreachable", {}))
 
 
 def forget_unreachable(places: Places) -> None:

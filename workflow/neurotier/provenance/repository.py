@@ -203,7 +203,7 @@ def register(folder: Path, dataset: Dataset, site: str) -> str:
     """
     clone = dataset.path / site
     here = commit(clone)
-    if here is None:
+    if not here:
         raise InputError("is not there any more", where=str(clone), fix="start with --forcerun clone_dataset")
     address = without_credentials((ask_git(clone, "config", "remote.origin.url") or "").strip())
     if not address or refusal(address):

@@ -19,7 +19,7 @@ from pathlib import Path
 from neurotier.analysis.activity import How
 from neurotier.analysis.app import app_name
 from neurotier.core.errors import BusyError, SettingsError, SourceError
-from neurotier.core.files import write_text
+from neurotier.core.files import flush_file_system, write_text
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Settings
@@ -147,6 +147,7 @@ def save_sites(
     if any(commits):
         above = open_dataset(places.derivatives.absolute(), killed_on, say)
         save_all(above, list(filter(None, commits)), "Save the derivatives of all sites")
+    flush_file_system(places.state)  # and with it the derivatives: git-annex itself flushes little
     return commits
 
 
