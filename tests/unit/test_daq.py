@@ -112,7 +112,7 @@ def test_a_record_that_is_not_as_it_was_written_is_found(
     point = Point("psync", "psync", "disk", 2, 2_000_000, RECORD, 1, 0.1, 0.1)
     workspace = Workspace("daq", Tier("disk", tmp_path, "block", None), tmp_path)
     done = workspace.run(write_job(point, [tmp_path], in_memory=True), 60)
-    written = [stream.write.bytes for stream in done.streams]
+    written = [flow.bytes for flow in done.writes]
     workspace.run(check_job(point, [tmp_path], written), 60)
     workspace.run(check_job(point, [tmp_path], [0, written[1]]), 60)
     file = tmp_path / "daq.1"

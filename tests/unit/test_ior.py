@@ -54,7 +54,7 @@ def test_files_are_read_by_neighbours() -> None:
 def test_processes_are_pinned_by_fio(tmp_path: Path, memory: Path) -> None:
     """Where there is one node alone, points that are to be pinned are listed as left out."""
     done = run_fio(job_of(Point("pin", 2, MIB, 65536, False, 1), "write", BUFFERED, own_nodes()), tmp_path, 60)
-    assert [stream.write.bytes for stream in done.streams] == [MIB, MIB]
+    assert [flow.bytes for flow in done.writes] == [MIB, MIB]
     rows = run(settings_of("ior", tmp_path / "results", {"fast": memory}, **TINY_IOR, numa=["none", "pin"]))
     found = {(row["set"], row["status"], row["numa_nodes"]) for row in rows}
     one = ("pin", "left out: there is one NUMA node here, and nothing to pin to", None)

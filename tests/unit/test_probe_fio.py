@@ -42,14 +42,14 @@ def test_a_job_says_what_it_moved(folder: Path) -> None:
     assert written.fio_version.startswith("fio-")
     read = run_fio(FioJob("r", "read", MIB, 32 * MIB, streams=2), folder, 60)
     assert (read.read.bytes, read.write.bytes) == (64 * MIB, 0)
-    assert read.latency_mean_s is not None
-    assert read.latency_p99_s is not None
-    assert 0 < read.latency_mean_s <= read.latency_p99_s * 2
+    assert read.read.latency_mean_s is not None
+    assert read.read.latency_p99_s is not None
+    assert 0 < read.read.latency_mean_s <= read.read.latency_p99_s * 2
 
 
 def test_a_mixed_job_adds_both_ways(folder: Path) -> None:
     mixed = run_fio(FioJob("m", "rw", 65536, 4 * MIB), folder, 60)
-    assert mixed.read.bytes + mixed.write.bytes == mixed.bytes == 4 * MIB
+    assert mixed.read.bytes + mixed.write.bytes == mixed.both.bytes == 4 * MIB
     assert min(mixed.read.bytes, mixed.write.bytes) > MIB
     assert mixed.operations_per_s == mixed.read.operations_per_s + mixed.write.operations_per_s
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from neurotier.bigbrain.tabulation import busy, span
@@ -77,15 +76,15 @@ def learn(
     )
 
 
-def usual(calibration: Calibration) -> Calibration:
-    """The calibration with its medians alone.
+def picked(calibration: Calibration, pick: Callable[[Sequence[float]], float], slowness: float = 1.0) -> Calibration:
+    """The calibration with one start and one gap, picked of those that were seen, on a machine slower by a factor.
 
-    >>> usual(Calibration([0.1, 0.3, 0.2], [0.0, 1.0], 1e-9, 5.0)).starts_cpu_s
-    [0.2]
+    >>> picked(Calibration([0.1, 0.3, 0.2], [0.0, 1.0], 1e-9, 5.0), max, 2.0).gaps_s
+    [2.0]
     """
-    return Calibration(
-        [statistics.median(calibration.starts_cpu_s)],
-        [statistics.median(calibration.gaps_s)],
-        calibration.increment_cpu_s_per_byte,
-        calibration.around_s,
+    return replace(
+        calibration,
+        starts_cpu_s=[pick(calibration.starts_cpu_s) * slowness],
+        gaps_s=[pick(calibration.gaps_s) * slowness],
+        increment_cpu_s_per_byte=calibration.increment_cpu_s_per_byte * slowness,
     )

@@ -15,13 +15,14 @@ and other users of the machine.
 from __future__ import annotations
 
 import itertools
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from neurotier.bigbrain.calibration import Calibration, learn, usual
+from neurotier.bigbrain.calibration import Calibration, learn, picked
 from neurotier.bigbrain.plan import FINISHED
 from neurotier.bigbrain.tables import read_if_there
 from neurotier.bigbrain.tabulation import records_of
@@ -137,17 +138,12 @@ def fluid_prediction(basis: Basis, engine: str, tier: str, parallelism: int, cal
     def draw(rng: np.random.Generator) -> Situation:
         where = {name: float(rng.uniform(-1, 1)) for name in machines["usual"].tiers}
         slowness = float(np.exp(rng.normal(0, REPEATABILITY)))
-        starts, gaps = calibration.starts_cpu_s, calibration.gaps_s
-        drawn = Calibration(  # means of as many as were seen: so much is known of the mean of thousands
-            [float(np.mean(rng.choice(starts, len(starts)))) * slowness],
-            [float(np.mean(rng.choice(gaps, len(gaps)))) * slowness],
-            calibration.increment_cpu_s_per_byte * slowness,
-            calibration.around_s,
-        )
+        # means of as many as were seen: so much is known of the mean of thousands
+        drawn = picked(calibration, lambda seen: float(np.mean(rng.choice(seen, len(seen)))), slowness)
         machine = between(machines["usual"], machines["low"], machines["high"], where)
         return workload_of(basis, engine, tier, parallelism, drawn), machine
 
-    best = workload_of(basis, engine, tier, parallelism, usual(calibration)), machines["usual"]
+    best = workload_of(basis, engine, tier, parallelism, picked(calibration, statistics.median)), machines["usual"]
     return predict_among(best, draw, parallelism)
 
 

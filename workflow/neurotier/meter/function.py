@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, Generic, TypeVar
 
+from neurotier.core.processes import start_process
 from neurotier.meter.folders import FolderWatch
-from neurotier.meter.measure import measure_child, replace_process
-from neurotier.meter.tree import describe_exit, die_with_parent, shell_code
+from neurotier.meter.measure import measure_child
+from neurotier.meter.tree import describe_exit, shell_code
 from neurotier.meter.usage import Usage
 
 T = TypeVar("T")
@@ -93,8 +94,6 @@ def to_bytes(outcome: tuple[Any, BaseException | None]) -> bytes:
 def run_in_phase(command: list[str], log: IO[Any] | None = None, cwd: str | None = None) -> int:
     """Run a tool inside a metered function, with whose process it dies; its exit code as a shell gives it.
 
-    It is forked here because :mod:`subprocess` takes 0.012 s of CPU to import, as much as Python takes to start.
-
     Parameters
     ----------
     command
@@ -110,28 +109,5 @@ def run_in_phase(command: list[str], log: IO[Any] | None = None, cwd: str | None
         If the program or the folder does not exist, or cannot be used.
     """
     flush()
-    failure, failure_of_child = os.pipe()  # closed by a program that is executed
-    pid = os.fork()
-    if pid == 0:
-        try:
-            die_with_parent()
-            for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores, and a tool shall not
-                signal.signal(number, signal.SIG_DFL)
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            if log is not None:
-                os.dup2(log.fileno(), 1)
-                os.dup2(log.fileno(), 2)
-            if cwd is not None:
-                os.chdir(cwd)
-            replace_process(command)
-        except OSError as error:
-            os.write(failure_of_child, pickle.dumps((error.errno, error.strerror, error.filename or command[0])))
-        finally:
-            os._exit(127)
-    os.close(failure_of_child)
-    with os.fdopen(failure, "rb") as file:
-        said = file.read()
-    _, status = os.waitpid(pid, 0)
-    if said:
-        raise OSError(*pickle.loads(said))
-    return shell_code(os.waitstatus_to_exitcode(status))
+    both: dict[str, Any] = {"stdout": log, "stderr": log} if log is not None else {}
+    return shell_code(start_process(command, stdin=subprocess.DEVNULL, cwd=cwd, **both).wait())

@@ -10,7 +10,7 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -116,30 +116,37 @@ class FioJob:
 
 @dataclass(frozen=True)
 class Flow:
-    """What went one way, over all streams of a job.
+    """What went one way, in one stream or in several.
 
     Attributes
     ----------
     bytes, operations
         How much, and in how many requests.
-    bandwidth_bytes_per_s, operations_per_s
-        Over the time of the stream that took longest.
     runtime_s
-        That time, s.
+        Time of the stream that took longest, s.
     latency_mean_s, latency_p50_s, latency_p99_s, latency_p999_s, latency_max_s
-        From handing a request over until it was done; ``None`` without requests.
+        From handing a request over until it was done; ``None`` without requests. Of several streams, percentiles are
+        those of the slowest.
     """
 
     bytes: int = 0
     operations: int = 0
-    bandwidth_bytes_per_s: float = 0.0
-    operations_per_s: float = 0.0
     runtime_s: float = 0.0
     latency_mean_s: float | None = None
     latency_p50_s: float | None = None
     latency_p99_s: float | None = None
     latency_p999_s: float | None = None
     latency_max_s: float | None = None
+
+    @property
+    def bandwidth_bytes_per_s(self) -> float:
+        """Over the time of the stream that took longest."""
+        return self.bytes / self.runtime_s if self.runtime_s else 0.0
+
+    @property
+    def operations_per_s(self) -> float:
+        """Over the time of the stream that took longest."""
+        return self.operations / self.runtime_s if self.runtime_s else 0.0
 
 
 @dataclass(frozen=True)
@@ -148,57 +155,48 @@ class FioResult:
 
     Attributes
     ----------
-    read, write
-        Each way.
+    reads, writes
+        Each way, of each stream in order; one flow if streams were reported as one.
     cpu_s
         CPU time of all streams, user and system, s, without that of kernel threads that write back.
     fio_version
         Such as ``fio-3.33``.
-    streams
-        The same of each stream, in order, of which percentiles are those of the slowest; one if they were reported as
-        one.
     """
 
-    read: Flow
-    write: Flow
+    reads: tuple[Flow, ...]
+    writes: tuple[Flow, ...]
     cpu_s: float
     fio_version: str
-    streams: tuple[FioResult, ...] = ()
 
     @property
-    def bytes(self) -> int:
-        """Bytes both ways."""
-        return self.read.bytes + self.write.bytes
+    def read(self) -> Flow:
+        """What all streams have read."""
+        return together(self.reads)
 
     @property
-    def runtime_s(self) -> float:
-        """How long it took, s."""
-        return max(self.read.runtime_s, self.write.runtime_s)
+    def write(self) -> Flow:
+        """What all streams have written."""
+        return together(self.writes)
+
+    @property
+    def both(self) -> Flow:
+        """Both ways together."""
+        return together([*self.reads, *self.writes])
 
     @property
     def bandwidth_bytes_per_s(self) -> float:
-        """Both ways together."""
+        """The sum of both ways, each over its own time."""
         return self.read.bandwidth_bytes_per_s + self.write.bandwidth_bytes_per_s
 
     @property
     def operations_per_s(self) -> float:
-        """Both ways together."""
+        """The sum of both ways, each over its own time."""
         return self.read.operations_per_s + self.write.operations_per_s
-
-    @property
-    def latency_mean_s(self) -> float | None:
-        """Mean over the requests of both ways."""
-        return mean_latency_s([self.read, self.write])
-
-    @property
-    def latency_p99_s(self) -> float | None:
-        """Of the slower way."""
-        return slowest([self.read, self.write], "latency_p99_s")
 
     @property
     def cpu_s_per_byte(self) -> float | None:
         """CPU seconds, user and system, for each byte; ``None`` if nothing was moved."""
-        return self.cpu_s / self.bytes if self.bytes else None
+        return self.cpu_s / self.both.bytes if self.both.bytes else None
 
 
 def require_fio(where: str) -> None:
@@ -285,52 +283,12 @@ def reason(output: str, errors: str, exit_code: int) -> str:
 
 
 def read_report(report: Mapping[str, Any]) -> FioResult:
-    """The figures of fio's JSON: of its only job, or of all of them together."""
-    streams = tuple(read_job(job, str(report.get("fio version", ""))) for job in report["jobs"])
-    if len(streams) == 1:
-        return replace(streams[0], streams=streams)
-    return FioResult(
-        read=together([stream.read for stream in streams]),
-        write=together([stream.write for stream in streams]),
-        cpu_s=sum(stream.cpu_s for stream in streams),
-        fio_version=streams[0].fio_version,
-        streams=streams,
-    )
-
-
-def together(flows: Sequence[Flow]) -> Flow:
-    """What went one way over several streams, in the time of the one that took longest."""
-    runtime_s = max(flow.runtime_s for flow in flows)
-    operations, size_bytes = sum(flow.operations for flow in flows), sum(flow.bytes for flow in flows)
-    if not operations or not runtime_s:
-        return Flow()
-    return Flow(
-        bytes=size_bytes,
-        operations=operations,
-        bandwidth_bytes_per_s=size_bytes / runtime_s,
-        operations_per_s=operations / runtime_s,
-        runtime_s=runtime_s,
-        latency_mean_s=mean_latency_s(flows),
-        **{name: slowest(flows, name) for name in (*PERCENTILES, "latency_max_s")},
-    )
-
-
-def mean_latency_s(flows: Sequence[Flow]) -> float | None:
-    """Mean over all requests, s; ``None`` if there were none."""
-    operations = sum(flow.operations for flow in flows)
-    return sum((flow.latency_mean_s or 0.0) * flow.operations for flow in flows) / operations if operations else None
-
-
-def slowest(flows: Sequence[Flow], latency: str) -> float | None:
-    """The longest of some latencies, s; ``None`` if none is known."""
-    return max((value for flow in flows if (value := getattr(flow, latency)) is not None), default=None)
-
-
-def read_job(job: Mapping[str, Any], version: str) -> FioResult:
-    """One job of fio's JSON."""
-    stream_s = job["job_runtime"] / 1000  # summed over the streams; so are the times that the per cents are of
-    cpu_s = (job["usr_cpu"] + job["sys_cpu"]) / 100 * stream_s
-    return FioResult(read_flow(job["read"]), read_flow(job["write"]), cpu_s, version)
+    """The figures of fio's JSON."""
+    jobs = report["jobs"]
+    reads, writes = (tuple(read_flow(job[way]) for job in jobs) for way in ("read", "write"))
+    # a job's runtime is summed over its streams; so are the times that the per cents are of
+    cpu_s = sum((job["usr_cpu"] + job["sys_cpu"]) / 100 * job["job_runtime"] / 1000 for job in jobs)
+    return FioResult(reads, writes, cpu_s, str(report.get("fio version", "")))
 
 
 def read_flow(data: Mapping[str, Any]) -> Flow:
@@ -342,10 +300,27 @@ def read_flow(data: Mapping[str, Any]) -> Flow:
     return Flow(
         bytes=data["io_bytes"],
         operations=data["total_ios"],
-        bandwidth_bytes_per_s=float(data["bw_bytes"]),
-        operations_per_s=float(data["iops"]),
         runtime_s=data["runtime"] / 1000,
         latency_mean_s=latencies["mean"] * NS,
         latency_max_s=latencies["max"] * NS,
         **{name: percentiles[key] * NS for name, key in PERCENTILES.items() if key in percentiles},
+    )
+
+
+def together(flows: Sequence[Flow]) -> Flow:
+    """Several flows as one."""
+    moved = [flow for flow in flows if flow.operations]
+    if not moved:
+        return Flow()
+    operations = sum(flow.operations for flow in moved)
+    longest = {
+        name: max((known for flow in moved if (known := getattr(flow, name)) is not None), default=None)
+        for name in (*PERCENTILES, "latency_max_s")
+    }
+    return Flow(
+        bytes=sum(flow.bytes for flow in moved),
+        operations=operations,
+        runtime_s=max(flow.runtime_s for flow in moved),
+        latency_mean_s=sum((flow.latency_mean_s or 0.0) * flow.operations for flow in moved) / operations,
+        **longest,
     )

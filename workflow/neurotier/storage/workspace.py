@@ -123,6 +123,7 @@ def claim(tier: Tier, target: str, places: Places) -> Workspace:
     folder = tier.folder(target) / short_hash(str(places.results.absolute()))
     remove_abandoned(folder.parent)
     remove_leftover(folder, places.identity)
+    remove_empty(folder.parent)
     return Workspace(target, tier, folder)
 
 

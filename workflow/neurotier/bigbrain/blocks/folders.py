@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, Layout, read_layout
+from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, Layout, read_layout, require_size
 from neurotier.bigbrain.blocks.volumes import FIX, PIECE_BYTES, UNSIGNED
 from neurotier.core.errors import InputError, SourceError
 from neurotier.dataset.contents import ANYWHERE, is_present
@@ -134,7 +134,7 @@ def contents(file: Path, layout: Layout) -> Iterator[bytes]:
 
 def check_size(file: Path, layout: Layout, size_bytes: int) -> None:
     """Raise :class:`InputError` unless a block is as long as its header says."""
-    if size_bytes != layout.file_bytes:
-        problem = "is truncated" if size_bytes < layout.file_bytes else "is too long"
-        problem = f"{problem}: expected {layout.file_bytes} bytes, found {size_bytes}"
-        raise InputError(problem, where_of(file), "fetch it again")
+    try:
+        require_size(layout.file_bytes, size_bytes)
+    except ValueError as error:
+        raise InputError(str(error), where_of(file), "fetch it again") from None

@@ -76,3 +76,10 @@ def read_layout(header: bytes) -> Layout:
     if slope != 0 and math.isfinite(slope) and (slope, intercept) != (1, 0):
         raise ValueError("scales its voxels (scl_slope, scl_inter): adding 1 to what is stored is not adding 1")
     return Layout(tuple(sizes[:count]), np.dtype(DATA_TYPES[code]).newbyteorder(order), int(offset))
+
+
+def require_size(expected_bytes: int, found_bytes: int) -> None:
+    """Raise :class:`ValueError` unless a block's file is as long as it must be."""
+    if found_bytes != expected_bytes:
+        problem = "is truncated" if found_bytes < expected_bytes else "is too long"
+        raise ValueError(f"{problem}: expected {expected_bytes} bytes, found {found_bytes}")

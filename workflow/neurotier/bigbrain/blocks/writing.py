@@ -77,13 +77,12 @@ class NewBlock:
 
     def abandon(self) -> None:
         """Remove the partial file."""
-        if self.descriptor >= 0:
-            descriptor, self.descriptor = self.descriptor, -1
-            try:
+        descriptor, self.descriptor = self.descriptor, -1
+        try:
+            if descriptor >= 0:
                 os.close(descriptor)
-            finally:
-                self.partial.unlink(missing_ok=True)
-        self.partial.unlink(missing_ok=True)
+        finally:
+            self.partial.unlink(missing_ok=True)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if kind is not None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, Layout, bytes_of, read_layout
+from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, Layout, bytes_of, read_layout, require_size
 from neurotier.bigbrain.blocks.writing import NewBlock
 from neurotier.bigbrain.tasks import DELAY, HEADER, INCREMENT, PUBLISHED, READ, START_UP, WRITE, Block, Task
 from neurotier.core.errors import InputError
@@ -207,9 +207,7 @@ def layout_of(block: Block, source: Path, header: bytes, size_bytes: int) -> Lay
             raise ValueError(f"is of another type: expected {np.dtype(block.dtype).name}, found {layout.dtype.name}")
         if shape_text(layout.shape) != block.shape:
             raise ValueError(f"is of another shape: expected {block.shape}, found {shape_text(layout.shape)}")
-        if size_bytes != block.bytes:
-            problem = "is truncated" if size_bytes < block.bytes else "is too long"
-            raise ValueError(f"{problem}: expected {block.bytes} bytes, found {size_bytes}")
+        require_size(block.bytes, size_bytes)
     except ValueError as error:
         raise InputError(str(error), f"block {block.block} ({source})", FIX) from None
     return layout

@@ -124,14 +124,9 @@ def events_in(folder: Path) -> Iterator[dict[str, Any]]:
 
 def task_of(info: Mapping[str, Any], metrics: Mapping[str, Any]) -> SparkTask:
     """A task from what the event of its end says; there, times are in ms."""
-    return SparkTask(
-        start_s=info["Launch Time"] / 1000,
-        end_s=info["Finish Time"] / 1000,
-        deserialise_s=metrics["Executor Deserialize Time"] / 1000,
-        run_s=metrics["Executor Run Time"] / 1000,
-        serialise_s=metrics["Result Serialization Time"] / 1000,
-        garbage_s=metrics["JVM GC Time"] / 1000,
-    )
+    lasted = ("Executor Deserialize Time", "Executor Run Time", "Result Serialization Time", "JVM GC Time")
+    times_ms = [info["Launch Time"], info["Finish Time"], *(metrics[name] for name in lasted)]
+    return SparkTask(*(time_ms / 1000 for time_ms in times_ms))
 
 
 def driver_parts(driver: Driver, events: Events) -> dict[str, float]:

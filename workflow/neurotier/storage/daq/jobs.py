@@ -17,13 +17,10 @@ FILES = "daq"
 VERIFIED = (("verify", "crc32c"), ("verify_pattern", "0x6e65"), ("verify_state_save", "0"))
 """A fixed pattern: making random data would take longer than writing them to a fast tier."""
 
-FLUSHED_AT_END = ("mmap",)
-"""Engines that cannot flush between records of any size."""
-
 
 def flushes(engine: str, in_memory: bool) -> bool:
-    """Whether writers of an engine flush while they write; of files that are in memory there is nothing to flush."""
-    return engine not in FLUSHED_AT_END and not in_memory
+    """Whether writers of an engine flush while they write: mapped files cannot, and those in memory have no need."""
+    return engine != "mmap" and not in_memory
 
 
 def write_job(point: Point, folders: Sequence[Path], in_memory: bool) -> FioJob:

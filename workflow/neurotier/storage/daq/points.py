@@ -14,6 +14,9 @@ from neurotier.storage.workload.points import in_order
 CHECKED_TIMES = 2
 """What is written is read again, which takes as long at least on a tier that writes as fast as it reads."""
 
+LAID_OUT = ("mmap", "libpmem")
+"""Engines whose files fio writes once beforehand, since what is mapped must be there."""
+
 
 @dataclass(frozen=True)
 class Point:
@@ -65,6 +68,11 @@ class Point:
     def file_bytes(self) -> int:
         """Bytes that come to each writer."""
         return self.records * self.record_bytes
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes that come to all of them; mapped files are laid out before."""
+        return self.writers * self.file_bytes * (2 if self.engine in LAID_OUT else 1)
 
     @property
     def input_bytes_per_s(self) -> int:

@@ -21,9 +21,6 @@ from neurotier.storage.fio import FioResult
 from neurotier.storage.workload.walk import Say, Workload, files_text
 from neurotier.storage.workspace import Workspace, claim, patience_s
 
-LAID_OUT = ("mmap", "libpmem")
-"""Engines whose files fio writes once beforehand, since what is mapped must be there."""
-
 GB = 1e9
 WHILE = "while writing"
 
@@ -38,10 +35,6 @@ class Daq(Workload[Point]):
     def room(self, points: list[Point]) -> tuple[int, str]:
         """The files of the most writers on one tier."""
         return files_text(max(math.ceil(point.writers / len(point.tiers)) for point in points), points[0].file_bytes)
-
-    def written_bytes(self, point: Point) -> int:
-        """What comes to the writers; mapped files are laid out before."""
-        return point.writers * point.file_bytes * (2 if point.engine in LAID_OUT else 1)
 
     def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
         """Try the engine on every tier of the set."""
@@ -77,15 +70,15 @@ class Daq(Workload[Point]):
 
     def measure(self, workspace: Workspace, point: Point) -> Row:
         """Write, and check what was written."""
-        limit_s = patience_s(self.written_bytes(point))
+        limit_s = patience_s(point.written_bytes)
         in_memory = is_in_memory(workspace.tier.kind)
         with self.folders(workspace, point) as named:
             folders = list(named.values())
             try:
                 done = workspace.run(write_job(point, folders, in_memory), limit_s)
-                written = [stream.write.bytes for stream in done.streams]
+                written = [flow.bytes for flow in done.writes]
                 checked = 0
-                if done.bytes:
+                if any(written):
                     read = workspace.run(check_job(point, folders, written), limit_s).read
                     checked = read.operations - written.count(0)  # without those of fio's null engine
                 files = [file_of(writer, folders) for writer in range(point.writers)]
@@ -117,7 +110,7 @@ class Daq(Workload[Point]):
 
 def cells(done: FioResult, curve: Curve) -> Row:
     """What the writers did, as cells of the table, and the rate of each."""
-    flow, writers = done.write, [stream.write.bandwidth_bytes_per_s for stream in done.streams]
+    flow, writers = done.write, [one.bandwidth_bytes_per_s for one in done.writes]
     return {
         "throughput_bytes_per_s": flow.bandwidth_bytes_per_s,
         "writer_mean_bytes_per_s": sum(writers) / len(writers),
@@ -127,7 +120,7 @@ def cells(done: FioResult, curve: Curve) -> Row:
         "backlog_slope_bytes_per_s": slope(curve),
         "records_written": flow.operations,
         **{name: value for name, value in vars(flow).items() if name.startswith("latency_")},
-        "cpu_s_per_gb": GB * (done.cpu_s_per_byte or 0.0) if done.bytes else None,
+        "cpu_s_per_gb": GB * done.cpu_s_per_byte if done.cpu_s_per_byte else None,
         "runtime_s": flow.runtime_s,
         "write_bytes": flow.bytes,
         "fio_version": done.fio_version,

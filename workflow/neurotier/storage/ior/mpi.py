@@ -130,9 +130,9 @@ def read_summary(text: str, point: Point, pattern: str, where: str) -> Row:
     if processes != point.processes:
         what = f"ior ran with {processes} of {point.processes} processes"
         raise ToolError(what, where=where, fix="have the mpirun of the MPI that IOR was built with on PATH")
-    if abs(moved * MIB - point.bytes) > ROUNDED_BYTES:
-        raise ToolError(f"ior moved {moved * MIB:.0f} of {point.bytes} bytes", where=where)
-    measured = {"bytes": point.bytes, "span_s": span_s, "bytes_per_s": bandwidth * MIB}
+    if abs(moved * MIB - point.written_bytes) > ROUNDED_BYTES:
+        raise ToolError(f"ior moved {moved * MIB:.0f} of {point.written_bytes} bytes", where=where)
+    measured = {"bytes": point.written_bytes, "span_s": span_s, "bytes_per_s": bandwidth * MIB}
     return {f"{pattern}_{name}": value for name, value in measured.items()} | {"ior_version": version}
 
 

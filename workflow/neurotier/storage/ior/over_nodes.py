@@ -67,7 +67,7 @@ class IorOverNodes(Ior):
         """Have nodes, write, and read."""
         tier = Tier.from_settings(self.settings.tiers[workspace.tier.name])
         below = Path(short_hash(str(self.places.results.absolute())), token_hex(8))
-        limit_s = patience_s(point.bytes)
+        limit_s = patience_s(point.written_bytes)
         declared = asdict(tier) | {"path": str(tier.path)}
         plan = {"point": asdict(point), "tier": declared, "below": str(below), "limit_s": limit_s}
         program = [sys.executable, "-m", "neurotier.storage.ior.node", json.dumps(plan)]

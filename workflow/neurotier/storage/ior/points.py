@@ -64,7 +64,7 @@ class Point:
         return self.processes * self.file_bytes
 
     @property
-    def bytes(self) -> int:
+    def written_bytes(self) -> int:
         """Bytes that are written, and as many that are read."""
         return self.nodes * self.bytes_per_node
 

@@ -68,8 +68,7 @@ def first_request_s(log: Path) -> float:
 def read_spans(node: int, pattern: str, done: FioResult, prefix: Path) -> list[Span]:
     """The processes of a node, by what fio says and its logs (:func:`log_options`)."""
     spans = []
-    for process, stream in enumerate(done.streams):
-        flow = stream.write if pattern == "write" else stream.read
+    for process, flow in enumerate(done.writes if pattern == "write" else done.reads):
         start_s = first_request_s(prefix.with_name(f"{prefix.name}_lat.{process + 1}.log"))
         times = {"start_s": start_s, "end_s": start_s + flow.runtime_s}
         spans.append({"node": node, "process": process, **times, "bytes": flow.bytes})

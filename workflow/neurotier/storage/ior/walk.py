@@ -43,10 +43,6 @@ class Ior(Workload[Point]):
         """The files of all processes of a node."""
         return files_text(max(point.processes for point in points), points[0].file_bytes)
 
-    def written_bytes(self, point: Point) -> int:
-        """All files."""
-        return point.bytes
-
     def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
         """Find the way to the tier's files, and the NUMA nodes to pin to."""
         pinned, direct = points[0].set_name == PIN, points[0].wants_direct
@@ -66,16 +62,12 @@ class Ior(Workload[Point]):
         try:
             for pattern in ("write", "read"):
                 job = job_of(point, pattern, self.way, self.numa)
-                done, spans = run_logged(workspace, job, patience_s(point.bytes))
+                done, spans = run_logged(workspace, job, patience_s(point.written_bytes))
                 row |= cells_of(pattern, spans, 1, 1) | {"fio_version": done.fio_version}
                 row["cpu_s"] += done.cpu_s
         finally:
             workspace.remove_files()
         return row
-
-    def tables(self, rows: list[Row]) -> dict[str, list[Row]]:
-        """The points, without what is no column."""
-        return {"ior": [{name: value for name, value in row.items() if name != SPANS} for row in rows]}
 
 
 class IorItself(Ior):
@@ -91,11 +83,11 @@ class IorItself(Ior):
 
     def measure(self, workspace: Workspace, point: Point) -> Row:
         """Write, and read."""
-        limit_s = patience_s(point.bytes)
+        limit_s = patience_s(point.written_bytes)
         row: Row = {"engine": IOR, "direct": self.way.direct, "read_by": OTHER_PROCESS}
         try:
             for pattern in ("write", "read"):
-                with workspace.noting_full(point.bytes):
+                with workspace.noting_full(point.written_bytes):
                     row |= run_ior(point, pattern, self.way.direct, workspace.folder, limit_s)
         finally:
             workspace.remove_files()

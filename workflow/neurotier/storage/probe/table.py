@@ -65,7 +65,7 @@ def cells(measurement: Measurement, results: Sequence[FioResult]) -> Row:
     """What was measured, and how."""
     job, on_files = measurement.job, measurement.part == "metadata"
     bandwidth = Spread(tuple(0.0 if on_files else result.bandwidth_bytes_per_s for result in results))
-    latency_s = median(results, lambda result: result.latency_mean_s)
+    latency_s = median(results, lambda result: result.both.latency_mean_s)
     operations = statistics.median(result.operations_per_s for result in results)
     return {
         "fio": results[0].fio_version,
@@ -84,7 +84,7 @@ def cells(measurement: Measurement, results: Sequence[FioResult]) -> Row:
         # fio itself takes longer between operations on files than a fast tier takes for them
         "operations_per_s": 1 / latency_s if on_files and latency_s else operations,
         "latency_mean_s": latency_s,
-        "latency_p99_s": median(results, lambda result: result.latency_p99_s),
+        "latency_p99_s": median(results, lambda result: result.both.latency_p99_s),
         "cpu_s_per_byte": None if on_files else median(results, lambda result: result.cpu_s_per_byte),
     }
 

@@ -50,10 +50,6 @@ class Staging(Workload[Point]):
             most
         ), f"{counted(most.writers, 'writer')} of {size(most.bytes_per_writer)} a step, {most.engine}"
 
-    def written_bytes(self, point: Point) -> int:
-        """All steps of a point."""
-        return point.written_bytes
-
     def measure(self, workspace: Workspace, point: Point) -> Row:
         """Measure one exchange."""
         log = self.places.logs / "run_staging" / "engines.log"
@@ -69,9 +65,7 @@ class Staging(Workload[Point]):
 
     def tables(self, rows: list[Row]) -> dict[str, list[Row]]:
         """The points, and what is published of staging."""
-        columns = ("name", "quantity", "value", "unit", "source", "page", "figure", "open_points")
-        published = [{name: getattr(number, name) for name in columns} for number in STAGING]
-        return {"staging": rows, "published_staging": published}
+        return {"staging": rows, "published_staging": [vars(number) for number in STAGING]}
 
 
 def exchange_of(point: Point, folder: Path, scratch_folder: Path, seed: int) -> Exchange:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import ClassVar
 
 from neurotier.core.errors import SettingsError
 from neurotier.core.settings import SweepSetSettings, SweepSettings
@@ -49,6 +50,7 @@ class Point:
     seconds: float
     wants_direct: bool
     wants_engine: str
+    written_bytes: ClassVar[int] = 0
 
 
 def points_of_set(name: str, given: SweepSetSettings) -> list[Point]:

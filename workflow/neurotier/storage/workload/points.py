@@ -31,6 +31,8 @@ class Point(Protocol):
         Which repetition, from 1.
     seconds
         Time that it takes at least, s.
+    written_bytes
+        Bytes that it writes at most; 0 if its time decides.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -41,6 +43,8 @@ class Point(Protocol):
     def repetition(self) -> int: ...
     @property
     def seconds(self) -> float: ...
+    @property
+    def written_bytes(self) -> int: ...
 
 
 AnyPoint = TypeVar("AnyPoint", bound=Point)

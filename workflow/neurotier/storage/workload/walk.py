@@ -13,13 +13,12 @@ from typing import Any, ClassVar, Generic
 from neurotier.core.errors import SettingsError, TierError, ToolError
 from neurotier.core.files import read_json, write_json
 from neurotier.core.places import Places
-from neurotier.core.private import remove_empty
 from neurotier.core.quantities import clock, counted, percent, seconds, size
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, columns, write_table
 from neurotier.core.tiers import Tier
 from neurotier.storage.fio import require_fio
-from neurotier.storage.workload.points import AnyPoint, Plan, Point
+from neurotier.storage.workload.points import AnyPoint, Plan
 from neurotier.storage.workload.records import MEASURED, Records
 from neurotier.storage.workspace import Workspace, claim
 
@@ -73,10 +72,6 @@ class Workload(ABC, Generic[AnyPoint]):
     def room(self, points: list[AnyPoint]) -> tuple[int, str]:
         """Bytes that a set's points take of the tier at once, and what takes them, such as ``4 files of 1 GiB``."""
 
-    def written_bytes(self, point: AnyPoint) -> int:
-        """Bytes that a point writes; 0 if its time decides."""
-        return 0
-
     def prepare(self, workspace: Workspace, points: list[AnyPoint], say: Say) -> dict[AnyPoint, str]:
         """Make ready for the points of a set that are to be measured; why some of them cannot be."""
         return {}
@@ -112,34 +107,6 @@ def files_text(count: int, file_bytes: int) -> tuple[int, str]:
     (2097152, '2 files of 1 MiB')
     """
     return count * file_bytes, f"{counted(count, 'file')} of {size(file_bytes)}"
-
-
-class Progress:
-    """How far a walk is.
-
-    Parameters
-    ----------
-    points
-        Those that were not there when it began.
-    say
-        Tells the user.
-    """
-
-    def __init__(self, points: list[AnyPoint], say: Say) -> None:
-        self.say, self.left, self.left_s = say, len(points), sum(point.seconds for point in points)
-        self.begun_s, self.reported_s = time.monotonic(), 0.0
-        self.done, self.done_s = 0, 0.0
-
-    def step(self, point: Point) -> None:
-        """Count a point, and say now and then how long the others will take."""
-        self.done += 1
-        self.done_s += point.seconds
-        now = time.monotonic()
-        if now - self.reported_s >= REPORT_S or self.done == self.left:
-            self.reported_s = now
-            rest_s = (now - self.begun_s) / self.done_s * (self.left_s - self.done_s)
-            about = f"; about {duration(rest_s)} left" if self.done < self.left else ""
-            self.say(f"point {self.done} of {self.left}{about}")
 
 
 def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[str, list[Row]]:
@@ -178,73 +145,83 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
             workspace = Workspace(target, declared, declared.path)
         else:
             workspace = claim(declared.here(), target, places)
-        tier = workspace.tier
-        records = Records.of(places.workload(target), tier, declared, node_class)
-        begun += [(workspace, records, points) for points in sets.values()]
+        records = Records.of(places.workload(target), workspace.tier, declared, node_class)
         for set_name, points in sets.items():
+            begun.append((workspace, records, points))
             if not workload.elsewhere and (left := records.missing(points)):
-                workload.check_room(tier, set_name, workload.room(left), tier.usable_bytes())
+                free_bytes = workspace.tier.usable_bytes()
+                workload.check_room(workspace.tier, set_name, workload.room(left), free_bytes)
     missing = [point for _, records, points in begun for point in records.missing(points)]
-    written = sum(map(workload.written_bytes, missing))
+    written = sum(point.written_bytes for point in missing)
     total = sum(len(points) for _, _, points in begun)
     say(
         f"{total - len(missing)} of {counted(total, 'point')} are there, {len(missing)} to do,"
         f" {duration(sum(point.seconds for point in missing))} at least"
         + (f", up to {size(written)} written" if written else "")
     )
-    progress = Progress(missing, say)
+    step = progress(missing, say)
     rows: list[Row] = []
     for workspace, records, points in begun:
-        rows += walk_set(workload, workspace, records, points, progress)
-        if not workload.elsewhere:
-            remove_empty(workspace.folder.parent)
+        reasons: dict[AnyPoint, str] = {}
+        if left := records.missing(points):
+            with nullcontext() if workload.elsewhere else workspace.working(places.identity):
+                reasons = measure_all(workload, workspace, records, left, say, step)
+        for position, point in enumerate(points, start=1):
+            row = {name: getattr(point, name, None) for name in columns(target)}
+            named = {"set": point.set_name, "position": position, "status": reasons.get(point, MEASURED)}
+            kept = {} if point in reasons else read_json(records.file(point))
+            rows.append({**row, **named, **records.facts, **kept})
     return workload.tables(rows)
 
 
 def write_tables(tables: Mapping[str, list[Row]], files: Mapping[str, str]) -> None:
-    """Write tables to files of the same names."""
+    """Write tables to files of the same names; cells that are no columns stay in the files of the points."""
     for name, rows in tables.items():
-        write_table(Path(files[name]), name, rows)
-
-
-def walk_set(
-    workload: Workload[AnyPoint], workspace: Workspace, records: Records, points: list[AnyPoint], progress: Progress
-) -> list[Row]:
-    """Measure the points of a set on a tier that are not there yet; the rows of all."""
-    reasons: dict[AnyPoint, str] = {}
-    if missing := records.missing(points):
-        with nullcontext() if workload.elsewhere else workspace.working(workload.places.identity):
-            reasons = measure_all(workload, workspace, records, missing, progress)
-    rows = []
-    for position, point in enumerate(points, start=1):
-        row = {name: getattr(point, name, None) for name in columns(workload.target)}
-        named = {"set": point.set_name, "position": position, "status": reasons.get(point, MEASURED)}
-        rows.append({**row, **named, **records.facts, **({} if point in reasons else read_json(records.file(point)))})
-    return rows
+        write_table(Path(files[name]), name, ({column: row.get(column) for column in columns(name)} for row in rows))
 
 
 def measure_all(
-    workload: Workload[AnyPoint], workspace: Workspace, records: Records, points: list[AnyPoint], progress: Progress
+    workload: Workload[AnyPoint],
+    workspace: Workspace,
+    records: Records,
+    points: list[AnyPoint],
+    say: Say,
+    step: Callable[[AnyPoint], None],
 ) -> dict[AnyPoint, str]:
     """Measure points, and keep each; those that are not measured, with reasons."""
-    known = workload.prepare(workspace, points, progress.say)
-    reasons = {point: f"left out: {reason}" for point, reason in known.items()}
+    reasons = {point: f"left out: {reason}" for point, reason in workload.prepare(workspace, points, say).items()}
     in_a_row = 0
     for point in points:
-        if point not in known:
-            try:
+        try:
+            if point not in reasons:
                 facts = {"started_s": time.time(), "host": socket.gethostname()}
                 write_json(records.file(point), facts | workload.measure(workspace, point))
                 in_a_row = 0
-            except LeftOutError as error:
-                reasons[point] = f"left out: {error}"
-            except (ToolError, TierError) as error:
-                reasons[point], in_a_row = f"failed: {error}", in_a_row + 1
-                if in_a_row == FAILED_IN_A_ROW:
-                    raise
-                progress.say(f"  {error}")
-        progress.step(point)
+        except LeftOutError as error:
+            reasons[point] = f"left out: {error}"
+        except (ToolError, TierError) as error:
+            reasons[point], in_a_row = f"failed: {error}", in_a_row + 1
+            if in_a_row == FAILED_IN_A_ROW:
+                raise
+            say(f"  {error}")
+        step(point)
     return reasons
+
+
+def progress(points: list[AnyPoint], say: Say) -> Callable[[AnyPoint], None]:
+    """What counts the points that are measured, and says now and then how long the others will take."""
+    begun_s, all_s, reported_s, done = time.monotonic(), sum(point.seconds for point in points), 0.0, list[float]()
+
+    def step(point: AnyPoint) -> None:
+        nonlocal reported_s
+        done.append(point.seconds)
+        now, left = time.monotonic(), len(points) - len(done)
+        if now - reported_s >= REPORT_S or not left:
+            reported_s = now
+            rest_s = (now - begun_s) / sum(done) * (all_s - sum(done))
+            say(f"point {len(done)} of {len(points)}" + (f"; about {duration(rest_s)} left" if left else ""))
+
+    return step
 
 
 def duration(time_s: float) -> str:
