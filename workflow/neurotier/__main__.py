@@ -68,7 +68,7 @@ def run_job(options: argparse.Namespace) -> int:
                 return answer(options)
             if options.command == "drop-images":
                 return jobs.drop_share_images(options.results, options.share, options.marker, options.log)
-            from neurotier.run.granted import Granted
+            from neurotier.run.needs import Granted
             from neurotier.run.pool import Asked, run_pool
 
             fetch_only = options.command == "fetch-images"
