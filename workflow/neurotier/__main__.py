@@ -50,8 +50,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run_job(options: argparse.Namespace) -> int:
     """Run a job of the workflow; the exit code of the process."""
-    import gc
-
     gc.disable()  # nothing that is imported is garbage; to look for it takes a twentieth of a short job's CPU time
     from neurotier.core.errors import NeurotierError
     from neurotier.core.processes import spare_collections, use_one_blas_thread
