@@ -257,8 +257,10 @@ def validity(facts: Record, failed: int, not_run: int, running: bool) -> str:
         reasons.append(f"the run was stopped by {facts['stopped_by']}")
     if facts.get("again"):
         reasons.append("participants were analysed again after a kill")
-    for count, became in (failed, "failed"), (not_run, "not run"):
-        reasons += [f"{count} participant{'s' if count > 1 else ''} {became}"] if count > 0 else []
+    if failed:
+        reasons.append(f"{failed} participant{'s' if failed > 1 else ''} failed")
+    if not_run > 0:
+        reasons.append(f"{not_run} participant{'s' if not_run > 1 else ''} not run")
     if facts.get("swap_out_bytes", 0) > 0:
         reasons.append("the machine swapped")
     if "settings" in facts:
