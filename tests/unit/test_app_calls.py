@@ -27,7 +27,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import write_table
 from neurotier.dataset.bids import Image, read_image
 from neurotier.dataset.index import Index
-from neurotier.run.granted import SNAKEMAKE_MB, Granted
+from neurotier.run.needs import SNAKEMAKE_MB, Granted
 from neurotier.run.plan import Plan
 
 APP = """echo "call $*"

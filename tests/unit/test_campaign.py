@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from neurotier.core.errors import NeurotierError, SettingsError, TierError
-from neurotier.core.files import write_json
+from neurotier.core.files import partial_of, write_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table, write_table
 from neurotier.core.tiers import find_mount
 from neurotier.run.campaign.matrix import PlannedRun, planned_runs
 from neurotier.run.campaign.preflight import check_campaign, plan_rows
-from neurotier.run.campaign.records import Campaign, folder_of, keep_run, read_condition
-from neurotier.run.campaign.snakemake_run import Outcome, hidden, problems_of
+from neurotier.run.campaign.records import Campaign, keep_run, read_condition
 from neurotier.storage.page_cache import prepare_cache
 
 CAMPAIGN = {"placements": {"disk": {}, "memory": {"work": "tmpfs"}}, "parallelism": [1, 2], "repetitions": 3}
@@ -201,8 +199,10 @@ def test_runs_that_are_there_need_nothing_any_more(places: Places, tmp_path: Pat
         preflight(places, tmp_path, {"mem_mb": 10**6}, **wide)
     base = configuration(tmp_path, **wide)
     base["tiers"] |= base["campaign"].pop("tiers")
-    for run in planned_runs(base, Settings.from_config(base)):
-        write_json(folder_of(places, run) / "condition.json", {"valid": "valid", "stopped": False})
+    settings = Settings.from_config(base)
+    campaign = Campaign(planned_runs(base, settings), settings, places, {}, print)
+    for run in campaign.planned:
+        write_json(campaign.folder(run) / "condition.json", {"valid": "valid", "stopped": False})
     (line,) = preflight(places, tmp_path, {"mem_mb": 900}, **wide)
     assert line == "Campaign: 2 runs of 4 participants (1 condition, 2 times, seed 2020)"
     wide["placements"]["disk"] = {}
@@ -211,42 +211,52 @@ def test_runs_that_are_there_need_nothing_any_more(places: Places, tmp_path: Pat
         preflight(places, tmp_path, {"mem_mb": 900}, **wide)
 
 
-def outcome(run: PlannedRun, places: Places, valid: str = "valid", peak: int = 2, **outputs: str) -> Outcome:
-    """What became of a run of two participants."""
-    hidden(places.campaign / "runs" / run.name / str(run.repetition)).mkdir(parents=True)
-    state = prepare_cache("as found", [], [], in_memory=False)
+@pytest.fixture
+def campaign(places: Places, tmp_path: Path) -> Campaign:
+    base = configuration(tmp_path)
+    settings = Settings.from_config(base)
+    return Campaign(planned_runs(base, settings), settings, places, {}, print)
+
+
+def keep(
+    campaign: Campaign, run: PlannedRun, outputs: dict[str, str], valid: str = "valid", peak: int = 2, **ended: bool
+) -> dict[str, Any]:
+    """What is noted of a run of two participants."""
+    partial_of(campaign.folder(run)).mkdir(parents=True)
     row = {"valid": valid, "participants": 2, "failed": 0, "makespan_s": 3.0, "peak_parallelism": peak}
-    row |= {"limited_by": "memory has room for 1 at once"} if peak < 2 else {"limited_by": None}
-    return Outcome(state, row, problems_of(run, state, row), outputs, taken_s=4.0, stopped=False)
+    row |= {"limited_by": "memory has room for 1 at once" if peak < 2 else None}
+    return keep_run(campaign, run, row, prepare_cache("as found", [], [], in_memory=False), outputs, 4.0, **ended)
 
 
-def test_a_run_is_judged_and_kept(places: Places, tmp_path: Path) -> None:
-    runs = [run for run in planned(tmp_path) if run.condition.parallelism == 2][:4]
-    first = keep_run(places, runs[0], outcome(runs[0], places, x="1"), compare_outputs=True)
+def test_a_run_is_judged_and_kept(campaign: Campaign, tmp_path: Path) -> None:
+    runs = [run for run in campaign.planned if run.condition.parallelism == 2][:4]
+    first = keep(campaign, runs[0], {"x": "1"})
     assert first["valid"] == "valid"
-    other = keep_run(places, runs[1], outcome(runs[1], places, x="2"), compare_outputs=True)
+    other = keep(campaign, runs[1], {"x": "2"})
     assert other["valid"] == f"invalid: outputs differ from those of {runs[0].condition}: 1 of 1 files, first x"
-    fewer = keep_run(places, runs[2], outcome(runs[2], places, peak=1, x="1"), compare_outputs=True)
+    fewer = keep(campaign, runs[2], {"x": "1"}, peak=1)
     assert fewer["valid"] == "invalid: 1 of 2 jobs at most ran at once: memory has room for 1 at once"
-    swapped = outcome(runs[3], places, valid="invalid: the machine swapped", x="3")
-    assert keep_run(places, runs[3], swapped, compare_outputs=False)["valid"] == "invalid: the machine swapped"
-    assert read_condition(places.campaign / "runs" / runs[0].name / str(runs[0].repetition)) == first
-    settings = Settings.from_config(configuration(tmp_path))
-    rows = plan_rows(Campaign(planned(tmp_path), settings, places, {}, print))
-    write_table(tmp_path / "plan.tsv", "plan", rows)
+    swapped = keep(campaign, runs[3], {"x": "1"}, valid="invalid: the machine swapped")
+    assert swapped["valid"] == "invalid: the machine swapped"
+    assert read_condition(campaign.folder(runs[0])) == first
+    write_table(tmp_path / "plan.tsv", "plan", plan_rows(campaign))
     assert sum(row["there"] for row in read_table(tmp_path / "plan.tsv", "plan")) == 4
 
 
 @pytest.mark.parametrize("end", [{"killed": True}, {"stopped": True}])
-def test_a_run_without_all_its_participants_says_nothing_of_outputs(
-    places: Places, tmp_path: Path, end: dict[str, Any]
-) -> None:
+def test_a_run_without_all_its_participants_says_nothing_of_outputs(campaign: Campaign, end: dict[str, bool]) -> None:
     """Neither as the first, by which later ones are judged, nor as a later one: who was killed early has not failed."""
-    runs = planned(tmp_path)
-    part = replace(outcome(runs[0], places, valid="invalid: 1 participant not run", x="1"), **end)
-    assert keep_run(places, runs[0], part, compare_outputs=True)["valid"] == "invalid: 1 participant not run"
-    for number, run in enumerate(runs[1:3]):
-        whole = outcome(run, places, x="1", y="2")
-        assert keep_run(places, run, whole, compare_outputs=True)["valid"] == "valid", number
-    part = replace(outcome(runs[3], places, valid="invalid: 1 participant not run", x="1"), **end)
-    assert keep_run(places, runs[3], part, compare_outputs=True)["valid"] == "invalid: 1 participant not run"
+    first, *whole, last = campaign.planned[:4]
+    part = "invalid: 1 participant not run"
+    assert keep(campaign, first, {"x": "1"}, valid=part, **end)["valid"] == part
+    for run in whole:
+        assert keep(campaign, run, {"x": "1", "y": "2"})["valid"] == "valid"
+    assert keep(campaign, last, {"x": "1"}, valid=part, **end)["valid"] == part
+
+
+def test_a_run_that_was_killed_is_done_again_once(campaign: Campaign) -> None:
+    run = campaign.planned[0]
+    assert keep(campaign, run, {}, killed=True)["stopped"]
+    assert run in campaign.to_do
+    assert not keep(campaign, run, {}, killed=True)["stopped"]
+    assert run not in campaign.to_do

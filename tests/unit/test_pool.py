@@ -25,8 +25,8 @@ from neurotier.dataset.bids import read_image
 from neurotier.dataset.index import Index, index_dataset
 from neurotier.dataset.source import Dataset, obtain
 from neurotier.run.children import Child, Children
-from neurotier.run.granted import Granted
 from neurotier.run.jobs import dataset_json, load_dataset, load_settings
+from neurotier.run.needs import Granted
 from neurotier.run.participants import selected_by
 from neurotier.run.pool import Asked, Pool
 from neurotier.run.shares import key_of, members_of

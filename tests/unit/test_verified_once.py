@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 from neurotier.advice.rehearsal import scratch_results
-from neurotier.containers.caches import look_at
+from neurotier.containers.caches import CacheStore, look_at
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.core.processes import CAMPAIGN, RUN
 from neurotier.core.settings import ContainerSettings, Settings, ToolSettings
-from neurotier.run.caches import cache_store
-from neurotier.run.jobs import image_store, load_settings, placed_image
+from neurotier.run.jobs import image_store, load_settings, placed_image, shelf
 from pool_jobs import prepared_results
 
 
@@ -57,13 +56,13 @@ def test_and_so_with_caches(settings: Settings, tmp_path: Path, monkeypatch: pyt
     cache, places = look_at("flow", str(tmp_path / "source")), Places.from_settings(settings)
     monkeypatch.setenv(CAMPAIGN, "outer")
     monkeypatch.setenv(RUN, "ready")
-    file = cache_store(settings, places, print).place(cache) / "file"
+    file = CacheStore(**shelf(settings, places), say=print).place(cache) / "file"
     file.write_text("altered")
     monkeypatch.setenv(RUN, "analysis")
-    cache_store(settings, places, print).place(cache)
+    CacheStore(**shelf(settings, places), say=print).place(cache)
     assert file.read_text() == "altered", "it was compared by then"
     monkeypatch.delenv(CAMPAIGN)
-    cache_store(settings, places, print).place(cache)
+    CacheStore(**shelf(settings, places), say=print).place(cache)
     assert file.read_text() == "as it was"
 
 

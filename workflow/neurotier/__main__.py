@@ -50,8 +50,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run_job(options: argparse.Namespace) -> int:
     """Run a job of the workflow; the exit code of the process."""
-    import gc
-
     gc.disable()  # nothing that is imported is garbage; to look for it takes a twentieth of a short job's CPU time
     from neurotier.core.errors import NeurotierError
     from neurotier.core.processes import spare_collections, use_one_blas_thread
@@ -68,7 +66,7 @@ def run_job(options: argparse.Namespace) -> int:
                 return answer(options)
             if options.command == "drop-images":
                 return jobs.drop_share_images(options.results, options.share, options.marker, options.log)
-            from neurotier.run.granted import Granted
+            from neurotier.run.needs import Granted
             from neurotier.run.pool import Asked, run_pool
 
             fetch_only = options.command == "fetch-images"

@@ -1,12 +1,10 @@
 """Plan the campaign: its runs in the order drawn, what they need on which tier, and that all of it can be done."""
 
-from neurotier.run.campaign.matrix import planned_runs
 from neurotier.run.campaign.preflight import check_campaign, plan_rows
 from neurotier.run.campaign.records import Campaign
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:
-    planned = planned_runs(context.params.configuration, context.settings)
-    campaign = Campaign(planned, context.settings, context.places, context.run_facts["limits"], context.say)
+    campaign = Campaign.of_script(context)
     check_campaign(campaign)
     context.write_table("plan", "plan", plan_rows(campaign))

@@ -1,13 +1,11 @@
 """Run every run of the campaign that is not there yet, in the order drawn; then the plan is done."""
 
-from neurotier.run.campaign.matrix import planned_runs
 from neurotier.run.campaign.preflight import plan_rows
 from neurotier.run.campaign.records import Campaign
 from neurotier.run.campaign.walk import walk
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:
-    planned = planned_runs(context.params.configuration, context.settings)
-    campaign = Campaign(planned, context.settings, context.places, context.run_facts["limits"], context.say)
+    campaign = Campaign.of_script(context)
     walk(campaign)
     context.write_table("done", "plan", plan_rows(campaign))

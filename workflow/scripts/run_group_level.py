@@ -1,8 +1,8 @@
 """Run the app's group level over one site, and publish its derivatives."""
 
 from neurotier.analysis.group_level import run_group_level
-from neurotier.run.granted import Granted
 from neurotier.run.jobs import ensure_clone, placed_image
+from neurotier.run.needs import Granted
 from neurotier.run.participants import require_all
 from neurotier.run.scripting import script
 

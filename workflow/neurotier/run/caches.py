@@ -9,37 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.containers.caches import Cache, CacheStore, PlacedCache, look_at
-from neurotier.containers.notes import note_user
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
-from neurotier.core.private import make_private
-from neurotier.core.processes import verifying_run
 from neurotier.core.settings import Settings
-from neurotier.core.tiers import tiers_of
-
-
-def cache_store(settings: Settings, places: Places, say: Callable[[str], None]) -> CacheStore:
-    """The store that places caches on this machine's images tier.
-
-    Raises
-    ------
-    TierError
-        If the images tier is not there, or not what it is declared to be.
-    """
-    tier = tiers_of(settings)["images"].here()
-    tier.claim()
-    images = tier.folder("images").absolute()
-    for folder in (places.image_store.absolute(), images):
-        make_private(folder)
-        note_user(folder, places.results.absolute())
-    return CacheStore(places.image_store.absolute(), images, say, places.verified.absolute(), verifying_run())
+from neurotier.run.jobs import shelf
 
 
 def obtain_caches(settings: Settings, places: Places, say: Callable[[str], None], placing: bool) -> dict[str, Any]:
     """Look at the sources of all caches and, if ``placing``, place them; content of ``index/caches.json``."""
     caches = {name: look_at(name, each["source"]) for name, each in settings.app.caches.items()}
     if placing:
-        store = cache_store(settings, places, say)
+        store = CacheStore(**shelf(settings, places), say=say)
         for cache in caches.values():
             store.place(cache)
     return {name: asdict(cache) for name, cache in caches.items()}
@@ -49,7 +29,7 @@ def placed_caches(settings: Settings, places: Places, say: Callable[[str], None]
     """The caches as a job's containers see them, placed again if their tier has lost them."""
     if not settings.app.caches:
         return ()
-    store, known = cache_store(settings, places, say), read_json(places.index / "caches.json")
+    store, known = CacheStore(**shelf(settings, places), say=say), read_json(places.index / "caches.json")
     placed = []
     for name, each in settings.app.caches.items():
         cache = Cache(**known[name])

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+import pandas as pd
+
 from neurotier.core.errors import InputError, StateError
 from neurotier.core.files import read_json
 from neurotier.core.quantities import counted
@@ -23,6 +25,9 @@ OWN_SOURCES = ("staging", "growth", "page_cache")
 
 OTHER_VIEW = "cgroup"
 """Sees the same bytes once more where they reach a device; it counts where nothing else is known."""
+
+
+WAYS = ["read_bytes", "written_bytes"]
 
 
 @dataclass(frozen=True)
@@ -222,21 +227,14 @@ def tier_bytes(flows: Iterable[Row]) -> list[Row]:
     list
         ``tier``, ``read_bytes`` and ``written_bytes``, ``None`` where nothing is known; by tier.
     """
-    known: dict[tuple[str, str], dict[tuple[str, str], dict[str, int]]] = {}
-    tiers: set[str] = set()
-    for row in flows:
-        tiers.add(row["tier"])
-        kind = "own" if row["traffic_source"] in OWN_SOURCES else row["traffic_source"]
-        for way in ("read_bytes", "written_bytes"):
-            if row[way] is not None:
-                sums = known.setdefault((row["tier"], way), {}).setdefault((row["participant"], row["phase"]), {})
-                sums[kind] = sums.get(kind, 0) + row[way]
-
-    def total(tier: str, way: str) -> int | None:
-        phases = known.get((tier, way), {}).values()
-        values = [sums.get("own", sums.get(OTHER_VIEW)) for sums in phases]
-        found = [value for value in values if value is not None]
-        return sum(found) if found else None
-
-    ways = ("read_bytes", "written_bytes")
-    return [{"tier": tier, **{way: total(tier, way) for way in ways}} for tier in sorted(tiers)]
+    table = pd.DataFrame(flows, columns=["tier", "participant", "phase", "traffic_source", *WAYS])
+    kinds = table.traffic_source.where(~table.traffic_source.isin(OWN_SOURCES), "own")
+    sums = (
+        table.astype(dict.fromkeys(WAYS, "Int64"))
+        .groupby(["tier", "participant", "phase", kinds])[WAYS]
+        .sum(min_count=1)
+    )
+    own, seen = (sums[sums.index.get_level_values(-1) == kind].droplevel(-1) for kind in ("own", OTHER_VIEW))
+    known = own.combine_first(seen).groupby("tier").sum(min_count=1).reindex(sorted(set(table.tier)))
+    rows: list[Row] = known.astype(object).where(known.notna(), None).reset_index().to_dict("records")
+    return rows

@@ -7,6 +7,7 @@ reason; any other exception is a bug in neurotier, whose traceback goes to the j
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
@@ -161,6 +162,29 @@ def keep_failure(places: Places, participant: str, stage: str, reason: str, exit
     write_json(places.failure(participant), failure | {"run": current_run(), "log": str(log)})
 
 
+def shelf(settings: Settings, places: Places, placing: bool = True) -> dict[str, Any]:
+    """Where images and caches are kept and, if ``placing``, placed on this machine's images tier, as stores want it.
+
+    Raises
+    ------
+    TierError
+        If the images tier is not there, or not what it is declared to be.
+    """
+    from neurotier.containers.notes import note_user
+    from neurotier.core.private import make_private
+    from neurotier.core.tiers import tiers_of
+
+    tier, kept = tiers_of(settings)["images"], places.image_store.absolute()
+    if placing:
+        tier = tier.here()
+        tier.claim()
+    images = tier.folder("images").absolute()
+    for folder in [kept, images] if placing else [kept]:
+        make_private(folder)
+        note_user(folder, places.results.absolute())
+    return {"kept": kept, "images": images, "verified": places.verified.absolute(), "run": verifying_run()}
+
+
 def image_store(
     settings: Settings, places: Places, log: Path, say: Callable[[str], None], placing: bool = True
 ) -> Store:
@@ -182,35 +206,18 @@ def image_store(
     ContainerError
         If there is no container engine.
     TierError
-        If the images tier is not there, or not what it is declared to be.
+        See :func:`shelf`.
     """
     from neurotier.containers.engine import find_engine
-    from neurotier.containers.notes import note_user
     from neurotier.containers.store import Store, can_unpack
     from neurotier.core.kinds import KINDS
-    from neurotier.core.private import make_private
-    from neurotier.core.tiers import tiers_of
 
-    tier, form = tiers_of(settings)["images"], settings.containers.form
-    if placing:
-        tier = tier.here()
-        tier.claim()
-    if form == "auto":  # measured: tests/benchmarks/containers.py
-        form = "sif" if KINDS[tier.kind].remote or not can_unpack() else "sandbox"
-    images = tier.folder("images").absolute()
-    for folder in (places.image_store.absolute(), *([images] if placing else [])):
-        make_private(folder)
-        note_user(folder, places.results.absolute())
+    where, containers = shelf(settings, places, placing), settings.containers
+    if containers.form == "auto":  # measured: tests/benchmarks/containers.py
+        remote = KINDS[settings.tiers[settings.placement["images"]].kind].remote
+        containers = replace(containers, form="sif" if remote or not can_unpack() else "sandbox")
     return Store(
-        kept=places.image_store.absolute(),
-        images=images,
-        verified=places.verified.absolute(),
-        run=verifying_run(),
-        engine=find_engine(),
-        settings=replace(settings.containers, form=form),
-        log=log.absolute(),
-        say=say,
-        dataset=settings.dataset,
+        **where, engine=find_engine(), settings=containers, log=log.absolute(), say=say, dataset=settings.dataset
     )
 
 
@@ -347,11 +354,11 @@ def reporting(places: Places, participants: Sequence[str], stage: str, log: Path
     except ImportError as error:  # packages turn an unreadable file of theirs into advice of many lines
         result.exit_code = TierError.exit_code
         reason = str(TierError(f"could not be read: {root_cause(error)}", where=sys.prefix, fix=READ_AGAIN))
-        note_trace(log)
+        note(log, traceback.format_exc())
     except Exception as error:
         told = without_credentials(f"fault in neurotier: {type(error).__name__}: {error}")
         result.exit_code, reason = 70, one_line(told)
-        note_trace(log)
+        note(log, traceback.format_exc())
     if result.exit_code:
         with suppress(OSError):  # the results tier may be full, and the output go to a file on it
             print(f"neurotier: {first_of(participants) or stage}: {reason}", file=sys.stderr, flush=True)
@@ -359,13 +366,6 @@ def reporting(places: Places, participants: Sequence[str], stage: str, log: Path
             note(log, reason)
             for participant in participants:
                 keep_failure(places, participant, stage, reason, result.exit_code, log)
-
-
-def note_trace(log: Path) -> None:
-    """Add the exception that is being handled to a job's log."""
-    import traceback
-
-    note(log, traceback.format_exc())
 
 
 def root_cause(error: BaseException) -> str:

@@ -1,22 +1,133 @@
-"""What jobs need of the resources that they share, and how much there is of each."""
+"""What jobs need of the resources that they share, how much there is of each, and what Snakemake has granted a job.
+
+Snakemake grants less than was asked for where the machine has less, and more where the user said so
+(``--set-threads``, ``--set-resources``), or at another attempt on a cluster. Apps want to be told what they may take.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
+from neurotier.analysis.app import Share
 from neurotier.analysis.needs import merged_bytes, placed_bytes, threads_of, work_bytes, work_files
+from neurotier.core.errors import TierError
 from neurotier.core.kinds import KINDS
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, tiers_of
 from neurotier.dataset.bids import Image
-from neurotier.run.granted import MEGABYTE, SNAKEMAKE_MB, STAGING_MB
 from neurotier.run.participants import Selected, selected_by
 from neurotier.run.shares import members_of
+
+MEGABYTE = 1_000_000
+"""Unit of Snakemake's ``*_mb`` resources, which are decimal."""
+
+SNAKEMAKE_MB = 500
+"""Memory of the Snakemake that a cluster job runs; measured: 450 to 475 MB."""
+
+STAGING_MB = 100
+"""Memory of a participant that copies, or waits to compute: at most what a tool's libraries take, which it shares with
+the others. Measured: 4 MB of its own."""
+
+
+class Granted(NamedTuple):
+    """What a job has been granted.
+
+    Attributes
+    ----------
+    threads, memory_mb
+        Cores and memory (MB) of the job; ``None`` for a job that was started by hand.
+    work_mb, work_files
+        Room (MB) and files on the work tier, as far as they are granted.
+    at_once
+        Participants among whom they are divided: those who compute at the same time.
+    beside
+        How many more there are at the same time, who copy images in or results out, or wait to compute.
+    elsewhere
+        Whether the job runs on a node of a cluster, where a Snakemake takes its part of the memory.
+    files_mb
+        Part of the memory that is for files, on tiers that are memory, MB.
+    """
+
+    threads: int | None = None
+    memory_mb: int | None = None
+    work_mb: int | None = None
+    work_files: int | None = None
+    at_once: int = 1
+    beside: int = 0
+    elsewhere: bool = False
+    files_mb: int = 0
+
+    @property
+    def present(self) -> int:
+        """Participants who are there at the same time, whatever they do."""
+        return self.at_once + self.beside
+
+    def among(self, participants: int) -> Granted:
+        """The same for so many participants: there are no more of them at once."""
+        at_once = min(self.at_once, participants)
+        return self._replace(at_once=at_once, beside=min(self.beside, participants - at_once))
+
+    def with_files(self, settings: Settings, places: Places, everyone: Iterable[Sequence[Image]]) -> Granted:
+        """The same, with the memory that was asked for as room of files.
+
+        That is the room of the job's largest participants, and on a cluster of what it places for all of them.
+        """
+        if not settings.app.image:
+            return self
+        needs_mb: list[int] = []
+        if KINDS[settings.tiers[settings.placement["work"]].kind].takes_memory:
+            needs_mb = sorted((megabytes(work_bytes(list(images), settings)) for images in everyone), reverse=True)
+        return self._replace(files_mb=sum(needs_mb[: self.present]) + self.placed_mb(settings, places))
+
+    def with_outputs(self, settings: Settings, places: Places, participants: Iterable[str]) -> Granted:
+        """The same for the group level, whose files are the outputs of participants, and what the job places.
+
+        Raises
+        ------
+        TierError
+            If they leave nothing of the job's memory.
+        """
+        files_mb = megabytes(merged_bytes(settings, places, participants)) + self.placed_mb(settings, places)
+        if self.memory_mb is not None and files_mb + SNAKEMAKE_MB * self.elsewhere >= self.memory_mb:
+            raise TierError(
+                f"the group level's job has {self.memory_mb} MB of memory, and its files take {files_mb} MB of it",
+                where=f"tier {settings.placement['work']!r}",
+                fix="ask for more (--set-resources run_group_level:mem_mb=N), or place work on another tier",
+            )
+        return self._replace(files_mb=files_mb)
+
+    def placed_mb(self, settings: Settings, places: Places) -> int:
+        """Memory of what a job on a cluster places on a tier that is memory, MB."""
+        return megabytes(placed_bytes(settings, places)) if self.elsewhere else 0
+
+    def share(self, settings: Settings) -> Share:
+        """What the app may take for one participant: equal parts of what is not for files."""
+        threads = settings.app.threads if self.threads is None else max(1, self.threads // self.at_once)
+        if self.memory_mb is None:
+            return Share(threads, settings.app.memory_mb)
+        others_mb = SNAKEMAKE_MB * self.elsewhere + STAGING_MB * self.beside + self.files_mb
+        share_mb = (self.memory_mb - others_mb) // self.at_once
+        return Share(threads, max(1, share_mb))
+
+
+def megabytes(size_bytes: int) -> int:
+    """A size in whole MB, rounded up.
+
+    >>> megabytes(1_000_001)
+    2
+    """
+    return -(-size_bytes // MEGABYTE)
+
+
+def within(need: int, limit: int | None) -> int:
+    """A need, at most a limit that is known: a job that needs more says so itself."""
+    return min(need, limit) if limit else need
 
 
 class Needs:
@@ -76,11 +187,11 @@ class Needs:
 
     def work_mb(self, participant: str) -> int:
         """Room that a participant takes on the work tier, MB, at most all of it: a job that needs more says so."""
-        return min(-(-work_bytes(self.images(participant), self.settings) // MEGABYTE), self.work_limit_mb or 2**40)
+        return within(megabytes(work_bytes(self.images(participant), self.settings)), self.work_limit_mb)
 
     def work_files(self, participant: str) -> int:
         """Files that a participant takes on the work tier, at most all its inodes; 0 if none are counted."""
-        return min(work_files(self.images(participant), self.settings) or 0, self.work_files_limit or 2**62)
+        return within(work_files(self.images(participant), self.settings) or 0, self.work_files_limit)
 
     def mem_mb(self, participant: str, attempt: int = 1) -> int:
         """Peak memory of a participant with what it keeps on a tier that is memory, MB, at most what the machine has.
@@ -97,21 +208,20 @@ class Needs:
             needed_mb = (base_mb + per_mb * largest_bytes // MEGABYTE) * attempt
         if KINDS[self.work_kind].takes_memory:
             needed_mb += self.work_mb(participant)
-        return min(needed_mb, self.memory_limit_mb or 2**40)
+        return within(needed_mb, self.memory_limit_mb)
 
-    def most(self, need: Callable[[str], int], share: str, count: int) -> int:
-        """What so many participants of a share need together at most."""
+    def most(self, need: Callable[[str], int], share: str, count: int | None = None) -> int:
+        """What so many participants of a share need together at most; by default all who are there at the same time."""
+        count = self.at_once(share) + self.beside(share) if count is None else count
         return sum(sorted(map(need, self.members(share)), reverse=True)[:count])
 
     def share_work_mb(self, share: str) -> int:
         """Room that a share takes on the work tier, MB: that of its largest participants, as many as are at once."""
-        present = self.at_once(share) + self.beside(share)
-        return min(self.most(self.work_mb, share, present), self.work_limit_mb or 2**40)
+        return within(self.most(self.work_mb, share), self.work_limit_mb)
 
     def share_work_files(self, share: str) -> int:
         """Files that a share takes on the work tier, as :meth:`share_work_mb`."""
-        present = self.at_once(share) + self.beside(share)
-        return min(self.most(self.work_files, share, present), self.work_files_limit or 2**62)
+        return within(self.most(self.work_files, share), self.work_files_limit)
 
     def share_mem_mb(self, share: str, attempt: int = 1) -> int:
         """Memory of the job of a share, MB: of those who compute, and beside them; on a cluster of its Snakemake.
@@ -122,11 +232,11 @@ class Needs:
         needed_mb = self.most(lambda name: self.mem_mb(name, attempt), share, self.at_once(share)) + STAGING_MB * beside
         if KINDS[self.work_kind].takes_memory:
             needed_mb += self.most(self.work_mb, share, beside)
-        return min(needed_mb + self.own_mb(attempt), self.memory_limit_mb or 2**40)
+        return within(needed_mb + self.own_mb(attempt), self.memory_limit_mb)
 
     def own_mb(self, attempt: int = 1) -> int:
         """Memory of a job besides its participants', MB."""
-        return SNAKEMAKE_MB * attempt + self.placed_mb if self.elsewhere else 0
+        return SNAKEMAKE_MB * attempt + megabytes(placed_bytes(self.settings, self.places)) if self.elsewhere else 0
 
     def app_memory_mb(self, participants: Iterable[str], attempt: int = 1) -> int:
         """Memory of the group level of some participants, MB, at most what the machine has.
@@ -134,15 +244,9 @@ class Needs:
         It is that of the app and of their outputs on a work tier that is memory, which are known once they are done;
         on a cluster of the job's Snakemake, too, and of what the job places.
         """
-        merged_mb = -(-merged_bytes(self.settings, self.places, participants) // MEGABYTE)
-        return min(
-            self.settings.app.memory_mb * attempt + self.own_mb(attempt) + merged_mb, self.memory_limit_mb or 2**40
-        )
-
-    @property
-    def placed_mb(self) -> int:
-        """Memory that image and caches take on an images tier that is memory, MB."""
-        return -(-placed_bytes(self.settings, self.places) // MEGABYTE)
+        needed_mb = self.settings.app.memory_mb * attempt + self.own_mb(attempt)
+        needed_mb += megabytes(merged_bytes(self.settings, self.places, participants))
+        return within(needed_mb, self.memory_limit_mb)
 
     @property
     def work_kind(self) -> str:

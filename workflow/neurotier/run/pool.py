@@ -31,10 +31,9 @@ from neurotier.dataset.validation import check
 from neurotier.meter.measure import Interrupted
 from neurotier.run import slurm
 from neurotier.run.children import Child, Children, Turns
-from neurotier.run.granted import Granted
 from neurotier.run.jobs import keep_failure, load_settings, note, reporting, run_facts
 from neurotier.run.journal import SAY_S, noting_job, tell
-from neurotier.run.needs import Needs
+from neurotier.run.needs import Granted, Needs
 from neurotier.run.participants import images_of, selected_by
 from neurotier.run.shares import members_of, name_of, size_bytes
 from neurotier.run.submitted import is_over

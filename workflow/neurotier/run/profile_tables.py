@@ -18,7 +18,6 @@ from neurotier.core.places import Places
 from neurotier.core.processes import current_run
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
-from neurotier.meter.others import Reading
 from neurotier.meter.traffic import FILE_SIZES
 from neurotier.meter.usage import ACCOUNT
 from neurotier.run.cluster_jobs import is_crowded, read_jobs
@@ -99,32 +98,18 @@ def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record], ev
     A run that has ended keeps its row (:func:`close_run`), whatever later runs repair or replace. The rows of other
     runs are made from the records that are there.
     """
-    made = []
-    for file in sorted(places.runs.glob("*.json")):
-        facts = judged(places, read_json(file))
-        row = (
-            facts["row"]
-            if facts.get("row")
-            else run_row(facts, rows, failures, everyone, needs_in(places, facts, rows), readings_of(places, facts))
-        )
-        if row is not None:
-            made.append(row)
-    return made
+    noted = map(read_json, sorted(places.runs.glob("*.json")))
+    made = [facts.get("row") or run_row(places, facts, rows, failures, everyone) for facts in noted]
+    return [row for row in made if row is not None]
 
 
 def close_run(places: Places, run: str, everyone: Sequence[str], failures: Sequence[Record]) -> None:
     """Write the final row of a run that has ended into its facts."""
     file = places.runs / f"{run}.json"
     facts = judged(places, read_json(file))
-    rows = read_timed_rows(map(places.record, everyone))
-    row = run_row(facts, rows, failures, len(everyone), needs_in(places, facts, rows), readings_of(places, facts))
+    row = run_row(places, facts, read_timed_rows(map(places.record, everyone)), failures, len(everyone))
     write_json(file, facts | {"row": row})
     places.readings(run).unlink(missing_ok=True)
-
-
-def readings_of(places: Places, facts: Record) -> list[Reading]:
-    """What the processors did during a run that has no final row yet."""
-    return read_readings(places.readings(facts["run"]))
 
 
 def judged(places: Places, facts: Record) -> Record:
@@ -136,29 +121,20 @@ def judged(places: Places, facts: Record) -> Record:
     return facts | {"oversubscribed": facts["oversubscribed"] or crowded, "again": facts.get("again") or again}
 
 
-def needs_in(places: Places, facts: Record, rows: Sequence[Row]) -> dict[str, list[int]]:
-    """Amounts of each shared resource that the jobs of a run took, MB."""
-    settings = Settings.from_json(facts["settings"])
-    return needs_of(settings, places, {row["participant"] for row in rows if row["run"] == facts["run"]})
-
-
 def unclosed_runs(places: Places) -> list[str]:
     """Runs that were killed before they had their final row."""
     return [file.stem for file in sorted(places.runs.glob("*.json")) if "row" not in read_json(file)]
 
 
 def run_row(
-    facts: Record,
-    rows: Sequence[Row],
-    failures: Sequence[Record],
-    everyone: int,
-    needs: Mapping[str, Sequence[int]],
-    readings: Sequence[Reading],
+    places: Places, facts: Record, rows: Sequence[Row], failures: Sequence[Record], everyone: int
 ) -> Row | None:
     """The row of one run; ``None`` for a run in which no participant was analysed or failed.
 
     Parameters
     ----------
+    places
+        Of the results.
     facts
         Facts of the run.
     rows
@@ -167,10 +143,6 @@ def run_row(
         Failure records, of all runs.
     everyone
         Number of participants that the index selects.
-    needs
-        Amounts of each shared resource that the jobs took, MB.
-    readings
-        What the processors of Snakemake's machine did meanwhile.
 
     Examples
     --------
@@ -183,17 +155,16 @@ def run_row(
     if not rows and not failed:
         return None
     spans = job_spans(rows)
-    start_s = min((start for start, _ in spans), default=None)
-    end_s = max((end for _, end in spans), default=None)
-    makespan_s = None if start_s is None or end_s is None else end_s - start_s
-    if start_s is None or end_s is None:
-        taken = others_row("no participant was analysed")
-    else:
-        taken = others(facts, rows, (start_s, end_s), readings)
-    judged = facts | {"others_cpu_share": taken["others_cpu_share"]}
+    start_s, end_s = min((start for start, _ in spans), default=None), max((end for _, end in spans), default=None)
+    makespan_s, taken = None, others_row("no participant was analysed")
+    if start_s is not None and end_s is not None:
+        makespan_s = end_s - start_s
+        taken = others(facts, rows, (start_s, end_s), read_readings(places.readings(run)))
+    facts = judged(places, facts) | {"others_cpu_share": taken["others_cpu_share"]}
+    needs = needs_of(Settings.from_json(facts["settings"]), places, {row["participant"] for row in rows})
     return {
         "run": run,
-        "valid": validity(judged, failed, everyone - done - len(failures), running=run == current_run()),
+        "valid": validity(facts, failed, everyone - done - len(failures), running=run == current_run()),
         "oversubscribed": facts["oversubscribed"],
         "tool": facts["analysis"],
         "image": facts["image"],
@@ -201,7 +172,7 @@ def run_row(
         "work_tier": facts["tiers"]["work"]["name"],
         "images_tier": facts["tiers"]["images"]["name"] if facts["image"] else None,
         "results_tier": facts["tiers"]["results"]["name"],
-        "nodes": nodes_of(rows),
+        "nodes": " ".join(sorted({row["host"] for row in rows})) or None,
         "cores": facts["cores"],
         "parallelism": facts["parallelism"],
         "participants": len(spans),
@@ -220,15 +191,6 @@ def run_row(
         "limited_by": limited_by(facts["parallelism"], spans, facts["limits"], needs),
         **taken,
     }
-
-
-def nodes_of(rows: Iterable[Row]) -> str | None:
-    """Hosts of some rows of ``profile.tsv``, in order of name; ``None`` of no row.
-
-    >>> nodes_of([{"host": "n2"}, {"host": "n1"}, {"host": "n2"}])
-    'n1 n2'
-    """
-    return " ".join(sorted({row["host"] for row in rows})) or None
 
 
 def flush_results(places: Places) -> dict[str, float]:
@@ -253,15 +215,11 @@ def note_flush(places: Places, flush: Mapping[str, float], rows: Iterable[Row]) 
     rows
         Rows of ``profile.tsv``, of all runs; :data:`RUN_COLUMNS` are enough.
     """
-    last_s: dict[str, float] = {}
-    for row in rows:
-        if row["run"] == current_run():
-            last_s[row["host"]] = max(row["end_s"], last_s.get(row["host"], 0.0))
-    file = places.runs / f"{current_run()}.json"
-    if not file.exists() or last_s.keys() != {socket.gethostname()}:
+    own, file = [row for row in rows if row["run"] == current_run()], places.runs / f"{current_run()}.json"
+    if not file.exists() or {row["host"] for row in own} != {socket.gethostname()}:
         return
     facts = read_json(file)
-    if facts.get("flush", {"begin_s": 0.0})["begin_s"] < last_s[socket.gethostname()]:
+    if facts.get("flush", {"begin_s": 0.0})["begin_s"] < max(row["end_s"] for row in own):
         write_json(file, facts | {"flush": dict(flush)})
 
 

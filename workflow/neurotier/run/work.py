@@ -22,8 +22,8 @@ from neurotier.core.processes import current_run
 from neurotier.core.settings import Settings
 from neurotier.dataset.contents import drop_images, not_shared
 from neurotier.meter.own import times_so_far
-from neurotier.run.granted import Granted
 from neurotier.run.jobs import begin_log, get_images_of, keep_failure, note, placed_image, reporting, run_facts
+from neurotier.run.needs import Granted
 from neurotier.run.participants import images_of
 from neurotier.run.shares import Made, Wanted, key_of, wanted_by
 

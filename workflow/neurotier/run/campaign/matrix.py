@@ -31,9 +31,6 @@ APART = (
 )
 """Sections that do not change what a run measures, and that runs go without."""
 
-JUDGING = ("validity",)
-"""Sections that a run needs, and that do not change what it measures either."""
-
 FETCHING = ("concurrent_gets", "get_attempts", "get_backoff_s", "drop", "validation", "ahead")
 """Keys of section ``dataset`` that do not either: all of that is over when the participant jobs begin."""
 
@@ -53,8 +50,8 @@ class PlannedRun:
         Which repetition, from 1.
     condition
         What is run.
-    configuration
-        Configuration of the run, but for its results folder.
+    configuration, settings
+        Configuration of the run, but for its results folder; the same, checked.
     identity
         What tells runs apart that measure different things under the same condition's name.
     analysis
@@ -65,6 +62,7 @@ class PlannedRun:
     repetition: int
     condition: Condition
     configuration: dict[str, Any]
+    settings: Settings
     identity: str
     analysis: str
 
@@ -114,20 +112,20 @@ def planned_runs(base: Mapping[str, Any], settings: Settings) -> list[PlannedRun
     settings
         The same, checked.
     """
-    made = {}
+    made = []
     for condition in conditions(settings):
         configuration = configuration_of(base, settings, condition)
         own = Settings.from_config(configuration, settings.in_containers)
-        checked = own.to_json()
-        measured = what_is_measured(checked) | {"content": Plan(own, Places.from_settings(own)).image()["content"]}
+        measured = what_is_measured(own.to_json()) | {
+            "content": Plan(own, Places.from_settings(own)).image()["content"]
+        }
         rehearsal = rehearsal_of(own)
         measured |= {"description": rehearsal.content_key()} if rehearsal else {}
         analysed = {key: value for key, value in measured.items() if key not in PLACED}
-        made[condition] = configuration, digest(measured), digest(analysed)
-    each, order = list(made.items()), in_order(len(made), settings.campaign.repetitions, settings.campaign.seed)
+        made.append((condition, configuration, own, digest(measured), digest(analysed)))
+    order = in_order(len(made), settings.campaign.repetitions, settings.campaign.seed)
     return [
-        PlannedRun(position, repetition, each[index][0], *each[index][1])
-        for position, (repetition, index) in enumerate(order, start=1)
+        PlannedRun(position, repetition, *made[index]) for position, (repetition, index) in enumerate(order, start=1)
     ]
 
 
@@ -149,7 +147,7 @@ def in_order(conditions: int, repetitions: int, seed: int) -> list[tuple[int, in
 
 def what_is_measured(checked: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a run's settings that changes what it measures."""
-    measured = {key: value for key, value in checked.items() if key not in (*APART, *JUDGING)}
+    measured = {key: value for key, value in checked.items() if key not in (*APART, "validity")}
     measured["dataset"] = {key: value for key, value in checked["dataset"].items() if key not in FETCHING}
     if checked["dataset"]["source"] != "demo":
         del measured["demo"]

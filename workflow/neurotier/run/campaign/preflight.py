@@ -13,7 +13,6 @@ from neurotier.core.errors import SettingsError, TierError
 from neurotier.core.files import read_json
 from neurotier.core.parallelism import fits
 from neurotier.core.quantities import counted, size
-from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier
 from neurotier.dataset.bids import Image
@@ -24,9 +23,6 @@ from neurotier.run.plan import Plan
 
 RESULTS_FACTOR = 2
 """Bytes of results per byte of compressed input: the brain, at most as large, and what is kept beside it."""
-
-Needs = dict[str, dict[str, int]]
-"""Tier to role to bytes."""
 
 
 def plan_rows(campaign: Campaign) -> list[Row]:
@@ -39,7 +35,7 @@ def plan_rows(campaign: Campaign) -> list[Row]:
             "parallelism": run.condition.parallelism,
             "cache": run.condition.cache,
             "tool": run.condition.tool,
-            **{f"{role}_tier": tier for role, tier in run.configuration["placement"].items()},
+            **{f"{role}_tier": tier for role, tier in run.settings.placement.items()},
             "folder": f"{run.name}/{run.repetition}",
             "there": campaign.condition_of(run) is not None,
         }
@@ -69,14 +65,14 @@ def check_campaign(campaign: Campaign) -> None:
         tier.check()
         check_room(tier, roles, say)
     for run in {run.condition: run for run in campaign.to_do}.values():
-        own = Plan(settings_of(campaign, run), campaign.places)
+        own = Plan(run.settings, campaign.places)
         check_parallelism(run.condition.parallelism, [own.mem_mb(name) for name in people], campaign.limits)
         check_files(run, own, list(people))
 
 
 def check_placements(campaign: Campaign) -> None:
     """Refuse placements that a campaign cannot have."""
-    tiers = {run.configuration["placement"]["dataset"] for run in campaign.planned}
+    tiers = {run.settings.placement["dataset"] for run in campaign.planned}
     if read_json(campaign.places.index / "dataset.json")["kind"] == "folder" and len(tiers) > 1:
         raise SettingsError(
             f"the dataset is a plain folder, which is read where it lies, and cannot be on {len(tiers)} tiers",
@@ -85,25 +81,21 @@ def check_placements(campaign: Campaign) -> None:
         )
 
 
-def needs(campaign: Campaign, people: Mapping[str, list[Image]]) -> Needs:
-    """Bytes that each role still needs on each tier at the same time, at most; images are not counted."""
-    to_do, images = campaign.to_do, [image for own in people.values() for image in own]
+def needs(campaign: Campaign, people: Mapping[str, list[Image]]) -> dict[str, dict[str, int]]:
+    """Bytes that each role still needs on each tier (tier to role) at the same time, at most, but for images."""
+    images = [image for own in people.values() for image in own]
     dataset = sum(image.size_bytes or 0 for image in images)
-    each = {
-        tool: sorted((work_bytes(own, settings_of(campaign, run)) for own in people.values()), reverse=True)
-        for tool, run in {run.condition.tool: run for run in to_do}.items()
-    }
-    needed: Needs = {}
-
-    def need(tier: str, role: str, count: int) -> None:
-        roles = needed.setdefault(tier, {})
-        roles[role] = max(count, roles.get(role, 0))
-
-    for run in to_do:
-        placed = run.configuration["placement"]
-        need(placed["dataset"], "dataset", dataset - there_bytes(campaign, placed["dataset"], images))
-        need(placed["work"], "work", sum(each[run.condition.tool][: run.condition.parallelism]))
-        need(placed["results"], "results", RESULTS_FACTOR * dataset)
+    needed: dict[str, dict[str, int]] = {}
+    for run in {run.condition: run for run in campaign.to_do}.values():
+        each = sorted((work_bytes(own, run.settings) for own in people.values()), reverse=True)
+        tiers = run.settings.placement
+        for role, count in (
+            ("dataset", dataset - there_bytes(campaign, tiers["dataset"], images)),
+            ("work", sum(each[: run.condition.parallelism])),
+            ("results", RESULTS_FACTOR * dataset),
+        ):
+            roles = needed.setdefault(tiers[role], {})
+            roles[role] = max(count, roles.get(role, 0))
     return needed
 
 
@@ -128,11 +120,6 @@ def check_room(tier: Tier, roles: Mapping[str, int], say: Callable[[str], None])
             where=f"tier {tier.name!r}",
             fix="make room, lower campaign.parallelism, or leave its placements out",
         )
-
-
-def settings_of(campaign: Campaign, run: PlannedRun) -> Settings:
-    """The settings of one run."""
-    return Settings.from_config(run.configuration, campaign.settings.in_containers)
 
 
 def check_files(run: PlannedRun, own: Plan, people: Sequence[str]) -> None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from neurotier.core.errors import StateError
-from neurotier.core.files import flush_folder, flush_tree, read_json, rename_durably, write_json
+from neurotier.core.files import flush_folder, flush_tree, partial_of, read_json, rename_durably, write_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.run.campaign.matrix import PlannedRun
-from neurotier.run.campaign.outputs import difference
-from neurotier.run.campaign.snakemake_run import Outcome, hidden
+from neurotier.run.campaign.matrix import PlannedRun, planned_runs
 from neurotier.run.profile_tables import Record
+from neurotier.run.scripting import Context
+from neurotier.storage.page_cache import CacheState
 
 
 @dataclass(frozen=True)
@@ -39,86 +39,119 @@ class Campaign:
     limits: Mapping[str, int]
     say: Callable[[str], None]
 
+    @classmethod
+    def of_script(cls, context: Context) -> Campaign:
+        """The campaign that a script is about."""
+        planned = planned_runs(context.params.configuration, context.settings)
+        return cls(planned, context.settings, context.places, context.run_facts["limits"], context.say)
+
+    def folder(self, run: PlannedRun) -> Path:
+        """Where the records of a run are."""
+        return self.places.campaign / "runs" / run.name / str(run.repetition)
+
     def condition_of(self, run: PlannedRun) -> Record | None:
         """What is noted of a run; ``None`` if it is not there."""
-        return read_condition(folder_of(self.places, run))
+        return read_condition(self.folder(run))
 
     @property
     def to_do(self) -> list[PlannedRun]:
-        """The runs that are to be done."""
-        return [run for run in self.planned if self.is_wanted(run)]
-
-    def is_wanted(self, run: PlannedRun) -> bool:
-        """Whether a run is to be done: one that was stopped tells nothing of its condition."""
-        condition = self.condition_of(run)
-        return (
-            condition is None
-            or was_stopped(condition)
-            or (self.settings.campaign.repeat_invalid and not is_valid(condition))
-        )
-
-
-def folder_of(places: Places, planned: PlannedRun) -> Path:
-    """Where the records of a run are."""
-    return places.campaign / "runs" / planned.name / str(planned.repetition)
+        """The runs that are to be done: one that was stopped, in whole or in part, tells nothing of its condition."""
+        again = self.settings.campaign.repeat_invalid
+        noted = [(run, self.condition_of(run)) for run in self.planned]
+        return [
+            run
+            for run, condition in noted
+            if condition is None or condition.get("stopped") or (again and condition["valid"] != "valid")
+        ]
 
 
 def read_condition(folder: Path) -> Record | None:
     """What was run, and what speaks against it; ``None`` if the run is not there, or that cannot be read any more."""
-    file = folder / "condition.json"
     try:
-        found: Record | None = read_json(file) if file.exists() else None
-    except StateError:
+        return dict(read_json(folder / "condition.json"))
+    except (FileNotFoundError, StateError):
         return None
-    return found
 
 
-def is_valid(condition: Record | None) -> bool:
-    """Whether a run is there and counts."""
-    return condition is not None and condition["valid"] == "valid"
-
-
-def was_stopped(condition: Record | None) -> bool:
-    """Whether a run is there, but it or one of its jobs was told to stop, or killed, from outside."""
-    return condition is not None and bool(condition.get("stopped"))
-
-
-def keep_run(places: Places, planned: PlannedRun, outcome: Outcome, compare_outputs: bool) -> Record:
+def keep_run(
+    campaign: Campaign,
+    run: PlannedRun,
+    row: Record,
+    cache: CacheState,
+    outputs: Mapping[str, str],
+    taken_s: float = 0.0,
+    killed: bool = False,
+    stopped: bool = False,
+) -> Record:
     """Judge a run, note what it was, and let its folder appear; what was noted.
 
-    The first run with all its participants gives the checksums that the others are compared with; if these cannot be
-    read any more, the next run does.
+    Parameters
+    ----------
+    campaign, run
+        Which run it was; its records are in the folder's unfinished form.
+    row
+        Its row of ``runs.tsv``.
+    cache
+        The page cache before the participant jobs.
+    outputs
+        Checksums of what it made, by path.
+    taken_s
+        How long all of it took, s.
+    killed
+        Whether a job of it was killed: by somebody, or by the kernel for want of memory. Once that is an accident, and
+        the run is done again; twice is none.
+    stopped
+        Whether it was told to stop from outside.
     """
-    folder = folder_of(places, planned)
-    problems = list(outcome.problems)
+    folder, before = campaign.folder(run), campaign.condition_of(run)
+    stopped = stopped or (killed and not (before and before.get("stopped")))
+    problems = [row["valid"].removeprefix("invalid: ")] if row["valid"] != "valid" else []
+    problems += problems_of(run, cache, row)
     # Nobody has failed, either, in a job that was killed before its participants began.
-    is_whole = outcome.row["failed"] == 0 and not outcome.killed and not outcome.stopped
-    problems += compared(places, planned, outcome) if compare_outputs and is_whole else []
-    reasons = [outcome.row["valid"].removeprefix("invalid: ")] if outcome.row["valid"] != "valid" else []
+    if campaign.settings.campaign.compare_outputs and not (row["failed"] or killed or stopped):
+        problems += differing(campaign, run, outputs)
     condition = {
-        **asdict(planned.condition),
-        "repetition": planned.repetition,
-        "position": planned.position,
-        "valid": f"invalid: {'; '.join(reasons + problems)}" if reasons + problems else "valid",
-        "cache_state": asdict(outcome.cache),
-        "participants": outcome.row["participants"],
-        "makespan_s": outcome.row["makespan_s"],
-        "taken_s": outcome.taken_s,
-        "stopped": outcome.stopped,
+        **asdict(run.condition),
+        "repetition": run.repetition,
+        "position": run.position,
+        "valid": f"invalid: {'; '.join(problems)}" if problems else "valid",
+        "cache_state": asdict(cache),
+        "participants": row["participants"],
+        "makespan_s": row["makespan_s"],
+        "taken_s": taken_s,
+        "stopped": stopped,
     }
-    write_json(hidden(folder) / "condition.json", condition)
-    flush_tree(hidden(folder))
-    rename_durably(hidden(folder), folder)
+    partial = partial_of(folder)
+    write_json(partial / "condition.json", condition)
+    flush_tree(partial)
+    shutil.rmtree(folder, ignore_errors=True)  # an invalid one that was done again
+    rename_durably(partial, folder)
     flush_folder(folder.parent.parent)
-    folder.with_name(f".{folder.name}.yaml").unlink(missing_ok=True)
     return condition
 
 
-def compared(places: Places, planned: PlannedRun, outcome: Outcome) -> list[str]:
-    """What differs from the outputs of the first run of the same tool, if anything; the first one is noted."""
-    file = places.campaign / "outputs" / f"{planned.analysis}.json"
-    with suppress(FileNotFoundError, StateError):
+def problems_of(run: PlannedRun, cache: CacheState, row: Record) -> Iterator[str]:
+    """Why a run does not show what its condition says."""
+    if cache.problem:
+        yield cache.problem
+    possible = min(run.condition.parallelism, row["participants"] + row["failed"])
+    if row["peak_parallelism"] < possible:
+        because = f": {row['limited_by']}" if row["limited_by"] else ""
+        yield f"{row['peak_parallelism']} of {possible} jobs at most ran at once{because}"
+
+
+def differing(campaign: Campaign, run: PlannedRun, outputs: Mapping[str, str]) -> list[str]:
+    """What differs from the outputs of the first run of the same tool, if anything.
+
+    The first run with all its participants is noted; if that cannot be read any more, the next one is.
+    """
+    file = campaign.places.campaign / "outputs" / f"{run.analysis}.json"
+    try:
         first = read_json(file)
-        return list(filter(None, [difference(outcome.outputs, first["checksums"], first["of"])]))
-    write_json(file, {"of": str(planned.condition), "checksums": outcome.outputs})
-    return []
+    except (FileNotFoundError, StateError):
+        write_json(file, {"of": str(run.condition), "checksums": outputs})
+        return []
+    names = {*outputs, *first["checksums"]}
+    apart = sorted(name for name in names if outputs.get(name) != first["checksums"].get(name))
+    found = f"outputs differ from those of {first['of']}: {len(apart)} of {len(names)} files, first "
+    return [found + apart[0]] if apart else []

@@ -12,26 +12,26 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from neurotier.analysis.needs import threads_of
+from neurotier.containers.verify import sha256
 from neurotier.core.errors import RunError
-from neurotier.core.files import read_json, remove_tree, write_secret, write_text
+from neurotier.core.files import partial_of, read_json, remove_tree, write_secret, write_text
 from neurotier.core.installed import ROOT
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.places import Places, short_hash
-from neurotier.core.private import remove_empty, remove_private, user_name
+from neurotier.core.private import private_folder, remove_empty, remove_private
 from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, marked, start_process
 from neurotier.core.settings import Settings, TierSettings
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import Tier, tiers_of
 from neurotier.run.campaign.matrix import PlannedRun
-from neurotier.run.campaign.outputs import checksums
+from neurotier.run.campaign.records import Campaign, keep_run
 from neurotier.run.jobs import image_store, load_dataset, read_failures
 from neurotier.run.participants import participants
 from neurotier.run.profile_tables import Record
@@ -48,93 +48,63 @@ OWN_VARIABLES = (RUN, "SNAKEMAKE_PROFILE")
 """Environment variables of the outer run that would change an inner one."""
 
 OUTPUTS = ("derivatives", "app")
+"""Folders whose contents are the same on every tier, or the run is invalid."""
+
+UNTOLD = {".snakemake_timestamp"}
+"""Files that Snakemake leaves in folders, with a time in them."""
+
 KEPT = ("profile", "state", "index", "logs")
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a run.
-
-    Attributes
-    ----------
-    cache
-        The page cache before the participant jobs.
-    row
-        The run's row of ``runs.tsv``.
-    problems
-        Why the run does not count, beside what its row says.
-    outputs
-        Checksums of what it made, by path.
-    taken_s
-        How long all of it took, s.
-    stopped
-        Whether the run was told to stop from outside.
-    killed
-        Whether a job of it was killed: by somebody, or by the kernel for want of memory.
-    """
-
-    cache: CacheState
-    row: Record
-    problems: list[str]
-    outputs: dict[str, str]
-    taken_s: float
-    stopped: bool = False
-    killed: bool = False
-
-
-def run_planned(planned: PlannedRun, settings: Settings, limits: Mapping[str, int], folder: Path, log: Path) -> Outcome:
-    """Run one repetition of a condition; its records are below ``folder`` afterwards, under a hidden name.
-
-    Parameters
-    ----------
-    planned
-        What to run.
-    settings
-        Settings of the campaign.
-    limits
-        Snakemake resources that the jobs share.
-    folder
-        Where the records are to be: the caller renames the hidden folder once it has judged the run.
-    log
-        File that takes what Snakemake prints.
+def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
+    """Run one repetition of a condition, and keep its records; what is noted of it.
 
     Raises
     ------
     RunError
         If the run could not be begun, or left no trace.
     """
-    started_s = time.monotonic()
-    inner, file = inner_settings(planned, settings, folder)
+    started_s, condition = time.monotonic(), run.condition
+    log = campaign.places.logs / "run_campaign" / run.name / f"{run.repetition}.log"
+    inner, file = inner_settings(campaign, run)
     places = Places.from_settings(inner)
     remove_tree(places.results)
     write_text(log, "")
-    arguments = inner_arguments(planned, inner, file, limits)
+    arguments = inner_arguments(run, inner, file, campaign.limits)
     if snakemake(["ready", *arguments], log) != 0:
-        raise RunError("could not be made ready", where=str(planned.condition), fix=f"see {log}")
-    cache = make_cache_ready(planned.condition.cache, inner, places, log)
+        raise RunError("could not be made ready", where=str(condition), fix=f"see {log}")
+    cache = make_cache_ready(condition.cache, inner, places, log)
     target = places.shortened(Path.cwd()).profile / "profile.tsv"
     snakemake([str(target), *arguments], log)
-    facts = last_run(places)
-    if facts is None:
-        raise RunError("ended without analysing anyone", where=str(planned.condition), fix=f"see {log}")
+    # The run that made ready has no row.
+    rows = [facts for facts in map(read_json, sorted(places.runs.glob("*.json"))) if facts.get("row") is not None]
+    if not rows:
+        raise RunError("ended without analysing anyone", where=str(condition), fix=f"see {log}")
+    facts = rows[-1]
     row, stopped = facts["row"], bool(facts.get("stopped_by"))
     begun = row["participants"] + row["failed"]  # of a job that was killed at once nothing is known
     killed = any(failure["exit_code"] > 128 for failure in read_failures(places)) or begun < len(participants(places))
-    killed = killed or bool(facts.get("again"))
-    outputs: dict[str, str] = {}
-    for name in OUTPUTS:
-        outputs |= {f"{name}/{path}": sum_ for path, sum_ in checksums(places.results / name).items()}
-    keep_records(places, hidden(folder))
-    return Outcome(cache, row, problems_of(planned, cache, row), outputs, time.monotonic() - started_s, stopped, killed)
+    outputs = {
+        path.relative_to(places.results).as_posix(): sha256(path)
+        for name in OUTPUTS
+        for path in sorted((places.results / name).rglob("*"))
+        if path.is_file() and path.name not in UNTOLD
+    }
+    keep_records(places, partial_of(campaign.folder(run)))
+    taken_s = time.monotonic() - started_s
+    kept = keep_run(campaign, run, row, cache, outputs, taken_s, killed or bool(facts.get("again")), stopped)
+    file.unlink(missing_ok=True)
+    return kept
 
 
-def inner_settings(planned: PlannedRun, settings: Settings, folder: Path) -> tuple[Settings, Path]:
+def inner_settings(campaign: Campaign, run: PlannedRun) -> tuple[Settings, Path]:
     """The run's own settings, and the configuration file that says them."""
-    results = inner_results(Places.from_settings(settings)) / f"{planned.name}_{planned.repetition}"
-    tiers = {name: here(tier, settings.tiers[name]) for name, tier in planned.configuration["tiers"].items()}
-    configuration = {**planned.configuration, "tiers": tiers, "results": str(results)}
+    settings, folder = campaign.settings, campaign.folder(run)
+    results = inner_results(campaign.places) / f"{run.name}_{run.repetition}"
+    tiers = {name: here(tier, settings.tiers[name]) for name, tier in run.configuration["tiers"].items()}
+    configuration = {**run.configuration, "tiers": tiers, "results": str(results)}
     file = folder.with_name(f".{folder.name}.yaml")
-    write_secret(file, f"# {planned.condition}\n" + yaml.safe_dump(configuration, sort_keys=False))
+    write_secret(file, f"# {run.condition}\n" + yaml.safe_dump(configuration, sort_keys=False))
     return Settings.from_config(configuration, settings.in_containers), file
 
 
@@ -147,21 +117,22 @@ def here(given: Mapping[str, Any], settings: TierSettings) -> dict[str, Any]:
 
 def inner_results(places: Places) -> Path:
     """Where the runs of a campaign have their results meanwhile, below the path of any tier."""
-    return Path(f"neurotier-{user_name()}", "campaign", short_hash(str(places.results)))
+    return private_folder(Path()) / "campaign" / short_hash(str(places.results))
 
 
-def remove_inner_results(planned: Sequence[PlannedRun], settings: Settings, places: Places) -> None:
+def remove_inner_results(campaign: Campaign) -> None:
     """Remove what runs that were killed have left on the tiers, and the folders for it."""
-    for name in {run.configuration["placement"]["results"] for run in planned}:
-        tier = Tier.from_settings(settings.tiers[name])
+    for name in {run.settings.placement["results"] for run in campaign.planned}:
+        tier = Tier.from_settings(campaign.settings.tiers[name])
         tier.refuse_planted()
-        remove_private(tier.path / inner_results(places))
-        remove_empty(tier.path / inner_results(places).parent)
+        folder = tier.path / inner_results(campaign.places)
+        remove_private(folder)
+        remove_empty(folder.parent)
 
 
-def inner_arguments(planned: PlannedRun, inner: Settings, file: Path, limits: Mapping[str, int]) -> list[str]:
+def inner_arguments(run: PlannedRun, inner: Settings, file: Path, limits: Mapping[str, int]) -> list[str]:
     """Arguments of the inner Snakemake."""
-    words = [*ALONE, "--drop-metadata", "--cores", str(planned.condition.parallelism * threads_of(inner))]
+    words = [*ALONE, "--drop-metadata", "--cores", str(run.condition.parallelism * threads_of(inner))]
     words += ["--sdm", "apptainer"] if inner.in_containers else []
     words += ["--resources", f"mem_mb={limits['mem_mb']}"] if "mem_mb" in limits else []
     return [*words, "--configfile", str(file)]
@@ -202,22 +173,6 @@ def make_cache_ready(asked: str, inner: Settings, places: Places, log: Path) -> 
     return prepare_cache(asked, inputs, others, in_memory=is_in_memory(tiers["dataset"].kind))
 
 
-def last_run(places: Places) -> Record | None:
-    """Facts of the run that analysed or failed someone; the one that made ready has no row."""
-    runs = [read_json(file) for file in sorted(places.runs.glob("*.json"))]
-    return next((facts for facts in reversed(runs) if facts.get("row") is not None), None)
-
-
-def problems_of(planned: PlannedRun, cache: CacheState, row: Record) -> list[str]:
-    """Why a run does not show what its condition says."""
-    problems = [cache.problem] if cache.problem else []
-    possible = min(planned.condition.parallelism, row["participants"] + row["failed"])
-    if row["peak_parallelism"] < possible:
-        reached = f"{row['peak_parallelism']} of {possible} jobs at most ran at once"
-        problems.append(f"{reached}: {row['limited_by']}" if row["limited_by"] else reached)
-    return problems
-
-
 def keep_records(places: Places, folder: Path) -> None:
     """Move what a run leaves from its results folder to the campaign's, and remove the rest."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -226,8 +181,3 @@ def keep_records(places: Places, folder: Path) -> None:
         if (places.results / name).exists():
             shutil.move(places.results / name, folder / name)
     remove_tree(places.results)
-
-
-def hidden(folder: Path) -> Path:
-    """The name of a run's folder while it is not complete."""
-    return folder.with_name(f".{folder.name}.partial")
