@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import hashlib
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -50,6 +51,16 @@ class Below:
 
     def __get__(self, places: Places, _: type[Places]) -> Path:
         return places.results / self.path
+
+
+class Each:
+    """A path below the results folder for each of many, as a method of :class:`Places` that takes a name."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __get__(self, places: Places, _: type[Places]) -> Callable[[str], Path]:
+        return lambda name: places.results / self.path.format(name)
 
 
 @dataclass(frozen=True)
@@ -108,6 +119,29 @@ class Places:
     complete = Below("state/complete.json")
     """Marker: everyone whom the index selects has a record."""
 
+    workload = Each("{}")
+    """A storage workload: ``points/``, its tables, and its figures."""
+    workload_figures = Each("{}/figures")
+    """Figures of a storage workload."""
+    bigbrain_blocks = Each("bigbrain/blocks/{}.tsv")
+    """The manifest of the blocks on a tier."""
+    bigbrain_run = Each("bigbrain/runs/{}")
+    """Plan and records of a run of the incrementation, ``ENGINE/TIER/PARALLELISM/REPETITION``."""
+    cluster_jobs = Each("state/jobs/{}.json")
+    """What became of the jobs that a run gave to a cluster."""
+    journal = Each("state/journal/{}")
+    """Folder of what the processes of a run tell while it goes on, a file each. Short-lived."""
+    readings = Each("state/runs/{}.processors")
+    """What the processors do while a run goes on."""
+    validation = Each("index/{}/validation.json")
+    """Findings of the BIDS validator for a site."""
+    share = Each("state/shares/{}")
+    """Marker: everyone in a share has a record, or has failed for a reason that stays."""
+    got = Each("state/got/{}")
+    """Marker: the images of a share are on the dataset tier, and what that took. Short-lived."""
+    dropped = Each("state/dropped/{}")
+    """Marker: the images of a share have been dropped from the dataset tier."""
+
     @classmethod
     def from_settings(cls, settings: Settings, tiers: dict[str, Tier] | None = None) -> Places:
         """Places of a configuration; a job on a node passes the tiers as they are on that node."""
@@ -149,34 +183,6 @@ class Places:
         """What a node of a class has found of the tiers; without a name, this host."""
         return self.results / "check" / f"{node_class or socket.gethostname()}.tsv"
 
-    def workload(self, target: str) -> Path:
-        """A storage workload: ``points/``, its tables, and its figures."""
-        return self.results / target
-
-    def workload_figures(self, target: str) -> Path:
-        """Figures of a storage workload."""
-        return self.workload(target) / "figures"
-
-    def bigbrain_blocks(self, tier: str) -> Path:
-        """The manifest of the blocks on a tier."""
-        return self.bigbrain / "blocks" / f"{tier}.tsv"
-
-    def bigbrain_run(self, run: str) -> Path:
-        """Plan and records of a run of the incrementation, ``ENGINE/TIER/PARALLELISM/REPETITION``."""
-        return self.bigbrain / "runs" / run
-
-    def cluster_jobs(self, run: str) -> Path:
-        """What became of the jobs that a run gave to a cluster."""
-        return self.state / "jobs" / f"{run}.json"
-
-    def journal(self, run: str) -> Path:
-        """Folder of what the processes of a run tell while it goes on, a file each. Short-lived."""
-        return self.state / "journal" / run
-
-    def readings(self, run: str) -> Path:
-        """What the processors do while a run goes on."""
-        return self.runs / f"{run}.processors"
-
     @property
     def preparing(self) -> Path:
         """Private folder in which the tool's image is tried; on the results tier, since nodes may have their own work
@@ -191,10 +197,6 @@ class Places:
     def analysed(self, participant: str, by_app: bool) -> Path:
         """Folder with the results of one participant."""
         return (self.results / "app" if by_app else self.derivatives) / participant
-
-    def validation(self, site: str) -> Path:
-        """Findings of the BIDS validator for a site."""
-        return self.index / site / "validation.json"
 
     def step(self, name: str, site: str = "") -> Path:
         """The record of a step done once per run or site."""
@@ -211,18 +213,6 @@ class Places:
     def log(self, participant: str) -> Path:
         """The log of a participant; that of a share lies in the folder of its rule."""
         return file_of(self.logs / "analyze_participant", participant, ".log")
-
-    def share(self, share: str) -> Path:
-        """Marker: everyone in a share has a record, or has failed for a reason that stays."""
-        return self.state / "shares" / share
-
-    def got(self, share: str) -> Path:
-        """Marker: the images of a share are on the dataset tier, and what that took. Short-lived."""
-        return self.state / "got" / share
-
-    def dropped(self, share: str) -> Path:
-        """Marker: the images of a share have been dropped from the dataset tier."""
-        return self.state / "dropped" / share
 
     def demo(self, settings: DemoSettings) -> Path:
         """The demonstration dataset of these settings."""
