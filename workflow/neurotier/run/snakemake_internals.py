@@ -21,8 +21,6 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from neurotier.core.errors import NeurotierError
 from neurotier.core.parallelism import RESOURCES
 
@@ -330,11 +328,12 @@ def settings_of_executor(name: str, arguments: Sequence[str]) -> Any:
 
 
 def options_of_profile(name: str) -> Mapping[str, Any]:
-    """The options that a profile gives, found as Snakemake finds it (``get_profile_dir``, 8.0)."""
+    """The options that a profile gives, found as Snakemake finds it (``get_profile_dir``, 8.0), and read so, by YTE."""
+    import yte
     from snakemake.cli import get_profile_dir
 
     found = get_profile_dir(name)
-    options = yaml.safe_load(found[1].read_text()) if found else None
+    options = yte.process_yaml(found[1].read_text(), require_use_yte=True) if found else None
     return options if isinstance(options, Mapping) else {}
 
 
