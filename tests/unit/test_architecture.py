@@ -47,8 +47,8 @@ def test_scripts_log_folders_and_captions_are_named_like_their_rules() -> None:
         assert re.search(rf'LOGS\s*/\s*"{name}/', text), name
         files = re.findall(r'"\.\./(scripts|report)/(\w+)\.(?:py|rst)"', text)
         room = re.search(r'room="(\w+)"', text)
-        script = "write_page" if room else name  # one script writes all pages that differ in their room alone
-        assert not room or name == f"write_{room[1]}"
+        shared = {f"write_{room[1]}": "write_page", f"run_{room[1]}": "run_workload"} if room else {name: name}
+        script = shared[name]  # one does what differs in its room alone
         assert set(files) <= {("scripts", script), ("report", name)}
         assert (("scripts", script) in files) != ("shell:" in text), name
         for folder, file in files:

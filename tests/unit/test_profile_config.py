@@ -39,6 +39,11 @@ def test_workflow_profile_wins_over_general_profile(tmp_path: Path) -> None:
     assert profile_config(arguments, SNAKEFILE) == {"placement": {"work": "tmpfs", "images": "nfs"}}
 
 
+def test_profile_with_expressions_is_read_as_snakemake_reads_it(tmp_path: Path) -> None:
+    (tmp_path / "profile.yaml").write_text("__use_yte__: true\nconfig:\n  results: ?'of-' + 'mine'\n")
+    assert profile_config(["--profile", str(tmp_path)], SNAKEFILE) == {"results": "of-mine"}
+
+
 def test_profile_is_meant_from_where_the_command_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PWD", str(ROOT))
     monkeypatch.chdir(tmp_path)  # as Snakemake has, when the workflow is read

@@ -21,8 +21,13 @@ ARGUMENTS = sys.argv[1:] if internals.is_main_process(workflow) else None
 SNAKEFILE = internals.main_snakefile(workflow)
 
 try:
-    given = internals.command_line_config(workflow)
-    configuration = profile_config.effective_config(config, given, ARGUMENTS, SNAKEFILE)
+    if internals.has_config_of_its_own(workflow, config):
+        configuration = config
+    else:
+        given = internals.command_line_config(workflow)
+        configuration = profile_config.effective_config(
+            config, given, ARGUMENTS, SNAKEFILE
+        )
     settings = Settings.from_config(configuration, internals.uses_containers(workflow))
     places = Places.from_settings(settings).shortened(Path.cwd())
     elsewhere = profile_config.runs_elsewhere(ARGUMENTS, SNAKEFILE)
@@ -35,7 +40,7 @@ except NeurotierError as error:
 
 RESULTS, LOGS = places.results, places.logs
 CORES = profile_config.given_cores(ARGUMENTS, internals.cores(workflow) or 1)
-hooks.make_importable(workflow.basedir)
+hooks.make_importable()
 
 
 wildcard_constraints:
@@ -43,7 +48,7 @@ wildcard_constraints:
 
 
 # Nothing is done while rules are read. What a start has to do, the first rule has done that is asked for its inputs.
-start = cache(partial(hooks.start, plan, workflow))
+start = cache(partial(hooks.start, plan, workflow, pages))
 
 
 # The table of images. A checkpoint that is done stays so, and to look takes 0.1 ms; before, get() raises every time.
@@ -91,10 +96,3 @@ def outputs_of_site(wildcards):
 def dropped_markers(wildcards):
     index()
     return plan.dropped()
-
-
-def begin_run(workflow):
-    try:
-        hooks.begin(plan, workflow)
-    except (NeurotierError, OSError) as error:
-        raise WorkflowError(str(error)) from None

@@ -19,13 +19,14 @@ rule run_daq:
         runtime=minutes(daq_plan, settings.daq),
     params:
         results=RESULTS,
+        room="daq",
         node_class=plan.node_class,
         daq=settings.to_json()["daq"],
         tiers=[settings.tiers[name] for name in settings.daq.tiers],
     message:
         "Writing at a fixed rate"
     script:
-        "../scripts/run_daq.py"
+        "../scripts/run_workload.py"
 
 
 rule write_daq:

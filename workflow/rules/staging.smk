@@ -20,13 +20,14 @@ rule run_staging:
         runtime=minutes(staging_plan, settings.staging),
     params:
         results=RESULTS,
+        room="staging",
         node_class=plan.node_class,
         staging=settings.to_json()["staging"],
         tiers=[settings.tiers[name] for name in settings.staging.tiers],
     message:
         "Staging"
     script:
-        "../scripts/run_staging.py"
+        "../scripts/run_workload.py"
 
 
 rule write_staging:

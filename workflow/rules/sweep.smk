@@ -20,13 +20,14 @@ rule run_sweep:
         runtime=minutes(sweep_plan, settings.sweep),
     params:
         results=RESULTS,
+        room="sweep",
         node_class=plan.node_class,
         sweep=settings.to_json()["sweep"],
         tiers=[settings.tiers[name] for name in settings.sweep.tiers],
     message:
         "Sweeping"
     script:
-        "../scripts/run_sweep.py"
+        "../scripts/run_workload.py"
 
 
 rule write_sweep:

@@ -52,6 +52,7 @@ from neurotier.run.profile_tables import (
 from neurotier.run.shares import Made
 from neurotier.run.snakemake_internals import (
     Command,
+    call_around,
     close_logs,
     command_of,
     cores,
@@ -79,21 +80,18 @@ from neurotier.run.start import (
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 from neurotier.run.submitted import end_left, end_own, forget, note_name, note_submitted
 
-watched: list[Watch] = []
-"""What watches the processors while the run of this process goes on."""
-
 SHOWN = 5
 """Most participants who are named to the user."""
 
 
-def make_importable(workflow_folder: str) -> None:
+def make_importable() -> None:
     """Have jobs find this Python and this library, installed or not: they run ``python3 -m neurotier``.
 
-    The command of a rule names no path, so that moving the environment is no reason to analyse everyone again. Jobs
-    inherit the number of BLAS threads, too.
+    It goes by the environment, since a command that named a path would be another one when the environment is moved:
+    a reason to analyse everyone again. Jobs inherit the number of BLAS threads, too.
     """
     prepend("PATH", str(Path(sys.executable).parent))
-    prepend("PYTHONPATH", workflow_folder)
+    prepend("PYTHONPATH", str(Path(__file__).parents[2]))
     use_one_blas_thread()
 
 
@@ -114,10 +112,11 @@ def prepend(variable: str, folder: str) -> None:
     os.environ[variable] = os.pathsep.join(dict.fromkeys([folder, *known]))
 
 
-def start(plan: Plan, workflow: Any) -> list[str]:
+def start(plan: Plan, workflow: Any, pages: Any) -> list[str]:
     """What is done before Snakemake looks at any file: by input functions, for it then knows what it is started for.
 
-    A process that Snakemake has started for a job does nothing but say how much there is of each resource.
+    The begin and the end of the run are hung up here, too: Snakemake passes over such hooks of a module. A process that
+    Snakemake has started for a job does nothing but say how much there is of each resource.
     An error ends this process with one line: of what an input function raises, Snakemake would show a trace. The inputs
     that this adds to a rule are none.
     """
@@ -126,6 +125,13 @@ def start(plan: Plan, workflow: Any) -> list[str]:
             close_logs(workflow)
             leave_lost_folder(workflow)
             look_ahead(plan, command_of(workflow), cores(workflow))
+            watched: list[Watch] = []
+            call_around(
+                workflow,
+                onstart=lambda: begin(plan, workflow, watched),
+                onsuccess=lambda: finish(plan, watched, succeeded=True, after=pages),
+                onerror=lambda: finish(plan, watched, succeeded=False, after=pages),
+            )
         set_limits(workflow, plan.limits())
     except (NeurotierError, OSError) as error:
         sys.exit(f"neurotier: {error}")
@@ -245,8 +251,8 @@ def close_killed(places: Places) -> None:
     forget_readings(places)
 
 
-def begin(plan: Plan, workflow: Any) -> None:
-    """Start a run; see :func:`neurotier.run.start.start_run`."""
+def begin(plan: Plan, workflow: Any, watched: list[Watch]) -> None:
+    """Start a run (:func:`neurotier.run.start.start_run`); ``watched`` takes what watches the processors meanwhile."""
     log_apart(workflow, plan.places.logs.absolute() / "slurm")
     rules_here = rules_to_run_here(workflow)
     check_programs(rules_here, plan.settings)
@@ -273,8 +279,8 @@ def begin(plan: Plan, workflow: Any) -> None:
         watched.append(Watch.start(places, run))
 
 
-def finish(plan: Plan, succeeded: bool, after: Any) -> None:
-    """End a run. After failures, the pages are written of what was done all the same.
+def finish(plan: Plan, watched: list[Watch], succeeded: bool, after: Any) -> None:
+    """End a run, and what has ``watched`` meanwhile; after failures, the pages are written of what was done.
 
     They are built on the run, so it is given what does so, as in :mod:`neurotier.pages.partial`.
     """

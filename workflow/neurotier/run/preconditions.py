@@ -141,9 +141,9 @@ def check_programs(rules: Collection[str], settings: Settings) -> None:
         If one is not on ``PATH``, or the package of an engine is not installed.
     """
     for rule, (command, name, where, fix) in PROGRAMS.items():
-        if rule in rules and shutil.which(command) is None:
+        if names(rules, rule) and shutil.which(command) is None:
             raise ToolError(f"{name} is not on PATH", where=where, fix=fix)
-    if "run_ior" in rules and not asks_for_nodes(settings.ior):  # else it waits here, and the nodes have fio
+    if names(rules, "run_ior") and not asks_for_nodes(settings.ior):  # else it waits here, and the nodes have fio
         mpi.require_engine(settings.ior.engine, "target ior")
-    for engine in settings.staging.engines if "run_staging" in rules else ():
+    for engine in settings.staging.engines if names(rules, "run_staging") else ():
         require_engine(engine, "target staging")

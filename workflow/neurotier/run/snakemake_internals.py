@@ -16,13 +16,12 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from neurotier.core.errors import NeurotierError
 from neurotier.core.parallelism import RESOURCES
 
 
@@ -107,6 +106,14 @@ def command_line_config(workflow: Any) -> dict[str, Any]:
     return dict(workflow.config_settings.config)
 
 
+def has_config_of_its_own(workflow: Any, config: Mapping[str, Any]) -> bool:
+    """Whether this workflow is a module with a configuration that is not the command's (``modifier_stack``, 6.0).
+
+    What ``--config`` and profiles say is about the command's.
+    """
+    return config is not workflow.modifier_stack[0].globals["config"]
+
+
 def uses_containers(workflow: Any) -> bool:
     """Whether Snakemake was told to use containers, ``--sdm apptainer`` (8.0): our jobs start them, not Snakemake."""
     return any(method.name == "APPTAINER" for method in workflow.deployment_settings.deployment_method)
@@ -161,9 +168,10 @@ def command_of(workflow: Any) -> Command:
 def ask_first(workflow: Any, function: Callable[[Any], list[str]]) -> None:
     """Have an input function called before the inputs of any rule are looked at (``Namedlist._names``, 5.0).
 
-    What a start has to do must be done before Snakemake looks at any file, whichever rule or file is asked for.
+    What a start has to do must be done before Snakemake looks at any file, whichever rule or file is asked for. The
+    rules are those of this workflow, and not of others that it is a module of (``Workflow.modifier``, 6.0).
     """
-    for rule in workflow.rules:
+    for rule in workflow.modifier.rules:
         rule.input.insert(0, function)
         for name, (first, end) in rule.input._names.items():
             rule.input._names[name] = (first + 1, end and end + 1)
@@ -182,10 +190,30 @@ def set_limits(workflow: Any, limits: Mapping[str, int]) -> None:
 def run_locally_but(workflow: Any, names: Iterable[str]) -> None:
     """Have Snakemake's own process run all rules but these, which are jobs of the cluster (the ``localrules`` list).
 
-    Documented are that list, and ``localrule: True`` in each rule; both name the many to set the few apart.
+    Documented are that list, and ``localrule: True`` in each rule; both name the many to set the few apart, and the
+    list takes names as they are in the workflow that this one is a module of.
     """
-    elsewhere = set(names)
-    workflow.localrules(*(rule.name for rule in workflow.rules if rule.name not in elsewhere))
+    elsewhere = set(map(workflow.modifier.modify_rulename, names))
+    workflow.localrules(*(rule.name for rule in workflow.modifier.rules if rule.name not in elsewhere))
+
+
+def call_around(workflow: Any, **functions: Callable[[], None]) -> None:
+    """Have functions called by ``onstart``, ``onsuccess`` and ``onerror``, before what these do already (``_onstart``).
+
+    To be called once all rules are read: until then Snakemake passes over those of a module (6.0).
+    """
+
+    from snakemake.exceptions import WorkflowError
+
+    def call_both(function: Callable[[], None], known: Callable[[Any], None], log: Any) -> None:
+        try:
+            function()
+        except (NeurotierError, OSError) as error:
+            raise WorkflowError(str(error)) from None
+        known(log)
+
+    for name, function in functions.items():
+        getattr(workflow, name)(partial(call_both, function, getattr(workflow, f"_{name}")))
 
 
 # The graph of jobs, of which a hook is told nothing.
@@ -300,11 +328,12 @@ def settings_of_executor(name: str, arguments: Sequence[str]) -> Any:
 
 
 def options_of_profile(name: str) -> Mapping[str, Any]:
-    """The options that a profile gives, found as Snakemake finds it (``get_profile_dir``, 8.0)."""
+    """The options that a profile gives, found as Snakemake finds it (``get_profile_dir``, 8.0), and read so, by YTE."""
+    import yte
     from snakemake.cli import get_profile_dir
 
     found = get_profile_dir(name)
-    options = yaml.safe_load(found[1].read_text()) if found else None
+    options = yte.process_yaml(found[1].read_text(), require_use_yte=True) if found else None
     return options if isinstance(options, Mapping) else {}
 
 

@@ -22,6 +22,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ def lock_and_note(
 ) -> str:
     """Lock the results folder, and note the facts of this run; its identifier."""
     places.state.mkdir(parents=True, exist_ok=True)
-    run = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(2)
+    run = identifier()
     acquire(places)
     if not places.identity:
         write_text(places.state / "identity", secrets.token_hex(8) + "\n")
@@ -207,6 +208,12 @@ def acquire(places: Places) -> None:
     os.ftruncate(descriptor, 0)
     os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
     held[lock] = descriptor
+
+
+@cache
+def identifier() -> str:
+    """The identifier of what this process runs: of several modules, too, since jobs inherit one environment."""
+    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(2)
 
 
 def forget_runs_of_another(places: Places) -> None:

@@ -1,0 +1,98 @@
+"""The workflow as a module of others: two in one Snakefile, what snakedeploy writes, and prefixes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+from support import STAND_INS, Ended, Project, plain_dataset, small_head, t1w
+
+TWO = """
+module first:
+    snakefile: "workflow/Snakefile"
+    config: config["first"]
+
+use rule * from first as first_*
+
+module second:
+    snakefile: "workflow/Snakefile"
+    config: config["second"]
+
+use rule * from second as second_*
+
+rule count:
+    default_target: True
+    input:
+        first="one/report.html",
+        second="two/report.html",
+    output:
+        "count.txt",
+    shell:
+        "cat one/derivatives/sub-*/anat/*_mask.nii.gz two/derivatives/sub-*/anat/*_mask.nii.gz | wc -c"
+        " > {output}"
+"""
+DEPLOYED = """
+configfile: "config/config.yaml"
+
+module theirs:
+    snakefile: "workflow/Snakefile"
+    config: config
+    {prefix}
+
+use rule * from theirs as theirs_*
+"""
+
+
+def run(project: Project, *arguments: str) -> Ended:
+    return project.snakemake("--snakefile", "theirs.smk", "--workflow-profile", "none", *arguments, path=STAND_INS)
+
+
+def configuration(folder: Path, results: str) -> dict[str, object]:
+    """A dataset of one participant, analysed in a folder of its own."""
+    source = plain_dataset(folder / f"bids-{results}", {t1w(results): small_head()})
+    whole = yaml.safe_load((folder / "config" / "config.yaml").read_text())
+    return {**whole, "dataset": {"source": str(source)}, "tool": {"name": "bet"}, "results": results}
+
+
+def test_two_modules_have_a_configuration_each(project: Project) -> None:
+    (project.folder / "theirs.smk").write_text(TWO)
+    both = {"first": configuration(project.folder, "one"), "second": configuration(project.folder, "two")}
+    (project.folder / "own.yaml").write_text(yaml.safe_dump(both))
+    arguments = ["--configfile", "own.yaml"]
+    planned = run(project, *arguments, "--dry-run")
+    assert planned.code == 0, planned.output
+    assert planned.lines("first_write_report  "), planned.output
+    assert planned.lines("second_write_report  "), planned.output
+    assert not (project.folder / "one").exists()
+    ended = run(project, *arguments)
+    assert ended.code == 0, ended.output
+    assert len(ended.lines("Results: 1 of 1 participants done, 0 failed, 1 brain mask")) == 2, ended.output
+    masks = [mask for name in ("one", "two") for mask in (project.folder / name).rglob("sub-*_mask.nii.gz")]
+    assert int((project.folder / "count.txt").read_text()) == sum(mask.stat().st_size for mask in masks)
+    assert len(masks) == 2
+    again = run(project, *arguments)
+    assert again.lines("Nothing to be done"), again.output
+
+    masks[1].unlink()
+    again = run(project, *arguments)
+    assert again.code == 0, again.output
+    assert again.analysed == ["sub-two"]
+
+
+def test_what_snakedeploy_writes_runs(project: Project) -> None:
+    project.heads("01")
+    (project.folder / "theirs.smk").write_text(DEPLOYED.format(prefix=""))
+    arguments = project.configure(tool="bet")
+    ended = run(project, *arguments)
+    assert ended.code == 0, ended.output
+    assert ended.lines("Results: 1 of 1 participants done, 0 failed, 1 brain mask"), ended.output
+    assert run(project, *arguments, "--dry-run").lines("Nothing to be done")
+
+
+def test_a_prefix_is_refused_in_one_line(project: Project) -> None:
+    project.heads("01")
+    (project.folder / "theirs.smk").write_text(DEPLOYED.format(prefix='prefix: "elsewhere"'))
+    ended = run(project, *project.configure(tool="bet"))
+    assert ended.code != 0
+    assert ended.lines("leave out prefix and replace_prefix"), ended.output
+    assert not (project.folder / "elsewhere").exists()
