@@ -46,14 +46,12 @@ def test_tasks_of_an_array_keep_it() -> None:
 def test_an_end_is_heard_of_soon(had_s: float, pause_s: float) -> None:
     executor = executor_of(own)
     executor.workflow.executor_settings = slurm.ExecutorSettings(init_seconds_before_status_checks=20)
-    executor.next_seconds_between_status_checks = 180  # the plugin's longest
     assert executor.pause_s(had_s) == pause_s
 
 
 def test_a_run_that_is_over_waits_for_no_look() -> None:
     executor = executor_of(own)
     executor.workflow.executor_settings = slurm.ExecutorSettings(init_seconds_before_status_checks=86_400)
-    executor.next_seconds_between_status_checks = 86_400
     executor.submitted_s, executor.wait = time.monotonic(), True
     watch = threading.Thread(target=lambda: asyncio.run(executor.sleep()), daemon=True)
     watch.start()

@@ -118,8 +118,8 @@ def read_steps(places: Places, run: str) -> list[StepNote]:
 @contextmanager
 def noting_job(
     places: Places, share: str, members: Sequence[str], slots: int, needed_cpus: int
-) -> Iterator[Callable[[int], None]]:
-    """Tell of a job's start and, with the function given, of its end and exit code.
+) -> Iterator[Callable[[int | None], None]]:
+    """Tell of a job's start and, with the function given, of its end and exit code; of its start again with ``None``.
 
     Parameters
     ----------
@@ -143,8 +143,13 @@ def noting_job(
         "memory_bytes": (whole("SLURM_MEM_PER_NODE") or 0) * MEGABYTE or None,
         "started_s": time.time(),
     }
-    tell(places, "job", **note)
-    yield lambda exit_code: tell(places, "job", **note, ended_s=time.time(), exit_code=exit_code)
+
+    def tell_of_it(exit_code: int | None) -> None:
+        end = {} if exit_code is None else {"ended_s": time.time(), "exit_code": exit_code}
+        tell(places, "job", **note, **end)
+
+    tell_of_it(None)
+    yield tell_of_it
 
 
 def whole(variable: str) -> int | None:

@@ -38,6 +38,7 @@ from neurotier.core.processes import RUN, end, processes_of
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, tiers_of
 from neurotier.core.work_folders import remove_leftovers
+from neurotier.run.adoption import is_of_another_job
 from neurotier.run.jobs import noted, results_folder, save_settings
 from neurotier.run.journal import heard
 from neurotier.run.snakemake_internals import Slots
@@ -127,8 +128,8 @@ def lock_and_note(
     acquire(places)
     if not places.identity:
         write_text(places.state / "identity", secrets.token_hex(8) + "\n")
+    remove_whatever(places.journal(""))  # before jobs that are taken over tell there what they are at
     write_text(places.latest_run, run + "\n")
-    remove_whatever(places.journal(""))
     save_settings(settings, places, wishes.get("elsewhere", False))
     cpus = len(os.sched_getaffinity(0))
     write_json(
@@ -217,7 +218,6 @@ def forget_runs_of_another(places: Places) -> None:
     except DAMAGED:
         return
     if is_copy:
-        remove_whatever(places.state / "submitted")
         for file in places.runs.glob("*.json"):
             with suppress(*DAMAGED):
                 if "ended_s" not in read_json(file):
@@ -229,7 +229,8 @@ def clear_up(places: Places, work: Tier) -> None:
 
     The caller holds the folder's lock, and its own run has not begun. A work tier of the nodes is left to their jobs.
     """
-    end(processes_of({file.stem for file in places.runs.glob("*.json")}))
+    left = processes_of({file.stem for file in places.runs.glob("*.json")})
+    end([process for process in left if not is_of_another_job(process.pid)])
     if not work.node:
         with suppress(OSError):  # whoever needs the tier says so, and results are healed without
             remove_leftovers(places.work, places.identity)
