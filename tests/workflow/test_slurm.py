@@ -382,11 +382,13 @@ def test_jobs_of_a_dead_head_are_taken_over(cluster: Cluster, project: Project) 
 
 def test_jobs_of_a_dead_head_that_do_something_else_are_ended(cluster: Cluster, project: Project) -> None:
     project.heads("00", "01")
+    first = cluster.next_job()
     tools = project.folder / "tools"
-    bet_that(tools, f"[ -e {tools}/go ] || exec sleep 1000")
+    bet_that(tools, f"[ -e {tools}/go ] || {{ echo >> {tools}/stuck; exec sleep 1000; }}")
     arguments = on_slurm(*project.configure(tool="bet"))
     head = started(project, *arguments, path=tools)
-    job, _ = wait_for(lambda: slurm_job(project, "sub-00"))
+    wait_for(lambda: (tools / "stuck").exists() and len((tools / "stuck").read_text()) == 2)
+    job = str(first)
     head_of(head).kill()
     head.communicate()
     (tools / "go").touch()
