@@ -15,6 +15,7 @@ from neurotier.core.settings import Settings
 from neurotier.run.allocations import asks_for_nodes
 from neurotier.run.profile_config import EXECUTOR
 from neurotier.run.snakemake_internals import settings_of_executor
+from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 from support import PATIENCE_S, ROOT
 
@@ -106,3 +107,12 @@ def test_both_are_slurm_to_what_asks_for_nodes(
     placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
     settings = Settings.from_config({"tiers": {"disk": tier}, "placement": placement, "ior": {"nodes": [1, 2]}})
     assert asks_for_nodes(settings.ior) is asks
+
+
+def test_a_look_before_the_plugin_is_set_up_does_no_harm() -> None:
+    """The first comes at once, from another thread, which would end in silence: the head would wait for ever."""
+
+    async def looked() -> list[SubmittedJobInfo]:
+        return [job async for job in executor_of(own).check_active_jobs([])]
+
+    assert asyncio.run(looked()) == []

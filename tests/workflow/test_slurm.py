@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -401,6 +402,50 @@ def test_jobs_of_a_dead_head_that_do_something_else_are_ended(cluster: Cluster, 
     assert sorted(records(project)) == ["sub-00"]
     assert end_of(cluster, job).startswith("CANCELLED")
     assert ended_since(cluster, second, "State") == [["COMPLETED"]]
+
+
+HELD_BACK = """#!/bin/sh
+# The real sbatch, which waits to be let go.
+touch {folder}/asked
+while [ -e {folder}/hold ]; do sleep 0.1; done
+exec {sbatch} "$@"
+"""
+
+
+def test_what_slurm_refuses_is_submitted_later(cluster: Cluster, project: Project) -> None:
+    """Its controller is away, or a limit of submitted jobs is reached: neither is an attempt of a job."""
+    labels = [f"{number:02d}" for number in range(8)]
+    project.heads(*labels)
+    tools = project.folder / "tools"
+    bet_that(tools, "sleep 1")
+    (tools / "sbatch").write_text(HELD_BACK.format(sbatch=shutil.which("sbatch"), folder=tools))
+    (tools / "sbatch").chmod(0o755)
+    (tools / "hold").touch()
+    once = ["--preemptible-retries", "0"]
+    first = cluster.next_job()
+    change = ["sacctmgr", "-i", "modify", "user", USER, "set"]
+    assert succeeds(*change, "MaxSubmitJobs=2")
+    head = started(project, *on_slurm(*once, *project.configure(tool="bet"), group=1), path=tools)
+    wait_for((tools / "asked").exists)
+    with cluster.without_controller():
+        (tools / "hold").unlink()
+        time.sleep(15)
+    done = ended(head)
+    assert succeeds(*change, "MaxSubmitJobs=-1")
+    assert done.code == 0, done.output
+    refused = done.lines("neurotier: Slurm takes no job now, and is asked again: ")
+    assert [line for line in refused if "Unable to contact slurm controller" in line], done.output
+    assert [line for line in refused if "job submit limit" in line], done.output
+    assert sorted(records(project)) == [f"sub-{label}" for label in labels]
+    assert ended_since(cluster, first, "State") == [["COMPLETED"]] * 8
+
+
+def test_a_job_that_slurm_will_never_take_fails_at_once(cluster: Cluster, project: Project) -> None:
+    project.heads("00")
+    arguments = ["--preemptible-retries", "0", "--default-resources", "mem_mb=100", "slurm_partition='nonesuch'"]
+    done = project.fails("participants", *on_slurm(*arguments, *project.configure(tool="noop")), cores=0)
+    assert "SLURM sbatch failed" in done.output
+    assert "invalid partition" in done.output
 
 
 def test_tiers_in_memory_are_memory_of_the_job(cluster: Cluster, project: Project) -> None:

@@ -18,15 +18,14 @@ all this. Snakemake finds a plugin by the name of its package, so this one lies 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir, suppress
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +46,7 @@ PATIENCE_S, LONGEST_PAUSE_S = 3600.0, 60.0
 FOR_GOOD = re.compile(r"invalid|unrecognized|not (available|permitted|allowed)|can ?not be satisfied", re.IGNORECASE)
 """What sbatch says of a job that it will never take; of all else it is asked again."""
 
-SCRIPT = """#!/bin/sh
-trap 'trap "" TERM; kill -TERM 0' TERM
+SCRIPT = """trap 'trap "" TERM; kill -TERM 0' TERM
 trap 'late=1; trap "" TERM; kill -TERM 0' USR1
 {command} &
 wait $!
@@ -62,8 +60,8 @@ exit $code
 SIGUSR1 says that the time is nearly over; then it waits until Slurm has ended it, and says so.
 """
 
-GRACE, GRACE_MIN = "--signal=B:USR1@60", 10
-"""What asks for that, and the shortest limit of a job that has so much time to clear up, min."""
+GRACE, GRACE_MIN = "B:USR1@60", 10
+"""What asks for that, as sbatch's ``--signal``, and the shortest limit of a job that has so much time, min."""
 
 
 class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
@@ -71,16 +69,18 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
 
     Attributes
     ----------
-    submitted_s
-        When the youngest job was submitted, by the monotonic clock.
-    going
-        Jobs that Slurm has, as far as is known, by their numbers.
-    ended
-        Those that had ended badly when it was looked last: files may come late, so it is looked once more.
+    submitted_s, seen_s
+        When the youngest job was submitted, and when a job of this run was seen last, by the monotonic clock.
     left
-        Jobs of earlier heads, name to number; ``None`` until it is looked.
-    folder
-        The results folder, once a job of neurotier's is submitted.
+        Jobs that Slurm has, name to number; ``None`` until it is looked.
+    places
+        Of the results, once a job of neurotier's is submitted.
+    names
+        What the jobs of this run are called.
+    refusal
+        Why Slurm has not taken the job that was submitted last; empty if it has.
+    said
+        What the user was told.
     """
 
     def __init__(self, workflow: Any, logger: Any) -> None:
@@ -91,18 +91,17 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
             arguments = sys.argv[1:]
             with chdir(starting_folder(options_of(arguments).directory)):  # where profiles are meant from
                 workflow.executor_settings = settings_of_executor("slurm", arguments)
-        self.submitted_s = time.monotonic()
-        self.going: dict[str, SubmittedJobInfo] = {}
-        self.ended: set[str] = set()
+        self.submitted_s = self.seen_s = time.monotonic()
         self.left: dict[str, str] | None = None
-        self.folder: Path | None = None
-        self.said: set[str] = set()
-        self.stopping, self.has_news = threading.Event(), threading.Event()
+        self.places: Any = None
+        self.names, self.said = set[str](), set[str]()
+        self.refusal, self.has_news = "", threading.Event()
         super().__init__(workflow, logger)  # which begins to look
 
     def __post_init__(self, test_mode: bool = False) -> None:
         super().__post_init__(test_mode)
         self._job_submission_executor = ThreadPoolExecutor(max_workers=1)  # what waits for a limit has others wait
+        self.workflow.executor_settings.pass_command_as_script |= not self.array_jobs
 
     def say(self, line: str) -> None:
         """Tell the user, once."""
@@ -117,133 +116,78 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         """
         return super().additional_general_args() if self.array_jobs else ""
 
+    def format_job_exec(self, job: Any) -> str:
+        """What sbatch is given to run."""
+        command: str = super().format_job_exec(job)
+        return command if self.array_jobs else SCRIPT.format(command=command)
+
     # Submission, one at a time, by a thread of its own.
 
     def run_job(self, job: Any) -> None:
         """Submit a job, as soon as Slurm takes it, or attach to one that is at the same work."""
-        info = SubmittedJobInfo(job, aux={})
-        try:
-            plugin.validate_slurm_extra(job)
-            name = self.name_of(job)
-            if self.until_it_succeeds(lambda: self.attach(info, name)) or self.stopping.is_set():
-                return
-            self.until_it_succeeds(lambda: self.submit(info, name))
-        except Exception as error:
-            self._report_job_error_threadsafe(info, f"could not be submitted: {error}. ")
-
-    def until_it_succeeds(self, function: Any) -> Any:
-        """What a function gives once Slurm answers and refuses nothing; ``None`` if the run is stopped meanwhile.
-
-        Raises
-        ------
-        WorkflowError, NeurotierError
-            If Slurm refuses for good, or for too long while there is no job of this run.
-        """
-        since_s, pause_s = time.monotonic(), 1.0
-        while not self.stopping.is_set():
+        self.run_uuid = self.name_of(job)  # the plugin has all jobs of a run share one
+        self.names.add(self.run_uuid)
+        has_grace = (job.resources.get("runtime") or GRACE_MIN) >= GRACE_MIN
+        os.environ.update({"SBATCH_SIGNAL": GRACE} if has_grace else {})
+        self.seen_s, pause_s = time.monotonic(), 1.0
+        while self.wait:
             self.has_news.clear()
-            try:
-                return function()
-            except Exception as error:
-                waited_s = time.monotonic() - since_s
-                if FOR_GOOD.search(str(error)) or (waited_s > PATIENCE_S and not self.going):
-                    raise
-                self.say(f"Slurm takes no job now, and is asked again: {error}")
+            if not self.is_attached(job):
+                super().run_job(job)
+            if not self.refusal:
+                break
+            self.say(f"Slurm takes no job now, and is asked again: {self.refusal}")
             self.has_news.wait(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-        return None
-
-    @cached_property
-    def results(self) -> tuple[Any, Any]:
-        """Places and settings of the results folder, once the run has begun."""
-        from neurotier.core.files import read_json
-        from neurotier.core.places import Places
-        from neurotier.run.jobs import load_settings
-
-        places = Places.from_settings(load_settings(self.folder))  # type: ignore[arg-type]  # it is known by then
-        return places, read_json(places.settings_file)
+        os.environ.pop("SBATCH_SIGNAL", None)
 
     def name_of(self, job: Any) -> str:
         """Name of the Slurm job for a job: that of its work, if it is one of neurotier's."""
+        from neurotier.core.places import Places
         from neurotier.run.adoption import name_of_job, prefix_of
+        from neurotier.run.jobs import load_settings
 
         if job.is_group() or not job.params.get("results"):
             return str(self.run_uuid)
-        self.folder = Path(job.params.results)
-        places, settings = self.results
-        share, analysis = job.wildcards_dict.get("share"), job.params.get("analysis")
-        return name_of_job(places, share, analysis, settings) if share else f"{prefix_of(places)}{job.name}"
+        self.places = Places.from_settings(load_settings(Path(job.params.results)))
+        share = job.wildcards_dict.get("share")
+        if share and job.params.get("analysis"):
+            return name_of_job(self.places, share, job.params.analysis)
+        return f"{prefix_of(self.places)}{job.name}.{job.jobid}"
 
-    def attach(self, info: SubmittedJobInfo, name: str) -> bool:
-        """Wait for the job of an earlier head that is at this work, if there is one; whether there is.
+    def is_attached(self, job: Any) -> bool:
+        """Attach to the job that is at this work, if there is one: an earlier head's, or one though sbatch failed.
 
-        Those that another division into shares had, or other participants of this share, are ended.
+        If Slurm does not answer, that is its refusal.
         """
+        from neurotier.core.errors import BusyError
         from neurotier.run import slurm
-        from neurotier.run.adoption import JOB_NAME, is_outdated
 
-        if not JOB_NAME.fullmatch(name):
-            return False
-        if self.left is None or info.job.attempt > 1:
-            others = {number: job for number, job in slurm.queue().items() if number not in self.going}
-            self.left = {job.name: number for number, job in reversed(others.items())}
-        slurm.cancel([self.left.pop(other) for other in [*self.left] if is_outdated(other, name)])
-        number = self.left.pop(name, None)
+        try:
+            if self.left is None or self.refusal:
+                self.left = {queued.name: number for number, queued in slurm.queue().items()}
+        except BusyError as error:
+            self.refusal = str(error)
+            return True
+        self.refusal, number = "", self.left.pop(self.run_uuid, None)
         if number is not None:
-            self.register(info, number)
+            self._report_job_submission_threadsafe(SubmittedJobInfo(job, external_jobid=number, aux={}))
         return number is not None
 
-    def submit(self, info: SubmittedJobInfo, name: str) -> None:
-        """Give a job to Slurm.
+    def _report_job_error_threadsafe(self, job_info: SubmittedJobInfo, msg: str) -> None:
+        """Report a job that was not submitted, unless it is to be tried again: then note why."""
+        said = msg.partition("'")[2].partition("'.\n")[0] if msg.startswith("SLURM sbatch failed") else ""
+        if self._failed_nodes and FOR_GOOD.search(said):  # there may be no other node
+            self._failed_nodes.clear()
+            said = "no node is left but those that failed"
+        if said and not FOR_GOOD.search(said) and time.monotonic() < self.seen_s + PATIENCE_S and not self.array_jobs:
+            self.refusal = said.rpartition("\n")[2]
+        else:
+            super()._report_job_error_threadsafe(job_info, msg)
 
-        Raises
-        ------
-        WorkflowError
-            If Slurm refuses it.
-        """
-        job, wildcards = info.job, plugin.get_job_wildcards(info.job)
-        log = self.slurm_logdir / f"rule_{job.name}" / wildcards / "%j.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        facts = {
-            "run_uuid": name,
-            "slurm_logfile": log,
-            "comment_str": f"rule_{job.name}" + (f"_wildcards_{wildcards}" if wildcards else ""),
-            "account": next(self.get_account_arg(job)),
-            "partition": self.get_partition_arg(job),
-            "workdir": self.workflow.workdir_init,
-        }
-        options = self.workflow.executor_settings
-        command = plugin.get_submit_command(job, facts, settings=options, failed_nodes=self._failed_nodes)
-        grace = GRACE if (job.resources.get("runtime") or GRACE_MIN) >= GRACE_MIN else ""
-        done = subprocess.run(  # noqa: S602  # slurm_extra is the user's own, and may have variables of the shell
-            f"{command}{plugin.set_gres_string(job)} {grace} /dev/stdin",
-            shell=True,
-            input=SCRIPT.format(command=self.format_job_exec(job)),
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode:
-            if self._failed_nodes and FOR_GOOD.search(done.stderr):  # there may be no other node
-                self._failed_nodes.clear()
-                self.has_news.set()
-                raise plugin.WorkflowError("no node is left, and those that had failed are tried again")
-            raise plugin.WorkflowError(done.stderr.strip().rpartition("\n")[2])
-        self.register(info, plugin.validate_or_get_slurm_job_id(done.stdout.strip().split(";")[0], done.stdout), log)
-
-    def register(self, info: SubmittedJobInfo, number: str, log: Path | None = None) -> None:
-        """Take note of a job that Slurm has."""
-        info.external_jobid = number
-        if log is None:  # it was submitted by another head
-            log = next(self.slurm_logdir.parent.rglob(f"{number}.log"), Path(f"{number}.log"))
-        info.aux["slurm_logfile"] = log.with_name(f"{number}.log")
-        clusters = (info.job.resources.get(key) for key in ("cluster", "clusters", "slurm_cluster"))
-        self._submitted_job_clusters.update(filter(None, clusters))
-        self._report_job_submission_threadsafe(info)
-
-    def report_job_submission(self, job_info: SubmittedJobInfo, *arguments: Any, **options: Any) -> None:
+    def report_job_submission(self, *arguments: Any, **options: Any) -> None:
         self.submitted_s = time.monotonic()
-        self.going[str(job_info.external_jobid)] = job_info
-        super().report_job_submission(job_info, *arguments, **options)
+        super().report_job_submission(*arguments, **options)
 
     # Looks at the jobs, by another thread.
 
@@ -252,58 +196,46 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         from neurotier.core.errors import BusyError
         from neurotier.run import slurm
 
+        if not active_jobs:  # the plugin may not be set up yet, and this thread would end in silence
+            return
         clusters = [f"--clusters={','.join(self._submitted_job_clusters)}"] if self._submitted_job_clusters else []
         jobs: dict[str, slurm.Queued] | None = None
-        if active_jobs:
-            with suppress(BusyError):  # it is asked again
-                jobs = await asyncio.to_thread(slurm.queue, "--states=all", *clusters)
+        self.seen_s = time.monotonic()
+        with suppress(BusyError):  # it is asked again
+            jobs = await asyncio.to_thread(slurm.queue, "--states=all", *clusters)
         for info in active_jobs:
             number = str(info.external_jobid)
-            if jobs is None or self.goes_on(info, jobs.get(number)):
+            job = jobs.get(number) if jobs is not None else None
+            if jobs is None or (job is not None and job.state not in slurm.OVER):
+                if job is not None and job.state == "PENDING" and job.reason not in slurm.USUAL:
+                    self.say(f"job {number} waits: {job.reason}")
                 yield info
                 continue
-            self.ended.discard(number)
-            del self.going[number]
+            log = info.aux.get("slurm_logfile")
+            if job is None or job.state == "COMPLETED":  # Snakemake looks at its outputs
+                self.report_job_success(info)
+                if log and not self.workflow.executor_settings.keep_successful_logs:
+                    log.unlink(missing_ok=True)
+            else:
+                self.avoid_node(number, jobs)
+                self.report_job_error(
+                    info, msg=f"Slurm job {number}: {job.state}. ", aux_logs=[str(log)] if log else []
+                )
             self.has_news.set()
 
-    def goes_on(self, info: SubmittedJobInfo, job: Any) -> bool:
-        """Whether a job goes on, by what squeue says of it; of one that does not, the end is reported."""
-        from neurotier.run import slurm
-
-        number = str(info.external_jobid)
-        if job is not None and job.state not in slurm.OVER:
-            self.ended.discard(number)
-            if job.state == "PENDING" and job.reason not in slurm.USUAL:
-                self.say(f"job {number} waits: {job.reason}")
-            return True
-        is_done = job.state == "COMPLETED" if job is not None else all(Path(file).exists() for file in info.job.output)
-        if not is_done and number not in self.ended:
-            self.ended.add(number)
-            return True
-        if is_done:
-            self.report_job_success(info)
-            if not self.workflow.executor_settings.keep_successful_logs:
-                info.aux["slurm_logfile"].unlink(missing_ok=True)
-        else:
-            self.avoid_node(number)
-            state = job.state if job is not None else "it is gone, and has not made its outputs"
-            self.report_job_error(info, msg=f"Slurm job {number}: {state}. ", aux_logs=[str(info.aux["slurm_logfile"])])
-        return False
-
-    def avoid_node(self, number: str) -> None:
+    def avoid_node(self, number: str, jobs: Any) -> None:
         """Have no other job go to the node of a failed one, if the node was at fault by the job's own word."""
         from neurotier.run import slurm
         from neurotier.run.adoption import node_at_fault
 
-        node = node_at_fault(self.results[0], number) if self.folder else None
-        if node is None or node in self._failed_nodes:
+        node = self.places and node_at_fault(self.places, number)
+        if not node or node in self._failed_nodes:
             return
         self._failed_nodes.add(node)
         self.say(f"job {number} failed for its node, {node}, to which no other job of this run is given")
-        if waiting := [other for other, job in slurm.queue().items() if other in self.going and job.state == "PENDING"]:
-            slurm.answer(
-                "scontrol", "update", f"JobId={','.join(waiting)}", f"ExcNodeList={','.join(self._failed_nodes)}"
-            )
+        if waiting := [other for other, job in jobs.items() if job.name in self.names and job.state == "PENDING"]:
+            change = f"JobId={','.join(waiting)}", f"ExcNodeList={','.join(self._failed_nodes)}"
+            slurm.answer("scontrol", "update", *change)
 
     def pause_s(self, had_s: float) -> float:
         """How long to wait between two looks at jobs of which the youngest has had so much time, s.
@@ -327,10 +259,15 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         from neurotier.core.errors import BusyError
         from neurotier.run import slurm
 
-        self.stopping.set()
+        self.wait = False
         self.has_news.set()
         self._job_submission_executor.shutdown(wait=True, cancel_futures=True)
-        names = {self.name_of(info.job) for info in [*active_jobs, *self.going.values()]}
-        numbers = {str(info.external_jobid) for info in active_jobs} | self.going.keys()
+        numbers = {str(info.external_jobid) for info in active_jobs}
         with suppress(BusyError):  # the next start finds them
-            slurm.cancel(numbers | {number for number, job in slurm.queue().items() if job.name in names}, patience_s=0)
+            numbers |= {number for number, job in slurm.queue().items() if job.name in self.names}
+            slurm.cancel(numbers, patience_s=0)
+
+    def shutdown(self) -> None:
+        self.wait = False
+        self.has_news.set()
+        super().shutdown()

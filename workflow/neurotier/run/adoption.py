@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
-from neurotier.core.errors import BusyError, ContainerError, InputError, StateError, TierError
+from neurotier.core.errors import ContainerError, InputError, StateError, TierError
 from neurotier.core.files import read_json
 from neurotier.core.foreign import read_text
 from neurotier.core.places import Places, short_hash
@@ -30,9 +30,7 @@ from neurotier.run.shares import key_of, members_of
 
 Say = Callable[[str], None]
 
-JOB_NAME = re.compile(
-    r"(?P<results>neurotier-\w+-)(?P<work>\w+)-(?P<share>\d+-of-(?P<shares>\d+)|calibration)\.(?P<serial>\d+)"
-)
+JOB_NAME = re.compile(r"(?P<work>neurotier-\w+-\w+-(?P<share>\d+-of-\d+))\.(?P<serial>\d+)")
 """Names of Slurm jobs that analyse a share; those of other steps end with the rule."""
 
 
@@ -41,29 +39,14 @@ def prefix_of(places: Places) -> str:
     return f"neurotier-{short_hash(str(places.results.resolve()))}-"
 
 
-def work_of(places: Places, share: str, analysis: str, settings: Any) -> str:
-    """What a share is to do, in eight digits: the analysis, its participants with their images, and all settings."""
-    members = [[name, key_of(analysis, images_of(places, name))] for name in members_of(share, places)]
-    return short_hash(json.dumps([members, settings], sort_keys=True))
+def name_of_job(places: Places, share: str, analysis: str, settings: Any = None) -> str:
+    """Name of the Slurm job that analyses a share: what it is to do, in eight digits, and the share.
 
-
-def name_of_job(places: Places, share: str, analysis: str, settings: Any) -> str:
-    """Name of the Slurm job that analyses a share."""
-    return f"{prefix_of(places)}{work_of(places, share, analysis, settings)}-{share}"
-
-
-def is_outdated(name: str, wanted: str) -> bool:
-    """Whether a job's name is of the same share as another name, or of another division, and for the same results.
-
-    >>> is_outdated("neurotier-1a-2b-1-of-3.7", "neurotier-1a-9f-1-of-3.8")
-    True
-    >>> is_outdated("neurotier-1a-2b-1-of-3.7", "neurotier-1a-9f-2-of-3.8")
-    False
+    The first is of the analysis, the participants with their images, and all settings; those noted, if none are given.
     """
-    one, other = JOB_NAME.fullmatch(name), JOB_NAME.fullmatch(wanted)
-    if one is None or other is None or name == wanted or one["results"] != other["results"]:
-        return False
-    return one["share"] == other["share"] or one["shares"] != other["shares"]
+    members = [[name, key_of(analysis, images_of(places, name))] for name in members_of(share, places)]
+    work = short_hash(json.dumps([members, settings or read_json(places.settings_file)], sort_keys=True))
+    return f"{prefix_of(places)}{work}-{share}"
 
 
 def told_jobs(places: Places) -> dict[str, str]:
@@ -105,7 +88,7 @@ def take_over(places: Places, wanted: Mapping[str, str], command: str, say: Say)
     places
         Of the results, whose lock the caller holds.
     wanted
-        Shares to what they are to do.
+        Shares to the names of their jobs, without the number of a start.
     command
         The profile's command that ends a job of a scheduler other than Slurm; empty if it has none.
     say
@@ -177,36 +160,9 @@ def latest_run(places: Places) -> str:
     return ""
 
 
-def join_latest(places: Places) -> bool:
-    """Have this Slurm job work for the run that began last, which has taken it over; whether that is another one."""
+def is_wanted(places: Places) -> bool:
+    """Whether the run that began last wants this job; a Slurm job of a share works for that run from now on."""
     latest = latest_run(places)
-    if not latest or latest == current_run() or not name_of_this().startswith(prefix_of(places)):
-        return False
-    os.environ[RUN] = latest
-    return True
-
-
-def name_of_this() -> str:
-    """Name of the Slurm job that this process is part of; empty outside Slurm."""
-    return os.environ.get("SLURM_JOB_NAME", "")
-
-
-def is_needless(places: Places) -> bool:
-    """Whether another job does what this one would: an earlier one of its name, or one of the run that began since."""
-    if not name_of_this().startswith(prefix_of(places)):
-        return RUN in os.environ and latest_run(places) not in ("", current_run())
-    own = int(os.environ["SLURM_JOB_ID"])
-    with suppress(BusyError):  # then it is not known to be
-        same = (number for number, job in slurm.queue().items() if job.name == name_of_this())
-        return any(int(number) < own for number in same)
-    return False
-
-
-def is_of_another_job(pid: int) -> bool:
-    """Whether a process of this user is part of a Slurm job that is not that of this process."""
-    import psutil
-
-    with suppress(psutil.Error):
-        job = psutil.Process(pid).environ().get("SLURM_JOB_ID")
-        return job is not None and job != os.environ.get("SLURM_JOB_ID")
-    return False
+    if latest and os.environ.get("SLURM_JOB_NAME", "").startswith(prefix_of(places)):
+        os.environ[RUN] = latest
+    return RUN not in os.environ or latest in ("", current_run())

@@ -119,7 +119,9 @@ def read_steps(places: Places, run: str) -> list[StepNote]:
 def noting_job(
     places: Places, share: str, members: Sequence[str], slots: int, needed_cpus: int
 ) -> Iterator[Callable[[int | None], None]]:
-    """Tell of a job's start and, with the function given, of its end and exit code; of its start again with ``None``.
+    """Tell of a job's start and, with the function given, of its end and exit code.
+
+    With ``None``, its start is told again if it works for another run by now.
 
     Parameters
     ----------
@@ -144,7 +146,12 @@ def noting_job(
         "started_s": time.time(),
     }
 
+    told = set[str]()
+
     def tell_of_it(exit_code: int | None) -> None:
+        if exit_code is None and current_run() in told:
+            return
+        told.add(current_run())
         end = {} if exit_code is None else {"ended_s": time.time(), "exit_code": exit_code}
         tell(places, "job", **note, **end)
 

@@ -20,7 +20,7 @@ from neurotier.core.files import once_per_version, read_json, remove_whatever
 from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import absolute, on_nodes
-from neurotier.run.adoption import work_of
+from neurotier.run.adoption import name_of_job
 from neurotier.run.jobs import noted, run_facts
 from neurotier.run.needs import Needs
 from neurotier.run.shares import (
@@ -102,10 +102,10 @@ class Plan(Needs):
         return named(self.every_share, self.places, self.serial, self.unfinished, self.taken_over)
 
     def works(self) -> dict[str, str]:
-        """What each share is to do: of a cluster's jobs of an earlier run, those that do the same are waited for."""
+        """Names of the shares' jobs: of a cluster's jobs of an earlier run, those that do the same are waited for."""
         settings, analysis = noted(absolute(self.settings, self.elsewhere)), self.analysis
         with suppress(NeurotierError):  # an index that is damaged is made again
-            return {share: work_of(self.places, share, analysis, settings) for share in self.every_share}
+            return {share: name_of_job(self.places, share, analysis, settings) for share in self.every_share}
         return {}
 
     def calibrated(self) -> list[Path]:

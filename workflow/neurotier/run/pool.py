@@ -30,7 +30,7 @@ from neurotier.dataset.contents import is_present
 from neurotier.dataset.validation import check
 from neurotier.meter.measure import Interrupted
 from neurotier.run import slurm
-from neurotier.run.adoption import is_needless, join_latest
+from neurotier.run.adoption import is_wanted
 from neurotier.run.children import Child, Children, Turns
 from neurotier.run.granted import Granted
 from neurotier.run.jobs import keep_failure, load_settings, note, reporting, run_facts
@@ -97,15 +97,15 @@ def run_pool(results: Path, asked: Asked, granted: Granted, log: Path) -> int:
     """
     settings = load_settings(results)
     places = Places.from_settings(settings)
-    join_latest(places)
+    wanted = is_wanted(places)
     names = list(asked.only) or members_of(asked.share, places)
     elsewhere = bool(run_facts(places).get("elsewhere")) and not asked.fetch_only
     threads, most = threads_of(settings), (settings.shares.at_once or 1) if elsewhere else len(names)
     at_once = max(1, min(most, (granted.threads or threads) // threads))
     beside = settings.shares.staging_beside if asked.share else 0
     granted = granted._replace(at_once=at_once, beside=beside, elsewhere=elsewhere).among(len(names))
-    if elsewhere and is_needless(places):
-        print("neurotier: another job does what this one was submitted for; it does nothing", file=sys.stderr)
+    if elsewhere and not wanted:
+        print("neurotier: another run has begun since this job was submitted; it does nothing", file=sys.stderr)
         return BusyError.exit_code
     end_with_parent()
     clear_log(log)
@@ -127,7 +127,7 @@ def run_pool(results: Path, asked: Asked, granted: Granted, log: Path) -> int:
         else:
             exit_code = pool.run()
         if note_end is not None:
-            join_latest(places)
+            is_wanted(places)
             note_end(exit_code)
     return exit_code
 
@@ -273,7 +273,7 @@ class Pool:
         if self.to_drop and not self.children.at(DROP):  # one at a time: git-annex has others wait anyway
             name = self.to_drop.popleft()
             self.children.start(DROP, name, partial(self.work.drop, name, self.users.__getitem__))
-        if self.note_again is not None and join_latest(self.places):
+        if self.note_again is not None and is_wanted(self.places):
             self.note_again(None)
         while self.to_analyse and self.may_analyse(self.to_analyse[0]):
             name = self.to_analyse.popleft()

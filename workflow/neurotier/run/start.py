@@ -38,7 +38,6 @@ from neurotier.core.processes import RUN, end, processes_of
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, tiers_of
 from neurotier.core.work_folders import remove_leftovers
-from neurotier.run.adoption import is_of_another_job
 from neurotier.run.jobs import noted, results_folder, save_settings
 from neurotier.run.journal import heard
 from neurotier.run.snakemake_internals import Slots
@@ -229,8 +228,7 @@ def clear_up(places: Places, work: Tier) -> None:
 
     The caller holds the folder's lock, and its own run has not begun. A work tier of the nodes is left to their jobs.
     """
-    left = processes_of({file.stem for file in places.runs.glob("*.json")})
-    end([process for process in left if not is_of_another_job(process.pid)])
+    end(processes_of({file.stem for file in places.runs.glob("*.json")}))
     if not work.node:
         with suppress(OSError):  # whoever needs the tier says so, and results are healed without
             remove_leftovers(places.work, places.identity)
