@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -446,6 +447,48 @@ def test_a_job_that_slurm_will_never_take_fails_at_once(cluster: Cluster, projec
     done = project.fails("participants", *on_slurm(*arguments, *project.configure(tool="noop")), cores=0)
     assert "SLURM sbatch failed" in done.output
     assert "invalid partition" in done.output
+
+
+def test_a_node_at_fault_gets_no_other_job(cluster: Cluster, project: Project) -> None:
+    """It lacks a tier; the jobs that have failed there are done on others."""
+    project.heads("00", "01", "02", "03", "04")
+    for node in NODES[1:]:
+        cluster_disk = cluster.folder / f"local-{node}" / "disk"
+        cluster_disk.mkdir()
+        cluster.give(cluster_disk)
+    tier = {"path": f"{cluster.local}/disk", "kind": kind_of(cluster.folder), "node": True}
+    config = project.configure(tiers={"local": {"path": "."}, "disk": tier}, placement={"work": "disk"}, tool="noop")
+    first = cluster.next_job()
+    done = ended(started(project, *on_slurm(*config, group=1), path=STAND_INS))
+    assert done.code == 0, done.output
+    assert len(done.lines(" failed for its node, n1, to which no other job of this run is given")) == 1, done.output
+    jobs = ended_since(cluster, first, "JobIDRaw", "NodeList", "State")
+    failed = [int(number) for number, node, state in jobs if (node, state) == ("n1", "FAILED")]
+    assert failed
+    assert {node for number, node, _ in jobs if int(number) > first + 4} <= set(NODES[1:])
+    assert len(records(project)) == 5
+
+
+def test_jobs_have_time_to_clear_up(cluster: Cluster, project: Project) -> None:
+    """Neither one that is cancelled nor one whose time is over leaves anything in the memory of its node."""
+    project.heads("00", "01")
+    tools = project.folder / "tools"
+    bet_that(tools, "exec sleep 1000")
+    arguments = ["--workflow-profile", "profiles/tmpfs", "--preemptible-retries", "0"]
+    head = started(project, *on_slurm(*arguments, *project.configure(tool="bet"), group=1), path=tools)
+    cancelled, late = (wait_for(partial(slurm_job, project, name))[0] for name in ("sub-00", "sub-01"))
+    memory = cluster.shared_memory().values()
+
+    def kept() -> list[Path]:
+        return [path for folder in memory for path in folder.rglob("*.nii.gz")]
+
+    wait_for(lambda: len(kept()) >= 2)
+    subprocess.run(["scancel", cancelled], check=True)
+    wait_for(lambda: succeeds("scontrol", "update", f"JobId={late}", "EndTime=now"))
+    done = ended(head)
+    assert done.code != 0
+    assert not kept()
+    assert f"Slurm job {late}: TIMEOUT" in done.output
 
 
 def test_tiers_in_memory_are_memory_of_the_job(cluster: Cluster, project: Project) -> None:
