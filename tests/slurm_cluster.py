@@ -159,6 +159,18 @@ class Cluster:
                     os.rmdir(folder)
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    @contextmanager
+    def without_controller(self) -> Iterator[None]:
+        """The controller is away meanwhile, and remembers its jobs."""
+        controller = self.daemons["slurmctld"]
+        controller.terminate()
+        controller.wait()
+        try:
+            yield
+        finally:
+            self.start("slurmctld", "slurmctld", "-D")
+            wait_until(lambda: nodes_in("idle") + nodes_in("mixed") == len(NODES), "slurmctld")
+
     def next_job(self) -> int:
         """The number of the next job, by the controller: the accounting hears of jobs seconds later."""
         told = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, check=True).stdout
@@ -276,7 +288,8 @@ def bring_up(cluster: Cluster) -> None:
 
     cluster.start("slurmdbd", "slurmdbd", "-D")
     wait_until(lambda: succeeds("sacctmgr", "-n", "list", "cluster"), "slurmdbd")
-    subprocess.run(["sacctmgr", "-i", "add", "cluster", "neurotier"], check=True, capture_output=True)
+    for added in (["cluster", "neurotier"], ["account", "lab"], ["user", USER, "account=lab"]):
+        subprocess.run(["sacctmgr", "-i", "add", *added], check=True, capture_output=True)
     cluster.start("slurmctld", "slurmctld", "-D", "-c")
     for node in NODES:
         cluster.start_node(node)

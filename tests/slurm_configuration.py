@@ -38,6 +38,7 @@ AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=127.0.0.1
 AccountingStoragePort=16819
 AccountingStoragePass={folder}/munge.sock
+AccountingStorageEnforce=limits
 DefMemPerCPU=16
 NodeName={nodes} NodeHostname=localhost NodeAddr=127.0.0.1 Port=17001-17004 CPUs=24 RealMemory={node_mib} State=UNKNOWN
 PartitionName=main Nodes={nodes} Default=YES LLN=YES MaxTime=INFINITE State=UP

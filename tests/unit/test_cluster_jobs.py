@@ -21,9 +21,8 @@ from neurotier.run.cluster_jobs import (
     read_jobs,
     renew_jobs_table,
 )
-from neurotier.run.journal import noting_job, read_notes, tell
+from neurotier.run.journal import heard, noting_job, read_notes, tell
 from neurotier.run.profile_tables import judged
-from neurotier.run.submitted import end_left, jobs_of, note_submitted
 
 STARTED_S = 1795392050.0
 
@@ -59,9 +58,9 @@ def program(folder: Path, name: str, script: str) -> Path:
     return folder
 
 
-def heard(number: int, rule: str = "analyze_participants", wildcards: str = "/3") -> str:
-    log = f"/x/.snakemake/slurm_logs/rule_{rule}{wildcards}/{number}.log"
-    return f"Job 20 has been submitted with SLURM jobid {number} (log: {log})."
+def submit(places: Places, number: int | str, rule: str = "analyze_participants", share: str | None = "3.01") -> None:
+    """The head tells of a job."""
+    tell(places, "submitted", job=str(number), rule=rule, share=share)
 
 
 def note(job: str | None, started_s: float, **more: Any) -> dict[str, Any]:
@@ -87,11 +86,12 @@ def test_what_is_no_row_of_sacct_does_no_harm(line: str) -> None:
 
 
 def test_attempts_are_counted_over_requeues_and_retries_of_snakemake(places: Places) -> None:
-    for line in (heard(1), heard(2, "write_report", ""), heard(3)):
-        note_submitted(places, "run", line)
+    for number, rule, share in ((1, "analyze_participants", "3.01"), (2, "write_report", None)):
+        submit(places, number, rule, share)
+    submit(places, 3)
     notes = [note("1", 1795392056.0), note("1", 1795392089.5, ended_s=1795392097.0, exit_code=0)]
     later = RECORDED.replace("3|RUNNING|n2|1795392052|1795392055", "3|RUNNING|n2|1795392100|1795392101")
-    rows = job_rows("run", jobs_of(places, "run"), notes, starts_in(later.splitlines()), None)
+    rows = job_rows("run", heard(places, "run", "submitted"), notes, starts_in(later.splitlines()), None)
     told = [(row["job"], row["rule"], row["share"], row["attempt"], row["state"], row["queue_wait_s"]) for row in rows]
     assert told == [
         ("1", "analyze_participants", "3", 1, "NODE_FAIL", 3.0),
@@ -105,7 +105,7 @@ def test_attempts_are_counted_over_requeues_and_retries_of_snakemake(places: Pla
 
 
 def test_without_slurm_jobs_tell_of_themselves_and_the_reason_is_said(places: Places) -> None:
-    note_submitted(places, "run", "Submitted job 4 with external jobid '55.server'.")
+    submit(places, "55.server")
     tell(places, "job", **note("55.server", 1000.0, ended_s=1010.0, exit_code=70))
     note_jobs(places, "run")
     (row,) = read_jobs(places, "run")
@@ -131,7 +131,7 @@ def test_an_accounting_that_does_not_answer_is_a_reason(
         monkeypatch.setenv("PATH", f"{program(tmp_path / 'bin', 'sacct', script)}:/usr/bin:/bin")
     if script == "exec sleep 30":
         monkeypatch.setattr(accounting, "PATIENCE_S", 1.0)
-    note_submitted(places, "run", heard(8))
+    submit(places, 8)
     close_jobs(places, "run")
     (row,) = read_jobs(places, "run")
     assert row["reason"].startswith(reason)
@@ -147,7 +147,7 @@ def test_what_was_known_stays_when_the_accounting_is_gone(
     recorded = tmp_path / "recorded"
     recorded.write_text(RECORDED)
     monkeypatch.setenv("PATH", f"{program(tmp_path / 'bin', 'sacct', f'cat {recorded}')}:/usr/bin:/bin")
-    note_submitted(places, "run", heard(1))
+    submit(places, 1)
     note_jobs(places, "run")
     before = read_jobs(places, "run")
     assert [row["state"] for row in before] == ["NODE_FAIL", "COMPLETED"]
@@ -206,21 +206,13 @@ def test_a_run_on_one_machine_has_no_jobs(places: Places) -> None:
     assert all_job_rows(places) == []
 
 
-def test_jobs_that_a_dead_head_left_are_told_of_by_the_next_start(places: Places) -> None:
-    note_submitted(places, "run", heard(8))
-    end_left(places, "", print)
-    close_jobs(places, "run")
-    assert [row["job"] for row in read_jobs(places, "run")] == ["8"]
-    assert list((places.state / "submitted").iterdir()) == []
-
-
 def test_a_table_that_is_renewed_stays_as_old_as_it_was(places: Places) -> None:
     table = places.profile / "jobs.tsv"
     renew_jobs_table(places)
     assert not table.exists()
     write_table(table, "jobs", [])
     os.utime(table, ns=(5, 5))
-    note_submitted(places, "run", heard(8))
+    submit(places, 8)
     close_jobs(places, "run")
     renew_jobs_table(places)
     assert [row["job"] for row in read_table(table, "jobs")] == ["8"]

@@ -15,6 +15,7 @@ from neurotier.core.settings import Settings
 from neurotier.run.allocations import asks_for_nodes
 from neurotier.run.profile_config import EXECUTOR
 from neurotier.run.snakemake_internals import settings_of_executor
+from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 from support import PATIENCE_S, ROOT
 
@@ -46,14 +47,12 @@ def test_tasks_of_an_array_keep_it() -> None:
 def test_an_end_is_heard_of_soon(had_s: float, pause_s: float) -> None:
     executor = executor_of(own)
     executor.workflow.executor_settings = slurm.ExecutorSettings(init_seconds_before_status_checks=20)
-    executor.next_seconds_between_status_checks = 180  # the plugin's longest
     assert executor.pause_s(had_s) == pause_s
 
 
 def test_a_run_that_is_over_waits_for_no_look() -> None:
     executor = executor_of(own)
     executor.workflow.executor_settings = slurm.ExecutorSettings(init_seconds_before_status_checks=86_400)
-    executor.next_seconds_between_status_checks = 86_400
     executor.submitted_s, executor.wait = time.monotonic(), True
     watch = threading.Thread(target=lambda: asyncio.run(executor.sleep()), daemon=True)
     watch.start()
@@ -108,3 +107,12 @@ def test_both_are_slurm_to_what_asks_for_nodes(
     placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
     settings = Settings.from_config({"tiers": {"disk": tier}, "placement": placement, "ior": {"nodes": [1, 2]}})
     assert asks_for_nodes(settings.ior) is asks
+
+
+def test_a_look_before_the_plugin_is_set_up_does_no_harm() -> None:
+    """The first comes at once, from another thread, which would end in silence: the head would wait for ever."""
+
+    async def looked() -> list[SubmittedJobInfo]:
+        return [job async for job in executor_of(own).check_active_jobs([])]
+
+    assert asyncio.run(looked()) == []

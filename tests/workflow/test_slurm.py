@@ -9,7 +9,9 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -329,29 +331,34 @@ echo "$number"
 """
 
 
-def test_a_dead_head_leaves_nobody_behind_and_the_rest_is_done(cluster: Cluster, project: Project) -> None:
-    """Never more jobs than the missing need, nobody analysed by two at once, and what the old jobs did counts.
+def test_jobs_of_a_dead_head_are_taken_over(cluster: Cluster, project: Project) -> None:
+    """What they do is wanted still: nobody is analysed twice, and no job is submitted for it.
 
-    The head dies while it submits the last of its jobs, whose number it has not heard.
+    The head dies while it submits the last of its jobs, whose number it has not heard. With other settings, they are
+    ended.
     """
     labels = [f"{number:02d}" for number in range(12)]
     project.heads(*labels)
     tools = project.folder / "tools"
-    few, stuck = f'[ "$(wc -l < {tools}/calls)" -le 4 ]', f"{{ echo >> {tools}/stuck; exec sleep 1000; }}"
-    bet_that(tools, f'echo "$1" >> {tools}/calls; [ ! -e {tools}/old ] || {few} || {stuck}')
+    few, stuck = f'[ "$(wc -l < {tools}/calls)" -le 4 ]', f"while [ -e {tools}/old ]; do sleep 0.2; done"
+    bet_that(tools, f'echo "$1" >> {tools}/calls; {few} || {{ echo >> {tools}/stuck; {stuck}; }}')
     (tools / "old").touch()
     (tools / "sbatch").write_text(THIRD_UNHEARD.format(sbatch=shutil.which("sbatch"), folder=tools))
     (tools / "sbatch").chmod(0o755)
     arguments = on_slurm(*project.configure(tool="bet"), at_once=1)
     first = cluster.next_job()
-    head = started(project, *arguments, path=tools)
-    wait_for(lambda: (tools / "stuck").exists() and len((tools / "stuck").read_text()) == 3)
-    wait_for(lambda: len(records(project)) >= 2 and (tools / "third").exists())
-    seen = project.run("-m", "neurotier", "watch", "results", "--once").output
-    assert re.search(r" for .* s; [2-9] of 12 done, [1-9] running, 0 failed, .*; [1-4] nodes?\n", seen), seen
-    head_of(head).kill()
+
+    def die() -> None:
+        head = started(project, *arguments, path=tools)
+        wait_for(lambda: (tools / "stuck").exists() and len((tools / "stuck").read_text()) == 3)
+        wait_for(lambda: len(records(project)) >= 2 and (tools / "third").exists())
+        seen = project.run("-m", "neurotier", "watch", "results", "--once").output
+        assert re.search(r" for .* s; [2-9] of 12 done, [1-9] running, 0 failed, .*; [1-4] nodes?\n", seen), seen
+        head_of(head).kill()
+        head.communicate()
+
+    die()
     (tools / "sbatch").unlink()
-    head.communicate()
     by_user = [*project.before(), "squeue", "--me", "-h", "-o", "%i"]
     left = subprocess.run(by_user, capture_output=True, text=True, check=True)
     listed = project.run("-m", "neurotier", "jobs", "results")
@@ -360,23 +367,128 @@ def test_a_dead_head_leaves_nobody_behind_and_the_rest_is_done(cluster: Cluster,
 
     second = cluster.next_job()
     assert second - first == 3
+    head = started(project, *arguments, path=tools)
+    wait_for(lambda: len([*(project.results / "state" / "runs").glob("*.json")]) >= 2)
     (tools / "old").unlink()
-    done = ended(started(project, *arguments, path=tools))
+    done = ended(head)
     assert done.code == 0, done.output
-    assert done.lines("neurotier: ended 3 cluster jobs that an earlier run had left")
+    assert done.lines("neurotier: 3 cluster jobs of an earlier run are waited for: ")
+    assert cluster.next_job() == second, "no job was submitted"
     assert sorted(records(project)) == [f"sub-{label}" for label in labels]
-    again = ended_since(cluster, second, "State")
-    (line,) = done.lines(" to be analysed: ")
-    assert 0 < int(line.split()[0]) <= 10
-    assert {state for (state,) in again} == {"COMPLETED"}
-    assert len(again) <= 3, "the shares in which somebody was missing"
-    twice = {name for name in called(project) if called(project).count(name) > 1}
-    assert len(twice) <= 3  # the one that each of the old jobs was at when it was ended
-    assert {state.partition(" ")[0] for (state,) in ended_since(cluster, first, "State")[:3]} == {"CANCELLED"}
+    assert sorted(called(project)) == [f"sub-{label}" for label in labels], "nobody was analysed twice"
+    assert {state for (state,) in ended_since(cluster, first, "State")} == {"COMPLETED"}
     assert project.run("-m", "neurotier", "jobs", "results").output == ""
     told = [read_rows(file) for file in sorted((project.results / "state" / "jobs").glob("*.json"))]
-    assert [{row["state"] for row in rows} for rows in told] == [{"CANCELLED"}, {"COMPLETED"}]
-    assert [len(rows) for rows in told] == [3, len(again)]
+    assert [[row["state"] for row in rows] for rows in told] == [[], ["COMPLETED"] * 3]
+
+
+def test_jobs_of_a_dead_head_that_do_something_else_are_ended(cluster: Cluster, project: Project) -> None:
+    project.heads("00", "01")
+    first = cluster.next_job()
+    tools = project.folder / "tools"
+    bet_that(tools, f"[ -e {tools}/go ] || {{ echo >> {tools}/stuck; exec sleep 1000; }}")
+    arguments = on_slurm(*project.configure(tool="bet"))
+    head = started(project, *arguments, path=tools)
+    wait_for(lambda: (tools / "stuck").exists() and len((tools / "stuck").read_text()) == 2)
+    job = str(first)
+    head_of(head).kill()
+    head.communicate()
+    (tools / "go").touch()
+    second = cluster.next_job()
+    project.heads("00", "01", "02")
+    cluster.give(project.folder)
+    done = ended(started(project, *arguments, "dataset={participants: [sub-00]}", path=tools))
+    assert done.code == 0, done.output
+    assert done.lines(f"neurotier: ended 1 cluster job that an earlier run had left: {job} (RUNNING)")
+    assert sorted(records(project)) == ["sub-00"]
+    assert end_of(cluster, job).startswith("CANCELLED")
+    assert ended_since(cluster, second, "State") == [["COMPLETED"]]
+
+
+HELD_BACK = """#!/bin/sh
+# The real sbatch, which waits to be let go.
+touch {folder}/asked
+while [ -e {folder}/hold ]; do sleep 0.1; done
+exec {sbatch} "$@"
+"""
+
+
+def test_what_slurm_refuses_is_submitted_later(cluster: Cluster, project: Project) -> None:
+    """Its controller is away, or a limit of submitted jobs is reached: neither is an attempt of a job."""
+    labels = [f"{number:02d}" for number in range(8)]
+    project.heads(*labels)
+    tools = project.folder / "tools"
+    bet_that(tools, "sleep 1")
+    (tools / "sbatch").write_text(HELD_BACK.format(sbatch=shutil.which("sbatch"), folder=tools))
+    (tools / "sbatch").chmod(0o755)
+    (tools / "hold").touch()
+    once = ["--preemptible-retries", "0"]
+    first = cluster.next_job()
+    change = ["sacctmgr", "-i", "modify", "user", USER, "set"]
+    assert succeeds(*change, "MaxSubmitJobs=2")
+    head = started(project, *on_slurm(*once, *project.configure(tool="bet"), group=1), path=tools)
+    wait_for((tools / "asked").exists)
+    with cluster.without_controller():
+        (tools / "hold").unlink()
+        time.sleep(15)
+    done = ended(head)
+    assert succeeds(*change, "MaxSubmitJobs=-1")
+    assert done.code == 0, done.output
+    refused = done.lines("neurotier: Slurm takes no job now, and is asked again: ")
+    assert [line for line in refused if "Unable to contact slurm controller" in line], done.output
+    assert [line for line in refused if "job submit limit" in line], done.output
+    assert sorted(records(project)) == [f"sub-{label}" for label in labels]
+    assert ended_since(cluster, first, "State") == [["COMPLETED"]] * 8
+
+
+def test_a_job_that_slurm_will_never_take_fails_at_once(cluster: Cluster, project: Project) -> None:
+    project.heads("00")
+    arguments = ["--preemptible-retries", "0", "--default-resources", "mem_mb=100", "slurm_partition='nonesuch'"]
+    done = project.fails("participants", *on_slurm(*arguments, *project.configure(tool="noop")), cores=0)
+    assert "SLURM sbatch failed" in done.output
+    assert "invalid partition" in done.output
+
+
+def test_a_node_at_fault_gets_no_other_job(cluster: Cluster, project: Project) -> None:
+    """It lacks a tier; the jobs that have failed there are done on others."""
+    project.heads("00", "01", "02", "03", "04")
+    for node in NODES[1:]:
+        cluster_disk = cluster.folder / f"local-{node}" / "disk"
+        cluster_disk.mkdir()
+        cluster.give(cluster_disk)
+    tier = {"path": f"{cluster.local}/disk", "kind": kind_of(cluster.folder), "node": True}
+    config = project.configure(tiers={"local": {"path": "."}, "disk": tier}, placement={"work": "disk"}, tool="noop")
+    first = cluster.next_job()
+    done = ended(started(project, *on_slurm(*config, group=1), path=STAND_INS))
+    assert done.code == 0, done.output
+    assert len(done.lines(" failed for its node, n1, to which no other job of this run is given")) == 1, done.output
+    jobs = ended_since(cluster, first, "JobIDRaw", "NodeList", "State")
+    failed = [int(number) for number, node, state in jobs if (node, state) == ("n1", "FAILED")]
+    assert failed
+    assert {node for number, node, _ in jobs if int(number) > first + 4} <= set(NODES[1:])
+    assert len(records(project)) == 5
+
+
+def test_jobs_have_time_to_clear_up(cluster: Cluster, project: Project) -> None:
+    """Neither one that is cancelled nor one whose time is over leaves anything in the memory of its node."""
+    project.heads("00", "01")
+    tools = project.folder / "tools"
+    bet_that(tools, "exec sleep 1000")
+    arguments = ["--workflow-profile", "profiles/tmpfs", "--preemptible-retries", "0"]
+    head = started(project, *on_slurm(*arguments, *project.configure(tool="bet"), group=1), path=tools)
+    cancelled, late = (wait_for(partial(slurm_job, project, name))[0] for name in ("sub-00", "sub-01"))
+    memory = cluster.shared_memory().values()
+
+    def kept() -> list[Path]:
+        return [path for folder in memory for path in folder.rglob("*.nii.gz")]
+
+    wait_for(lambda: len(kept()) >= 2)
+    subprocess.run(["scancel", cancelled], check=True)
+    wait_for(lambda: succeeds("scontrol", "update", f"JobId={late}", "EndTime=now"))
+    done = ended(head)
+    assert done.code != 0
+    assert not kept()
+    assert f"Slurm job {late}: TIMEOUT" in done.output
 
 
 def test_tiers_in_memory_are_memory_of_the_job(cluster: Cluster, project: Project) -> None:

@@ -1,30 +1,38 @@
-"""Executor plugin ``neurotier-slurm``: the plugin ``slurm``, with one Snakemake in each job in place of two.
+"""Executor plugin ``neurotier-slurm``: the plugin ``slurm``, mended where a cluster that nobody tuned needs it.
 
-The plugin ``slurm`` (2.8) has sbatch start a Snakemake whose executor, ``slurm-jobstep``, starts another by srun, and
-that one runs the rule. Each costs 2 CPU seconds before it does anything, and no option leaves one out. Here sbatch
-starts the one that runs the rule, as the plugin ``cluster-generic`` does: what srun was for, to set apart the CPUs of a
-part of the job, is not needed by a job of one program, which has them all.
+- The plugin (2.8) has sbatch start a Snakemake that starts another by srun, which runs the rule. Each costs 2 CPU
+  seconds. Here sbatch starts the one that runs the rule, as the plugin ``cluster-generic`` does.
+- A job has the name of its work (:mod:`neurotier.run.adoption`): a job of an earlier head that is at it is
+  waited for, and none is submitted.
+- A submission that Slurm refuses, because its controller is away or a limit is reached, is tried again later, and is no
+  attempt of the job. So a limit of submitted jobs is the number of jobs at once.
+- A job that squeue does not name any more has ended: its outputs say how. The plugin would wait for ever for one that
+  was cancelled or preempted, and hear of ends up to 180 s late.
+- SIGTERM reaches all of a job's processes a minute ahead of its time limit, and they may clear up until Slurm kills.
+- A node that was at fault for the failure of a job gets no more of this run.
 
-The plugin waits 10 s longer before each look at its jobs at which none has ended, up to 180 s, and once more when all
-have: jobs of a minute were heard of half a minute late. Here no look comes later than a tenth of the time that the
-youngest job has had, and none is waited for when the run is over.
-
-All else is the plugin ``slurm``, options and log included, so that ``executor: slurm`` in a profile, or ``--executor
-slurm``, has the same jobs with a step of srun each. Snakemake finds a plugin by the name of its package, so this one
-lies beside neurotier and not in it.
+All else is the plugin ``slurm``, options included, so that ``executor: slurm`` in a profile has the same jobs without
+all this. Snakemake finds a plugin by the name of its package, so this one lies beside neurotier and not in it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import sys
+import threading
 import time
-from contextlib import chdir
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import chdir, suppress
+from pathlib import Path
 from typing import Any
 
-import snakemake_executor_plugin_slurm as slurm
+import snakemake_executor_plugin_slurm as plugin
+from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 
-common_settings = slurm.common_settings
+common_settings = plugin.common_settings
 
 LATE_SHARE = 0.1
 """By this share of the time that the youngest job has had, its end may be heard of late."""
@@ -32,26 +40,74 @@ LATE_SHARE = 0.1
 BLINK_S = 0.5
 """After so long a wait looks whether it is still wanted."""
 
+PATIENCE_S, LONGEST_PAUSE_S = 3600.0, 60.0
+"""For how long a submission is tried again while no job of this run is there, and the longest pause between two."""
 
-class Executor(slurm.Executor):  # type: ignore[misc]  # it has no types
+FOR_GOOD = re.compile(r"invalid|unrecognized|not (available|permitted|allowed)|can ?not be satisfied", re.IGNORECASE)
+"""What sbatch says of a job that it will never take; of all else it is asked again."""
+
+SCRIPT = """trap 'trap "" TERM; kill -TERM 0' TERM
+trap 'late=1; trap "" TERM; kill -TERM 0' USR1
+{command} &
+wait $!
+code=$?
+while kill -0 $! 2>/dev/null; do wait $!; code=$?; done
+[ -z "$late" ] || [ $code = 0 ] || sleep 180
+exit $code
+"""
+"""A job's script: it passes SIGTERM on, and lasts as long as its command, or Slurm would kill that within a second.
+
+SIGUSR1 says that the time is nearly over; then it waits until Slurm has ended it, and says so.
+"""
+
+GRACE, GRACE_MIN = "B:USR1@60", 10
+"""What asks for that, as sbatch's ``--signal``, and the shortest limit of a job that has so much time, min."""
+
+
+class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
     """Submits jobs to Slurm; it has no options of its own, and is given those of the plugin ``slurm``.
 
     Attributes
     ----------
-    submitted_s
-        When the youngest job was submitted, by the monotonic clock.
+    submitted_s, seen_s
+        When the youngest job was submitted, and when a job of this run was seen last, by the monotonic clock.
+    left
+        Jobs that Slurm has, name to number; ``None`` until it is looked.
+    places
+        Of the results, once a job of neurotier's is submitted.
+    names
+        What the jobs of this run are called.
+    refusal
+        Why Slurm has not taken the job that was submitted last; empty if it has.
+    said
+        What the user was told.
     """
 
     def __init__(self, workflow: Any, logger: Any) -> None:
         from neurotier.run.profile_config import starting_folder
         from neurotier.run.snakemake_internals import options_of, settings_of_executor
 
-        if not isinstance(workflow.executor_settings, slurm.ExecutorSettings):  # they are, if a program gives them
+        if not isinstance(workflow.executor_settings, plugin.ExecutorSettings):  # they are, if a program gives them
             arguments = sys.argv[1:]
             with chdir(starting_folder(options_of(arguments).directory)):  # where profiles are meant from
                 workflow.executor_settings = settings_of_executor("slurm", arguments)
-        self.submitted_s = time.monotonic()
+        self.submitted_s = self.seen_s = time.monotonic()
+        self.left: dict[str, str] | None = None
+        self.places: Any = None
+        self.names, self.said = set[str](), set[str]()
+        self.refusal, self.has_news = "", threading.Event()
         super().__init__(workflow, logger)  # which begins to look
+
+    def __post_init__(self, test_mode: bool = False) -> None:
+        super().__post_init__(test_mode)
+        self._job_submission_executor = ThreadPoolExecutor(max_workers=1)  # what waits for a limit has others wait
+        self.workflow.executor_settings.pass_command_as_script |= not self.array_jobs
+
+    def say(self, line: str) -> None:
+        """Tell the user, once."""
+        if line not in self.said:
+            self.said.add(line)
+            print(f"neurotier: {line}", file=sys.stderr, flush=True)
 
     def additional_general_args(self) -> str:
         """What the Snakemake of a job is told: to be the executor of its rule, which is what it is if told nothing.
@@ -60,18 +116,134 @@ class Executor(slurm.Executor):  # type: ignore[misc]  # it has no types
         """
         return super().additional_general_args() if self.array_jobs else ""
 
+    def format_job_exec(self, job: Any) -> str:
+        """What sbatch is given to run."""
+        command: str = super().format_job_exec(job)
+        return command if self.array_jobs else SCRIPT.format(command=command)
+
+    # Submission, one at a time, by a thread of its own.
+
+    def run_job(self, job: Any) -> None:
+        """Submit a job, as soon as Slurm takes it, or attach to one that is at the same work."""
+        self.run_uuid = self.name_of(job)  # the plugin has all jobs of a run share one
+        self.names.add(self.run_uuid)
+        has_grace = (job.resources.get("runtime") or GRACE_MIN) >= GRACE_MIN
+        os.environ.update({"SBATCH_SIGNAL": GRACE} if has_grace else {})
+        self.seen_s, pause_s = time.monotonic(), 1.0
+        while self.wait:
+            self.has_news.clear()
+            if not self.is_attached(job):
+                super().run_job(job)
+            if not self.refusal:
+                break
+            self.say(f"Slurm takes no job now, and is asked again: {self.refusal}")
+            self.has_news.wait(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        os.environ.pop("SBATCH_SIGNAL", None)
+
+    def name_of(self, job: Any) -> str:
+        """Name of the Slurm job for a job: that of its work, if it is one of neurotier's."""
+        from neurotier.core.places import Places
+        from neurotier.run.adoption import name_of_job, prefix_of
+        from neurotier.run.jobs import load_settings
+
+        if job.is_group() or not job.params.get("results"):
+            return str(self.run_uuid)
+        self.places = Places.from_settings(load_settings(Path(job.params.results)))
+        share = job.wildcards_dict.get("share")
+        if share and job.params.get("analysis"):
+            return name_of_job(self.places, share, job.params.analysis)
+        return f"{prefix_of(self.places)}{job.name}.{job.jobid}"
+
+    def is_attached(self, job: Any) -> bool:
+        """Attach to the job that is at this work, if there is one: an earlier head's, or one though sbatch failed.
+
+        If Slurm does not answer, that is its refusal.
+        """
+        from neurotier.core.errors import BusyError
+        from neurotier.run import slurm
+
+        try:
+            if self.left is None or self.refusal:
+                self.left = {queued.name: number for number, queued in slurm.queue().items()}
+        except BusyError as error:
+            self.refusal = str(error)
+            return True
+        self.refusal, number = "", self.left.pop(self.run_uuid, None)
+        if number is not None:
+            self._report_job_submission_threadsafe(SubmittedJobInfo(job, external_jobid=number, aux={}))
+        return number is not None
+
+    def _report_job_error_threadsafe(self, job_info: SubmittedJobInfo, msg: str) -> None:
+        """Report a job that was not submitted, unless it is to be tried again: then note why."""
+        said = msg.partition("'")[2].partition("'.\n")[0] if msg.startswith("SLURM sbatch failed") else ""
+        if self._failed_nodes and FOR_GOOD.search(said):  # there may be no other node
+            self._failed_nodes.clear()
+            said = "no node is left but those that failed"
+        if said and not FOR_GOOD.search(said) and time.monotonic() < self.seen_s + PATIENCE_S and not self.array_jobs:
+            self.refusal = said.rpartition("\n")[2]
+        else:
+            super()._report_job_error_threadsafe(job_info, msg)
+
     def report_job_submission(self, *arguments: Any, **options: Any) -> None:
         self.submitted_s = time.monotonic()
         super().report_job_submission(*arguments, **options)
 
+    # Looks at the jobs, by another thread.
+
+    async def check_active_jobs(self, active_jobs: Sequence[SubmittedJobInfo]) -> AsyncIterator[SubmittedJobInfo]:
+        """Look at all jobs by one call of squeue; those that go on are given back."""
+        from neurotier.core.errors import BusyError
+        from neurotier.run import slurm
+
+        if not active_jobs:  # the plugin may not be set up yet, and this thread would end in silence
+            return
+        clusters = [f"--clusters={','.join(self._submitted_job_clusters)}"] if self._submitted_job_clusters else []
+        jobs: dict[str, slurm.Queued] | None = None
+        self.seen_s = time.monotonic()
+        with suppress(BusyError):  # it is asked again
+            jobs = await asyncio.to_thread(slurm.queue, "--states=all", *clusters)
+        for info in active_jobs:
+            number = str(info.external_jobid)
+            job = jobs.get(number) if jobs is not None else None
+            if jobs is None or (job is not None and job.state not in slurm.OVER):
+                if job is not None and job.state == "PENDING" and job.reason not in slurm.USUAL:
+                    self.say(f"job {number} waits: {job.reason}")
+                yield info
+                continue
+            log = info.aux.get("slurm_logfile")
+            if job is None or job.state == "COMPLETED":  # Snakemake looks at its outputs
+                self.report_job_success(info)
+                if log and not self.workflow.executor_settings.keep_successful_logs:
+                    log.unlink(missing_ok=True)
+            else:
+                self.avoid_node(number, jobs)
+                self.report_job_error(
+                    info, msg=f"Slurm job {number}: {job.state}. ", aux_logs=[str(log)] if log else []
+                )
+            self.has_news.set()
+
+    def avoid_node(self, number: str, jobs: Any) -> None:
+        """Have no other job go to the node of a failed one, if the node was at fault by the job's own word."""
+        from neurotier.run import slurm
+        from neurotier.run.adoption import node_at_fault
+
+        node = self.places and node_at_fault(self.places, number)
+        if not node or node in self._failed_nodes:
+            return
+        self._failed_nodes.add(node)
+        self.say(f"job {number} failed for its node, {node}, to which no other job of this run is given")
+        if waiting := [other for other, job in jobs.items() if job.name in self.names and job.state == "PENDING"]:
+            change = f"JobId={','.join(waiting)}", f"ExcNodeList={','.join(self._failed_nodes)}"
+            slurm.answer("scontrol", "update", *change)
+
     def pause_s(self, had_s: float) -> float:
         """How long to wait between two looks at jobs of which the youngest has had so much time, s.
 
-        It is never shorter than the first wait that the profile sets, nor longer than the plugin's own.
+        It is never shorter than the first wait that the profile sets, nor longer than three minutes.
         """
         shortest_s: int = self.workflow.executor_settings.init_seconds_before_status_checks
-        longest_s: float = self.next_seconds_between_status_checks
-        return min(longest_s, max(shortest_s, had_s * LATE_SHARE))
+        return min(180.0, max(shortest_s, had_s * LATE_SHARE))
 
     async def sleep(self) -> None:
         """Wait for the next look at the jobs, if there is to be one."""
@@ -79,3 +251,23 @@ class Executor(slurm.Executor):  # type: ignore[misc]  # it has no types
         while self.wait and now_s < looked_s + self.pause_s(now_s - self.submitted_s):
             await asyncio.sleep(BLINK_S)
             now_s = time.monotonic()
+
+    # The end.
+
+    def cancel_jobs(self, active_jobs: Sequence[SubmittedJobInfo]) -> None:
+        """End all jobs of this run, also one whose number nobody has heard, since sbatch was ended, too."""
+        from neurotier.core.errors import BusyError
+        from neurotier.run import slurm
+
+        self.wait = False
+        self.has_news.set()
+        self._job_submission_executor.shutdown(wait=True, cancel_futures=True)
+        numbers = {str(info.external_jobid) for info in active_jobs}
+        with suppress(BusyError):  # the next start finds them
+            numbers |= {number for number, job in slurm.queue().items() if job.name in self.names}
+            slurm.cancel(numbers, patience_s=0)
+
+    def shutdown(self) -> None:
+        self.wait = False
+        self.has_news.set()
+        super().shutdown()

@@ -13,11 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from neurotier.core.places import Places
-from neurotier.core.processes import current_run
 from neurotier.core.settings import IorSettings
 from neurotier.run import slurm
+from neurotier.run.adoption import prefix_of
 from neurotier.run.profile_config import EXECUTOR, SLURM
-from neurotier.run.submitted import note_name
 from neurotier.storage.ior.points import over_nodes
 
 OPTIONS = {
@@ -56,11 +55,10 @@ class Allocations:
     """
 
     def __init__(self, places: Places, resources: Mapping[str, Any]) -> None:
-        self.name = f"neurotier-{current_run()}"
+        self.name = f"{prefix_of(places)}ior"
         self.minutes = int(resources["runtime"])
         given = [f"--{option}={resources[name]}" for name, option in OPTIONS.items() if resources.get(name)]
         self.options = [*given, *shlex.split(str(resources.get("slurm_extra") or ""))]
-        note_name(places, current_run(), self.name)
 
     def command(self, nodes: int, program: Sequence[str]) -> list[str]:
         """``srun``, which asks for the nodes, waits for them, and starts a program on each."""

@@ -14,10 +14,10 @@ from neurotier.core.places import Places
 from neurotier.core.quantities import size, utc
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
+from neurotier.run.adoption import end_jobs, left_jobs, list_jobs
 from neurotier.run.caches import digests_used
 from neurotier.run.jobs import load_settings
 from neurotier.run.start import acquire, refuse_planted_places
-from neurotier.run.submitted import end_left, list_jobs
 
 
 def show_cluster_jobs(results: Path, end_them: bool) -> int:
@@ -31,7 +31,7 @@ def show_cluster_jobs(results: Path, end_them: bool) -> int:
     places = Places.from_settings(own_settings(results) if end_them else load_settings(results))
     if end_them:
         acquire(places)
-        end_left(places, "", lambda line: print(line, flush=True))
+        end_jobs(*left_jobs(places), "", lambda line: print(line, flush=True))
     for line in list_jobs(places):
         print(line)
     return 0

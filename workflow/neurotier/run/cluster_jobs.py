@@ -1,7 +1,7 @@
 """What became of the jobs that a run gave to a cluster: the table ``jobs.tsv``.
 
-Three tell: the head when it submitted what (:mod:`neurotier.run.submitted`), each job of a share where it runs and with
-whom (:mod:`neurotier.run.journal`), and Slurm's accounting the rest. What nobody tells is empty.
+Three tell: the head what it submitted when, each job of a share where it runs and with whom (both in the
+:mod:`neurotier.run.journal`), and Slurm's accounting the rest. What nobody tells is empty.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from neurotier.core.errors import StateError
+from neurotier.core.errors import BusyError, StateError
 from neurotier.core.files import read_json, remove_whatever, write_json
 from neurotier.core.places import Places
 from neurotier.core.tables import Row, write_table
+from neurotier.run import slurm
 from neurotier.run.accounting import Start, ask_accounting
-from neurotier.run.journal import read_notes
+from neurotier.run.journal import Line, heard, read_notes
 from neurotier.run.shares import name_of
-from neurotier.run.submitted import SLURM, ClusterJob, jobs_of, were_ended
 
 ANALYSIS = "analyze_participants"
 """The rule whose jobs are shares."""
@@ -41,27 +41,31 @@ EMPTY: Row = {
 
 def note_jobs(places: Places, run: str) -> None:
     """Ask what became of a run's jobs, and keep the answer; what was known before stays if nobody answers now."""
-    heard, notes = jobs_of(places, run), read_notes(places, run)
-    numbers = list(dict.fromkeys([*(job.number for job in heard), *(note["job"] for note in notes if note["job"])]))
+    told, notes = heard(places, run, "submitted"), read_notes(places, run)
+    numbers = list(dict.fromkeys(line["job"] for line in (*told, *notes) if line["job"]))
     if not numbers and not notes:
         return
-    slurm = [number for number in numbers if number.isdigit()]  # cluster-generic may have called sshare
-    starts, reason = ask_accounting(slurm, started_of(places, run)) if slurm else ([], NO_SLURM)
-    if not starts and all(job.scheduler != SLURM for job in heard):
-        reason = NO_SLURM
+    asked = [number for number in numbers if number.isdigit()]  # cluster-generic may have called sshare
+    starts, reason = ask_accounting(asked, started_of(places, run)) if asked else ([], NO_SLURM)
     if not starts:
         starts = kept(places, run).get("starts", [])
         reason = None if starts else reason
-    rows = job_rows(run, heard, notes, starts, reason)
+    rows = job_rows(run, told, notes, starts, reason)
     write_json(places.cluster_jobs(run), {"starts": starts, "rows": rows})
 
 
-def close_jobs(places: Places, run: str) -> None:
-    """The same at the end of a run, after which nothing else tells of its jobs."""
+def close_jobs(places: Places, run: str, was_killed: bool = False) -> None:
+    """The same at the end of a run, after which nothing else tells of its jobs.
+
+    Of a run that was killed, jobs that go on are left to the run that takes them over.
+    """
     note_jobs(places, run)
+    if was_killed and (found := kept(places, run)):
+        with suppress(BusyError):
+            going = slurm.queue()
+            found["rows"] = [row for row in found["rows"] if row["job"] not in going]
+            write_json(places.cluster_jobs(run), found)
     remove_whatever(places.journal(run))
-    if places.cluster_jobs(run).exists():
-        were_ended(places, run).unlink(missing_ok=True)
 
 
 def started_of(places: Places, run: str) -> float:
@@ -109,7 +113,7 @@ def is_crowded(rows: Sequence[Row]) -> bool:
 
 def job_rows(
     run: str,
-    heard: Sequence[ClusterJob],
+    told: Sequence[Line],
     notes: Sequence[dict[str, Any]],
     starts: Sequence[Start],
     reason: str | None,
@@ -120,8 +124,8 @@ def job_rows(
     ----------
     run
         The run.
-    heard
-        Its jobs as they were submitted.
+    told
+        What the head told as it submitted them.
     notes
         What jobs noted of themselves, in order of time.
     starts
@@ -129,7 +133,7 @@ def job_rows(
     reason
         Why it says nothing.
     """
-    jobs = {job.number: job for job in heard}
+    jobs = {line["job"]: line for line in told}
     numbers = dict.fromkeys([*jobs, *(note["job"] or note["node"] for note in notes)])
     found: list[tuple[tuple[Any, ...], Row]] = []
     for number in numbers:
@@ -140,7 +144,7 @@ def job_rows(
         pairs = pair(own_starts, own_notes)
         for start, note in pairs:
             row = row_of(run, number, job, start, note, why, is_only=len(pairs) == 1)
-            work = (row["rule"], row["share"] or (job.wildcards if job else None)) if row["rule"] else (number,)
+            work = (row["rule"], row["share"] or (job["share"] if job else None)) if row["rule"] else (number,)
             found.append((work, row))
     never_s = float("inf")
     found.sort(
@@ -169,7 +173,7 @@ def pair(starts: Sequence[Start], notes: Sequence[dict[str, Any]]) -> list[tuple
 def row_of(
     run: str,
     number: str,
-    job: ClusterJob | None,
+    job: Line | None,
     start: Start | None,
     note: dict[str, Any] | None,
     reason: str | None,
@@ -181,8 +185,8 @@ def row_of(
     """
     row: Row = {**EMPTY, "run": run, "job": number, "attempt": 1, "source": "head", "reason": reason}
     if job is not None:
-        row |= {"rule": job.rule, "submitted_s": job.submitted_s if is_only else None}
-        row["share"] = name_of(job.wildcards) if job.rule == ANALYSIS and job.wildcards else None
+        row |= {"rule": job["rule"], "submitted_s": job["time_s"] if is_only else None}
+        row["share"] = name_of(job["share"]) if job["share"] else None
     if note is not None:
         row |= {key: note[key] for key in ("share", "slots", "needed_cpus", "node", "cpus", "started_s")}
         row |= {"rule": ANALYSIS, "members": " ".join(note["members"]), "source": "job"}

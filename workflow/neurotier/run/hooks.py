@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from neurotier.core.tables import read_table
 from neurotier.core.tiers import tiers_of
 from neurotier.dataset.health import replace_broken_clone
 from neurotier.dataset.source import forget_unreachable, unreachable_sites
+from neurotier.run.adoption import may_have_left, take_over
 from neurotier.run.cluster_jobs import close_jobs, renew_jobs_table
 from neurotier.run.disturbance import Watch, forget_readings
 from neurotier.run.healing import (
@@ -34,7 +36,7 @@ from neurotier.run.healing import (
     take_back_dates,
 )
 from neurotier.run.jobs import load_settings, note_killed, read_failures, save_settings
-from neurotier.run.journal import heard
+from neurotier.run.journal import heard, tell
 from neurotier.run.mixing import made_with, other_results
 from neurotier.run.node_check import remove_marks
 from neurotier.run.participants import participants
@@ -61,7 +63,6 @@ from neurotier.run.snakemake_internals import (
     is_main_process,
     leave_lost_folder,
     log_apart,
-    name_of_jobs,
     rules_to_run_here,
     set_limits,
     slots,
@@ -78,7 +79,6 @@ from neurotier.run.start import (
     unwritable,
 )
 from neurotier.run.stops import end_at_signals, jobs_have_ended
-from neurotier.run.submitted import end_left, end_own, forget, note_name, note_submitted
 
 SHOWN = 5
 """Most participants who are named to the user."""
@@ -215,8 +215,11 @@ def heal(plan: Plan, command: Command, is_replaced: bool = False) -> dict[str, M
         if changes:
             acquire(places)
             forget_runs_of_another(places)
-            end_left(places, command.cancel, say)
-            clear_up(places, tiers_of(plan.settings, elsewhere=plan.elsewhere)["work"])  # nothing may be left to run
+            if plan.elsewhere or may_have_left(places):
+                wanted = {} if is_replaced or command.anew else plan.works()
+                plan.taken_over = take_over(places, wanted, command.cancel, say)
+            if not plan.taken_over:  # nothing may be left to run
+                clear_up(places, tiers_of(plan.settings, elsewhere=plan.elsewhere)["work"])
         damages = [] if is_replaced else find_damage(places, plan.is_app, made)
         if changes:
             with suppress(*DAMAGED):  # then it is tried again without what is removed here
@@ -246,7 +249,7 @@ def close_killed(places: Places) -> None:
     and its own run has not begun.
     """
     for run in unclosed_runs(places):
-        close_jobs(places, run)
+        close_jobs(places, run, was_killed=True)
         close_run(places, run, participants(places), read_failures(places))
     forget_readings(places)
 
@@ -271,9 +274,7 @@ def begin(plan: Plan, workflow: Any, watched: list[Watch]) -> None:
     run = start_run(plan.settings, slots(workflow, plan.threads), command_line(), wishes, roles)
     places = Places.from_settings(plan.settings)
     if plan.elsewhere:
-        if name := name_of_jobs(workflow):
-            note_name(places, run, name)
-        hear_submitted(lambda line: note_submitted(places, run, line))
+        hear_submitted(workflow, partial(tell, places, "submitted"))
     forget_outputs(places)
     if not plan.elsewhere and not plan.is_campaign:
         watched.append(Watch.start(places, run))
@@ -301,10 +302,6 @@ def finish(plan: Plan, watched: list[Watch], succeeded: bool, after: Any) -> Non
         told = heard(places, run, "failed")
         close_jobs(places, run)
         close_run(places, run, everyone, failures)
-        if stopped_by is None:
-            forget(places, run)
-        elif plan.elsewhere:
-            end_own(places, run)
         for one in told:
             say(str(one.get("line")))
         for path, reason in unreachable_sites(places).items():

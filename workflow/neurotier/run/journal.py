@@ -118,8 +118,10 @@ def read_steps(places: Places, run: str) -> list[StepNote]:
 @contextmanager
 def noting_job(
     places: Places, share: str, members: Sequence[str], slots: int, needed_cpus: int
-) -> Iterator[Callable[[int], None]]:
+) -> Iterator[Callable[[int | None], None]]:
     """Tell of a job's start and, with the function given, of its end and exit code.
+
+    With ``None``, its start is told again if it works for another run by now.
 
     Parameters
     ----------
@@ -143,8 +145,18 @@ def noting_job(
         "memory_bytes": (whole("SLURM_MEM_PER_NODE") or 0) * MEGABYTE or None,
         "started_s": time.time(),
     }
-    tell(places, "job", **note)
-    yield lambda exit_code: tell(places, "job", **note, ended_s=time.time(), exit_code=exit_code)
+
+    told = set[str]()
+
+    def tell_of_it(exit_code: int | None) -> None:
+        if exit_code is None and current_run() in told:
+            return
+        told.add(current_run())
+        end = {} if exit_code is None else {"ended_s": time.time(), "exit_code": exit_code}
+        tell(places, "job", **note, **end)
+
+    tell_of_it(None)
+    yield tell_of_it
 
 
 def whole(variable: str) -> int | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from neurotier.core.errors import NeurotierError, SettingsError
 from neurotier.core.files import once_per_version, read_json, remove_whatever
 from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import Settings
-from neurotier.core.tiers import on_nodes
-from neurotier.run.jobs import run_facts
+from neurotier.core.tiers import absolute, on_nodes
+from neurotier.run.adoption import name_of_job
+from neurotier.run.jobs import noted, run_facts
 from neurotier.run.needs import Needs
 from neurotier.run.shares import (
     CALIBRATION,
@@ -61,6 +63,7 @@ class Plan(Needs):
         super().__init__(settings, places, elsewhere)
         self.in_job, self.cluster_class = in_job, cluster_class
         self.serial, self.unfinished = f"{secrets.randbelow(10**8):08}", set[str]()
+        self.taken_over: Mapping[str, str] = {}
 
     @property
     def node_class(self) -> str:
@@ -96,7 +99,14 @@ class Plan(Needs):
     @property
     def shares(self) -> list[str]:
         """All shares, by their names in files."""
-        return named(self.every_share, self.places, self.serial, self.unfinished)
+        return named(self.every_share, self.places, self.serial, self.unfinished, self.taken_over)
+
+    def works(self) -> dict[str, str]:
+        """Names of the shares' jobs: of a cluster's jobs of an earlier run, those that do the same are waited for."""
+        settings, analysis = noted(absolute(self.settings, self.elsewhere)), self.analysis
+        with suppress(NeurotierError):  # an index that is damaged is made again
+            return {share: name_of_job(self.places, share, analysis, settings) for share in self.every_share}
+        return {}
 
     def calibrated(self) -> list[Path]:
         """Marker that those are done whom an advice has analysed first."""

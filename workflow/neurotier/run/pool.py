@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -30,13 +30,13 @@ from neurotier.dataset.contents import is_present
 from neurotier.dataset.validation import check
 from neurotier.meter.measure import Interrupted
 from neurotier.run import slurm
+from neurotier.run.adoption import is_wanted
 from neurotier.run.children import Child, Children, Turns
 from neurotier.run.jobs import keep_failure, load_settings, note, reporting, run_facts
 from neurotier.run.journal import SAY_S, noting_job, tell
 from neurotier.run.needs import Granted, Needs
 from neurotier.run.participants import images_of, selected_by
 from neurotier.run.shares import members_of, name_of, size_bytes
-from neurotier.run.submitted import is_over
 from neurotier.run.work import ANALYSE, DROP, FETCH, Facts, Work
 
 ATTEMPTS = 2
@@ -96,13 +96,14 @@ def run_pool(results: Path, asked: Asked, granted: Granted, log: Path) -> int:
     """
     settings = load_settings(results)
     places = Places.from_settings(settings)
+    wanted = is_wanted(places)
     names = list(asked.only) or members_of(asked.share, places)
     elsewhere = bool(run_facts(places).get("elsewhere")) and not asked.fetch_only
     threads, most = threads_of(settings), (settings.shares.at_once or 1) if elsewhere else len(names)
     at_once = max(1, min(most, (granted.threads or threads) // threads))
     beside = settings.shares.staging_beside if asked.share else 0
     granted = granted._replace(at_once=at_once, beside=beside, elsewhere=elsewhere).among(len(names))
-    if elsewhere and is_over(places):
+    if elsewhere and not wanted:
         print("neurotier: another run has begun since this job was submitted; it does nothing", file=sys.stderr)
         return BusyError.exit_code
     end_with_parent()
@@ -113,6 +114,7 @@ def run_pool(results: Path, asked: Asked, granted: Granted, log: Path) -> int:
     noting = noting_job(places, name_of(asked.share), names, at_once, at_once * threads) if elsewhere else nullcontext()
     with noting as note_end:
         pool = Pool(settings, places, asked, granted, log)
+        pool.note_again = note_end
         left = [name for name in names if not places.record(name).exists()]
         with reporting(places, left, ANALYSE, log) as result:
             pool.prepare(names)
@@ -124,6 +126,7 @@ def run_pool(results: Path, asked: Asked, granted: Granted, log: Path) -> int:
         else:
             exit_code = pool.run()
         if note_end is not None:
+            is_wanted(places)
             note_end(exit_code)
     return exit_code
 
@@ -156,6 +159,7 @@ class Pool:
         self.needed: dict[str, tuple[int, int, int]] = {}
         self.users: Counter[str] = Counter()
         self.count, self.said_s = 0, time.monotonic()
+        self.note_again: Callable[[int | None], None] | None = None
         self.fetches, ahead = False, settings.dataset.ahead
         self.limit_bytes = None if ahead is None else parse_size(ahead, "config key dataset.ahead")
 
@@ -268,6 +272,8 @@ class Pool:
         if self.to_drop and not self.children.at(DROP):  # one at a time: git-annex has others wait anyway
             name = self.to_drop.popleft()
             self.children.start(DROP, name, partial(self.work.drop, name, self.users.__getitem__))
+        if self.note_again is not None and is_wanted(self.places):
+            self.note_again(None)
         while self.to_analyse and self.may_analyse(self.to_analyse[0]):
             name = self.to_analyse.popleft()
             self.children.start(

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from neurotier.core.errors import InputError, StateError
@@ -168,12 +169,22 @@ def missing_in(shares: Iterable[str], places: Places, done: Collection[str]) -> 
     return {share for share in shares if not all(name in done for name in members_of(share, places))}
 
 
-def named(shares: Iterable[str], places: Places, serial: str, unfinished: Collection[str] = ()) -> list[str]:
-    """The names of shares in files: those of their markers; a new one without a marker, and if somebody is missing."""
+def named(
+    shares: Iterable[str],
+    places: Places,
+    serial: str,
+    unfinished: Collection[str] = (),
+    taken_over: Mapping[str, str] = MappingProxyType({}),
+) -> list[str]:
+    """The names of shares in files: those of their markers; a new one without a marker, and if somebody is missing.
+
+    A share that a job of an earlier start is at has the serial number of that start.
+    """
     folder = places.share("any").parent
     markers = sorted(folder.iterdir()) if folder.is_dir() else []
     known = {name_of(marker.name): marker.name for marker in markers}
-    return [f"{share}.{serial}" if share in unfinished else known.get(share, f"{share}.{serial}") for share in shares]
+    new = {share: f"{share}.{taken_over.get(share, serial)}" for share in shares}
+    return [new[share] if share in unfinished else known.get(share, new[share]) for share in new]
 
 
 def settle(

@@ -6,6 +6,8 @@ import os
 import re
 import shutil
 import socket
+import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +23,11 @@ NOT_SET_UP = "Could not establish a configuration source"
 PATIENCE_S = 30.0
 """How long a command of Slurm may take, unless more is said."""
 
+CANCEL_S = 90.0
+"""How long Slurm may take to end a job: it kills after ``KillWait``, 30 s."""
+
+LOOK_S = 1.0
+
 OVER = {
     "COMPLETED",
     "CANCELLED",
@@ -33,6 +40,10 @@ OVER = {
     "DEADLINE",
 }
 """States in which a job does nothing any more."""
+
+
+USUAL = {"None", "Priority", "Resources", "BeginTime", "Dependency", "JobArrayTaskLimit"}
+"""Why a job waits that will be run when it is its turn."""
 
 
 def answer(*command: str, patience_s: float = PATIENCE_S, **variables: str) -> tuple[str, str]:
@@ -79,14 +90,25 @@ def state_of(job: str) -> str:
 
 
 class Queued(NamedTuple):
-    """A job that Slurm has not ended yet: its state, such as ``RUNNING``, and its name."""
+    """A job as Slurm knows it: its state, such as ``RUNNING``, its name, and why it waits, if it does."""
 
     state: str
     name: str
+    reason: str
+
+    @property
+    def said(self) -> str:
+        """State and reason for people."""
+        return f"{self.state} ({self.reason})" if self.state == "PENDING" else self.state
 
 
-def queue() -> dict[str, Queued]:
-    """This user's jobs that wait or run, by number; none without Slurm.
+def is_number(text: str) -> bool:
+    """Whether a text looks like the number of a job, of whatever scheduler."""
+    return re.fullmatch(r"\w[\w.\[\]-]*", text) is not None
+
+
+def queue(*options: str) -> dict[str, Queued]:
+    """This user's jobs that wait or run, in order of number; none without Slurm. Options of squeue may ask for others.
 
     Raises
     ------
@@ -96,15 +118,30 @@ def queue() -> dict[str, Queued]:
     if shutil.which("squeue") is None:
         return {}
     # Of a list of numbers of which one is forgotten, squeue tells nothing in some versions.
-    said, reason = answer("squeue", "--me", "--noheader", "--format=%i %T %j")
+    said, reason = answer("squeue", "--me", "--noheader", "--array", "--format=%i|%T|%j|%r", *options)
     if reason and NOT_SET_UP not in reason:
         raise BusyError(
             f"jobs of an earlier run may be under way: {reason}",
             where="Slurm",
             fix="start the same command again when squeue answers",
         )
-    lines = [line.split(maxsplit=2) for line in said.splitlines()]
-    return {words[0]: Queued(*words[1:]) for words in lines if len(words) == 3 and words[1] not in OVER}
+    found = (line.split("|", 3) for line in said.splitlines())
+    known = sorted((cells for cells in found if len(cells) == 4), key=lambda cells: int(cells[0].partition("_")[0]))
+    jobs = {number: Queued(*about) for number, *about in known}
+    return jobs if options else {number: job for number, job in jobs.items() if job.state not in OVER}
+
+
+def cancel(numbers: Collection[str], patience_s: float = CANCEL_S) -> dict[str, str]:
+    """End jobs, and wait until they are gone; the states of those that are there still."""
+    if not numbers:
+        return {}
+    answer("scancel", *numbers)
+    deadline_s = time.monotonic() + patience_s
+    while still := {number: job.state for number, job in queue().items() if number in numbers}:
+        if time.monotonic() > deadline_s:
+            break
+        time.sleep(LOOK_S)
+    return still
 
 
 def keep_log(job: str, logs: Path) -> Path | None:

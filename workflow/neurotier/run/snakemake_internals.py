@@ -7,7 +7,6 @@ has been tried with 9.19, the least version that the Snakefile takes, and with 9
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import sys
@@ -240,44 +239,28 @@ def leave_lost_folder(workflow: Any) -> None:
     workflow._snakemake_tmp_dir._ignore_cleanup_errors = True
 
 
-class SubmittedJobs(logging.Filter):
-    """Hears which jobs an executor plugin has submitted: it keeps their numbers to itself (slurm 2.8)."""
-
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        super().__init__()
-        self.tell = tell
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Tell of a record; all are let through."""
-        if isinstance(record.msg, str) and " jobid " in record.msg:
-            self.tell(record.getMessage())
-        return True
-
-
-def name_of_jobs(workflow: Any) -> str | None:
-    """Name that all jobs of this run will have with Slurm; ``None`` where the executor plugin has no such (slurm 2.8).
-
-    It says the name when it is made, which is before any hook, and jobs of which it has not said a number have it, too.
-    """
-    return getattr(getattr(workflow.scheduler, "_executor", None), "run_uuid", None)
-
-
 def log_apart(workflow: Any, folder: Path) -> None:
     """Have the plugin slurm (2.8) keep its logs in a folder of this run's own: below ``folder``, or ``slurm-logdir``.
 
     When it ends, it removes all empty folders below its log folder. By default that is one for all runs of a working
     folder, and jobs of another run that wait for nodes then die, since Slurm cannot open their logs.
     """
-    if (name := name_of_jobs(workflow)) is not None:
-        executor = workflow.scheduler._executor
+    executor: Any = getattr(workflow.scheduler, "_executor", None)
+    if (name := getattr(executor, "run_uuid", None)) is not None:
         executor.slurm_logdir = (executor.slurm_logdir if workflow.executor_settings.logdir else folder) / name
 
 
-def hear_submitted(tell: Callable[[str], None]) -> None:
-    """Have each job told that is given to a cluster."""
-    from snakemake.logging import logger
+def hear_submitted(workflow: Any, tell: Callable[..., None]) -> None:
+    """Have each job told that an executor submits: its number, rule and share (``SubmittedJobInfo``, 8.0)."""
+    executor = workflow.scheduler._executor
+    report = executor.report_job_submission
 
-    logger.addFilter(SubmittedJobs(tell))
+    def heard(info: Any, *arguments: Any, **options: Any) -> None:
+        report(info, *arguments, **options)
+        share = getattr(info.job, "wildcards_dict", {}).get("share")
+        tell(job=str(info.external_jobid), rule=info.job.name, share=share)
+
+    executor.report_job_submission = heard
 
 
 def end_timers() -> None:

@@ -128,8 +128,8 @@ def lock_and_note(
     acquire(places)
     if not places.identity:
         write_text(places.state / "identity", secrets.token_hex(8) + "\n")
+    remove_whatever(places.journal(""))  # before jobs that are taken over tell there what they are at
     write_text(places.latest_run, run + "\n")
-    remove_whatever(places.journal(""))
     save_settings(settings, places, wishes.get("elsewhere", False))
     cpus = len(os.sched_getaffinity(0))
     write_json(
@@ -224,7 +224,6 @@ def forget_runs_of_another(places: Places) -> None:
     except DAMAGED:
         return
     if is_copy:
-        remove_whatever(places.state / "submitted")
         for file in places.runs.glob("*.json"):
             with suppress(*DAMAGED):
                 if "ended_s" not in read_json(file):

@@ -1,0 +1,168 @@
+"""Jobs on a cluster that outlive their head: the next one takes over those that do what it wants, and ends the others.
+
+A job writes to records and journal, and needs no head. The name of a Slurm job says for which results folder it is,
+what it does for whom, and which share that is: so the jobs of a head that was killed are found, also those whose number
+it never heard. Of other schedulers, and where a site prefers the plugin ``slurm``, jobs are known by their numbers in
+the journal; those are ended, and one that begins later finds that another run has begun.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from typing import Any
+
+from neurotier.core.errors import ContainerError, InputError, StateError, TierError
+from neurotier.core.files import read_json
+from neurotier.core.foreign import read_text
+from neurotier.core.places import Places, short_hash
+from neurotier.core.processes import RUN, current_run
+from neurotier.core.quantities import counted
+from neurotier.run import slurm
+from neurotier.run.journal import heard, read_notes
+from neurotier.run.participants import images_of
+from neurotier.run.shares import key_of, members_of
+
+Say = Callable[[str], None]
+
+JOB_NAME = re.compile(r"(?P<work>neurotier-\w+-\w+-(?P<share>\d+-of-\d+))\.(?P<serial>\d+)")
+"""Names of Slurm jobs that analyse a share; those of other steps end with the rule."""
+
+
+def prefix_of(places: Places) -> str:
+    """How the names of all Slurm jobs for a results folder begin."""
+    return f"neurotier-{short_hash(str(places.results.resolve()))}-"
+
+
+def name_of_job(places: Places, share: str, analysis: str, settings: Any = None) -> str:
+    """Name of the Slurm job that analyses a share: what it is to do, in eight digits, and the share.
+
+    The first is of the analysis, the participants with their images, and all settings; those noted, if none are given.
+    """
+    members = [[name, key_of(analysis, images_of(places, name))] for name in members_of(share, places)]
+    work = short_hash(json.dumps([members, settings or read_json(places.settings_file)], sort_keys=True))
+    return f"{prefix_of(places)}{work}-{share}"
+
+
+def told_jobs(places: Places) -> dict[str, str]:
+    """Jobs that runs without an end have submitted, and that have not told their own end: number to run."""
+    found = dict[str, str]()
+    for folder in sorted(places.journal("any").parent.glob("*")):
+        over = {note["job"] for note in read_notes(places, folder.name) if "exit_code" in note}
+        numbers = (str(line.get("job")) for line in heard(places, folder.name, "submitted"))
+        found |= {number: folder.name for number in numbers if slurm.is_number(number) and number not in over}
+    return found
+
+
+def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], list[str]]:
+    """Jobs for a results folder that Slurm has by name or number, and numbers of other schedulers' jobs.
+
+    Raises
+    ------
+    BusyError
+        If Slurm does not answer.
+    """
+    told, prefix = told_jobs(places), prefix_of(places)
+    known = {number: job for number, job in slurm.queue().items() if job.name.startswith(prefix) or number in told}
+    return known, [number for number in told if not number.isdigit()]
+
+
+def may_have_left(places: Places) -> bool:
+    """Whether the last run was one on a cluster that did not come to a good end."""
+    facts: Mapping[str, Any] = {}
+    with suppress(FileNotFoundError, StateError):
+        facts = read_json(places.runs / f"{latest_run(places)}.json")
+    return bool(facts.get("elsewhere")) and not facts.get("succeeded")
+
+
+def take_over(places: Places, wanted: Mapping[str, str], command: str, say: Say) -> dict[str, str]:
+    """End the jobs that earlier runs have left, but for those that do what is wanted; shares of these, and which start.
+
+    Parameters
+    ----------
+    places
+        Of the results, whose lock the caller holds.
+    wanted
+        Shares to the names of their jobs, without the number of a start.
+    command
+        The profile's command that ends a job of a scheduler other than Slurm; empty if it has none.
+    say
+        Takes lines for the user.
+
+    Raises
+    ------
+    BusyError
+        If Slurm does not answer.
+    """
+    left, others = left_jobs(places)
+    taken, kept = dict[str, str](), list[str]()
+    for number, job in left.items():
+        found = JOB_NAME.fullmatch(job.name)
+        if found and found["share"] not in taken and wanted.get(found["share"]) == found["work"]:
+            taken[found["share"]] = found["serial"]
+            kept.append(number)
+    if kept:
+        are = "are" if len(kept) > 1 else "is"
+        say(f"neurotier: {counted(len(kept), 'cluster job')} of an earlier run {are} waited for: {' '.join(kept)}")
+    end_jobs({number: job for number, job in left.items() if number not in kept}, others, command, say)
+    return taken
+
+
+def end_jobs(jobs: Mapping[str, slurm.Queued], others: Collection[str], command: str, say: Say) -> None:
+    """End jobs of Slurm, and wait until they are gone; and jobs of another scheduler by its command."""
+    still = slurm.cancel(jobs)
+    gone = [f"{number} ({job.state})" for number, job in jobs.items() if number not in still]
+    failed = {number: f"it is {state} still" for number, state in still.items()}
+    for number in others:
+        try:
+            ended = subprocess.run([*shlex.split(command), number], capture_output=True, text=True) if command else None
+            why = ended.stderr.strip() if ended else "the profile has no command for it (cluster-generic-cancel-cmd)"
+            if ended and not ended.returncode:
+                gone.append(number)
+            else:
+                failed[number] = why or f"{command} failed"
+        except OSError as error:
+            failed[number] = f"{command}: {error.strerror}"
+    if gone:
+        say(f"neurotier: ended {counted(len(gone), 'cluster job')} that an earlier run had left: {' '.join(gone)}")
+    for number, why in failed.items():
+        say(f"neurotier: job {number} of an earlier run could not be ended: {why}; end it, or its work is done twice")
+
+
+def list_jobs(places: Places) -> list[str]:
+    """A line for each job of runs that have not ended, with its state and, if it waits, Slurm's reason."""
+    jobs, others = left_jobs(places)
+    lines = [f"{number}\t{job.said}\t{job.name.removeprefix(prefix_of(places))}" for number, job in jobs.items()]
+    told = told_jobs(places)
+    return lines + [f"{number}\tstate not known\trun {told[number]}" for number in others]
+
+
+def node_at_fault(places: Places, number: str) -> str | None:
+    """The node of a job that ended for a reason of its node, such as a full tier; ``None`` of any other."""
+    notes = [note for note in read_notes(places, current_run()) if note["job"] == number]
+    is_at_fault = notes and notes[-1].get("exit_code") in (TierError.exit_code, ContainerError.exit_code)
+    return str(notes[-1]["node"]) if is_at_fault else None
+
+
+# What a job asks for itself.
+
+
+def latest_run(places: Places) -> str:
+    """The run that began last; empty if that cannot be read."""
+    file = places.latest_run
+    with suppress(InputError, OSError, UnicodeDecodeError):
+        return read_text(file.parent, file.name, str(file)).strip()
+    return ""
+
+
+def is_wanted(places: Places) -> bool:
+    """Whether the run that began last wants this job; a Slurm job of a share works for that run from now on."""
+    latest = latest_run(places)
+    if latest and os.environ.get("SLURM_JOB_NAME", "").startswith(prefix_of(places)):
+        os.environ[RUN] = latest
+    return RUN not in os.environ or latest in ("", current_run())
