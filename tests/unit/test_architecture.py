@@ -163,7 +163,7 @@ def test_rooms_import_only_rooms_below_them() -> None:
     [
         ("core/errors.py", "neurotier.dataset.bids", "Rooms import only rooms below them"),
         ("run/plan.py", "neurotier.pages.kit.style", "Rooms import only rooms below them"),
-        ("pages/advice/page.py", "neurotier.pages.sweep.page", "Pages share the kit, and nothing else"),
+        ("pages/advice.py", "neurotier.pages.sweep", "Pages share the kit, and nothing else"),
         ("demo/dataset.py", "neurotier.meter.usage", "The demonstration imports core and dataset only"),
     ],
 )

@@ -16,11 +16,11 @@ from neurotier.core.parallelism import peak
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit import style
+from neurotier.pages.kit.chart import house_style, hover
 from neurotier.pages.kit.figures import draw_all
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.gantt import Job, pack
-from neurotier.pages.kit.hover import hover
-from neurotier.pages.kit.style import house_style, save_figure
+from neurotier.pages.kit.style import save_figure
 from neurotier.pages.report import account, brain_volume, gantt
 from neurotier.pages.report.data import Tables, collect
 from neurotier.pages.report.figures import FIGURES

@@ -2,7 +2,7 @@
 
 from neurotier.pages import PAGES, page_called
 
-MORE_INPUTS = {}
+MORE_INPUTS = {"advice": {"basis": places.advice / "basis.json"}}
 
 for page in map(page_called, PAGES):
 

@@ -39,8 +39,8 @@ def held(data: Data) -> Chart:
     return Lines(
         f"Writers that hold {rate(data['daq'][0]['rate_bytes_per_s'])} each: {'; '.join(said)}",
         rows,
-        f"Mean over writers, median over repetitions. Dashed: the least that counts as held, {percent(least)}."
-        " Star: the most writers at 1 GB/s that the paper's six DCPMMs held, with PMDK.",
+        f"Mean over writers, median over repetitions. Dashed: the least that counts as held, {percent(least)}. Star:"
+        " the most writers at 1 GB/s that the paper's six DCPMMs held, with PMDK.",
         panels={"": "Writers at once"},
         label="Rate of a writer, of what comes to it",
         unit="share",
@@ -82,8 +82,8 @@ def buffer(data: Data) -> Chart:
     return Lines(
         "; ".join(said),
         rows,
-        "Solid: measured; dashed: what comes less what is written, times the time, up to that for which the buffer must"
-        " do. Star: an example of the DUNE paper. Every panel has a range of its own.",
+        "Solid: measured; dashed: what comes less what is written, times the time, up to that for which the buffer"
+        " must do. Star: an example of the DUNE paper. Every panel has a range of its own.",
         panels=dict.fromkeys([*found, EXAMPLE], "Time (s)"),
         label="Buffer",
         unit="bytes",
@@ -111,8 +111,8 @@ def throughput(data: Data) -> Chart:
     return Lines(
         "; ".join(said),
         rows,
-        "Median over repetitions, until all is flushed; logarithmic axes. Dashed: what comes to the writers. Stars: the"
-        " paper's DCPMMs, interleaved (4 writers) and each by itself (5 writers), as its text states them.",
+        "Median over repetitions, until all is flushed; logarithmic axes. Dashed: what comes to the writers. Stars:"
+        " the paper's DCPMMs, interleaved (4 writers) and each by itself (5 writers), as its text states them.",
         panels={"": "Writers at once"},
         label="Throughput",
         unit="bytes/s",
@@ -172,7 +172,7 @@ PAGE = Page(
     category="DAQ buffer",
     caption="Writers at a fixed rate on one page: how many of them each tier holds, what all of them write together,"
     " and how large a memory buffer the others would need, beside the numbers of the DUNE paper.",
-    under=measured_of("daq", "with fio; every record was read again and checked"),
+    under=measured_of("daq", " with fio; every record was read again and checked"),
     tables={"daq": "daq/daq.tsv", "backlog": "daq/backlog.tsv"},
     verdicts=verdicts,
     parts=(

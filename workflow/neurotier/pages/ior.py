@@ -29,7 +29,7 @@ def over_nodes(data: Data) -> bool:
 def under(data: Data) -> str:
     """How many points were measured, with what, and where."""
     program, place = "IOR" if by_ior(data) else "fio", "on nodes of a cluster" if over_nodes(data) else "on one node"
-    return measured_of("ior", f"with {program}, {place}")(data)
+    return measured_of("ior", f" with {program}, {place}")(data)
 
 
 def verdicts(data: Data) -> list[Verdict]:
@@ -57,8 +57,8 @@ def bandwidth(data: Data) -> Chart:
     return Lines(
         "; ".join(verdict(name, line) for name, line in found.items()),
         rows + [published(titles[number.quantity], number) for number in IOR_NODE],
-        f"{MEDIANS} Stars: a node of the NEXTGenIO prototype, that is, what all of them reached divided by their number"
-        " (Figure 3: 48 processes, Figure 4: 24).",
+        f"{MEDIANS} Stars: a node of the NEXTGenIO prototype, that is, what all of them reached divided by their"
+        " number (Figure 3: 48 processes, Figure 4: 24).",
         panels=dict.fromkeys(titles.values(), "Processes at once"),
         label="Bandwidth",
         unit="bytes/s",
@@ -82,8 +82,8 @@ def nodes(data: Data) -> Chart:
     return Lines(
         "; ".join(scaling.verdict(name, each) for name, each in found.items()),
         rows + [published(titles[number.quantity], number) for number in (*IOR_NODES, *IOR_LIST)],
-        f"{MEDIANS} Stars: the NEXTGenIO prototype with 48 (Figure 3) and 24 processes per node (Figure 4). Dotted: the"
-        " first of the IO-500 list of then, 512 nodes.",
+        f"{MEDIANS} Stars: the NEXTGenIO prototype with 48 (Figure 3) and 24 processes per node (Figure 4). Dotted:"
+        " the first of the IO-500 list of then, 512 nodes.",
         panels=dict.fromkeys(titles.values(), "Nodes at once"),
         label="Bandwidth of all nodes",
         unit="bytes/s",
@@ -127,8 +127,8 @@ def stated(data: Data) -> Section:
     numbers = [*(IOR_NODES if scaling.curves(data["ior"]) else ()), *IOR_NODE, *IOR_LIST]
     return published_numbers(
         numbers,
-        f"{IOR_LIST[0].source}. Its nodes had two sockets with 24 cores each and 3 TB of persistent memory, and its IOR"
-        " was changed so that processes stay on the socket of their memory.",
+        f"{IOR_LIST[0].source}. Its nodes had two sockets with 24 cores each and 3 TB of persistent memory, and its"
+        " IOR was changed so that processes stay on the socket of their memory.",
     )
 
 

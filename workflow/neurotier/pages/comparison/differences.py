@@ -18,10 +18,11 @@ from neurotier.pages.comparison.statistics import (
     paired_differences,
 )
 from neurotier.pages.kit import plot
+from neurotier.pages.kit.chart import GREY, VERMILION
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane, draw_lanes
 from neurotier.pages.kit.spread import draw_distribution
-from neurotier.pages.kit.style import GREY, VERMILION, write_figure
+from neurotier.pages.kit.style import write_figure
 from neurotier.run.compared import Compared
 
 MOST_PAIRS = 60

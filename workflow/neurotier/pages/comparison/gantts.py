@@ -10,9 +10,10 @@ from neurotier.core.quantities import counted, mean_count, percent, seconds, sho
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import Names, condition_cells
 from neurotier.pages.comparison.statistics import run_key
+from neurotier.pages.kit.chart import BLACK, VERMILION
 from neurotier.pages.kit.findings import Finding, at_once, between
 from neurotier.pages.kit.gantt import Chart, Job, Segment, draw_charts, pack
-from neurotier.pages.kit.style import BLACK, PHASE_COLOURS, VERMILION, write_figure
+from neurotier.pages.kit.style import PHASE_COLOURS, write_figure
 from neurotier.run.compared import Compared
 from neurotier.run.conditions import Condition
 

@@ -12,10 +12,11 @@ from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names, condit
 from neurotier.pages.comparison.panels import group_panels
 from neurotier.pages.comparison.statistics import SpeedUp, by_condition, family_contrasts, speed_ups
 from neurotier.pages.kit import plot
+from neurotier.pages.kit.chart import BLACK, SKY
 from neurotier.pages.kit.findings import Finding, spread_text, times_text
 from neurotier.pages.kit.lanes import Lane, draw_lanes
 from neurotier.pages.kit.spread import side_by_side
-from neurotier.pages.kit.style import BLACK, SKY, write_figure
+from neurotier.pages.kit.style import write_figure
 from neurotier.run.compared import Compared
 from neurotier.run.conditions import Condition
 

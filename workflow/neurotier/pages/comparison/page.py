@@ -16,8 +16,9 @@ from neurotier.pages.comparison.reasons import CAUSES, WAITS, causes_text, signe
 from neurotier.pages.comparison.statistics import Family, by_condition, families, left_out
 from neurotier.pages.comparison.verdict import FamilyVerdict, judge
 from neurotier.pages.kit.figures import figure_views
-from neurotier.pages.kit.html import link, write_html
+from neurotier.pages.kit.html import write_html
 from neurotier.pages.kit.minibar import mini_bars
+from neurotier.pages.kit.page import link
 from neurotier.pages.kit.style import CAUSE_COLOURS, CPU_COLOUR, IO_COLOUR
 from neurotier.run.compared import Compared
 from neurotier.run.conditions import Condition

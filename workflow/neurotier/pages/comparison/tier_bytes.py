@@ -10,9 +10,9 @@ from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import NO_RUN, Names
 from neurotier.pages.comparison.statistics import by_condition, run_key
 from neurotier.pages.comparison.sums import Bars, Parts, length, write_sums
+from neurotier.pages.kit.chart import SKY, VERMILION
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.stacks import Kind
-from neurotier.pages.kit.style import SKY, VERMILION
 from neurotier.run.compared import Compared
 
 KINDS = {"read": Kind("read", SKY), "written": Kind("written", VERMILION)}

@@ -170,6 +170,8 @@ class Page:
         Reads what it is made of, where that is more than its tables.
     folder
         Of its figures, below the results folder.
+    speaks
+        Whether its verdicts are said on the terminal.
     """
 
     name: str
@@ -182,6 +184,7 @@ class Page:
     under: Callable[[Any], str] = lambda _: ""
     read: Callable[[Places, Settings], Any] | None = None
     folder: str = ""
+    speaks: bool = True
 
     @property
     def figures(self) -> list[Figure]:

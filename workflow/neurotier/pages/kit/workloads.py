@@ -22,7 +22,7 @@ def measured_of(table: str, program: str) -> Callable[[Data], str]:
     """What stands below the title: how many points were measured, and with what."""
 
     def under(data: Data) -> str:
-        return f"{len(measured_rows(data[table])):,} of {counted(len(data[table]), 'point')} measured {program}"
+        return f"{len(measured_rows(data[table])):,} of {counted(len(data[table]), 'point')} measured{program}"
 
     return under
 

@@ -14,11 +14,12 @@ from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.causes import MEMORY_STALL, UNEXPLAINED, Causes, sum_causes, why_no_account
+from neurotier.pages.kit.chart import GREY, WIDTH_IN
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane, Panel, legend_above
 from neurotier.pages.kit.spread import quartiles
 from neurotier.pages.kit.stacks import Bar, Kind, draw_bars, edges
-from neurotier.pages.kit.style import CAUSE_COLOURS, DRAWN_SINGLY, GREY, READABLE_LANES, WIDTH_IN, write_figure
+from neurotier.pages.kit.style import CAUSE_COLOURS, DRAWN_SINGLY, READABLE_LANES, write_figure
 from neurotier.pages.report.data import Tables
 from neurotier.pages.report.times import NONE_FINISHED, ParticipantTime, present_phases
 

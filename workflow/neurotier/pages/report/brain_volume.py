@@ -9,11 +9,11 @@ from pathlib import Path
 from neurotier.core.quantities import CM3_PER_MM3, cm3, counted, number
 from neurotier.core.tables import Row
 from neurotier.pages.kit import plot
+from neurotier.pages.kit.chart import BLUE, hover
 from neurotier.pages.kit.findings import Finding
-from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.lanes import Lane, Panel, annotate_lane, label_lanes, panel_axes
 from neurotier.pages.kit.spread import apart, draw_distribution
-from neurotier.pages.kit.style import BLUE, OUTLIER_COLOUR, write_figure
+from neurotier.pages.kit.style import OUTLIER_COLOUR, write_figure
 from neurotier.pages.report.data import Tables
 
 NOTE = "Box: quartiles; line: 5th to 95th per cent; dots: images, if few; diamond: median; rings: outliers."

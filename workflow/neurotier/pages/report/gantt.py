@@ -8,19 +8,11 @@ from typing import Any
 
 from neurotier.core.quantities import counted, mean_count, seconds, shorten
 from neurotier.pages.kit import plot
+from neurotier.pages.kit.chart import BLACK, BLUE, LIGHT_GREY, WIDTH_IN
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.gantt import Chart, Job, Segment, draw_jobs, pack, phase_handles
 from neurotier.pages.kit.lanes import annotate_lane, legend_above
-from neurotier.pages.kit.style import (
-    BLACK,
-    BLUE,
-    DRAWN_SINGLY,
-    LIGHT_GREY,
-    PHASE_COLOURS,
-    READABLE_LANES,
-    WIDTH_IN,
-    write_figure,
-)
+from neurotier.pages.kit.style import DRAWN_SINGLY, PHASE_COLOURS, READABLE_LANES, write_figure
 from neurotier.pages.report.cluster import Cluster, steps
 from neurotier.pages.report.data import Tables
 from neurotier.pages.report.times import NONE_FINISHED

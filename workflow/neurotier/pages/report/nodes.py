@@ -7,10 +7,11 @@ from pathlib import Path
 
 from neurotier.core.quantities import seconds
 from neurotier.pages.kit import plot
+from neurotier.pages.kit.chart import BLUE, VERMILION
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane, Panel, annotate_lane, label_lanes, panel_axes
 from neurotier.pages.kit.spread import draw_distribution
-from neurotier.pages.kit.style import BLUE, VERMILION, write_figure
+from neurotier.pages.kit.style import write_figure
 from neurotier.pages.report.cluster import Cluster, node_verdict
 from neurotier.pages.report.data import Tables
 

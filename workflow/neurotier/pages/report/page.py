@@ -14,7 +14,8 @@ from neurotier.core import quantities
 from neurotier.core.credentials import all_without_credentials, without_credentials
 from neurotier.core.tables import Row
 from neurotier.pages.kit.figures import figure_views
-from neurotier.pages.kit.html import embedded, link, write_html
+from neurotier.pages.kit.html import embedded, write_html
+from neurotier.pages.kit.page import link
 from neurotier.pages.report.cluster import cluster_lines
 from neurotier.pages.report.data import Record, ReportData
 from neurotier.pages.report.figures import FIGURES
