@@ -117,7 +117,9 @@ def cell(column: str, value: Any, words: Callable[[Any], str] | None) -> dict[st
     if isinstance(value, bool):
         value = "yes" if value else "no"
     if value is None or isinstance(value, str):
-        return {"text": value or "", "value": None, "class": "wrap" if len(value or "") > 24 else ""}
+        text = value or ""
+        shown = getattr(text, "striptags", text.strip)()  # of links, what is read
+        return {"text": text, "value": None, "class": "wrap" if len(shown) > 24 else ""}
     said = words or next((said for end, said in WORDS.items() if column.endswith(end)), number)
     return {"text": said(value), "value": value, "class": "n"}
 
@@ -145,7 +147,7 @@ class Figure:
         return {f"{name}_{part}": (part,) for part in self.parts(settings)} if self.parts else {name: ()}
 
 
-Part = Figure | Section | Callable[[Any], Section | None]
+Part = Figure | Section | Callable[[Any], Section | Sequence[Section] | None]
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,8 @@ class Page:
         Names of its tables' schemas, and their files below the results folder; Snakemake's inputs.
     under
         What stands below the title.
+    tiles
+        Numbers that a reader looks for first: the name of each, the number, and a line of context.
     read
         Reads what it is made of, where that is more than its tables.
     folder
@@ -182,6 +186,7 @@ class Page:
     parts: Sequence[Part]
     tables: Mapping[str, str]
     under: Callable[[Any], str] = lambda _: ""
+    tiles: Callable[[Any], Sequence[tuple[str, str, str]]] = lambda _: ()
     read: Callable[[Places, Settings], Any] | None = None
     folder: str = ""
     speaks: bool = True
@@ -224,8 +229,8 @@ class Page:
         folder, views, hidden = self.figures_folder(results), list[dict[str, Any]](), list[str]()
         for part in self.parts:
             if not isinstance(part, Figure):
-                section = part if isinstance(part, Section) else part(data)
-                views += [section.view()] if section else []
+                made = part if isinstance(part, Section) else part(data)
+                views += [one.view() for one in ([made] if isinstance(made, Section) else made or ())]
                 continue
             for name, given in part.names(settings).items():
                 chart = part.chart(data, *given)
@@ -250,6 +255,7 @@ class Page:
             | {
                 "verdicts": verdicts,
                 "under": self.under(data),
+                "tiles": self.tiles(data),
                 "sections": views,
             },
         )
