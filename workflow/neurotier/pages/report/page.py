@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from neurotier.core.quantities import (
 from neurotier.core.tables import Row
 from neurotier.pages.kit.causes import sum_causes
 from neurotier.pages.kit.methods import APPTAINER, BIDS, software
-from neurotier.pages.kit.page import Figure, Head, Page, Section, link
+from neurotier.pages.kit.page import SHOWN_ROWS, Figure, Page, Section, link
 from neurotier.pages.report.answers import participant_answers, run_answers
 from neurotier.pages.report.cluster import cluster_lines
 from neurotier.pages.report.data import LEAST_MM3, MOST_MM3, Record, ReportData, collect, doubts
@@ -41,9 +41,6 @@ from neurotier.pages.report.mosaics import embedded, mosaic_name, placeholder_re
 from neurotier.pages.report.times import ParticipantTime, present_phases
 from neurotier.pages.report.verdict import tiles, verdicts
 from neurotier.run.profile_tables import timings
-
-SHOWN_ROWS = 1000
-"""Longest table on the page; the rest is in the files it links to."""
 
 NAMED = 10
 """Most participants that are named of those who failed alike; the rest is folded."""
@@ -83,15 +80,6 @@ def address(data: ReportData, path: Path, text: str) -> str:
     return Markup('<a href="{}">{}</a>').format(to, text) if to else text
 
 
-def table(
-    rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Head], heading: str = "", file: str = "", **more: Any
-) -> Section:
-    """A section with a table; of many rows the first, and a note where the others are."""
-    if len(rows) > SHOWN_ROWS:
-        more["note"] = f"{len(rows) - SHOWN_ROWS:,} more: {file}"
-    return Section(heading, rows=rows[:SHOWN_ROWS], columns=columns, **more)
-
-
 def under(data: ReportData) -> str:
     """What was analysed, and when."""
     text = f"{dataset_name(data)}: {app_name(data.settings)}{' in a container' if data.container else ''}"
@@ -116,25 +104,21 @@ def problems(data: ReportData) -> list[Section]:
             alike.setdefault((failure["stage"], reason, failure["exit_code"]), []).append(failure)
     failed = [
         {
-            "participants": len(failures),
+            "failed": len(failures),
+            "participants_and_logs": failed_names(data, failures),
             "stage": stage,
             "reason": reason if len(failures) > 1 else str(failures[0]["reason"] or MISSING),
             "exit_code": code,
-            "names": failed_names(data, failures),
         }
         for (stage, reason, code), failures in sorted(alike.items(), key=lambda item: -len(item[1]))
     ]
-    sections = []
-    if failed:
-        columns = {"participants": "Failed", "names": "Participants, with their logs", "stage": "Stage"}
-        sections.append(table(failed, columns | {"reason": "Reason", "exit_code": "Exit code"}))
+    sections = [Section(rows=failed)] if failed else []
     if data.not_run:
         names = first_of(sorted(data.not_run), SHOWN_ROWS)
         sections.append(Section(text=names, folded=f"Not run: {counted(len(data.not_run), 'participant')}"))
     if data.skipped:
         folded = f"Skipped: {counted(len(data.skipped), 'item')} of the dataset"
-        columns = {"item": "Item", "reason": "Reason"}
-        sections.append(table(data.skipped, columns, file="index/skipped.tsv", folded=folded))
+        sections.append(Section(rows=data.skipped, folded=folded))
     if data.missing:
         sections.append(Section(text="Missing when this report was written:", items=data.missing))
     return [Section("Failed, not run, skipped"), *sections] if sections else []
@@ -224,15 +208,12 @@ def volumes(data: ReportData) -> list[Section]:
             " The heads of the demonstration are one template, varied: it is larger than most heads, and what is drawn"
             " around its brain is simple, so that masks are too large."
         )
-    doubtful = sorted(filter(doubts, data.group), key=lambda row: -abs(row["robust_z"] or 0.0))
     rows = [
-        row
-        | {"image": address(data, data.places.mosaics / mosaic_name(row["image"]), row["image"]), "why": doubts(row)}
-        for row in doubtful
+        {"look_at_the_mask_of": address(data, data.places.mosaics / mosaic_name(row["image"]), row["image"])}
+        | {"why": doubts(row), **{name: row[name] for name in ("brain_volume_mm3", "brain_voxels", "robust_z")}}
+        for row in sorted(filter(doubts, data.group), key=lambda row: -abs(row["robust_z"] or 0.0))
     ]
-    columns: dict[str, Head] = {"image": "Look at the mask of", "why": "Why", "brain_volume_mm3": "Brain volume"}
-    columns |= {"brain_voxels": "Voxels", "robust_z": ("Robust z", lambda value: number(value, 1))}
-    return [Section(text=text), table(rows, columns, file="group/group.tsv")]
+    return [Section(text=text), Section(rows=rows)]
 
 
 def answers(data: ReportData) -> list[Section]:
@@ -246,18 +227,16 @@ def answers(data: ReportData) -> list[Section]:
         found = run_answers(rows, data.traffic, data.tier_kinds)
         sections.append(Section(text=text, items=[f"{answer.text}." for answer in found]))
     if len(data.times) > 1:
-        heads: dict[str, Head] = {"participant": "The slowest", "wall_s": "Wall", "cpu_share": "CPU"}
-        heads |= {"longest": "Longest phase", "answers": "What took the time"}
-        sections.append(table([slow_row(data, time) for time in data.times[:SLOWEST]], heads))
+        sections.append(Section(rows=[slow_row(data, time) for time in data.times[:SLOWEST]]))
     counts = ("read_bytes", "read_files", "written_bytes", "written_files")
     flows: dict[tuple[str, str], dict[str, Any]] = {}
     for row in sorted(data.traffic, key=lambda row: (row["tier"], list(SOURCES).index(row["traffic_source"]))):
         tier, kind = row["tier"], data.tier_kinds.get(row["tier"])
-        about = {"tier": f"{tier} ({kind})" if kind else tier, "source": SOURCES[row["traffic_source"]]}
+        place, source = f"{tier} ({kind})" if kind else tier, SOURCES[row["traffic_source"]]
+        about = {"bytes_and_files_of_tier": place, "how_it_is_known": source}
         sums = flows.setdefault((tier, row["traffic_source"]), about | dict.fromkeys(counts))
         sums |= {name: (sums[name] or 0) + row[name] for name in counts if row[name] is not None}
-    names = ("Bytes and files per tier", "How it is known", "Read", "Files read", "Written", "Files written")
-    return [*sections, table([*flows.values()], dict(zip(("tier", "source", *counts), names, strict=True)))]
+    return [*sections, Section(rows=[*flows.values()])]
 
 
 def slow_row(data: ReportData, time: ParticipantTime) -> Row:
@@ -265,11 +244,11 @@ def slow_row(data: ReportData, time: ParticipantTime) -> Row:
     longest = max(time.phases, key=lambda phase: time.phase(phase, "wall_s"))
     found = participant_answers(time, data.traffic, data.tier_kinds)
     return {
-        "participant": time.participant,
+        "the_slowest": time.participant,
         "wall_s": time.wall_s,
         "cpu_share": share_of(time.cpu_s, time.wall_s),
-        "longest": f"{longest} ({percent(share_of(time.phase(longest, 'wall_s'), time.wall_s))})",
-        "answers": Markup("<br>").join(answer.text for answer in found),
+        "longest_phase": f"{longest} ({percent(share_of(time.phase(longest, 'wall_s'), time.wall_s))})",
+        "what_took_the_time": Markup("<br>").join(answer.text for answer in found),
     }
 
 
@@ -296,9 +275,7 @@ def prediction(data: ReportData) -> Section | None:
     rows.append(
         {"what": "Limit", "predicted_s": predicted, "measured_s": (measured or ["not known"])[0], "ratio": None}
     )
-    heads: dict[str, Head] = {"what": "What", "predicted_s": "Predicted", "measured_s": "Measured"}
-    heads |= {"ratio": ("Ratio", lambda value: number(value, 2))}
-    return Section("Predicted and measured", text, rows, heads)
+    return Section("Predicted and measured", text, rows)
 
 
 def cluster(data: ReportData) -> Section | None:
@@ -308,11 +285,9 @@ def cluster(data: ReportData) -> Section | None:
     rows = [
         row | {"participants": len(row["members"].split()) if row["members"] else None} for row in data.cluster.jobs
     ]
-    heads: dict[str, Head] = {"job": "Job", "share": "Share", "attempt": "Attempt", "node": "Node", "state": "State"}
-    heads |= {"participants": "Participants", "queue_wait_s": "Queue wait", "elapsed_s": "Elapsed", "cpus": "CPUs"}
-    heads |= {"asked_memory_bytes": "Memory asked for", "max_rss_bytes": "Largest step"}
+    columns = "job share attempt node state participants queue_wait_s elapsed_s cpus asked_memory_bytes max_rss_bytes"
     lines = [f"{line}." for line in cluster_lines(data.cluster)]
-    return table(rows, heads, "Jobs of the cluster", "profile/jobs.tsv", items=lines)
+    return Section("Jobs of the cluster", rows=rows, columns=columns.split(), items=lines)
 
 
 def participants(data: ReportData) -> Section:
@@ -320,7 +295,7 @@ def participants(data: ReportData) -> Section:
     phases, images = present_phases(data.times), dict[str, list[str]]()
     for row in data.group:
         images.setdefault(row["participant"], []).append(row["image"])
-    by_app = data.settings.app.image is not None
+    by_app, several = data.settings.app.image is not None, len({time.run for time in data.times}) > 1
     rows = []
     for time in data.times[:SHOWN_ROWS]:
         name = time.participant
@@ -330,21 +305,17 @@ def participants(data: ReportData) -> Section:
                 "participant": address(data, data.places.analysed(name, by_app), name),
                 "masks": links(data, drawn),
                 "log": links(data, [data.places.log(name)]),
-                "run": time.run,
                 **{column: getattr(time, column) for column in ("wall_s", "cpu_s")},
-                **{f"{cause}_s": time.waited_s(cause) for cause in ("run_queue", "block_io")},
+                **{f"account_{cause}_s": time.waited_s(cause) for cause in ("run_queue", "block_io")},
                 **{f"{phase}_s": time.phase(phase, "wall_s") for phase in phases},
-                "max_rss_bytes": max(row["max_rss_bytes"] for row in time.phases.values()),
+                "peak_memory_bytes": max(row["max_rss_bytes"] for row in time.phases.values()),
                 "staged_bytes": time.total("staged_bytes"),
+                **({"run": time.run} if several else {}),
             }
         )
-    heads: dict[str, Head] = {"participant": "Participant", "masks": "Masks", "log": "Log", "wall_s": "Wall"}
-    heads |= {"cpu_s": "CPU", "run_queue_s": "For a core", "block_io_s": "For storage"}
-    heads |= {f"{phase}_s": phase for phase in phases} | {"max_rss_bytes": "Peak memory", "staged_bytes": "Staged"}
-    heads |= {"run": "Run"} if len({time.run for time in data.times}) > 1 else {}
     more = f"The {SHOWN_ROWS:,} slowest of {len(data.times):,}" if len(data.times) > SHOWN_ROWS else "Slowest first"
     text = f"{more}; by phase in profile/profile.tsv. A click on a heading sorts."
-    return Section("Participants", text if rows else "No participant finished.", rows, heads)
+    return Section("Participants", text if rows else "No participant finished.", rows)
 
 
 def links(data: ReportData, files: Iterable[Path]) -> str:
@@ -383,7 +354,7 @@ def facts(data: ReportData) -> list[Section]:
     about["Selected"] = f"{counted(len(data.images), file_noun(data))} of {people(data)}{where}"
     sections = [Section("Run facts", facts=about)]
     if known["tiers"]:
-        sections.append(table([tier_row(role, tier) for role, tier in known["tiers"].items()], TIER_COLUMNS, "Tiers"))
+        sections.append(Section("Tiers", rows=[tier_row(role, tier) for role, tier in known["tiers"].items()]))
     if known["settings"]:
         configuration = without_credentials(yaml.safe_dump(known["settings"], sort_keys=False))
         text = Markup("<pre>{}</pre>").format(configuration)
@@ -391,22 +362,12 @@ def facts(data: ReportData) -> list[Section]:
     return sections
 
 
-TIER_COLUMNS: Mapping[str, Head] = {
-    "role": "Role",
-    "name": "Tier",
-    "kind": "Declared",
-    "fs_type": "File system",
-    "place": "Path, mount point and options",
-    "capacity": "Capacity",
-    "free_bytes": "Free",
-}
-
-
 def tier_row(role: str, tier: Record) -> Row:
     """What is known of the tier of a role."""
     place = f"on {tier['mount_point']}, {tier['mount_options']}" if tier["fs_type"] else "found by each job on its node"
     capacity = "what is free" if tier["capacity_bytes"] is None else size(tier["capacity_bytes"])
-    return {"role": role, **tier, "place": f"{tier['path']} {place}", "capacity": capacity}
+    about = {"role": role, "tier": tier["name"], "declared": tier["kind"], "file_system": tier["fs_type"]}
+    return about | {"path": f"{tier['path']} {place}", "capacity": capacity, "free_bytes": tier["free_bytes"]}
 
 
 def file_noun(data: ReportData) -> str:
@@ -421,36 +382,32 @@ def people(data: ReportData) -> str:
 
 def once(data: ReportData) -> Section | None:
     """What is done once."""
-    heads: dict[str, Head] = {"step": "Step", "item": "For", "phase": "Phase", "wall_s": "Wall", "cpu_s": "CPU"}
-    heads |= {"account_run_queue_s": "For a core", "account_block_io_s": "For storage"}
+    columns = ["step", "item", "phase", "wall_s", "cpu_s", "account_run_queue_s", "account_block_io_s"]
     text = "Not by every participant, and not in any participant's time."
-    return table(data.steps, heads, "Done once", "profile/steps.tsv", text=text) if data.steps else None
+    return Section("Done once", text, data.steps, columns) if data.steps else None
 
 
 def runs(data: ReportData) -> Section:
     """All runs of the results folder, newest first."""
     rows = [
-        run
-        | {
+        {
+            "run": run["run"],
             "timings": timings(run["valid"]) + ", oversubscribed" * run["oversubscribed"],
+            "tool": run["tool"],
             "tiers": ", ".join(run[f"{role}_tier"] for role in ("dataset", "work", "results")),
+            **{name: run[name] for name in ("cores", "participants", "failed", "makespan_s", "flushed_s")},
+            "mean_parallelism": run["mean_parallelism"],
             "cpu_share": share_of(run["cpu_sum_s"], run["wall_sum_s"]),
-            "core_share": share_of(run["account_run_queue_sum_s"], run["wall_sum_s"]),
-            "storage_share": share_of(run["account_block_io_sum_s"], run["wall_sum_s"]),
+            "for_a_core_share": share_of(run["account_run_queue_sum_s"], run["wall_sum_s"]),
+            "for_storage_share": share_of(run["account_block_io_sum_s"], run["wall_sum_s"]),
         }
         for run in reversed(data.runs)
     ]
-    heads: dict[str, Head] = {"run": "Run", "timings": "Timings", "tool": "Tool"}
-    heads |= {"tiers": "Dataset, work, results tier", "cores": "Cores", "participants": "Done", "failed": "Failed"}
-    heads |= {"makespan_s": "Makespan", "flushed_s": "On its device", "mean_parallelism": ("In parallel", mean_count)}
-    heads |= {"cpu_share": "CPU", "core_share": "For a core", "storage_share": "For storage"}
     text = (
         "Makespan: from the earliest start to the latest end of the participant jobs of a run that succeeded; on its"
         " device: what it wrote, since that start. How times are meant: workflow/README.md of neurotier."
     )
-    if not rows:
-        return Section("All runs of this results folder", "No run has finished a participant job.")
-    return table(rows, heads, "All runs of this results folder", "profile/runs.tsv", text=text)
+    return Section("All runs of this results folder", text if rows else "No run has finished a participant job.", rows)
 
 
 def methods(data: ReportData) -> Section:
