@@ -17,7 +17,7 @@ from neurotier.core.parallelism import peak
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.chart import Chart, house_style, hover
-from neurotier.pages.kit.gantt import Job, pack
+from neurotier.pages.kit.gantts import in_lanes
 from neurotier.pages.report import PAGE
 from neurotier.pages.report.data import ReportData, collect
 from neurotier.pages.report.figures import account, brain_volume, gantt
@@ -175,12 +175,12 @@ def test_a_job_without_duration_and_very_long_names(tmp_path: Path, chart_of: Ca
 
 
 def test_lanes_never_overlap_and_are_as_many_as_the_peak() -> None:
-    jobs = [Job(f"sub-{n}", n * 1.0, n + 2.5 + n % 3, []) for n in range(30)]
-    packed = pack(jobs)
-    assert max(lane for lane, _ in packed) + 1 == peak([(job.start_s, job.end_s) for job in jobs])
-    for lane in {lane for lane, _ in packed}:
-        own = [job for at, job in packed if at == lane]
-        assert all(first.end_s <= second.start_s for first, second in pairwise(own))
+    jobs = [{"participant": f"sub-{n}", "start_s": n * 1.0, "end_s": n + 2.5 + n % 3} for n in range(30)]
+    packed = in_lanes(jobs, "participant")
+    assert max(row["lane"] for row in packed) + 1 == peak([(job["start_s"], job["end_s"]) for job in jobs])
+    for lane in {row["lane"] for row in packed}:
+        own = [row for row in packed if row["lane"] == lane]
+        assert all(first["end_s"] <= second["start_s"] for first, second in pairwise(own))
 
 
 def test_of_very_many_shapes_are_pixels(tmp_path: Path) -> None:

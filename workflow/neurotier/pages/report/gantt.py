@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from neurotier.core.quantities import mean_count, shorten
+from neurotier.core.tables import Row
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.chart import BLACK, BLUE, LIGHT_GREY, PHASE_COLOURS, WIDTH_IN, Chart
-from neurotier.pages.kit.gantt import Chart as Lanes
-from neurotier.pages.kit.gantt import Job, Segment, draw_jobs, pack, phase_handles
+from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
 from neurotier.pages.kit.marks import DRAWN_SINGLY, READABLE_LANES, beside, draw_legend
 from neurotier.pages.report.cluster import Cluster, steps
 
@@ -40,18 +39,22 @@ class Running(Chart):
 
     def draw(self) -> plot.Figure:
         """Draw both."""
-        jobs = self.jobs()
-        lanes, bands, first = list[tuple[int, Job]](), list[tuple[str, int, int]](), 0
-        for label, members in self.sharing_lanes(jobs).items():
-            lanes += [(first + lane, job) for lane, job in pack(members)]
-            bands.append((label, first, max(lane for lane, _ in lanes)))
-            first = bands[-1][2] + 1
-        height_in = LANE_IN * min(first, READABLE_LANES)
+        lanes, bands, count = list[Row](), list[tuple[str, int, int]](), 0
+        for label, rows in self.sharing_lanes().items():
+            since_s = min(row["start_s"] for row in rows)
+            for row in in_lanes(rows, "participant"):
+                clock = {end: row[end] + since_s for end in ("start_s", "end_s")}
+                lanes.append(row | clock | {"lane": count + row["lane"]})
+            bands.append((label, count, max(row["lane"] for row in lanes)))
+            count = bands[-1][2] + 1
+        pixels = len(self.spans()) > DRAWN_SINGLY
+        height_in = LANE_IN * min(count, READABLE_LANES)
         figure = plot.Figure(figsize=(WIDTH_IN, RUNNING_IN + height_in + 1.6))
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=[RUNNING_IN, height_in + 0.7])
-        self.draw_running(above, jobs)
-        chart, lane_in = Lanes("", lanes), height_in / first
-        draw_jobs(below, chart, PHASE_COLOURS, 72 * 0.7 * lane_in, rasterized=len(jobs) > DRAWN_SINGLY)
+        self.draw_running(above, pixels)
+        panel, lane_in = Panel("", lanes, max(row["end_s"] for row in lanes)), height_in / count
+        Gantts("", colours=PHASE_COLOURS).draw_panel(below, panel, 72 * 0.7 * lane_in, pixels)
+        below.set_ylim(count - 0.4, -0.6)
         below.set_xlabel("Time since the first start (s)")
         names = dict[float, str]()
         for place, (label, low, high) in enumerate(bands):
@@ -62,36 +65,39 @@ class Running(Chart):
                 below.axhspan(low - 0.5, high + 0.5, color=LIGHT_GREY, alpha=0.35, linewidth=0, zorder=0)
         below.set_yticks(list(names), list(names.values()))
         below.tick_params(axis="y", length=0)
-        draw_legend(below, phase_handles([chart], PHASE_COLOURS), above=True)
+        drawn = {row["phase"] for row in lanes}
+        handles = [plot.Patch(color=colour, label=phase) for phase, colour in PHASE_COLOURS.items() if phase in drawn]
+        draw_legend(below, handles, above=True)
         return figure
 
-    def jobs(self) -> list[Job]:
-        """The jobs, in the order of the table."""
-        found: dict[str, list[Segment]] = {}
+    def spans(self) -> dict[str, tuple[float, float]]:
+        """When each job ran, s."""
+        found = dict[str, tuple[float, float]]()
         for row in self.table:
-            segment = Segment(row["phase"], row["start_s"], row["end_s"])
-            found.setdefault(row["participant"], []).append(segment)
-        return [
-            Job(name, min(one.start_s for one in parts), max(one.end_s for one in parts), parts)
-            for name, parts in found.items()
-        ]
+            start_s, end_s = found.get(row["participant"], (row["start_s"], row["end_s"]))
+            found[row["participant"]] = (min(start_s, row["start_s"]), max(end_s, row["end_s"]))
+        return found
 
-    def sharing_lanes(self, jobs: Sequence[Job]) -> dict[str, list[Job]]:
+    def sharing_lanes(self) -> dict[str, list[Row]]:
         """Jobs that stand together, one after the other in each lane: of a node, or all of many; else each alone."""
+        if self.cluster is None and len(self.spans()) > READABLE_LANES:
+            return {"one job after\nthe other\nin each lane": [*self.table]}
+        together: dict[str, list[Row]] = {}
+        for row in self.table:
+            own = (row["node"] or UNKNOWN_NODE) if self.cluster else row["participant"]
+            together.setdefault(own, []).append(row)
         if self.cluster is None:
-            many = len(jobs) > READABLE_LANES
-            return {"one job after\nthe other\nin each lane": [*jobs]} if many else {job.name: [job] for job in jobs}
-        by_node: dict[str, list[Job]] = {node: [] for node in (*self.cluster.nodes, UNKNOWN_NODE)}
-        for job in jobs:
-            by_node[self.cluster.node_of.get(job.name, UNKNOWN_NODE)].append(job)
-        return {f"{node} ({len(members)})": members for node, members in by_node.items() if members}
+            return together
+        return {
+            f"{node} ({len({row['participant'] for row in rows})})": rows for node, rows in sorted(together.items())
+        }
 
-    def draw_running(self, axes: plot.Axes, jobs: Sequence[Job]) -> None:
+    def draw_running(self, axes: plot.Axes, pixels: bool) -> None:
         """How many jobs ran, and the mean over the makespan; on a cluster, what was granted beside them."""
-        at, count = steps([(job.start_s, job.end_s, 1) for job in jobs])
+        at, count = steps((*span, 1) for span in self.spans().values())
         look: Any = {"color": BLUE, "alpha": 0.35, "linewidth": 0, "label": "running"}
-        axes.fill_between(at, count, step="post", rasterized=len(jobs) > DRAWN_SINGLY, **look)
-        mean, highest = self.mean_parallelism or len(jobs), max(1, *count)
+        axes.fill_between(at, count, step="post", rasterized=pixels, **look)
+        mean, highest = self.mean_parallelism or len(self.spans()), max(1, *count)
         axes.axhline(mean, color=BLACK, linewidth=1, linestyle=(0, (4, 3)))
         beside(axes, mean, f"mean {mean_count(mean)}")
         if self.cluster:
