@@ -2,7 +2,10 @@
 
 from neurotier.pages import PAGES, page_called
 
-MORE_INPUTS = {"advice": {"basis": places.advice / "basis.json"}}
+MORE_INPUTS = {
+    "advice": {"basis": places.advice / "basis.json"},
+    "comparison": {"campaign": lambda wildcards: plan.campaign()},
+}
 
 for page in map(page_called, PAGES):
 
