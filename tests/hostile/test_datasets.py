@@ -236,6 +236,20 @@ def test_link_in_place_of_gitmodules_is_refused(project: Project, demo_copy: Pat
     assert clone(project, demo_copy).code != 0
 
 
+@pytest.mark.parametrize("asked", ["ephemeral", "shared-0777", "auto"])
+def test_a_dataset_does_not_say_how_its_clone_is_made(project: Project, demo_copy: Path, asked: str) -> None:
+    """An ephemeral clone would be its source's annex: images dropped here would be gone there."""
+    git(demo_copy, "config", "--file", ".datalad/config", "datalad.clone.reckless", asked)
+    git(demo_copy, "commit", "--quiet", "--all", "-m", "hostile")
+    assert clone(project, demo_copy).code == 0
+    (annex,) = project.folder.glob("neurotier-*/datasets/[!.]*/SiteA/.git/annex")
+    assert not annex.is_symlink()
+    assert annex.stat().st_mode & 0o022 == 0
+    config = git(annex.parent.parent, "config", "--list")
+    assert "reckless" not in config
+    assert "annex.hardlink" not in config
+
+
 @pytest.mark.parametrize("version", ["--upload-pack=touch MARK", "-f", "--", "--exec=touch MARK", "-bx", "a b"])
 def test_version_is_never_an_option(project: Project, demo_source: Path, ran: Path, version: str) -> None:
     ended = clone(project, demo_source, version=version.replace("MARK", str(ran)))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from neurotier.containers.caches import CacheStore, look_at
-from neurotier.containers.prune import remove_unused, stored_images
+from neurotier.containers.notes import remove_unused, stored_images
 from neurotier.core.errors import InputError, SourceError
 from support import ENVIRONMENT, PATIENCE_S, held
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from container_images import Engine, make_tiny, tiny_root
 from neurotier.containers.build import build_arguments, content_of, mirror
-from neurotier.containers.prune import remove_unused, stored_images
+from neurotier.containers.notes import remove_unused, stored_images
 from neurotier.containers.reference import read_reference
 from neurotier.containers.run import Container
 from neurotier.containers.store import Store

@@ -14,14 +14,12 @@ from neurotier.analysis.activity import How, how_of, identifier, refer, uri
 from neurotier.analysis.staging import OF_DATASET, aside, publish, set_dataset_aside, take_dataset_back
 from neurotier.core.errors import InputError, ToolError
 from neurotier.core.settings import ROLES
+from neurotier.dataset.datalad_environment import prepare_environment
 from neurotier.dataset.source import Dataset
-from neurotier.provenance.description import describe, how_file, provenance
+from neurotier.provenance.description import RAW, describe, how_file, provenance
 from neurotier.provenance.made import COMMAND_BYTES, Made, groups
 from neurotier.provenance.remake import images_of, inputs_of_group, put_back, raw_paths, remake, wanted
-from neurotier.provenance.repository import MOST_NAMES, changed_entries, forget, open_dataset, refuse_ignored
-from neurotier.provenance.saving import ignore_habits
-from neurotier.provenance.source import RAW, raw_of
-from neurotier.provenance.writer import Writer
+from neurotier.provenance.repository import changed_entries, open_dataset, refuse_ignored, register, save_all
 from support import git
 
 HOW: How = {"neurotier": "0.1.0", "name": "bet", "version": "6.0", "options": {"fractional_threshold": 0.5}}
@@ -40,25 +38,17 @@ def repository(folder: Path, config: str = "") -> Path:
     return folder
 
 
-def test_a_raw_dataset_is_registered_without_secrets_and_what_is_no_identifier(tmp_path: Path) -> None:
+def test_a_raw_dataset_is_registered_without_secrets_at_the_commit_that_was_indexed(tmp_path: Path) -> None:
+    """Results of another folder may share the clone, and have moved it on since; what is no identifier is left out."""
     raw = repository(tmp_path / "raw", '[datalad "dataset"]\n id = ../../elsewhere\n[annex]\n thin = true\n')
     git(raw, "remote", "add", "origin", "https://me:secret@example.org/raw.git")
-    registered = raw_of(Dataset("raw", raw, "datalad", {"": {}}), "")
-    assert registered.address == "https://example.org/raw.git"
-    assert registered.commit == git(raw, "rev-parse", "HEAD")
-    assert registered.identifier == ""
-
-
-def test_the_commit_that_was_indexed_is_registered(tmp_path: Path) -> None:
-    """Results of another folder may share the clone, and have moved it on, or dropped contents in it, since."""
-    raw = repository(tmp_path / "raw")
-    git(raw, "remote", "add", "origin", "https://example.org/raw.git")
     indexed = git(raw, "rev-parse", "HEAD")
     git(raw, "commit", "--quiet", "--allow-empty", "--message", "moved on")
-    facts = {"url": "https://example.org/raw.git", "version": indexed}
-    registered = raw_of(Dataset("raw", raw, "datalad", {"": facts}), "")
-    assert registered.commit == indexed
-    assert registered.address == "https://example.org/raw.git"
+    folder = repository(tmp_path / "derivatives")
+    assert register(folder, Dataset("raw", raw, "datalad", {"": {"version": indexed}}), "") == indexed
+    assert git(folder, "ls-files", "--stage", RAW).split()[1] == indexed
+    listed = git(folder, "config", "--file", ".gitmodules", "--list").splitlines()
+    assert listed == [f"submodule.{RAW}.path={RAW}", f"submodule.{RAW}.url=https://example.org/raw.git"]
 
 
 @pytest.mark.parametrize("address", ["ext::sh -c date", "--upload-pack=date", "https://x.org/a\nb"])
@@ -66,7 +56,7 @@ def test_an_address_that_would_run_something_is_not_handed_on(tmp_path: Path, ad
     raw = repository(tmp_path / "raw")
     git(raw, "config", "remote.origin.url", address)
     with pytest.raises(InputError, match="no address to register"):
-        raw_of(Dataset("raw", raw, "datalad", {"": {}}), "")
+        register(tmp_path, Dataset("raw", raw, "datalad", {"": {}}), "")
 
 
 @pytest.mark.parametrize("planted", [".git/config", "sub-01/.GIT/hooks/post-commit"])
@@ -202,14 +192,14 @@ def test_a_repository_is_never_lost_while_its_folder_is_replaced(tmp_path: Path,
 
 def test_a_repository_that_is_not_ours_is_named(tmp_path: Path) -> None:
     folder = repository(tmp_path / "derivatives")
-    for before in (None, Writer(socket.gethostname())):
+    for killed_on in ("", socket.gethostname()):
         with pytest.raises(InputError, match="not a DataLad dataset with an annex"):
-            open_dataset(folder, before, print)
+            open_dataset(folder, killed_on, print)
         assert git(folder, "log", "--format=%s") == "all"
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked" / ".git").symlink_to(folder / ".git")
     with pytest.raises(InputError, match="is no folder"):
-        open_dataset(tmp_path / "linked", None, print)
+        open_dataset(tmp_path / "linked", "", print)
 
 
 def test_the_group_level_is_given_everyone_s_files_and_what_they_share(tmp_path: Path) -> None:
@@ -233,17 +223,14 @@ def test_the_group_level_is_given_everyone_s_files_and_what_they_share(tmp_path:
 
 def test_what_git_is_told_to_ignore_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the user's own file it is saved all the same; a tool's ``.gitignore`` would leave it out without a word."""
-    folder = repository(tmp_path / "derivatives")
-    ignoring = tmp_path / "ignoring"
-    ignoring.write_text("*.nii.gz\n")
-    git(folder, "config", "core.excludesFile", str(ignoring))
-    (folder / "sub-1").mkdir(exist_ok=True)
+    (tmp_path / "ignoring").write_text("*.nii.gz\n")
+    (tmp_path / "gitconfig").write_text(f"[core]\n excludesFile = {tmp_path / 'ignoring'}\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+    prepare_environment()
+    folder = tmp_path / "derivatives"
+    (folder / "sub-1").mkdir(parents=True)
     (folder / "sub-1" / "brain.nii.gz").touch()
-    with pytest.raises(InputError, match=r"sub-1/brain\.nii\.gz would not be saved: git is told to ignore it"):
-        refuse_ignored(folder)
-    for name in ("COUNT", "KEY_0", "VALUE_0", "KEY_1", "VALUE_1"):
-        monkeypatch.setenv(f"GIT_CONFIG_{name}", "0")  # taken back afterwards
-    ignore_habits()
+    open_dataset(folder, "", print)
     refuse_ignored(folder)
     assert changed_entries(folder)[0] == {"sub-1"}
     (folder / "sub-1" / ".gitignore").write_text("*.gz\n")
@@ -251,17 +238,18 @@ def test_what_git_is_told_to_ignore_is_named(tmp_path: Path, monkeypatch: pytest
         refuse_ignored(folder)
 
 
-def test_thousands_who_are_gone_leave_in_one_commit(tmp_path: Path) -> None:
+def test_thousands_of_participants_leave_in_one_commit(tmp_path: Path) -> None:
     """Their names are more than Linux takes as one argument."""
-    dataset = repository(tmp_path / "derivatives")
-    names = [f"sub-{number:012d}" for number in range(MOST_NAMES + 5000)]
+    folder = tmp_path / "derivatives"
+    folder.mkdir()
+    prepare_environment()
+    dataset = open_dataset(folder, "", print)
+    names = [f"sub-{number:012d}" for number in range(10_000)]
     (tmp_path / "mask").write_text("mask")
-    blob = git(dataset, "hash-object", "-w", str(tmp_path / "mask"))
+    blob = git(folder, "hash-object", "-w", str(tmp_path / "mask"))
     listed = "".join(f"100644 {blob}\t{name}/mask.nii\n" for name in names)
-    subprocess.run(["git", "update-index", "--index-info"], cwd=dataset, input=listed, text=True, check=True)
-    git(dataset, "commit", "--quiet", "--message", "derivatives")
-    forget(dataset, names)
-    assert git(dataset, "log", "-1", "--format=%s") == (
-        "Remove sub-000000000000, sub-000000000001, sub-000000000002 and 9997 more, no longer there"
-    )
-    assert git(dataset, "ls-files") == ".datalad/config"
+    subprocess.run(["git", "update-index", "--index-info"], cwd=folder, input=listed, text=True, check=True)
+    git(folder, "commit", "--quiet", "--message", "derivatives")
+    save_all(dataset, names, "gone")
+    assert git(folder, "log", "-1", "--format=%s") == "gone"
+    assert not [name for name in git(folder, "ls-files").splitlines() if name.startswith("sub-")]

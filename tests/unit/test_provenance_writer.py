@@ -1,37 +1,24 @@
-"""One writer of the datasets of derivatives: others wait, and locks are removed only of those who are dead."""
+"""Who may write to the datasets of derivatives: locks of git are removed only of a save that was killed here."""
 
 from __future__ import annotations
 
 import os
 import socket
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 from neurotier.core.errors import BusyError
-from neurotier.core.files import read_json, write_json, write_text
+from neurotier.core.files import write_text
 from neurotier.core.libc import LIBC, PR_SET_CHILD_SUBREAPER
 from neurotier.core.places import Places
-from neurotier.provenance import writer
-from neurotier.provenance.repository import unsaved
-from neurotier.provenance.writer import Writer, clear_locks, locks_in, writing
-from support import PATIENCE_S, git, wait_for
+from neurotier.provenance.repository import clear_locks, unsaved
+from neurotier.provenance.saving import writing
+from support import git, wait_for
 
-DEAD = Writer(socket.gethostname())
-
-HOLDING = """
-import sys
-from pathlib import Path
-from neurotier.core.places import Places
-from neurotier.provenance.writer import writing
-with writing(Places(*[Path(sys.argv[1])] * 5)):
-    print("writes", flush=True)
-    sys.stdin.read()
-"""
+HERE = socket.gethostname()
+LOCKS = ("index.lock", "HEAD.lock", "refs/heads/main.lock", "objects/maintenance.lock", "annex/index.lock")
 
 
 @pytest.fixture
@@ -40,59 +27,40 @@ def places(tmp_path: Path) -> Places:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path) -> Path:
     """A repository with every lock that a killed git has been seen to leave."""
-    monkeypatch.setattr(writer, "PATIENCE_S", 0.5)
     made = tmp_path / "derivatives"
     made.mkdir()
     git(made, "init", "--quiet")
     (made / ".git" / "annex").mkdir()
-    locks = ["index.lock", "HEAD.lock", "refs/heads/main.lock", "objects/maintenance.lock", "annex/index.lock"]
-    for lock in locks:
+    for lock in LOCKS:
         (made / ".git" / lock).touch()
-    assert len(locks_in(made)) == len(locks)
     return made
 
 
-@pytest.fixture
-def holding(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process that writes, until its standard input ends."""
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", HOLDING, str(tmp_path)], text=True, **pipes) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "writes\n"
-        yield process
-        process.kill()
+def locks_in(folder: Path) -> int:
+    return len(list(folder.rglob("*.lock")))
 
 
 @pytest.mark.parametrize(
-    ("before", "said"),
-    [
-        (None, r"HEAD\.lock: another program is writing .* wait for it"),
-        (DEAD._replace(since_ns=2**62), "older than the save that was killed"),
-    ],
+    ("killed_on", "said"),
+    [("", r"HEAD\.lock: another program is writing .* wait for it"), ("elsewhere", "a save on elsewhere was killed")],
 )
-def test_locks_of_somebody_else_stay(folder: Path, before: Writer | None, said: str) -> None:
-    locks = locks_in(folder)
+def test_locks_of_somebody_else_stay(folder: Path, killed_on: str, said: str) -> None:
     with pytest.raises(BusyError, match=said):
-        clear_locks(folder, before)
-    assert locks_in(folder) == locks
+        clear_locks(folder, killed_on)
+    assert locks_in(folder) == len(LOCKS)
 
 
-def test_locks_of_a_dead_writer_are_removed(folder: Path) -> None:
-    clear_locks(folder, DEAD)
-    assert not locks_in(folder)
-
-
-def test_a_lock_of_the_list_of_subdatasets_is_found(folder: Path) -> None:
+def test_a_lock_of_the_list_of_subdatasets_is_removed_with_the_others(folder: Path) -> None:
     lock = folder / ".gitmodules.lock"
     lock.touch()
     (folder / ".gitmodules").touch()
     words = ["git", "config", "--file", ".gitmodules", "a.b", "c"]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
     assert isinstance(unsaved(folder, done.stderr), BusyError)
-    clear_locks(folder, DEAD)
-    assert not lock.exists()
+    clear_locks(folder, HERE)
+    assert not locks_in(folder)
 
 
 def test_locks_stay_while_a_git_works_there(folder: Path) -> None:
@@ -105,47 +73,37 @@ def test_locks_stay_while_a_git_works_there(folder: Path) -> None:
     reader = psutil.Process(int(started.stdout))
     wait_for(lambda: reader.name() == "git")  # until then it is still the shell
     with pytest.raises(BusyError, match=rf"process {reader.pid}, git"):
-        clear_locks(folder, DEAD)
+        clear_locks(folder, HERE)
     assert locks_in(folder)
     os.close(ends)
     wait_for(lambda: not reader.is_running())
-    clear_locks(folder, DEAD)
+    clear_locks(folder, HERE)
 
 
-def test_locks_of_a_writer_on_another_host_stay(folder: Path, places: Places) -> None:
-    write_json(places.saving, {"host": "elsewhere"})
-    with pytest.raises(BusyError, match="elsewhere was killed"), writing(places) as before:
-        clear_locks(folder, before)
-    assert read_json(places.saving)["host"] == "elsewhere"
-    assert locks_in(folder)
+def write_and_fail(places: Places, error: Exception) -> None:
+    with writing(places):
+        raise error
 
 
-def test_a_damaged_note_is_believed(places: Places) -> None:
+def test_a_save_that_fails_leaves_a_note_until_another_has_come_to_its_end(places: Places) -> None:
+    write_text(places.saving, "elsewhere")
+    with pytest.raises(KeyError):
+        write_and_fail(places, KeyError())
+    with writing(places) as killed_on:
+        assert killed_on == "elsewhere", "what that has left may be there"
+    with pytest.raises(KeyError):
+        write_and_fail(places, KeyError())
+    assert places.saving.read_text() == HERE
+    places.saving.unlink()
+    with pytest.raises(BusyError):
+        write_and_fail(places, BusyError("somebody else writes"))
+    assert not places.saving.exists(), "locks that are found next are not ours"
+
+
+def test_an_empty_note_is_believed(places: Places) -> None:
     write_text(places.saving, "")
-    with writing(places) as before:
-        assert before == Writer(socket.gethostname()), "of this host, whoever it was"
-
-
-def test_a_second_writer_waits_for_the_first(places: Places, holding: subprocess.Popen[str]) -> None:
-    second = subprocess.Popen(
-        [sys.executable, "-c", HOLDING, str(places.results)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
-    )
-    with pytest.raises(subprocess.TimeoutExpired):
-        second.wait(2)
-    assert places.saving.exists()
-    holding.communicate("")
-    assert second.communicate(timeout=PATIENCE_S)[0] == b"writes\n"
-    assert second.returncode == 0
-    assert not places.saving.exists()
-
-
-def test_a_writer_that_is_killed_leaves_a_note(places: Places, holding: subprocess.Popen[str]) -> None:
-    holding.kill()
-    holding.wait()
-    with writing(places) as before:
-        assert before is not None
-        assert before.host == socket.gethostname()
-        assert read_json(places.saving)["since_ns"] == before.since_ns, "the next must know of both"
+    with writing(places) as killed_on:
+        assert killed_on == HERE
 
 
 def test_a_lock_of_git_is_no_full_tier(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from neurotier.core.tiers import tiers_of
 from neurotier.dataset.source import check_tier, obtain
-from neurotier.provenance.source import check_source
+from neurotier.provenance.saving import check_source
 from neurotier.run.jobs import dataset_json, source_of
 from neurotier.run.scripting import script
 

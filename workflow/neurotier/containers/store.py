@@ -19,7 +19,7 @@ from neurotier.containers.build import BASE, build_arguments, content_of, make_i
 from neurotier.containers.caches import PlacedCache
 from neurotier.containers.dataset_images import fetch
 from neurotier.containers.engine import run_logged
-from neurotier.containers.notes import note_use, notes_of, source_of
+from neurotier.containers.notes import note_use, source_of, stored_images
 from neurotier.containers.reference import Reference, read_reference
 from neurotier.containers.verify import Shelf, placed_sha256, sha256
 from neurotier.core.errors import ContainerError, SourceError, StateError, TierError
@@ -231,13 +231,13 @@ class Store(Shelf):
             self.unpack(source, partial)
             write_json(unpacked, placed_sha256(partial))
 
-        return self.place_once(target, is_right, put, lambda: note_use(self.kept, image.name, image.sha256))
+        return self.place_once(target, is_right, put, lambda: note_use(self.kept, self.images, image.sha256))
 
     def find_notes(self, image: ContainerImage) -> Path:
         """The notes of an image whose file is there: the user may have moved it since, and named its new path."""
-        for notes in notes_of(self.kept, image.name, image.sha256):
-            if source_of(notes).exists():
-                return notes
+        for stored in stored_images(self.kept, self.images):
+            if stored.sha256 == image.sha256 and source_of(stored.facts).exists():
+                return stored.facts
         raise ContainerError("is neither on the images tier nor in the store", where=image.name, fix=AGAIN)
 
     def unpack(self, source: Path, target: Path) -> None:

@@ -132,6 +132,13 @@ def read_json(path: Path) -> Any:
         raise StateError(path) from None
 
 
+def content_of(file: Path) -> bytes:
+    """Content of a regular file; empty if there is none, or a FIFO, which would block its reader for ever."""
+    with suppress(OSError):
+        return file.read_bytes() if stat.S_ISREG(file.lstat().st_mode) else b""
+    return b""
+
+
 def once_per_version(read: Callable[[Path], Content]) -> Callable[[Path], Content]:
     """Have a file read once per version of it by this process: a file that is written anew is another."""
     known: dict[Path, tuple[tuple[int, ...], Content]] = {}

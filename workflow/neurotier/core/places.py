@@ -37,6 +37,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from neurotier.core.credentials import without_credentials
+from neurotier.core.files import content_of
 from neurotier.core.settings import DemoSettings, Settings
 from neurotier.core.tiers import Tier, tiers_of
 
@@ -184,8 +185,7 @@ class Places:
     @property
     def identity(self) -> str:
         """Random identifier that tells these results from others with the same path on another host."""
-        file = self.state / "identity"
-        return file.read_text().strip() if file.exists() else ""
+        return content_of(self.state / "identity").decode(errors="replace").strip()
 
     def analysed(self, participant: str, by_app: bool) -> Path:
         """Folder with the results of one participant."""

@@ -30,8 +30,9 @@ def prepare_environment() -> None:
     folders = [str(Path(sys.executable).parent), *os.environ.get("PATH", os.defpath).split(os.pathsep)]
     os.environ["PATH"] = os.pathsep.join(dict.fromkeys(folders))
     quiet = {"GIT_TERMINAL_PROMPT": "0", "DATALAD_LOG_LEVEL": "critical", "DATALAD_UI_PROGRESSBAR": "none"}
-    fetching = {"GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS)}  # whatever a dataset's own configuration asks for
-    for variable, value in (quiet | fetching).items():
+    # Whatever a dataset's own configuration asks for: only fetching, and clones that share nothing with their source.
+    asked = {"GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS), "DATALAD_CLONE_RECKLESS": ""}
+    for variable, value in (quiet | asked).items():
         os.environ.setdefault(variable, value)
     for key, value in {"name": "neurotier", "email": "neurotier@localhost"}.items():
         known = subprocess.run(["git", "config", f"user.{key}"], capture_output=True, check=False)

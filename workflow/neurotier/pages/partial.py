@@ -14,11 +14,8 @@ def report(settings: Settings, places: Places) -> None:
     """Tables, figures and run report of those who were analysed."""
     from neurotier.core.files import write_json
     from neurotier.core.tables import write_table
-    from neurotier.pages.kit.figures import draw_all
-    from neurotier.pages.report.data import collect
-    from neurotier.pages.report.figures import FIGURES
+    from neurotier.pages.report import PAGE
     from neurotier.pages.report.mosaics import draw_mosaics, pictures_of
-    from neurotier.pages.report.page import write_page
     from neurotier.run.group import group_rows, summary
     from neurotier.run.participants import records_of
     from neurotier.run.profile_tables import read_records
@@ -30,10 +27,8 @@ def report(settings: Settings, places: Places) -> None:
     group = group_rows(read_records(records))
     write_table(places.group / "group.tsv", "group", group)
     write_json(places.group / "summary.json", summary(group))
-    data = collect(places, settings)
-    draw_all("report", FIGURES, data, places.figures)
     draw_mosaics(pictures_of(group, places, settings), places.mosaics, workers=1, drawn=places.drawn)
-    write_page(data, places.results / "report.html")
+    PAGE.write(places, settings)
 
 
 def comparison(settings: Settings, places: Places) -> None:

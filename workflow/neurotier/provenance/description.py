@@ -20,10 +20,12 @@ from neurotier.core.files import write_json, write_text
 from neurotier.core.foreign import open_file
 from neurotier.core.places import short_hash
 from neurotier.dataset.bids import LABEL
-from neurotier.provenance.source import RAW
 
 HOW = Path("code", "neurotier")
 """Folder of the files that say how derivatives were made."""
+
+RAW = "sourcedata/raw"
+"""Where the raw dataset lies in a dataset of derivatives, registered by address and commit (YODA)."""
 
 GROUP = "prov-neurotier"
 TABLE = f"provenance_label\tdescription\n{GROUP}\tHow neurotier has made these derivatives.\n"

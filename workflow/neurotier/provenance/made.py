@@ -21,8 +21,7 @@ from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.dataset.bids import Image
-from neurotier.provenance.description import DESCRIBING, owner_of
-from neurotier.provenance.source import RAW
+from neurotier.provenance.description import DESCRIBING, RAW, owner_of
 
 COMMAND_BYTES = 60_000
 """Longest list of inputs of a commit: Linux takes 128 KiB in one argument, and DataLad gives the command as one."""

@@ -12,6 +12,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,11 +37,10 @@ from neurotier.dataset.bids import Image, read_image
 from neurotier.dataset.datalad_environment import ask_git, prepare_environment
 from neurotier.dataset.index import index_site
 from neurotier.dataset.selection import chosen as chosen_of
-from neurotier.provenance.description import HOW, owner_of, read_how
+from neurotier.provenance.description import HOW, RAW, owner_of, read_how
 from neurotier.provenance.repository import run_git
-from neurotier.provenance.source import RAW
-from neurotier.run.caches import obtain_caches, placed_caches
-from neurotier.run.jobs import image_store
+from neurotier.run.caches import obtain_caches
+from neurotier.run.jobs import image_store, placed_image
 
 ONLY = "NEUROTIER_PARTICIPANTS"
 """Environment variable: of the participants of a command, those to make again."""
@@ -88,7 +88,7 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None = None) -> 
         settings, log = settings_of(how, Path(scratch)), Path(scratch, "log")
         places = Places.from_settings(settings)
         log.touch()
-        image = placed(how, settings, places)
+        image = placed(how, settings, places, log)
         version = how["version"] if image else make_tool(settings.tool).version()  # an image is known by its digest
         for name, recorded, here in (
             ("neurotier", how["neurotier"], __version__),
@@ -266,7 +266,7 @@ def say(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def placed(how: How, settings: Settings, places: Places) -> PlacedImage | None:
+def placed(how: How, settings: Settings, places: Places, log: Path) -> PlacedImage | None:
     """The container image by which derivatives were made, with the folders that an app reads; ``None`` on the host.
 
     Raises
@@ -280,23 +280,23 @@ def placed(how: How, settings: Settings, places: Places) -> PlacedImage | None:
     if container is None:
         return None
     reference = os.environ.get(IMAGE) or container["image"]
-    store = image_store(settings, places, places.results.with_name("image.log"), say)
-    image = store.obtain(reference, where="the recorded image")
-    if f"sha256:{image.sha256}" != container["digest"]:
+    image = asdict(image_store(settings, places, log, say).obtain(reference, where="the recorded image"))
+    if f"sha256:{image['sha256']}" != container["digest"]:
         raise ContainerError(
-            f"has the digest sha256:{image.sha256}, and {container['digest']} was recorded",
+            f"has the digest sha256:{image['sha256']}, and {container['digest']} was recorded",
             where=reference,
             fix=f"name a file with that image in the environment variable {IMAGE}",
         )
-    found = obtain_caches(settings, places, say, placing=True) if settings.app.caches else {}
+    del image["form"]
+    write_json(places.index / "image.json", image)
+    found = obtain_caches(settings, places, say, placing=False)
     write_json(places.index / "caches.json", found)
     for name, cache in found.items():
         recorded = how.get("caches", {}).get(name)
         if recorded != f"sha256:{cache['sha256']}":
             source = settings.app.caches[name]["source"]
             raise InputError(f"has other contents than when {recorded} was recorded", where=source)
-    caches = placed_caches(settings, places, say)
-    return PlacedImage(store.engine, store.place(image), image.cache(store.kept), image.sha256, caches)
+    return placed_image(settings, places, log)
 
 
 def images_of(

@@ -1,39 +1,52 @@
-"""The DataLad dataset of derivatives: made where they lie, written by one process, and taken up again after a kill.
+"""The DataLad dataset of derivatives: made next to them and moved in, written by one process, taken up after a kill.
 
 Files of the annex are unlocked: jobs, healing and people go on finding files and no links. With ``annex.thin`` each is
 a hard link of the annex's own copy, so that no byte lies on the results tier twice. That suits derivatives, which are
 replaced by a rename and never written to.
+
+git keeps others away by files that a kill leaves behind, and which do not say whose they are. After a save that was
+killed, they are removed if that ran on this host, and no git works in the dataset that could hold them.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
+
+from neurotier.analysis.staging import aside, take_dataset_back
+from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import BusyError, InputError, NeurotierError, TierError, one_line
-from neurotier.core.files import remove_whatever
-from neurotier.core.quantities import first_of
+from neurotier.core.files import flush_file_system, partial_of, remove_tree, remove_whatever
+from neurotier.dataset.addresses import refusal
 from neurotier.dataset.attempts import first_message, message_of
 from neurotier.dataset.datalad_environment import ask_git
 from neurotier.dataset.health import is_broken
-from neurotier.provenance.description import command_of
+from neurotier.dataset.sites import commit, identifier_of
+from neurotier.dataset.source import Dataset
+from neurotier.provenance.description import RAW, command_of
 from neurotier.provenance.made import Made
-from neurotier.provenance.source import RAW, Raw
-from neurotier.provenance.writer import Writer, clear_locks
 
 OPTIONS = {
     "annex.thin": "true",
     "annex.addunlocked": "true",
     "gc.autoDetach": "false",  # what runs on in the background would be ended with the run
-    "core.fsync": "committed",  # an object that a power cut leaves empty would make the dataset unusable
+    "commit.gpgSign": "false",  # nobody is there to type a passphrase
+    "core.excludesFile": os.devnull,  # the user's own names files of an editor, and no derivatives
+    "core.fsync": "all",  # an object, an index or a branch that a power cut leaves empty would make it unusable
 }
 
-MOST_NAMES = 5000
-"""Names in one command: Linux takes some 2 MB of them."""
+LOCKS = (
+    *(".gitmodules.lock", ".git/*.lock", ".git/annex/*.lock", ".git/objects/*.lock"),
+    *(".git/objects/info/**/*.lock", ".git/refs/**/*.lock"),
+)
+"""Files by which git and git-annex keep others away, and which stay when they are killed."""
 
 OTHERS = re.compile(
     r"\.lock'?: File exists|lock config file .*: File exists|Another git process"
@@ -42,15 +55,15 @@ OTHERS = re.compile(
 """What git says when somebody else is writing to its repository."""
 
 
-def open_dataset(folder: Path, before: Writer | None, say: Callable[[str], None]) -> Any:
+def open_dataset(folder: Path, killed_on: str, say: Callable[[str], None]) -> Any:
     """The DataLad dataset in a folder, which becomes one if it is none; files that are there stay untouched.
 
     Parameters
     ----------
     folder
         Derivatives of a site, or the folder of all sites.
-    before
-        The writer that was killed, if one was: git's locks are then its (:mod:`neurotier.provenance.writer`).
+    killed_on
+        The host of the save that was killed, if one was.
     say
         Takes a line per step, for the user.
 
@@ -64,17 +77,25 @@ def open_dataset(folder: Path, before: Writer | None, say: Callable[[str], None]
     from datalad.api import Dataset, create
 
     repository = folder / ".git"
+    take_dataset_back(folder)
     if os.path.lexists(repository) and (repository.is_symlink() or not repository.is_dir()):
         raise InputError("is no folder", where=str(repository), fix="remove it, and start the same command again")
-    clear_locks(folder, before)
-    if before and repository.exists() and was_being_made(repository):
-        for name in (".datalad", ".gitattributes", ".git"):  # it was being made: no commit was ever in it
-            remove_whatever(folder / name)
+    clear_locks(folder, killed_on)
     if not repository.exists():
         say(f"making {folder} a DataLad dataset")
+        remove_tree(partial := partial_of(folder))
+        run_git(folder, "init", "--quiet", str(partial))
+        for key, value in OPTIONS.items():
+            run_git(partial, "config", "--local", key, value)
+        here = f"{socket.gethostname()}:{folder}"
         with naming_unsaved(folder):
-            create(path=str(folder), force=True, result_renderer="disabled")
-        run_git(folder, "annex", "config", "--set", "annex.addunlocked", "true")  # for clones
+            create(path=str(partial), force=True, description=here, result_renderer="disabled")
+        run_git(partial, "annex", "config", "--set", "annex.addunlocked", "true")  # for clones
+        flush_file_system(partial)
+        for name in (".datalad", ".gitattributes"):  # of a dataset whose history was moved away
+            remove_whatever(folder / name)
+        partial.rename(aside(folder))
+        take_dataset_back(folder)
     elif (
         not ask_git(folder, "config", "--local", "annex.uuid")
         or ask_git(folder, "cat-file", "-e", "HEAD:.datalad/config") is None
@@ -85,17 +106,45 @@ def open_dataset(folder: Path, before: Writer | None, say: Callable[[str], None]
             where=str(repository),
             fix="move it away, and start the same command again: the derivatives stay, their history begins anew",
         )
-    for key, value in OPTIONS.items():
-        run_git(folder, "config", "--local", key, value)
     run_git(folder, "reset", "--quiet")  # what a save that was killed, or met a full tier, has staged
     return Dataset(str(folder))
 
 
-def was_being_made(repository: Path) -> bool:
-    """Whether a repository has no branch but git-annex's own, in whichever form; a damaged one has some of it."""
-    branches = {file.name for file in (repository / "refs" / "heads").glob("*")}
-    others = [repository / name for name in ("packed-refs", "reftable", "logs/HEAD")]
-    return branches <= {"git-annex"} and not any(map(os.path.lexists, others))
+def clear_locks(folder: Path, killed_on: str) -> None:
+    """Remove the locks of git that a save that was killed has left in a dataset.
+
+    Raises
+    ------
+    BusyError
+        If somebody else holds one, or it cannot be known that nobody does.
+    """
+    locks = sorted({lock for pattern in LOCKS for lock in folder.glob(pattern)})
+    if locks and (held := holder(folder, killed_on)):
+        raise BusyError(
+            f"another program is writing to this dataset ({held})",
+            where=str(locks[0]),
+            fix="wait for it; if there is none, remove this file, and start the same command again",
+        )
+    for lock in locks:
+        remove_whatever(lock)
+
+
+def holder(folder: Path, killed_on: str) -> str:
+    """What may hold locks of a dataset; empty if it is known that nothing does.
+
+    git changes to the top of a repository before it writes to it. Processes of other users cannot be seen.
+    """
+    whole, own = folder.resolve(), psutil.Process().children(recursive=True)
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            name = process.name()
+            if name.startswith("git") and Path(process.cwd()).is_relative_to(whole) and process not in own:
+                return f"process {process.pid}, {name}"
+    if not killed_on:
+        return "no save of neurotier was killed that could have left it"
+    if killed_on != socket.gethostname():
+        return f"a save on {killed_on} was killed, and whether git still runs there cannot be seen from here"
+    return ""
 
 
 def run_git(folder: Path, *arguments: str) -> str:
@@ -142,19 +191,32 @@ def unsaved(folder: Path, reason: str) -> NeurotierError:
     )
 
 
-def register(folder: Path, raw: Raw) -> None:
-    """Stage the raw dataset as a sub-dataset at its commit, without installing it."""
+def register(folder: Path, dataset: Dataset, site: str) -> str:
+    """Stage the raw dataset of a site as a sub-dataset, without installing it; its commit.
+
+    ``datalad get`` installs it where it is wanted, from its address.
+
+    Raises
+    ------
+    InputError
+        If its clone on the dataset tier is gone, or has no address that may be handed on.
+    """
+    clone = dataset.path / site
+    here = commit(clone)
+    if here is None:
+        raise InputError("is not there any more", where=str(clone), fix="start with --forcerun clone_dataset")
+    address = without_credentials((ask_git(clone, "config", "remote.origin.url") or "").strip())
+    if not address or refusal(address):
+        raise InputError(f"has no address to register: {refusal(address) or 'no remote is named origin'}", str(clone))
+    analysed = (
+        dataset.sites.get(site, {}).get("version") or here
+    )  # results that share the clone may have moved it since
     (folder / RAW).mkdir(parents=True, exist_ok=True)  # without the folder, git takes the sub-dataset for removed
-    for key, value in (("path", RAW), ("url", raw.address), ("datalad-id", raw.identifier)):
+    for key, value in (("path", RAW), ("url", address), ("datalad-id", identifier_of(clone))):
         if value:
             run_git(folder, "config", "--file", ".gitmodules", f"submodule.{RAW}.{key}", value)
-    run_git(folder, "update-index", "--add", "--cacheinfo", f"160000,{raw.commit},{RAW}")
-
-
-def commit_staged(folder: Path, message: str) -> None:
-    """Commit what is staged, if anything is."""
-    if ask_git(folder, "diff", "--cached", "--quiet") is None:
-        run_git(folder, "commit", "--quiet", "--message", message)
+    run_git(folder, "update-index", "--add", "--cacheinfo", f"160000,{analysed},{RAW}")
+    return analysed
 
 
 def changed_entries(folder: Path) -> tuple[set[str], set[str]]:
@@ -173,13 +235,6 @@ def refuse_ignored(folder: Path) -> None:
             where=str(folder),
             fix="remove the .gitignore that names it (or see .git/info/exclude), and start the same command again",
         )
-
-
-def forget(folder: Path, names: Sequence[str]) -> None:
-    """Take participants whose folders are gone out of a dataset; its history keeps them."""
-    for first in range(0, len(names), MOST_NAMES):
-        run_git(folder, "rm", "-r", "--cached", "--quiet", "--", *names[first : first + MOST_NAMES])
-    commit_staged(folder, f"Remove {first_of(names)}, no longer there")
 
 
 def save_all(datalad_dataset: Any, paths: Sequence[str], message: str) -> None:

@@ -10,26 +10,26 @@ undone by the next start.
 from __future__ import annotations
 
 import os
+import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from neurotier.analysis.activity import How
 from neurotier.analysis.app import app_name
-from neurotier.analysis.staging import take_dataset_back
-from neurotier.core.errors import BusyError, SourceError
+from neurotier.core.errors import BusyError, SettingsError, SourceError
+from neurotier.core.files import write_text
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Settings
 from neurotier.dataset.attempts import naming_commands
-from neurotier.dataset.datalad_environment import prepare_environment
+from neurotier.dataset.datalad_environment import ask_git, prepare_environment
 from neurotier.dataset.source import Dataset
-from neurotier.provenance.description import DESCRIBING, WRITTEN, describe
+from neurotier.provenance.description import DESCRIBING, RAW, WRITTEN, describe
 from neurotier.provenance.made import Made, groups, made_by_group_level, made_by_participants
 from neurotier.provenance.repository import (
     changed_entries,
-    commit_staged,
-    forget,
     open_dataset,
     record_run,
     refuse_ignored,
@@ -38,11 +38,9 @@ from neurotier.provenance.repository import (
     save_all,
     unsaved,
 )
-from neurotier.provenance.source import RAW, check_source, raw_of
-from neurotier.provenance.writer import Writer, writing
 from neurotier.run.participants import selected_by
 
-ATTEMPTS, PAUSE_S = 4, 5.0
+ATTEMPTS, PAUSE_S = 12, 5.0
 """How often to begin again while somebody else is writing to a dataset, and after which pause."""
 
 TOGETHER = 16
@@ -50,10 +48,6 @@ TOGETHER = 16
 
 MANY = 5000
 """... so many entries: a commit takes 0.1 ms and 25 bytes of each that is there."""
-
-ASKING = {"commit.gpgSign": "false", "core.excludesFile": os.devnull}
-"""Keys of git's configuration that the user's own do not change: nobody is there to type a passphrase, and derivatives
-are no files of an editor."""
 
 Say = Callable[[str], None]
 
@@ -77,12 +71,11 @@ def save_derivatives(dataset: Dataset, settings: Settings, places: Places, say: 
     """
     check_source(dataset)
     prepare_environment()
-    ignore_habits()
     people = made_by_participants(selected_by(places.index / "images.tsv"), settings, places)
     for attempts_left in reversed(range(ATTEMPTS)):
         try:
-            with naming_commands(), writing(places) as before:
-                return save_sites(dataset, people, settings, places, say, before)
+            with naming_commands(), writing(places) as killed_on:
+                return save_sites(dataset, people, settings, places, say, killed_on)
         except SourceError as error:  # a git or git-annex that failed
             raise unsaved(places.derivatives, error.what) from None
         except BusyError as error:  # such as a user's own commit
@@ -93,16 +86,40 @@ def save_derivatives(dataset: Dataset, settings: Settings, places: Places, say: 
     raise AssertionError("the last attempt returns or raises")
 
 
+def check_source(dataset: Dataset) -> None:
+    """Raise :class:`SettingsError` if a dataset cannot be registered as a source."""
+    if dataset.kind == "folder":
+        raise SettingsError(
+            f"a plain folder ({dataset.path}) has no commit that derivatives could name as their source",
+            where="config key results_dataset",
+            fix="make the folder a DataLad dataset, or set results_dataset: false",
+        )
+
+
+@contextmanager
+def writing(places: Places) -> Iterator[str]:
+    """Write to the datasets of derivatives; gives the host of a save that was killed, or failed, and has left locks."""
+    here = socket.gethostname()
+    before = (places.saving.read_text(errors="replace").strip() or here) if places.saving.exists() else ""
+    write_text(places.saving, before or here)  # what it has left is not settled until this one has come to its end
+    try:
+        yield before
+    except BusyError:  # git has not been started, or has ended: locks that the next one finds are not ours
+        if not before:
+            places.saving.unlink()
+        raise
+    places.saving.unlink()
+
+
 def save_sites(
-    dataset: Dataset, people: Sequence[Made], settings: Settings, places: Places, say: Say, before: Writer | None
+    dataset: Dataset, people: Sequence[Made], settings: Settings, places: Places, say: Say, killed_on: str
 ) -> dict[str, str]:
     """Save the derivatives of each site whole, and the dataset above them; see :func:`save_derivatives`."""
     commits = {}
     for site in sorted({one.name.rpartition("/")[0] for one in people}):
         of_site = [one for one in people if one.name.rpartition("/")[0] == site]
         folder = (places.derivatives / site).absolute()
-        take_dataset_back(folder)
-        datalad_dataset = open_dataset(folder, before, say)
+        datalad_dataset = open_dataset(folder, killed_on, say)
         shared, level = made_by_group_level(site, of_site, dataset.path / site, settings, places)
         ways = [one.how for one in (*of_site, level) if one and one.how]
         prepare_site(folder, dataset, site, ways)
@@ -111,12 +128,12 @@ def save_sites(
         for group in groups(unsaved_people, TOGETHER if len(os.listdir(folder)) <= MANY else len(of_site)):
             of = first_of(sorted(one.name.rpartition("/")[2] for one in group))
             if group[0].how is None:
-                run_git(folder, "annex", "add", "--quiet", "--", *(entry for one in group for entry in one.outputs))
-                commit_staged(folder, f"Add {of}; how they were made is not known any more")
+                outputs = [entry for one in group for entry in one.outputs]
+                save_all(datalad_dataset, outputs, f"Add {of}; how they were made is not known any more")
             else:
                 record_run(datalad_dataset, group, f"{group[0].how['name']} of {of}")
-        if gone:
-            forget(folder, sorted(gone))
+        if gone:  # the history keeps them
+            save_all(datalad_dataset, sorted(gone), f"Remove {first_of(sorted(gone))}, no longer there")
         if settings.app.image:
             name = app_name(settings)
             if shared:
@@ -128,25 +145,18 @@ def save_sites(
         say(f"{folder}: saved the derivatives of {counted(len(unsaved_people), 'participant')}")
         commits[site] = run_git(folder, "rev-parse", "HEAD").strip()
     if any(commits):
-        above = open_dataset(places.derivatives.absolute(), before, say)
+        above = open_dataset(places.derivatives.absolute(), killed_on, say)
         save_all(above, list(filter(None, commits)), "Save the derivatives of all sites")
     return commits
 
 
 def prepare_site(folder: Path, dataset: Dataset, site: str, ways: Sequence[How]) -> None:
     """Commit how the derivatives of a site were made, and what they were made of."""
-    raw = raw_of(dataset, site)
     describe(folder, ways)
-    register(folder, raw)
+    raw = register(folder, dataset, site)
     present = [name for name in DESCRIBING if (folder / name).exists()]
     run_git(folder, "add", "--", ".gitmodules", *WRITTEN, *present)
-    commit_staged(folder, f"Describe the derivatives, and register their source at {raw.commit[:8]}")
+    if ask_git(folder, "diff", "--cached", "--quiet") is None:
+        message = f"Describe the derivatives, and register their source at {raw[:8]}"
+        run_git(folder, "commit", "--quiet", "--message", message)
     refuse_ignored(folder)
-
-
-def ignore_habits() -> None:
-    """Give :data:`ASKING` to every git that is started from now on."""
-    count = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
-    for number, (key, value) in enumerate(ASKING.items(), start=count):
-        os.environ.update({f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value})
-    os.environ["GIT_CONFIG_COUNT"] = str(count + len(ASKING))

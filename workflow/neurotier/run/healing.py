@@ -22,7 +22,7 @@ from typing import Any
 from neurotier.analysis.staging import first_missing
 from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import StateError
-from neurotier.core.files import remove_whatever, write_json, write_text
+from neurotier.core.files import content_of, remove_whatever, write_json, write_text
 from neurotier.core.places import Places, participant_of
 from neurotier.run.participants import checksum_of, selected_by
 from neurotier.run.shares import Made
@@ -105,7 +105,7 @@ def damaged_json(places: Places) -> Iterator[Damage]:
         if read(file) is None:
             yield Damage((file,), f"{file} is damaged: the facts of that run are lost", again=False)
     file = places.state / "identity"
-    if os.path.lexists(file) and not IDENTITY.fullmatch(content_if_any(file)):
+    if os.path.lexists(file) and not IDENTITY.fullmatch(content_of(file)):
         yield Damage((file,), f"{file} is damaged")
 
 
@@ -169,11 +169,11 @@ def damaged_index(places: Places) -> Iterator[Damage]:
         return
     others = (places.index / name for name in ("skipped.tsv", "images.json", "skipped.json"))
     for file in others:  # made by the same rule: Snakemake would end with exit code 0 and not analyse
-        if not content_if_any(file):
+        if not content_of(file):
             yield Damage((table,), f"{file} is not as it was written")
             return
     try:
-        if content_if_any(places.index / "images.sha256") != checksum_of(content_if_any(table)).encode():
+        if content_of(places.index / "images.sha256") != checksum_of(content_of(table)).encode():
             raise StateError(table)
         selected_by(table)
     except (StateError, ValueError):
@@ -286,7 +286,7 @@ def files_below(folder: Path, may_enter: Callable[[str], bool]) -> Iterator[Path
 
 def forget_outputs(places: Places) -> None:
     """Forget the sizes of outputs at the start of a run, which may write all of them again and be killed."""
-    places.outputs.unlink(missing_ok=True)
+    remove_whatever(places.outputs)
 
 
 def forget_markers(places: Places) -> None:
@@ -295,11 +295,11 @@ def forget_markers(places: Places) -> None:
 
 
 def remove_from_records() -> None:
-    """Remove folders in the place of Snakemake's records, at which it would end; its own begin with ``@``."""
-    for root, names, _ in os.walk(".snakemake/metadata"):
-        for name in names:
-            if not name.startswith("@"):
-                remove_whatever(Path(root, name))
+    """Remove what is no record among Snakemake's, at which it would end; its own folders begin with ``@``."""
+    for root, names, files in os.walk(".snakemake/metadata"):
+        for file in (Path(root, name) for name in [*names, *files] if not name.startswith("@")):
+            if read(file) is None:
+                remove_whatever(file)
 
 
 def take_back_dates(places: Places) -> None:
@@ -317,23 +317,10 @@ def restore_state(places: Places) -> None:
         write_text(places.state / "identity", secrets.token_hex(8) + "\n")
 
 
-def content(file: Path) -> bytes:
-    """Content of a regular file; empty for anything else, such as a FIFO, which would block its reader forever."""
-    return file.read_bytes() if stat.S_ISREG(file.lstat().st_mode) else b""
-
-
-def content_if_any(file: Path) -> bytes:
-    """Content of a regular file; empty if there is none."""
-    try:
-        return content(file)
-    except OSError:
-        return b""
-
-
 def read(file: Path) -> dict[str, Any] | None:
     """A JSON object; ``None`` if the file is missing or damaged."""
     try:
-        data = json.loads(content(file))
-    except (OSError, ValueError):
+        data = json.loads(content_of(file))
+    except ValueError:
         return None
     return data if isinstance(data, dict) else None

@@ -22,7 +22,7 @@ from neurotier.core.errors import (
     TierError,
     one_line,
 )
-from neurotier.core.files import clear_log, read_json, write_json, write_secret, write_text
+from neurotier.core.files import clear_log, content_of, read_json, write_json, write_secret, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run, verifying_run
 from neurotier.core.quantities import first_of
@@ -66,8 +66,7 @@ def load_settings(results: Path) -> Settings:
     if not (results / "state" / "settings.json").exists():
         raise SettingsError("no run has begun here", where=str(results), fix="start snakemake without --no-hooks")
     settings = Settings.from_json(read_json(results / "state" / "settings.json"))
-    with suppress(FileNotFoundError, PermissionError):
-        source = (results / "state" / "source").read_text()
+    if source := content_of(results / "state" / "source").decode(errors="replace"):
         settings = replace(settings, dataset=replace(settings.dataset, source=source))
     made = results_folder(settings)
     if not made.exists() or not made.samefile(results):

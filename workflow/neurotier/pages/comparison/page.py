@@ -7,7 +7,7 @@ from functools import cached_property
 
 from neurotier import __version__
 from neurotier.core.places import Places
-from neurotier.core.quantities import counted, mean_count, number, seconds
+from neurotier.core.quantities import counted, number, seconds
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.spread import spread
 from neurotier.core.tables import Row
@@ -159,7 +159,7 @@ def conditions(data: Comparison) -> Section | None:
         "flushed_s": "All on its device",
         "cpu_sum_s": "CPU time",
         "io_sum_s": "The paper's I/O",
-        "mean_parallelism": ("Mean at once", mean_count),
+        "mean_parallelism": "Mean at once",
         "peak_parallelism": "Peak",
         "crowded": "Cores",
         "limits": "Why not as many as asked for",

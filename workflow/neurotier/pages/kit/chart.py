@@ -22,6 +22,24 @@ from neurotier.pages.kit import plot
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 GREY, LIGHT_GREY = "#595959", "#D9D9D9"
+CPU_COLOUR, IO_COLOUR = BLUE, ORANGE
+PHASE_COLOURS = {
+    "start_up": GREY,
+    "stage_in": SKY,
+    "container_start": PURPLE,
+    "compute": GREEN,
+    "stage_out": VERMILION,
+    "whole": BLUE,
+}
+CAUSE_COLOURS = {
+    "account_user_s": BLUE,
+    "account_system_s": SKY,
+    "account_run_queue_s": YELLOW,
+    "account_block_io_s": ORANGE,
+    "account_memory_stall_s": VERMILION,
+    "account_other_s": PURPLE,
+    "residual_s": LIGHT_GREY,
+}
 
 WIDTH_IN = 9.6
 DPI = 150

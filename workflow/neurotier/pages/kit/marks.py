@@ -23,6 +23,12 @@ LANE_IN, LEGEND_IN = 0.23, 0.2
 READABLE_DOTS = 100
 """Most values that get a dot each."""
 
+READABLE_LANES, SQUEEZED_IN = 40, 3.4
+"""Most lanes of a panel that have names; more are squeezed into a panel of this height, in."""
+
+DRAWN_SINGLY = 200
+"""Of more, bars are areas of pixels: the page would not open otherwise."""
+
 Words = Callable[[float], str]
 Placed = Sequence[tuple[int, Row]]
 """The rows of a panel, each with its place."""
@@ -84,11 +90,19 @@ class Stack:
                 most = [high - middle(value) for value, (_, high) in zip(values, spans, strict=True)]
                 look["xerr"] = [[length / scale for length in side] for side in (least, most)]
                 look["error_kw"] = {"elinewidth": 1.2, "capsize": 2}
-            drawn = axes.barh(places, widths, left=ends, height=0.7, **look)
+            after = [end + width for end, width in zip(ends, widths, strict=True)]
+            if len(rows) > DRAWN_SINGLY:
+                edges = [place - 0.5 for place in (*places, places[-1] + 1)]
+                left, right = ([*side, side[-1]] for side in (ends, after))
+                axes.fill_betweenx(edges, left, right, step="post", rasterized=True, **look)
+                ends, reach = after, max(reach, *after)
+                continue
+            height = 0.7 if len(rows) <= READABLE_LANES else 1.0
+            drawn = axes.barh(places, widths, left=ends, height=height, **look)
             for patch, (_, row), value in zip(drawn, rows, values, strict=True):
                 text = words(middle(value)) if value is not None else MISSING
                 patch.set_url(hover(", ".join(filter(None, (row["lane"], kind.label))) + f": {text}"))
-            ends = [end + width for end, width in zip(ends, widths, strict=True)]
+            ends = after
             over = [(high - middle(value)) / scale for value, (_, high) in zip(values, spans, strict=True)]
             reach = max([reach, *(end + self.ranges * more for end, more in zip(ends, over, strict=True))])
         return reach
@@ -235,7 +249,9 @@ class Lanes(Chart):
         panels = {title: with_places(list(own)) for title, own in groupby(rows, lambda row: row.get("panel", ""))}
         handles = [handle for mark in self.marks for handle in mark.handles()]
         heights = [LEGEND_IN] * bool(handles)
-        heights += [LANE_IN * (1 + own[-1][0]) + (0.75 if title else 0.6) for title, own in panels.items()]
+        for title, own in panels.items():
+            lanes_in = LANE_IN * (1 + own[-1][0]) if len(own) <= READABLE_LANES else SQUEEZED_IN
+            heights.append(lanes_in + (0.75 if title else 0.6))
         figure = plot.Figure(figsize=(WIDTH_IN, sum(heights) + 1.0))
         grid = list(figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0])
         if handles:
@@ -253,8 +269,9 @@ class Lanes(Chart):
         reach = max(mark.draw(axes, rows, self.scale, self.words) for mark in self.marks)
         if self.zero:
             axes.axvline(0, color=GREY, linewidth=1)
-        names = {place: shorten(row["lane"], 42) for place, row in rows}
-        heads = {place - 1: row["group"] for place, row in rows if place - 1 not in names and row.get("group")}
+        names = {place: shorten(row["lane"], 42) for place, row in rows if len(rows) <= READABLE_LANES}
+        taken = {place for place, _ in rows}
+        heads = {place - 1: row["group"] for place, row in rows if place - 1 not in taken and row.get("group")}
         axes.set_yticks([*heads, *names], [*heads.values(), *names.values()])
         for text, place in zip(axes.get_yticklabels(), [*heads, *names], strict=True):
             text.set_fontweight("bold" if place in heads else "normal")

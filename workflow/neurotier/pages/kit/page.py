@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from neurotier.core.files import write_text
 from neurotier.core.places import Places
-from neurotier.core.quantities import cm3, number, percent, rate, seconds, size
+from neurotier.core.quantities import cm3, mean_count, number, percent, rate, seconds, size
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table
 from neurotier.pages.kit.chart import NOTHING, Chart
@@ -33,8 +33,17 @@ WORDS: Mapping[str, Callable[[Any], str]] = {
     "_s": seconds,
     "_share": percent,
     "_mm3": cm3,
+    "mean_parallelism": mean_count,
+    "ratio": lambda value: number(value, 2),
+    "robust_z": lambda value: number(value, 1),
 }
 """How a cell is said, by the unit at the end of its column's name."""
+
+HEADS = {"account_run_queue_s": "For a core", "account_block_io_s": "For storage", "flushed_s": "On its device"}
+"""Heads of columns whose names do not say it; the others are their names without the unit."""
+
+SHOWN_ROWS = 1000
+"""Longest table on a page; the rest is in its files."""
 
 Head = str | tuple[str, Callable[[Any], str]]
 GOOD, BAD, OPEN = "good", "bad", "open"
@@ -74,7 +83,8 @@ class Section:
     text
         Paragraphs, with an empty line between them; ``Markup`` is not escaped.
     rows, columns
-        A table: its columns to their heads, and to how a cell is said where its name does not tell.
+        A table: names of its columns, by default all of the rows'; or columns to their heads, and to how a cell is said
+        where its name does not tell.
     items, facts
         A list, and names with what is known.
     more
@@ -88,7 +98,7 @@ class Section:
     heading: str = ""
     text: str = ""
     rows: Sequence[Mapping[str, Any]] = ()
-    columns: Mapping[str, Head] = field(default_factory=dict)
+    columns: Mapping[str, Head] | Iterable[str] = ()
     items: Sequence[str] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     more: str = ""
@@ -97,19 +107,34 @@ class Section:
 
     def view(self) -> dict[str, Any]:
         """What the template is given."""
-        heads = [head if isinstance(head, tuple) else (head, None) for head in self.columns.values()]
+        columns = self.columns or next(iter(self.rows), ())
+        named = self.columns if isinstance(self.columns, Mapping) else {name: head_of(name) for name in columns}
+        heads = [head if isinstance(head, tuple) else (head, None) for head in named.values()]
         found = [
-            [cell(name, row[name], words) for name, (_, words) in zip(self.columns, heads, strict=True)]
-            for row in self.rows
+            [cell(name, row[name], words) for name, (_, words) in zip(named, heads, strict=True)]
+            for row in self.rows[:SHOWN_ROWS]
         ]
+        more = len(self.rows) - len(found)
         numeric = [any(line[place]["class"] == "n" for line in found) for place in range(len(heads))]
         return vars(self) | {
             "name": anchor(self.heading),
             "paragraphs": [type(self.text)(one) for one in re.split(r"\n\s*\n", dedented(self.text)) if one],
             "heads": [{"text": head, "numeric": one} for (head, _), one in zip(heads, numeric, strict=True)],
             "cells": found,
+            "note": self.note + f" {more:,} more rows are in the tables that are named last." * (more > 0),
             "svg": "",
         }
+
+
+def head_of(column: str) -> str:
+    """The head of a column.
+
+    >>> head_of("queue_wait_s"), head_of("cpu_share"), head_of("robust_z")
+    ('Queue wait', 'CPU', 'Robust z')
+    """
+    unit = next((end for end in WORDS if end[0] == "_" and column.endswith(end)), "")
+    text = column.removesuffix(unit).replace("_", " ").replace("cpu", "CPU")
+    return HEADS.get(column, text[:1].upper() + text[1:])
 
 
 def cell(column: str, value: Any, words: Callable[[Any], str] | None) -> dict[str, Any]:
@@ -117,7 +142,9 @@ def cell(column: str, value: Any, words: Callable[[Any], str] | None) -> dict[st
     if isinstance(value, bool):
         value = "yes" if value else "no"
     if value is None or isinstance(value, str):
-        return {"text": value or "", "value": None, "class": "wrap" if len(value or "") > 24 else ""}
+        text = value or ""
+        shown = getattr(text, "striptags", text.strip)()  # of links, what is read
+        return {"text": text, "value": None, "class": "wrap" if len(shown) > 24 else ""}
     said = words or next((said for end, said in WORDS.items() if column.endswith(end)), number)
     return {"text": said(value), "value": value, "class": "n"}
 
@@ -145,7 +172,7 @@ class Figure:
         return {f"{name}_{part}": (part,) for part in self.parts(settings)} if self.parts else {name: ()}
 
 
-Part = Figure | Section | Callable[[Any], Section | None]
+Part = Figure | Section | Callable[[Any], Section | Sequence[Section] | None]
 
 
 @dataclass(frozen=True)
@@ -166,6 +193,8 @@ class Page:
         Names of its tables' schemas, and their files below the results folder; Snakemake's inputs.
     under
         What stands below the title.
+    tiles
+        Numbers that a reader looks for first: the name of each, the number, and a line of context.
     read
         Reads what it is made of, where that is more than its tables.
     folder
@@ -182,6 +211,7 @@ class Page:
     parts: Sequence[Part]
     tables: Mapping[str, str]
     under: Callable[[Any], str] = lambda _: ""
+    tiles: Callable[[Any], Sequence[tuple[str, str, str]]] = lambda _: ()
     read: Callable[[Places, Settings], Any] | None = None
     folder: str = ""
     speaks: bool = True
@@ -224,8 +254,8 @@ class Page:
         folder, views, hidden = self.figures_folder(results), list[dict[str, Any]](), dict[str, list[str]]()
         for part in self.parts:
             if not isinstance(part, Figure):
-                section = part if isinstance(part, Section) else part(data)
-                views += [section.view()] if section else []
+                made = part if isinstance(part, Section) else part(data)
+                views += [one.view() for one in ([made] if isinstance(made, Section) else made or ())]
                 continue
             for name, given in part.names(settings).items():
                 chart = part.chart(data, *given)
@@ -251,6 +281,7 @@ class Page:
             | {
                 "verdicts": verdicts,
                 "under": self.under(data),
+                "tiles": self.tiles(data),
                 "sections": views,
             },
         )

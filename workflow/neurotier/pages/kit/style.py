@@ -12,41 +12,23 @@ from neurotier.core.files import write_bytes, write_text
 from neurotier.core.tables import write_plain
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.chart import (
-    BLUE,
+    CAUSE_COLOURS,
+    CPU_COLOUR,
     DPI,
-    GREEN,
     GREY,
-    LIGHT_GREY,
+    IO_COLOUR,
     ORANGE,
-    PURPLE,
-    SKY,
+    PHASE_COLOURS,
     VERMILION,
     WIDTH_IN,
-    YELLOW,
     house_style,
     with_own_ids,
     with_titles,
 )
 from neurotier.pages.kit.findings import Finding
 
-CPU_COLOUR, IO_COLOUR = BLUE, ORANGE
-PHASE_COLOURS = {
-    "start_up": GREY,
-    "stage_in": SKY,
-    "container_start": PURPLE,
-    "compute": GREEN,
-    "stage_out": VERMILION,
-    "whole": BLUE,
-}
-CAUSE_COLOURS = {
-    "account_user_s": BLUE,
-    "account_system_s": SKY,
-    "account_run_queue_s": YELLOW,
-    "account_block_io_s": ORANGE,
-    "account_memory_stall_s": VERMILION,
-    "account_other_s": PURPLE,
-    "residual_s": LIGHT_GREY,
-}
+__all__ = ["CAUSE_COLOURS", "CPU_COLOUR", "IO_COLOUR", "PHASE_COLOURS"]
+
 OUTLIER_COLOUR = VERMILION
 OUTLINE_COLOUR = ORANGE
 
