@@ -32,8 +32,6 @@ def tier_figures(
         buffered_write_bytes_per_s=memory,
         single_read_bytes_per_s=curve[1],
         single_write_bytes_per_s=curve[1] / 2,
-        read_cpu_s_per_byte=0.0,
-        write_cpu_s_per_byte=0.0,
         random_read_s=0.0,
         create_s=0.0,
         stat_s=0.0,

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from bigbrain_blocks import PLACEMENT, TIERS, make, plan_of, task_of
 from neurotier.bigbrain.checking import check_block
-from neurotier.bigbrain.engines.gnu_parallel import SERVER, run_gnu_parallel
+from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
 from neurotier.bigbrain.engines.numa import ONE_NODE, PIN, node_of, pinning, prefix
 from neurotier.bigbrain.engines.worker import work
 from neurotier.bigbrain.plan import BigBrainPlan
@@ -131,18 +131,17 @@ def test_gnu_parallel_binds_the_process_of_each_block(tmp_path: Path) -> None:
 
 
 def policies(pid: int) -> set[str]:
-    """Policies of the memory of a process that a fork server has forked; none of others, or once it is gone."""
+    """Policies of the memory of a worker; none of others, or once it is gone."""
     try:
-        line = [psutil.Process(pid), *psutil.Process(pid).parents()][:2]
-        forked = all(SERVER in process.cmdline() for process in line)
-        lines = Path(f"/proc/{pid}/numa_maps").read_text().splitlines() if forked else []
+        is_worker = psutil.Process(pid).cmdline()[1:3] == ["-m", "neurotier.bigbrain.engines.worker"]
+        lines = Path(f"/proc/{pid}/numa_maps").read_text().splitlines() if is_worker else []
     except (psutil.Error, OSError):
         return set()
     return {line.split()[1] for line in lines if " heap " in line}
 
 
 @pytest.mark.usefixtures("gnu_parallel")
-def test_gnu_parallel_has_a_fork_server_on_each_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gnu_parallel_has_workers_on_each_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bin").mkdir()
     numactl = tmp_path / "bin" / "numactl"  # this machine may have one node only; what it was told, records tell
     numactl.write_text('#!/bin/sh\nNEUROTIER_RUN="$1 $2"\nexport NEUROTIER_RUN\nshift 2\nexec "$@"\n')

@@ -14,8 +14,9 @@ import pytest
 from neurotier.core.errors import InputError, TierError
 from neurotier.core.settings import DemoSettings
 from neurotier.demo.dataset import SITES, load_head, make_demo_dataset, noise_bold
-from neurotier.demo.head_model import model_head, on_grid
-from neurotier.demo.phantom import geometry, resampled, varied_head
+from neurotier.demo.head_model import model_head
+from neurotier.demo.phantom import moved, varied_head
+from nibabel.processing import resample_from_to
 from nilearn.datasets import load_mni152_brain_mask
 
 BIN = Path(sys.executable).parent
@@ -37,9 +38,8 @@ def data(image: nib.Nifti1Image) -> np.ndarray:
 def simulated_head(seed: int, voxel_size_mm: float, scan: int = 0) -> tuple[nib.Nifti1Image, np.ndarray]:
     """A simulated head, and where its brain is."""
     head = model_head()
-    image = varied_head(head, seed, voxel_size_mm, scan)
-    brain = on_grid(load_mni152_brain_mask(resolution=1), head)
-    return image, resampled(brain, head, image, geometry(seed)) > 0.5
+    brain = resample_from_to(load_mni152_brain_mask(resolution=1), head, order=1)
+    return varied_head(head, seed, voxel_size_mm, scan), data(moved(brain, seed, voxel_size_mm)) > 0.5
 
 
 @pytest.fixture(scope="module")

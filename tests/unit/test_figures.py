@@ -175,7 +175,7 @@ def test_a_job_without_duration_and_very_long_names(tmp_path: Path, chart_of: Ca
 
 
 def test_lanes_never_overlap_and_are_as_many_as_the_peak() -> None:
-    jobs = [{"participant": f"sub-{n}", "start_s": n * 1.0, "end_s": n + 2.5 + n % 3} for n in range(30)]
+    jobs: list[Row] = [{"participant": f"sub-{n}", "start_s": n * 1.0, "end_s": n + 2.5 + n % 3} for n in range(30)]
     packed = in_lanes(jobs, "participant")
     assert max(row["lane"] for row in packed) + 1 == peak([(job["start_s"], job["end_s"]) for job in jobs])
     for lane in {row["lane"] for row in packed}:

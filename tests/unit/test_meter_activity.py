@@ -76,3 +76,12 @@ def test_an_ordinary_process_makes_no_asynchronous_calls(tmp_path: Path) -> None
     with (tmp_path / "file").open("w"):
         calls.look([os.getpid(), 2**22 + 1])  # the second is no process
     assert calls.found is None
+
+
+def test_an_entry_longer_than_there_was_time_for_is_not_believed() -> None:
+    """Linux 6.18 books some waits from an earlier start, or from boot."""
+    activity = tree()
+    activity.add(0.1, {1: asleep(0.1)}, [], awake=False)
+    activity.add(0.5, {1: asleep(38_888.98, runtime_s=0.15)}, [], awake=False)
+    assert activity.misbooked
+    assert (activity.least_s, activity.most_s) == pytest.approx((0.15, 0.6))

@@ -115,6 +115,20 @@ def test_warning_signals_go_to_the_command_alone(tmp_path: Path) -> None:
     assert (tmp_path / "told").read_text() == "command\n"
 
 
+@pytest.mark.parametrize("pause_s", [0.0, 1.0])
+def test_a_command_that_was_stopped_is_said(tmp_path: Path, pause_s: float) -> None:
+    """Ctrl-Z stops the whole group: its wall time is then none to be divided."""
+    record = tmp_path / "record.jsonl"
+    process = start("--record", str(record), "sh", "-c", "echo ready; sleep 0.5", start_new_session=True)
+    for number in (signal.SIGSTOP, signal.SIGCONT) if pause_s else ():
+        os.killpg(process.pid, number)
+        time.sleep(pause_s)
+    assert process.wait(timeout=PATIENCE_S) == 0
+    said = json.loads(record.read_text())
+    assert said["wall_s"] > pause_s
+    assert (said["account"] is None) == (said["account_reason"] == "it was stopped meanwhile") == bool(pause_s)
+
+
 def test_what_was_ignored_stays_ignored() -> None:
     """A batch job under ``nohup`` survives the end of its terminal, metered or not."""
     process = start(

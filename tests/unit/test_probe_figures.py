@@ -99,7 +99,7 @@ def test_the_page_shows_every_tier_beside_the_published_devices(tmp_path: Path) 
         f"{said[0]}.",
         "disk stops scaling at 4 streams",
         "published Optane",
-        "3.38 GB/s",
+        "3.30 GB/s",
         "(is memory)",
         "Random read of 4",
         "Make a file of 4",

@@ -30,7 +30,7 @@ from neurotier.storage.published import STAGING
 from neurotier.storage.staging.exchange import Exchange, Sink, Source
 from neurotier.storage.staging.grid import Point, staging_plan
 from neurotier.storage.staging.supervise import CALL, Outcome, require_engine, run_exchange
-from neurotier.storage.staging.walk import Staging, scratch
+from neurotier.storage.staging.walk import scratch
 from page_reader import page_of
 from support import ENVIRONMENT, PATIENCE_S, ROOT, processes_in, words_of
 from workloads import throttled
@@ -233,7 +233,7 @@ import json, sys
 from pathlib import Path
 from neurotier.storage.staging.exchange import Exchange
 from neurotier.storage.staging.supervise import run_exchange
-from neurotier.storage.staging.walk import Staging, scratch
+from neurotier.storage.staging.walk import scratch
 with scratch() as folder:
     exchange = Exchange(**json.loads(sys.argv[1]) | {"scratch": str(folder)})
     run_exchange(exchange, Path(sys.argv[2]), 60.0, lambda outcome: print(folder, flush=True))
@@ -311,7 +311,7 @@ def test_a_ray_that_asks_nobody_for_a_token_is_refused(tmp_path: Path, monkeypat
 def row(tier: str, writers: int, readers: int, servers: int, write_s: float, read_s: float, **changes: Any) -> Row:
     """A row of ``staging.tsv``."""
     point = Point("a", "ray", writers, readers, servers, "step", 8, 8, 10, True, 1)
-    asked = {name: getattr(point, name) for name in Staging.asked}
+    asked = {name: getattr(point, name) for name in columns("staging") if hasattr(point, name)}
     ways: Row = {}
     for way, time_s in (("write", write_s), ("read", read_s)):
         times = {"s": time_s, "least_s": time_s, "most_s": time_s, "client_s": time_s / 2, "round_s": time_s}

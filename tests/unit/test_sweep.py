@@ -118,10 +118,10 @@ def test_examples_have_the_published_grids(name: str, count: int) -> None:
     [
         ({}, DIRECT, DIRECT),
         ({}, BUFFERED, BUFFERED),
-        ({"direct": False}, DIRECT, BUFFERED),
-        ({"engine": "io_uring"}, DIRECT, Access("io_uring", direct=True)),
-        ({"engine": "libaio"}, BUFFERED, Access("libaio", direct=False)),
-        ({"engine": "mmap"}, DIRECT, Access("mmap", direct=False)),
+        ({"wants_direct": False}, DIRECT, BUFFERED),
+        ({"wants_engine": "io_uring"}, DIRECT, Access("io_uring", direct=True)),
+        ({"wants_engine": "libaio"}, BUFFERED, Access("libaio", direct=False)),
+        ({"wants_engine": "mmap"}, DIRECT, Access("mmap", direct=False)),
     ],
 )
 def test_way_suits_tier_and_point(asked: dict[str, Any], best: Access, way: Access) -> None:

@@ -182,7 +182,7 @@ def target_of(name: str, demo_source: Path) -> tuple[str, dict[str, Any], str]:
         "sweep": ("sweep", {"sweep": {"tiers": ["local"], "sets": {"a": GRID}}}, "fio --output"),
         "staging": ("staging", {"staging": STAGED}, "neurotier.storage.staging.program"),
         "snakemake": ("bigbrain", {"bigbrain": {**BLOCKS, "engines": ["snakemake"]}}, "bigbrain.engines.worker"),
-        "gnu-parallel": ("bigbrain", {"bigbrain": {**LASTING, "engines": ["gnu-parallel"]}}, "fork_client.py"),
+        "gnu-parallel": ("bigbrain", {"bigbrain": {**LASTING, "engines": ["gnu-parallel"]}}, "bigbrain.engines.worker"),
         "spark": ("bigbrain", {"bigbrain": {**BLOCKS, "engines": ["spark"]}}, "pyspark.daemon"),
     }
     return known[name]

@@ -18,6 +18,9 @@ WORK_PHASES = (HEADER, READ, INCREMENT, WRITE)
 
 STREAMING, PUBLISHED = "streaming", "published"
 NONE, FINAL, ALL = "none", "final", "all"
+EVERY = "all"
+"""Instead of an iteration, told to a worker: all that are left."""
+
 SNAKEMAKE, GNU_PARALLEL, SPARK = "snakemake", "gnu-parallel", "spark"
 
 

@@ -6,10 +6,10 @@ of sessions and runs, and one has no T1w image. Images are git-annex content; te
 
 from __future__ import annotations
 
+import itertools
 import logging
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import nibabel as nib
@@ -30,44 +30,21 @@ DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")
 SIMULATED = "simulated"
 """Value of ``demo.head`` that asks for the simulated head, whatever is installed."""
 
+Say = Callable[[str], None]
 FIX = "give a NIfTI file of a whole head"
 
 BOLD_SHAPE = (8, 8, 6, 4)
 BOLD_VOXEL_MM, REPETITION_TIME_S = 4.0, 2.0
 
-
-@dataclass(frozen=True)
-class Participant:
-    """One participant of the demonstration.
-
-    Attributes
-    ----------
-    label
-        Label without ``sub-``.
-    age_years, sex
-        Invented.
-    runs
-        Number of T1w runs in each session; empty for the participant who has functional data only.
-    """
-
-    label: str
-    age_years: int
-    sex: str
-    runs: tuple[int, ...]
-
-
 SITES = {
-    "SiteA": (
-        Participant("0099001", 24, "F", (1,)),
-        Participant("0099002", 31, "M", (1, 1)),
-        Participant("0099003", 27, "F", ()),
-    ),
-    "SiteB": (Participant("0099101", 22, "M", (2,)), Participant("0099102", 45, "F", (1,))),
+    "SiteA": {"0099001": (24, "F", [1]), "0099002": (31, "M", [1, 1]), "0099003": (27, "F", [])},
+    "SiteB": {"0099101": (22, "M", [2]), "0099102": (45, "F", [1])},
 }
-"""Participants of each site: 5 participants, 6 T1w images."""
+"""Participants of each site by label: age (years) and sex, which are invented, and the number of T1w runs in each
+session, of which one who has functional data only has none: 5 participants, 6 T1w images."""
 
 
-def make_demo_dataset(folder: Path, settings: DemoSettings, say: Callable[[str], None] = print) -> None:
+def make_demo_dataset(folder: Path, settings: DemoSettings, say: Say = print) -> None:
     """Make the dataset; it gets its name when it is complete.
 
     Parameters
@@ -148,44 +125,26 @@ def load_head(path: Path) -> nib.Nifti1Image:
     return nib.Nifti1Image(data, image.affine)
 
 
-def write_files(
-    folder: Path,
-    settings: DemoSettings,
-    head: nib.Nifti1Image,
-    description: str,
-    say: Callable[[str], None],
-) -> None:
-    """Write the files of superdataset and sites, without version control."""
-    write_text(folder / "README.md", superdataset_readme(description))
-    index = 0
+def write_files(folder: Path, settings: DemoSettings, head: nib.Nifti1Image, origin: str, say: Say) -> None:
+    """Write the files of superdataset and sites, without version control; ``origin`` is what the head is, in words."""
+    write_text(folder / "README.md", superdataset_readme(origin))
+    seeds = itertools.count(settings.seed)
     for site, participants in SITES.items():
-        rows = [(f"sub-{one.label}", one.age_years, one.sex) for one in participants]
-        for name, text in site_texts(site, description, rows).items():
+        rows = [(f"sub-{label}", age_years, sex) for label, (age_years, sex, _) in participants.items()]
+        for name, text in site_texts(site, origin, rows).items():
             write_text(folder / site / name, text)
-        for participant in participants:
-            say(f"Making {site}/sub-{participant.label}.")
-            write_participant(
-                folder / site, participant, settings.seed + index, settings.voxel_size_mm, head, description
-            )
-            index += 1
-
-
-def write_participant(
-    site: Path, participant: Participant, seed: int, voxel_size_mm: float, head: nib.Nifti1Image, description: str
-) -> None:
-    """Write one participant's images and sidecars, varied from the head."""
-    subject = f"sub-{participant.label}"
-    scan = 0
-    for session, runs in enumerate(participant.runs, start=1):
-        for run in range(1, runs + 1):
-            stem = site / subject / f"ses-{session}" / "anat" / f"{subject}_ses-{session}_run-{run}_T1w"
-            write_json(stem.with_suffix(".json"), simulated_scanner(f"T1w image computed from {description}"))
-            nib.save(varied_head(head, seed, voxel_size_mm, scan), stem.with_suffix(".nii.gz"))
-            scan += 1
-    if not participant.runs:
-        stem = site / subject / "ses-1" / "func" / f"{subject}_ses-1_task-rest_run-1_bold"
-        write_json(stem.with_suffix(".json"), bold_facts(REPETITION_TIME_S))
-        nib.save(noise_bold(seed), stem.with_suffix(".nii.gz"))
+        for (subject, *_), (*_, sessions) in zip(rows, participants.values(), strict=True):
+            say(f"Making {site}/{subject}.")
+            seed, of_subject = next(seeds), folder / site / subject
+            scans = [(session, run) for session, runs in enumerate(sessions, 1) for run in range(1, runs + 1)]
+            for scan, (session, run) in enumerate(scans):
+                stem = of_subject / f"ses-{session}" / "anat" / f"{subject}_ses-{session}_run-{run}_T1w"
+                write_json(stem.with_suffix(".json"), simulated_scanner(f"T1w image computed from {origin}"))
+                nib.save(varied_head(head, seed, settings.voxel_size_mm, scan), stem.with_suffix(".nii.gz"))
+            if not scans:
+                stem = of_subject / "ses-1" / "func" / f"{subject}_ses-1_task-rest_run-1_bold"
+                write_json(stem.with_suffix(".json"), bold_facts(REPETITION_TIME_S))
+                nib.save(noise_bold(seed), stem.with_suffix(".nii.gz"))
 
 
 def noise_bold(seed: int) -> nib.Nifti1Image:
@@ -193,9 +152,7 @@ def noise_bold(seed: int) -> nib.Nifti1Image:
     values = np.random.default_rng(seed).integers(0, 1000, BOLD_SHAPE, dtype=np.int16)
     image = nib.Nifti1Image(values, np.diag([BOLD_VOXEL_MM] * 3 + [1.0]))
     image.header.set_xyzt_units("mm", "sec")
-    image.header.set_zooms((BOLD_VOXEL_MM,) * 3 + (REPETITION_TIME_S,))
-    image.set_qform(image.affine, code="scanner")
-    image.set_sform(image.affine, code="scanner")
+    image.header["pixdim"][4] = REPETITION_TIME_S
     return image
 
 
@@ -208,17 +165,14 @@ def save_datasets(folder: Path) -> None:
         With DataLad's message.
     """
     from datalad import api  # slow, and reads the environment on import
-    from datalad.support.exceptions import CommandError, IncompleteResultsError, MissingExternalDependency
 
     logging.getLogger("datalad").setLevel(logging.ERROR)
-    # without a description, git-annex records the name of the temporary folder
-    options = {"cfg_proc": "text2git", "force": True, "description": "demonstration", "result_renderer": "disabled"}
+    quiet, superdataset = {"result_renderer": "disabled"}, str(folder)
     try:
-        api.create(path=str(folder), **options)
-        for site in SITES:
-            api.create(path=str(folder / site), dataset=str(folder), **options)
-        api.save(
-            dataset=str(folder), recursive=True, message="Make the demonstration dataset", result_renderer="disabled"
-        )
-    except (CommandError, IncompleteResultsError, MissingExternalDependency) as error:
-        raise SourceError(f"DataLad could not save the demonstration dataset ({error})", where=str(folder)) from error
+        for name, within in {"": None, **dict.fromkeys(SITES, superdataset)}.items():
+            # without a description, git-annex records the name of the temporary folder
+            options = {"cfg_proc": "text2git", "force": True, "description": "demonstration", **quiet}
+            api.create(path=str(folder / name), dataset=within, **options)
+        api.save(dataset=superdataset, recursive=True, message="Make the demonstration dataset", **quiet)
+    except RuntimeError as error:  # as all of DataLad's own are
+        raise SourceError(f"DataLad could not save the demonstration dataset ({error})", where=superdataset) from error

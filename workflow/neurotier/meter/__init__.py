@@ -5,7 +5,7 @@
 ``exits``       exact waits and bytes from the kernel's exit records (taskstats), where the process is allowed them
 ``records``     those records, summed up the tree; ``netlink`` asks the kernel for them
 ``sampling``    the same waits by sampling live threads, where it is not; states of threads, everywhere
-``activity``    how long some thread was active; ``storage_wait``: how long one waited for storage
+``activity``    how long some thread was active
 ``pressure``    stall information of the control group or of the machine
 ``usage``       the figures, each group with its source, and the account of wall time
 ``own``         the cost of the measuring process itself since it was started

@@ -16,6 +16,9 @@ import os
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 """Steps in which ``/proc`` gives waits for storage, s."""
 
+TOLERANCE_S = 2 * TICK_S
+"""How much an entry may exceed the time there was for it."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,12 +64,16 @@ class Activity:
         Time for which some thread was active: at least and at most, s.
     seen_s
         The same by the states at the looks alone, s.
+    misbooked
+        Whether the kernel has booked a longer wait than there was time for (see
+        :class:`neurotier.meter.records.Branch`): how long threads waited for storage is then not known.
     """
 
     def __init__(self, waits_booked: bool) -> None:
         self.waits_booked = waits_booked
         self.cores = len(os.sched_getaffinity(0))
         self.threads: dict[int, Books] = {}
+        self.misbooked = False
         self.awake = True  # the tree begins with a process that runs
         self.least_s = self.most_s = self.seen_s = 0.0
         self.turned_squared = self.open_squared = self.open_awake = 0.0
@@ -95,6 +102,9 @@ class Activity:
             if before.awake and books.awake and new_s == 0:
                 books.claimed_s = before.claimed_s + passed_s
                 certain_s = possible_s = passed_s
+            elif new_s > passed_s + before.claimed_s + TOLERANCE_S:
+                self.misbooked = True
+                certain_s, possible_s = min(passed_s, max(0.0, books.runtime_s - before.runtime_s)), passed_s
             else:
                 certain_s = min(passed_s, max(0.0, new_s - before.claimed_s))
                 possible_s = self.possible_s(passed_s, certain_s, before, books)

@@ -39,6 +39,9 @@ DRAIN_INTERVAL_S = 0.2
 """Longest time between two reads of the exit records: their buffer is then large enough for 50,000 per second."""
 
 
+STOPPED = "it was stopped meanwhile"
+
+
 class Interrupted(BaseException):
     """The metering process received SIGTERM, SIGINT, SIGHUP or SIGQUIT; its tree has been ended.
 
@@ -94,7 +97,7 @@ def measure_child(
             except BaseException:
                 tree.end()
                 raise
-            instruments.fill(usage)
+            instruments.fill(usage, tree.was_stopped or signal.SIGCONT in signal.sigpending())
         finally:
             instruments.close()
     assert tree.exit_code is not None  # noqa: S101  # for the type checker: `watch` waited for it
@@ -168,8 +171,8 @@ class Instruments:
             if now >= watch.due_s:
                 watch.look()
 
-    def fill(self, usage: Usage) -> None:
-        """Fill in the usage, once the tree has ended."""
+    def fill(self, usage: Usage, was_stopped: bool) -> None:
+        """Fill in the usage, once the tree has ended; ``was_stopped`` says that its wall time has a pause in it."""
         usage.take_bytes(bytes_of_children(), self.bytes_before)
         branch = self.exits.descendants() if self.exits else None
         run_queue = run_queue_accounted()
@@ -179,8 +182,8 @@ class Instruments:
             usage.take_samples(self.sampler, run_queue, self.delays)
         usage.refuse_bytes(self.sampler.asynchronous.found)
         usage.take_pressure(self.pressure)
-        usage.account_reason = self.account_reason(usage, branch)
-        if not usage.left_behind:  # or seconds from after the phase's end would be part of its account
+        usage.account_reason = STOPPED if was_stopped else self.account_reason(usage, branch)
+        if not (usage.left_behind or was_stopped):  # else seconds from outside the phase would be part of its account
             usage.divide(branch, self.sampler, self.noticed_late_s)
 
     def account_reason(self, usage: Usage, branch: Branch | None) -> str | None:

@@ -35,10 +35,10 @@ class Branch:
     processes, threads
         How many ended.
     misbooked_ns
-        Lifetime off the CPU, ns, of threads to which the kernel booked more block-I/O wait than that; their wait is
-        not counted. Seen on Linux 6.18 where processes compete for a CPU: if a thread that falls asleep stays queued
-        for a while, the kernel notes the start of its wait for another thread, and later measures the wait from an
-        earlier start, or from boot.
+        Lifetime off the CPU, ns, of threads to which the kernel booked more block-I/O wait than that; how long they
+        waited for storage is not known. Seen on Linux 6.18 where processes compete for a CPU: if a thread that falls
+        asleep stays queued for a while, the kernel notes the start of its wait for another thread, and later measures
+        the wait from an earlier start, or from boot.
     overlap_ns
         Upper bound of the active thread-time that ran while other threads of the tree were active, ns.
     children_lifetime_ns, children_active_ns
@@ -95,8 +95,6 @@ class Branches:
         time and time on a core, s. The records of the whole machine arrive, so some are of other trees.
     leaders
         Time on a core and waiting for one, s, of the main threads of the root's children, as their records have it.
-    misbooked
-        The threads to which the kernel booked more block-I/O wait than they can have had.
     outliving_s
         Active time of other threads that ended later than these main threads, s: while they end, the process is there.
     """
@@ -107,7 +105,6 @@ class Branches:
         self.ended: list[tuple[int, int, int, float, float]] = []
         self.leaders: dict[int, tuple[float, float]] = {}
         self.outliving_s = 0.0
-        self.misbooked: set[int] = set()
 
     def branch(self, pid: int) -> Branch:
         """Sums below a process that is still alive."""
@@ -131,7 +128,6 @@ class Branches:
         room_ns = max(0, 1000 * lifetime_us - runtime_ns - run_queue_ns)
         if block_io_ns > room_ns + TOLERANCE_NS:
             branch.misbooked_ns += room_ns
-            self.misbooked.add(pid)
             block_io_ns = 0
         storage_ns = max(0, block_io_ns - swap_in_ns - thrashing_ns)  # the kernel books those twice
         active_ns = runtime_ns + run_queue_ns + memory_ns + storage_ns

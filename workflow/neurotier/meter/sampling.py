@@ -13,7 +13,6 @@ import time
 
 from neurotier.meter.activity import Activity, Books
 from neurotier.meter.asynchronous import AsynchronousCalls
-from neurotier.meter.storage_wait import StorageWait
 from neurotier.meter.tree import TICKS_PER_S, descendants, read_proc, stat_fields
 
 FIRST_INTERVAL_S, LONGEST_INTERVAL_S = 0.01, 1.0
@@ -63,8 +62,6 @@ class Sampler:
     def __init__(self, root: int, exits: ExitRecords | None, delays: bool) -> None:
         self.root, self.exits, self.delays = root, exits, delays
         self.activity, self.asynchronous = Activity(delays), AsynchronousCalls()
-        self.waits: dict[int, StorageWait] = {}
-        self.after_last_look_s = 0.0
         self.gone: list[tuple[int, Books]] = []
         self.family: set[int] = set()
         self.complete: dict[int, tuple[float, float]] = {}
@@ -72,7 +69,7 @@ class Sampler:
         self.most_active = self.looks = 0
         self.interval_s = FIRST_INTERVAL_S
         self.first_look_s = self.last_look_s = time.monotonic()
-        self.threads: dict[tuple[int, int], tuple[float, float, int, int]] = {}
+        self.threads: dict[tuple[int, int], tuple[float, float, float, int, int]] = {}
 
     def look(self) -> None:
         """Take one sample."""
@@ -128,10 +125,10 @@ class Sampler:
 
     def finish(self, ended_s: float) -> None:
         """Add the time between the last look and the phase's end, by the monotonic clock, s."""
-        self.after_last_look_s = self.add_interval({}, [], awake=True, now=ended_s)
+        self.add_interval({}, [], awake=True, now=ended_s)
 
     def look_at(self, folder: str, thread: int) -> tuple[bytes, Books | None]:
-        """The state of one thread, empty if it has ended, and what is booked for it; its waits are noted."""
+        """The state of one thread, empty if it has ended, and what is booked for it, which is noted."""
         try:
             fields = stat_fields(f"{folder}/stat")
             runtime_ns, run_queue_ns, _ = read_proc(f"{folder}/schedstat").split()
@@ -141,18 +138,10 @@ class Sampler:
         start_ticks, waited_s = int(fields[19]), int(fields[39]) / TICKS_PER_S
         runtime_s, run_queue_s = int(runtime_ns) / 1e9, int(run_queue_ns) / 1e9
         if self.exits is None:
-            seen = (runtime_s, run_queue_s, int(fields[11]), int(fields[12]))
+            seen = (runtime_s, run_queue_s, waited_s, int(fields[11]), int(fields[12]))
             self.threads[thread, start_ticks] = seen
-        on_s = runtime_s + run_queue_s
-        wait = self.waits.get(thread)
-        if wait is None or wait.start_ticks != start_ticks:
-            wait = self.waits[thread] = StorageWait(start_ticks, self.last_look_s)
-        wait.look(time.monotonic(), on_s, waited_s, fields[0] == b"D")
-        return fields[0], Books(on_s + (wait.booked_s if self.delays else 0.0), runtime_s, fields[0] in (b"R", b"D"))
-
-    def storage_s(self, threads: set[int]) -> float:
-        """The waits for storage of some threads, as far as they were seen, s."""
-        return sum(self.waits[thread].total_s for thread in threads & self.waits.keys())
+        active_s = runtime_s + run_queue_s + (waited_s if self.delays else 0.0)
+        return fields[0], Books(active_s, runtime_s, fields[0] in (b"R", b"D"))
 
     def look_at_ended(self, pid: int) -> None:
         """Sample a process that has ended and is not yet waited for: its main thread is complete then."""
@@ -166,12 +155,6 @@ class Sampler:
         except OSError:
             return
         self.complete[pid] = int(runtime_ns) / 1e9, int(run_queue_ns) / 1e9
-
-    @property
-    def doubtful_s(self) -> float:
-        """Thread-seconds in which a wait for storage was misbooked, or after the last look may have been, s."""
-        misbooked_s = sum(wait.all_doubtful_s for wait in self.waits.values())
-        return misbooked_s + (self.after_last_look_s if self.exits else 0.0)
 
     @property
     def ending_s(self) -> tuple[float, float]:
@@ -211,11 +194,11 @@ class Sampler:
     @property
     def block_io_s(self) -> float:
         """Waiting for block I/O that was seen, s, in steps of a clock tick (10 ms) per thread."""
-        return self.storage_s(set(self.waits))
+        return sum(seen[2] for seen in self.threads.values())
 
     @property
     def user_share(self) -> float:
         """User time's share of the CPU time that was seen."""
-        user = sum(seen[2] for seen in self.threads.values())
-        both = user + sum(seen[3] for seen in self.threads.values())
+        user = sum(seen[3] for seen in self.threads.values())
+        both = user + sum(seen[4] for seen in self.threads.values())
         return user / both if both else 1.0

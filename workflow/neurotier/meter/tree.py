@@ -25,6 +25,9 @@ STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.S
 PASSED_SIGNALS = frozenset({signal.SIGUSR1, signal.SIGUSR2})
 """Signals that mean whatever the command takes them for; batch systems send them before the time limit."""
 
+NOTICES = frozenset({signal.SIGCHLD, signal.SIGCONT})
+"""Signals that tell something, and ask for nothing."""
+
 SI_KERNEL = 0x80
 """``si_code`` of signals that the terminal sends; it sends them to the whole foreground group, command included."""
 
@@ -44,6 +47,8 @@ class Tree:
         The phase's own process.
     exit_code
         Its code as ``os.waitstatus_to_exitcode`` gives it (negative for a signal); ``None`` while it runs.
+    was_stopped
+        Whether this process was stopped meanwhile and continued, and with it most likely the tree (Ctrl-Z, suspended).
     ended_s
         When it was found to have ended, by the monotonic clock, s: before it was reaped, which may take 0.1 s where
         processes compete for a core (Linux 6.18).
@@ -59,7 +64,7 @@ class Tree:
         self.pid = pid
         self.exit_code: int | None = None
         self.ended_s = float("inf")
-        self.empty = False
+        self.empty = self.was_stopped = False
         self.usage = usage
         self.signals = signals
         self.before_reaping = before_reaping
@@ -93,13 +98,14 @@ class Tree:
         return cls(pid, mask.blocked, usage, before_reaping)
 
     def wait(self, timeout_s: float) -> signal.struct_siginfo | None:
-        """Wait for a signal and reap children that have ended; a signal other than SIGCHLD is returned.
+        """Wait for a signal and reap children that have ended; one that asks for something is returned.
 
         If the handler of another signal runs when the time is up, Python returns an empty record instead of ``None``.
         """
         received = signal.sigtimedwait(self.signals, max(0.0, timeout_s))
         self.reap()
-        return received if received is not None and received.si_signo in self.signals - {signal.SIGCHLD} else None
+        self.was_stopped |= received is not None and received.si_signo == signal.SIGCONT
+        return received if received is not None and received.si_signo in self.signals - NOTICES else None
 
     def reap(self) -> None:
         """Add every child that has ended to the sums."""
@@ -139,7 +145,7 @@ class Mask:
     def __init__(self, waited: frozenset[signal.Signals]) -> None:
         # a signal that was ignored at the start (`nohup`, background jobs of a shell) stays so, for the command too
         handled = {number for number in waited if signal.getsignal(number) is not signal.SIG_IGN}
-        self.blocked = frozenset({*handled, signal.SIGCHLD})
+        self.blocked = frozenset({*handled, *NOTICES})
 
     def __enter__(self) -> Mask:
         self.before = signal.pthread_sigmask(signal.SIG_BLOCK, self.blocked)

@@ -98,8 +98,8 @@ class Usage:
     account
         How the account was made: ``exact`` (one thread of action: its parts are thread-seconds), ``scaled``
         (several at once: thread-seconds scaled to the time in which some was active for certain), ``sampled``, or
-        ``None``: the kernel accounts no waits for a core, or processes outlived the phase, whose seconds lie outside
-        its wall time.
+        ``None``: the kernel accounts no waits for a core, processes outlived the phase, whose seconds lie outside its
+        wall time, or the phase was stopped (Ctrl-Z) and continued.
     account_reason
         Why it is sampled or lacks a cause, or why there is none.
     account_user_s ... account_other_s, residual_s
@@ -193,7 +193,7 @@ class Usage:
         branch
             Sums over the tree.
         sampler
-            Its states of threads tell the wait for storage where the kernel has misbooked it.
+            Its states of threads tell the wait for storage where the kernel has booked none, or a wrong one.
         run_queue, delays
             Whether the kernel accounts waits for a CPU, and those for storage and memory.
         """
@@ -205,18 +205,13 @@ class Usage:
             for name in COUNTS:
                 setattr(self, name, getattr(branch, name))
             self.cpu_source = "taskstats"
-        misbooked_s = branch.misbooked_ns / 1e9
         if run_queue:
             self.run_queue_s = branch.run_queue_ns / 1e9 + sampler.ending_s[1]
             self.wait_source, self.seen_share = "taskstats", 1.0
         if delays:
             self.memory_stall_s = branch.memory_ns / 1e9
-        if delays:
-            # in place of what the kernel misbooked, what was credible from look to look
-            credible_s = sampler.storage_s(sampler.exits.branches.misbooked) if sampler.exits else 0.0
-            self.block_io_s = branch.block_io_ns / 1e9 + min(misbooked_s, credible_s)
-            if misbooked_s > self.wall_s * OVERLAP_SHARE + OVERLAP_S:
-                self.wait_source = "sampled"
+        if delays and branch.misbooked_ns / 1e9 <= self.wall_s * OVERLAP_SHARE + OVERLAP_S:
+            self.block_io_s = branch.block_io_ns / 1e9
         elif run_queue:  # by default, Linux accounts waiting for a core and nothing else
             self.wait_source = "sampled"
             if not sampler.asynchronous.found:  # whoever waits for asynchronous calls looks asleep
@@ -241,7 +236,8 @@ class Usage:
                 self.system_s = sampler.runtime_s - self.user_s
                 self.cpu_source, self.seen_share = "sampled", None
         if run_queue and (delays or not sampler.asynchronous.found):
-            seen_s = sampler.block_io_s if delays else sampler.waiting_s(self.wall_s)
+            is_booked = delays and not sampler.activity.misbooked
+            seen_s = sampler.block_io_s if is_booked else sampler.waiting_s(self.wall_s)
             self.block_io_s = self.off_core(seen_s, sampler)
 
     def off_core(self, sampled_s: float | None, sampler: Sampler) -> float | None:
@@ -313,15 +309,16 @@ class Usage:
     def active_bounds_s(self, sampler: Sampler, branch: Branch | None, known_s: float) -> tuple[float, float]:
         """Least and most time for which some thread of the tree was active, s; its known thread-seconds are given."""
         least_s, most_s = sampler.activity.bounds_s()
-        unknown_s = sampler.doubtful_s if self.wait_source == "sampled" else 0.0
+        unseen_s = 0.0
         if branch is None:  # threads that were not seen may have waited as those did that were
             unseen_s = max(0.0, self.cpu_s - sampler.runtime_s)
             unseen_s *= 1 + (self.run_queue_s or 0.0) / sampler.runtime_s if sampler.runtime_s else 1.0
-            most_s, unknown_s = most_s + unseen_s, unknown_s + unseen_s
+            most_s += unseen_s
         else:
             ending_s = sum(sampler.ending_s)
             least_s, most_s = least_s + ending_s, most_s + ending_s
-        if sampler.delays:  # all that may be active is in the books
-            most_s = min(most_s, known_s + unknown_s)
+        is_booked = not sampler.activity.misbooked if branch is None else self.wait_source != "sampled"
+        if sampler.delays and is_booked:  # all that may be active is in the books
+            most_s = min(most_s, known_s + unseen_s)
         most_s = min(most_s, self.wall_s)
         return min(least_s, most_s), most_s

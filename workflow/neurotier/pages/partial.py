@@ -33,20 +33,14 @@ def report(settings: Settings, places: Places) -> None:
 
 def comparison(settings: Settings, places: Places) -> None:
     """Tables, figures and page of the runs of a campaign that are there."""
-    from neurotier.pages.comparison.figures import FIGURES
-    from neurotier.pages.comparison.page import write_page
+    from neurotier.pages import page_called
     from neurotier.pages.comparison.summary import everything_compared, write_summary_tables
-    from neurotier.pages.kit.figures import draw_all
-    from neurotier.run.campaign.comparing import lacking
-    from neurotier.run.compared import read_comparison_tables, write_comparison_tables
+    from neurotier.run.compared import write_comparison_tables
 
-    plan, folder = places.campaign / "plan.tsv", places.comparison
-    compared = everything_compared(plan, settings.comparison.results, settings.published)
-    write_comparison_tables(compared, folder)
-    write_summary_tables(compared, folder)
-    tables = read_comparison_tables(folder)
-    draw_all("comparison", FIGURES, tables, places.comparison_figures)
-    write_page(tables, places.comparison_figures, places.results / "comparison.html", lacking(plan))
+    compared = everything_compared(places.campaign / "plan.tsv", settings.comparison.results, settings.published)
+    write_comparison_tables(compared, places.comparison)
+    write_summary_tables(compared, places.comparison)
+    page_called("comparison").write(places, settings)
 
 
 def bigbrain(settings: Settings, places: Places) -> list[str]:

@@ -12,8 +12,9 @@ from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, c
 from neurotier.published.bigbrain import APP_DIRECT, MEMORY_MODE
 from neurotier.published.conditions import device_and_mode
 from neurotier.published.replay import Replay
-from neurotier.published.table_one import bytes_per_s, device_bandwidths
+from neurotier.published.table_one import device_bandwidths
 from neurotier.run.compared import is_compared
+from neurotier.storage.table_one import bytes_per_s
 
 TIER = "device"
 """The model's name of the device."""
@@ -73,7 +74,8 @@ def text_of(root: Path, name: str) -> str:
 
 def by_table(kind: str, read_mb_s: float, write_mb_s: float) -> TierSpeed:
     """A tier of which only Table I is known, one stream of ``dd``; a tmpfs is spread over all memory modules."""
-    read, write, devices = bytes_per_s(read_mb_s), bytes_per_s(write_mb_s), MEMORY_DEVICES if kind == "tmpfs" else 1
+    devices = MEMORY_DEVICES if kind == "tmpfs" else 1
+    read, write = bytes_per_s(read_mb_s), bytes_per_s(write_mb_s)
     return TierSpeed(read * devices, write * devices, read, write, write_back=KINDS[kind].write_back)
 
 

@@ -23,13 +23,11 @@ from neurotier.core.errors import InputError
 from neurotier.model.paper import least_makespan_s
 from neurotier.published.bigbrain import APP_DIRECT, FIX, place_of
 from neurotier.published.skipped import Skipped
-from neurotier.storage.table_one import PUBLISHED_MB_S
+from neurotier.storage.table_one import MB_PER_GB, PUBLISHED_MB_S
 
 PATTERN = "*diskbench.out"
 HEADINGS = ("Device", "Write", "Read", "CacheRead")
 BANDWIDTH = re.compile(r"(?P<value>\d+(\.\d+)?) (?P<unit>[MG]B)/s")
-MB_PER_GB = 1024
-"""As published; ``dd`` means 1,000."""
 
 
 @dataclass(frozen=True)
@@ -107,15 +105,6 @@ def device_bandwidths(bandwidths: Sequence[Bandwidth]) -> dict[str, tuple[float,
     """Read and write bandwidth by device as in Table I, MB/s: means in App Direct mode; as printed without logs."""
     found = {one.device: one.of(statistics.fmean) for one in bandwidths if one.mode == APP_DIRECT}
     return PUBLISHED_MB_S | found
-
-
-def bytes_per_s(mb_s: float) -> float:
-    """A bandwidth of Table I as ``dd`` means it, bytes/s: it prints GB from 1 GB/s on, and means 10^9 bytes.
-
-    >>> bytes_per_s(112.0), bytes_per_s(1536.0)
-    (112000000.0, 1500000000.0)
-    """
-    return 1e6 * mb_s * (1000 / MB_PER_GB if mb_s >= MB_PER_GB else 1)
 
 
 def equation_one_s(data_bytes: float, read_mb_s: float, write_mb_s: float) -> float:

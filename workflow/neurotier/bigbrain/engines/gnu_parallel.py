@@ -1,25 +1,18 @@
-"""The engine ``gnu-parallel``: one command per block, with GNU parallel's own log of them kept.
-
-The command is small: it has a process forked for its block that has everything loaded, and ends as that one does
-(:mod:`neurotier.bigbrain.engines.fork_server`). The server is started together with GNU parallel, and the first blocks
-wait for it: that is in their ``start_up``, and so in the makespan.
-"""
+"""The engine ``gnu-parallel``: a process per block, as published, with GNU parallel's own log of them kept."""
 
 from __future__ import annotations
 
 import os
 import shlex
-import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
 
 from neurotier.bigbrain.engines.numa import node_of, prefix
-from neurotier.bigbrain.tasks import Task
+from neurotier.bigbrain.tasks import EVERY, Task
 from neurotier.core.errors import RunError, ToolError
 from neurotier.core.files import write_text
 from neurotier.core.processes import end_tree, start_process
@@ -27,14 +20,8 @@ from neurotier.core.quantities import first_of
 
 ENGINE = "engine gnu-parallel"
 FIX = "have GNU parallel on PATH (Debian: apt-get install parallel), or leave gnu-parallel out of bigbrain.engines"
-SERVER = "neurotier.bigbrain.engines.fork_server"
+WORKER = (sys.executable, "-m", "neurotier.bigbrain.engines.worker")
 """Not imported here, as it loads NumPy: this module is read at every start."""
-
-CLIENT_COMMAND = (sys.executable, "-I", "-S", str(Path(__file__).with_name("fork_client.py")))
-"""What is started for a block, with the server's address and the block's name."""
-
-SERVER_LOG = "fork_server.log"
-"""Takes what servers and their processes print: nothing, unless one of them has a fault."""
 
 NAMED = 10
 """How many blocks a message names."""
@@ -66,50 +53,18 @@ def run_gnu_parallel(plan: Path, logs: Path) -> Path:
     logs.mkdir(parents=True, exist_ok=True)
     joblog = logs / f"joblog.{len(list(logs.glob('joblog.*.tsv'))) + 1}.tsv"
     todo = logs / "todo.txt"
-    own = ["--will-cite", "--jobs", str(task.parallelism), "--joblog", str(joblog), "--arg-file", str(todo)]
-    with ExitStack() as stack:
-        addresses = {node: stack.enter_context(serving(plan, logs, node)) for node in task.nodes or [None]}
-        names = [block.block for block in task.pending()]
-        lines = [f"{addresses[node_of(task, name)]}\t{name}\n" for name in names]
-        write_text(todo, "".join(lines), durable=False)
-        done = start([*own, "--colsep", "\t", f"{shlex.join(CLIENT_COMMAND)} {{1}} {{2}}"], joblog)
+    commands = [
+        [*prefix(node_of(task, name)), *WORKER, str(plan), name, EVERY, str(logs / f"{name}.log")]
+        for name in (block.block for block in task.pending())
+    ]
+    write_text(todo, "".join(f"{shlex.join(command)}\n" for command in commands), durable=False)
+    done = start(
+        ["--will-cite", "--jobs", str(task.parallelism), "--joblog", str(joblog), "--arg-file", str(todo)], joblog
+    )
     print(done.stdout)
     lines = done.stdout.splitlines()
     require_complete(task, [line.removeprefix("neurotier: ") for line in lines if line.startswith("neurotier: ")])
     return joblog
-
-
-@contextmanager
-def serving(plan: Path, logs: Path, node: int | None) -> Iterator[str]:
-    """Have a fork server, which ends with this process at the latest; its address.
-
-    Clients may connect at once, and wait until it has loaded what it needs.
-
-    Parameters
-    ----------
-    plan
-        ``plan.json`` of the run.
-    logs
-        Where logs go.
-    node
-        The NUMA node that it, and so what it forks, is pinned to; ``None`` if it is not.
-    """
-    with socket.socket(socket.AF_UNIX) as listener, (logs / SERVER_LOG).open("ab") as log:
-        listener.bind("")  # the kernel finds a name that lies in no folder, and so is never left behind
-        listener.listen()
-        address, descriptor = listener.getsockname()[1:].decode(), listener.fileno()
-        process = start_process(
-            [*prefix(node), sys.executable, "-m", SERVER, str(plan), str(logs), str(descriptor)],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            pass_fds=[descriptor],
-        )
-    with process:
-        try:
-            yield address
-        finally:
-            end_tree(psutil.Process(process.pid))
 
 
 def start(words: list[str], joblog: Path) -> subprocess.CompletedProcess[str]:

@@ -9,61 +9,44 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 for _pool in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # NumPy would start threads that nobody uses
     os.environ.setdefault(_pool, "1")
 
 from neurotier.bigbrain.engines.increment import increment  # noqa: E402
-from neurotier.bigbrain.tasks import ALL, Block, Task  # noqa: E402
+from neurotier.bigbrain.tasks import ALL, EVERY, Block, Task  # noqa: E402
 from neurotier.core.errors import InputError, NeurotierError, TierError  # noqa: E402
 from neurotier.core.files import open_lock  # noqa: E402
+from neurotier.core.processes import end_with_parent  # noqa: E402
 
-EVERY = "all"
-"""Instead of an iteration: all that are left."""
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code of the process."""
     plan, name, which, log = sys.argv[1:] if arguments is None else arguments
-    iteration, start_s = None if which == EVERY else int(which), process_start_s()
-    exit_code, line = told(name, Path(log), lambda: work_on(Task.load(Path(plan)), name, iteration, start_s))
-    if exit_code:
-        print(line, file=sys.stderr, flush=True)
-    return exit_code
-
-
-def told(name: str, log: Path, doing: Callable[[], list[int]]) -> tuple[int, str]:
-    """Do the work on a block; the exit code that tells how it went, and the line that does, which is in its log, too.
-
-    Parameters
-    ----------
-    name
-        The block.
-    log
-        Takes the line.
-    doing
-        The work, which says what iterations it has done.
-    """
-    exit_code = 0
+    start_s, exit_code = process_start_s(), 0
     try:
-        line = f"{name}: iterations done: {doing()}"
+        task = Task.load(Path(plan))
+        done = work(task, find_block(task, name), None if which == EVERY else int(which), start_s)
+        line = f"{name}: iterations done: {done}"
     except NeurotierError as error:
         line, exit_code = f"neurotier: {error}", error.exit_code
     except OSError as error:
         line, exit_code = f"neurotier: block {name}: {error.filename}: {error.strerror}", TierError.exit_code
-    log.parent.mkdir(parents=True, exist_ok=True)
-    log.unlink(missing_ok=True)  # a FIFO in its place would never be written
-    log.write_text(f"{line}\n")
-    return exit_code, line
-
-
-def work_on(task: Task, name: str, iteration: int | None, start_s: float | None) -> list[int]:
-    """Do one iteration of a block, given by its name, or all that are left; which were done."""
-    return work(task, find_block(task, name), iteration, start_s)
+    file = Path(log)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.unlink(missing_ok=True)  # a FIFO in its place would never be written
+    file.write_text(f"{line}\n")
+    if exit_code:
+        print(line, file=sys.stderr, flush=True)
+    return exit_code
 
 
 def work(
@@ -103,14 +86,24 @@ def find_block(task: Task, name: str) -> Block:
     return found
 
 
-def process_start_s(pid: int | str = "self") -> float:
-    """When a process was started, s since 1970, to 10 ms."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+def process_start_s() -> float:
+    """When this process was started, s since 1970, to 10 ms."""
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")
     return time.time() - age_s
 
 
+def unwind(number: int, _frame: object) -> NoReturn:
+    """End this process, and have it remove what it has half written."""
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)  # GNU parallel, the kernel and a terminal may all say it
+    sys.exit(128 + number)
+
+
 if __name__ == "__main__":
+    for _number in SIGNALS:
+        signal.signal(_number, unwind)
+    end_with_parent()
     _exit_code = main()
     sys.stdout.flush()
     os._exit(_exit_code)  # taking Python and NumPy down in order is a seventh of what a block's process costs

@@ -156,5 +156,7 @@ def with_own_ids(svg: str, name: str) -> str:
     """
     prefix = re.sub(r"[^\w-]", "_", name) + "-"
     svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    places: dict[str, str] = {}  # ids of clips hash where they are, of which the last digits do not repeat
+    svg = re.sub(r'(?<=["#])p[0-9a-f]{10}\b', lambda one: places.setdefault(one[0], f"p{len(places)}"), svg)
     svg = re.sub(r'( id="|xlink:href="#|url\(#)', rf"\1{prefix}", svg)
     return re.sub(r">\s+<", ">\n<", svg)

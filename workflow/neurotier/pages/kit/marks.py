@@ -278,7 +278,7 @@ class Lanes(Chart):
         for place, row in rows:
             beside(axes, place, row.get("text", ""))
         axes.set_ylim(rows[-1][0] + 0.6, -0.6)
-        axes.set_title(title, fontsize=9, weight="bold")
+        axes.set_title(shorten(title, 110), fontsize=9, weight="bold")
         axes.set_xlabel(self.x)
         axes.tick_params(axis="y", length=0)
         axes.grid(visible=False, axis="y")

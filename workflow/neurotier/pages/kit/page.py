@@ -33,7 +33,7 @@ WORDS: Mapping[str, Callable[[Any], str]] = {
     "_s": seconds,
     "_share": percent,
     "_mm3": cm3,
-    "parallelism": mean_count,
+    "mean_parallelism": mean_count,
     "ratio": lambda value: number(value, 2),
     "robust_z": lambda value: number(value, 1),
 }
@@ -251,7 +251,7 @@ class Page:
 
     def render(self, data: Any, results: Path, settings: Any) -> list[str]:
         """Write figures and page of data at hand; equal data give equal bytes."""
-        folder, views, hidden = self.figures_folder(results), list[dict[str, Any]](), list[str]()
+        folder, views, hidden = self.figures_folder(results), list[dict[str, Any]](), dict[str, list[str]]()
         for part in self.parts:
             if not isinstance(part, Figure):
                 made = part if isinstance(part, Section) else part(data)
@@ -262,7 +262,7 @@ class Page:
                 svg = chart.save(folder / name)
                 write_text(folder / f"{name}.rst", f"{part.reading} {chart.says}.\n")
                 if not chart.table:
-                    hidden.append(f"{part.heading}: {chart.says}")
+                    hidden.setdefault(chart.says, []).append(part.heading)
                     continue
                 files = {kind.upper(): link(folder / f"{name}.{kind}", results) for kind in ("svg", "png", "tsv")}
                 heading = " ".join((part.heading, *(f"({one})" for one in given)))
@@ -271,7 +271,8 @@ class Page:
         verdicts = [*self.verdicts(data)] or [Verdict(NOTHING, BAD)]
         write_text(folder / "page.rst", f"{self.caption}\n")
         if hidden:
-            views.append(Section("Not shown", items=hidden).view())
+            items = [f"{', '.join(headings)}: {says}" for says, headings in hidden.items()]
+            views.append(Section("Not shown", items=items).view())
         if self.tables:
             views.append(Section(text=files_text(self.inputs(results).values(), results)).view())
         write_html(

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import ClassVar
 
 from neurotier.core.errors import NeurotierError, TierError, ToolError
 from neurotier.core.kinds import KINDS, is_in_memory
@@ -34,10 +33,6 @@ class Daq(Workload[Point]):
 
     target = "daq"
     plan_of = staticmethod(daq_plan)
-    asked: ClassVar[tuple[str, ...]] = (
-        *("engine", "over", "writers", "rate_bytes_per_s", "record_bytes", "repetition", "file_bytes"),
-        "input_bytes_per_s",
-    )
     smaller = "daq.writers, .rate or .seconds"
 
     def room(self, points: list[Point]) -> tuple[int, str]:

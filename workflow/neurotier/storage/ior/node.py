@@ -13,7 +13,6 @@ import select
 import signal
 import socket
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +31,7 @@ from neurotier.storage.access import BUFFERED, find_access
 from neurotier.storage.fio import require_fio
 from neurotier.storage.ior.jobs import FILES, job_of, node_file, writer_for
 from neurotier.storage.ior.points import Point
-from neurotier.storage.ior.spans import log_options, read_spans
+from neurotier.storage.ior.spans import run_logged
 from neurotier.storage.workspace import Workspace, facts_of
 
 MARK = "node"
@@ -117,7 +116,7 @@ class Node:
                 remove_private(self.folder.parent / name)
         make_private(self.folder)
         self.mark(self.place).touch()
-        if self.point.direct:
+        if self.point.wants_direct:
             trial = self.folder / f"trial.{self.place}"
             make_private(trial)
             self.way = find_access(trial, self.tier.kind)
@@ -150,17 +149,12 @@ class Node:
         if pattern == "read" and shared:
             whose = writer_for(self.place, self.point.nodes, self.point.concurrent)
         job = job_of(self.point, pattern, self.way, self.numa, whose, self.place)
-        options: tuple[tuple[str, str], ...] = ()
         if pattern == "read":
             self.require_files(whose)
-            options = (("allow_file_create", "0"),)  # else fio lays out what it misses
-        workspace = Workspace(FILES, self.tier, self.folder)
-        with tempfile.TemporaryDirectory(prefix="neurotier-ior-") as folder:
-            logs = Path(folder) / pattern
-            time.sleep(max(0.0, at_s - time.time()))
-            with orders.watched():
-                done = workspace.run(replace(job, options=(*log_options(logs), *options)), self.limit_s)
-            spans = read_spans(self.place, pattern, done, logs)
+            job = replace(job, options=(("allow_file_create", "0"),))  # else fio lays out what it misses
+        time.sleep(max(0.0, at_s - time.time()))
+        with orders.watched():
+            done, spans = run_logged(Workspace(FILES, self.tier, self.folder), job, self.limit_s, self.place)
         return {"spans": spans, "cpu_s": done.cpu_s, "fio_version": done.fio_version}
 
     def require_files(self, whose: int) -> None:

@@ -36,7 +36,7 @@ class Point:
         Size of the file of each.
     block_bytes
         Size of a request.
-    direct
+    wants_direct
         Whether the page cache is bypassed where that can be.
     repetition
         Which repetition, from 1.
@@ -44,7 +44,7 @@ class Point:
         Nodes at once.
     concurrent
         Benchmarks at once, each on as many of the nodes.
-    engine
+    measured_by
         What measures: ``fio``, or ``ior``.
     """
 
@@ -52,11 +52,11 @@ class Point:
     processes: int
     file_bytes: int
     block_bytes: int
-    direct: bool
+    wants_direct: bool
     repetition: int
     nodes: int = 1
     concurrent: int = 1
-    engine: str = FIO
+    measured_by: str = FIO
 
     @property
     def bytes_per_node(self) -> int:

@@ -6,16 +6,35 @@ nodes are laid over each other, as far as the nodes' clocks agree.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import ToolError
-from neurotier.storage.fio import FioResult
+from neurotier.storage.fio import FioJob, FioResult
+from neurotier.storage.workspace import Workspace
 
 Span = dict[str, Any]
 """What a process did: ``node`` and ``process``, both from 0, ``start_s`` and ``end_s``, s since 1970 by its node, and
 ``bytes``."""
+
+
+def run_logged(workspace: Workspace, job: FioJob, limit_s: float, node: int = 0) -> tuple[FioResult, list[Span]]:
+    """Run a job, which is named ``write`` or ``read``, on a node; with what each process did.
+
+    Raises
+    ------
+    ToolError
+        If fio fails, or did not log its requests.
+    TierError
+        If the tier fills up.
+    """
+    with tempfile.TemporaryDirectory(prefix="neurotier-ior-") as folder:
+        logs = Path(folder, job.name)
+        done = workspace.run(replace(job, options=(*job.options, *log_options(logs))), limit_s)
+        return done, read_spans(node, job.name, done, logs)
 
 
 def log_options(prefix: Path) -> tuple[tuple[str, str], ...]:

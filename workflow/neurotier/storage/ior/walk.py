@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from neurotier.core.kinds import KINDS
 from neurotier.core.numa import own_nodes
 from neurotier.core.places import Places
@@ -11,10 +9,11 @@ from neurotier.core.quantities import counted
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.storage.access import BUFFERED, Access, find_access, takes_direct
-from neurotier.storage.fio import FioResult, access_text
+from neurotier.storage.fio import access_text
 from neurotier.storage.ior.jobs import job_of
 from neurotier.storage.ior.mpi import require_engine, run_ior
 from neurotier.storage.ior.points import IOR, Point, ior_plan
+from neurotier.storage.ior.spans import cells_of, run_logged
 from neurotier.storage.workload.walk import Say, Workload, files_text
 from neurotier.storage.workspace import Workspace, patience_s
 
@@ -32,7 +31,6 @@ class Ior(Workload[Point]):
 
     target = "ior"
     plan_of = staticmethod(ior_plan)
-    asked: ClassVar[tuple[str, ...]] = ("nodes", "concurrent", "processes", "file_bytes", "block_bytes", "repetition")
     smaller = "ior.file_size or .processes"
     way = BUFFERED
     numa: tuple[int, ...] = ()
@@ -51,7 +49,7 @@ class Ior(Workload[Point]):
 
     def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
         """Find the way to the tier's files, and the NUMA nodes to pin to."""
-        pinned, direct = points[0].set_name == PIN, points[0].direct
+        pinned, direct = points[0].set_name == PIN, points[0].wants_direct
         self.numa = own_nodes() if pinned else ()
         if pinned and len(self.numa) < 2:
             return dict.fromkeys(points, "there is one NUMA node here, and nothing to pin to")
@@ -63,15 +61,17 @@ class Ior(Workload[Point]):
 
     def measure(self, workspace: Workspace, point: Point) -> Row:
         """Write, and read."""
-        limit_s = patience_s(point.bytes)
+        way = {"engine": self.way.engine, "direct": self.way.direct, "numa_nodes": len(self.numa) or None}
+        row: Row = {**way, "read_by": OTHER_PROCESS, "cpu_s": 0.0}
         try:
-            written = workspace.run(job_of(point, "write", self.way, self.numa), limit_s)
-            read = workspace.run(job_of(point, "read", self.way, self.numa), limit_s)
+            for pattern in ("write", "read"):
+                job = job_of(point, pattern, self.way, self.numa)
+                done, spans = run_logged(workspace, job, patience_s(point.bytes))
+                row |= cells_of(pattern, spans, 1, 1) | {"fio_version": done.fio_version}
+                row["cpu_s"] += done.cpu_s
         finally:
             workspace.remove_files()
-        way = {"engine": self.way.engine, "direct": self.way.direct, "numa_nodes": len(self.numa) or None}
-        way["read_by"] = OTHER_PROCESS
-        return {**way, **cells(written, read)}
+        return row
 
     def tables(self, rows: list[Row]) -> dict[str, list[Row]]:
         """The points, without what is no column."""
@@ -84,7 +84,7 @@ class IorItself(Ior):
     def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
         """Find out whether the page cache can be passed, if that is asked for."""
         passed = any(direct for _, direct in KINDS[workspace.tier.kind].fio_engines)
-        direct = points[0].direct and passed and takes_direct(workspace.folder, points[0].block_bytes)
+        direct = points[0].wants_direct and passed and takes_direct(workspace.folder, points[0].block_bytes)
         self.way = Access(IOR, direct)
         say(f"tier {workspace.tier.name}: {counted(len(points), 'point')}, {access_text(IOR, direct)}")
         return {}
@@ -105,19 +105,3 @@ class IorItself(Ior):
 def ior_here(settings: Settings, places: Places) -> Ior:
     """The IOR run of this machine, by the program that the configuration names."""
     return (IorItself if settings.ior.engine == IOR else Ior)(settings, places)
-
-
-def cells(written: FioResult, read: FioResult) -> Row:
-    """What fio measured, as cells of the table; all bytes over the time from the first start to the last end."""
-    row: Row = {"cpu_s": written.cpu_s + read.cpu_s}
-    for way, done in (("write", written), ("read", read)):
-        flow = getattr(done, way)
-        own = [getattr(stream, way).bandwidth_bytes_per_s for stream in done.streams]
-        row |= {
-            f"{way}_bytes": flow.bytes,
-            f"{way}_bytes_per_s": flow.bytes / flow.runtime_s if flow.runtime_s else None,
-            f"{way}_span_s": flow.runtime_s,
-            f"{way}_least_bytes_per_s": min(own),
-            f"{way}_most_bytes_per_s": max(own),
-        }
-    return row | {"fio_version": written.fio_version}

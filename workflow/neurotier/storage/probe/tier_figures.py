@@ -47,8 +47,6 @@ class TierFigures:
     single_read_bytes_per_s, single_write_bytes_per_s
         One buffered stream, as ``dd`` and the published Table I have it: read with an empty page cache, and written
         including the flush.
-    read_cpu_s_per_byte, write_cpu_s_per_byte
-        CPU time (user and system) of that stream, s/byte; the kernel's write-back is not in it.
     random_read_s
         Mean time of reading 4 KiB at random, one request at a time, s.
     create_s, stat_s
@@ -65,8 +63,6 @@ class TierFigures:
     buffered_write_bytes_per_s: Curve
     single_read_bytes_per_s: float
     single_write_bytes_per_s: float
-    read_cpu_s_per_byte: float
-    write_cpu_s_per_byte: float
     random_read_s: float
     create_s: float
     stat_s: float
@@ -88,8 +84,6 @@ def figures_of(rows: list[Row]) -> TierFigures:
         buffered_write_bytes_per_s=write if in_memory else curve(rows, "buffered_write"),
         single_read_bytes_per_s=single["read"]["bandwidth_bytes_per_s"],
         single_write_bytes_per_s=single["write"]["bandwidth_bytes_per_s"],
-        read_cpu_s_per_byte=single["read"]["cpu_s_per_byte"],
-        write_cpu_s_per_byte=single["write"]["cpu_s_per_byte"],
         random_read_s=requests["random_read"]["latency_mean_s"],
         **{f"{name}_s": 1 / requests[name]["operations_per_s"] for name in ("create", "stat")},
         files=file_costs(rows),

@@ -65,15 +65,11 @@ class Point:
         return self.steps * self.writers * self.bytes_per_writer
 
     @property
-    def read_bytes(self) -> int:
-        """Bytes that are read in all steps."""
-        return self.steps * self.readers * self.bytes_per_reader
-
-    @property
     def seconds(self) -> float:
         """Time that it takes at least, s."""
         clients = self.writers + self.readers + self.servers
-        return START_S + CLIENT_S * clients + (self.written_bytes + self.read_bytes) / USUAL_BYTES_PER_S
+        moved_bytes = self.written_bytes + self.steps * self.readers * self.bytes_per_reader
+        return START_S + CLIENT_S * clients + moved_bytes / USUAL_BYTES_PER_S
 
 
 def scaled(count: int, scale: float) -> int:

@@ -11,7 +11,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,29 @@ from neurotier.core.errors import NeurotierError, ToolError, one_line
 from neurotier.core.files import read_json
 from neurotier.storage.staging.exchange import Exchange
 
-Say = Callable[..., None]
+
+@dataclass(frozen=True)
+class Service:
+    """A service that is ready, with its writers and readers.
+
+    Attributes
+    ----------
+    pids, servers
+        Numbers of all its processes, and of its servers.
+    write
+        Has all write; for each writer its begin and end, and last the checksums of its pieces.
+    read
+        Has all read, by what ``write`` gave and, for each reader, the checksums of its pieces by their numbers; for
+        each its begin and end, and last the pieces that were not what had been written.
+    check
+        Raises what is wrong with the service after a step.
+    """
+
+    pids: list[int]
+    servers: list[int]
+    write: Callable[[], Sequence[Any]]
+    read: Callable[[Sequence[Any], Sequence[Mapping[int, int]]], Sequence[Any]]
+    check: Callable[[], None] = lambda: None
 
 
 def main() -> int:
@@ -47,29 +70,22 @@ def main() -> int:
     return 0
 
 
-def run(exchange: Exchange, say: Say) -> None:
-    """Run an exchange with its engine."""
+def run(exchange: Exchange, say: Callable[..., None]) -> None:
+    """Have an engine's writers and readers exchange all steps."""
     if exchange.engine == "ray":
-        from neurotier.storage.staging.engines.ray import serve
+        from neurotier.storage.staging.engines.ray import serving
     else:
-        from neurotier.storage.staging.engines.adios2 import serve
-    serve(exchange, say)
+        from neurotier.storage.staging.engines.adios2 import serving
+    with serving(exchange) as service:
+        say(ready=True, servers=service.servers)
+        for _ in range(exchange.steps):
+            step = timed_step(exchange, service)
+            service.check()
+            say(**step)
 
 
-def timed_step(
-    pids: list[int], write: Callable[[], Sequence[Any]], read: Callable[[Sequence[Any], list[int]], Sequence[Any]]
-) -> dict[str, Any]:
+def timed_step(exchange: Exchange, service: Service) -> dict[str, Any]:
     """One time step: all write, and when all have, all read.
-
-    Parameters
-    ----------
-    pids
-        The processes of the exchange.
-    write
-        Has all write; for each writer its begin and end, and last the checksums of its pieces.
-    read
-        Has all read, by what ``write`` gave and all checksums; for each reader its begin and end, and last the pieces
-        that were not what had been written.
 
     Returns
     -------
@@ -80,12 +96,13 @@ def timed_step(
         ``wrong``: pieces that were not what had been written, as ``reader/piece``.
     """
     began_s = time.monotonic()
-    written = write()
+    written = service.write()
     write_round_s = time.monotonic() - began_s
     checksums = [value for *_, own in written for value in own]
-    before, began_s = device_read_bytes(pids), time.monotonic()
-    was_read = read(written, checksums)
-    read_round_s, after = time.monotonic() - began_s, device_read_bytes(pids)
+    wanted = [{one: checksums[one] for one in exchange.pieces_of_reader(reader)} for reader in range(exchange.readers)]
+    before, began_s = device_read_bytes(service.pids), time.monotonic()
+    was_read = service.read(written, wanted)
+    read_round_s, after = time.monotonic() - began_s, device_read_bytes(service.pids)
     return {
         "writes": [(begin_s, end_s) for begin_s, end_s, *_ in written],
         "reads": [(begin_s, end_s) for begin_s, end_s, *_ in was_read],

@@ -36,10 +36,6 @@ class Staging(Workload[Point]):
 
     target = "staging"
     plan_of = staticmethod(staging_plan)
-    asked = (
-        *("engine", "writers", "readers", "servers", "per", "bytes_per_writer", "bytes_per_reader", "steps", "flush"),
-        "repetition",
-    )
     smaller = "staging.scale, staging.sets.{set}.bytes or staging.steps"
 
     def require(self) -> None:

@@ -33,10 +33,10 @@ class Point:
         Size of each process's file, bytes.
     seconds
         Time that it is measured for, s.
-    direct
+    wants_direct
         Whether the page cache is to be bypassed where that can be.
-    engine
-        I/O engine of fio that was asked for, or ``auto``.
+    wants_engine
+        I/O engine of fio that is asked for, or ``auto``.
     """
 
     set_name: str
@@ -47,8 +47,8 @@ class Point:
     repetition: int
     file_bytes: int
     seconds: float
-    direct: bool
-    engine: str
+    wants_direct: bool
+    wants_engine: str
 
 
 def points_of_set(name: str, given: SweepSetSettings) -> list[Point]:

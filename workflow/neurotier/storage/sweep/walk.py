@@ -20,7 +20,6 @@ class Sweep(Workload[Point]):
 
     target = "sweep"
     plan_of = staticmethod(sweep_plan)
-    asked = ("pattern", "block_bytes", "processes", "queue_depth", "repetition", "file_bytes")
     smaller = "sweep.sets.{set}.file_size or .processes"
     ways: dict[Point, Access]
 

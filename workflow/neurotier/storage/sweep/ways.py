@@ -29,11 +29,9 @@ def way_of(point: Point, best: Access) -> Access:
     best
         To files of its tier (:func:`neurotier.storage.access.find_access`).
     """
-    if point.engine == "auto" and point.direct:
-        return best
-    if point.engine == "auto":
-        return BUFFERED
-    return Access(point.engine, point.direct and best.direct and point.engine != "mmap")
+    if point.wants_engine == "auto":
+        return best if point.wants_direct else BUFFERED
+    return Access(point.wants_engine, point.wants_direct and best.direct and point.wants_engine != "mmap")
 
 
 def left_out(point: Point, way: Access, direct_blocks: set[int], memory_bytes: int) -> str:

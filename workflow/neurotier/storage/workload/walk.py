@@ -47,11 +47,10 @@ class Workload(ABC, Generic[AnyPoint]):
     Attributes
     ----------
     target
-        Of Snakemake, section of the configuration, table, and folder on tiers and in the results.
+        Of Snakemake, section of the configuration, table, and folder on tiers and in the results. Columns of the
+        table that a point has as attributes are its own.
     plan_of
         Its points, by that section.
-    asked
-        Fields of a point that are columns of the table.
     smaller
         Keys of the configuration that lower the room of a set, named ``{set}``.
     elsewhere
@@ -60,7 +59,6 @@ class Workload(ABC, Generic[AnyPoint]):
 
     target: ClassVar[str]
     plan_of: Callable[[Any], Plan[AnyPoint]]
-    asked: ClassVar[tuple[str, ...]]
     smaller: ClassVar[str]
     elsewhere: ClassVar[bool] = False
 
@@ -219,10 +217,9 @@ def walk_set(
             reasons = measure_all(workload, workspace, records, missing, progress)
     rows = []
     for position, point in enumerate(points, start=1):
-        cells = {} if point in reasons else read_json(records.file(point))
-        asked = {name: getattr(point, name) for name in workload.asked}
+        row = {name: getattr(point, name, None) for name in columns(workload.target)}
         named = {"set": point.set_name, "position": position, "status": reasons.get(point, MEASURED)}
-        rows.append({**dict.fromkeys(columns(workload.target)), **named, **asked, **records.facts, **cells})
+        rows.append({**row, **named, **records.facts, **({} if point in reasons else read_json(records.file(point)))})
     return rows
 
 

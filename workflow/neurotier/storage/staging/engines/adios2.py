@@ -11,7 +11,7 @@ import contextlib
 import multiprocessing
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 from neurotier.core.errors import ToolError, one_line
 from neurotier.core.processes import end_with_parent
 from neurotier.storage.staging.exchange import WORD_BYTES, Exchange, Sink, Source
-from neurotier.storage.staging.program import Say, timed_step
+from neurotier.storage.staging.program import Service
 
 SST = "adios2-sst"
 OPEN_S = 60
@@ -164,20 +164,17 @@ def answers(clients: Sequence[Client]) -> list[Any]:
     return [found[one.name] for one in clients]
 
 
-def serve(exchange: Exchange, say: Say) -> None:
-    """Have writers and readers exchange all steps; see :mod:`neurotier.storage.staging.program`."""
+@contextlib.contextmanager
+def serving(exchange: Exchange) -> Iterator[Service]:
+    """Writers and readers of an exchange, which end after its last step."""
     writers = [Client(f"writer {number}", write, exchange, number) for number in range(exchange.writers)]
     readers = [Client(f"reader {number}", read, exchange, number) for number in range(exchange.readers)]
-    pids = answers([*writers, *readers])
-    say(ready=True, servers=[])
-    wanted = [exchange.pieces_of_reader(reader) for reader in range(exchange.readers)]
-    for _ in range(exchange.steps):
-        step = timed_step(
-            pids,
-            lambda: ask(writers, [None] * len(writers)),
-            lambda _, checksums: ask(readers, [{piece: checksums[piece] for piece in own} for own in wanted]),
-        )
-        say(**step)
+    yield Service(
+        answers([*writers, *readers]),
+        [],
+        lambda: ask(writers, [None] * len(writers)),
+        lambda _, wanted: ask(readers, wanted),
+    )
     for one in [*readers, *writers]:
         one.connection.send(None)
     for one in [*readers, *writers]:

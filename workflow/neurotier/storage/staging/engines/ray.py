@@ -14,7 +14,8 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from neurotier.core.errors import TierError, ToolError
 from neurotier.core.libc import LIBC
 from neurotier.core.quantities import size
 from neurotier.storage.staging.exchange import Exchange, Sink, Source
-from neurotier.storage.staging.program import Say, timed_step
+from neurotier.storage.staging.program import Service
 
 LEAST_STORE_BYTES = 96 << 20
 """Ray refuses stores of less than 75 MiB."""
@@ -103,8 +104,9 @@ def flush(piece: np.ndarray) -> None:
         raise OSError(ctypes.get_errno(), f"msync: {os.strerror(ctypes.get_errno())}")
 
 
-def serve(exchange: Exchange, say: Say) -> None:
-    """Start servers, writers and readers and have them exchange all steps."""
+@contextmanager
+def serving(exchange: Exchange) -> Iterator[Service]:
+    """Servers, writers and readers of an exchange, which end after its last step."""
     token = Path(exchange.scratch, "token")
     token.touch(0o600)
     token.write_text(secrets.token_hex(32))
@@ -139,25 +141,17 @@ def serve(exchange: Exchange, say: Say) -> None:
     clients = answers([(name, actor.ready.remote()) for name, actor in actors])
     writers, readers = actors[: exchange.writers], actors[exchange.writers :]
     servers = [info.process.pid for node in cluster.list_all_nodes() for info in node.all_processes.get("raylet", [])]
-    say(ready=True, servers=servers)
-    wanted = [exchange.pieces_of_reader(reader) for reader in range(exchange.readers)]
 
     def write() -> list[Any]:
         return answers([(name, actor.write.remote()) for name, actor in writers])
 
-    def read(written: Sequence[Any], checksums: list[int]) -> list[Any]:
+    def read(written: Sequence[Any], wanted: Sequence[Mapping[int, int]]) -> list[Any]:
         references = [reference for *_, own, _ in written for reference in own]
-        return answers(
-            [
-                (name, actor.read.remote([references[one] for one in own], {one: checksums[one] for one in own}))
-                for own, (name, actor) in zip(wanted, readers, strict=True)
-            ]
-        )
+        pieces = [[references[one] for one in exchange.pieces_of_reader(reader)] for reader in range(exchange.readers)]
+        given = zip(readers, pieces, wanted, strict=True)
+        return answers([(name, actor.read.remote(own, checksums)) for (name, actor), own, checksums in given])
 
-    for _ in range(exchange.steps):
-        step = timed_step([*clients, *servers], write, read)
-        require_on_tier(exchange, servers)
-        say(**step)
+    yield Service([*clients, *servers], servers, write, read, lambda: require_on_tier(exchange, servers))
     ray.shutdown()
     cluster.shutdown()
 
