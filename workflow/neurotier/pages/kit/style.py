@@ -17,9 +17,7 @@ from neurotier.pages.kit.chart import (
     DPI,
     GREY,
     IO_COLOUR,
-    ORANGE,
     PHASE_COLOURS,
-    VERMILION,
     WIDTH_IN,
     house_style,
     with_own_ids,
@@ -28,15 +26,6 @@ from neurotier.pages.kit.chart import (
 from neurotier.pages.kit.findings import Finding
 
 __all__ = ["CAUSE_COLOURS", "CPU_COLOUR", "IO_COLOUR", "PHASE_COLOURS"]
-
-OUTLIER_COLOUR = VERMILION
-OUTLINE_COLOUR = ORANGE
-
-READABLE_LANES = 40
-"""Most participants whose names fit beside their bars."""
-
-DRAWN_SINGLY = 200
-"""With more participants, what is drawn for each of them is pixels: the page would not open otherwise."""
 
 
 def set_title(figure: plot.Figure, title: str, note: str = "") -> None:
