@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 from html.parser import HTMLParser
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from neurotier.core.tables import Row, columns, write_plain
-from neurotier.pages.kit.registry import FILES
+from neurotier.pages import page_called
+from neurotier.pages.kit.page import BESIDE, Data
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 
@@ -62,20 +62,16 @@ def page_of(room: str, folder: Path, settings: Any = None, **tables: list[Row]) 
     **tables
         Rows by the name of their table; cells that a row lacks are empty.
     """
-    files = {}
-    for table, rows in tables.items():
-        name = table.removesuffix(f"_{room}")
-        files["points" if name == room else name] = file = folder / room / f"{name}.tsv"
-        write_plain(file, [{column: row.get(column) for column in columns(table)} for row in rows])
-        if not rows:
-            file.write_text("\t".join(columns(table)) + "\n")
-    page = folder / f"{room}.html"
-    said = import_module(f"neurotier.pages.{room}.page").write_page(files, settings, page)
+    page = page_called(room)
+    whole = {name: [{column: row.get(column) for column in columns(name)} for row in tables[name]] for name in tables}
+    for name, file in page.inputs(folder).items():
+        write_plain(file, whole[name] or [dict.fromkeys(columns(name))])
+    said = page.render(Data(whole, settings), folder, settings)
     reader = Reader()
-    reader.feed(page.read_text())
+    reader.feed((folder / f"{room}.html").read_text())
     assert not reader.open
-    drawn = {path.stem for path in (folder / room / "figures").iterdir()}
-    assert all((folder / room / "figures" / f"{name}.{kind}").exists() for name in drawn for kind in ("svg", *FILES))
+    drawn = {path.stem for path in (folder / room / "figures").glob("*.svg")}
+    assert all((folder / room / "figures" / f"{name}.{kind}").exists() for name in drawn for kind in BESIDE)
     for kind, address in reader.addresses:
         assert address.startswith(("#", "data:")) or (folder / address).exists(), (kind, address)
     return said, reader

@@ -142,23 +142,11 @@ def group(places: Places, settings: Settings) -> None:
     write_json(places.group / "summary.json", summary(rows))
 
 
-def figures(places: Places, settings: Settings) -> None:
-    """As ``scripts/draw_figures.py``."""
-    from neurotier.pages.kit.figures import draw_all
-    from neurotier.pages.report.data import Tables, read_shown
-    from neurotier.pages.report.figures import FIGURES
-
-    folders = {"profile": places.profile, "runs": places.profile, "group": places.group}
-    tables = Tables(**{name: read_shown(folder / f"{name}.tsv", name) for name, folder in folders.items()})
-    draw_all("report", FIGURES, tables, places.figures)
-
-
 def page(places: Places, settings: Settings) -> None:
-    """As ``scripts/write_report.py``."""
-    from neurotier.pages.report.data import collect
-    from neurotier.pages.report.page import write_page
+    """As ``scripts/write_page.py``."""
+    from neurotier.pages.report import PAGE
 
-    write_page(collect(places, settings), places.results / "report.html")
+    PAGE.write(places, settings)
 
 
 def end(places: Places, settings: Settings) -> None:
@@ -181,7 +169,6 @@ STEPS: dict[str, Callable[[Places, Settings], None]] = {
     "plan": plan,
     "tabulate": tabulate,
     "group": group,
-    "figures": figures,
     "page": page,
     "end": end,
 }

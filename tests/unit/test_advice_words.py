@@ -16,8 +16,8 @@ from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import columns, read_table, write_table
-from neurotier.pages.report.prediction import prediction_view
-from neurotier.pages.report.times import participant_times
+from neurotier.pages.report.data import collect
+from neurotier.pages.report.page import prediction
 from neurotier.run.node_check import check_node
 from neurotier.run.plan import Plan
 from report_data import make_results
@@ -145,18 +145,18 @@ def test_wrong_calibration_is_said(tmp_path: Path) -> None:
 
 
 def test_report_holds_the_prediction_against_the_run(tmp_path: Path) -> None:
-    places, _ = make_results(tmp_path, 5)
-    profile = read_table(places.profile / "profile.tsv", "profile")
+    places, settings = make_results(tmp_path, 5)
     run = read_table(places.profile / "runs.tsv", "runs")[-1]
     promised = row("disk", run["makespan_s"] / 2, compute_sum_s=1.0) | {
         name: run[name] for name in ("dataset_tier", "work_tier", "images_tier", "results_tier", "tool", "parallelism")
     }
     promised["participants"] = run["participants"]
-    view = prediction_view([promised], run, participant_times(profile))
-    assert view is not None
-    finding, lines = view
-    assert lines[0][::3] == ("Makespan", "0.50")
-    assert finding.startswith("Predicted ")
-    assert finding.endswith("not within it")
-    assert "Limit" in [name for name, *_ in lines]
-    assert prediction_view([promised | {"participants": 99}], run, participant_times(profile)) is None
+    write_table(places.advice / "advice.tsv", "advice", [promised])
+    section = prediction(collect(places, settings))
+    assert section is not None
+    assert section.text.startswith("Predicted ")
+    assert section.text.endswith("not within it.")
+    assert (section.rows[0]["what"], section.rows[0]["ratio"]) == ("Makespan", pytest.approx(0.5))
+    assert section.rows[-1]["what"] == "Limit"
+    write_table(places.advice / "advice.tsv", "advice", [promised | {"participants": 99}])
+    assert prediction(collect(places, settings)) is None

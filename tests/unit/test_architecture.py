@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from conftest import missing
+from neurotier.pages import PAGES
 from support import ROOT, Project
 
 RULES = {file.stem: file.read_text() for file in (ROOT / "workflow" / "rules").glob("*.smk")}
@@ -42,7 +43,7 @@ def rules() -> dict[str, str]:
 
 
 def test_scripts_log_folders_and_captions_are_named_like_their_rules() -> None:
-    used: dict[str, set[str]] = {"scripts": set(), "report": {"workflow"}}
+    used: dict[str, set[str]] = {"scripts": {"write_page"}, "report": {"workflow"}}  # of the rules in a loop over PAGES
     for name, text in rules().items():
         assert re.search(rf'LOGS\s*/\s*"{name}/', text), name
         files = re.findall(r'"\.\./(scripts|report)/(\w+)\.(?:py|rst)"', text)
@@ -94,7 +95,7 @@ def test_rules_that_go_to_a_cluster_are_there() -> None:
     listed = snakefile[snakefile.index("internals.run_locally_but(") :].partition(")")[0]
     elsewhere = re.findall(r'"(\w+)"', listed)
     assert "analyze_participants" in elsewhere
-    assert set(elsewhere) <= set(rules())
+    assert set(elsewhere) <= {*rules(), *(f"write_{page}" for page in PAGES)}
 
 
 def touched(file: Path) -> set[str]:
@@ -162,8 +163,8 @@ def test_rooms_import_only_rooms_below_them() -> None:
     ("importer", "imported", "broken"),
     [
         ("core/errors.py", "neurotier.dataset.bids", "Rooms import only rooms below them"),
-        ("run/plan.py", "neurotier.pages.kit.style", "Rooms import only rooms below them"),
-        ("pages/advice/page.py", "neurotier.pages.sweep.page", "Pages share the kit, and nothing else"),
+        ("run/plan.py", "neurotier.pages.kit.chart", "Rooms import only rooms below them"),
+        ("pages/advice.py", "neurotier.pages.sweep", "Pages share the kit, and nothing else"),
         ("demo/dataset.py", "neurotier.meter.usage", "The demonstration imports core and dataset only"),
     ],
 )

@@ -9,10 +9,8 @@ import pytest
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table, write_table
-from neurotier.pages.kit.figures import draw_all
 from neurotier.pages.report.cluster import Cluster, node_verdict, slots_of
 from neurotier.pages.report.data import collect
-from neurotier.pages.report.figures import FIGURES
 from report_data import make_results
 from report_figures import read_report
 
@@ -42,9 +40,8 @@ def results(tmp_path: Path) -> tuple[Places, Settings]:
 def test_the_page_tells_of_nodes_queue_and_efficiency(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 24, slots=12, nodes=3)
     data, cluster = collect(places, settings), cluster_of(places, settings)
-    draw_all("report", FIGURES, data, places.figures)
     text = read_report(places, settings).text
-    assert "Nodes and jobs of the cluster" in text
+    assert "Jobs of the cluster" in text
     assert "24 participants in 6 jobs on 3 nodes: n1, n2, n3" in text
     assert "Jobs waited in the queue for 7.50 s (median), at most for 10.0 s (job 105)" in text
     assert "No job was started again" in text
@@ -62,7 +59,8 @@ def test_a_run_on_one_machine_has_nothing_of_it(tmp_path: Path) -> None:
     text = read_report(places, settings).text
     assert collect(places, settings).cluster is None
     assert "of 2 cores, peak 2" in text
-    for words in ("Nodes and jobs", "Queue wait", "CPUs used", "slots granted"):
+    assert "Nodes of the cluster: the last run was on one machine" in text
+    for words in ("Jobs of the cluster", "Queue wait", "CPUs used", "slots granted"):
         assert words not in text
 
 
@@ -130,8 +128,7 @@ def test_without_accounting_what_is_missing_is_said_once_and_is_never_0(results:
 def test_whatever_is_not_known_of_jobs_the_page_is_written(results: tuple[Places, Settings], unknown: str) -> None:
     places, settings = results
     change(places, "jobs", lambda rows: [row | {unknown: None} for row in rows])
-    draw_all("report", FIGURES, collect(places, settings), places.figures)
-    assert "Nodes and jobs of the cluster" in read_report(places, settings).text
+    assert "Jobs of the cluster" in read_report(places, settings).text
 
 
 def test_names_are_escaped(results: tuple[Places, Settings]) -> None:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from comparison_rows import job_rows, run_row
 from neurotier.core.spread import Spread
-from neurotier.pages.comparison.nodes import INSEPARABLE
-from neurotier.pages.comparison.reasons import causes_text
+from neurotier.pages.comparison.reasons import INSEPARABLE, causes_text
 from neurotier.pages.comparison.verdict import ComparisonVerdict, FamilyVerdict, judge
 from scipy.stats import ttest_ind, ttest_rel
 

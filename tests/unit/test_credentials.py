@@ -17,8 +17,7 @@ from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.attempts import message_of
 from neurotier.dataset.sites import site_facts
 from neurotier.dataset.source import named_source, obtain
-from neurotier.pages.report.data import collect
-from neurotier.pages.report.page import write_page
+from neurotier.pages.report import PAGE
 from neurotier.run.jobs import noted, reporting
 from neurotier.run.start import command_line
 from report_data import RUN, make_results, settings_for
@@ -102,7 +101,7 @@ def test_a_page_shows_no_token_whatever_was_noted(tmp_path: Path, name: str | No
     write_json(file, read_json(file) | {"settings": settings.to_json(), "command_line": ["snakemake", SOURCE]})
     known: dict[str, Any] = {"source": SOURCE, "path": "/x", "kind": "datalad", "description": {"Name": name}}
     write_json(places.index / "dataset.json", known | {"sites": {"NYU": {"url": f"{SOURCE}/NYU", "version": "1"}}})
-    write_page(collect(places, settings), places.results / "report.html")
+    PAGE.write(places, settings)
     page = (places.results / "report.html").read_text()
-    assert page.count(SHOWN) == (5 if name is None else 3)  # source, configuration, command; title and heading
+    assert page.count(SHOWN) == (6 if name is None else 3)  # source, configuration, command; title, heading, methods
     assert WORD not in page

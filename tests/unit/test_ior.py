@@ -11,8 +11,8 @@ import workloads
 from neurotier.core.numa import own_nodes
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
-from neurotier.pages.ior.figures import FIGURES
-from neurotier.pages.kit.figures import figures_of
+from neurotier.pages import ior
+from neurotier.pages.kit.page import Data
 from neurotier.storage.access import BUFFERED
 from neurotier.storage.fio import run_fio
 from neurotier.storage.ior.jobs import job_of
@@ -92,7 +92,8 @@ def test_findings_say_which_number_of_processes_is_fastest() -> None:
         | {"write_bytes_per_s": write, "read_bytes_per_s": read}
         for processes, (write, read) in rates.items()
     ]
-    found = {figure.name: figure.finding.sentence for figure in figures_of("ior", FIGURES, rows)}
+    data = Data({"ior": rows}, None)
+    found = {chart.__name__: chart(data).says for chart in (ior.bandwidth, ior.nodes)}
     assert found == {
         "bandwidth": "fast writes 150 MB/s with 2 processes, and 120 MB/s with 4 and reads 400 MB/s with 4 processes",
         "nodes": "Nothing was measured on several nodes",

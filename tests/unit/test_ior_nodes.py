@@ -23,8 +23,8 @@ from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, columns
 from neurotier.core.tiers import Tier
-from neurotier.pages.ior.figures import FIGURES
-from neurotier.pages.kit.figures import figures_of
+from neurotier.pages import ior
+from neurotier.pages.kit.page import Data
 from neurotier.storage.ior.allocation import reason_of
 from neurotier.storage.ior.over_nodes import IorOverNodes, clocks, is_shared
 from neurotier.storage.ior.points import Point, ior_plan
@@ -312,10 +312,9 @@ def scaled_rows() -> list[Row]:
 def test_findings_say_where_nodes_bring_nothing_more(tmp_path: Path) -> None:
     """And whether fewer processes on each would be faster, in figure and page."""
     rows = scaled_rows()
-    found = {figure.name: figure.finding.sentence for figure in figures_of("ior", FIGURES, rows)}
     each = "204 MB/s with 4 nodes of 1 process, and grows as far as 2 nodes; on 4 nodes 1 process each is faster"
     each += " (204 MB/s) than 2 (120 MB/s)"
-    assert found["nodes"] == f"fast writes {each}; it reads {each}"
+    assert ior.nodes(Data({"ior": rows}, None)).says == f"fast writes {each}; it reads {each}"
     said, _ = page_of("ior", tmp_path, ior=rows)
     assert (tmp_path / "ior" / "figures" / "nodes.tsv").read_text().count("Figure 3") == 2
     assert said[0] == f"fast writes {each}; it reads {each}"

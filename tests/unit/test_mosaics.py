@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from neurotier.core.errors import InputError
 from neurotier.core.tables import read_table
-from neurotier.pages.kit.style import OUTLINE_COLOUR
+from neurotier.pages.kit.chart import ORANGE
 from neurotier.pages.report import mosaic
 from neurotier.pages.report.mosaic import SLICES, TILE_PX, TITLE_PX, draw_mosaic
 from neurotier.pages.report.mosaics import (
@@ -57,7 +57,7 @@ def outline_in(path: Path) -> np.ndarray:
     """Which pixels of a picture are of the outline."""
     with Image.open(path) as picture:
         pixels = np.asarray(picture.convert("RGB"))
-    found: np.ndarray = (pixels == ImageColor.getrgb(OUTLINE_COLOUR)).all(axis=2)
+    found: np.ndarray = (pixels == ImageColor.getrgb(ORANGE)).all(axis=2)
     return found
 
 

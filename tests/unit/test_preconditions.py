@@ -117,8 +117,8 @@ def test_engines_of_staging_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> N
 def test_programs_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rule: str, line: str) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ToolError, match=f"^{line}"):
-        check_programs({"draw_figures", rule}, SETTINGS)
-    check_programs({"draw_figures"}, SETTINGS)
+        check_programs({"draw_mosaics", rule}, SETTINGS)
+    check_programs({"draw_mosaics"}, SETTINGS)
     for name in ("parallel", "fio"):
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from neurotier.core.tables import Row
-from neurotier.pages.probe import concurrency, one_stream
+from neurotier.pages import probe
+from neurotier.pages.kit.page import Data
 from page_reader import page_of, read_plain
 
 MB = 1e6
@@ -70,13 +71,13 @@ ROWS = [
 
 
 def test_findings_say_who_is_fastest_and_who_stops() -> None:
-    assert concurrency.finding(ROWS).sentence == (
+    assert probe.concurrency(Data({"probe": ROWS}, None)).says == (
         "tmpfs reads 480 GB/s, 4,174 times as much as nfs; disk stops scaling at 4 streams; "
         "nfs gains nothing from a second stream; tmpfs gains up to 96 streams"
     )
-    writes = [row for row in concurrency.curves(ROWS) if (row["tier"], row["pattern"]) == ("disk", "write")]
-    assert concurrency.full_at(writes) == 4
-    assert one_stream.finding(ROWS).sentence == (
+    writes = [row for row in probe.curves(ROWS) if (row["tier"], row["pattern"]) == ("disk", "write")]
+    assert probe.full_at(writes) == 4
+    assert probe.one_stream(Data({"probe": ROWS}, None)).says == (
         "With one stream, disk (500 MB/s read, 300 MB/s written) is nearest to the published SSD; "
         "tmpfs (5.00 GB/s read, 3.00 GB/s written) is nearest to the published DRAM; "
         "nfs (110 MB/s read, 66.0 MB/s written) is nearest to the published Isilon"

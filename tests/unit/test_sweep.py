@@ -17,8 +17,8 @@ from neurotier.core.settings import Settings, SweepSetSettings
 from neurotier.core.tables import Row, columns, read_table, write_table
 from neurotier.core.tiers import Tier, find_mount
 from neurotier.meter.measure import Interrupted
-from neurotier.pages.kit.figures import draw_all, figures_of
-from neurotier.pages.sweep.figures import FIGURES, drawn
+from neurotier.pages.kit.page import Data
+from neurotier.pages.sweep import PAGE
 from neurotier.run.stops import unwinding
 from neurotier.storage.access import BUFFERED, Access, takes_direct
 from neurotier.storage.sweep.grid import Point, sweep_plan
@@ -75,7 +75,16 @@ def grid_rows() -> list[Row]:
 
 def findings(rows: list[Row]) -> dict[str, str]:
     """What each figure says, by name."""
-    return {figure.name: figure.finding.sentence for figure in figures_of("sweep", FIGURES, rows)}
+    data, parts = Data({"sweep": rows}, None), dict.fromkeys(f"{one['tier']}_{one['set']}" for one in rows)
+    return {
+        f"{figure.chart.__name__}_{part}": figure.chart(data, part).says for figure in PAGE.figures for part in parts
+    }
+
+
+def settings_of_disk(folder: Path) -> Settings:
+    """Settings of one set on the tier disk."""
+    settings = settings_of(folder, {"a": TINY})
+    return replace(settings, sweep=replace(settings.sweep, tiers=["disk"]))
 
 
 def test_types_of_a_set_have_the_keys_of_the_schema() -> None:
@@ -202,8 +211,8 @@ def test_headlines_stand_beside_the_best_fitting_point() -> None:
 
 @pytest.mark.parametrize("rows", [grid_rows(), [row("mixed", 4096, 1, 5e6)], [row("read", 1, 1, 1, status="failed")]])
 def test_figures_and_page_are_those_of_the_rows(rows: list[Row], tmp_path: Path) -> None:
-    said, reader = page_of("sweep", tmp_path, sweep=rows, headlines=headline_rows(rows))
-    assert {path.stem for path in (tmp_path / "sweep" / "figures").iterdir()} == findings(rows).keys()
+    said, reader = page_of("sweep", tmp_path, settings_of_disk(tmp_path), sweep=rows, headlines=headline_rows(rows))
+    assert {path.stem for path in (tmp_path / "sweep" / "figures").glob("*.svg")} == findings(rows).keys()
     assert said == [findings(rows)["heat_map_disk_a"]]
     assert f"{said[0]}." in reader.text
     assert all(one["status"] in reader.text for one in rows if one["status"] != "measured")
@@ -219,14 +228,17 @@ def test_findings_and_numbers_behind_the_figures(tmp_path: Path) -> None:
     assert sentences["lines_disk_a"].endswith(
         "; 90 % of the highest bandwidth takes blocks of 1 MiB to read and 1 MiB to write"
     )
-    draw_all("sweep", FIGURES, rows, tmp_path)
+    page_of("sweep", tmp_path, settings_of_disk(tmp_path), sweep=rows, headlines=headline_rows(rows))
     for name in ("heat_map", "lines"):
-        assert len((tmp_path / f"{name}_disk_a.tsv").read_text().splitlines()) == 1 + 2 * (3 * 2 - 1)
+        assert len((tmp_path / "sweep" / "figures" / f"{name}_disk_a.tsv").read_text().splitlines()) == 1 + 2 * (
+            3 * 2 - 1
+        )
 
 
 def test_names_of_figures_are_known_beforehand(tmp_path: Path) -> None:
     """The files that the rules declare are those that are drawn from the rows."""
-    declared = [entry.name for entry in drawn(settings_of(tmp_path, {"a": TINY, "b": TINY}).sweep)]
+    settings = settings_of(tmp_path, {"a": TINY, "b": TINY})
+    declared = [name for figure in PAGE.figures for name in figure.names(settings)]
     assert declared == list(findings([row("read", 4096, 1, 5e6, tier="fast", set=name) for name in ("a", "b")]))
     assert declared[:2] == ["heat_map_fast_a", "heat_map_fast_b"]
 

@@ -68,7 +68,7 @@ def test_results_have_these_names(finished: Project) -> None:
         if path.is_file() and not {"derivatives", "logs", "state", "mosaics"} & set(path.parts)
     }
     drawn = ("account", "gantt", "nodes", "brain_volume")
-    figures = {f"figures/{n}.{e}" for n in drawn for e in ("svg", "png", "tsv", "rst")}
+    figures = {f"figures/{n}.{e}" for n in drawn for e in ("svg", "png", "tsv", "rst")} | {"figures/page.rst"}
     tables = {
         f"{n}.{e}"
         for n in (

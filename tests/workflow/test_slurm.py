@@ -191,14 +191,14 @@ def test_results_are_those_of_a_local_run(
     assert all(record["work_path"].startswith(f"{scratch}/{USER}/") for record in people.values())
     assert all(job.isdigit() and int(job) >= first for job in jobs)
     assert len(jobs) == 1
-    assert len(ended_since(cluster, first)) == 6  # the participants together, and five steps from tables to report
+    assert len(ended_since(cluster, first)) == 5  # the participants together, and four steps from tables to report
     assert not has_a_step(*jobs)  # one Snakemake, and not a second one
     assert not [path for path in scratch.rglob("*") if path.name.startswith("neurotier-")]
 
     table = remote.table("profile/jobs.tsv")
     assert {row["state"] for row in table} == {"COMPLETED"}  # that of the report, too: the end of the run renews it
     assert sorted(row["rule"] for row in table) == sorted(
-        ("analyze_participants", "tabulate_profile", "summarize_group", "draw_figures", "draw_mosaics", "write_report")
+        ("analyze_participants", "tabulate_profile", "summarize_group", "draw_mosaics", "write_report")
     )
     analysis = table[0]
     assert (analysis["rule"], analysis["attempt"], analysis["source"]) == ("analyze_participants", "1", "sacct")

@@ -1,8 +1,6 @@
 # Advice: how long a run will take on which tier, predicted from a probe of the tiers and a calibration.
 
 from neurotier.advice.placements import AdvicePlan
-from neurotier.pages.advice import figures as advice_figures
-from neurotier.pages.kit.registry import outputs
 
 advising = AdvicePlan(plan, CORES)
 
@@ -81,28 +79,6 @@ rule tabulate_advice:
         "Predicting what each placement will take"
     script:
         "../scripts/tabulate_advice.py"
-
-
-rule write_advice:
-    input:
-        table=places.advice / "advice.tsv",
-        basis=places.advice / "basis.json",
-    output:
-        **outputs(advice_figures.FIGURES, places.advice_figures, report, "Advice"),
-        page=report(
-            RESULTS / "advice.html",
-            caption="../report/write_advice.rst",
-            category="Advice",
-        ),
-    log:
-        LOGS / "write_advice/write_advice.log",
-    params:
-        results=RESULTS,
-        room="advice",
-    message:
-        "Writing the advice"
-    script:
-        "../scripts/write_page.py"
 
 
 rule advise:

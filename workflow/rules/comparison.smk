@@ -1,8 +1,5 @@
 # The comparison: the runs of a campaign, of other results folders and of the published experiment, side by side.
 
-from neurotier.pages.comparison import figures as comparison_figures
-from neurotier.pages.kit.registry import outputs
-
 
 rule tabulate_comparison:
     input:
@@ -29,31 +26,3 @@ rule tabulate_comparison:
         "Tabulating what is compared"
     script:
         "../scripts/tabulate_comparison.py"
-
-
-rule write_comparison:
-    input:
-        runs=places.comparison / "compared_runs.tsv",
-        participants=places.comparison / "compared_participants.tsv",
-        traffic=places.comparison / "compared_bytes.tsv",
-        campaign=lambda wildcards: plan.campaign(),
-    output:
-        **outputs(
-            comparison_figures.FIGURES,
-            places.comparison_figures,
-            report,
-            "Comparison",
-        ),
-        page=report(
-            RESULTS / "comparison.html",
-            caption="../report/write_comparison.rst",
-            category="Comparison",
-        ),
-    log:
-        LOGS / "write_comparison/write_comparison.log",
-    params:
-        results=RESULTS,
-    message:
-        "Writing the comparison report"
-    script:
-        "../scripts/write_comparison.py"

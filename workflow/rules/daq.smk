@@ -1,7 +1,5 @@
 # The DAQ buffer: writers at a fixed rate on any tier, measured with fio.
 
-from neurotier.pages.daq import figures as daq_figures
-from neurotier.pages.kit.registry import outputs
 from neurotier.storage.daq.points import daq_plan
 from neurotier.storage.workload.points import minutes
 
@@ -27,30 +25,3 @@ rule run_daq:
         "Writing at a fixed rate"
     script:
         "../scripts/run_workload.py"
-
-
-rule write_daq:
-    input:
-        points=places.workload("daq") / "daq.tsv",
-        backlog=places.workload("daq") / "backlog.tsv",
-    output:
-        **outputs(
-            daq_figures.FIGURES,
-            places.workload_figures("daq"),
-            report,
-            "DAQ buffer",
-        ),
-        page=report(
-            RESULTS / "daq.html",
-            caption="../report/write_daq.rst",
-            category="DAQ buffer",
-        ),
-    log:
-        LOGS / "write_daq/write_daq.log",
-    params:
-        results=RESULTS,
-        room="daq",
-    message:
-        "Writing the report on what the tiers hold"
-    script:
-        "../scripts/write_page.py"

@@ -1,7 +1,5 @@
 # A file per process, written and read back by another, measured with fio: IOR's easy benchmark.
 
-from neurotier.pages.ior import figures as ior_figures
-from neurotier.pages.kit.registry import outputs
 from neurotier.run.allocations import asks_for_nodes
 from neurotier.storage.ior.points import ior_plan
 from neurotier.storage.workload.points import minutes
@@ -27,29 +25,3 @@ rule run_ior:
         "Writing and reading a file per process"
     script:
         "../scripts/run_ior.py"
-
-
-rule write_ior:
-    input:
-        points=places.workload("ior") / "ior.tsv",
-    output:
-        **outputs(
-            ior_figures.FIGURES,
-            places.workload_figures("ior"),
-            report,
-            "File per process",
-        ),
-        page=report(
-            RESULTS / "ior.html",
-            caption="../report/write_ior.rst",
-            category="File per process",
-        ),
-    log:
-        LOGS / "write_ior/write_ior.log",
-    params:
-        results=RESULTS,
-        room="ior",
-    message:
-        "Writing the report on what processes reach together"
-    script:
-        "../scripts/write_page.py"

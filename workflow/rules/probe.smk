@@ -1,7 +1,5 @@
 # The probe: what each tier can do, measured with fio.
 
-from neurotier.pages.kit.registry import outputs
-from neurotier.pages.probe import figures as probe_figures
 from neurotier.storage.probe.plan import ProbePlan
 
 probing = ProbePlan(settings, places, CORES, plan.node_class, elsewhere)
@@ -48,24 +46,3 @@ rule tabulate_probe:
         "Tabulating what the tiers can do"
     script:
         "../scripts/tabulate_probe.py"
-
-
-rule write_probe:
-    input:
-        points=places.probe / "probe.tsv",
-    output:
-        **outputs(probe_figures.FIGURES, places.probe_figures, report, "Tiers"),
-        page=report(
-            RESULTS / "probe.html",
-            caption="../report/write_probe.rst",
-            category="Tiers",
-        ),
-    log:
-        LOGS / "write_probe/write_probe.log",
-    params:
-        results=RESULTS,
-        room="probe",
-    message:
-        "Writing the report on the tiers"
-    script:
-        "../scripts/write_page.py"

@@ -1,7 +1,5 @@
 # Data staging: writers hand readers time steps through Ray or ADIOS2, whose store is a file on any tier.
 
-from neurotier.pages.kit.registry import outputs
-from neurotier.pages.staging import figures as staging_figures
 from neurotier.storage.staging.grid import staging_plan
 from neurotier.storage.workload.points import minutes
 
@@ -28,30 +26,3 @@ rule run_staging:
         "Staging"
     script:
         "../scripts/run_workload.py"
-
-
-rule write_staging:
-    input:
-        points=places.workload("staging") / "staging.tsv",
-        published=places.workload("staging") / "published.tsv",
-    output:
-        **outputs(
-            staging_figures.FIGURES,
-            places.workload_figures("staging"),
-            report,
-            "Staging",
-        ),
-        page=report(
-            RESULTS / "staging.html",
-            caption="../report/write_staging.rst",
-            category="Staging",
-        ),
-    log:
-        LOGS / "write_staging/write_staging.log",
-    params:
-        results=RESULTS,
-        room="staging",
-    message:
-        "Writing the report on the staging"
-    script:
-        "../scripts/write_page.py"

@@ -1,7 +1,5 @@
 # Storage sweeps: grids of block size, processes, pattern and queue depth, measured with fio on any tier.
 
-from neurotier.pages.kit.registry import outputs
-from neurotier.pages.sweep import figures as sweep_figures
 from neurotier.storage.sweep.grid import sweep_plan
 from neurotier.storage.workload.points import minutes
 
@@ -28,30 +26,3 @@ rule run_sweep:
         "Sweeping"
     script:
         "../scripts/run_workload.py"
-
-
-rule write_sweep:
-    input:
-        points=places.sweep / "sweep.tsv",
-        headlines=places.sweep / "headlines.tsv",
-    output:
-        **outputs(
-            sweep_figures.drawn(settings.sweep),
-            places.sweep_figures,
-            report,
-            "Sweep",
-        ),
-        page=report(
-            RESULTS / "sweep.html",
-            caption="../report/write_sweep.rst",
-            category="Sweep",
-        ),
-    log:
-        LOGS / "write_sweep/write_sweep.log",
-    params:
-        results=RESULTS,
-        room="sweep",
-    message:
-        "Writing the report on the sweep"
-    script:
-        "../scripts/write_page.py"

@@ -1,13 +1,12 @@
 """Draw the figures of a page, write the page, and say what it says first."""
 
-from importlib import import_module
-
+from neurotier.pages import page_called
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:
-    room = import_module(f"neurotier.pages.{context.params.room}.page")
-    said = room.write_page(context.inputs_named(""), context.settings, context.output("page"))
-    for sentence in said:
-        context.say(f"{sentence}.")
-    if said:  # the advice says everything itself, last
+    page = page_called(context.params.page)
+    said = page.write(context.places, context.settings)
+    if page.speaks:
+        for sentence in said:
+            context.say(f"{sentence}.")
         context.say(f"Report: {context.output('page')}")

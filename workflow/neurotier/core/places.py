@@ -81,7 +81,6 @@ class Places:
     mosaics = Below("figures/mosaics")
     campaign = Below("campaign")
     comparison = Below("comparison")
-    comparison_figures = Below("comparison/figures")
     published = Below("published")
     published_figures = Below("published/figures")
     probe = Below("probe")

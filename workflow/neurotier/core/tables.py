@@ -27,14 +27,16 @@ EMPTY = "n/a"
 
 @cache
 def schema(table: str) -> dict[str, Any]:
-    """The schema of a table's rows; ``followed_by`` names one whose columns come after its own."""
+    """The schema of a table's rows, which have all of its columns and, unless it says otherwise, no others.
+
+    ``followed_by`` names one whose columns come after its own.
+    """
     whole: dict[str, Any] = read_yaml((SCHEMAS / f"{table}.schema.yaml").read_text())
     following = whole.pop("followed_by", None)
     if following:
-        rest = schema(following)
-        whole["properties"] = whole["properties"] | rest["properties"]
-        whole["required"] = [*whole["required"], *rest["required"]]
-    return whole
+        whole["properties"] |= schema(following)["properties"]
+    every: dict[str, Any] = {"type": "object", "additionalProperties": False, "required": [*whole["properties"]]}
+    return every | whole
 
 
 def columns(table: str) -> dict[str, dict[str, Any]]:

@@ -1,1 +1,14 @@
-"""What people look at: a room per page, and the kit that all pages are made with."""
+"""Pages on results, each a module with its declaration, ``PAGE``."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+PAGES = ("advice", "comparison", "daq", "ior", "probe", "report", "staging", "sweep")
+"""Their names: of the modules, and of the HTML files."""
+
+
+def page_called(name: str) -> Any:
+    """The declaration of a page."""
+    return import_module(f"neurotier.pages.{name}").PAGE

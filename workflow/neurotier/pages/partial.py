@@ -14,11 +14,8 @@ def report(settings: Settings, places: Places) -> None:
     """Tables, figures and run report of those who were analysed."""
     from neurotier.core.files import write_json
     from neurotier.core.tables import write_table
-    from neurotier.pages.kit.figures import draw_all
-    from neurotier.pages.report.data import collect
-    from neurotier.pages.report.figures import FIGURES
+    from neurotier.pages.report import PAGE
     from neurotier.pages.report.mosaics import draw_mosaics, pictures_of
-    from neurotier.pages.report.page import write_page
     from neurotier.run.group import group_rows, summary
     from neurotier.run.participants import records_of
     from neurotier.run.profile_tables import read_records
@@ -30,28 +27,20 @@ def report(settings: Settings, places: Places) -> None:
     group = group_rows(read_records(records))
     write_table(places.group / "group.tsv", "group", group)
     write_json(places.group / "summary.json", summary(group))
-    data = collect(places, settings)
-    draw_all("report", FIGURES, data, places.figures)
     draw_mosaics(pictures_of(group, places, settings), places.mosaics, workers=1, drawn=places.drawn)
-    write_page(data, places.results / "report.html")
+    PAGE.write(places, settings)
 
 
 def comparison(settings: Settings, places: Places) -> None:
     """Tables, figures and page of the runs of a campaign that are there."""
-    from neurotier.pages.comparison.figures import FIGURES
-    from neurotier.pages.comparison.page import write_page
+    from neurotier.pages import page_called
     from neurotier.pages.comparison.summary import everything_compared, write_summary_tables
-    from neurotier.pages.kit.figures import draw_all
-    from neurotier.run.campaign.comparing import lacking
-    from neurotier.run.compared import read_comparison_tables, write_comparison_tables
+    from neurotier.run.compared import write_comparison_tables
 
-    plan, folder = places.campaign / "plan.tsv", places.comparison
-    compared = everything_compared(plan, settings.comparison.results, settings.published)
-    write_comparison_tables(compared, folder)
-    write_summary_tables(compared, folder)
-    tables = read_comparison_tables(folder)
-    draw_all("comparison", FIGURES, tables, places.comparison_figures)
-    write_page(tables, places.comparison_figures, places.results / "comparison.html", lacking(plan))
+    compared = everything_compared(places.campaign / "plan.tsv", settings.comparison.results, settings.published)
+    write_comparison_tables(compared, places.comparison)
+    write_summary_tables(compared, places.comparison)
+    page_called("comparison").write(places, settings)
 
 
 def bigbrain(settings: Settings, places: Places) -> list[str]:

@@ -15,9 +15,10 @@ from neurotier.core.tables import Row
 from neurotier.pages.bigbrain.names import ENGINES, NO_RUN, name_of, own
 from neurotier.pages.bigbrain.phases import KINDS
 from neurotier.pages.bigbrain.tables import Tables
+from neurotier.pages.kit.chart import YELLOW
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.gantt import Chart, Job, Segment, draw_charts, pack
-from neurotier.pages.kit.style import YELLOW, write_figure
+from neurotier.pages.kit.style import write_figure
 from neurotier.published.conditions import device_and_mode
 
 COLOURS = {label: colour for label, _, colour in KINDS.values()} | {"pause": YELLOW}

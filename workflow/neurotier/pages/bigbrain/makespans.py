@@ -25,10 +25,10 @@ from neurotier.pages.bigbrain.names import (
 )
 from neurotier.pages.bigbrain.tables import Tables, cells
 from neurotier.pages.kit import plot
+from neurotier.pages.kit.chart import BLACK, hover
 from neurotier.pages.kit.findings import Finding
-from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.lanes import draw_lanes
-from neurotier.pages.kit.style import BLACK, write_figure
+from neurotier.pages.kit.style import write_figure
 from neurotier.published.conditions import is_outlier
 
 CIRCLE: dict[str, Any] = {"marker": "o", "markersize": 5, "fillstyle": "none", "color": BLACK, "markeredgewidth": 0.8}

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from neurotier.core.quantities import seconds
 from neurotier.model.prediction import FLUID, MEASURED, PAPER, Prediction
 from neurotier.pages.kit import plot
-from neurotier.pages.kit.hover import hover
-from neurotier.pages.kit.style import BLACK, PURPLE, VERMILION
+from neurotier.pages.kit.chart import BLACK, PURPLE, VERMILION, hover
 
 
 @dataclass(frozen=True)

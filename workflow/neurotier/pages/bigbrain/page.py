@@ -13,7 +13,8 @@ from neurotier.pages.bigbrain.names import heading_of, image_of
 from neurotier.pages.bigbrain.tables import Tables
 from neurotier.pages.bigbrain.verdict import Verdict, judge
 from neurotier.pages.kit.figures import draw_all, figure_views
-from neurotier.pages.kit.html import link, write_html
+from neurotier.pages.kit.html import write_html
+from neurotier.pages.kit.page import link
 
 TEMPLATE = Path(__file__).resolve().parent / "bigbrain.html.j2"
 SHOWN_ROWS = 50

@@ -11,10 +11,10 @@ from neurotier.core.tables import Row
 from neurotier.pages.bigbrain.names import NO_RUN, image_panels, name_of, own, published, shown
 from neurotier.pages.bigbrain.tables import Tables, cells
 from neurotier.pages.kit import plot
+from neurotier.pages.kit.chart import BLACK, LIGHT_GREY, SKY, VERMILION, hover
 from neurotier.pages.kit.findings import Finding
-from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.lanes import draw_lanes
-from neurotier.pages.kit.style import BLACK, LIGHT_GREY, SKY, VERMILION, write_figure
+from neurotier.pages.kit.style import write_figure
 
 NOTE = (
     "Blue: {middle} over valid repetitions of the mean number of blocks in a phase; circle: a repetition; grey: asked"

@@ -15,10 +15,10 @@ from neurotier.pages.bigbrain.marks import logarithmic
 from neurotier.pages.bigbrain.names import NO_RUN, image_panels, own, published, shown
 from neurotier.pages.bigbrain.tables import SUMS, Tables, cells
 from neurotier.pages.kit import plot
+from neurotier.pages.kit.chart import GREEN, GREY, PURPLE, SKY, VERMILION, hover
 from neurotier.pages.kit.findings import Finding
-from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.lanes import draw_lanes
-from neurotier.pages.kit.style import GREEN, GREY, PURPLE, SKY, VERMILION, write_figure
+from neurotier.pages.kit.style import write_figure
 
 KINDS = dict(
     zip(

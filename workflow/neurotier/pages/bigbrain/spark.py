@@ -12,22 +12,11 @@ from neurotier.core.quantities import counted, percent, seconds
 from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
 from neurotier.pages.bigbrain.tables import Tables
+from neurotier.pages.kit.chart import BLACK, BLUE, GREEN, GREY, LIGHT_GREY, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 from neurotier.pages.kit.findings import Finding, at_once, between, times_text
 from neurotier.pages.kit.lanes import Lane, Panel
 from neurotier.pages.kit.stacks import Bar, Kind, draw_stacked
-from neurotier.pages.kit.style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    LIGHT_GREY,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
-    YELLOW,
-    write_figure,
-)
+from neurotier.pages.kit.style import write_figure
 from neurotier.run.compared import is_compared
 
 Group = tuple[str, tuple[str, ...]]

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from neurotier.core.quantities import shorten
-from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.statistics import Difference
 from neurotier.pages.kit.findings import at_once
 from neurotier.run.compared import MEMORY
 from neurotier.run.conditions import Condition
 
-NO_RUN = "No valid run finished a participant job"
 LONGEST_NAME = 30
 PAPER_IO = "I/O as the paper counts it (wall - CPU)"
 
@@ -75,12 +73,4 @@ def difference_cells(difference: Difference) -> Row:
         "faster": faster.placement,
         "faster_cache": faster.cache,
         "median_s": difference.median_s,
-    }
-
-
-def spread_cells(name: str, unit: str, spread: Spread | None) -> Row:
-    """Median and range as cells ``<name>_median_<unit>`` and so on; empty if not known."""
-    return {
-        f"{name}_{kind}_{unit}": getattr(spread, kind) if spread is not None else None
-        for kind in ("median", "low", "high")
     }

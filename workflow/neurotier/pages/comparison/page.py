@@ -1,142 +1,263 @@
-"""The comparison on one page: an HTML file that needs nothing else (:mod:`neurotier.pages.kit.html`), verdict first."""
+"""The page of the comparison: which placement is fastest, by how much, whether that is certain, and why."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
 
-from neurotier.core.settings import ROLES
+from neurotier import __version__
+from neurotier.core.places import Places
+from neurotier.core.quantities import counted, number, seconds
+from neurotier.core.settings import ROLES, Settings
 from neurotier.core.spread import spread
 from neurotier.core.tables import Row
-from neurotier.pages.comparison.figures import FIGURES
-from neurotier.pages.comparison.panels import panel_title
-from neurotier.pages.comparison.reasons import CAUSES, WAITS, causes_text, signed
-from neurotier.pages.comparison.statistics import Family, by_condition, families, left_out
-from neurotier.pages.comparison.verdict import FamilyVerdict, judge
-from neurotier.pages.kit.figures import figure_views
-from neurotier.pages.kit.html import link, write_html
-from neurotier.pages.kit.minibar import mini_bars
-from neurotier.pages.kit.style import CAUSE_COLOURS, CPU_COLOUR, IO_COLOUR
-from neurotier.run.compared import Compared
-from neurotier.run.conditions import Condition
+from neurotier.pages.comparison.figures import (
+    accounts,
+    cpu_io_sums,
+    differences,
+    gantts,
+    makespan,
+    phases,
+    tier_bytes,
+)
+from neurotier.pages.comparison.reasons import causes_text
+from neurotier.pages.comparison.statistics import by_condition, left_out
+from neurotier.pages.comparison.verdict import ComparisonVerdict, judge
+from neurotier.pages.kit.findings import spread_text
+from neurotier.pages.kit.page import BAD, GOOD, OPEN, Figure, Head, Page, Section, Verdict
+from neurotier.run.campaign.comparing import lacking
+from neurotier.run.compared import Compared, read_comparison_tables
 
-TEMPLATE = Path(__file__).resolve().parent / "comparison.html.j2"
-SHOWN_ROWS = 50
-"""Longest table on the page; the rest is in the files it links to."""
+OPEN_ROWS = 6
+"""Longer lists are folded."""
 
-LONGEST_TITLE = 80
-"""Letters of each name in the heading of a table."""
-
-OPEN_REASONS = 6
-"""With more sentences than that below the table, they are folded."""
-
-TABLES = ("compared_runs.tsv", "compared_participants.tsv", "compared_bytes.tsv")
 MEDIANS = ("flushed_s", "cpu_sum_s", "io_sum_s", "mean_parallelism", "peak_parallelism")
-COLOURS = {"cpu": CPU_COLOUR, "io": IO_COLOUR} | {wait: CAUSE_COLOURS[wait] for wait in WAITS}
 
 
-def write_page(compared: Compared, figures: Path, page: Path, lacking: str = "") -> None:
-    """Write ``comparison.html``; equal rows and figures give equal bytes.
+@dataclass(frozen=True)
+class Comparison(Compared):
+    """What is compared, and what is still to be done of a campaign, if anything."""
 
-    Parameters
-    ----------
-    compared
-        What is compared; any of its tables may be empty.
-    figures
-        Folder of figures; the tables are in the one above it or beside the page.
-    page
-        HTML file to write; its links are relative to its folder.
-    lacking
-        What is still to be done of a campaign, if anything: the page is a partial one.
-    """
-    runs, folder = compared.runs, page.parent
-    excluded, verdict = left_out(runs), judge(runs, compared.participants)
-    shared = shared_reasons(verdict.families)
-    causes = {cause for family in verdict.families for one in family.placements for cause, s in one.longer.items() if s}
-    context = {
-        "verdict": verdict,
-        "families": [family_view(family, shared) for family in verdict.families],
-        "shared_reasons": shared,
-        "open_reasons": OPEN_REASONS,
-        "keys": colour_keys(causes),
-        "runs": runs,
-        "lacking": lacking,
-        "compared": len(runs) - len(excluded),
-        "origins": sorted({run["origin"] for run in runs}),
-        "left_out": excluded,
-        "oversubscribed": [run for run in runs if run["oversubscribed"] and run not in excluded],
-        "panels": condition_panels(runs),
-        "logged": [run for run in runs if run["logged_makespan_s"] is not None],
-        "figures": figure_views("comparison", FIGURES, compared, figures, folder),
-        "files": {name: link(figures.parent / name, folder) or link(folder / name, folder) for name in TABLES},
-        "shown_rows": SHOWN_ROWS,
+    lacking: str = ""
+
+    @cached_property
+    def verdict(self) -> ComparisonVerdict:
+        """What it comes to."""
+        return judge(self.runs, self.participants)
+
+
+def read(places: Places, _settings: Settings) -> Comparison:
+    """The comparison of a results folder."""
+    plan = places.campaign / "plan.tsv"
+    return Comparison(**vars(read_comparison_tables(places.comparison)), lacking=lacking(plan) if plan.exists() else "")
+
+
+def under(data: Comparison) -> str:
+    """How many runs there are, and where they were made."""
+    origins = sorted({run["origin"] for run in data.runs})
+    return f"{counted(len(data.runs), 'run')} of {', '.join(origins)}" if origins else "No runs"
+
+
+def verdicts(data: Comparison) -> list[Verdict]:
+    """Of each set of conditions that differ in their placement alone, which was fastest."""
+    found = [Verdict(f"Partial: {data.lacking}", BAD)] if data.lacking else []
+    found += [Verdict(family.headline, GOOD if family.sure else OPEN, family.name) for family in data.verdict.families]
+    if not data.verdict.families:
+        none = (
+            f"None of {counted(len(data.runs), 'run')} can be compared" if data.runs else "There is no run to compare"
+        )
+        found.append(Verdict(none, BAD))
+    return found
+
+
+def counts(data: Comparison) -> Section:
+    """How many runs are compared, and how many of them had more jobs than there are CPUs."""
+    compared = [run for runs in by_condition(data.runs).values() for run in runs]
+    crowded = sum(bool(run["oversubscribed"]) for run in compared)
+    text = f"{data.verdict.counts}. Only valid runs are compared."
+    if crowded:
+        text += (
+            f"\n\n{counted(crowded, 'run')} of {len(compared):,} had more jobs at once than the machine has CPUs"
+            " (oversubscribed): they waited for a core, and their makespans are not those of the storage alone."
+        )
+    return Section(text=text)
+
+
+def by_how_much(data: Comparison) -> Section | None:
+    """Each placement beside the fastest of those that differ in it alone."""
+    rows: list[Row] = []
+    for family in data.verdict.families:
+        for one in family.placements:
+            pair, contrast, low_high = one.pair, one.contrast, ""
+            if contrast and contrast.ends:
+                low_high = " ({:.2f} to {:.2f})".format(*contrast.ends)
+            sign = "+" if pair and pair.slower == one.condition else "-"
+            alone = "shortest" if len(family.placements) > 1 else "alone"
+            rows.append(
+                {
+                    "family": family.name,
+                    "placement": one.condition.placement,
+                    "makespan": spread_text(one.makespan),
+                    "ratio": f"{number(contrast.ratio, 2)}{low_high}" if contrast else "1",
+                    "pair": pair and f"{sign}{seconds(pair.median_s)}, {counted(pair.participants, 'participant')}",
+                    "sure": f"not sure: {'; '.join(one.doubts)}" if one.doubts else "sure" if contrast else alone,
+                    "causes": causes_text(one.longer) if one.longer else "",
+                }
+            )
+    heads: dict[str, Head] = {
+        "family": "Condition",
+        "placement": "Placement",
+        "makespan": "Makespan",
+        "ratio": "Ratio",
+        "pair": "Same participants",
+        "sure": "Sure?",
+        "causes": "A job takes",
     }
-    write_html(TEMPLATE, context, page)
+    if not rows:
+        return None
+    return Section(
+        "By how much, and why",
+        "Each placement beside the fastest of those that differ in it alone: median makespan with least and greatest;"
+        " how many times as long it takes, by the repetitions that both have, with its 95 % interval (wider where"
+        " several placements are compared); how much longer the median participant took; and by what a participant job"
+        " takes longer on average.",
+        rows=rows,
+        columns=heads,
+    )
 
 
-def colour_keys(causes: Container[str]) -> dict[str, str]:
-    """What the colours of the bars mean; that of the paper's I/O is storage's, too, where its parts are known.
-
-    >>> colour_keys({"cpu", "io", "account_block_io_s"})
-    {'#0072B2': 'on a CPU', '#E69F00': 'I/O as the paper counts it (wall - CPU) or waiting for storage'}
-    """
-    keys: dict[str, list[str]] = {}
-    for cause, colour in COLOURS.items():
-        if cause in causes:
-            keys.setdefault(colour, []).append(CAUSES[cause])
-    return {colour: " or ".join(labels) for colour, labels in keys.items()}
-
-
-def shared_reasons(verdicts: Sequence[FamilyVerdict]) -> list[str]:
-    """Sentences that hold for all conditions, where there are several sets of them."""
-    if len(verdicts) < 2:
-        return []
-    return [reason for reason in verdicts[0].reasons if all(reason in other.reasons for other in verdicts)]
+def reasons(data: Comparison) -> Section | None:
+    """What bounds conditions, and what may mislead about them; what holds for all of them is said once."""
+    families: dict[str, list[str]] = {}
+    for family in data.verdict.families:
+        for line in family.reasons:
+            families.setdefault(line, []).append(family.name)
+    every = len(data.verdict.families)
+    items = [f"{line}." if len(of) == every else f"{'; '.join(of)}: {line}." for line, of in families.items()]
+    folded = "What bounds them, and what may mislead" if len(items) > OPEN_ROWS else ""
+    return Section(items=items, folded=folded) if items else None
 
 
-def family_view(family: FamilyVerdict, shared: Sequence[str]) -> dict[str, Any]:
-    """A family with its placements, each with the bar (of one scale) and the words of why it takes longer."""
-    bars = mini_bars([one.longer for one in family.placements], COLOURS, signed)
-    return {
-        "name": family.name,
-        "placements": [
-            (one, bar, causes_text(one.longer) if one.longer else "")
-            for one, bar in zip(family.placements, bars, strict=True)
-        ],
-        "reasons": [reason for reason in family.reasons if reason not in shared],
+def conditions(data: Comparison) -> Section | None:
+    """All conditions, with medians over their repetitions."""
+    rows = []
+    for one, runs in by_condition(data.runs).items():
+        inputs = "in memory" if one.cache == "memory" else one.cache
+        rows.append(
+            {"of": f"{one.origin}: {one.tool}", "cache": inputs, "parallelism": one.parallelism}
+            | {"placement": one.placement, "tiers": tiers_text(one.placement, runs[0])}
+            | {name: (found := spread(runs, name)) and found.median for name in MEDIANS}
+            | {"crowded": "oversubscribed" * any(run["oversubscribed"] for run in runs)}
+            | {"limits": "; ".join(dict.fromkeys(run["limited_by"] for run in runs if run["limited_by"]))}
+        )
+    heads: dict[str, Head] = {
+        "of": "Runs",
+        "cache": "Inputs, page cache",
+        "parallelism": "At once",
+        "placement": "Placement",
+        "tiers": "Tiers",
+        "flushed_s": "All on its device",
+        "cpu_sum_s": "CPU time",
+        "io_sum_s": "The paper's I/O",
+        "mean_parallelism": "Mean at once",
+        "peak_parallelism": "Peak",
+        "crowded": "Cores",
+        "limits": "Why not as many as asked for",
     }
+    if not rows:
+        return None
+    return Section(
+        "Conditions",
+        "Medians over the repetitions of a condition. All on its device: from the first start until everything that a"
+        " run wrote had reached it. CPU time and I/O as the paper counts it (wall - CPU) are sums over all participant"
+        " jobs of a run.",
+        rows=rows,
+        columns={name: head for name, head in heads.items() if any(row[name] not in (None, "") for row in rows)},
+    )
 
 
-def condition_panels(runs: Sequence[Row]) -> dict[str, list[dict[str, Any]]]:
-    """The conditions of valid runs, as the figures group them, by what a panel has in common."""
-    groups = by_condition(runs)
-    panels: dict[Family, list[dict[str, Any]]] = {}
-    for family, members in families(groups).items():
-        views = [condition_view(condition, groups[condition]) for condition in members]
-        panels.setdefault(replace(family, parallelism=0), []).extend(views)
-    return {panel_title(family, LONGEST_TITLE): views for family, views in panels.items()}
-
-
-def condition_view(condition: Condition, runs: Sequence[Row]) -> dict[str, Any]:
-    """A condition in the table, from its valid runs."""
-    return {
-        "condition": condition,
-        "tiers": tiers_text(condition, runs[0]),
-        "oversubscribed": any(run["oversubscribed"] for run in runs),
-        "limits": list(dict.fromkeys(run["limited_by"] for run in runs if run["limited_by"])),
-        "makespan": spread(runs, "makespan_s"),
-        **{column: (known := spread(runs, column)) and known.median for column in MEDIANS},
-    }
-
-
-def tiers_text(condition: Condition, run: Row) -> str:
+def tiers_text(placement: str, run: Row) -> str:
     """Which roles are on which tier, as far as is known; empty if all are on the one that names the placement."""
     tiers: dict[str, list[str]] = {}
     for role in ROLES:
         if run[f"{role}_tier"] is not None:
             tiers.setdefault(run[f"{role}_tier"], []).append(role)
-    if list(tiers) == [condition.placement]:
+    if list(tiers) == [placement]:
         return ""
     return "; ".join(f"{'all' if len(tiers) == 1 else ', '.join(roles)} on {tier}" for tier, roles in tiers.items())
+
+
+def excluded(data: Comparison) -> Section | None:
+    """Runs that are not compared, and why."""
+    rows = [
+        run | {"valid": "no participant finished" if run["valid"] == "valid" else run["valid"]}
+        for run in left_out(data.runs)
+    ]
+    heads: dict[str, Head] = {
+        "origin": "Origin",
+        "run": "Run",
+        "placement": "Placement",
+        "parallelism": "At once",
+        "repetition": "No.",
+        "valid": "Reason",
+    }
+    folded = "Which, and why" if len(rows) > OPEN_ROWS else ""
+    return Section(f"Left out: {counted(len(rows), 'run')}", rows=rows, columns=heads, folded=folded) if rows else None
+
+
+def method(data: Comparison) -> Section:
+    """How the times are meant, and a paragraph for a paper."""
+    tools = ", ".join(sorted({condition.tool for condition in by_condition(data.runs)}))
+    return Section(
+        "How the times are meant",
+        """
+        CPU time is user + system time of a participant's whole process tree; I/O as the paper counts it is wall - CPU
+        time, the measure of Hayot-Sasson, Brown and Glatard (2020). Erratum: the text of that paper says 'Real + Sys'
+        and 'User - (Real + Sys)'; its plotting code computes CPU = user + sys and I/O = wall - CPU, which is what is
+        shown here. I/O so counted includes waiting for a core, and is below 0 for a tool that uses several cores at
+        once. Copying to and from memory-backed storage (tmpfs, fsdax) is work of the CPU and counts as system time, so
+        it is not in it; the account and the phases show it.
+
+        Makespan is the latest end minus the earliest start over the participant jobs of a run that succeeded; mean
+        parallelism is the sum of their durations over the makespan. Runs are repetitions of one another if origin,
+        tool, page cache, parallelism and placement are the same. Sure is what differs by more than chance does in 5 %
+        of the comparisons of a family; fewer than 3 repetitions are never sure.
+        """,
+        facts={
+            "For a paper": f"Participant jobs of {tools} were run and timed with neurotier {__version__}. Makespans of"
+            " placements were compared by their logarithms: within repetitions by Student's paired t-test where they"
+            " were run in turn, else by Welch's test; P values were adjusted over all pairs of placements (Holm, 1979)."
+        }
+        if tools
+        else {},
+    )
+
+
+PAGE = Page(
+    name="comparison",
+    title="Comparison of placements",
+    category="Comparison",
+    caption="The comparison on one page: for each set of conditions that differ only in their placement, which is"
+    " fastest, by how much, whether that is certain, and why; runs left out with their reasons; all conditions and"
+    " figures. The page shows which placement is worth it.",
+    under=under,
+    tables={name: f"comparison/{name}.tsv" for name in ("compared_runs", "compared_participants", "compared_bytes")},
+    read=read,
+    speaks=False,  # the end of the run says its verdict, last
+    verdicts=verdicts,
+    parts=(
+        counts,
+        Figure("Makespan", makespan),
+        by_how_much,
+        reasons,
+        conditions,
+        Figure("CPU time, and I/O as the paper counts it", cpu_io_sums),
+        Figure("Where the wall time went", accounts),
+        Figure("Differences by participant", differences),
+        Figure("Time by phase", phases),
+        Figure("Who ran when", gantts),
+        Figure("Bytes by tier", tier_bytes),
+        excluded,
+        method,
+    ),
+)

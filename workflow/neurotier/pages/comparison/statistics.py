@@ -5,11 +5,11 @@ Only valid runs are compared; how many are left out is counted. A run is told ap
 
 from __future__ import annotations
 
+import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
-
-import pandas as pd
 
 from neurotier.core.quantities import share_of
 from neurotier.core.spread import Spread
@@ -79,19 +79,35 @@ def paired_differences(runs: Sequence[Row], phases: Sequence[Row]) -> list[Diffe
     phases
         Rows of ``compared_participants.tsv``.
     """
-    walls, groups = walls_by_run(phases), by_condition(runs)
-    pairs = dict.fromkeys(pair for members in families(groups).values() for pair in combinations(members, 2))
+    groups, walls_s = by_condition(runs), dict[tuple[str, str], Counter[str]]()
+    for row in phases:
+        walls_s.setdefault(run_key(row), Counter())[row["participant"]] += row["wall_s"]
     differences = []
-    for one, other in pairs:
-        ones, others, nodes = set_against(groups[one], groups[other])
-        means = pd.concat([mean_of(ones, walls), mean_of(others, walls)], axis=1, keys=[one, other]).dropna()
-        if not means.empty:
-            slower, faster = (one, other) if (means[one] - means[other]).median() >= 0 else (other, one)
-            longer = (means[slower] - means[faster]).sort_index()
-            median_s, typical_s = float(longer.median()), float(means[faster].median())
+    for one, other in dict.fromkeys(pair for members in families(groups).values() for pair in combinations(members, 2)):
+        *sides, nodes = set_against(groups[one], groups[other])
+        ones, others = (means([walls_s.get(run_key(run), Counter()) for run in side]) for side in sides)
+        longer = {name: ones[name] - others[name] for name in sorted(ones.keys() & others.keys())}
+        if longer:
+            slower, faster, typical = one, other, others
+            if statistics.median(longer.values()) < 0:
+                slower, faster, typical = other, one, ones
+                longer = {name: -value_s for name, value_s in longer.items()}
+            median_s, typical_s = (
+                statistics.median(longer.values()),
+                statistics.median(typical[name] for name in longer),
+            )
             share = share_of(median_s, typical_s) or 0.0
-            differences.append(Difference(slower, faster, len(longer), median_s, share, nodes, longer.to_dict()))
+            differences.append(Difference(slower, faster, len(longer), median_s, share, nodes, longer))
     return differences
+
+
+def means(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Mean of what each participant has, over the runs that have it."""
+    found: dict[str, list[float]] = {}
+    for run in runs:
+        for name, value in run.items():
+            found.setdefault(name, []).append(value)
+    return {name: statistics.fmean(values) for name, values in found.items()}
 
 
 def set_against(one: Sequence[Row], other: Sequence[Row]) -> tuple[list[Row], list[Row], str | None]:
@@ -142,17 +158,6 @@ def family_contrasts(groups: Mapping[Condition, Sequence[Row]]) -> dict[tuple[Co
     for family, members in families(groups).items():
         found |= contrasts({condition: groups[condition] for condition in members}, family.origin == CAMPAIGN)
     return found
-
-
-def walls_by_run(phases: Sequence[Row]) -> pd.DataFrame:
-    """Wall time of every participant job, s: a row per run, a column per participant."""
-    jobs = pd.DataFrame(phases, columns=["origin", "run", "participant", "wall_s"])
-    return jobs.groupby(["origin", "run", "participant"])["wall_s"].sum().unstack("participant")
-
-
-def mean_of(runs: Sequence[Row], walls: pd.DataFrame) -> pd.Series:
-    """Mean over some runs of each participant job's wall time, s."""
-    return walls[walls.index.isin([run_key(run) for run in runs])].mean()
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from neurotier.core.quantities import counted, seconds
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
-from neurotier.pages.comparison.nodes import INSEPARABLE, inseparable
-from neurotier.pages.comparison.reasons import longer_by_cause, reason_lines
+from neurotier.pages.comparison.reasons import INSEPARABLE, inseparable, longer_by_cause, reason_lines
 from neurotier.pages.comparison.statistics import (
     Difference,
     Family,

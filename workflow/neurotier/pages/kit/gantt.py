@@ -11,9 +11,8 @@ from typing import Any
 from neurotier.core.quantities import counted, seconds
 from neurotier.core.tables import Row
 from neurotier.pages.kit import plot
-from neurotier.pages.kit.hover import hover
+from neurotier.pages.kit.chart import BLACK, GREY, WIDTH_IN, hover
 from neurotier.pages.kit.lanes import LEGEND_IN, draw_legend
-from neurotier.pages.kit.style import BLACK, GREY, WIDTH_IN
 
 LANE_IN = 0.25
 """Height of a lane at most, in."""

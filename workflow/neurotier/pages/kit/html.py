@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import jinja2
 
 from neurotier.core import quantities
 from neurotier.core.files import write_text
-from neurotier.pages.kit.svg import inline
+from neurotier.pages.kit.page import glue, link
 
 HERE = Path(__file__).resolve().parent
 FILTERS = (
@@ -86,20 +83,6 @@ def write_html(template: Path, context: dict[str, Any], path: Path) -> None:
     write_text(path, environment.get_template(template.name).render(furniture | context))
 
 
-def glue(text: str) -> str:
-    """Keep numbers and their units on one line, by no-break spaces.
-
-    >>> glue("took 31.2 s of 5 participants")
-    'took 31.2\\xa0s of 5 participants'
-    """
-    return re.sub(r"(?<=\d) (?=(?:s|%|h|min|cm³|mm³)(?![A-Za-z]))", "\u00a0", text)
-
-
-def link(path: Path, folder: Path) -> str:
-    """Address of an existing file or folder relative to the page; empty if it is not there."""
-    return quote(os.path.relpath(path, folder)) if path.exists() else ""
-
-
 def embedded(path: Path) -> str:
     """A PNG as a data address."""
     return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
@@ -110,3 +93,12 @@ def figure_view(stem: Path, folder: Path, heading: str, reading: str, sentence: 
     paths = {kind: stem.with_name(f"{stem.name}.{kind.lower()}") for kind in ("SVG", "PNG", "TSV")}
     files = [(kind, address) for kind, path in paths.items() if (address := link(path, folder))]
     return FigureView(stem.name, heading, reading, f"{sentence}.", inline(paths["SVG"]), files, shown)
+
+
+def inline(path: Path) -> str:
+    """A figure's SVG as it stands in a page; empty if it has not been drawn."""
+    try:
+        _, begin, rest = path.read_text(errors="replace").partition("<svg")
+    except FileNotFoundError:
+        return ""
+    return begin + rest

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from neurotier.core.quantities import shorten
 from neurotier.pages.kit import plot
-from neurotier.pages.kit.style import WIDTH_IN
+from neurotier.pages.kit.chart import WIDTH_IN
 
 LANE_IN, LEGEND_IN = 0.23, 0.2
 Value = TypeVar("Value")

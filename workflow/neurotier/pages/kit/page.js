@@ -14,3 +14,18 @@ document.querySelectorAll("table.sortable th button").forEach((button) => {
       .forEach((row) => table.tBodies[0].append(row));
   });
 });
+
+// A long table gets a box that leaves the rows with its words.
+document.querySelectorAll("table.sortable").forEach((table) => {
+  const rows = [...table.tBodies[0].rows];
+  if (rows.length <= 30) return;
+  const box = document.createElement("input");
+  box.type = "search";
+  box.placeholder = "Show rows with ...";
+  box.setAttribute("aria-label", "Show rows with these words");
+  box.addEventListener("input", () => {
+    const words = box.value.toLowerCase().split(/\s+/);
+    rows.forEach((row) => (row.hidden = !words.every((word) => row.textContent.toLowerCase().includes(word))));
+  });
+  table.parentElement.before(box);
+});

@@ -1,6 +1,6 @@
 """matplotlib's parts, each imported when it is first used.
 
-A page asks the modules of its figures only what they find, and importing matplotlib takes longer than writing a page.
+The rules read the names of figures whenever Snakemake starts, and importing matplotlib takes longer than that.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from matplotlib import colormaps
+    from matplotlib import colormaps, rc_context, rcdefaults, rcParams
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.collections import LineCollection
@@ -17,14 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch, Rectangle
-    from matplotlib.ticker import (
-        FuncFormatter,
-        LogLocator,
-        MaxNLocator,
-        NullFormatter,
-        NullLocator,
-        StrMethodFormatter,
-    )
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator, StrMethodFormatter
 
 MODULES = ("", ".artist", ".axes", ".collections", ".colors", ".figure", ".lines", ".patches", ".ticker")
 
@@ -44,11 +37,14 @@ __all__ = [
     "Rectangle",
     "StrMethodFormatter",
     "colormaps",
+    "rcParams",
+    "rc_context",
+    "rcdefaults",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """A class of matplotlib's, by its name."""
+    """A part of matplotlib's, by its name."""
     modules = [f"matplotlib{module}" for module in MODULES if name in __all__]
     for module in map(import_module, modules):
         if hasattr(module, name):

@@ -7,8 +7,7 @@ import statistics
 from collections.abc import Sequence
 
 from neurotier.pages.kit import plot
-from neurotier.pages.kit.hover import hover
-from neurotier.pages.kit.style import BLACK, BLUE, LIGHT_GREY
+from neurotier.pages.kit.chart import BLACK, BLUE, LIGHT_GREY, hover
 
 READABLE_DOTS = 100
 """Most values that get a dot each."""

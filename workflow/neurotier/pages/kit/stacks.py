@@ -11,9 +11,8 @@ import numpy as np
 from neurotier.core.quantities import MISSING, seconds
 from neurotier.core.spread import Spread
 from neurotier.pages.kit import plot
-from neurotier.pages.kit.hover import hover
+from neurotier.pages.kit.chart import GREY, hover
 from neurotier.pages.kit.lanes import Panel, annotate_lane, draw_legend, label_lanes, panel_axes
-from neurotier.pages.kit.style import GREY
 
 Words = Callable[[float], str]
 

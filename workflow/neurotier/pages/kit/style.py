@@ -1,95 +1,31 @@
-"""One look for all figures: colours that colour-blind people can tell apart, one font, files that repeat byte for byte.
-
-The palette is that of Okabe and Ito (2008, "Color Universal Design"). Figures are made without ``pyplot``: no
-global state, no display, and ``savefig`` picks the Agg and SVG canvases by itself.
-"""
+"""Colours of phases and causes, and how figures of pages without a declaration are written."""
 
 from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from neurotier.core.files import write_bytes, write_text
 from neurotier.core.tables import write_plain
 from neurotier.pages.kit import plot
+from neurotier.pages.kit.chart import (
+    CAUSE_COLOURS,
+    CPU_COLOUR,
+    DPI,
+    GREY,
+    IO_COLOUR,
+    PHASE_COLOURS,
+    WIDTH_IN,
+    house_style,
+    with_own_ids,
+    with_titles,
+)
 from neurotier.pages.kit.findings import Finding
-from neurotier.pages.kit.hover import with_titles
-from neurotier.pages.kit.svg import with_own_ids
 
-BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
-YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
-GREY, LIGHT_GREY = "#595959", "#D9D9D9"
-
-CPU_COLOUR, IO_COLOUR = BLUE, ORANGE
-PHASE_COLOURS = {
-    "start_up": GREY,
-    "stage_in": SKY,
-    "container_start": PURPLE,
-    "compute": GREEN,
-    "stage_out": VERMILION,
-    "whole": BLUE,
-}
-CAUSE_COLOURS = {
-    "account_user_s": BLUE,
-    "account_system_s": SKY,
-    "account_run_queue_s": YELLOW,
-    "account_block_io_s": ORANGE,
-    "account_memory_stall_s": VERMILION,
-    "account_other_s": PURPLE,
-    "residual_s": LIGHT_GREY,
-}
-OUTLIER_COLOUR = VERMILION
-OUTLINE_COLOUR = ORANGE
-
-WIDTH_IN = 9.6
-DPI = 150
-READABLE_LANES = 40
-"""Most participants whose names fit beside their bars."""
-
-DRAWN_SINGLY = 200
-"""With more participants, what is drawn for each of them is pixels: the page would not open otherwise."""
-
-STYLE: Any = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "figure.titlesize": 11,
-    "axes.labelsize": 9,
-    "axes.titlesize": 9,
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": GREY,
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "grid.color": LIGHT_GREY,
-    "grid.linewidth": 0.6,
-    "xtick.color": GREY,
-    "ytick.color": GREY,
-    "xtick.labelcolor": BLACK,
-    "ytick.labelcolor": BLACK,
-    "legend.frameon": False,
-    "figure.constrained_layout.use": True,
-    "figure.constrained_layout.h_pad": 0.08,
-    "figure.constrained_layout.w_pad": 0.08,
-    "svg.hashsalt": "neurotier",  # ids in the SVG are random without it
-    "svg.fonttype": "path",
-    "text.parse_math": False,  # names are text, whatever dollar signs they hold
-}
-
-
-@contextmanager
-def house_style() -> Iterator[None]:
-    """Use the house's matplotlib settings within a ``with`` block, and matplotlib's own around it."""
-    import matplotlib  # what a page needs of this module is colours
-
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # a user's matplotlibrc must not change our figures
-        matplotlib.rcParams.update(STYLE)
-        yield
+__all__ = ["CAUSE_COLOURS", "CPU_COLOUR", "IO_COLOUR", "PHASE_COLOURS"]
 
 
 def set_title(figure: plot.Figure, title: str, note: str = "") -> None:
@@ -136,7 +72,7 @@ def save_figure(figure: plot.Figure, stem: Path, rows: Iterable[Mapping[str, Any
 
     Equal figures give equal bytes: no date, no version of matplotlib, no random ids. Call it within
     :func:`house_style`. The resolution of the SVG is that of what is drawn as pixels in it. Parts of the
-    figure say on hover what :func:`neurotier.pages.kit.hover.hover` gives them.
+    figure say on hover what :func:`neurotier.pages.kit.chart.hover` gives them.
     """
     import matplotlib
 

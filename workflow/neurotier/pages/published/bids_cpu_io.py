@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from neurotier.pages.comparison import cpu_io_sums
+from pathlib import Path
+
+from neurotier.pages.comparison.figures import cpu_io_sums
+from neurotier.pages.kit.findings import Finding
 from neurotier.pages.published.tables import Replayed
 from neurotier.run.compared import Compared
 
-finding, draw = cpu_io_sums.finding, cpu_io_sums.draw
+
+def finding(runs: Compared) -> Finding:
+    """What it says."""
+    return Finding(cpu_io_sums(runs).says)
+
+
+def draw(runs: Compared, stem: Path) -> None:
+    """Draw it; write SVG, PNG and TSV."""
+    cpu_io_sums(runs).save(stem)
 
 
 def parts(tables: Replayed) -> dict[str, Compared]:
     """The runs of the example, if there are any."""
     runs = tables.replay.bids_app
-    return {"": runs} if finding(runs).shown else {}
+    return {"": runs} if cpu_io_sums(runs).table else {}

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from neurotier.pages.comparison import makespan
+from pathlib import Path
+
+from neurotier.pages.comparison.figures import makespan
+from neurotier.pages.kit.findings import Finding
 from neurotier.pages.published.tables import Replayed
 from neurotier.run.compared import Compared
 
-finding, draw = makespan.finding, makespan.draw
+
+def finding(runs: Compared) -> Finding:
+    """What it says."""
+    return Finding(makespan(runs).says)
+
+
+def draw(runs: Compared, stem: Path) -> None:
+    """Draw it; write SVG, PNG and TSV."""
+    makespan(runs).save(stem)
 
 
 def parts(tables: Replayed) -> dict[str, Compared]:
     """The runs of the example, if there are any."""
     runs = tables.replay.bids_app
-    return {"": runs} if finding(runs).shown else {}
+    return {"": runs} if makespan(runs).table else {}

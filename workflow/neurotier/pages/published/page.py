@@ -19,7 +19,8 @@ from neurotier.pages.bigbrain.names import published_name
 from neurotier.pages.comparison.statistics import by_condition as bids_conditions
 from neurotier.pages.kit.figures import draw_all, figures_of
 from neurotier.pages.kit.findings import between
-from neurotier.pages.kit.html import figure_view, link, write_html
+from neurotier.pages.kit.html import figure_view, write_html
+from neurotier.pages.kit.page import link
 from neurotier.pages.published.figures import FIGURES, READINGS, heading_of
 from neurotier.pages.published.predicted import scores_of, sentence_of
 from neurotier.pages.published.slips import slips_of

@@ -10,8 +10,9 @@ from neurotier.model.prediction import MEASURED, PAPER
 from neurotier.pages.bigbrain.marks import MARKS, in_order
 from neurotier.pages.bigbrain.names import ratio_text
 from neurotier.pages.kit import plot
+from neurotier.pages.kit.chart import BLACK, GREY, LIGHT_GREY, WIDTH_IN
 from neurotier.pages.kit.findings import Finding
-from neurotier.pages.kit.style import BLACK, GREY, LIGHT_GREY, WIDTH_IN, write_figure
+from neurotier.pages.kit.style import write_figure
 from neurotier.pages.published.tables import Replayed
 from neurotier.published.validation import ALONE, CLOSE, CONDITION, DEVICE, SPLITS, TWIN, Score, scores
 

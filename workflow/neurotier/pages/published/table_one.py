@@ -11,10 +11,11 @@ from neurotier.core.tables import Row
 from neurotier.pages.bigbrain.marks import logarithmic
 from neurotier.pages.bigbrain.names import ratio_text
 from neurotier.pages.kit import plot
+from neurotier.pages.kit.chart import BLACK, SKY, VERMILION
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane, Panel, draw_lanes
 from neurotier.pages.kit.spread import side_by_side
-from neurotier.pages.kit.style import BLACK, SKY, VERMILION, write_figure
+from neurotier.pages.kit.style import write_figure
 from neurotier.pages.published.tables import Replayed
 from neurotier.published.bigbrain import APP_DIRECT
 from neurotier.published.table_one import Bandwidth

@@ -1,1 +1,5 @@
 """The run report."""
+
+from neurotier.pages.report.page import PAGE
+
+__all__ = ["PAGE"]

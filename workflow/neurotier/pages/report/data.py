@@ -7,7 +7,7 @@ cannot be read is listed, and the page says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -35,15 +35,53 @@ SHOWN_COLUMNS = {
 """What figures and page use of tables with rows for every participant: all of it does not fit into memory."""
 
 
-@dataclass(frozen=True)
-class Tables:
-    """What the figures are drawn from: rows of ``profile.tsv``, ``runs.tsv``, ``group.tsv`` and ``jobs.tsv``; any may
-    be empty."""
+LEAST_MM3, MOST_MM3 = 880e3, 1950e3
+"""Volumes that masks of adult brains have.
 
+Brains of 975 to 1,499 cm3 were measured in 46 adults (Allen, Damasio and Grabowski, 2002, American Journal of Physical
+Anthropology 118, 341-358) and of 1,173 to 1,626 cm3 in 20 (Filipek et al., 1994, Cerebral Cortex 4, 344-360). These are
+10 % less than the least and 20 % more than the most, for masks hold some of the fluid around the brain as well.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportData:
+    """Everything the run report shows.
+
+    Attributes
+    ----------
+    places
+        The results folder; links on the page are relative to the page.
+    settings
+        The configuration at the time of the report.
+    profile, runs, group, jobs, images, skipped, traffic, steps, advice
+        Rows of the tables of these names; empty if a table is missing.
+    dataset, summary, container, facts
+        ``index/dataset.json``, ``group/summary.json``, ``index/image.json`` (empty on the host), and the facts of the
+        run started last; empty if missing.
+    failures
+        Records of failed participants, by participant.
+    missing
+        What was not there or could not be read, one sentence each.
+    """
+
+    places: Places
+    settings: Settings
     profile: Sequence[Row] = ()
     runs: Sequence[Row] = ()
     group: Sequence[Row] = ()
     jobs: Sequence[Row] = ()
+    images: Sequence[Row] = ()
+    skipped: Sequence[Row] = ()
+    traffic: Sequence[Row] = ()
+    steps: Sequence[Row] = ()
+    advice: Sequence[Row] = ()
+    dataset: Record = field(default_factory=dict)
+    summary: Record = field(default_factory=dict)
+    container: Record = field(default_factory=dict)
+    facts: Record = field(default_factory=dict)
+    failures: Sequence[Record] = ()
+    missing: Sequence[str] = ()
 
     @cached_property
     def times(self) -> list[ParticipantTime]:
@@ -66,42 +104,6 @@ class Tables:
         jobs = [row for row in self.jobs if self.last_run and row["run"] == self.last_run["run"]]
         of_participants = [row for row in jobs if row["share"] is not None]
         return Cluster(of_participants, self.last_times) if of_participants else None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReportData(Tables):
-    """Everything the run report shows.
-
-    Attributes
-    ----------
-    places
-        The results folder; links on the page are relative to the page.
-    settings
-        The configuration at the time of the report.
-    images, skipped, traffic, steps, advice
-        Rows of the tables of these names, beside those of the figures; empty if a table is missing.
-    dataset, summary, container, facts
-        ``index/dataset.json``, ``group/summary.json``, ``index/image.json`` (empty on the host), and the facts of the
-        run started last; empty if missing.
-    failures
-        Records of failed participants, by participant.
-    missing
-        What was not there or could not be read, one sentence each.
-    """
-
-    places: Places
-    settings: Settings
-    images: list[Row]
-    skipped: list[Row]
-    traffic: list[Row]
-    steps: list[Row]
-    advice: list[Row]
-    dataset: Record
-    summary: Record
-    container: Record
-    facts: Record
-    failures: list[Record]
-    missing: list[str]
 
     @cached_property
     def selected(self) -> set[str]:
@@ -128,6 +130,17 @@ class ReportData(Tables):
     def tier_kinds(self) -> dict[str, str]:
         """Kind of each tier by its name."""
         return {name: tier.kind for name, tier in self.settings.tiers.items()}
+
+
+def is_plausible(row: Row) -> bool:
+    """Whether an adult may have the brain volume of an image."""
+    return bool(LEAST_MM3 <= row["brain_volume_mm3"] <= MOST_MM3)
+
+
+def doubts(row: Row) -> str:
+    """Why the mask of an image is to be looked at; nothing for most."""
+    found = [f"outlier (robust z {row['robust_z']:+.1f})"] if row["outlier"] else []
+    return ", ".join(found if is_plausible(row) else [*found, "beyond what adults have"])
 
 
 def collect(places: Places, settings: Settings) -> ReportData:

@@ -28,7 +28,7 @@ from neurotier.analysis.nifti import Stored
 from neurotier.core.errors import InputError
 from neurotier.core.files import write_bytes
 from neurotier.core.quantities import shorten
-from neurotier.pages.kit.style import OUTLINE_COLOUR
+from neurotier.pages.kit.chart import ORANGE
 from neurotier.pages.report.mosaics import REASON_KEY
 
 TILE_PX = 120
@@ -141,7 +141,7 @@ def write_picture(canvas: Bytes2D, out: Path, title: str, reason: str = "", left
     """Write palette indices as PNG, with the title and, of a placeholder, the reason."""
     picture = Image.fromarray(canvas)
     greys = [round(level * 255 / (GREYS - 1)) for level in range(GREYS) for _ in range(3)]
-    picture.putpalette([*greys, *ImageColor.getrgb(OUTLINE_COLOUR), 255, 255, 255])
+    picture.putpalette([*greys, *ImageColor.getrgb(ORANGE), 255, 255, 255])
     # DejaVu Sans, which matplotlib brings along: the same letters on every machine
     font = ImageFont.truetype(Path(matplotlib.get_data_path(), "fonts", "ttf", "DejaVuSans.ttf"), 12)
     pen = ImageDraw.Draw(picture)

@@ -5,6 +5,7 @@ They are drawn by :mod:`neurotier.pages.report.mosaic`, which loads libraries th
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 from collections.abc import Iterable, Sequence
@@ -12,8 +13,6 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-
-from PIL import Image
 
 from neurotier.core.errors import InputError, one_line
 from neurotier.core.files import read_json, remove_whatever
@@ -118,6 +117,8 @@ def is_current(mask: Path, picture: Path) -> bool:
 
 def placeholder_reason(path: Path) -> str:
     """Why a picture is not a mosaic; empty if it is one."""
+    from PIL import Image  # the rules read this module, and draw nothing
+
     try:
         with Image.open(path) as picture:
             picture.load()
@@ -135,3 +136,8 @@ def draw_or_explain(picture: Picture, drawn: Path) -> None:
         draw_mosaic(picture.t1w, picture.mask, out, picture.title)
     except Exception as error:  # whatever is wrong with one image must not cost the pictures of the others
         draw_placeholder(out, picture.title, one_line(str(error) or type(error).__name__))
+
+
+def embedded(path: Path) -> str:
+    """A PNG as a data address."""
+    return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"

@@ -1,92 +1,72 @@
-"""The run report: one HTML file that needs nothing else (:mod:`neurotier.pages.kit.html`), with the verdict first."""
+"""The run report: what was made and what was not, masks, volumes, and where the time went."""
 
 from __future__ import annotations
 
 import shlex
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
+from markupsafe import Markup
 
+from neurotier.advice.promise import advised
+from neurotier.advice.words import interval
 from neurotier.analysis.app import app_name
-from neurotier.core import quantities
 from neurotier.core.credentials import all_without_credentials, without_credentials
+from neurotier.core.parallelism import PHASES
+from neurotier.core.quantities import (
+    MISSING,
+    cm3,
+    counted,
+    first_of,
+    mean_count,
+    number,
+    percent,
+    seconds,
+    share_of,
+    size,
+    utc,
+)
 from neurotier.core.tables import Row
-from neurotier.pages.kit.figures import figure_views
-from neurotier.pages.kit.html import embedded, link, write_html
+from neurotier.pages.kit.causes import sum_causes
+from neurotier.pages.kit.methods import APPTAINER, BIDS, software
+from neurotier.pages.kit.page import SHOWN_ROWS, Figure, Page, Section, link
+from neurotier.pages.report.answers import participant_answers, run_answers
 from neurotier.pages.report.cluster import cluster_lines
-from neurotier.pages.report.data import Record, ReportData
-from neurotier.pages.report.figures import FIGURES
-from neurotier.pages.report.mosaics import mosaic_name, placeholder_reason
-from neurotier.pages.report.prediction import prediction_view
-from neurotier.pages.report.times import present_phases
-from neurotier.pages.report.verdict import judge_results, judge_timings, tiles
-from neurotier.pages.report.where import run_views, slow_views, tier_traffic
+from neurotier.pages.report.data import LEAST_MM3, MOST_MM3, Record, ReportData, collect, doubts
+from neurotier.pages.report.figures import account, brain_volume, gantt, nodes
+from neurotier.pages.report.mosaics import embedded, mosaic_name, placeholder_reason
+from neurotier.pages.report.times import ParticipantTime, present_phases
+from neurotier.pages.report.verdict import tiles, verdicts
 from neurotier.run.profile_tables import timings
 
-TEMPLATE = Path(__file__).with_name("report.html.j2")
+NAMED = 10
+"""Most participants that are named of those who failed alike; the rest is folded."""
 
-SHOWN_ROWS = 50
-"""Longest table on the page; the rest is in the files it links to."""
+SHOWN_RUNS = 3
+"""Runs whose answers are shown, newest first: a resumed run leaves participants of several in one results folder."""
 
-SHOWN_OPEN = 5
-"""Longest list of what failed or was left out that is not folded."""
+SLOWEST = 5
+"""How many participants get answers of their own."""
+
+SOURCES = {
+    "staging": "counted while copying",
+    "growth": "growth of the work folder",
+    "page_cache": "container image, new in the page cache",
+    "cgroup": "block device, this job alone",
+    "device": "block device, all processes",
+}
+"""How traffic is known, in words; by its column in ``traffic.tsv``."""
 
 
-def write_page(data: ReportData, path: Path) -> None:
-    """Write the run report; equal data give equal bytes.
-
-    Parameters
-    ----------
-    data
-        What :func:`neurotier.pages.report.data.collect` read.
-    path
-        HTML file to write; its links are relative to its folder.
-    """
-    folder, times, facts = path.parent, data.times, complete(data.facts)
-    shown = [entry for entry in FIGURES if entry.name != "nodes" or data.cluster]
-    failures = [complete(failure) for failure in data.failures if str(failure["participant"]) in data.failed]
-    outliers = [row for row in data.group if row["outlier"]]
-    outliers.sort(key=lambda row: -abs(row["robust_z"] or 0.0))
-    drawn = [row for row in data.group if mosaic_of(data, row).is_file()]
-    sites = data.dataset.get("sites") or {}
-    context = {
-        "data": data,
-        "title": title_of(data),
-        "several_runs": len({time.run for time in times}) > 1,
-        "verdicts": (judge_results(data), judge_timings(data)),
-        "timings": timings,
-        "tiles": tiles(data),
-        "failures": failures,
-        "log_link": lambda failure: link(Path(failure["log"]), folder) if failure["log"] else "",
-        "not_run": sorted(data.not_run),
-        "figures": figure_views("report", shown, data, data.places.figures, folder),
-        "cluster_lines": cluster_lines(data.cluster) if data.cluster else [],
-        "outliers": outliers,
-        "mosaics": [mosaic_view(data, row, folder) for row in shown_mosaics(drawn, data.settings.report.mosaics)],
-        "mosaics_drawn": len(drawn),
-        "runs_answered": run_views(data),
-        "slowest": slow_views(data),
-        "traffic": tier_traffic(data),
-        "prediction": prediction_view(data.advice, data.last_run, data.last_times),
-        "phases": present_phases(times),
-        "analysis": app_name(data.settings),
-        "container": complete(data.container),
-        "is_app": data.settings.app.image is not None,
-        "dataset": complete(all_without_credentials(data.dataset)),
-        "source": without_credentials(str(data.dataset.get("source") or data.settings.dataset.source)),
-        "summary": complete(data.summary),
-        "sites": [f"{site} ({str(about.get('version') or '')[:8]})" for site, about in sites.items()],
-        "facts": facts,
-        "command": without_credentials(shlex.join(facts["command_line"] or [quantities.MISSING])),
-        "configuration": without_credentials(yaml.safe_dump(facts["settings"], sort_keys=False)),
-        "has_problems": bool(failures or data.not_run or data.skipped or data.missing),
-        "shown_open": SHOWN_OPEN,
-        "shown_rows": SHOWN_ROWS,
-        "linked": lambda name: link(data.places.results / name, folder),
-    }
-    write_html(TEMPLATE, context, path)
+TABLES = {
+    "profile": ("profile", "traffic", "runs", "steps", "jobs"),
+    "group": ("group",),
+    "index": ("images", "skipped"),
+}
+"""The tables, by their folders."""
 
 
 def complete(record: Record) -> Record:
@@ -94,34 +74,391 @@ def complete(record: Record) -> Record:
     return defaultdict(lambda: None, record)
 
 
-def title_of(data: ReportData) -> str:
+def address(data: ReportData, path: Path, text: str) -> str:
+    """A text that is a link to a file, if the file is there."""
+    to = link(path, data.places.results)
+    return Markup('<a href="{}">{}</a>').format(to, text) if to else text
+
+
+def under(data: ReportData) -> str:
+    """What was analysed, and when."""
+    text = f"{dataset_name(data)}: {app_name(data.settings)}{' in a container' if data.container else ''}"
+    if data.last_run:
+        return f"{text}; last run {data.last_run['run']}, {utc(data.last_run['start_s'])}"
+    return f"{text}; run {data.facts['run']}" if "run" in data.facts else text
+
+
+def dataset_name(data: ReportData) -> str:
     """The dataset's name by its description, else its source."""
     description = data.dataset.get("description") or {}
     return str(description.get("Name") or without_credentials(data.settings.dataset.source))
 
 
-def mosaic_of(data: ReportData, row: Row) -> Path:
-    """Where the mosaic of an image is, once it has been drawn."""
-    return data.places.mosaics / mosaic_name(row["image"])
+def problems(data: ReportData) -> list[Section]:
+    """Who failed, by reason; and what was not run, skipped, or missing."""
+    alike: dict[tuple[Any, ...], list[Record]] = {}
+    for failure in map(complete, data.failures):
+        name = str(failure["participant"])
+        if name in data.failed:
+            reason = str(failure["reason"]).replace(name.rpartition("/")[2], "sub-*")
+            alike.setdefault((failure["stage"], reason, failure["exit_code"]), []).append(failure)
+    failed = [
+        {
+            "failed": len(failures),
+            "participants_and_logs": failed_names(data, failures),
+            "stage": stage,
+            "reason": reason if len(failures) > 1 else str(failures[0]["reason"] or MISSING),
+            "exit_code": code,
+        }
+        for (stage, reason, code), failures in sorted(alike.items(), key=lambda item: -len(item[1]))
+    ]
+    sections = [Section(rows=failed)] if failed else []
+    if data.not_run:
+        names = first_of(sorted(data.not_run), SHOWN_ROWS)
+        sections.append(Section(text=names, folded=f"Not run: {counted(len(data.not_run), 'participant')}"))
+    if data.skipped:
+        folded = f"Skipped: {counted(len(data.skipped), 'item')} of the dataset"
+        sections.append(Section(rows=data.skipped, folded=folded))
+    if data.missing:
+        sections.append(Section(text="Missing when this report was written:", items=data.missing))
+    return [Section("Failed, not run, skipped"), *sections] if sections else []
 
 
-def shown_mosaics(drawn: list[Row], count: int) -> list[Row]:
-    """The images whose mosaics are embedded: outliers first, then others spread evenly over the dataset.
+def failed_names(data: ReportData, failures: Sequence[Record]) -> str:
+    """Participants who failed alike, each with a link to its log; of many the first few, and the rest folded."""
+    names = [
+        address(data, Path(failure["log"] or "/nowhere"), str(failure["participant"]))
+        for failure in sorted(failures, key=lambda failure: str(failure["participant"]))
+    ]
+    shown, rest = Markup(", ").join(names[:NAMED]), Markup(", ").join(names[NAMED:])
+    if not rest:
+        return shown
+    return Markup("{}<details><summary>{:,} more</summary>{}</details>").format(shown, len(names) - NAMED, rest)
 
-    >>> [row["n"] for row in shown_mosaics([{"n": n, "outlier": n == 3} for n in range(7)], 4)]
+
+def masks(data: ReportData) -> Section:
+    """The outlines of brain masks: first those to be looked at."""
+    folder = address(data, data.places.mosaics, "figures/mosaics")
+    drawn = [row for row in data.group if (data.places.mosaics / mosaic_name(row["image"])).is_file()]
+    shown = shown_mosaics(drawn, data.settings.report.mosaics)
+    if not shown:
+        text = Markup("{} in {}; none is shown here, as configured.").format(counted(len(drawn), "mosaic"), folder)
+        return Section("Brain masks", text if drawn else "No mosaic has been drawn.")
+    text = Markup(
+        "Outline of the brain mask over the T1w image, left on the left. Those to be looked at come first, then images"
+        " spread over the dataset. "
+    )
+    left = len(drawn) - len(shown)
+    text += Markup("{:,} more are in {}.").format(left, folder) if left else f"All {len(drawn):,} are shown."
+    if len(data.group) > len(drawn):
+        text += f" {counted(len(data.group) - len(drawn), 'image')} without a mosaic."
+    pictures = Markup().join(mosaic_view(data, row) for row in shown)
+    return Section("Brain masks", text, more=Markup('<div class="mosaics">{}</div>').format(pictures))
+
+
+def shown_mosaics(drawn: Sequence[Row], count: int) -> list[Row]:
+    """The images whose mosaics are embedded: those to be looked at, then others spread evenly over the dataset.
+
+    >>> rows = [{"n": n, "outlier": n == 3, "robust_z": 4.0, "brain_volume_mm3": 1.4e6} for n in range(7)]
+    >>> [row["n"] for row in shown_mosaics(rows, 4)]
     [3, 0, 2, 5]
     """
-    outliers, others = ([row for row in drawn if row["outlier"] is whether] for whether in (True, False))
-    left = max(0, count - len(outliers))
-    return outliers[:count] + [others[place * len(others) // left] for place in range(min(left, len(others)))]
+    first = sorted(filter(doubts, drawn), key=lambda row: not row["outlier"])[:count]
+    others, left = [row for row in drawn if not doubts(row)], count - len(first)
+    return first + [others[place * len(others) // left] for place in range(min(left, len(others)))]
 
 
-def mosaic_view(data: ReportData, row: Row, folder: Path) -> dict[str, Any]:
-    """A mosaic as the page shows it."""
-    path, caption = mosaic_of(data, row), quantities.cm3(row["brain_volume_mm3"])
-    if row["outlier"]:
-        caption += f", outlier (robust z {row['robust_z']:+.1f})"
-    if reason := placeholder_reason(path):
-        caption += f", no mosaic: {reason}"
-    name = mosaic_name(row["image"]).with_suffix("")
-    return {**row, "name": name, "picture": embedded(path), "link": link(path, folder), "caption": caption}
+def mosaic_view(data: ReportData, row: Row) -> str:
+    """A mosaic as the page shows it, with a link to it."""
+    name = mosaic_name(row["image"])
+    path = data.places.mosaics / name
+    reason = placeholder_reason(path)
+    words = ", ".join(filter(None, (cm3(row["brain_volume_mm3"]), doubts(row), reason and f"no mosaic: {reason}")))
+    return Markup(
+        '<figure><a href="{}"><img{} loading="lazy" src="{}" alt="Brain mask outline over {}: {}"></a>'
+        "<figcaption>{}: {}</figcaption></figure>"
+    ).format(
+        link(path, data.places.results),
+        Markup(' class="outlier"') if doubts(row) else "",
+        embedded(path),
+        row["image"],
+        words,
+        name.with_suffix(""),
+        words,
+    )
+
+
+def volumes(data: ReportData) -> list[Section]:
+    """Mean and spread, what brains have, and which masks are to be looked at."""
+    if not data.group:
+        return []
+    summary = complete(data.summary)
+    mean, spread = number(summary["mean_brain_volume_mm3"]), number(summary["sd_brain_volume_mm3"])
+    voxels, voxel_spread = number(summary["mean_brain_voxels"]), number(summary["sd_brain_voxels"])
+    images, people = (counted(summary[f"{noun}s"] or 0, noun) for noun in ("image", "participant"))
+    text = (
+        f"Dataset mean {mean} mm³ (SD {spread} mm³), {voxels} voxels (SD {voxel_spread} voxels), over {images} of"
+        f" {people}.\n\nMasks of adult brains have {number(LEAST_MM3 / 1000)} to {cm3(MOST_MM3)}: brains of 975 to"
+        " 1,499 cm³ were measured in 46 adults (Allen, Damasio and Grabowski, 2002, American Journal of Physical"
+        " Anthropology 118, 341-358), of 1,173 to 1,626 cm³ in 20 (Filipek et al., 1994, Cerebral Cortex 4, 344-360);"
+        " and masks hold some of the fluid around the brain, so these are 10 % less and 20 % more."
+    )
+    if data.settings.dataset.source == "demo":
+        text += (
+            " The heads of the demonstration are one template, varied: it is larger than most heads, and what is drawn"
+            " around its brain is simple, so that masks are too large."
+        )
+    rows = [
+        {"look_at_the_mask_of": address(data, data.places.mosaics / mosaic_name(row["image"]), row["image"])}
+        | {"why": doubts(row), **{name: row[name] for name in ("brain_volume_mm3", "brain_voxels", "robust_z")}}
+        for row in sorted(filter(doubts, data.group), key=lambda row: -abs(row["robust_z"] or 0.0))
+    ]
+    return [Section(text=text), Section(rows=rows)]
+
+
+def answers(data: ReportData) -> list[Section]:
+    """Where the time went, in sentences; the slowest participants; and bytes and files per tier."""
+    runs: dict[str, list[Row]] = {}
+    for row in sorted(data.profile, key=lambda row: -float(row["start_s"])):
+        runs.setdefault(row["run"], []).append(row)
+    sections = []
+    for run, rows in list(runs.items())[:SHOWN_RUNS]:
+        text = f"Run {run}, {counted(len({row['participant'] for row in rows}), 'participant')}:" * (len(runs) > 1)
+        found = run_answers(rows, data.traffic, data.tier_kinds)
+        sections.append(Section(text=text, items=[f"{answer.text}." for answer in found]))
+    if len(data.times) > 1:
+        sections.append(Section(rows=[slow_row(data, time) for time in data.times[:SLOWEST]]))
+    counts = ("read_bytes", "read_files", "written_bytes", "written_files")
+    flows: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in sorted(data.traffic, key=lambda row: (row["tier"], list(SOURCES).index(row["traffic_source"]))):
+        tier, kind = row["tier"], data.tier_kinds.get(row["tier"])
+        place, source = f"{tier} ({kind})" if kind else tier, SOURCES[row["traffic_source"]]
+        about = {"bytes_and_files_of_tier": place, "how_it_is_known": source}
+        sums = flows.setdefault((tier, row["traffic_source"]), about | dict.fromkeys(counts))
+        sums |= {name: (sums[name] or 0) + row[name] for name in counts if row[name] is not None}
+    return [*sections, Section(rows=[*flows.values()])]
+
+
+def slow_row(data: ReportData, time: ParticipantTime) -> Row:
+    """What took the time of a participant."""
+    longest = max(time.phases, key=lambda phase: time.phase(phase, "wall_s"))
+    found = participant_answers(time, data.traffic, data.tier_kinds)
+    return {
+        "the_slowest": time.participant,
+        "wall_s": time.wall_s,
+        "cpu_share": share_of(time.cpu_s, time.wall_s),
+        "longest_phase": f"{longest} ({percent(share_of(time.phase(longest, 'wall_s'), time.wall_s))})",
+        "what_took_the_time": Markup("<br>").join(answer.text for answer in found),
+    }
+
+
+def prediction(data: ReportData) -> Section | None:
+    """What the advice said of the last run, beside what it took; nothing if it said nothing of such a run."""
+    run = data.last_run
+    row = advised(data.advice, run) if run and run["makespan_s"] is not None else None
+    if row is None or run is None:
+        return None
+    held = row["low_s"] <= run["makespan_s"] <= row["high_s"]
+    text = f"Predicted {interval(row)}, measured {seconds(run['makespan_s'])}{'' if held else ': not within it'}."
+    both = {"Makespan": (row["predicted_s"], run["makespan_s"])}
+    for phase in PHASES:
+        measured_s = sum(time.phase(phase, "wall_s") for time in data.last_times)
+        if measured_s or row[f"{phase}_sum_s"]:
+            both[f"Sum of {phase}"] = (row[f"{phase}_sum_s"], measured_s)
+    rows = [
+        {"what": what, "predicted_s": predicted_s, "measured_s": measured_s, "ratio": share_of(predicted_s, measured_s)}
+        for what, (predicted_s, measured_s) in both.items()
+    ]
+    causes = sum_causes(row for time in data.last_times if time.accounted for row in time.phases.values())
+    limits = [(row["limit"], row["limit_share"]), *(causes.ranked[:1] if causes.made and causes.wall_s > 0 else ())]
+    predicted, *measured = (f"{name}, {percent(share)} of the jobs' time" for name, share in limits)
+    rows.append(
+        {"what": "Limit", "predicted_s": predicted, "measured_s": (measured or ["not known"])[0], "ratio": None}
+    )
+    return Section("Predicted and measured", text, rows)
+
+
+def cluster(data: ReportData) -> Section | None:
+    """Jobs and nodes."""
+    if data.cluster is None:
+        return None
+    rows = [
+        row | {"participants": len(row["members"].split()) if row["members"] else None} for row in data.cluster.jobs
+    ]
+    columns = "job share attempt node state participants queue_wait_s elapsed_s cpus asked_memory_bytes max_rss_bytes"
+    lines = [f"{line}." for line in cluster_lines(data.cluster)]
+    return Section("Jobs of the cluster", rows=rows, columns=columns.split(), items=lines)
+
+
+def participants(data: ReportData) -> Section:
+    """Times of each, with links to derivatives, masks and log."""
+    phases, images = present_phases(data.times), dict[str, list[str]]()
+    for row in data.group:
+        images.setdefault(row["participant"], []).append(row["image"])
+    by_app, several = data.settings.app.image is not None, len({time.run for time in data.times}) > 1
+    rows = []
+    for time in data.times[:SHOWN_ROWS]:
+        name = time.participant
+        drawn = (data.places.mosaics / mosaic_name(image) for image in images.get(name, ()))
+        rows.append(
+            {
+                "participant": address(data, data.places.analysed(name, by_app), name),
+                "masks": links(data, drawn),
+                "log": links(data, [data.places.log(name)]),
+                **{column: getattr(time, column) for column in ("wall_s", "cpu_s")},
+                **{f"account_{cause}_s": time.waited_s(cause) for cause in ("run_queue", "block_io")},
+                **{f"{phase}_s": time.phase(phase, "wall_s") for phase in phases},
+                "peak_memory_bytes": max(row["max_rss_bytes"] for row in time.phases.values()),
+                "staged_bytes": time.total("staged_bytes"),
+                **({"run": time.run} if several else {}),
+            }
+        )
+    more = f"The {SHOWN_ROWS:,} slowest of {len(data.times):,}" if len(data.times) > SHOWN_ROWS else "Slowest first"
+    text = f"{more}; by phase in profile/profile.tsv. A click on a heading sorts."
+    return Section("Participants", text if rows else "No participant finished.", rows)
+
+
+def links(data: ReportData, files: Iterable[Path]) -> str:
+    """Numbered links to files, as far as they are there."""
+    found = [file for file in files if file.exists()]
+    return Markup(" ").join(address(data, file, str(place)) for place, file in enumerate(found, 1))
+
+
+def facts(data: ReportData) -> list[Section]:
+    """Machine, command, dataset, tiers, configuration."""
+    known, container = complete(data.facts), complete(data.container)
+    about = {"Run": "No facts were recorded about any run."}
+    if known["run"]:
+        machine = (
+            f"{number(known['cpus'])} CPUs, {size(known['memory_bytes'])} memory, {size(known['swap_bytes'])} swap"
+        )
+        cores = "one job of the cluster, and for Snakemake here" if data.cluster else "Snakemake"
+        about = {
+            "Run": f"{known['run']}, started {utc(known['started_s'])}",
+            "Started on" if data.cluster else "Machine": f"{known['host'] or MISSING}: {machine}",
+            "Kernel": known["kernel"] or MISSING,
+            f"Cores for {cores}": number(known["cores"]) + ", oversubscribed" * bool(known["oversubscribed"]),
+            "Command line": without_credentials(shlex.join(known["command_line"] or [MISSING])),
+            "Versions": ", ".join(f"{name} {version}" for name, version in sorted((known["versions"] or {}).items())),
+        }
+    if container:
+        name, checksum = container["reference"] or container["name"] or MISSING, container["sha256"] or MISSING
+        tier = data.settings.placement["images"]
+        about["Container image"] = f"{name}: {size(container['size_bytes'])}, on the tier {tier}, sha256:{checksum}"
+    dataset = complete(all_without_credentials(data.dataset))
+    sites = [f"{site} ({str(one.get('version') or '')[:8]})" for site, one in (data.dataset.get("sites") or {}).items()]
+    source = without_credentials(str(data.dataset.get("source") or data.settings.dataset.source))
+    about["Dataset"] = f"{source} ({dataset['kind']})" if dataset["kind"] else source
+    about |= {f"Its {key}": str(dataset[key]) for key in ("version", "id", "path") if dataset[key]}
+    where = f" at {counted(len(sites), 'site')}: {', '.join(sites)}" if sites else ""
+    about["Selected"] = f"{counted(len(data.images), file_noun(data))} of {people(data)}{where}"
+    sections = [Section("Run facts", facts=about)]
+    if known["tiers"]:
+        sections.append(Section("Tiers", rows=[tier_row(role, tier) for role, tier in known["tiers"].items()]))
+    if known["settings"]:
+        configuration = without_credentials(yaml.safe_dump(known["settings"], sort_keys=False))
+        text = Markup("<pre>{}</pre>").format(configuration)
+        sections.append(Section(more=text, folded="Configuration of this run"))
+    return sections
+
+
+def tier_row(role: str, tier: Record) -> Row:
+    """What is known of the tier of a role."""
+    place = f"on {tier['mount_point']}, {tier['mount_options']}" if tier["fs_type"] else "found by each job on its node"
+    capacity = "what is free" if tier["capacity_bytes"] is None else size(tier["capacity_bytes"])
+    about = {"role": role, "tier": tier["name"], "declared": tier["kind"], "file_system": tier["fs_type"]}
+    return about | {"path": f"{tier['path']} {place}", "capacity": capacity, "free_bytes": tier["free_bytes"]}
+
+
+def file_noun(data: ReportData) -> str:
+    """What a file that is analysed is called."""
+    return "T1w image" if data.settings.app.image is None else "file"
+
+
+def people(data: ReportData) -> str:
+    """How many participants are to be analysed."""
+    return counted(len(data.selected), "participant")
+
+
+def once(data: ReportData) -> Section | None:
+    """What is done once."""
+    columns = ["step", "item", "phase", "wall_s", "cpu_s", "account_run_queue_s", "account_block_io_s"]
+    text = "Not by every participant, and not in any participant's time."
+    return Section("Done once", text, data.steps, columns) if data.steps else None
+
+
+def runs(data: ReportData) -> Section:
+    """All runs of the results folder, newest first."""
+    rows = [
+        {
+            "run": run["run"],
+            "timings": timings(run["valid"]) + ", oversubscribed" * run["oversubscribed"],
+            "tool": run["tool"],
+            "tiers": ", ".join(run[f"{role}_tier"] for role in ("dataset", "work", "results")),
+            **{name: run[name] for name in ("cores", "participants", "failed", "makespan_s", "flushed_s")},
+            "mean_parallelism": run["mean_parallelism"],
+            "cpu_share": share_of(run["cpu_sum_s"], run["wall_sum_s"]),
+            "for_a_core_share": share_of(run["account_run_queue_sum_s"], run["wall_sum_s"]),
+            "for_storage_share": share_of(run["account_block_io_sum_s"], run["wall_sum_s"]),
+        }
+        for run in reversed(data.runs)
+    ]
+    text = (
+        "Makespan: from the earliest start to the latest end of the participant jobs of a run that succeeded; on its"
+        " device: what it wrote, since that start. How times are meant: workflow/README.md of neurotier."
+    )
+    return Section("All runs of this results folder", text if rows else "No run has finished a participant job.", rows)
+
+
+def methods(data: ReportData) -> Section:
+    """A paragraph for a paper."""
+    known, run = complete(data.facts), data.last_run
+    version = f", version {data.dataset['version']}" if data.dataset.get("version") else ""
+    image = complete(data.container)
+    within = f" in an {APPTAINER} container, {image['reference'] or image['name']}" if data.container else ""
+    text = (
+        f"{counted(len(data.images), file_noun(data))} of {people(data)} of the {BIDS} dataset {dataset_name(data)}"
+        f"{version} were analysed by {app_name(data.settings)}{within}, with {software(known['versions'] or {})}."
+        f" {len(data.done):,} of {people(data)} have results."
+    )
+    if run:
+        text += (
+            f" Datasets lay on a {data.tier_kinds.get(run['dataset_tier'], 'storage')} tier, intermediate files on a"
+            f" {data.tier_kinds.get(run['work_tier'], 'storage')} tier, and"
+            f" {mean_count(run['mean_parallelism'])} participants were analysed at a time (mean)."
+        )
+    return Section("Methods, to paste into a paper", text)
+
+
+PAGE = Page(
+    name="report",
+    title="Run report",
+    category="Run report",
+    caption="The run on one page: verdict and validity, failed and skipped participants with their reasons, masks,"
+    " brain volumes, times, and the facts about machine, tiers and versions. The page shows whether the results are"
+    " complete and whether the times can be compared.",
+    under=under,
+    verdicts=verdicts,
+    tiles=tiles,
+    tables={name: f"{folder}/{name}.tsv" for folder, names in TABLES.items() for name in names},
+    read=collect,
+    folder="figures",
+    speaks=False,  # the end of a run says it
+    parts=(
+        problems,
+        masks,
+        Figure("Brain volumes", brain_volume),
+        volumes,
+        Figure("Where the time went", account),
+        answers,
+        prediction,
+        Figure("Participant jobs of the last run", gantt),
+        Figure("Nodes of the cluster", nodes),
+        cluster,
+        participants,
+        facts,
+        once,
+        runs,
+        methods,
+    ),
+)

@@ -6,15 +6,18 @@ from neurotier.core.quantities import MISSING, clock, counted, mean_count, perce
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.causes import BLOCK_IO, RUN_QUEUE, sum_causes
+from neurotier.pages.kit.page import BAD, GOOD, OPEN, Verdict
 from neurotier.pages.report.cluster import Cluster, node_verdict
 from neurotier.pages.report.data import ReportData
 from neurotier.run.profile_tables import timings
 
-Verdict = tuple[str, str, list[str]]
-"""How good results or times are: ``good``, ``open`` or nothing; in one sentence; and what else must be known."""
-
 Tile = tuple[str, str, str]
 """A number's name, the number, and a line of context."""
+
+
+def verdicts(data: ReportData) -> list[Verdict]:
+    """The verdicts on results and on times."""
+    return [judge_results(data), judge_timings(data)]
 
 
 def judge_results(data: ReportData) -> Verdict:
@@ -30,14 +33,14 @@ def judge_results(data: ReportData) -> Verdict:
     unreachable = data.dataset.get("unreachable") or {}
     lines = [f"{path} could not be reached, and is not part of this: {why}." for path, why in unreachable.items()]
     good = total and len(data.done) == total and not unreachable
-    return "good" if good else "", f"Results: {counts}", lines
+    return Verdict(f"Results: {counts}", GOOD if good else BAD, more=lines)
 
 
 def judge_timings(data: ReportData) -> Verdict:
     """What the times of the last run are worth, and what must be known about them."""
     run, cluster = data.last_run, data.cluster
     if run is None:
-        return "open", "Timings: none; no run has finished a participant job", []
+        return Verdict("Timings: none; no run has finished a participant job", OPEN)
     lines = []
     started = data.facts.get("run") or run["run"]
     if started != run["run"]:
@@ -57,7 +60,7 @@ def judge_timings(data: ReportData) -> Verdict:
         lines.append(f"{node_verdict(cluster)}.")
     if cluster and cluster.again:
         lines.append(f"{counted(len(cluster.again), 'job')} had to be started again (see Nodes and jobs).")
-    return "open", f"Timings: {timings(run['valid'])}", lines
+    return Verdict(f"Timings: {timings(run['valid'])}", OPEN, more=lines)
 
 
 def oversubscribed(data: ReportData, run: Row) -> str:

@@ -1,0 +1,192 @@
+"""The page of writers at a fixed rate, as Figures 6 to 8 of the DUNE paper."""
+
+from __future__ import annotations
+
+from neurotier.core.quantities import counted, number, percent, rate, seconds, size
+from neurotier.pages.kit.chart import NOTHING, Chart
+from neurotier.pages.kit.lines import LIMIT, MEASURED, Lines, measured, point, published
+from neurotier.pages.kit.page import BAD, GOOD, Data, Figure, Head, Page, Section, Verdict
+from neurotier.pages.kit.workloads import measured_of, measured_rows, published_numbers, tiers, unmeasured
+from neurotier.storage.daq.holding import answer, lines, most_held
+from neurotier.storage.published import DAQ
+
+EXAMPLE = "Published example"
+
+
+def verdicts(data: Data) -> list[Verdict]:
+    """How many writers each tier holds."""
+    target_s = data.settings.daq.target_s
+    return [
+        Verdict(answer(name, line, target_s), GOOD if most_held(line) else BAD)
+        for name, line in lines(data["daq"]).items()
+    ]
+
+
+def held(data: Data) -> Chart:
+    """The rate that a writer reached, in per cent of the rate at which it got its data, by the number of writers at
+    once. As Figure 7 of the DUNE paper.
+    """
+    found, least = lines(data["daq"]), 1 - data.settings.daq.tolerance
+    if not found:
+        return Chart(NOTHING)
+    said = []
+    for name, line in found.items():
+        holds, most = most_held(line), max(line)
+        said.append(f"{name}: {'all' if holds == most else holds or 'none'} of {counted(most, 'writer')}")
+    rows = [measured("", name, writers, one.share) for name, line in found.items() for writers, one in line.items()]
+    rows += [point(LIMIT, "", "held", writers, least) for writers in sorted({row["at"] for row in rows})]
+    rows += [published("", number) | {"median": 1.0} for number in DAQ if number.quantity == "held"]
+    return Lines(
+        f"Writers that hold {rate(data['daq'][0]['rate_bytes_per_s'])} each: {'; '.join(said)}",
+        rows,
+        f"Mean over writers, median over repetitions. Dashed: the least that counts as held, {percent(least)}. Star:"
+        " the most writers at 1 GB/s that the paper's six DCPMMs held, with PMDK.",
+        panels={"": "Writers at once"},
+        label="Rate of a writer, of what comes to it",
+        unit="share",
+        logarithmic=False,
+    )
+
+
+def buffer(data: Data) -> Chart:
+    """Data that have come and are not written yet, over time, a line per number of writers; dashed: up to the time
+    for which the buffer must do. As Figure 6 of the DUNE paper.
+    """
+    found, target_s = lines(data["daq"]), data.settings.daq.target_s
+    if not found:
+        return Chart(NOTHING)
+    rows, first = [], dict[tuple[str, int], int]()
+    for row in data["backlog"]:
+        panel, writers = f"{row['over'].replace('+', ' + ')}, {row['engine']}", row["writers"]
+        if first.setdefault((panel, writers), row["repetition"]) == row["repetition"]:
+            rows.append(point(MEASURED, panel, counted(writers, "writer"), row["time_s"], row["backlog_bytes"]))
+    measured_s, said = max((row["at"] for row in rows), default=0.0), []
+    for name, line in found.items():
+        for writers, one in line.items():
+            for at_s, bytes_held in (
+                (0.0, 0.0 if one.late else one.buffer.median),
+                (target_s if one.late else measured_s, one.buffer.median),
+            ):
+                rows.append(point(LIMIT, name, counted(writers, "writer"), at_s, bytes_held))
+        most, one = max(line), line[max(line)]
+        if one.late:
+            share = percent(one.buffer.median / (one.input_bytes_per_s * target_s))
+            held_text = f"{size(one.buffer.median)} must be held for {seconds(target_s)} ({share})"
+            said.append(f"{name}: where {rate(one.input_bytes_per_s)} come, {held_text}")
+        else:
+            said.append(f"{name}: {size(one.buffer.median)} are enough for {counted(most, 'writer')}")
+    for stated in DAQ:
+        if stated.quantity == "buffer":
+            ends = ((0.0, 0.0), (stated.at, stated.value))
+            rows += [published(EXAMPLE, stated), *(point(LIMIT, EXAMPLE, stated.name, *end) for end in ends)]
+    return Lines(
+        "; ".join(said),
+        rows,
+        "Solid: measured; dashed: what comes less what is written, times the time, up to that for which the buffer"
+        " must do. Star: an example of the DUNE paper. Every panel has a range of its own.",
+        panels=dict.fromkeys([*found, EXAMPLE], "Time (s)"),
+        label="Buffer",
+        unit="bytes",
+        counts=False,
+        logarithmic=False,
+    )
+
+
+def throughput(data: Data) -> Chart:
+    """What all writers wrote together, by their number, beside what came to them. As Figure 8 of the DUNE paper."""
+    found = lines(data["daq"])
+    if not found:
+        return Chart(NOTHING)
+    said = []
+    for name, line in found.items():
+        most = max(line, key=lambda writers: line[writers].throughput.median)
+        reached = rate(line[most].throughput.median)
+        said.append(f"{name} writes {reached} at most (with {counted(most, 'writer')})")
+    rows = [
+        measured("", name, writers, one.throughput) for name, line in found.items() for writers, one in line.items()
+    ]
+    come = {writers: one.input_bytes_per_s for line in found.values() for writers, one in line.items()}
+    rows += [point(LIMIT, "", "what comes", writers, come[writers]) for writers in sorted(come)]
+    rows += [published("", number) for number in DAQ if number.quantity == "throughput"]
+    return Lines(
+        "; ".join(said),
+        rows,
+        "Median over repetitions, until all is flushed; logarithmic axes. Dashed: what comes to the writers. Stars:"
+        " the paper's DCPMMs, interleaved (4 writers) and each by itself (5 writers), as its text states them.",
+        panels={"": "Writers at once"},
+        label="Throughput",
+        unit="bytes/s",
+    )
+
+
+def points(data: Data) -> Section:
+    """Every point that was measured."""
+    columns: dict[str, Head] = {
+        "over": "Tiers",
+        "engine": "Engine",
+        "writers": "Writers",
+        "input_bytes_per_s": "Come",
+        "throughput_bytes_per_s": "Written",
+        "late_writers": "Late writers",
+        "buffer_bytes": f"Buffer for {seconds(data.settings.daq.target_s)}",
+        "records_checked": "Records checked",
+        "latency_p99_s": ("Record, 99 % (ms)", milliseconds),
+        "latency_p999_s": ("99.9 % (ms)", milliseconds),
+        "latency_max_s": ("Longest (ms)", milliseconds),
+        "cpu_s_per_gb": ("CPU s per GB", lambda value: number(value, 2)),
+    }
+    return Section(
+        "Points", rows=measured_rows(data["daq"], "over", "engine", "writers", "repetition"), columns=columns
+    )
+
+
+def milliseconds(value_s: float) -> str:
+    """A short time in ms, without its unit."""
+    return number(1000 * value_s, 3)
+
+
+def method(data: Data) -> Section:
+    """How it is measured."""
+    return Section(
+        "How it is measured",
+        f"""
+        Each writer is a process of fio with a file of its own, which gets records at a fixed rate and catches up after
+        a stall, as a queue in memory would have it. It holds its rate if it reached all but
+        {percent(data.settings.daq.tolerance)} of it by the time when everything was flushed; the data of one flush,
+        which may be under way at the end, are not counted against it. Writers flush to the device while they write, but
+        for mmap, which fio flushes at the end only, and for files in memory.
+
+        A record begins with its number and a checksum of all of it. Afterwards all files are read in order: a record
+        that is lost, doubled, exchanged or damaged fails the point, with its place. CPU time contains making these
+        checksums. Percentiles are those of the slowest writer.
+
+        The buffer is what had come and was not written yet, at most; or, where writers fell behind, what comes less
+        what is written, times {seconds(data.settings.daq.target_s)}.
+        """,
+    )
+
+
+PAGE = Page(
+    name="daq",
+    title="Writers at a fixed rate",
+    category="DAQ buffer",
+    caption="Writers at a fixed rate on one page: how many of them each tier holds, what all of them write together,"
+    " and how large a memory buffer the others would need, beside the numbers of the DUNE paper.",
+    under=measured_of("daq", " with fio; every record was read again and checked"),
+    tables={"daq": "daq/daq.tsv", "backlog": "daq/backlog.tsv"},
+    verdicts=verdicts,
+    parts=(
+        Figure("What each writer holds", held),
+        Figure("The buffer that is needed", buffer),
+        Figure("All writers together", throughput),
+        points,
+        published_numbers(
+            DAQ,
+            f"{DAQ[0].source}. Devices and machine are not these: ten writers at 1 GB/s for 100 s, 6 or 12 modules of"
+            " persistent memory.",
+        ),
+        tiers("daq"),
+        unmeasured("daq"),
+        method,
+    ),
+)

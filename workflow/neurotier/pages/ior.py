@@ -1,0 +1,181 @@
+"""The page of files written and read back, as Figures 3 and 4 of the page on the NEXTGenIO prototype."""
+
+from __future__ import annotations
+
+from neurotier.core.quantities import counted, rate
+from neurotier.core.tables import Row
+from neurotier.pages.kit.chart import NOTHING, Chart
+from neurotier.pages.kit.lines import Lines, measured, published
+from neurotier.pages.kit.page import Data, Figure, Page, Section, Verdict
+from neurotier.pages.kit.workloads import measured_of, measured_rows, published_numbers, tiers, unmeasured
+from neurotier.storage.ior import scaling
+from neurotier.storage.ior.medians import READ, WRITE, lines, verdict
+from neurotier.storage.ior.points import IOR
+from neurotier.storage.published import IOR_LIST, IOR_NODE, IOR_NODES
+
+MEDIANS = "Medians over repetitions, whiskers: their range; logarithmic axes."
+
+
+def by_ior(data: Data) -> bool:
+    """Whether IOR itself measured."""
+    return any(row["engine"] == IOR for row in measured_rows(data["ior"]))
+
+
+def over_nodes(data: Data) -> bool:
+    """Whether several nodes were measured."""
+    return any(row["nodes"] > 1 for row in measured_rows(data["ior"]))
+
+
+def under(data: Data) -> str:
+    """How many points were measured, with what, and where."""
+    program, place = "IOR" if by_ior(data) else "fio", "on nodes of a cluster" if over_nodes(data) else "on one node"
+    return measured_of("ior", f" with {program}, {place}")(data)
+
+
+def verdicts(data: Data) -> list[Verdict]:
+    """With how many nodes and processes each tier is fastest, and what is to be known of the files' size."""
+    rows = data["ior"]
+    scaled = scaling.curves(rows)
+    said = [scaling.verdict(name, each) for name, each in scaled.items()]
+    said += [verdict(name, line) for name, line in lines(rows).items() if name not in scaled]
+    return [Verdict(text) for text in (*said, *scaling.at_once_text(rows), *scaling.late_text(rows))]
+
+
+def bandwidth(data: Data) -> Chart:
+    """All bytes over the time from the first start to the last end, as IOR counts, by the number of processes, and
+    what is published of a node. As Figures 3 and 4 of the page on the NEXTGenIO prototype, for one node.
+    """
+    found, titles = lines(data["ior"]), {WRITE: "Write, flushed", READ: "Read back by another process"}
+    rows = [
+        measured(title, name, processes, one[way])
+        for name, line in found.items()
+        for processes, one in line.items()
+        for way, title in titles.items()
+    ]
+    if not rows:
+        return Chart(NOTHING)
+    return Lines(
+        "; ".join(verdict(name, line) for name, line in found.items()),
+        rows + [published(titles[number.quantity], number) for number in IOR_NODE],
+        f"{MEDIANS} Stars: a node of the NEXTGenIO prototype, that is, what all of them reached divided by their"
+        " number (Figure 3: 48 processes, Figure 4: 24).",
+        panels=dict.fromkeys(titles.values(), "Processes at once"),
+        label="Bandwidth",
+        unit="bytes/s",
+    )
+
+
+def nodes(data: Data) -> Chart:
+    """The same of several nodes, which begin at one instant, by their number; a line for each number of processes per
+    node. As Figures 3 and 4 of the page on the NEXTGenIO prototype.
+    """
+    found, titles = scaling.curves(data["ior"]), {WRITE: "Write, flushed", READ: "Read back"}
+    rows = [
+        measured(title, f"{name}, {counted(processes, 'process')} each", count, one[way])
+        for name, each in found.items()
+        for processes, curve in each.items()
+        for count, one in curve.items()
+        for way, title in titles.items()
+    ]
+    if not rows:
+        return Chart(f"{NOTHING} on several nodes")
+    return Lines(
+        "; ".join(scaling.verdict(name, each) for name, each in found.items()),
+        rows + [published(titles[number.quantity], number) for number in (*IOR_NODES, *IOR_LIST)],
+        f"{MEDIANS} Stars: the NEXTGenIO prototype with 48 (Figure 3) and 24 processes per node (Figure 4). Dotted:"
+        " the first of the IO-500 list of then, 512 nodes.",
+        panels=dict.fromkeys(titles.values(), "Nodes at once"),
+        label="Bandwidth of all nodes",
+        unit="bytes/s",
+    )
+
+
+def points(data: Data) -> Section:
+    """Every point that was measured; columns on several nodes where there are."""
+    rows = measured_rows(data["ior"], "tier", "set", "nodes", "concurrent", "processes", "repetition")
+    rows = [row | {f"{way}_of_one": of_one(row, way) for way in ("write", "read")} for row in rows]
+    several = over_nodes(data)
+    columns = {"tier": "Tier", "set": "NUMA"}
+    columns |= {"nodes": "Nodes", "concurrent": "Benchmarks at once"} if several else {}
+    columns |= {
+        "processes": "Processes",
+        "repetition": "Repetition",
+        "write_bytes_per_s": "Write",
+        "write_span_s": "in",
+        "read_bytes_per_s": "Read",
+        "read_span_s": "in",
+        "write_bytes": "Bytes each way",
+    }
+    on_nodes = {
+        "write_nodes_bytes_per_s": "Nodes alone, write",
+        "write_of_one": "of one node",
+        "read_nodes_bytes_per_s": "Nodes alone, read",
+        "read_of_one": "of one node",
+        "read_by": "Read by",
+    }
+    return Section("Points", rows=rows, columns=columns | (on_nodes if several else {}))
+
+
+def of_one(row: Row, way: str) -> str:
+    """The slowest and the fastest node of a point."""
+    least, most = (row[f"{way}_node_{end}_bytes_per_s"] for end in ("least", "most"))
+    return f"{rate(least)} to {rate(most)}" if least else ""
+
+
+def stated(data: Data) -> Section:
+    """What is published of a node, and of all of them where several were measured."""
+    numbers = [*(IOR_NODES if scaling.curves(data["ior"]) else ()), *IOR_NODE, *IOR_LIST]
+    return published_numbers(
+        numbers,
+        f"{IOR_LIST[0].source}. Its nodes had two sockets with 24 cores each and 3 TB of persistent memory, and its"
+        " IOR was changed so that processes stay on the socket of their memory.",
+    )
+
+
+def where(data: Data) -> Section:
+    """Where it was measured, and with what."""
+    return tiers("ior", "IOR", "ior_version")(data) if by_ior(data) else tiers("ior")(data)
+
+
+def method(data: Data) -> Section:
+    """How it is measured."""
+    text = """
+        All processes write a file each at the same time, until it is on the device; then each reads the file of its
+        neighbour, in a process that has not written it. What the page cache has of a file is evicted first; on memory
+        (tmpfs) there is nothing to evict. Bandwidths of all processes are all bytes over the time from the first start
+        to the last end, so that one slow process counts."""
+    if by_ior(data):
+        text += """
+
+        IOR itself measured, and counts the time that files take to be opened and closed. What each process reached, and
+        the CPU time, it does not tell: these columns are empty."""
+    if over_nodes(data):
+        text += """
+
+        Nodes are had from Slurm, whole ones, and begin at one instant by their own clocks, which are compared first.
+        Where nodes see each other's files, a node reads those of the next one; on a tier that each node has for itself,
+        a process reads those of another on its node. What nodes reach alone is the sum of their bandwidths, each over
+        its own time: it is what all would reach if none began late. Benchmarks at once have as many of the nodes each,
+        and their bandwidths are added."""
+    return Section("How it is measured", text)
+
+
+PAGE = Page(
+    name="ior",
+    title="A file per process, written and read back",
+    category="File per process",
+    caption="A file per process on one page: what all processes write and read back together, by their number, how"
+    " unequal they are, and what is published of a node of the NEXTGenIO prototype.",
+    under=under,
+    tables={"ior": "ior/ior.tsv"},
+    verdicts=verdicts,
+    parts=(
+        Figure("All processes together", bandwidth),
+        Figure("All nodes together", nodes),
+        points,
+        stated,
+        where,
+        unmeasured("ior"),
+        method,
+    ),
+)

@@ -1,0 +1,162 @@
+"""Charts: a sentence, the table that it is about, and how that is drawn; and one look for all of them.
+
+Colours can be told apart by colour-blind people (Okabe and Ito, 2008, "Color Universal Design"). Files repeat byte for
+byte: figures are made without ``pyplot``, so that ``savefig`` picks canvases by itself and nothing is global.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from neurotier.core.files import write_bytes, write_text
+from neurotier.core.tables import Row, write_plain
+from neurotier.pages.kit import plot
+
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+GREY, LIGHT_GREY = "#595959", "#D9D9D9"
+CPU_COLOUR, IO_COLOUR = BLUE, ORANGE
+PHASE_COLOURS = {
+    "start_up": GREY,
+    "stage_in": SKY,
+    "container_start": PURPLE,
+    "compute": GREEN,
+    "stage_out": VERMILION,
+    "whole": BLUE,
+}
+CAUSE_COLOURS = {
+    "account_user_s": BLUE,
+    "account_system_s": SKY,
+    "account_run_queue_s": YELLOW,
+    "account_block_io_s": ORANGE,
+    "account_memory_stall_s": VERMILION,
+    "account_other_s": PURPLE,
+    "residual_s": LIGHT_GREY,
+}
+
+WIDTH_IN = 9.6
+DPI = 150
+NOTHING = "Nothing was measured"
+HOVER = "hover:"
+STYLE: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "figure.titlesize": 11,
+    "axes.labelsize": 9,
+    "axes.titlesize": 9,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": GREY,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "grid.color": LIGHT_GREY,
+    "grid.linewidth": 0.6,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": BLACK,
+    "ytick.labelcolor": BLACK,
+    "legend.frameon": False,
+    "figure.constrained_layout.use": True,
+    "figure.constrained_layout.h_pad": 0.08,
+    "figure.constrained_layout.w_pad": 0.08,
+    "svg.hashsalt": "neurotier",  # ids in the SVG are random without it
+    "svg.fonttype": "path",
+    "text.parse_math": False,  # names are text, whatever dollar signs they hold
+}
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure; this one shows nothing, and its sentence says why.
+
+    Attributes
+    ----------
+    says
+        What it shows, without a full stop: its title, its caption and what is read instead of it.
+    table
+        The numbers that it shows, which is the TSV beside it. Lists in it are drawn, and not written.
+    note
+        In small letters below it.
+    """
+
+    says: str
+    table: Sequence[Row] = ()
+    note: str = ""
+
+    def draw(self) -> plot.Figure:
+        """The figure without title and note."""
+        figure = plot.Figure(figsize=(WIDTH_IN, 1.6))
+        figure.text(0.5, 0.5, textwrap.fill(self.says, 80), ha="center", va="center", fontsize=12, color=GREY)
+        return figure
+
+    def save(self, stem: Path) -> str:
+        """Write ``stem.svg``, ``stem.png`` (150 dpi) and ``stem.tsv``; the SVG as it stands in a page.
+
+        Equal charts give equal bytes. The resolution of the SVG is that of what is drawn as pixels in it.
+        """
+        with house_style():
+            figure = self.draw() if self.table else Chart.draw(self)
+            if self.table:
+                figure.suptitle(textwrap.fill(self.says, 92), x=0.012, ha="left", weight="bold")
+                figure.supxlabel(textwrap.fill(self.note, 130), x=0.012, ha="left", fontsize=8, color=GREY)
+            svg, png = io.StringIO(), io.BytesIO()
+            figure.savefig(svg, format="svg", dpi=2 * DPI, metadata={"Date": None, "Creator": None})
+            plot.rcParams["figure.constrained_layout.use"] = False
+            figure.set_layout_engine(None)  # both have the one layout; "none" would have it drawn twice all the same
+            figure.savefig(png, format="png", dpi=DPI, metadata={"Software": None})
+        content = with_own_ids(with_titles(svg.getvalue()), stem.name)
+        write_text(stem.with_name(f"{stem.name}.svg"), content)
+        write_bytes(stem.with_name(f"{stem.name}.png"), png.getvalue())
+        written = [{name: value for name, value in row.items() if not isinstance(value, list)} for row in self.table]
+        write_plain(stem.with_name(f"{stem.name}.tsv"), written)
+        return content[content.index("<svg") :]
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Use the house's matplotlib settings within a ``with`` block, and matplotlib's own around it."""
+    with plot.rc_context():
+        plot.rcdefaults()  # a user's matplotlibrc must not change our figures
+        plot.rcParams.update(STYLE)
+        yield
+
+
+def hover(text: str) -> str:
+    """An address for ``set_url`` or ``set_urls`` of what is to say a text under the pointer.
+
+    matplotlib writes no titles, but the address of an artist; when a chart is saved, these become titles.
+    """
+    return f"{HOVER}{text}"
+
+
+def with_titles(svg: str) -> str:
+    """An SVG in which such addresses are titles.
+
+    >>> with_titles('<a xlink:href="hover:1.5 s" target="_blank"><path/></a>')
+    '<g><title>1.5 s</title><path/></g>'
+    """
+    return re.sub(rf'<a xlink:href="{HOVER}([^"]*)"[^>]*>(.*?)</a>', r"<g><title>\1</title>\2</g>", svg, flags=re.S)
+
+
+def with_own_ids(svg: str, name: str) -> str:
+    """An SVG of matplotlib's whose ids begin with the figure's name, without comments and metadata.
+
+    matplotlib gives the same glyphs and groups the same ids in every figure, and a page has several.
+
+    >>> with_own_ids('<g id="a"><use xlink:href="#a" clip-path="url(#b)"/></g><!-- 2 -->', "gantt")
+    '<g id="gantt-a"><use xlink:href="#gantt-a" clip-path="url(#gantt-b)"/></g>'
+    """
+    prefix = re.sub(r"[^\w-]", "_", name) + "-"
+    svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    places: dict[str, str] = {}  # ids of clips hash where they are, of which the last digits do not repeat
+    svg = re.sub(r'(?<=["#])p[0-9a-f]{10}\b', lambda one: places.setdefault(one[0], f"p{len(places)}"), svg)
+    svg = re.sub(r'( id="|xlink:href="#|url\(#)', rf"\1{prefix}", svg)
+    return re.sub(r">\s+<", ">\n<", svg)

@@ -1,0 +1,157 @@
+"""Small Gantt charts side by side: jobs or blocks by phase, on lanes that hold one after the other."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from neurotier.core.quantities import counted, seconds
+from neurotier.core.tables import Row
+from neurotier.pages.kit import plot
+from neurotier.pages.kit.chart import BLACK, GREY, WIDTH_IN, Chart, hover
+from neurotier.pages.kit.marks import LEGEND_IN, draw_legend
+
+LANE_IN = 0.25
+"""Height of a lane at most, in."""
+
+AROUND_IN = 0.7
+"""Height of a chart's title and axis, in."""
+
+VECTOR_JOBS = 400
+"""With more jobs in a figure, bars are pixels: an SVG of thousands of them is large and slow."""
+
+CROSS: dict[str, Any] = {"linestyle": "", "marker": "x", "color": BLACK, "markersize": 4, "markeredgewidth": 1.0}
+
+
+def in_lanes(rows: Iterable[Row], name: str, slack_s: float = 0.0) -> list[Row]:
+    """Phases with the lane of their job: the lowest that is free when it starts, so as many as ran at once.
+
+    Parameters
+    ----------
+    rows
+        With ``start_s`` and ``end_s`` on any clock; those returned begin with the first of them.
+    name
+        Column that names jobs.
+    slack_s
+        By how much a job may begin before the one before it on its lane has ended, s: clocks are not exact.
+
+    Examples
+    --------
+    >>> spans = {"a": (7, 9), "b": (7, 8), "c": (8, 10)}
+    >>> rows = [{"job": job, "start_s": start, "end_s": end} for job, (start, end) in spans.items()]
+    >>> [(row["lane"], row["job"], row["start_s"]) for row in in_lanes(rows, "job")]
+    [(0, 'a', 0), (1, 'b', 0), (1, 'c', 1)]
+    """
+    jobs: dict[str, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: (row["start_s"], row[name])):
+        jobs.setdefault(row[name], []).append(row)
+    placed, busy, free = list[Row](), list[tuple[float, int]](), list[int]()
+    for phases in jobs.values():
+        while busy and busy[0][0] <= phases[0]["start_s"] + slack_s:
+            heapq.heappush(free, heapq.heappop(busy)[1])
+        lane = heapq.heappop(free) if free else len(busy)
+        heapq.heappush(busy, (max(row["end_s"] for row in phases), lane))
+        placed += [{"lane": lane} | row for row in phases]
+    first_s = placed[0]["start_s"] if placed else 0.0
+    return [row | {"start_s": row["start_s"] - first_s, "end_s": row["end_s"] - first_s} for row in placed]
+
+
+class Panel(NamedTuple):
+    """One Gantt chart: its title, its phases as :func:`in_lanes` has them, and the end of its axis, s.
+
+    A cross stands at the end of each job that is ``left`` incomplete.
+    """
+
+    title: str
+    rows: Sequence[Row]
+    length_s: float
+    colour: str = BLACK
+    left: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Gantts(Chart):
+    """Gantt charts of at least one job each, in lines of two or three; their rows are the table.
+
+    Attributes
+    ----------
+    panels
+        The charts.
+    name
+        Column that names jobs.
+    colours
+        Colour of each phase, in the order of the legend; phases that no job had are left out of it.
+    columns
+        How many charts stand side by side at most.
+    """
+
+    panels: Sequence[Panel] = ()
+    name: str = "participant"
+    colours: Mapping[str, str] = field(default_factory=dict)
+    columns: int = 2
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "table", [row for panel in self.panels for row in panel.rows])
+
+    def draw(self) -> plot.Figure:
+        """The charts, and one legend."""
+        columns = min(self.columns, len(self.panels))
+        lanes_in, points = (1.6, 8.5) if columns < 3 else (1.05, 7.5)
+        counts = [1 + max(row["lane"] for row in panel.rows) for panel in self.panels]
+        lines = math.ceil(len(counts) / columns)
+        height_in = AROUND_IN + min(lanes_in, LANE_IN * (1 + max(counts)))
+        figure = plot.Figure(figsize=(WIDTH_IN, lines * height_in + LEGEND_IN + 1.1))
+        cells = figure.add_gridspec(lines + 1, columns, height_ratios=[LEGEND_IN, *[height_in] * lines])
+        pixels = len({(place, row[self.name]) for place, panel in enumerate(self.panels) for row in panel.rows})
+        for place, (panel, count) in enumerate(zip(self.panels, counts, strict=True)):
+            axes = figure.add_subplot(cells[1 + place // columns, place % columns])
+            self.draw_panel(axes, panel, min(8.0, 0.8 * lanes_in * 72 / count), pixels > VECTOR_JOBS)
+            axes.set_ylim(count - 0.4, -0.6)
+            axes.set_title(panel.title, fontsize=points, color=panel.colour)
+            axes.set_yticks([])
+            axes.set_ylabel(counted(count, "lane"), fontsize=points - 0.5)
+            axes.tick_params(labelsize=points - 0.5)
+            axes.xaxis.set_major_locator(plot.MaxNLocator(nbins=8 - columns, steps=[1, 2, 5, 10]))
+            if place >= len(counts) - columns:  # the lowest of each column
+                axes.set_xlabel("Time since the first start (s)", fontsize=8)
+        drawn = {row["phase"] for row in self.table}
+        handles: list[plot.Artist] = [
+            plot.Patch(color=colour, label=phase) for phase, colour in self.colours.items() if phase in drawn
+        ]
+        if any(panel.left for panel in self.panels):
+            handles.append(plot.Line2D([], [], label="not written", **CROSS))
+        draw_legend(figure.add_subplot(cells[0, :]), handles)
+        return figure
+
+    def draw_panel(self, axes: plot.Axes, panel: Panel, lane_points: float, pixels: bool) -> None:
+        """The jobs of one chart, grey lines from their starts to their ends, and its axis."""
+        spans: dict[tuple[int, str], tuple[float, float]] = {}
+        for row in panel.rows:
+            job = row["lane"], row[self.name]
+            start_s, end_s = spans.get(job, (row["start_s"], row["end_s"]))
+            spans[job] = min(start_s, row["start_s"]), max(end_s, row["end_s"])
+        whole = [{"lane": lane, "start_s": start, "end_s": end} for (lane, _), (start, end) in spans.items()]
+        for phase, colour in {"": GREY, **self.colours}.items():
+            own = [row for row in panel.rows if row["phase"] == phase] if phase else whole
+            axes.add_collection(
+                plot.LineCollection(
+                    [[(row["start_s"], row["lane"]), (row["end_s"], row["lane"])] for row in own],
+                    colors=colour,
+                    linewidths=lane_points if phase else min(0.8, lane_points),
+                    capstyle="butt",
+                    rasterized=pixels,
+                    urls=[
+                        hover(f"{row[self.name]}, {phase}: {seconds(row['end_s'] - row['start_s'])}")
+                        for row in (own if phase else ())
+                    ],
+                )
+            )
+        left = [(end_s, lane) for (lane, name), (_, end_s) in spans.items() if name in panel.left]
+        if left:
+            axes.plot(*zip(*left, strict=True), **CROSS)
+        axes.set_xlim(0, 1.01 * panel.length_s or 1)
+        axes.xaxis.set_major_formatter(plot.StrMethodFormatter("{x:,.10g}"))
+        axes.grid(visible=False, axis="y")

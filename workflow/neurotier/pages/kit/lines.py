@@ -1,0 +1,169 @@
+"""Charts of lines: what was measured along a number of processes or along time, and what papers state beside it.
+
+Lines of the same name look the same in all panels. A limit is a dashed line. A published number is a star; without a
+place it is a dotted line, and without a value it shades its places.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from neurotier.core.spread import Spread
+from neurotier.core.tables import Row
+from neurotier.pages.kit import plot
+from neurotier.pages.kit.chart import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    LIGHT_GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    WIDTH_IN,
+    Chart,
+    hover,
+)
+from neurotier.storage.published import PublishedNumber
+
+MEASURED, LIMIT, PUBLISHED = "measured", "limit", "published"
+COLOURS = (BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE)
+MARKERS = "os^Dv<"
+SCALES = {"bytes/s": (1e6, "MB/s"), "bytes": (float(1 << 20), "MiB"), "share": (0.01, "%"), "s": (1.0, "s")}
+"""Unit of a table to that of an axis."""
+
+COLUMNS = 3
+FEW_TICKS = 8
+"""More labels than that below an axis stand upright."""
+
+APART = 1.15
+"""Places of which the greater is less than so many times the smaller have one label, that of the greater."""
+
+
+def point(
+    kind: str, panel: str, line: str, at: float | None, median: float | None, low: Any = None, high: Any = None
+) -> Row:
+    """A row of the table of a figure: a point of a line, a limit, or a published number."""
+    return {"kind": kind, "panel": panel, "line": line, "at": at, "median": median, "low": low, "high": high}
+
+
+def measured(panel: str, line: str, at: float, value: Spread) -> Row:
+    """The row of what was measured in some repetitions."""
+    return point(MEASURED, panel, line, at, value.median, value.low, value.high)
+
+
+def published(panel: str, number: PublishedNumber) -> Row:
+    """The row of what a paper states."""
+    return point(PUBLISHED, panel, f"{number.source}, {number.place}: {number.name}", number.at, number.value)
+
+
+@dataclass(frozen=True)
+class Lines(Chart):
+    """A chart of lines, from rows as :func:`point` makes them.
+
+    Attributes
+    ----------
+    panels
+        Title of each panel, and the name of its horizontal axis.
+    label, unit
+        Name of the vertical axis, and the unit of the table's values.
+    counts
+        Whether the horizontal axis has numbers to be told apart, in powers of two, or is plain time.
+    logarithmic
+        Whether the vertical axis is; panels then share it.
+    place_text
+        How a number on the horizontal axis is written.
+    """
+
+    panels: Mapping[str, str] = field(default_factory=dict)
+    label: str = ""
+    unit: str = "s"
+    counts: bool = True
+    logarithmic: bool = True
+    place_text: Callable[[float], str] = "{:g}".format
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "table", [row | {"unit": self.unit} for row in self.table])
+
+    def draw(self) -> plot.Figure:
+        """The panels, at most three side by side, and one legend."""
+        names = list(dict.fromkeys(row["line"] for row in self.table if row["kind"] == MEASURED))
+        looks = {name: look(place, len(names)) for place, name in enumerate(names)}
+        columns = min(COLUMNS, len(self.panels))
+        lines = -(-len(self.panels) // columns)
+        figure = plot.Figure(figsize=(WIDTH_IN, 1.2 + 3.0 * lines))
+        grid = figure.subplots(lines, columns, sharey=self.logarithmic, squeeze=False)
+        for axes, title in zip(grid.flat, self.panels, strict=False):
+            self.draw_panel(axes, title, looks)
+        for axes in grid.flat[len(self.panels) :]:
+            axes.set_axis_off()
+        for axes in grid[:, 0]:
+            axes.set_ylabel(f"{self.label} ({SCALES[self.unit][1]})")
+        found = [axes.get_legend_handles_labels() for axes in grid.flat]
+        handles = {name: handle for each in found for handle, name in zip(*each, strict=True)}
+        place: Any = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "borderaxespad": 0, "fontsize": 8}
+        grid[0][-1].legend(handles.values(), handles, **place)
+        return figure
+
+    def draw_panel(self, axes: plot.Axes, title: str, looks: Mapping[str, dict[str, Any]]) -> None:
+        """One panel and its axes."""
+        own = [row for row in self.table if row["panel"] == title]
+        for kind, name in dict.fromkeys((row["kind"], row["line"]) for row in own):
+            points = [row for row in own if (row["kind"], row["line"]) == (kind, name)]
+            draw_points(axes, points, SCALES[self.unit][0], looks.get(name, {"color": GREY}))
+        if all(row["median"] is None for row in own):
+            axes.text(0.5, 0.5, "not measured", ha="center", va="center", color=GREY, transform=axes.transAxes)
+        axes.set_title(title, fontsize=9, weight="bold")
+        axes.set_xlabel(self.panels[title])
+        if self.counts:
+            label_counts(axes, sorted({row["at"] for row in own if row["at"] is not None}), self.place_text)
+        if self.logarithmic:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_locator(plot.LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.yaxis.set_minor_formatter(plot.NullFormatter())
+        else:
+            axes.set_ylim(bottom=0)
+        axes.yaxis.set_major_formatter(plot.StrMethodFormatter("{x:,.9g}"))
+
+
+def look(place: int, count: int) -> dict[str, Any]:
+    """Colour and mark of a line; of many, darker ones come first."""
+    colour = COLOURS[place] if count <= len(COLOURS) else plot.colormaps["viridis"](0.88 * place / (count - 1))
+    return {"color": colour, "marker": MARKERS[place % len(MARKERS)], "markersize": 5}
+
+
+def draw_points(axes: plot.Axes, points: Sequence[Row], scale: float, line: Mapping[str, Any]) -> None:
+    """The points of one kind and name; those without a range are a line without marks."""
+    kind, name, places = points[0]["kind"], points[0]["line"], [row["at"] for row in points]
+    values: list[Any] = [None if row["median"] is None else row["median"] / scale for row in points]
+    if kind == LIMIT:
+        axes.plot(places, values, color=line["color"], linestyle="--", linewidth=1)
+    elif kind == MEASURED and points[0]["low"] is None:
+        axes.plot(places, values, color=line["color"], linewidth=1.6, label=name)
+    elif kind == MEASURED:
+        ends = [[abs(row["median"] - row[end]) / scale for row in points] for end in ("low", "high")]
+        axes.errorbar(places, values, ends, label=name, elinewidth=0.8, capsize=2, **line)
+        texts = [hover(f"{name}, {at:g}: {value:,.4g}") for at, value in zip(places, values, strict=True)]
+        axes.scatter(places, values, s=40, alpha=0).set_urls(texts)
+    elif None in values:
+        axes.axvspan(min(places) / 1.04, max(places) * 1.04, color=LIGHT_GREY, alpha=0.7, label=PUBLISHED)
+    elif None in places:
+        axes.axhline(values[0], color=GREY, linestyle=":", linewidth=1)
+    else:
+        axes.plot(places, values, "*", color=BLACK, markersize=12, zorder=5, label=PUBLISHED)
+
+
+def label_counts(axes: plot.Axes, places: Sequence[float], text: Callable[[float], str]) -> None:
+    """An axis of numbers, in powers of two."""
+    ticks = [place for place, after in pairwise([*places, math.inf]) if after > APART * place]
+    axes.set_xscale("log", base=2)
+    if places:
+        axes.set_xlim(places[0] / 1.2, places[-1] * 1.2)
+    axes.set_xticks(ticks, [text(place) for place in ticks])
+    axes.tick_params(axis="x", rotation=90 if len(ticks) > FEW_TICKS else 0)
+    axes.xaxis.set_minor_locator(plot.NullLocator())

@@ -1,0 +1,325 @@
+"""Charts of lanes: in each a name, what is drawn of its row, and a text beside it; panels have axes of their own.
+
+Times of several origins differ by orders, and are not to be compared at a glance. Rows of one panel stand below each
+other, under a heading for each group; marks draw what they read from the rows' columns.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple, Protocol
+
+from neurotier.core.quantities import MISSING, seconds, shorten
+from neurotier.core.spread import Spread
+from neurotier.core.tables import Row
+from neurotier.pages.kit import plot
+from neurotier.pages.kit.chart import BLACK, BLUE, GREY, LIGHT_GREY, VERMILION, WIDTH_IN, Chart, hover
+
+LANE_IN, LEGEND_IN = 0.23, 0.2
+READABLE_DOTS = 100
+"""Most values that get a dot each."""
+
+READABLE_LANES, SQUEEZED_IN = 40, 3.4
+"""Most lanes of a panel that have names; more are squeezed into a panel of this height, in."""
+
+DRAWN_SINGLY = 200
+"""Of more, bars are areas of pixels: the page would not open otherwise."""
+
+Words = Callable[[float], str]
+Placed = Sequence[tuple[int, Row]]
+"""The rows of a panel, each with its place."""
+
+
+def middle(value: Any) -> float:
+    """A number, the median of a spread, and 0 for what is not known."""
+    return value.median if isinstance(value, Spread) else float(value or 0.0)
+
+
+class Kind(NamedTuple):
+    """One part of stacked bars: how it is named and filled; hatched for what is not a measured cause."""
+
+    label: str
+    colour: str
+    hatched: bool = False
+
+    @property
+    def filling(self) -> dict[str, Any]:
+        """How it is filled."""
+        if self.hatched:
+            return {"facecolor": self.colour, "edgecolor": GREY, "hatch": "/////", "linewidth": 0}
+        return {"color": self.colour, "linewidth": 0}
+
+
+class Mark(Protocol):
+    """What is drawn of the rows of a panel."""
+
+    def draw(self, axes: plot.Axes, rows: Placed, scale: float, words: Words) -> float:
+        """Draw it, with values divided by a scale; where it ends."""
+
+    def handles(self) -> list[plot.Artist]:
+        """What the legend has of it."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A bar of parts, one after the other, of numbers or spreads: columns to their looks. Below 0 nothing is drawn.
+
+    ``colour`` gives the colour of a row's bar of a single part, and ``ranges`` draws from least to greatest.
+    """
+
+    kinds: Mapping[str, Kind]
+    ranges: bool = False
+    colour: Callable[[Row], str] | None = None
+
+    def draw(self, axes: plot.Axes, rows: Placed, scale: float, words: Words) -> float:
+        """Draw the bars."""
+        places, ends, reach = [place for place, _ in rows], [0.0] * len(rows), 0.0
+        for column, kind in self.kinds.items():
+            values = [row[column] for _, row in rows]
+            widths = [max(0.0, middle(value)) / scale for value in values]
+            look = dict(kind.filling)
+            if self.colour:
+                look["color"] = [self.colour(row) for _, row in rows]
+            spans = [(value.low, value.high) if isinstance(value, Spread) else (middle(value),) * 2 for value in values]
+            if self.ranges:
+                least = [middle(value) - low for value, (low, _) in zip(values, spans, strict=True)]
+                most = [high - middle(value) for value, (_, high) in zip(values, spans, strict=True)]
+                look["xerr"] = [[length / scale for length in side] for side in (least, most)]
+                look["error_kw"] = {"elinewidth": 1.2, "capsize": 2}
+            after = [end + width for end, width in zip(ends, widths, strict=True)]
+            if len(rows) > DRAWN_SINGLY:
+                edges = [place - 0.5 for place in (*places, places[-1] + 1)]
+                left, right = ([*side, side[-1]] for side in (ends, after))
+                axes.fill_betweenx(edges, left, right, step="post", rasterized=True, **look)
+                ends, reach = after, max(reach, *after)
+                continue
+            height = 0.7 if len(rows) <= READABLE_LANES else 1.0
+            drawn = axes.barh(places, widths, left=ends, height=height, **look)
+            for patch, (_, row), value in zip(drawn, rows, values, strict=True):
+                text = words(middle(value)) if value is not None else MISSING
+                patch.set_url(hover(", ".join(filter(None, (row["lane"], kind.label))) + f": {text}"))
+            ends = after
+            over = [(high - middle(value)) / scale for value, (_, high) in zip(values, spans, strict=True)]
+            reach = max([reach, *(end + self.ranges * more for end, more in zip(ends, over, strict=True))])
+        return reach
+
+    def handles(self) -> list[plot.Artist]:
+        """The parts, if there are several."""
+        return [plot.Patch(label=kind.label, **kind.filling) for kind in self.kinds.values() if len(self.kinds) > 1]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line from one column to another."""
+
+    low: str
+    high: str
+
+    def draw(self, axes: plot.Axes, rows: Placed, scale: float, words: Words) -> float:
+        """Draw the lines."""
+        for place, row in rows:
+            if row[self.low] is not None and row[self.high] != row[self.low]:
+                ends = [row[self.low] / scale, row[self.high] / scale]
+                axes.plot(ends, [place] * 2, color=BLACK, linewidth=1.0, marker="|", markersize=4)
+        return max((row[self.high] / scale for _, row in rows if row[self.high] is not None), default=0.0)
+
+    def handles(self) -> list[plot.Artist]:
+        """Nothing; the note says what it is."""
+        return []
+
+
+@dataclass(frozen=True)
+class Points:
+    """A number, or each number of a list, as points side by side; ``above`` the middle of the lane by so much."""
+
+    column: str
+    label: str = ""
+    marker: str = "o"
+    colour: str = BLACK
+    filled: bool = False
+    above: float = 0.0
+    small: bool = False
+
+    @property
+    def look(self) -> dict[str, Any]:
+        """How a point looks."""
+        size = 2.5 if self.small else 4.5
+        fill = {} if self.filled or self.marker in "x|" else {"markerfacecolor": "white"}
+        return {"linestyle": "", "marker": self.marker, "markersize": size, "color": self.colour, **fill}
+
+    def draw(self, axes: plot.Axes, rows: Placed, scale: float, words: Words) -> float:
+        """Draw the points."""
+        reach = 0.0
+        for place, row in rows:
+            found = row[self.column]
+            values = [value / scale for value in (found if isinstance(found, list) else [found]) if value is not None]
+            if values:
+                (points,) = axes.plot(values, side_by_side(place - self.above, len(values), 0.44), **self.look)
+                said = ", ".join(words(value * scale) for value in values)
+                points.set_url(hover(", ".join(filter(None, (row["lane"], self.label))) + f": {said}"))
+            reach = max([reach, *values])
+        return reach
+
+    def handles(self) -> list[plot.Artist]:
+        """The point, if it is named."""
+        return [plot.Line2D([], [], label=self.label, **self.look)] if self.label else []
+
+
+@dataclass(frozen=True)
+class Box:
+    """The distribution of a list: a box of the quartiles, a line from the 5th to the 95th per cent, few values as dots,
+    the median as a diamond; and what each of them says (a list, too), with rings round those that are to be seen."""
+
+    column: str
+    colour: Callable[[Row], str] = lambda _: VERMILION
+    said: str = ""
+    ringed: str = ""
+
+    def draw(self, axes: plot.Axes, rows: Placed, scale: float, words: Words) -> float:
+        """Draw the distributions."""
+        for place, row in rows:
+            values = [value / scale for value in row[self.column]]
+            axes.boxplot(
+                [values],
+                positions=[place],
+                orientation="horizontal",
+                widths=0.6,
+                whis=(5, 95),
+                showfliers=False,
+                manage_ticks=False,
+                patch_artist=True,
+                boxprops={"facecolor": LIGHT_GREY, "linewidth": 0},
+                medianprops={"linewidth": 0},
+                whiskerprops={"color": "#8c8c8c", "linewidth": 1},
+                capprops={"linewidth": 0},
+            )
+            spots = [place + 0.2 * math.sin(2.4 * number) for number in range(len(values))]
+            said = [hover(text) for text in row[self.said]] if self.said else []
+            if len(values) <= READABLE_DOTS:
+                dots = axes.scatter(values, spots, s=9, color=BLUE, alpha=0.6, linewidths=0)
+                dots.set_urls(said * 2)  # matplotlib drops the address of a marker that stands alone
+            for number in range(len(values)) if self.ringed else ():
+                if row[self.ringed][number]:
+                    look: dict[str, Any] = {"facecolors": "none", "edgecolors": VERMILION, "linewidths": 1.4}
+                    axes.scatter(values[number], spots[number], s=70, **look).set_urls([said[number]] * 2)
+            median = statistics.median(values)
+            axes.plot([median], [place], marker="D", markersize=5, color=self.colour(row), markeredgecolor=BLACK)
+        return 0.0
+
+    def handles(self) -> list[plot.Artist]:
+        """Nothing; the note says what it is."""
+        return []
+
+
+@dataclass(frozen=True)
+class Lanes(Chart):
+    """A chart of lanes.
+
+    Attributes
+    ----------
+    marks, x
+        What is drawn of each row, and the name of the axes.
+    lanes
+        Rows with ``panel``, ``group``, ``lane``, ``text`` and what the marks read; ``panel`` and ``group`` may be left
+        out. By default the table.
+    scale, words
+        Size of the axis' unit in that of the values, and how a value is said under the pointer.
+    shared
+        Whether all panels have one range.
+    logarithmic, zero
+        Whether axes are; and whether a line marks 0, which need not be the axis' end.
+    """
+
+    marks: Sequence[Mark] = ()
+    x: str = ""
+    lanes: Sequence[Row] = ()
+    scale: float = 1.0
+    words: Words = seconds
+    shared: bool = False
+    logarithmic: bool = False
+    zero: bool = False
+
+    def draw(self) -> plot.Figure:
+        """A panel above the other, each as high as its lanes need."""
+        rows = self.lanes or self.table
+        panels = {title: with_places(list(own)) for title, own in groupby(rows, lambda row: row.get("panel", ""))}
+        handles = [handle for mark in self.marks for handle in mark.handles()]
+        heights = [LEGEND_IN] * bool(handles)
+        for title, own in panels.items():
+            lanes_in = LANE_IN * (1 + own[-1][0]) if len(own) <= READABLE_LANES else SQUEEZED_IN
+            heights.append(lanes_in + (0.75 if title else 0.6))
+        figure = plot.Figure(figsize=(WIDTH_IN, sum(heights) + 1.0))
+        grid = list(figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0])
+        if handles:
+            draw_legend(grid.pop(0), handles)
+        ends = [self.draw_panel(axes, title, own) for axes, (title, own) in zip(grid, panels.items(), strict=True)]
+        for axes, end in zip(grid, ends, strict=True):
+            if end and not self.logarithmic and not self.zero:
+                axes.set_xlim(0, 1.02 * (max(ends) if self.shared else end))
+        return figure
+
+    def draw_panel(self, axes: plot.Axes, title: str, rows: Placed) -> float:
+        """One panel; where its marks end."""
+        if self.logarithmic:
+            axes.set_xscale("log")
+        reach = max(mark.draw(axes, rows, self.scale, self.words) for mark in self.marks)
+        if self.zero:
+            axes.axvline(0, color=GREY, linewidth=1)
+        names = {place: shorten(row["lane"], 42) for place, row in rows if len(rows) <= READABLE_LANES}
+        taken = {place for place, _ in rows}
+        heads = {place - 1: row["group"] for place, row in rows if place - 1 not in taken and row.get("group")}
+        axes.set_yticks([*heads, *names], [*heads.values(), *names.values()])
+        for text, place in zip(axes.get_yticklabels(), [*heads, *names], strict=True):
+            text.set_fontweight("bold" if place in heads else "normal")
+        for place, row in rows:
+            beside(axes, place, row.get("text", ""))
+        axes.set_ylim(rows[-1][0] + 0.6, -0.6)
+        axes.set_title(shorten(title, 110), fontsize=9, weight="bold")
+        axes.set_xlabel(self.x)
+        axes.tick_params(axis="y", length=0)
+        axes.grid(visible=False, axis="y")
+        axes.xaxis.set_major_formatter(plot.StrMethodFormatter("{x:,.10g}"))
+        if self.logarithmic:
+            axes.xaxis.set_major_locator(plot.LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.xaxis.set_minor_formatter(plot.NullFormatter())
+        return reach
+
+
+def with_places(rows: Sequence[Row]) -> list[tuple[int, Row]]:
+    """Rows with their places, one of them left free above each group for its heading."""
+    placed, place = list[tuple[int, Row]](), -1
+    for number, row in enumerate(rows):
+        heading = row.get("group") and (number == 0 or row["group"] != rows[number - 1]["group"])
+        place += 2 if heading else 1
+        placed.append((place, row))
+    return placed
+
+
+def beside(axes: plot.Axes, place: float, text: str) -> None:
+    """Write at the right of a lane, outside the axes."""
+    look: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center", "fontsize": 8}
+    axes.annotate(text, (1, place), (6, 0), **look)
+
+
+def draw_legend(axes: plot.Axes, handles: Sequence[plot.Artist], above: bool = False) -> None:
+    """A legend in a line: in axes of its own, or above axes that have no title."""
+    place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (0, 0.5), "borderaxespad": 0, "borderpad": 0}
+    if above:
+        place = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0.2}
+    else:
+        axes.set_axis_off()
+    look: dict[str, Any] = {"ncols": len(handles), "fontsize": 8, "handlelength": 1.2, "columnspacing": 1.2}
+    axes.legend(handles=handles, **look, **place).set_in_layout(above)
+
+
+def side_by_side(lane: float, count: int, height: float) -> list[float]:
+    """Where dots of a lane stand, one beside the other, so that equal values are seen.
+
+    >>> side_by_side(1, 3, 0.8)
+    [0.8, 1.0, 1.2]
+    """
+    return [lane + height * (place - (count - 1) / 2) / max(4, count) for place in range(count)]

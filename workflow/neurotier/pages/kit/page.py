@@ -1,0 +1,343 @@
+"""Pages: verdicts, figures, tables and prose, declared once; the files of its rule, its figures and its HTML follow.
+
+A page is one HTML file that needs nothing else. Names and reasons come from datasets and tools, so the template escapes
+all of them; style, script and pictures are inside the file, and a content policy forbids the browser to fetch anything.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import inspect
+import os
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from neurotier.core.files import write_text
+from neurotier.core.places import Places
+from neurotier.core.quantities import cm3, mean_count, number, percent, rate, seconds, size
+from neurotier.core.settings import Settings
+from neurotier.core.tables import Row, read_table
+from neurotier.pages.kit.chart import NOTHING, Chart
+
+HERE = Path(__file__).resolve().parent
+WORDS: Mapping[str, Callable[[Any], str]] = {
+    "_bytes_per_s": rate,
+    "_bytes": size,
+    "_per_s": number,
+    "_s": seconds,
+    "_share": percent,
+    "_mm3": cm3,
+    "mean_parallelism": mean_count,
+    "ratio": lambda value: number(value, 2),
+    "robust_z": lambda value: number(value, 1),
+}
+"""How a cell is said, by the unit at the end of its column's name."""
+
+HEADS = {"account_run_queue_s": "For a core", "account_block_io_s": "For storage", "flushed_s": "On its device"}
+"""Heads of columns whose names do not say it; the others are their names without the unit."""
+
+SHOWN_ROWS = 1000
+"""Longest table on a page; the rest is in its files."""
+
+Head = str | tuple[str, Callable[[Any], str]]
+GOOD, BAD, OPEN = "good", "bad", "open"
+BESIDE = ("png", "tsv", "rst")
+"""What is written beside the SVG: pixels, the numbers that are shown, and the caption for Snakemake's report."""
+
+
+class Verdict(NamedTuple):
+    """A sentence at the top of a page, without a full stop; what it is about; whether it is good news; and details."""
+
+    text: str
+    kind: str = GOOD
+    about: str = ""
+    more: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a page is made of: its tables by name, the settings, and the places of the run."""
+
+    tables: Mapping[str, list[Row]]
+    settings: Any
+    places: Places | None = None
+
+    def __getitem__(self, name: str) -> list[Row]:
+        return self.tables[name]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands below it; all of it may be left out.
+
+    Attributes
+    ----------
+    heading
+        Without one it belongs to the section before it.
+    text
+        Paragraphs, with an empty line between them; ``Markup`` is not escaped.
+    rows, columns
+        A table: names of its columns, by default all of the rows'; or columns to their heads, and to how a cell is said
+        where its name does not tell.
+    items, facts
+        A list, and names with what is known.
+    more
+        HTML of any other kind.
+    note
+        In small letters at the end.
+    folded
+        Under what it is folded.
+    """
+
+    heading: str = ""
+    text: str = ""
+    rows: Sequence[Mapping[str, Any]] = ()
+    columns: Mapping[str, Head] | Iterable[str] = ()
+    items: Sequence[str] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    more: str = ""
+    note: str = ""
+    folded: str = ""
+
+    def view(self) -> dict[str, Any]:
+        """What the template is given."""
+        columns = self.columns or next(iter(self.rows), ())
+        named = self.columns if isinstance(self.columns, Mapping) else {name: head_of(name) for name in columns}
+        heads = [head if isinstance(head, tuple) else (head, None) for head in named.values()]
+        found = [
+            [cell(name, row[name], words) for name, (_, words) in zip(named, heads, strict=True)]
+            for row in self.rows[:SHOWN_ROWS]
+        ]
+        more = len(self.rows) - len(found)
+        numeric = [any(line[place]["class"] == "n" for line in found) for place in range(len(heads))]
+        return vars(self) | {
+            "name": anchor(self.heading),
+            "paragraphs": [type(self.text)(one) for one in re.split(r"\n\s*\n", dedented(self.text)) if one],
+            "heads": [{"text": head, "numeric": one} for (head, _), one in zip(heads, numeric, strict=True)],
+            "cells": found,
+            "note": self.note + f" {more:,} more rows are in the tables that are named last." * (more > 0),
+            "svg": "",
+        }
+
+
+def head_of(column: str) -> str:
+    """The head of a column.
+
+    >>> head_of("queue_wait_s"), head_of("cpu_share"), head_of("robust_z")
+    ('Queue wait', 'CPU', 'Robust z')
+    """
+    unit = next((end for end in WORDS if end[0] == "_" and column.endswith(end)), "")
+    text = column.removesuffix(unit).replace("_", " ").replace("cpu", "CPU")
+    return HEADS.get(column, text[:1].upper() + text[1:])
+
+
+def cell(column: str, value: Any, words: Callable[[Any], str] | None) -> dict[str, Any]:
+    """A cell: text by its words or the unit of its column, and the number by which it is sorted."""
+    if isinstance(value, bool):
+        value = "yes" if value else "no"
+    if value is None or isinstance(value, str):
+        text = value or ""
+        shown = getattr(text, "striptags", text.strip)()  # of links, what is read
+        return {"text": text, "value": None, "class": "wrap" if len(shown) > 24 else ""}
+    said = words or next((said for end, said in WORDS.items() if column.endswith(end)), number)
+    return {"text": said(value), "value": value, "class": "n"}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure in a page: its heading, and the function that makes its chart of the page's data.
+
+    The function's docstring says how to read it, and its name is that of the files. A function with ``parts`` draws one
+    chart for each of them: names of settings to what stands behind the function's name.
+    """
+
+    heading: str
+    chart: Callable[..., Chart]
+    parts: Callable[[Any], Iterable[str]] | None = None
+
+    @property
+    def reading(self) -> str:
+        """How it is read."""
+        return " ".join((inspect.getdoc(self.chart) or "").split())
+
+    def names(self, settings: Any) -> dict[str, tuple[str, ...]]:
+        """The names of its files, and what the function is given for each."""
+        name = self.chart.__name__
+        return {f"{name}_{part}": (part,) for part in self.parts(settings)} if self.parts else {name: ()}
+
+
+Part = Figure | Section | Callable[[Any], Section | Sequence[Section] | None]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of results, ``<name>.html``.
+
+    Attributes
+    ----------
+    name, title, category
+        Of its file; above it; and where it stands in Snakemake's report.
+    caption
+        What it shows, for that report.
+    verdicts
+        What it says first, of its data.
+    parts
+        Figures, sections, and functions that make a section of the page's data, in order.
+    tables
+        Names of its tables' schemas, and their files below the results folder; Snakemake's inputs.
+    under
+        What stands below the title.
+    tiles
+        Numbers that a reader looks for first: the name of each, the number, and a line of context.
+    read
+        Reads what it is made of, where that is more than its tables.
+    folder
+        Of its figures, below the results folder.
+    speaks
+        Whether its verdicts are said on the terminal.
+    """
+
+    name: str
+    title: str
+    category: str
+    caption: str
+    verdicts: Callable[[Any], Sequence[Verdict]]
+    parts: Sequence[Part]
+    tables: Mapping[str, str]
+    under: Callable[[Any], str] = lambda _: ""
+    tiles: Callable[[Any], Sequence[tuple[str, str, str]]] = lambda _: ()
+    read: Callable[[Places, Settings], Any] | None = None
+    folder: str = ""
+    speaks: bool = True
+
+    @property
+    def figures(self) -> list[Figure]:
+        """Its figures, in order."""
+        return [part for part in self.parts if isinstance(part, Figure)]
+
+    def figures_folder(self, results: Path) -> Path:
+        """Where its figures are."""
+        return results / (self.folder or f"{self.name}/figures")
+
+    def inputs(self, results: Path) -> dict[str, Path]:
+        """The files of its tables."""
+        return {name: results / file for name, file in self.tables.items()}
+
+    def outputs(self, results: Path, settings: Settings, report: Callable[..., Any]) -> dict[str, Any]:
+        """The files of its rule: the page and each figure's SVG with their captions, and ``others``."""
+        folder = self.figures_folder(results)
+        names = [name for figure in self.figures for name in figure.names(settings)]
+        files = {name: folder / f"{name}.svg" for name in names} | {"page": results / f"{self.name}.html"}
+        # Snakemake looks for captions beside the rules; these are written with the page.
+        captions = {name: str((folder / f"{name}.rst").absolute()) for name in files}
+        shown = {name: report(path, caption=captions[name], category=self.category) for name, path in files.items()}
+        return shown | {
+            "others": [folder / f"{name}.{kind}" for name in names for kind in BESIDE],
+            "about": captions["page"],
+        }
+
+    def write(self, places: Places, settings: Settings) -> list[str]:
+        """Write figures and page from the files of a run; what it says first."""
+        if self.read:
+            return self.render(self.read(places, settings), places.results, settings)
+        tables = {name: read_table(file, name) for name, file in self.inputs(places.results).items()}
+        return self.render(Data(tables, settings, places), places.results, settings)
+
+    def render(self, data: Any, results: Path, settings: Any) -> list[str]:
+        """Write figures and page of data at hand; equal data give equal bytes."""
+        folder, views, hidden = self.figures_folder(results), list[dict[str, Any]](), dict[str, list[str]]()
+        for part in self.parts:
+            if not isinstance(part, Figure):
+                made = part if isinstance(part, Section) else part(data)
+                views += [one.view() for one in ([made] if isinstance(made, Section) else made or ())]
+                continue
+            for name, given in part.names(settings).items():
+                chart = part.chart(data, *given)
+                svg = chart.save(folder / name)
+                write_text(folder / f"{name}.rst", f"{part.reading} {chart.says}.\n")
+                if not chart.table:
+                    hidden.setdefault(chart.says, []).append(part.heading)
+                    continue
+                files = {kind.upper(): link(folder / f"{name}.{kind}", results) for kind in ("svg", "png", "tsv")}
+                heading = " ".join((part.heading, *(f"({one})" for one in given)))
+                view = Section(heading, part.reading).view()
+                views.append(view | {"name": name, "says": chart.says, "svg": svg, "files": files})
+        verdicts = [*self.verdicts(data)] or [Verdict(NOTHING, BAD)]
+        write_text(folder / "page.rst", f"{self.caption}\n")
+        if hidden:
+            items = [f"{', '.join(headings)}: {says}" for says, headings in hidden.items()]
+            views.append(Section("Not shown", items=items).view())
+        if self.tables:
+            views.append(Section(text=files_text(self.inputs(results).values(), results)).view())
+        write_html(
+            results / f"{self.name}.html",
+            vars(self)
+            | {
+                "verdicts": verdicts,
+                "under": self.under(data),
+                "tiles": self.tiles(data),
+                "sections": views,
+            },
+        )
+        return [verdict.text for verdict in verdicts]
+
+
+def write_html(path: Path, context: Mapping[str, Any]) -> None:
+    """Fill the one template of all pages; equal contexts give equal bytes."""
+    import jinja2  # the rules read pages, and fill none
+
+    loader = jinja2.FileSystemLoader(HERE)
+    environment = jinja2.Environment(
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["glue"] = glue
+    script = (HERE / "page.js").read_text()
+    furniture = {
+        "style": (HERE / "page.css").read_text(),
+        "script": script,
+        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    }
+    write_text(path, environment.get_template("page.html.j2").render(furniture | dict(context)))
+
+
+def glue(text: str) -> str:
+    """Keep numbers and their units on one line, by no-break spaces.
+
+    >>> glue("took 31.2 s of 5 participants")
+    'took 31.2\\xa0s of 5 participants'
+    """
+    return type(text)(re.sub(r"(?<=\d) (?=(?:s|%|h|min|cm³|mm³)(?![A-Za-z]))", "\u00a0", text))
+
+
+def dedented(text: str) -> str:
+    """A text of indented lines without their indents."""
+    return type(text)(textwrap.dedent(text).strip())
+
+
+def anchor(heading: str) -> str:
+    """The id of a heading.
+
+    >>> anchor("How it is measured")
+    'how-it-is-measured'
+    """
+    return re.sub(r"\W+", "-", heading).lower().strip("-")
+
+
+def link(path: Path, folder: Path) -> str:
+    """Address of an existing file or folder relative to the page; empty if it is not there."""
+    return quote(os.path.relpath(path, folder)) if path.exists() else ""
+
+
+def files_text(files: Iterable[Path], folder: Path) -> str:
+    """A sentence with links to files."""
+    from markupsafe import Markup, escape
+
+    found = {file.name: link(file, folder) for file in files}
+    links = [Markup('<a href="{}">{}</a>').format(to, name) if to else escape(name) for name, to in found.items()]
+    return Markup("All numbers are in {}.").format(Markup(", ").join(links))

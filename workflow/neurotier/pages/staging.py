@@ -1,0 +1,310 @@
+"""The page of data staging: three questions of the published experiment, and response times as its Figures 6 to 8."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from markupsafe import Markup
+
+from neurotier.core.quantities import counted, percent, size
+from neurotier.core.tables import Row
+from neurotier.pages.kit.chart import NOTHING, Chart
+from neurotier.pages.kit.findings import between, times_text
+from neurotier.pages.kit.lines import PUBLISHED, Lines, measured, point
+from neurotier.pages.kit.page import Data, Figure, Head, Page, Section, Verdict
+from neurotier.pages.kit.workloads import measured_of, measured_rows, published_numbers, tiers, unmeasured
+from neurotier.storage.published import STAGING, staging_values
+from neurotier.storage.staging.curves import Curve, Hidden, curves, hidden, of_each_place, place_text, synchronising
+from neurotier.storage.staging.grid import STEP
+
+CLIENT = "client"
+MATTERS = 1.1
+"""Times that differ by less are called the same."""
+
+FEW = 0.05
+"""Share of what is read that may come from the device where the page cache is said to hide reading."""
+
+NO_SERVERS = "No two numbers of servers were measured with all else the same"
+NO_SCALING = "No two numbers of readers or writers were measured with all else the same"
+VERBS = {"write": "writing", "read": "reading"}
+
+
+def servers_text(rows: Iterable[Row]) -> str:
+    """Whether more servers help."""
+    rows = list(rows)
+    found = [(verb, curve) for way, verb in VERBS.items() for curve in of_each_place(curves(rows, "servers", way))]
+    if not found:
+        return NO_SERVERS
+    faster = [(verb, curve) for verb, curve in found if curve.gain() >= MATTERS]
+    slower = [(verb, curve) for verb, curve in found if curve.gain() < MATTERS <= curve.slower()]
+    parts = [f"More servers are faster in {len(faster) or 'none'} of {counted(len(found), 'case')}"]
+    if faster:
+        verb, curve = max(faster, key=lambda one: one[1].gain())
+        times = f"{1 / curve.gain():.2f} of the time with {curve.best} instead of {min(curve.times)}"
+        parts.append(f"most when {verb}: {times} ({curve.name})")
+    if slower:
+        verb, curve = max(slower, key=lambda one: one[1].slower())
+        times = f"{times_text(curve.slower())} times the time with {max(curve.times)} instead of {curve.best}"
+        parts.append(f"slower in {len(slower)}, most when {verb}: {times} ({curve.name})")
+    return "; ".join([*parts, *once(curve for _, curve in found)])
+
+
+def once(found: Iterable[Curve]) -> list[str]:
+    """What is to be said of points that were measured once."""
+    single = any(len(times.values) == 1 for curve in found for times in curve.times.values())
+    return ["measured once, so that it may be chance"] if single else []
+
+
+def scaling(rows: Iterable[Row], per: str) -> str:
+    """With how many readers and writers a step takes least, and what more of them cost."""
+    rows, clauses, every = list(rows), list[str](), list[Curve]()
+    for way, axis in (("read", "readers"), ("write", "writers")):
+        found = of_each_place(curves(rows, axis, way, per))
+        if found:
+            clauses.append((least_text if per == STEP else growth_text)(found, VERBS[way], axis))
+            every += found
+    text = "; ".join([*clauses, *once(every)])
+    return text[0].upper() + text[1:] if clauses else NO_SCALING
+
+
+def least_text(found: Sequence[Curve], verb: str, axis: str) -> str:
+    """With which number most take least, and what the greatest costs at most."""
+    ((best, count),) = Counter(curve.best for curve in found).most_common(1)
+    text = (
+        f"{verb} takes least with {counted(best, axis.removesuffix('s'))} in {count} of {counted(len(found), 'case')}"
+    )
+    worst = max(found, key=lambda curve: curve.slower())
+    if worst.slower() < MATTERS:
+        return text
+    return f"{text}, and with {max(worst.times)} up to {times_text(worst.slower())} times as long ({worst.name})"
+
+
+def growth_text(found: Sequence[Curve], verb: str, axis: str) -> str:
+    """How many times as long the greatest number takes as the smallest, where it grows least and most."""
+    low, high = min(found, key=Curve.growth), max(found, key=Curve.growth)
+    grown = f"{max(high.times) / min(high.times):.3g}"
+    text = f"{verb} with {grown} times as many {axis} and bytes takes {times_text(low.growth())}"
+    if high.growth() >= MATTERS * low.growth():
+        text += f" ({low.name}) to {times_text(high.growth())}"
+    return f"{text} times as long ({high.name})"
+
+
+def page_cache(rows: Iterable[Row]) -> str:
+    """Whether reading is hidden by the page cache."""
+    found = hidden(rows)
+    if not found:
+        return (
+            "Whether the page cache hides reading needs the same points on a tier of memory (tmpfs) and on another one"
+        )
+    clauses = []
+    for verdict, some in (
+        ("is hidden by the page cache", [one for one in found if is_hidden(one)]),
+        ("is not hidden by the page cache", [one for one in found if not is_hidden(one)]),
+    ):
+        if some:
+            known = [one.device_share for one in some if one.device_share is not None]
+            device = f"{between(known, percent)} of the bytes came from the device, and " if known else ""
+            reads = between([one.read_ratio for one in some], times_text)
+            writes = between([one.write_ratio for one in some], times_text)
+            clauses.append(
+                f"reading {verdict} for {', '.join(place_text(one.tier, one.engine) for one in some)}: {device}it"
+                f" takes {reads} times as long as in memory, while writing takes {writes} times as long"
+            )
+    text = "; ".join(clauses)
+    return text[0].upper() + text[1:]
+
+
+def is_hidden(one: Hidden) -> bool:
+    """Whether the page cache hides reading: next to nothing of it came from the device."""
+    return one.read_ratio < MATTERS if one.device_share is None else one.device_share < FEW
+
+
+def waiting(rows: Iterable[Row]) -> str:
+    """Where waiting for each other takes the largest part of a step."""
+    most = synchronising(rows)
+    if most is None:
+        return NOTHING
+    share, row, way = most
+    counts = f"{counted(row['writers'], 'writer')}, {counted(row['readers'], 'reader')}"
+    servers_text = f", {counted(row['servers'], 'server')}" if row["servers"] else ""
+    return (
+        f"At most {percent(share)} of a round of {way}s is waiting for the others or being asked"
+        f" ({place_text(row['tier'], row['engine'])}; {counts}{servers_text})"
+    )
+
+
+def verdicts(data: Data) -> list[Verdict]:
+    """The answers to the three questions."""
+    rows = data["staging"]
+    return [
+        Verdict(servers_text(rows), about="Do servers help?"),
+        Verdict(page_cache(rows), about="Is reading hidden by the page cache?"),
+        Verdict(
+            scaling(rows, STEP),
+            about="Where does synchronising cost more than it brings?",
+            more=[f"{waiting(rows)}."],
+        ),
+    ]
+
+
+def response_times(
+    rows: Sequence[Row], says: str, note: str, panels: Sequence[tuple[str, str, str]], per: str | None = None
+) -> Chart:
+    """A chart of response times against a number of processes, with the numbers that the report states.
+
+    Parameters
+    ----------
+    rows
+        Rows of ``staging.tsv``.
+    says, note
+        What it shows, and how to read it.
+    panels
+        Of each panel the way, what is counted along it, and the quantity that the report states; its response times are
+        in a picture alone.
+    per
+        As for :func:`neurotier.storage.staging.curves.curves`.
+    """
+    table, titles = list[Row](), {"read": "Reading", "write": "Writing"}
+    for way, axis, _ in panels:
+        table += [
+            measured(titles[way], curve.name, count, times) | {"others": curve.others_text}
+            for curve in of_each_place(curves(rows, axis, way, per))
+            for count, times in curve.times.items()
+        ]
+    if not table:
+        return Chart(says)
+    for way, _, stated in panels:
+        table += [
+            point(PUBLISHED, titles[way], f"{number.source}, {number.place}", number.value, None) | {"others": None}
+            for number in STAGING
+            if number.quantity == stated
+        ]
+    return Lines(
+        says,
+        table,
+        f"{note} Both axes are logarithmic.",
+        panels={titles[way]: axis.capitalize() for way, axis, _ in panels},
+        label="Response time of a step",
+    )
+
+
+def servers(data: Data) -> Chart:
+    """Response time of a time step against the number of servers, writing and reading; a line per engine and tier, with
+    the numbers of the others in the TSV; medians, bars from least to greatest. As Figure 6 of the Optane report.
+    """
+    note = (
+        "Shaded: the servers of the report (page 5, Figure 6), where more on one node were faster; its response"
+        " times are in its picture alone."
+    )
+    panels = [(way, "servers", "servers") for way in ("write", "read")]
+    return response_times(data["staging"], servers_text(data["staging"]), note, panels)
+
+
+def strong_scaling(data: Data) -> Chart:
+    """The data of a step stay the same: response time of reads against readers, and of writes against writers; a line
+    per engine and tier; medians, bars from least to greatest. As Figure 7 of the Optane report, whose best numbers are
+    shaded.
+    """
+    note = (
+        "Shaded: the numbers that suited best in the report (page 6, Figure 7), of 1 to 64 with 64 of the others and"
+        " 4 servers."
+    )
+    panels = [("read", "readers", "best_readers"), ("write", "writers", "best_writers")]
+    return response_times(data["staging"], scaling(data["staging"], STEP), note, panels, STEP)
+
+
+def weak_scaling(data: Data) -> Chart:
+    """Each reader and writer has as many bytes, however many there are; a line per engine and tier; medians, bars from
+    least to greatest. As Figure 8 of the Optane report, of which the text states no times.
+    """
+    note = (
+        f"The report (page 6, Figure 8) has 8 MB ({size(min(staging_values('client_bytes')))}) for each of 1 to 64,"
+        " and response times that grow with their number; the times themselves are in its picture alone."
+    )
+    panels = [("read", "readers", ""), ("write", "writers", "")]
+    return response_times(data["staging"], scaling(data["staging"], CLIENT), note, panels, CLIENT)
+
+
+def points(data: Data) -> Section:
+    """Every point that was measured."""
+    columns: dict[str, Head] = {
+        "place": "Where, by whom",
+        "set": "Set",
+        "writers": "Writers",
+        "readers": "Readers",
+        "servers": "Servers",
+        "step_written_bytes": "Written a step",
+        "step_read_bytes": "Read a step",
+        "write_s": "Write",
+        "write_client_s": "Of one",
+        "read_s": "Read",
+        "read_client_s": "Of one",
+        "device_read_bytes": "From the device",
+    }
+    rows = [
+        row
+        | {
+            "place": place_text(row["tier"], row["engine"]),
+            "step_written_bytes": row["writers"] * row["bytes_per_writer"],
+            "step_read_bytes": row["readers"] * row["bytes_per_reader"],
+        }
+        for row in measured_rows(data["staging"])
+    ]
+    text = (
+        "Times are means over the steps of a point. Of one: a writer's or reader's own request, mean over all of them."
+    )
+    return Section("Points", text, rows=rows, columns=columns)
+
+
+PAGE = Page(
+    name="staging",
+    title="Data staging",
+    category="Staging",
+    caption="The staging on one page: whether servers help, whether the page cache hides reading, where synchronising"
+    " costs more than it brings; response times with published numbers beside. The page shows what a tier is worth"
+    " below a staging service.",
+    under=measured_of("staging", "; every piece that was read had the checksum of its writer"),
+    tables={"staging": "staging/staging.tsv", "published_staging": "staging/published.tsv"},
+    verdicts=verdicts,
+    parts=(
+        Figure("Servers", servers),
+        Figure("Strong scaling", strong_scaling),
+        Figure("Weak scaling", weak_scaling),
+        points,
+        published_numbers(
+            STAGING,
+            f"What the text of {STAGING[0].source} states. There, DataSpaces staged data between three machines (64"
+            " writers, 64 readers and the servers on one each) with its store in a mapped file on an Optane or NVMe"
+            " SSD. The response times of its Figures 6 to 8 are in the pictures alone, so they cannot stand beside"
+            " one's own. It found that more servers on one node lower response times; that reading is about as fast"
+            " on SSDs as from DRAM, since mapped files are read from memory; and that with more than 8 to 16 readers"
+            " synchronising costs more than it brings.",
+        ),
+        tiers(
+            "staging",
+            "Engines",
+            "engine_version",
+            "Of adios2-sst, the tier holds nothing: data go from the writers' memory to the readers'.",
+        ),
+        unmeasured("staging"),
+        Section(
+            "How it is measured",
+            Markup("""
+            In every time step all writers write, and when all have, all readers read. The response time of a step
+            is from
+            the first one's begin to the last one's end. A reader copies what it gets into memory of its own; checksums
+            are compared afterwards, outside the time. If writes are flushed, they end when the tier's device has the
+            data, as in the report. All processes are on one machine, and share its processors.
+
+            DataSpaces itself cannot be had from a package registry, and has not been run. <b>ray</b>: each server is a
+            node of a Ray cluster, whose object store is a mapped file on the tier; a reader attached to another server
+            than the writer has the data sent there first, which costs time and room. <b>adios2-sst</b>: from memory to
+            memory over TCP on loopback. <b>adios2-bp5</b>: files on the tier, read while they grow. The package of
+            ADIOS2
+            is built without MPI, so each writer has a stream of its own. Tiers are measured one after the other, points
+            in a random order, another in each repetition.
+            """),
+        ),
+    ),
+)
