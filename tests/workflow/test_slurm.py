@@ -212,7 +212,7 @@ def test_results_are_those_of_a_local_run(
     assert run["nodes"] == analysis["node"]
     assert run["oversubscribed"] == "false"  # four CPUs were granted; this machine may have two
     page = remote.page("report")
-    assert "Nodes and jobs of the cluster" in page
+    assert "Jobs of the cluster" in page
     assert f"All participants ran on one node, {analysis['node']}" in page
 
 

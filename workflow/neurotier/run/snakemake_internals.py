@@ -199,16 +199,15 @@ def run_locally_but(workflow: Any, names: Iterable[str]) -> None:
 def call_around(workflow: Any, **functions: Callable[[], None]) -> None:
     """Have functions called by ``onstart``, ``onsuccess`` and ``onerror``, before what these do already (``_onstart``).
 
-    To be called once all rules are read: until then Snakemake passes over those of a module (6.0).
+    To be called once all rules are read: until then Snakemake passes over those of a module (6.0). An error ends this
+    process with one line, as one of what a start does: Snakemake would show where in this library it was raised.
     """
-
-    from snakemake.exceptions import WorkflowError
 
     def call_both(function: Callable[[], None], known: Callable[[Any], None], log: Any) -> None:
         try:
             function()
         except (NeurotierError, OSError) as error:
-            raise WorkflowError(str(error)) from None
+            sys.exit(f"neurotier: {error}")
         known(log)
 
     for name, function in functions.items():
