@@ -121,8 +121,8 @@ BUGS = (
         "table-cut",
         "tables have every phase of everyone who is done",
         "neurotier/run/profile_tables.py",
-        '        for phase in record["phases"]\n    ]\n\n\ndef timed_rows',
-        '        for phase in record["phases"][:-1]\n    ]\n\n\ndef timed_rows',
+        '        for phase in record["phases"]\n    ]\n\n\ndef read_timed_rows',
+        '        for phase in record["phases"][:-1]\n    ]\n\n\ndef read_timed_rows',
         ("workflow/test_records_of_a_run.py",),
     ),
     Bug(

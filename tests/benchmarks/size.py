@@ -126,7 +126,7 @@ def everyone_records(places: Places) -> list[Path]:
 
 def tabulate(places: Places, settings: Settings) -> None:
     """As ``scripts/tabulate_profile.py``."""
-    from neurotier.run.tabulation import TABLES, tabulate_profile
+    from neurotier.run.profile_tables import TABLES, tabulate_profile
 
     tables = {name: places.profile / f"{name}.tsv" for name in TABLES}
     tabulate_profile(places, everyone_records(places), tables)

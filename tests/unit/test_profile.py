@@ -16,8 +16,7 @@ from neurotier.core.tables import read_table, write_table
 from neurotier.meter.traffic import flow
 from neurotier.meter.usage import Usage
 from neurotier.run.group import group_rows, summary
-from neurotier.run.profile_tables import close_run, profile_rows, run_rows, traffic_rows
-from neurotier.run.tabulation import TABLES, tabulate_profile
+from neurotier.run.profile_tables import TABLES, close_run, profile_rows, run_rows, tabulate_profile, traffic_rows
 
 
 def record(participant: str, start_s: float, run: str = "r1", voxels: int = 1000) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Tabulate the cost per participant and phase, and makespan and parallelism per run."""
 
 from neurotier.run.participants import records_of
+from neurotier.run.profile_tables import TABLES, tabulate_profile
 from neurotier.run.scripting import script
-from neurotier.run.tabulation import TABLES, tabulate_profile
 
 with script(snakemake) as context:
     tables = {name: context.output(name) for name in TABLES}

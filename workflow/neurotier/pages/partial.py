@@ -18,8 +18,7 @@ def report(settings: Settings, places: Places) -> None:
     from neurotier.pages.report.mosaics import draw_mosaics, pictures_of
     from neurotier.run.group import group_rows, summary
     from neurotier.run.participants import records_of
-    from neurotier.run.profile_tables import read_records
-    from neurotier.run.tabulation import TABLES, tabulate_profile
+    from neurotier.run.profile_tables import TABLES, read_records, tabulate_profile
 
     records = records_of(places)
     tables = {name: places.profile / f"{name}.tsv" for name in TABLES}

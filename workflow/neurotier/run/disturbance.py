@@ -29,20 +29,14 @@ COST_FACTOR = 200
 
 
 class Watch:
-    """A thread that takes readings of this process's tree, from :meth:`start` until :meth:`stop`."""
+    """A thread that takes readings of this process's tree until :meth:`stop`; the first was taken when this is made."""
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+    def __init__(self, places: Places, run: str) -> None:
+        self.file = places.readings(run).absolute()
         self.over = threading.Event()
+        note_reading(self.file, os.getpid())
         self.thread = threading.Thread(target=self.read_on, name="processors", daemon=True)
-
-    @classmethod
-    def start(cls, places: Places, run: str) -> Watch:
-        """Begin; the first reading has been taken when this returns."""
-        watch = cls(places.readings(run).absolute())
-        note_reading(watch.file, os.getpid())
-        watch.thread.start()
-        return watch
+        self.thread.start()
 
     def read_on(self) -> None:
         pause_s = INTERVAL_S
@@ -87,7 +81,9 @@ def read_readings(file: Path) -> list[Reading]:
     return sorted(readings)
 
 
-def others(facts: dict[str, Any], rows: Sequence[Row], span: tuple[float, float], readings: Sequence[Reading]) -> Row:
+def others(
+    facts: dict[str, Any], rows: Sequence[Row], span: tuple[float, float] | None, readings: Sequence[Reading]
+) -> Row:
     """The columns of ``runs.tsv`` that say what others took.
 
     Parameters
@@ -97,32 +93,18 @@ def others(facts: dict[str, Any], rows: Sequence[Row], span: tuple[float, float]
     rows
         Its rows of ``profile.tsv``.
     span
-        Start of its first and end of its last participant job, s since 1970.
+        Start of its first and end of its last participant job, s since 1970; ``None`` if there is none.
     readings
         Of the machine on which Snakemake ran.
     """
     share: float | str
-    if facts.get("elsewhere"):
+    if span is None:
+        share = "no participant was analysed"
+    elif facts.get("elsewhere"):
         share = "a batch system started the jobs"
     elif {row["host"] for row in rows} != {facts.get("host")}:
         share = "jobs ran on other machines"
     else:
         share = others_share(readings, *span, facts["cpus"])
-    return others_row(share)
-
-
-def others_row(share: float | str) -> Row:
-    """The columns, of a share or of the reason why there is none."""
     known = isinstance(share, float)
     return {"others_cpu_share": share if known else None, "others_cpu_reason": None if known else share}
-
-
-def disturbed_because(share: float | None, most: float) -> list[str]:
-    """Why a run does not count, given what others took, if that is known, and what they may take.
-
-    >>> disturbed_because(0.31, 0.1), disturbed_because(0.1, 0.1), disturbed_because(None, 0.1)
-    (['disturbed: others took 31 % of the CPU time'], [], [])
-    """
-    if share is None or share <= most:
-        return []
-    return [f"{DISTURBED}: others took {100 * share:.0f} % of the CPU time"]

@@ -277,7 +277,7 @@ def begin(plan: Plan, workflow: Any, watched: list[Watch]) -> None:
         hear_submitted(workflow, partial(tell, places, "submitted"))
     forget_outputs(places)
     if not plan.elsewhere and not plan.is_campaign:
-        watched.append(Watch.start(places, run))
+        watched.append(Watch(places, run))
 
 
 def finish(plan: Plan, watched: list[Watch], succeeded: bool, after: Any) -> None:

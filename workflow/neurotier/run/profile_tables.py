@@ -12,20 +12,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from neurotier.analysis.steps import step_rows
 from neurotier.core.files import flush_file_system, read_json, write_json
 from neurotier.core.parallelism import COMPUTING_PHASES, job_spans, limited_by, mean, peak
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, write_table, writing_table
 from neurotier.meter.traffic import FILE_SIZES
 from neurotier.meter.usage import ACCOUNT
-from neurotier.run.cluster_jobs import is_crowded, read_jobs
-from neurotier.run.disturbance import disturbed_because, others, others_row, read_readings
+from neurotier.run.cluster_jobs import all_job_rows, is_crowded, note_jobs, read_jobs
+from neurotier.run.disturbance import DISTURBED, note_processors, others, read_readings
+from neurotier.run.jobs import read_failures
 from neurotier.run.journal import heard
 from neurotier.run.plan import needs_of
+from neurotier.run.start import note_swapping
 
 Record = dict[str, Any]
+
+TABLES = ("profile", "traffic", "runs", "steps", "jobs")
 
 NOTHING_TO_FLUSH_S = 0.01
 """A flush that took less than this had nothing to write."""
@@ -67,14 +72,10 @@ def profile_rows(records: Iterable[Record]) -> list[Row]:
     ]
 
 
-def timed_rows(rows: Iterable[Row]) -> list[Row]:
-    """Rows of ``profile.tsv`` with nothing but :data:`RUN_COLUMNS`: those of many participants fit into memory."""
-    return [{name: row[name] for name in RUN_COLUMNS} for row in rows]
-
-
 def read_timed_rows(files: Iterable[Path]) -> list[Row]:
-    """Such rows of the records that are there."""
-    return timed_rows(row for record in read_records(files) for row in profile_rows([record]))
+    """Rows of ``profile.tsv`` with nothing but :data:`RUN_COLUMNS`: those of many participants fit into memory."""
+    rows = (row for record in read_records(files) for row in profile_rows([record]))
+    return [{name: row[name] for name in RUN_COLUMNS} for row in rows]
 
 
 def traffic_rows(records: Iterable[Record]) -> list[Row]:
@@ -90,6 +91,42 @@ def traffic_rows(records: Iterable[Record]) -> list[Row]:
         for phase in record["phases"]
         for flow in phase["traffic"]
     ]
+
+
+def tabulate_profile(places: Places, records: Sequence[Path], tables: Mapping[str, Path]) -> None:
+    """Write the tables; records are read one by one, since all of many participants do not fit into memory.
+
+    What this run wrote is brought to its device first; that time, the machine's swapping and what its processors did
+    are noted: a row of ``runs.tsv`` has them.
+
+    Parameters
+    ----------
+    places
+        Of the results: facts of the runs, failures and records of what is done once are read there.
+    records
+        The record of everyone whom the index selects; those of participants that failed are not there.
+    tables
+        Path of each table by its name, one of :data:`TABLES`.
+    """
+    flush = flush_results(places)
+    note_jobs(places, current_run())
+    timed: list[Row] = []
+    with (
+        writing_table(tables["profile"], "profile") as write_profile,
+        writing_table(tables["traffic"], "traffic") as write_traffic,
+    ):
+        for record in read_records(records):
+            for row in profile_rows([record]):
+                write_profile(row)
+                timed.append({name: row[name] for name in RUN_COLUMNS})
+            for row in traffic_rows([record]):
+                write_traffic(row)
+    note_flush(places, flush, timed)
+    note_swapping(places, current_run())
+    note_processors(places, current_run())
+    write_table(tables["runs"], "runs", run_rows(places, timed, read_failures(places), len(records)))
+    write_table(tables["steps"], "steps", step_rows(places))
+    write_table(tables["jobs"], "jobs", all_job_rows(places))
 
 
 def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record], everyone: int) -> list[Row]:
@@ -155,11 +192,8 @@ def run_row(
     if not rows and not failed:
         return None
     spans = job_spans(rows)
-    start_s, end_s = min((start for start, _ in spans), default=None), max((end for _, end in spans), default=None)
-    makespan_s, taken = None, others_row("no participant was analysed")
-    if start_s is not None and end_s is not None:
-        makespan_s = end_s - start_s
-        taken = others(facts, rows, (start_s, end_s), read_readings(places.readings(run)))
+    span = (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None
+    taken = others(facts, rows, span, read_readings(places.readings(run)))
     facts = judged(places, facts) | {"others_cpu_share": taken["others_cpu_share"]}
     needs = needs_of(Settings.from_json(facts["settings"]), places, {row["participant"] for row in rows})
     return {
@@ -177,10 +211,10 @@ def run_row(
         "parallelism": facts["parallelism"],
         "participants": len(spans),
         "failed": failed,
-        "start_s": start_s,
-        "end_s": end_s,
-        "makespan_s": makespan_s,
-        "flushed_s": flushed_s(facts.get("flush"), start_s, end_s),
+        "start_s": span and span[0],
+        "end_s": span and span[1],
+        "makespan_s": span and span[1] - span[0],
+        "flushed_s": span and flushed_s(facts.get("flush"), *span),
         "wall_sum_s": sum(row["wall_s"] for row in rows),
         "cpu_sum_s": sum(row["cpu_s"] for row in rows),
         "io_sum_s": sum(row["io_s"] for row in rows),
@@ -223,13 +257,13 @@ def note_flush(places: Places, flush: Mapping[str, float], rows: Iterable[Row]) 
         write_json(file, facts | {"flush": dict(flush)})
 
 
-def flushed_s(flush: Record | None, start_s: float | None, end_s: float | None) -> float | None:
+def flushed_s(flush: Record | None, start_s: float, end_s: float) -> float | None:
     """Time from the start of the first job until everything that a run wrote was on its device, s.
 
     >>> flushed_s({"begin_s": 7.0, "end_s": 9.0}, 1.0, 5.0), flushed_s({"begin_s": 7.0, "end_s": 7.001}, 1.0, 5.0)
     (8.0, 4.0)
     """
-    if flush is None or start_s is None or end_s is None or flush["begin_s"] < end_s:
+    if flush is None or flush["begin_s"] < end_s:
         return None
     return float((flush["end_s"] if flush["end_s"] - flush["begin_s"] >= NOTHING_TO_FLUSH_S else end_s) - start_s)
 
@@ -263,9 +297,9 @@ def validity(facts: Record, failed: int, not_run: int, running: bool) -> str:
         reasons.append(f"{not_run} participant{'s' if not_run > 1 else ''} not run")
     if facts.get("swap_out_bytes", 0) > 0:
         reasons.append("the machine swapped")
-    if "settings" in facts:
-        most = facts["settings"]["validity"]["others_cpu_share"]
-        reasons += disturbed_because(facts.get("others_cpu_share"), most)
+    taken = facts.get("others_cpu_share")
+    if taken is not None and taken > facts["settings"]["validity"]["others_cpu_share"]:
+        reasons.append(f"{DISTURBED}: others took {100 * taken:.0f} % of the CPU time")
     return f"invalid: {'; '.join(reasons)}" if reasons else "valid"
 
 
