@@ -15,7 +15,7 @@ from typing import Any
 from neurotier.core.errors import BusyError, StateError
 from neurotier.core.files import read_json, remove_whatever, write_json
 from neurotier.core.places import Places
-from neurotier.core.tables import Row, write_table
+from neurotier.core.tables import Row, columns, write_table
 from neurotier.run import slurm
 from neurotier.run.accounting import Start, ask_accounting
 from neurotier.run.journal import Line, heard, read_notes
@@ -31,12 +31,6 @@ GOING = ("RUNNING", "COMPLETING")
 """Slurm's states of a job that has begun and not ended."""
 
 NO_SLURM = "the jobs are not Slurm's, or it has no accounting"
-
-EMPTY: Row = {
-    **dict.fromkeys(("rule", "share", "members", "state", "node", "submitted_s", "started_s", "ended_s")),
-    **dict.fromkeys(("queue_wait_s", "elapsed_s", "slots", "needed_cpus", "asked_cpus", "cpus")),
-    **dict.fromkeys(("asked_memory_bytes", "max_rss_bytes", "cpu_s", "reason")),
-}
 
 
 def note_jobs(places: Places, run: str) -> None:
@@ -183,7 +177,8 @@ def row_of(
 
     What the head heard is the submission of the first start; ``is_only`` if there was no other.
     """
-    row: Row = {**EMPTY, "run": run, "job": number, "attempt": 1, "source": "head", "reason": reason}
+    row: Row = dict.fromkeys(columns("jobs"))
+    row |= {"run": run, "job": number, "attempt": 1, "source": "head", "reason": reason}
     if job is not None:
         row |= {"rule": job["rule"], "submitted_s": job["time_s"] if is_only else None}
         row["share"] = name_of(job["share"]) if job["share"] else None

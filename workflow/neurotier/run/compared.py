@@ -26,7 +26,7 @@ OWN_SOURCES = ("staging", "growth", "page_cache")
 OTHER_VIEW = "cgroup"
 """Sees the same bytes once more where they reach a device; it counts where nothing else is known."""
 
-
+TABLES = ("compared_runs", "compared_participants", "compared_bytes")
 WAYS = ["read_bytes", "written_bytes"]
 
 
@@ -61,15 +61,13 @@ def write_comparison_tables(compared: Compared, folder: Path) -> None:
         if name in seen:
             raise InputError("is compared with itself", f"run {name[1]} of {name[0]}", "name each folder once")
         seen.add(name)
-    write_table(folder / "compared_runs.tsv", "compared_runs", compared.runs)
-    write_table(folder / "compared_participants.tsv", "compared_participants", compared.participants)
-    write_table(folder / "compared_bytes.tsv", "compared_bytes", compared.traffic)
+    for table, rows in zip(TABLES, (compared.runs, compared.participants, compared.traffic), strict=True):
+        write_table(folder / f"{table}.tsv", table, rows)
 
 
 def read_comparison_tables(folder: Path) -> Compared:
     """Read the three tables back."""
-    names = ("compared_runs", "compared_participants", "compared_bytes")
-    return Compared(*(read_table(folder / f"{name}.tsv", name) for name in names))
+    return Compared(*(read_table(folder / f"{table}.tsv", table) for table in TABLES))
 
 
 def runs_of_results(

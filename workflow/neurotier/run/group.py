@@ -13,6 +13,8 @@ from typing import Any
 from neurotier.core.tables import Row
 from neurotier.run.profile_tables import Record, site_of
 
+OF_IMAGE = ("session", "bids_run", "image", "mask", "brain_voxels", "voxel_volume_mm3")
+
 ROBUST_Z_LIMIT = 3.5
 """Beyond it an image is flagged (Iglewicz and Hoaglin 1993)."""
 
@@ -22,21 +24,16 @@ FEWEST_IMAGES = 5
 
 def group_rows(records: Iterable[Record]) -> list[Row]:
     """Rows of ``group.tsv``: one per image, with outliers flagged."""
-    rows: list[Row] = []
-    for record in records:
-        for image in record["images"]:
-            volume_mm3 = image["brain_voxels"] * image["voxel_volume_mm3"]
-            rows.append(
-                {
-                    "participant": record["participant"],
-                    "site": site_of(record["participant"]),
-                    "session": image["session"],
-                    "bids_run": image["bids_run"],
-                    **{key: image[key] for key in ("image", "mask", "brain_voxels")},
-                    "voxel_volume_mm3": image["voxel_volume_mm3"],
-                    "brain_volume_mm3": volume_mm3,
-                }
-            )
+    rows: list[Row] = [
+        {
+            "participant": record["participant"],
+            "site": site_of(record["participant"]),
+            **{key: image[key] for key in OF_IMAGE},
+            "brain_volume_mm3": image["brain_voxels"] * image["voxel_volume_mm3"],
+        }
+        for record in records
+        for image in record["images"]
+    ]
     scores = robust_z([row["brain_volume_mm3"] for row in rows])
     for row, score in zip(rows, scores, strict=True):
         row |= {"robust_z": score, "outlier": score is not None and abs(score) > ROBUST_Z_LIMIT}
@@ -58,14 +55,14 @@ def robust_z(values: Sequence[float]) -> list[float | None]:
 
 def summary(rows: Sequence[Row]) -> dict[str, Any]:
     """The dataset's mean and standard deviation of brain size, and its outliers."""
-    volumes = [row["brain_volume_mm3"] for row in rows]
-    voxels = [row["brain_voxels"] for row in rows]
+    sizes: dict[str, float | None] = {}
+    for name in ("brain_volume_mm3", "brain_voxels"):
+        values = [row[name] for row in rows]
+        sizes[f"mean_{name}"] = statistics.fmean(values) if values else None
+        sizes[f"sd_{name}"] = statistics.stdev(values) if len(values) > 1 else None
     return {
         "images": len(rows),
         "participants": len({row["participant"] for row in rows}),
-        "mean_brain_volume_mm3": statistics.fmean(volumes) if volumes else None,
-        "sd_brain_volume_mm3": statistics.stdev(volumes) if len(volumes) > 1 else None,
-        "mean_brain_voxels": statistics.fmean(voxels) if voxels else None,
-        "sd_brain_voxels": statistics.stdev(voxels) if len(voxels) > 1 else None,
+        **sizes,
         "outliers": [row["image"] for row in rows if row["outlier"]],
     }

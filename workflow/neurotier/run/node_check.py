@@ -22,12 +22,12 @@ import psutil
 from neurotier.core.answering import require_answers
 from neurotier.core.control_groups import core_limits, memory_limits
 from neurotier.core.errors import NeurotierError, TierError
-from neurotier.core.files import remove_whatever
+from neurotier.core.files import write_secret
 from neurotier.core.places import Places, short_hash
 from neurotier.core.private import make_private, read_own, remove_empty, remove_private
 from neurotier.core.quantities import aligned, counted, size
 from neurotier.core.settings import Settings
-from neurotier.core.tables import EMPTY, Row, read_table
+from neurotier.core.tables import EMPTY, Row, columns, read_table
 from neurotier.core.tiers import Tier
 from neurotier.meter.exits import DELAY_SWITCH
 
@@ -78,11 +78,7 @@ def write_and_read(file: Path, text: str) -> None:
         If it cannot be written, or is not what was written.
     """
     make_private(file.parent)
-    remove_whatever(file)
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w") as opened:
-        opened.write(text)
-        opened.flush()
-        os.fsync(opened.fileno())
+    write_secret(file, text)
     if file.read_text() != text:
         raise TierError("does not give back what was written", where=str(file))
 
@@ -111,11 +107,10 @@ def check_node(settings: Settings, places: Places, node_class: str, marks: Marks
 
 def check_tier(settings: Settings, places: Places, name: str, marks: Marks | None) -> Row:
     """What this node finds of one tier."""
-    in_use = name in settings.tiers_in_use
     declared = settings.tiers[name]
-    absent = ("found_kind", "fs_type", "device", "total_bytes", "usable_bytes", "shared", "problem")
-    row: Row = {"tier": name, "in_use": in_use, "path": declared.path, "kind": declared.kind}
-    row |= {"there": False, "writable": False, **dict.fromkeys(absent)}
+    row: Row = dict.fromkeys(columns("check"))
+    row |= {"tier": name, "in_use": name in settings.tiers_in_use, "path": declared.path, "kind": declared.kind}
+    row |= {"there": False, "writable": False}
     try:
         tier = Tier.from_settings(declared)
         require_answers([tier])
