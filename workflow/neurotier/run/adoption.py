@@ -24,6 +24,7 @@ from neurotier.core.places import Places, short_hash
 from neurotier.core.processes import RUN, current_run
 from neurotier.core.quantities import counted
 from neurotier.run import slurm
+from neurotier.run.jobs import run_facts
 from neurotier.run.journal import heard, read_notes
 from neurotier.run.participants import images_of
 from neurotier.run.shares import key_of, members_of
@@ -75,8 +76,8 @@ def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], list[str]]:
 def may_have_left(places: Places) -> bool:
     """Whether the last run was one on a cluster that did not come to a good end."""
     facts: Mapping[str, Any] = {}
-    with suppress(FileNotFoundError, StateError):
-        facts = read_json(places.runs / f"{latest_run(places)}.json")
+    with suppress(StateError):
+        facts = run_facts(places, latest_run(places))
     return bool(facts.get("elsewhere")) and not facts.get("succeeded")
 
 

@@ -6,6 +6,7 @@ Three tell: the head what it submitted when, each job of a share where it runs a
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from neurotier.core.places import Places
 from neurotier.core.tables import Row, columns, write_table
 from neurotier.run import slurm
 from neurotier.run.accounting import Start, ask_accounting
+from neurotier.run.jobs import run_facts
 from neurotier.run.journal import Line, heard, read_notes
 from neurotier.run.shares import name_of
 
@@ -64,8 +66,8 @@ def close_jobs(places: Places, run: str, was_killed: bool = False) -> None:
 
 def started_of(places: Places, run: str) -> float:
     """When a run began, s since 1970."""
-    with suppress(FileNotFoundError, StateError, LookupError):
-        return float(read_json(places.runs / f"{run}.json")["started_s"])
+    with suppress(StateError, LookupError):
+        return float(run_facts(places, run)["started_s"])
     return 0.0
 
 
@@ -140,9 +142,8 @@ def job_rows(
             row = row_of(run, number, job, start, note, why, is_only=len(pairs) == 1)
             work = (row["rule"], row["share"] or (job["share"] if job else None)) if row["rule"] else (number,)
             found.append((work, row))
-    never_s = float("inf")
     found.sort(
-        key=lambda one: (one[1]["submitted_s"] or one[1]["started_s"] or never_s, one[1]["started_s"] or never_s)
+        key=lambda one: (one[1]["submitted_s"] or one[1]["started_s"] or math.inf, one[1]["started_s"] or math.inf)
     )
     counts: Counter[tuple[Any, ...]] = Counter()
     for work, row in found:
@@ -155,10 +156,9 @@ def pair(starts: Sequence[Start], notes: Sequence[dict[str, Any]]) -> list[tuple
     """Each start of one job with what the job noted then; of the one or the other alone if there is no more."""
     if not starts:
         return [(None, note) for note in notes] or [(None, None)]
-    ends = [(start["started_s"] or float("inf")) - CLOCKS_S for start in starts[1:]] + [float("inf")]
+    begins_s = [(start["started_s"] or math.inf) - CLOCKS_S for start in starts]
     pairs: list[tuple[Start | None, dict[str, Any] | None]] = []
-    for start, next_s in zip(starts, ends, strict=True):
-        began_s = (start["started_s"] or float("inf")) - CLOCKS_S
+    for start, began_s, next_s in zip(starts, begins_s, [*begins_s[1:], math.inf], strict=True):
         mine = [note for note in notes if began_s <= note["started_s"] < next_s]
         pairs.append((start, mine[-1] if mine else None))
     return pairs

@@ -317,10 +317,10 @@ def drop_share_images(results: Path, share: str, marker: Path, log: Path) -> int
     return 0
 
 
-def run_facts(places: Places) -> dict[str, Any]:
-    """What this run has noted of itself; nothing if the job was started by hand."""
+def run_facts(places: Places, run: str | None = None) -> dict[str, Any]:
+    """What a run has noted of itself, by default this one; nothing if it has not, or the job was started by hand."""
     try:
-        return dict(read_json(places.runs / f"{current_run()}.json"))
+        return dict(read_json(places.runs / f"{current_run() if run is None else run}.json"))
     except FileNotFoundError:
         return {}
 

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from neurotier.core.errors import InputError, NeurotierError
-from neurotier.core.files import read_json
 from neurotier.core.foreign import read_text
 from neurotier.core.places import Places, participant_of
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, on_nodes
 from neurotier.core.work_folders import OWNER
-from neurotier.run.jobs import load_settings
+from neurotier.run.adoption import latest_run
+from neurotier.run.jobs import load_settings, run_facts
 from neurotier.run.journal import StepNote, read_notes, read_steps
 from neurotier.run.participants import participants
 from neurotier.run.stops import runner
@@ -109,7 +109,8 @@ def look(results: Path) -> Look:
     """
     settings = load_settings(results)
     places = Places.from_settings(settings)
-    run, facts = latest_run(places)
+    run = latest_run(places)
+    facts = run_facts(places, run)
     alive, began_s = lives(places, run, facts), float(facts.get("started_s", 0.0))
     everyone = set() if settings.is_campaign else names_in(places)
     done = {name: at_s for name, at_s in times_of(places.records, ".json").items() if name in everyone}
@@ -194,23 +195,6 @@ def times_of(root: Path, suffix: str) -> dict[str, float]:
                     file = Path(folder, name)
                     found[participant_of(file, root)] = os.lstat(file).st_mtime
     return found
-
-
-def latest_run(places: Places) -> tuple[str, dict[str, Any]]:
-    """The run that began last, and what it has noted of itself.
-
-    Raises
-    ------
-    StateError
-        If that is damaged.
-    """
-    run = ""
-    with suppress(InputError, OSError):
-        run = read_text(places.state, places.latest_run.name, str(places.latest_run)).strip()
-    try:
-        return run, dict(read_json(places.runs / f"{run}.json"))
-    except FileNotFoundError:
-        return run, {}
 
 
 def read_whatever(file: Path) -> Any:
