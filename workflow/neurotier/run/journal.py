@@ -46,14 +46,15 @@ def tell(places: Places, kind: str, **told: Any) -> None:
 
 def heard(places: Places, run: str, kind: str) -> list[Line]:
     """The lines of a kind in the journal of a run, in order of time; what is damaged is passed over."""
-    found: list[tuple[float, Line]] = []
+    found: list[Line] = []
     for file in sorted(places.journal(run).glob("*.jsonl")):
         with suppress(InputError, OSError):
             for text in read_text(file.parent, file.name, str(file), limit_bytes=LARGEST_BYTES).splitlines():
                 with suppress(LookupError, TypeError, ValueError):
                     line = dict(json.loads(text))
-                    found += [(float(line["time_s"]), line)] if line["kind"] == kind else []
-    return [line for _, line in sorted(found, key=lambda one: one[0])]
+                    line["time_s"] = float(line["time_s"])
+                    found += [line] if line["kind"] == kind else []
+    return sorted(found, key=lambda line: line["time_s"])
 
 
 class StepNote(NamedTuple):
@@ -107,7 +108,7 @@ def read_steps(places: Places, run: str) -> list[StepNote]:
     found: dict[str, StepNote] = {}
     for line in heard(places, run, "step"):
         name, told = str(line.get("name")), line.get("told")
-        began_s = found[name].started_s if name in found else float(line["time_s"])
+        began_s = found[name].started_s if name in found else line["time_s"]
         if told is None:
             found.pop(name, None)
         else:
