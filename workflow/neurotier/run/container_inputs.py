@@ -54,10 +54,9 @@ def check_filter_file(text: str | None) -> None:
     try:
         with path.open("rb") as file:
             content = file.read(FILTER_BYTES + 1)
+        filters = json.loads(content)
     except OSError as error:
         raise SettingsError(f"cannot be read: {error.strerror}", where=where, fix="correct its permissions") from None
-    try:
-        filters = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise SettingsError(f"is no JSON: {error}", where=where, fix="correct it") from None
     if not isinstance(filters, dict) or len(content) > FILTER_BYTES:

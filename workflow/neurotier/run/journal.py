@@ -108,11 +108,10 @@ def read_steps(places: Places, run: str) -> list[StepNote]:
     found: dict[str, StepNote] = {}
     for line in heard(places, run, "step"):
         name, told = str(line.get("name")), line.get("told")
-        began_s = found[name].started_s if name in found else line["time_s"]
         if told is None:
             found.pop(name, None)
         else:
-            found[name] = StepNote(name, began_s, str(told))
+            found[name] = StepNote(name, found[name].started_s if name in found else line["time_s"], str(told))
     return list(found.values())
 
 
