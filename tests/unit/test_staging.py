@@ -26,7 +26,6 @@ from neurotier.core.settings import Settings, StagingSetSettings, StagingSetting
 from neurotier.core.tables import Row, columns, read_table, write_table
 from neurotier.pages import staging
 from neurotier.pages.kit.page import Data
-from neurotier.storage.published import STAGING
 from neurotier.storage.staging.exchange import Exchange, Sink, Source
 from neurotier.storage.staging.grid import Point, staging_plan
 from neurotier.storage.staging.supervise import CALL, Outcome, require_engine, run_exchange
@@ -375,7 +374,7 @@ def test_answers_are_those_of_the_rows() -> None:
 
 @pytest.mark.parametrize("rows", [rows_of_both(), [row("disk", 1, 1, 1, 1.0, 1.0, status="failed: <b>stalled</b>")]])
 def test_figures_and_page_are_those_of_the_rows(rows: list[Row], tmp_path: Path) -> None:
-    said, reader = page_of("staging", tmp_path, staging=rows, published_staging=[asdict(number) for number in STAGING])
+    said, reader = page_of("staging", tmp_path, staging=rows)
     assert all(f"{sentence}." in reader.text for sentence in said)
     for figure in staging.PAGE.figures:
         chart = figure.chart(Data({"staging": rows}, None))

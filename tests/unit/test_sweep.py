@@ -22,7 +22,6 @@ from neurotier.pages.sweep import PAGE
 from neurotier.run.stops import unwinding
 from neurotier.storage.access import BUFFERED, Access, takes_direct
 from neurotier.storage.sweep.grid import Point, sweep_plan
-from neurotier.storage.sweep.headlines import headline_rows
 from neurotier.storage.sweep.ways import left_out, way_of
 from neurotier.storage.workload.points import minutes
 from neurotier.storage.workload.records import Records
@@ -195,23 +194,9 @@ def test_points_are_kept_and_not_measured_again(memory: Path) -> None:
     assert len(list(kept.iterdir())) == 16
 
 
-def test_headlines_stand_beside_the_best_fitting_point() -> None:
-    rows = grid_rows() + [one | {"set": "b"} for one in grid_rows()]  # sets are not mixed
-    numbers = [one for one in headline_rows(rows) if not one["published"] and one["value"] is not None]
-    by_name = {one["headline"]: one for one in numbers}
-    sequential = by_name["Sequential write, 4 KiB, queue depth 1, best number of processes"]
-    assert sequential["value"] == pytest.approx(4 * 2 * 1.1e6)
-    assert sequential["ratio"] == pytest.approx(8.8e6 / 1005e6)
-    assert sequential["setting"] == "sequential write, 4 KiB, 4 processes"
-    requests = by_name["Write requests of one process, best block size"]
-    assert requests["value"] == pytest.approx(0.5 * 1.1e6 / 256)
-    assert by_name["Write bandwidth at 4 KiB and at 1 MiB: largest difference"]["value"] == pytest.approx(1 - 2 / 32)
-    assert "Read, 4 KiB, queue depth 1, 64 processes" not in by_name
-
-
 @pytest.mark.parametrize("rows", [grid_rows(), [row("mixed", 4096, 1, 5e6)], [row("read", 1, 1, 1, status="failed")]])
 def test_figures_and_page_are_those_of_the_rows(rows: list[Row], tmp_path: Path) -> None:
-    said, reader = page_of("sweep", tmp_path, settings_of_disk(tmp_path), sweep=rows, headlines=headline_rows(rows))
+    said, reader = page_of("sweep", tmp_path, settings_of_disk(tmp_path), sweep=rows)
     assert {path.stem for path in (tmp_path / "sweep" / "figures").glob("*.svg")} == findings(rows).keys()
     assert said == [findings(rows)["heat_map_disk_a"]]
     assert f"{said[0]}." in reader.text
@@ -228,7 +213,7 @@ def test_findings_and_numbers_behind_the_figures(tmp_path: Path) -> None:
     assert sentences["lines_disk_a"].endswith(
         "; 90 % of the highest bandwidth takes blocks of 1 MiB to read and 1 MiB to write"
     )
-    page_of("sweep", tmp_path, settings_of_disk(tmp_path), sweep=rows, headlines=headline_rows(rows))
+    page_of("sweep", tmp_path, settings_of_disk(tmp_path), sweep=rows)
     for name in ("heat_map", "lines"):
         assert len((tmp_path / "sweep" / "figures" / f"{name}_disk_a.tsv").read_text().splitlines()) == 1 + 2 * (
             3 * 2 - 1

@@ -9,7 +9,6 @@ from neurotier.storage.workload.points import minutes
 rule run_staging:
     output:
         staging=places.workload("staging") / "staging.tsv",
-        published_staging=places.workload("staging") / "published.tsv",
     log:
         LOGS / "run_staging/run_staging.log",
     threads: CORES

@@ -9,7 +9,6 @@ from neurotier.storage.workload.points import minutes
 rule run_sweep:
     output:
         sweep=places.sweep / "sweep.tsv",
-        headlines=places.sweep / "headlines.tsv",
     log:
         LOGS / "run_sweep/run_sweep.log",
     threads: CORES

@@ -265,7 +265,7 @@ PAGE = Page(
     " costs more than it brings; response times with published numbers beside. The page shows what a tier is worth"
     " below a staging service.",
     under=measured_of("staging", "; every piece that was read had the checksum of its writer"),
-    tables={"staging": "staging/staging.tsv", "published_staging": "staging/published.tsv"},
+    tables={"staging": "staging/staging.tsv"},
     verdicts=verdicts,
     parts=(
         Figure("Servers", servers),

@@ -1,4 +1,4 @@
-"""The page of storage sweeps: heat maps and lines of every set on every tier, and published numbers beside them."""
+"""The page of storage sweeps: heat maps and lines of every set on every tier."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from neurotier.core.quantities import percent, rate
 from neurotier.core.tables import Row
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.chart import BLACK, LIGHT_GREY, NOTHING, VERMILION, WIDTH_IN, Chart
-from neurotier.pages.kit.findings import at_once, times_text
+from neurotier.pages.kit.findings import at_once
 from neurotier.pages.kit.lines import Lines, measured
-from neurotier.pages.kit.page import Data, Figure, Head, Page, Section, Verdict
+from neurotier.pages.kit.page import Data, Figure, Page, Section, Verdict
 from neurotier.pages.kit.workloads import measured_of, tiers, unmeasured
 from neurotier.storage.sweep.medians import (
     MB,
@@ -77,14 +77,10 @@ def fastest_text(rows: Sequence[Row]) -> str:
 
 
 def verdicts(data: Data) -> list[Verdict]:
-    """Where each tier is fastest in each set, and how it compares with the highest published numbers."""
+    """Where each tier is fastest in each set."""
     sets = dict.fromkeys(f"{row['tier']}_{row['set']}" for row in data["sweep"])
     found = [rows_of(data, part) for part in sets]
-    compared = headlines_text(data["headlines"])
-    more = [f"{compared}."] if compared else []
-    return [
-        Verdict(fastest_text(rows), about=f"Set {rows[0]['set']}", more=more * (rows is found[-1])) for rows in found
-    ]
+    return [Verdict(fastest_text(rows), about=f"Set {rows[0]['set']}") for rows in found]
 
 
 @dataclass(frozen=True)
@@ -223,70 +219,18 @@ def large_enough(spots: dict[Spot, Measured], patterns: Sequence[str]) -> int | 
     return min((block for block, reached in known if reached >= NEAR * most), default=None)
 
 
-def headlines_text(numbers: Sequence[Row]) -> str:
-    """How one's own numbers compare with the highest published ones, at best and at worst; empty if none does."""
-    known = sorted((row for row in numbers if row["ratio"] is not None), key=lambda row: -row["ratio"])
-    return "; ".join(
-        f"{row['device']} reaches {times_text(row['ratio'])} times the highest published number for '{row['headline']}'"
-        for row in (known if len(known) < 2 else (known[0], known[-1]))
-    )
-
-
-def value_text(value: float | None, unit: str) -> str:
-    """A number with its unit.
-
-    >>> value_text(1.005e9, "bytes/s"), value_text(0.05, "share")
-    ('1.00 GB/s', '5 %')
-    """
-    if value is None or unit == "share":
-        return percent(value)
-    return rate(value) if unit == "bytes/s" else requests_text(value)
-
-
-def beside_published(data: Data) -> Section:
-    """The best that was measured at the settings of the highest published numbers; those alone where no tier has it."""
-    rows = []
-    for name in dict.fromkeys(row["headline"] for row in data["headlines"]):
-        numbers = [row for row in data["headlines"] if row["headline"] == name]
-        own = [row for row in numbers if not row["published"] and row["value"] is not None]
-        for row in numbers if own else [row for row in numbers if row["published"]]:
-            about = {
-                "device": row["device"] + " (published)" * row["published"],
-                "text": value_text(row["value"], row["unit"]),
-            }
-            lacks = "no point here has this setting" if row["value"] is None else row["setting"]
-            rows.append(
-                row | about | {"place": f"{row['source']}, {row['place']}. {row['open_points']}", "setting": lacks}
-            )
-    heads: dict[str, Head] = {
-        "headline": "Setting of the paper",
-        "device": "Device or tier",
-        "text": "Number",
-        "ratio": ("Times the highest published", lambda value: times_text(value)),
-        "setting": "Setting here",
-        "place": "Where it is published",
-    }
-    text = (
-        "What the text of the two papers states, and the best that was measured here at the same setting. The"
-        " papers' devices, machines and durations are not these: the numbers say how far apart devices are, not"
-        " which is better built. Sizes in MB are taken as 10⁶ bytes."
-    )
-    return Section("Beside published numbers", text, rows=rows, columns=heads)
-
-
 PAGE = Page(
     name="sweep",
     title="Storage sweep",
     category="Sweep",
-    caption="The sweep on one page: where each tier is fastest, what was not measured and why, published numbers"
-    " compared with one's own, heat maps and lines. The page shows which requests suit a tier.",
+    caption="The sweep on one page: where each tier is fastest, what was not measured and why, heat maps and"
+    " lines. The page shows which requests suit a tier.",
     under=measured_of("sweep", " with fio"),
-    tables={"sweep": "sweep/sweep.tsv", "headlines": "sweep/headlines.tsv"},
+    tables={"sweep": "sweep/sweep.tsv"},
     verdicts=verdicts,
     parts=(
         Figure("Bandwidth by block size and processes", heat_map, parts),
         Figure("Bandwidth by block size", lines, parts),
-        beside_published,
         tiers("sweep"),
         unmeasured("sweep"),
         Section(

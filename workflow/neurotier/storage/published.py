@@ -11,8 +11,6 @@ from neurotier.core.quantities import number, rate, size
 
 GIVEN = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 
-HEADLINES = GIVEN["sweep"]
-
 
 @dataclass(frozen=True)
 class PublishedNumber:

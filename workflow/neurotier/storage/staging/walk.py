@@ -16,7 +16,6 @@ from neurotier.core.private import private_folder, remove_empty
 from neurotier.core.quantities import counted, size
 from neurotier.core.tables import Row
 from neurotier.core.work_folders import remove_abandoned, work_folder
-from neurotier.storage.published import STAGING
 from neurotier.storage.staging.engines.ray import store_bytes
 from neurotier.storage.staging.exchange import Exchange, mean_s, span_s
 from neurotier.storage.staging.grid import IN_MEMORY, SERVED, Point, staging_plan
@@ -62,10 +61,6 @@ class Staging(Workload[Point]):
             return cells(exchange, outcome)
         finally:
             workspace.remove_files()
-
-    def tables(self, rows: list[Row]) -> dict[str, list[Row]]:
-        """The points, and what is published of staging."""
-        return {"staging": rows, "published_staging": [vars(number) for number in STAGING]}
 
 
 def exchange_of(point: Point, folder: Path, scratch_folder: Path, seed: int) -> Exchange:

@@ -9,7 +9,6 @@ from neurotier.core.quantities import size
 from neurotier.core.tables import Row
 from neurotier.storage.access import Access, find_access
 from neurotier.storage.sweep.grid import Point, sweep_plan
-from neurotier.storage.sweep.headlines import headline_rows
 from neurotier.storage.sweep.ways import direct_sizes, job_of, layout_job, left_out, way_of
 from neurotier.storage.workload.walk import Say, Workload, files_text
 from neurotier.storage.workspace import Workspace, patience_s
@@ -57,7 +56,3 @@ class Sweep(Workload[Point]):
             "cpu_s": result.cpu_s,
             "fio_version": result.fio_version,
         }
-
-    def tables(self, rows: list[Row]) -> dict[str, list[Row]]:
-        """The points, and published numbers beside them."""
-        return {"sweep": rows, "headlines": headline_rows(rows)}
