@@ -17,7 +17,6 @@ from neurotier.dataset.index import Index
 from neurotier.run.healing import (
     damage_lines,
     find_damage,
-    forget_outputs,
     note_outputs,
     remove,
     remove_partial,
@@ -75,7 +74,7 @@ def cut(*names: str) -> Callable[[Places], None]:
 
 def begin_another_run(places: Places) -> None:
     """What the start of a run does to the list of outputs."""
-    forget_outputs(places)
+    places.outputs.unlink(missing_ok=True)
     write_json(places.runs / "b.json", {"run": "b", "started_s": 3.0})
 
 

@@ -90,7 +90,7 @@ def steps_of_sites(wildcards):
 
 def outputs_of_site(wildcards):
     index()
-    return plan.outputs_of(wildcards.site_folder)
+    return plan.before_group_level()
 
 
 def dropped_markers(wildcards):

@@ -135,8 +135,7 @@ def damaged_records(places: Places, by_app: bool, whole: dict[str, Made]) -> Ite
 def whole_records(places: Places, by_app: bool) -> dict[str, Made]:
     """How everyone was analysed whose record and derivatives are whole."""
     made: dict[str, Made] = {}
-    for _ in damaged_records(places, by_app, made):
-        pass
+    list(damaged_records(places, by_app, made))
     return made
 
 
@@ -282,16 +281,6 @@ def files_below(folder: Path, may_enter: Callable[[str], bool]) -> Iterator[Path
     for root, names, files in os.walk(folder):
         names[:] = [name for name in names if may_enter(name)]
         yield from (Path(root, name) for name in files)
-
-
-def forget_outputs(places: Places) -> None:
-    """Forget the sizes of outputs at the start of a run, which may write all of them again and be killed."""
-    remove_whatever(places.outputs)
-
-
-def forget_markers(places: Places) -> None:
-    """Remove short-lived markers of a killed run: what they say about images may be outdated."""
-    remove_whatever(places.state / "got")
 
 
 def remove_from_records() -> None:

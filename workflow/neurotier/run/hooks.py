@@ -26,8 +26,6 @@ from neurotier.run.disturbance import Watch, forget_readings
 from neurotier.run.healing import (
     damage_lines,
     find_damage,
-    forget_markers,
-    forget_outputs,
     note_outputs,
     remove,
     remove_from_records,
@@ -225,7 +223,7 @@ def heal(plan: Plan, command: Command, is_replaced: bool = False) -> dict[str, M
             with suppress(*DAMAGED):  # then it is tried again without what is removed here
                 close_killed(places)
             remove(damages)
-            forget_markers(places)
+            remove_whatever(places.state / "got")  # what a killed run says there about images may be outdated
             remove_from_records()
             restore_state(places)
             take_back_dates(places)
@@ -275,7 +273,7 @@ def begin(plan: Plan, workflow: Any, watched: list[Watch]) -> None:
     places = Places.from_settings(plan.settings)
     if plan.elsewhere:
         hear_submitted(workflow, partial(tell, places, "submitted"))
-    forget_outputs(places)
+    remove_whatever(places.outputs)  # a run may write all of them again and be killed
     if not plan.elsewhere and not plan.is_campaign:
         watched.append(Watch(places, run))
 

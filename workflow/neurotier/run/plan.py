@@ -246,12 +246,9 @@ class Plan(Needs):
         table, site = self.places.index / "images.tsv", site_folder.rstrip("/")
         return [name for name, images in self.read(table).items() if images[0].site == site]
 
-    def outputs_of(self, site_folder: str) -> dict[str, list[Path]]:
-        """Files that the group level of one site waits for."""
-        return {
-            "tool": [self.places.index / "tool.json"],
-            "analysed": self.analysed(),
-        }
+    def before_group_level(self) -> dict[str, list[Path]]:
+        """Files that the group level of every site waits for."""
+        return {"tool": [self.places.index / "tool.json"], "analysed": self.analysed()}
 
     def filters(self) -> dict[str, Any]:
         """The selection: when it changes, the dataset is indexed again."""
