@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-import pandas as pd
-
 from neurotier.core.errors import InputError, StateError
 from neurotier.core.files import read_json
 from neurotier.core.quantities import counted
@@ -225,6 +223,8 @@ def tier_bytes(flows: Iterable[Row]) -> list[Row]:
     list
         ``tier``, ``read_bytes`` and ``written_bytes``, ``None`` where nothing is known; by tier.
     """
+    import pandas as pd  # not at each start, which reads this module with the pages
+
     table = pd.DataFrame(flows, columns=["tier", "participant", "phase", "traffic_source", *WAYS])
     kinds = table.traffic_source.where(~table.traffic_source.isin(OWN_SOURCES), "own")
     sums = (
