@@ -39,6 +39,7 @@ from neurotier.core.processes import RUN, end, processes_of
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, tiers_of
 from neurotier.core.work_folders import remove_leftovers
+from neurotier.run.healing import restore_state
 from neurotier.run.jobs import noted, results_folder, save_settings
 from neurotier.run.journal import heard
 from neurotier.run.snakemake_internals import Slots
@@ -126,8 +127,7 @@ def lock_and_note(
     places.state.mkdir(parents=True, exist_ok=True)
     run = identifier()
     acquire(places)
-    if not places.identity:
-        write_text(places.state / "identity", secrets.token_hex(8) + "\n")
+    restore_state(places)
     remove_whatever(places.journal(""))  # before jobs that are taken over tell there what they are at
     write_text(places.latest_run, run + "\n")
     save_settings(settings, places, wishes.get("elsewhere", False))
