@@ -42,7 +42,6 @@ rule rehearse:
         results=RESULTS,
         tool=lambda wildcards: advising.plan.tool(),
         cache=lambda wildcards: advising.asked()["cache"],
-        parallelism=lambda wildcards: advising.parallelism,
     message:
         "Analysing participants of the calibration once more, with nothing else running"
     script:

@@ -7,4 +7,4 @@ with script(snakemake) as context:
     situation = Situation(context.settings, context.places)
     chosen = context.read_json("calibration")["participants"]
     log = context.log.with_name("job.log")
-    context.write_json("rehearsal", situation.rehearse(chosen, context.params.parallelism, log))
+    context.write_json("rehearsal", situation.rehearse(chosen, log))

@@ -148,15 +148,13 @@ class Situation:
         """How many participants are there at the same time when so many compute, with those who copy beside them."""
         return min(at_once + self.beside, len(self.remaining))
 
-    def rehearse(self, chosen: Sequence[str], parallelism: Sequence[int], log: Path) -> dict[str, Any]:
+    def rehearse(self, chosen: Sequence[str], log: Path) -> dict[str, Any]:
         """Analyse participants of the calibration once more, for what it does not show.
 
         Parameters
         ----------
         chosen
             Participants of the calibration; none if the records of another results folder serve as one.
-        parallelism
-            How many participants at once are judged.
         log
             File that takes what jobs print.
 
