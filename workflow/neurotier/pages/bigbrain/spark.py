@@ -15,7 +15,8 @@ from neurotier.pages.bigbrain.tables import Tables
 from neurotier.pages.kit.chart import BLACK, BLUE, GREEN, GREY, LIGHT_GREY, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 from neurotier.pages.kit.findings import Finding, at_once, between, times_text
 from neurotier.pages.kit.lanes import Lane, Panel
-from neurotier.pages.kit.stacks import Bar, Kind, draw_stacked
+from neurotier.pages.kit.marks import Kind
+from neurotier.pages.kit.stacks import Bar, draw_stacked
 from neurotier.pages.kit.style import write_figure
 from neurotier.run.compared import is_compared
 

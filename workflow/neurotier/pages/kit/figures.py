@@ -10,6 +10,8 @@ module of a figure has the entry's name and three functions, of which the last i
 ``parts(tables)``
     For a figure that is drawn once for each of several parts: what its file is called after the name, to the tables of
     that part.
+
+For the pages of BigBrain and of the published runs, which are no declarations yet; it goes with the last of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Gantt charts: participant jobs or blocks by phase, on lanes that hold one after the other."""
+"""Gantt charts: participant jobs or blocks by phase, on lanes that hold one after the other.
+
+For the pages of BigBrain and of the published runs, which are no declarations yet; it goes with the last of them.
+"""
 
 from __future__ import annotations
 

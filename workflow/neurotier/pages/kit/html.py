@@ -2,6 +2,8 @@
 
 Names and reasons come from datasets and tools, so templates escape all of them; style, script and pictures are
 inside the file, and a content policy forbids the browser to fetch anything.
+
+For the pages of BigBrain and of the published runs, which are no declarations yet; it goes with the last of them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Panels of lanes: one axes per panel, one above the other, in it a name and a value on every line.
 
 Times of several origins differ by orders, and are not to be compared at a glance: every panel has an axis of its own.
+
+For the pages of BigBrain and of the published runs, which are no declarations yet; it goes with the last of them.
 """
 
 from __future__ import annotations
@@ -51,12 +53,6 @@ def draw_legend(axes: plot.Axes, handles: Sequence[plot.Artist]) -> None:
     place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (0, 0.5), "borderaxespad": 0, "borderpad": 0}
     legend = axes.legend(handles=handles, ncols=len(handles), fontsize=8, handlelength=1.2, columnspacing=1.2, **place)
     legend.set_in_layout(False)
-
-
-def legend_above(axes: plot.Axes, handles: Sequence[plot.Artist]) -> None:
-    """A legend in a line above axes that have no title."""
-    place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0.2}
-    axes.legend(handles=handles, ncols=len(handles), fontsize=8, handlelength=1.2, columnspacing=1.2, **place)
 
 
 def label_lanes(axes: plot.Axes, panel: Panel[Value]) -> None:

@@ -1,6 +1,8 @@
 """The registry of figures: what the rules declare, before anything is drawn.
 
 It imports neither matplotlib nor a template engine: the rules ask it for names whenever Snakemake starts.
+
+For the pages of BigBrain and of the published runs, which are no declarations yet; it goes with the last of them.
 """
 
 from __future__ import annotations

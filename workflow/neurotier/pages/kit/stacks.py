@@ -1,36 +1,23 @@
-"""Stacked bars: what times or bytes consist of, on the lanes of panels."""
+"""Stacked bars: what times or bytes consist of, on the lanes of panels.
+
+For the pages of BigBrain and of the published runs, which are no declarations yet; it goes with the last of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from neurotier.core.quantities import MISSING, seconds
 from neurotier.core.spread import Spread
 from neurotier.pages.kit import plot
-from neurotier.pages.kit.chart import GREY, hover
+from neurotier.pages.kit.chart import hover
 from neurotier.pages.kit.lanes import Panel, annotate_lane, draw_legend, label_lanes, panel_axes
+from neurotier.pages.kit.marks import Kind
 
 Words = Callable[[float], str]
-
-
-@dataclass(frozen=True)
-class Kind:
-    """One part of stacked bars: how it is named and filled; hatched for what is not a measured cause."""
-
-    label: str
-    colour: str
-    hatched: bool = False
-
-    @property
-    def filling(self) -> dict[str, Any]:
-        """How it is filled."""
-        if self.hatched:
-            return {"facecolor": self.colour, "edgecolor": GREY, "hatch": "/////", "linewidth": 0}
-        return {"color": self.colour, "linewidth": 0}
 
 
 @dataclass(frozen=True)

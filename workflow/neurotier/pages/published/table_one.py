@@ -14,7 +14,6 @@ from neurotier.pages.kit import plot
 from neurotier.pages.kit.chart import BLACK, SKY, VERMILION
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane, Panel, draw_lanes
-from neurotier.pages.kit.spread import side_by_side
 from neurotier.pages.kit.style import write_figure
 from neurotier.pages.published.tables import Replayed
 from neurotier.published.bigbrain import APP_DIRECT
@@ -95,3 +94,12 @@ def table(bandwidths: Sequence[Bandwidth]) -> list[Row]:
         for one in bandwidths
         for place, (read, write) in enumerate(zip(one.read_mb_s, one.write_mb_s, strict=True), start=1)
     ]
+
+
+def side_by_side(lane: float, count: int, height: float) -> list[float]:
+    """Where dots of a lane stand, one beside the other, so that equal values are seen.
+
+    >>> side_by_side(1, 3, 0.8)
+    [0.8, 1.0, 1.2]
+    """
+    return [lane + height * (place - (count - 1) / 2) / max(4, count) for place in range(count)]
