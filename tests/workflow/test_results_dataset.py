@@ -254,9 +254,13 @@ def test_switched_on_later_while_somebody_fails(tmp_path: Path) -> None:
     ended = run(project, dataset=two, results_dataset=False)
     folder = project.derivatives
     assert not (folder / ".git").exists()
+    (folder / ".gitattributes").write_text("*.svg diff=svg\n")  # as an app may
     ended = run(project, end=Project.fails)
     assert ended.analysed == ["sub-03"]
     saved_at = git(folder, "rev-parse", "HEAD")
+    attributes = git(folder, "show", "HEAD:.gitattributes").splitlines()
+    assert attributes[0] == "*.svg diff=svg"
+    assert "**/.git* annex.largefiles=nothing" in attributes
     assert sorted(history(folder)[2:]) == BOTH
     assert git(folder, "log", "-1", "--format=%an") == "neurotier"
     assert git(folder, "status", "--porcelain") == ""

@@ -80,10 +80,14 @@ def describe(folder: Path, ways: Iterable[How]) -> None:
     for name, content in provenance(known).items():
         write_json(folder / "prov" / f"{GROUP}_{name}.json", content)
     write_text(folder / "prov" / "provenance.tsv", TABLE)
-    for name, wanted in ((".bidsignore", IGNORED), (".gitattributes", ATTRIBUTES)):
-        file = folder / name
-        lines = file.read_text().splitlines() if file.exists() else []
-        write_text(file, "\n".join([*lines, *(line for line in wanted if line not in lines), ""]))
+    add_lines(folder / ".bidsignore", IGNORED)
+    add_lines(folder / ".gitattributes", ATTRIBUTES)
+
+
+def add_lines(file: Path, wanted: Iterable[str]) -> None:
+    """Add lines to a file that has not all of them; an app may have written it, too."""
+    lines = file.read_text().splitlines() if file.exists() else []
+    write_text(file, "\n".join([*lines, *(line for line in wanted if line not in lines), ""]))
 
 
 def read_how(folder: Path, activity: str) -> How:

@@ -30,7 +30,7 @@ from neurotier.dataset.datalad_environment import ask_git
 from neurotier.dataset.health import is_broken
 from neurotier.dataset.sites import commit, identifier_of
 from neurotier.dataset.source import Dataset
-from neurotier.provenance.description import RAW, command_of
+from neurotier.provenance.description import RAW, add_lines, command_of
 from neurotier.provenance.made import Made
 
 OPTIONS = {
@@ -92,8 +92,8 @@ def open_dataset(folder: Path, killed_on: str, say: Callable[[str], None]) -> An
             create(path=str(partial), force=True, description=here, result_renderer="disabled")
         run_git(partial, "annex", "config", "--set", "annex.addunlocked", "true")  # for clones
         flush_file_system(partial)
-        for name in (".datalad", ".gitattributes"):  # of a dataset whose history was moved away
-            remove_whatever(folder / name)
+        add_lines(folder / ".gitattributes", (partial / ".gitattributes").read_text().splitlines())
+        remove_whatever(folder / ".datalad")  # of a dataset whose history was moved away
         partial.rename(aside(folder))
         take_dataset_back(folder)
     elif (
