@@ -127,6 +127,7 @@ class Lines(Chart):
             axes.yaxis.set_major_locator(plot.LogLocator(subs=(1.0, 2.0, 5.0)))
             axes.yaxis.set_minor_formatter(plot.NullFormatter())
         else:
+            axes.axhline(0, alpha=0)  # the margin at the top is of all that is shown: values near 100 % are whole
             axes.set_ylim(bottom=0)
         axes.yaxis.set_major_formatter(plot.StrMethodFormatter("{x:,.9g}"))
 
