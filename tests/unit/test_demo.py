@@ -45,7 +45,7 @@ def simulated_head(seed: int, voxel_size_mm: float, scan: int = 0) -> tuple[nib.
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo") / "corr like"
-    leftover = folder.parent / ".corr like.unfinished" / "objects"
+    leftover = folder.parent / ".corr like.partial" / "objects"
     leftover.mkdir(parents=True)
     (leftover / "content").touch(mode=0o444)
     leftover.chmod(0o555)

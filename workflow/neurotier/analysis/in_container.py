@@ -22,7 +22,7 @@ from neurotier.containers.engine import LABELS, labelled_version
 from neurotier.containers.run import SCRIPT, WORK, Bind, Container
 from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import ContainerError, ToolError, one_line
-from neurotier.core.files import exclusive, flush_tree, partial_of, remove_whatever, rename_durably
+from neurotier.core.files import exclusive, made_whole
 from neurotier.core.foreign import copy_tree, read_end, read_text
 from neurotier.core.settings import ContainerSettings
 from neurotier.core.work_folders import IN, SCRATCH
@@ -195,12 +195,5 @@ def keep_cache(made: Path, cache: Path) -> None:
     with exclusive(cache):
         if cache.exists() or not os.path.lexists(made):
             return
-        partial = partial_of(cache)
-        remove_whatever(partial)
-        try:
+        with made_whole(cache) as partial:
             copy_tree(made, partial, where=CACHE, limit_bytes=CACHE_BYTES, limit_files=CACHE_FILES)
-            flush_tree(partial)
-            rename_durably(partial, cache)
-        except BaseException:
-            remove_whatever(partial)
-            raise

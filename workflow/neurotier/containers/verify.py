@@ -17,15 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neurotier.core.errors import StateError, TierError
-from neurotier.core.files import (
-    exclusive,
-    flush_file_system,
-    partial_of,
-    read_json,
-    remove_whatever,
-    rename_durably,
-    write_json,
-)
+from neurotier.core.files import exclusive, made_whole, read_json, remove_whatever, write_json
 from neurotier.core.foreign import FILE
 from neurotier.core.places import short_hash
 
@@ -123,19 +115,14 @@ class Shelf:
             if not is_there or not is_right():
                 if is_there:
                     self.say(f"{placed} was altered since it was placed (its digest has changed): placing it again")
-                    remove_whatever(placed)
-                partial = partial_of(placed)
-                remove_whatever(partial)  # of a process that was killed
+                    remove_whatever(placed)  # first: the tier may have no room for both
                 try:
-                    put(partial)
-                    flush_file_system(partial)
-                    rename_durably(partial, placed)
+                    with made_whole(placed) as partial:
+                        put(partial)
                 except OSError as error:
                     if error.errno in (errno.ENOSPC, errno.EDQUOT):
                         raise TierError(f"has no room for {placed.name}", where=str(placed.parent)) from None
                     raise
-                finally:
-                    remove_whatever(partial)
             if marker:
                 write_json(marker, facts)
         return placed

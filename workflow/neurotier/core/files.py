@@ -208,6 +208,24 @@ def rename_durably(partial: Path, final: Path) -> None:
     flush_folder(final.parent)
 
 
+@contextmanager
+def made_whole(final: Path) -> Iterator[Path]:
+    """The hidden name at which to make a file or folder: it gets its final name, durably, when this context ends well.
+
+    Otherwise nothing of it is left. What a killed process has left there, and what has the final name, is replaced.
+    """
+    partial = partial_of(final)
+    remove_whatever(partial)
+    try:
+        yield partial
+        flush_file_system(partial)
+        remove_whatever(final)
+        rename_durably(partial, final)
+    except BaseException:
+        remove_whatever(partial)
+        raise
+
+
 def remove_tree(folder: Path) -> None:
     """Remove a folder if it exists, whatever it holds. Links are not followed.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import InputError, SourceError
-from neurotier.core.files import exclusive, flush_file_system, partial_of, remove_tree, rename_durably
+from neurotier.core.files import exclusive, made_whole
 from neurotier.core.foreign import file_in_dataset
 from neurotier.core.places import Places, dataset_name, short_hash
 from neurotier.core.private import make_private, private_folder
@@ -156,20 +156,14 @@ def clone(source: str, folder: Path, version: str | None, where: str = "") -> No
     from datalad.support.exceptions import IncompleteResultsError
 
     where = where or f"dataset.source {source!r}"
-    partial = partial_of(folder)
-    remove_tree(partial)
     try:
-        datalad_clone(source=source, path=str(partial), result_renderer="disabled")
-        if version is not None:
-            check_out(partial, version, where)
+        with made_whole(folder) as partial:
+            datalad_clone(source=source, path=str(partial), result_renderer="disabled")
+            if version is not None:
+                check_out(partial, version, where)
     except IncompleteResultsError as error:
         fix = "check the address and the network"
         raise SourceError(f"cannot be cloned: {first_message(error)}", where=where, fix=fix) from None
-    except SourceError:
-        remove_tree(partial)
-        raise
-    flush_file_system(partial)
-    rename_durably(partial, folder)
 
 
 def check_out(repository: Path, version: str, where: str) -> None:

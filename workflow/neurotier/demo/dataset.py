@@ -17,7 +17,7 @@ import numpy as np
 from nibabel.filebasedimages import ImageFileError
 
 from neurotier.core.errors import InputError, SourceError, TierError
-from neurotier.core.files import flush_file_system, remove_tree, rename_durably, write_json, write_text
+from neurotier.core.files import made_whole, write_json, write_text
 from neurotier.core.settings import DemoSettings
 from neurotier.dataset.datalad_environment import prepare_environment
 from neurotier.demo.head_model import model_head
@@ -68,23 +68,16 @@ def make_demo_dataset(folder: Path, settings: DemoSettings, say: Say = print) ->
         If DataLad or git-annex fails.
     """
     head, description = head_of(settings)
-    unfinished = folder.parent / f".{folder.name}.unfinished"
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise TierError("the demonstration dataset needs a new folder", where=str(folder), fix="remove this one")
         folder.parent.mkdir(parents=True, exist_ok=True)
-        remove_tree(unfinished)
-        try:
+        with made_whole(folder) as partial:
             say(f"Making the demonstration dataset from {description}.")
-            write_files(unfinished, settings, head, description, say)
+            write_files(partial, settings, head, description, say)
             say("Saving it with DataLad.")
             prepare_environment()
-            save_datasets(unfinished)
-            flush_file_system(unfinished)
-            rename_durably(unfinished, folder)
-        except BaseException:
-            remove_tree(unfinished)
-            raise
+            save_datasets(partial)
     except OSError as error:
         raise TierError(f"cannot make the demonstration dataset: {error}", where=str(folder)) from error
 

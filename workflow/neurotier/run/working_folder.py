@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from neurotier.core.errors import SettingsError, TierError
-from neurotier.core.files import partial_of, remove_whatever
+from neurotier.core.files import made_whole, partial_of, remove_whatever
 from neurotier.core.installed import ROOT
 from neurotier.core.private import refuse_planted
 
@@ -60,7 +60,5 @@ def lay_out(folder: Path) -> list[str]:
 
 def copy(source: Path, target: Path) -> None:
     """Copy a folder, which is there only when all of it is."""
-    partial = partial_of(target)
-    remove_whatever(partial)
-    shutil.copytree(source, partial, ignore=shutil.ignore_patterns("__pycache__"))
-    partial.rename(target)
+    with made_whole(target) as partial:
+        shutil.copytree(source, partial, ignore=shutil.ignore_patterns("__pycache__"))
