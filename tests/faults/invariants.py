@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from support import checksums, words_of
+from support import words_of
 
 from faults.processes import Said, living
 from faults.rooms import Room
-from faults.templates import Reference, names_in
+from faults.templates import Reference, derivatives_in, names_in
 
 TRACE = "Traceback (most recent call last)"
 OUR_FRAMES = re.compile(r'File "[^"]*(/workflow/(neurotier|scripts)/|\.snakemake/scripts/)')
@@ -31,27 +32,34 @@ EXACT_TABLES = ("group/group.tsv", "index/skipped.tsv", "index/images.tsv")
 
 def half_files(room: Room, reference: Reference) -> Iterator[str]:
     """Files under a final name that are not what an undisturbed run makes; one that is not there is no fault yet."""
-    derivatives = room.results / "derivatives"
-    if derivatives.exists():
-        for name, checksum in checksums(derivatives).items():
-            if any(part.startswith(".") and part.endswith(".partial") for part in Path(name).parts):
-                continue
-            if reference.derivatives.get(name) != checksum:
-                size = (derivatives / name).stat().st_size
-                known = "differs from the reference" if name in reference.derivatives else "is not in the reference"
-                yield f"half file: derivatives/{name} ({size} bytes) {known}"
+    for name, checksum in derivatives_in(room).items():
+        if any(part.startswith(".") and part.endswith(".partial") for part in Path(name).parts):
+            continue
+        if reference.derivatives.get(name) != checksum:
+            size = (room.results / "derivatives" / name).stat().st_size
+            known = "differs from the reference" if name in reference.derivatives else "is not in the reference"
+            yield f"half file: derivatives/{name} ({size} bytes) {known}"
 
 
 def incomplete(room: Room, reference: Reference, participants: list[str]) -> Iterator[str]:
     """Derivatives that should be there and are not, or differ."""
-    derivatives = room.results / "derivatives"
-    found = checksums(derivatives) if derivatives.exists() else {}
+    found = derivatives_in(room)
     for name, checksum in reference.derivatives.items():
         whose = next((who for who in participants if name.startswith(f"{who}/")), None)
         if whose is not None and name not in found:
             yield f"missing: derivatives/{name}"
         elif whose is not None and found[name] != checksum:
             yield f"half file: derivatives/{name} differs from the reference"
+
+
+def unsaved(room: Room) -> Iterator[str]:
+    """What is wrong with a dataset of derivatives after a run that saved it."""
+    for words in (("fsck", "--full", "--strict"), ("annex", "fsck", "--fast", "--quiet"), ("status", "--porcelain")):
+        done = subprocess.run(
+            ["git", "-C", str(room.results / "derivatives"), *words], capture_output=True, text=True, check=False
+        )
+        if done.returncode or (words[0] == "status" and done.stdout):
+            yield f"dataset: git {words[0]}: {done.stdout.strip()} {done.stderr.strip()}"
 
 
 def differing_tables(room: Room, reference: Reference) -> Iterator[str]:

@@ -18,7 +18,18 @@ from faults.disks import fill, free_again, lose_disk, read_only, remount_disk, s
 from faults.disturbances import joining, later, memory_group, restore, run_out_of_memory, signal_later, spoil
 from faults.processes import Running, Said, end_all, environment_of, living, run
 from faults.rooms import command, mount_disk
-from faults.templates import ANNEX, ANNEX_DISK, DISK, PARTICIPANTS, PLAIN, SCRATCH, Kind, snakemake
+from faults.templates import (
+    ANNEX,
+    ANNEX_DISK,
+    DISK,
+    OTHER_DISKS,
+    PARTICIPANTS,
+    PLAIN,
+    SAVED_DISK,
+    SCRATCH,
+    Kind,
+    snakemake,
+)
 from faults.trial import PATIENCE_S, Trial
 
 PROCESSES = ("snakemake", "tool", "git", "any", "any", "any", "all")
@@ -311,6 +322,8 @@ FAULTS = {
     "tier-read-only": Fault(made_read_only, (SCRATCH, DISK), 6),
     "disk-lost": Fault(lost_disk, (DISK,), 5),
     "power-cut": Fault(power_cut, (ANNEX_DISK,), 6),
+    "power-cut-saved": Fault(power_cut, (SAVED_DISK,), 3),
+    "power-cut-elsewhere": Fault(power_cut, OTHER_DISKS, 1),
     "source-spoiled": Fault(spoiled_source, (PLAIN,), 6),
     "source-lost": Fault(lost_source, (ANNEX,), 6),
     "files-spoiled": Fault(spoiled_files, (PLAIN, ANNEX), 14, FINISHED),

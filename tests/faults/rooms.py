@@ -17,8 +17,18 @@ CLONE_NEWNS = 0x00020000
 DISK_BYTES = 48 << 20
 """Size of a small disk: room for a project and what three participants leave."""
 
-ANNEX_DISK_BYTES = 256 << 20
-"""Size of one that holds a clone, too: git-annex keeps 100 MB free."""
+ANNEX_DISK_BYTES = 320 << 20
+"""Size of one that holds a clone, too: git-annex keeps 100 MB free, and xfs is 300 MB at least."""
+
+MAKE_DISK = {
+    "ext4": ("-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=0", "-J", "size=4", "-N", "8192"),
+    "xfs": ("-q", "-f"),
+    "btrfs": ("-q", "-f"),
+}
+"""Options of ``mkfs`` for each file system of small disks."""
+
+MOUNT_DISK = {"ext4": "loop,commit=5", "xfs": "loop,nouuid", "btrfs": "loop,commit=5"}
+"""Options of their mounts: journals are written every 5 s; copies of one disk are mounted side by side."""
 
 
 @dataclass(frozen=True)
@@ -115,17 +125,17 @@ def enter(room: Room, folder: Path) -> None:
         command("mount", "-t", "tmpfs", "-o", "size=6m,mode=1777", "scratch", str(room.scratch))
 
 
-def make_disk(file: Path, size_bytes: int = DISK_BYTES) -> None:
-    """A small ext4 in a file, which takes little space until it is written to."""
+def make_disk(file: Path, size_bytes: int = DISK_BYTES, file_system: str = "ext4") -> None:
+    """A small file system in a file, which takes little space until it is written to."""
     with file.open("wb") as disk:
         disk.truncate(size_bytes)
-    options = ("-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=0", "-J", "size=4")
-    command("mkfs.ext4", *options, "-N", "4096", str(file))
+    command(f"mkfs.{file_system}", *MAKE_DISK[file_system], str(file))
 
 
 def mount_disk(file: Path, folder: Path) -> None:
     """Mount a small disk; its loop device is let go by the unmount."""
-    command("mount", "-o", "loop,commit=5", str(file), str(folder))
+    file_system = command("blkid", "-o", "value", "-s", "TYPE", str(file)).strip()
+    command("mount", "-t", file_system, "-o", MOUNT_DISK[file_system], str(file), str(folder))
 
 
 def copy_folder(source: Path, target: Path) -> None:
@@ -133,9 +143,10 @@ def copy_folder(source: Path, target: Path) -> None:
     command("cp", "-a", "--sparse=always", str(source), str(target))
 
 
-def command(*words: str) -> None:
-    """Run a command of the system; an error has what it said."""
+def command(*words: str) -> str:
+    """Run a command of the system; what it printed. An error has what it said."""
     environment = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
     done = subprocess.run(words, env=environment, capture_output=True, text=True)
     if done.returncode:
         raise OSError(f"{' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout

@@ -55,6 +55,10 @@ class Kind:
         Work has a small tier of its own.
     recorded
         What a run calls is recorded, for faults at these calls.
+    saved
+        Derivatives are saved as DataLad datasets.
+    file_system
+        Of the disk.
     """
 
     name: str
@@ -62,6 +66,8 @@ class Kind:
     disk: bool = False
     scratch: bool = False
     recorded: bool = False
+    saved: bool = False
+    file_system: str = "ext4"
 
     @property
     def stages(self) -> list[str]:
@@ -80,6 +86,7 @@ class Kind:
             "dataset": {"source": str(room.source), "get_backoff_s": 0.1},
             "tool": {"name": "bet"},
             "tiers": tiers,
+            "results_dataset": self.saved,
         }
         placement = dict.fromkeys(("dataset", "work", "images", "results"), "local")
         if self.scratch:
@@ -96,8 +103,13 @@ PLAIN = Kind("plain", recorded=True)
 ANNEX = Kind("annex", annex=True)
 DISK = Kind("disk", disk=True)
 ANNEX_DISK = Kind("annex-disk", annex=True, disk=True)
+SAVED_DISK = Kind("saved-disk", annex=True, disk=True, saved=True)
 SCRATCH = Kind("scratch", scratch=True)
-KINDS = (PLAIN, ANNEX, DISK, ANNEX_DISK, SCRATCH)
+OTHER_DISKS = tuple(
+    Kind(f"{'saved' if saved else 'annex'}-{file_system}", annex=True, disk=True, saved=saved, file_system=file_system)
+    for file_system in ("xfs", "btrfs")
+    for saved in (False, True)
+)
 
 
 @dataclass(frozen=True)
@@ -150,7 +162,7 @@ def make_fresh(room: Room, kind: Kind, folder: Path) -> None:
         (folder / "scratch").mkdir()
     if kind.disk:
         (folder / "project").mkdir()
-        make_disk(folder / "disk.img", ANNEX_DISK_BYTES if kind.annex else DISK_BYTES)
+        make_disk(folder / "disk.img", ANNEX_DISK_BYTES if kind.annex else DISK_BYTES, kind.file_system)
     in_room(room, folder, lambda: fill_fresh(room, kind))
 
 
@@ -203,7 +215,7 @@ def preparing(room: Room) -> str:
 
 def reference_of(room: Room) -> Reference:
     """What lies in the results folder now."""
-    derivatives = checksums(room.results / "derivatives") if (room.results / "derivatives").exists() else {}
+    derivatives = derivatives_in(room)
     tables = {
         str(path.relative_to(room.results)): path.read_text()
         for path in sorted(room.results.rglob("*.tsv"))
@@ -212,13 +224,21 @@ def reference_of(room: Room) -> Reference:
     return Reference(derivatives, tables, frozenset(names_in(room.results)))
 
 
+def derivatives_in(room: Room) -> dict[str, str]:
+    """SHA-256 of every file of the derivatives, but for the repositories that they are saved in."""
+    folder = room.results / "derivatives"
+    found = checksums(folder) if folder.exists() else {}
+    return {name: checksum for name, checksum in found.items() if ".git" not in Path(name).parts}
+
+
 def names_in(results: Path) -> list[str]:
-    """Names of everything in a results folder but logs and Snakemake's own, less the numbers of runs."""
+    """Names of everything in a results folder but logs, repositories and Snakemake's own, less the numbers of runs."""
     names = set()
     for path in results.rglob("*"):
-        name = str(path.relative_to(results))
-        if not path.is_dir() and not name.startswith("logs/") and path.name != ".snakemake_timestamp":
-            names.add(NUMBERED.sub("*", name) if name.startswith("state/") else name)
+        name = path.relative_to(results)
+        if path.is_dir() or name.parts[0] == "logs" or ".git" in name.parts or path.name == ".snakemake_timestamp":
+            continue
+        names.add(NUMBERED.sub("*", str(name)) if name.parts[0] == "state" else str(name))
     return sorted(names)
 
 

@@ -10,12 +10,23 @@ from functools import partial
 from pathlib import Path
 
 import psutil
+import pytest
 
 from faults import invariants
 from faults.disks import snapshot, unmount
 from faults.processes import Running, Said, environment_of, living, run
 from faults.rooms import Room, mount_disk
-from faults.templates import ANNEX_DISK, PARTICIPANTS, Reference, in_room, make_fresh, reference_of, snakemake
+from faults.templates import (
+    ANNEX_DISK,
+    PARTICIPANTS,
+    SAVED_DISK,
+    Kind,
+    Reference,
+    in_room,
+    make_fresh,
+    reference_of,
+    snakemake,
+)
 
 NAME = "power-cut"
 AFTER_S = (0, 1, 4, 8)
@@ -61,7 +72,7 @@ def cut(room: Room, moment: str) -> None:
             snapshot(room.disk, room.at / f"{moment}.img")
 
 
-def cut_and_go_on(room: Room) -> tuple[Reference, list[Cut]]:
+def cut_and_go_on(room: Room, kind: Kind) -> tuple[Reference, list[Cut]]:
     """One run, and the same command on each copy of its device; the reference is what the run itself left."""
     said = go(room, DURING_S)
     ended_s = time.monotonic()
@@ -80,18 +91,21 @@ def cut_and_go_on(room: Room) -> tuple[Reference, list[Cut]]:
             *invariants.incomplete(room, reference, list(PARTICIPANTS)),
             *invariants.half_files(room, reference),
             *invariants.leftovers(room),
+            *(invariants.unsaved(room) if kind.saved else []),
         ]
         cuts.append(Cut(moment, said, violations))
     return reference, cuts
 
 
-def test_after_a_power_cut_the_same_command_leaves_what_an_undisturbed_run_does(able: Path) -> None:
+@pytest.mark.parametrize("kind", [ANNEX_DISK, SAVED_DISK], ids=lambda kind: kind.name)
+def test_after_a_power_cut_the_same_command_leaves_what_an_undisturbed_run_does(able: Path, kind: Kind) -> None:
     room = Room(able)
     (able / "prepared").mkdir()
-    folder = able / "prepared" / "annex-disk"
-    make_fresh(room, ANNEX_DISK, folder)
-    reference, cuts = in_room(room, folder, partial(cut_and_go_on, room))
-    assert len(reference.derivatives) == 4 * len(PARTICIPANTS)
+    folder = able / "prepared" / kind.name
+    make_fresh(room, kind, folder)
+    reference, cuts = in_room(room, folder, partial(cut_and_go_on, room, kind))
+    of_participants = [name for name in reference.derivatives if name.startswith(PARTICIPANTS)]
+    assert len(of_participants) == 4 * len(PARTICIPANTS)
     wrong = [
         f"{cut.moment}: exit {cut.said.code}, {cut.violations}\n{cut.said.output[-3000:]}"
         for cut in cuts

@@ -80,6 +80,8 @@ class Trial:
         self.violate(invariants.incomplete(room, reference, list(PARTICIPANTS)))
         self.violate(invariants.half_files(room, reference))
         self.violate(invariants.differing_tables(room, reference))
+        if self.kind.saved:
+            self.violate(invariants.unsaved(room))
         known = self.prepared.references[self.kind.name, "all"].names
         if self.target == "participants":  # the page that a failed run has left is made again by who asks for it
             known |= {"state/unfinished.json"}
