@@ -134,7 +134,7 @@ def make_disk(file: Path, size_bytes: int = DISK_BYTES, file_system: str = "ext4
 
 def mount_disk(file: Path, folder: Path) -> None:
     """Mount a small disk; its loop device is let go by the unmount."""
-    file_system = command("blkid", "-o", "value", "-s", "TYPE", str(file)).strip()
+    file_system = command("blkid", "--probe", "-o", "value", "-s", "TYPE", str(file)).strip()
     command("mount", "-t", file_system, "-o", MOUNT_DISK[file_system], str(file), str(folder))
 
 

@@ -225,10 +225,10 @@ def reference_of(room: Room) -> Reference:
 
 
 def derivatives_in(room: Room) -> dict[str, str]:
-    """SHA-256 of every file of the derivatives, but for the repositories that they are saved in."""
+    """SHA-256 of every file of the derivatives, but for what is each dataset's own: its repository and identifier."""
     folder = room.results / "derivatives"
     found = checksums(folder) if folder.exists() else {}
-    return {name: checksum for name, checksum in found.items() if ".git" not in Path(name).parts}
+    return {name: checksum for name, checksum in found.items() if {".git", ".datalad"}.isdisjoint(Path(name).parts)}
 
 
 def names_in(results: Path) -> list[str]:

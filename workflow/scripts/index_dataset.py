@@ -8,14 +8,15 @@ from dataclasses import asdict
 from neurotier.core.files import write_text
 from neurotier.dataset.index import index_dataset, kind_of_file
 from neurotier.run.healing import whole_records
-from neurotier.run.jobs import load_dataset
+from neurotier.run.jobs import ensure_dataset
 from neurotier.run.participants import checksum_of, participants
 from neurotier.run.plan import Plan
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:
     suffixes = context.settings.app.suffixes if context.settings.app.image else None
-    index = index_dataset(load_dataset(context.places), context.settings.dataset, suffixes, context.step.tell)
+    dataset = ensure_dataset(context.settings, context.places, context.say)
+    index = index_dataset(dataset, context.settings.dataset, suffixes, context.step.tell)
     context.write_table("skipped", "skipped", [asdict(entry) for entry in index.skipped])
     context.write_table("images", "images", index.rows())
     write_text(context.output("checksum"), checksum_of(context.output("images").read_bytes()))

@@ -120,6 +120,14 @@ def ensure_clone(settings: Settings, places: Places, site: str, say: Callable[[s
     return dataset
 
 
+def ensure_dataset(settings: Settings, places: Places, say: Callable[[str], None]) -> Dataset:
+    """The dataset with all sites that were installed; as :func:`ensure_clone`."""
+    dataset = load_dataset(places)
+    for site in dataset.sites:
+        ensure_clone(settings, places, site, say)
+    return dataset
+
+
 def dataset_json(dataset: Dataset) -> dict[str, Any]:
     """Content of ``index/dataset.json``."""
     return asdict(dataset) | {"path": str(dataset.path)}
