@@ -12,7 +12,7 @@ DEMO := snakemake --workflow-profile profiles/local --cores 2
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-fast check benchmark faults head-faults planted-bugs bench-meter environment lock clean
+.PHONY: help demo test test-fast nightly check benchmark faults head-faults planted-bugs bench-meter environment lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -23,13 +23,20 @@ demo: $(READY) ## run the demonstration: dataset, brain extraction, report
 	@echo '(yours to run as well, after: source $(BIN)/activate)'
 	@$(DEMO)
 
-test: $(READY) ## set up the test tools (Debian packages, if root; PySpark, Ray, ADIOS2) and run all tests
+test: $(READY) ## set up the test tools (Debian packages, if root; PySpark, Ray, ADIOS2) and run the fast ring of tests
 	@tests/set_up.sh
-	@tests/run.sh $(PYTEST)
+	@tests/run.sh --ring=fast $(PYTEST)
+
+nightly: $(READY) ## run what `make test` leaves out but for a sample, then faults, planted bugs and benchmarks: some hours
+	@tests/set_up.sh
+	@failed=0; seed=$$(date +%Y%m%d); tests/run.sh --ring=nightly $(PYTEST) || failed=1; \
+	for what in "faults COUNT=200 SEED=$$seed" planted-bugs "head-faults TIMES=1 SEED=$$seed" benchmark; do \
+	    $(MAKE) --no-print-directory $$what || failed=1; \
+	done; exit $$failed
 
 test-fast: $(READY) ## run the tests of the library, which need no run of the workflow: some three minutes
 	@tests/set_up.sh
-	@$(BIN)/python -m pytest -q --numprocesses=3 --dist=loadgroup -m 'not alone' tests/unit
+	@$(BIN)/python -m pytest -q --numprocesses=3 --dist=loadgroup --ring=fast -m 'not alone' tests/unit
 
 check: $(READY) ## style, types and lints, as in continuous integration
 	$(BIN)/ruff check workflow tests

@@ -7,6 +7,7 @@ or changes it for all, is marked ``alone``.
 
 from __future__ import annotations
 
+import datetime
 import importlib.util
 import os
 import shutil
@@ -14,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,15 +27,25 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import cpu_seconds  # noqa: E402
 from container_images import Engine, make_tiny  # noqa: E402
-from support import DEBIAN_HEAD, ENVIRONMENT, Project, link_images, make_demo, once  # noqa: E402
+from support import DEBIAN_HEAD, ENVIRONMENT, SHARED, Project, link_images, make_demo, once  # noqa: E402
 
 REQUIRE_ALL = bool(os.environ.get("NEUROTIER_REQUIRE_ALL"))
+
+
+RINGS = ("fast", "nightly", "all")
+DAY = "NEUROTIER_TEST_DAY"
+"""Environment variable of the number of the day that all workers go by, though midnight comes between."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--ring", choices=RINGS, default="all", help="which tests of those that are named")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Count CPU seconds, and heed Ctrl-C, which tests try: who is started in the background of a script ignores it, and
     so do all children."""
     config.pluginmanager.register(cpu_seconds)
+    os.environ.setdefault(DAY, str(datetime.date.today().toordinal()))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -43,8 +55,9 @@ LONGEST = ("test_readme", "test_stops", "test_in_containers", "test_slurm", "tes
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say what one worker does in a row (pytest-xdist's groups), and have what takes long come first.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take the ring that is asked for, say what one worker does in a row (pytest-xdist's groups), and have what takes
+    long come first.
 
     A file is such a group; of runs of the whole workflow, only the tests that share something that is made for their
     file. All that needs Spark is one group: two of its engines at once are slower than one after the other.
@@ -54,7 +67,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("spark"))
         elif item.path.parent.name != "workflow" or shares_with_its_file(item):
             item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(ROOT))))
-    items.sort(key=place_of)
+    ring = config.getoption("ring")
+    config.hook.pytest_deselected(items=[item for item in items if not is_in(ring, item)])
+    items[:] = sorted((item for item in items if is_in(ring, item)), key=place_of)
+
+
+NIGHTS = 7
+"""After so many days the fast ring, held once a day, has had every nightly test."""
+
+
+def is_in(ring: str, item: pytest.Item) -> bool:
+    """Whether a test is in a ring: those marked nightly in that ring, and a seventh of them, by the date, in the fast
+    one, too. Which share what is made for their file are drawn together."""
+    nightly = item.get_closest_marker("nightly") is not None
+    if ring != "fast" or not nightly:
+        return ring != "nightly" or nightly
+    drawn = item.path.name if shares_with_its_file(item) else item.nodeid
+    return (zlib.crc32(drawn.encode()) + int(os.environ[DAY])) % NIGHTS == 0
 
 
 def needs_spark(item: pytest.Item) -> bool:
@@ -89,6 +118,22 @@ def missing(reason: str) -> None:
     if REQUIRE_ALL:
         pytest.fail(f"{reason} is required here (NEUROTIER_REQUIRE_ALL)")
     pytest.skip(reason)
+
+
+def missing_data(reason: str) -> None:
+    """Skip, or fail where every real component is required and there is a folder of shared data."""
+    if SHARED.is_dir():
+        missing(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def reference() -> Path:
+    """Logs of the 2020 paper."""
+    folder = SHARED / "reference" / "published-runs"
+    if not folder.is_dir():
+        missing_data(f"no published logs in {folder}")
+    return folder
 
 
 @pytest.fixture(scope="session")

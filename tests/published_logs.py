@@ -6,11 +6,6 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from support import ROOT
-
-REFERENCE = ROOT.parent / "shared" / "reference" / "published-runs"
-"""Logs of the 2020 paper, where they are at hand."""
-
 START_S = 1572374320.0
 DRAM_25 = "1572373516-tmpfsAD_1it_25cpus_40bb-0.out"
 SPARK_25 = "spark-1572519685-optaneAD_1it_25cpus_20bb-0.out"

@@ -24,6 +24,7 @@ import fasteners
 import nibabel as nib
 import numpy as np
 import psutil
+import pytest
 import yaml
 from neurotier.core.places import file_of
 
@@ -31,6 +32,9 @@ T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parent.parent
 DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")
+SHARED = ROOT.parent / "shared"
+"""Data beside the checkout, where they are at hand."""
+
 STAND_INS = ROOT / "tests" / "stand_ins"
 ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
@@ -341,6 +345,12 @@ def plain_dataset(folder: Path, images: Mapping[str, np.ndarray | bytes]) -> Pat
 def t1w(label: str) -> str:
     """Path of the T1w image of a participant without sessions."""
     return f"sub-{label}/anat/sub-{label}_T1w.nii.gz"
+
+
+def nightly(*cases: Any) -> list[Any]:
+    """Parameters of a test that are tried in the nightly ring."""
+    each = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*case, marks=pytest.mark.nightly) for case in each]
 
 
 def wait_for(

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from conftest import DAY
 from support import checksums
 
 from faults import invariants
@@ -18,16 +19,19 @@ from faults.rooms import Room
 from faults.templates import Reference, names_in
 
 SEED, COUNT = 2020, 40
+EVERY = 5
+"""Each day a fifth of the trials, and all of them in five days."""
 
 
 def test_a_short_campaign_violates_nothing(able: Path) -> None:
-    trials = {number: draw_kind(number, SEED, "") for number in range(COUNT)}
+    numbers = range(int(os.environ[DAY]) % EVERY, COUNT, EVERY)
+    trials = {number: draw_kind(number, SEED, "") for number in numbers}
     prepared = prepare_all(Room(able), sorted(set(trials.values())), jobs=2)
     outcomes = list(hold_all(SEED, trials, prepared, jobs=2))
     print(f"seed {SEED}\n{table(outcomes)}")
-    assert len(outcomes) == COUNT
+    assert len(outcomes) == len(trials)
     assert [describe(outcome) for outcome in outcomes if outcome.violations] == []
-    assert sum(outcome.hit for outcome in outcomes) > COUNT / 2
+    assert sum(outcome.hit for outcome in outcomes) > len(trials) / 4
 
 
 def test_the_same_seed_draws_the_same_trials() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from container_images import Engine, make_tiny
-from support import ENVIRONMENT, STAND_INS, Ended, Project, git, plain_dataset, read_json, small_head, t1w
+from support import ENVIRONMENT, STAND_INS, Ended, Project, git, nightly, plain_dataset, read_json, small_head, t1w
 
 WORD = "canary-5d1e"
 
@@ -178,14 +178,14 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 ADDRESSES = [
     "ext::sh -c touch% MARK",
-    "ext::touch MARK",
     "ssh://-oProxyCommand=touch${IFS}MARK/x",
+    "--upload-pack=touch MARK",
+    "ext::touch MARK",
     "ssh://me@-oProxyCommand=touch${IFS}MARK/x",
     "ssh://%2DoProxyCommand=touch${IFS}MARK/x",
     "ria+ssh://-oProxyCommand=touch${IFS}MARK/x#~a",
     "me@-oProxyCommand=touch${IFS}MARK:x",
     "-oProxyCommand=touch${IFS}MARK:x",
-    "--upload-pack=touch MARK",
     "datalad-annex::?type=external&externaltype=x",
 ]
 
@@ -196,12 +196,12 @@ def clone(project: Project, source: Path | str, results: str = "results", **keys
     return project.snakemake(f"{results}/index/dataset.json", *arguments)
 
 
-@pytest.mark.parametrize("address", ADDRESSES)
+@pytest.mark.parametrize("address", [*ADDRESSES[:3], *nightly(*ADDRESSES[3:])])
 def test_source_is_never_an_option_or_a_command(project: Project, ran: Path, address: str) -> None:
     assert clone(project, address.replace("MARK", str(ran))).code != 0
 
 
-@pytest.mark.parametrize("key", ["url", "datalad-url", "candidate", "substitute"])
+@pytest.mark.parametrize("key", ["url", "candidate", *nightly("datalad-url", "substitute")])
 def test_addresses_of_subdatasets_are_never_options_or_commands(
     project: Project, demo_copy: Path, ran: Path, key: str
 ) -> None:
@@ -236,7 +236,7 @@ def test_link_in_place_of_gitmodules_is_refused(project: Project, demo_copy: Pat
     assert clone(project, demo_copy).code != 0
 
 
-@pytest.mark.parametrize("asked", ["ephemeral", "shared-0777", "auto"])
+@pytest.mark.parametrize("asked", ["ephemeral", *nightly("shared-0777", "auto")])
 def test_a_dataset_does_not_say_how_its_clone_is_made(project: Project, demo_copy: Path, asked: str) -> None:
     """An ephemeral clone would be its source's annex: images dropped here would be gone there."""
     git(demo_copy, "config", "--file", ".datalad/config", "datalad.clone.reckless", asked)
@@ -250,7 +250,9 @@ def test_a_dataset_does_not_say_how_its_clone_is_made(project: Project, demo_cop
     assert "annex.hardlink" not in config
 
 
-@pytest.mark.parametrize("version", ["--upload-pack=touch MARK", "-f", "--", "--exec=touch MARK", "-bx", "a b"])
+@pytest.mark.parametrize(
+    "version", ["--upload-pack=touch MARK", *nightly("-f", "--", "--exec=touch MARK", "-bx", "a b")]
+)
 def test_version_is_never_an_option(project: Project, demo_source: Path, ran: Path, version: str) -> None:
     ended = clone(project, demo_source, version=version.replace("MARK", str(ran)))
     assert ended.code != 0

@@ -10,7 +10,7 @@ import psutil
 import pytest
 from container_images import Engine, tiny_root
 from hostile_host import Host
-from support import PATIENCE_S, lives, wait_for, words_of
+from support import PATIENCE_S, lives, nightly, wait_for, words_of
 
 SOON_S = 10.0
 """Within this, nothing of a container may live after its job."""
@@ -94,7 +94,8 @@ def run(engine: Engine, tmp_path: Path) -> Iterator[Callable[..., Run]]:
 
 
 @pytest.mark.parametrize(
-    "killed", ["job", "engine", "snakemake, job", "snakemake, engine, job", "snakemake, job, engine"]
+    "killed",
+    ["job", "snakemake, engine, job", *nightly("engine", "snakemake, job", "snakemake, job, engine")],
 )
 def test_an_app_that_has_killed_its_guard_ends_with_its_job(run: Callable[..., Run], killed: str) -> None:
     one = run()

@@ -45,7 +45,6 @@ def test_wall_covers_waiting_and_cpu_does_not() -> None:
     usage, _ = measure_command(["sleep", "0.5"])
     assert usage.wall_s >= 0.5
     assert usage.cpu_s < 0.25
-    assert usage.end_s == pytest.approx(usage.start_s + usage.wall_s)
 
 
 def test_memory_of_the_largest_process() -> None:

@@ -34,9 +34,6 @@ def test_a_job_says_what_it_moved(folder: Path) -> None:
     written = run_fio(FioJob("w", "write", MIB, 32 * MIB, streams=2, end_fsync=True, fresh=True), folder, 60)
     assert (written.write.bytes, written.write.operations, written.read.bytes) == (64 * MIB, 64, 0)
     assert sorted(file.stat().st_size for file in folder.iterdir()) == [32 * MIB] * 2
-    flow = written.write
-    assert flow.bandwidth_bytes_per_s * flow.runtime_s == pytest.approx(64 * MIB, rel=0.5)  # fio's time is in whole ms
-    assert written.bandwidth_bytes_per_s == flow.bandwidth_bytes_per_s
     assert written.cpu_s_per_byte is not None
     assert 0 < written.cpu_s_per_byte < 1e-7
     assert written.fio_version.startswith("fio-")

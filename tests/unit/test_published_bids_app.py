@@ -12,7 +12,6 @@ from neurotier.core.spread import spread
 from neurotier.pages.comparison.statistics import by_condition, paired_differences, speed_ups
 from neurotier.published.bids_app import CONDITIONS, asked_parallelism, published_runs
 from neurotier.run.compared import read_comparison_tables, write_comparison_tables
-from published_logs import REFERENCE
 
 
 def entry(name: str, start: str, end: str, **changes: str) -> dict[str, str]:
@@ -141,9 +140,8 @@ def test_a_broken_makespan_is_as_none_and_a_folder_without_runs_is_said(tmp_path
     assert (run["valid"], run["logged_makespan_s"]) == ("valid", None)
 
 
-@pytest.mark.skipif(not REFERENCE.is_dir(), reason=f"no published logs in {REFERENCE}")
-def test_the_published_runs(tmp_path: Path) -> None:
-    published = published_runs(REFERENCE)
+def test_the_published_runs(reference: Path, tmp_path: Path) -> None:
+    published = published_runs(reference)
     assert {(run["participants"], run["failed"], run["valid"]) for run in published.runs} == {(685, 0, "valid")}
     assert {run["peak_parallelism"] for run in published.runs} == {25, 96}
     for run in published.runs:

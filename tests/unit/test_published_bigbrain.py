@@ -11,7 +11,7 @@ from neurotier.core.errors import InputError
 from neurotier.published.bigbrain import HEADER, TASK, BlockRun, find_runs, read_run
 from neurotier.published.skipped import DAMAGED, UNNAMED
 from neurotier.published.table_one import find_bandwidths
-from published_logs import DISK_BENCH, DRAM_25, REFERENCE, SPARK_25, spark_log, task, whole_log, write_log
+from published_logs import DISK_BENCH, DRAM_25, SPARK_25, spark_log, task, whole_log, write_log
 
 
 def test_a_log_of_gnu_parallel(tmp_path: Path) -> None:
@@ -161,12 +161,10 @@ def test_broken_storage_benchmarks(tmp_path: Path, text: str, said: str) -> None
 
 
 @pytest.fixture(scope="module")
-def conditions() -> dict[tuple[str, str, int], list[BlockRun]]:
+def conditions(reference: Path) -> dict[tuple[str, str, int], list[BlockRun]]:
     """The published runs at 40 um by device, mode and processes."""
-    if not REFERENCE.is_dir():
-        pytest.skip(f"no published logs in {REFERENCE}")
     found: dict[tuple[str, str, int], list[BlockRun]] = {}
-    for run in find_runs(REFERENCE).runs:
+    for run in find_runs(reference).runs:
         if run.resolution_um == 40:
             found.setdefault((run.device, run.mode, run.processes), []).append(run)
     return found
@@ -207,10 +205,8 @@ def test_the_ssd_was_full_and_nothing_else(conditions: dict[tuple[str, str, int]
             assert len(run.named(TASK)) == 125 - len(run.incomplete_blocks)
 
 
-def test_table_one_as_printed() -> None:
-    if not REFERENCE.is_dir():
-        pytest.skip(f"no published logs in {REFERENCE}")
-    printed = [one for one in find_bandwidths(REFERENCE)[0] if one.published]
+def test_table_one_as_printed(reference: Path) -> None:
+    printed = [one for one in find_bandwidths(reference)[0] if one.published]
     assert [one.device for one in printed] == ["DRAM", "Optane", "local SSD", "Isilon"]
     for one in printed:
         assert tuple(round(value, 1) for value in one.of(statistics.mean)) == one.published

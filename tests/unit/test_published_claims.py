@@ -8,7 +8,7 @@ import pytest
 from neurotier.core.tables import Row, read_table, write_table
 from neurotier.published.claims import CONTRADICTED, HOLDS, PARTLY, UNKNOWN, claim_rows
 from neurotier.published.replay import read_published
-from published_logs import REFERENCE, bids_tasks, whole_log, write_checkout, write_log
+from published_logs import bids_tasks, whole_log, write_checkout, write_log
 
 TWELVE = "App Direct is approximately 12x slower than Memory mode"
 SIMILAR = "25 to 96: performance improved by a similar factor on all devices"
@@ -50,9 +50,8 @@ def test_claims_about_the_bids_app(tmp_path: Path, minutes: int, verdict: str) -
     assert "no run of the BIDS App example on Isilon" in found["found"], "what it does not know of is said"
 
 
-@pytest.mark.skipif(not REFERENCE.is_dir(), reason=f"no published logs in {REFERENCE}")
-def test_the_published_claims(tmp_path: Path) -> None:
-    rows = claim_rows(read_published(REFERENCE))
+def test_the_published_claims(reference: Path, tmp_path: Path) -> None:
+    rows = claim_rows(read_published(reference))
     write_table(tmp_path / "published_claims.tsv", "published_claims", rows)
     assert read_table(tmp_path / "published_claims.tsv", "published_claims") == rows
     found = {row["claim"]: row for row in rows}

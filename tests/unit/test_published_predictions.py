@@ -19,9 +19,7 @@ from neurotier.published.predictions import Predictor
 from neurotier.published.replay import Replay, read_published
 from neurotier.published.server import page_cache
 from neurotier.published.validation import ALONE, CONDITION, DEVICE, SPLITS, TWIN, error_of, has_twin, left_out, scores
-from published_logs import DISK_BENCH, REFERENCE, block_name, spark_log, whole_log, write_log
-
-needs_reference = pytest.mark.skipif(not REFERENCE.is_dir(), reason="the published logs are not here")
+from published_logs import DISK_BENCH, block_name, spark_log, whole_log, write_log
 
 MEMORY_20 = condition(20, "gnu-parallel", 25, ("Optane", "Memory mode"))
 DRAM_25, DRAM_96 = (condition(40, "gnu-parallel", processes, ("DRAM", "App Direct")) for processes in (25, 96))
@@ -189,14 +187,13 @@ def test_kernel_settings_are_read_where_they_are(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def reference() -> Predictor:
-    return Predictor(read_published(REFERENCE))
+def published(reference: Path) -> Predictor:
+    return Predictor(read_published(reference))
 
 
-@needs_reference
-def test_published_makespans(reference: Predictor) -> None:
+def test_published_makespans(published: Predictor) -> None:
     """Eq. (1) is off by 2.33."""
-    rows = [row for row in reference.predictions() if row["resolution_um"] == 40]
+    rows = [row for row in published.predictions() if row["resolution_um"] == 40]
     misses = [math.log(row["ratio"]) for row in rows if row["member"] == PAPER]
     assert len(misses) == 14
     assert math.exp(statistics.fmean(map(abs, misses))) == pytest.approx(2.33, abs=0.005)
@@ -204,10 +201,9 @@ def test_published_makespans(reference: Predictor) -> None:
     assert stalled == {("local SSD", "Memory mode"), ("local SSD", "App Direct")}
 
 
-@needs_reference
-def test_held_out_predictions_of_the_published_runs(reference: Predictor) -> None:
+def test_held_out_predictions_of_the_published_runs(published: Predictor) -> None:
     """What `workflow/README.md` says: each condition without its runs, and each device without its."""
-    found = {(score.held_out, score.member): score for score in scores(reference.validation())}
+    found = {(score.held_out, score.member): score for score in scores(published.validation())}
     assert [found[split, MEASURED].conditions for split in SPLITS] == [18, 8, 10, 18]
     for split, most in {CONDITION: 1.1, TWIN: 1.05, ALONE: 1.12, DEVICE: 1.35}.items():
         score = found[split, MEASURED]
@@ -218,13 +214,12 @@ def test_held_out_predictions_of_the_published_runs(reference: Predictor) -> Non
     assert found[CONDITION, MEASURED].close == 17
 
 
-@needs_reference
-def test_what_advice_takes_the_model_to_be_off_by_is_what_it_was_off_by(reference: Predictor) -> None:
+def test_what_advice_takes_the_model_to_be_off_by_is_what_it_was_off_by(published: Predictor) -> None:
     """On conditions without a twin: the tier of a placement has not run the tool before."""
     ratios = [
         row["ratio"]
-        for row in reference.validation()
+        for row in published.validation()
         if (row["held_out"], row["member"]) == (CONDITION, MEASURED)
-        and not has_twin(condition_of(row), reference.evidence)
+        and not has_twin(condition_of(row), published.evidence)
     ]
     assert error_of(ratios) == pytest.approx(MODEL_ERROR, abs=0.0005)

@@ -20,7 +20,7 @@ from neurotier.published.conditions import absent, condition, device_and_mode
 from neurotier.published.plan import fingerprint
 from neurotier.published.replay import Replay, read_published, write_tables
 from page_reader import Reader, read_plain
-from published_logs import REFERENCE, spark_log, whole_log, write_checkout, write_log
+from published_logs import spark_log, whole_log, write_checkout, write_log
 
 DRAM = condition(40, "gnu-parallel", 25, ("DRAM", "App Direct"))
 OPTANE = condition(40, "gnu-parallel", 25, ("Optane", "Memory mode"))
@@ -192,9 +192,8 @@ def test_a_single_run_of_the_bids_app(tmp_path: Path) -> None:
     assert run["run"] == "disk-4"
 
 
-@pytest.mark.skipif(not REFERENCE.is_dir(), reason=f"no published logs in {REFERENCE}")
-def test_the_published_subset() -> None:
-    replay = read_published(REFERENCE)
+def test_the_published_subset(reference: Path) -> None:
+    replay = read_published(reference)
     assert replay.skipped == []
     assert sum(run.resolution_um == 40 for run in replay.bigbrain.runs) == 42  # all; those of 20 um are a part
     assert absent(replay.conditions).keys() == {5, 6, 7, 8}

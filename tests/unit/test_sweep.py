@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import signal
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -147,8 +149,12 @@ def test_what_cannot_be_measured_is_left_out(asked: dict[str, Any], way: Access,
 
 
 def test_direct_reading_is_tried(tmp_path: Path, memory: Path) -> None:
-    assert not takes_direct(tmp_path, 100)
-    assert not (tmp_path / "direct").exists()
+    """As ``dd`` finds it, whatever the file system."""
+    for folder, block_bytes in itertools.product((tmp_path, memory), (100, 4096)):
+        (folder / "file").write_bytes(bytes(2 * block_bytes))
+        dd = ["dd", f"if={folder}/file", "of=/dev/null", "iflag=direct", f"bs={block_bytes}", "skip=1", "count=1"]
+        assert takes_direct(folder, block_bytes) == (subprocess.run(dd, capture_output=True).returncode == 0)
+        assert [path.name for path in folder.glob("*") if path.is_file()] == ["file"]
 
 
 def test_points_are_kept_and_not_measured_again(memory: Path) -> None:

@@ -96,6 +96,7 @@ def test_mriqc_by_session_and_at_the_group_level(
     assert project.leftovers() == []
 
 
+@pytest.mark.nightly
 def test_fmriprep_with_licence_templates_and_filters(
     project: Project, study: dict[str, Any], engine: Engine, tmp_path: Path
 ) -> None:
@@ -150,6 +151,7 @@ def arguments_of(name: str) -> list[str]:
     return words
 
 
+@pytest.mark.nightly
 def test_synthstrip_as_an_app(project: Project, study: dict[str, Any], engine: Engine, tmp_path: Path) -> None:
     """The definition file is that of users, on an image that has a stand-in for the program."""
     base = python_root(tmp_path / "base")

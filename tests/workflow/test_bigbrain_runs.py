@@ -19,7 +19,7 @@ import psutil
 import pytest
 from published_logs import write_checkout
 from spark_cluster import OPTIONS, spark_cluster
-from support import PATIENCE_S, Project, listening, processes_in, wait_for, while_running
+from support import PATIENCE_S, Project, listening, nightly, processes_in, wait_for, while_running
 
 pytestmark = pytest.mark.usefixtures("gnu_parallel")
 
@@ -29,7 +29,7 @@ TABLES = ["results/bigbrain/bigbrain_predictions.tsv"]
 """What is asked for where figures and page do not matter, which take as long as small runs; it comes after all runs."""
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=[*ENGINES[:2], *nightly("spark")])
 def engine(request: pytest.FixtureRequest) -> str:
     """Each engine, whose program is real."""
     if request.param == "spark":
@@ -110,9 +110,8 @@ def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
         rows = {(row["block"], row["iteration"]) for row in phases if row["phase"] == phase}
         assert len(rows) == 8, phase
     kept = [file for file, changed_ns in done.items() if file.stat().st_mtime_ns == changed_ns]
-    assert kept  # what was complete was not done again
+    assert len(kept) >= len(done) - 2, "but for two at once, what was complete was not done again"
     if engine == "spark":
-        assert float(run["garbage_s"]) >= 0
         assert float(run["start_up_s"]) > 0
         attempts = {row["attempt"] for row in project.table("bigbrain/bigbrain_spark.tsv")}
         assert attempts == {"1", "2"}
@@ -122,6 +121,7 @@ def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
         assert joblogs[1].read_text().startswith("Seq\tHost\tStarttime")
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("spark")
 def test_spark_reads_files_itself_as_published(project: Project, expected: dict[str, str]) -> None:
     bigbrain = {**SMALL, "engines": ["spark"], "pairing": "published", "keep": "all", "delay_s": 0.3}
@@ -146,6 +146,7 @@ def test_spark_reads_files_itself_as_published(project: Project, expected: dict[
 
 
 @pytest.mark.alone
+@pytest.mark.nightly
 @pytest.mark.usefixtures("spark")
 def test_spark_runs_on_a_standalone_cluster(project: Project, expected: dict[str, str], tmp_path: Path) -> None:
     bigbrain = {**SMALL, "engines": ["spark"], "keep": "final", "delay_s": 0.3, "spark_options": OPTIONS}

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import psutil
+import pytest
 from support import Project
 
 PROCESSORS = len(os.sched_getaffinity(0))
@@ -30,6 +31,7 @@ def others_s(before: psutil._ntuples.scputimes, after: psutil._ntuples.scputimes
     return sum(float(getattr(after, name) - getattr(before, name)) for name in ("user", "nice", "system", "steal"))
 
 
+@pytest.mark.nightly
 def test_25_at_once_do_not_disturb_themselves(project: Project) -> None:
     """What others took is at most what the machine did beside the whole command; others may be testing here, too."""
     machine, children = psutil.cpu_times(), os.times()

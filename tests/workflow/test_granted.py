@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import ROOT, Project, kind_of, plain_dataset, processes_in, small_head, t1w
+from support import ROOT, Project, kind_of, nightly, plain_dataset, processes_in, small_head, t1w
 
 NAMES = [f"sub-{number:02d}" for number in range(6)]
 
@@ -28,9 +28,11 @@ exec {bet} "$@"
     ("options", "most"),
     [
         (["--cores", "3"], 3),
-        (["--cores", "6", "--set-threads", "analyze_participants=2"], 2),
         (["--cores", "6", "--resources", "work_mb=4"], 2),
-        (["--cores", "6", "--set-resources", "analyze_participants:mem_mb=250"], 2),
+        *nightly(
+            (["--cores", "6", "--set-threads", "analyze_participants=2"], 2),
+            (["--cores", "6", "--set-resources", "analyze_participants:mem_mb=250"], 2),
+        ),
     ],
 )
 def test_no_more_are_analysed_at_once_than_was_granted(project: Project, options: list[str], most: int) -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from container_images import Engine, tiny_root
-from support import ENVIRONMENT, PATIENCE_S, Project
+from support import ENVIRONMENT, PATIENCE_S, Project, nightly
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, *nightly(signal.SIGINT, signal.SIGTERM)])
 def test_a_build_that_is_stopped_is_done_again_by_the_same_command(
     project: Project, engine: Engine, tmp_path: Path, number: signal.Signals
 ) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import psutil
 import pytest
 from container_images import Engine, make_tiny
-from support import ENVIRONMENT, Ended, Project, checksums, read_json, t1w, wait_for, while_running
+from support import ENVIRONMENT, Ended, Project, checksums, nightly, read_json, t1w, wait_for, while_running
 
 QUICK = {"iterations": 50}
 SDM = ("--sdm", "apptainer")
@@ -75,6 +75,7 @@ def remove_placed(image: Path) -> None:
         shutil.rmtree(placed) if placed.is_dir() else placed.unlink()
 
 
+@pytest.mark.nightly
 def test_derivatives_are_the_same_bytes_with_and_without_containers(contained: Project) -> None:
     host, container = (
         checksums(contained.folder / f"results-{name}" / "derivatives") for name in ("host", "container")
@@ -84,6 +85,7 @@ def test_derivatives_are_the_same_bytes_with_and_without_containers(contained: P
     assert contained.leftovers() == []
 
 
+@pytest.mark.nightly
 def test_starting_the_container_is_a_phase_of_its_own(contained: Project, brain_image: Path) -> None:
     rows = [row for row in contained.table("profile/profile.tsv") if row["phase"] == "container_start"]
     assert len(rows) == 4
@@ -96,6 +98,7 @@ def test_starting_the_container_is_a_phase_of_its_own(contained: Project, brain_
     assert {(row["tier"], row["traffic_source"]) for row in traffic} == {("tmpfs", "page_cache")}
 
 
+@pytest.mark.nightly
 def test_the_image_is_recorded_and_shown(contained: Project, brain_image: Path) -> None:
     image = read_json(contained.results / "index" / "image.json")
     assert image["reference"] == str(brain_image)
@@ -110,6 +113,7 @@ def test_the_image_is_recorded_and_shown(contained: Project, brain_image: Path) 
     assert "Starting the container took" in page
 
 
+@pytest.mark.nightly
 def test_another_tier_or_form_of_the_image_is_no_reason_to_analyse_again(
     contained: Project, demo_source: Path, brain_image: Path
 ) -> None:
@@ -117,6 +121,7 @@ def test_another_tier_or_form_of_the_image_is_no_reason_to_analyse_again(
     assert contained.succeeds(*given, *SDM, "--dry-run").lines("Nothing to be done")
 
 
+@pytest.mark.nightly
 def test_a_lost_image_is_placed_again_and_nobody_is_analysed_again(
     contained: Project, demo_source: Path, brain_image: Path
 ) -> None:
@@ -130,6 +135,7 @@ def test_a_lost_image_is_placed_again_and_nobody_is_analysed_again(
     assert checksums(contained.derivatives) == host
 
 
+@pytest.mark.nightly
 def test_what_the_image_has_compiled_is_not_compiled_again(
     contained: Project, engine: Engine, brain_image: Path, tmp_path: Path
 ) -> None:
@@ -146,6 +152,7 @@ def logs_of(project: Project, rule: str) -> list[Path]:
     return [file for file in (project.results / "logs" / rule).rglob("*") if file.is_file()]
 
 
+@pytest.mark.nightly
 def test_another_kind_of_processor_compiles_for_itself(engine: Engine, brain_image: Path, tmp_path: Path) -> None:
     """numba tells processors apart by their names; this one is given another."""
     program = (
@@ -160,6 +167,7 @@ def test_another_kind_of_processor_compiles_for_itself(engine: Engine, brain_ima
         assert engine.run(brain_image, tmp_path, script).splitlines()[-1] == hits_and_misses
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("suffixes", "sites", "participants", "brains"),
     [(["T1w"], ["SiteA", "SiteB"], [], 3), ([], ["SiteA"], ["0099001", "0099003"], 1)],
@@ -214,7 +222,7 @@ def people(project: Project, count: int) -> dict[str, Any]:
     return {"source": "bids"}
 
 
-@pytest.mark.parametrize("form", ["sif", "sandbox"])
+@pytest.mark.parametrize("form", ["sif", *nightly("sandbox")])
 def test_25_participants_at_once_from_one_image(project: Project, engine: Engine, tmp_path: Path, form: str) -> None:
     app = tiny_app(engine, tmp_path / "app", pause_s=1)
     given = project.configure(dataset=people(project, 25), app=app, containers={"form": form})

@@ -7,21 +7,26 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support import Project
+from support import Project, nightly
 
 LOOKING = [
+    ["--dry-run", "--forceall"],
+    ["--summary"],
+    ["--list-changes", "input"],
+    ["--report", "{elsewhere}/report.zip"],
+    ["--unlock"],
+    ["--delete-all-output", "--dry-run"],
+]
+MORE_LOOKING = [
     ["--dry-run"],
     ["--dry-run", "--quiet"],
-    ["--dry-run", "--forceall"],
     ["--dag"],
     ["--rulegraph"],
     ["--filegraph"],
     ["--d3dag"],
-    ["--summary"],
     ["--detailed-summary"],
     ["--list-rules"],
     ["--list-target-rules"],
-    ["--list-changes", "input"],
     ["--list-changes", "params"],
     ["--list-changes", "code"],
     ["--list-untracked"],
@@ -30,15 +35,12 @@ LOOKING = [
     ["--containerize"],
     ["--generate-unit-tests", "unit-tests"],
     ["--archive", "{elsewhere}/archive.tar.gz"],
-    ["--report", "{elsewhere}/report.zip"],
-    ["--unlock"],
     ["--cleanup-metadata", "results/report.html"],
     ["--cleanup-shadow"],
     ["--conda-cleanup-envs"],
     ["--conda-create-envs-only"],
     ["--list-conda-envs"],
     ["--container-cleanup-images"],
-    ["--delete-all-output", "--dry-run"],
     ["--delete-temp-output", "--dry-run"],
 ]
 
@@ -71,7 +73,7 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[str
     return project, arguments
 
 
-@pytest.mark.parametrize("option", LOOKING, ids=" ".join)
+@pytest.mark.parametrize("option", [*LOOKING, *nightly(*MORE_LOOKING)], ids=" ".join)
 def test_a_command_that_only_looks_changes_nothing(
     damaged: tuple[Project, list[str]], option: list[str], tmp_path: Path
 ) -> None:

@@ -1,8 +1,8 @@
 """The READMEs are right: commands run, in the order in which a reader would run them; links and names lead somewhere.
 
-What cannot be had here is planned only, or replaced by something local (:data:`ELSEWHERE`, :data:`LOCAL`). What takes
-minutes is shortened (:data:`SHORTER`), but for the first command, which is the demonstration as everyone runs it. A
-command that several READMEs give is run once.
+What cannot be had here is planned only, or replaced by something local (:data:`ELSEWHERE`, :data:`LOCAL`). Each night
+all commands run, and what takes minutes is shortened (:data:`SHORTER`); otherwise targets that other tests run are
+planned only. The first command is the demonstration as everyone runs it. One that several READMEs give is run once.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ ELSEWHERE = (*APPS, "corr.yaml", "folder.yaml", "paper-memory-storage", "profile
 
 What stands for data that must be there is made by :func:`reader`.
 """
+
+RUN_HERE = ("snakemake --workflow-profile profiles/local --cores 2", "profile: copying.yaml")
+"""What is run each time of Snakemake's commands (the whole line, or a part of it): no other test runs these."""
 
 BLOCKS = "https://github.com/conpdatasets/bigbrain-datalad"
 LOCAL = {BLOCKS: "blocks-dataset"}
@@ -86,10 +89,12 @@ def name(value: Path | str) -> str:
     return str(value.relative_to(ROOT)) if isinstance(value, Path) else value
 
 
-@pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Project:
+LINES = dict.fromkeys(line for file in DOCUMENTS for line in commands(file))
+
+
+def reader_in(folder: Path) -> Project:
     """A reader with a clone, a BIDS folder, published logs, and a DataLad dataset in place of BigBrain's own."""
-    project = Project.at(tmp_path_factory.mktemp("reader") / "project")
+    project = Project.at(folder / "project")
     plain_dataset(project.folder / "study", {t1w("01"): small_head(), t1w("02"): small_head(1)})
     write_checkout(project.folder / "paper-memory-storage")
     (project.folder / "license.txt").write_text("me@example.org\n")
@@ -105,19 +110,20 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return project
 
 
-@pytest.fixture
-def images(request: pytest.FixtureRequest, line: str, reader: Project) -> None:
-    """The images of lines that run one of ``containers/``: built before; the store knows them by what is in them."""
-    if "--sdm apptainer" not in line:
-        return
-    request.getfixturevalue("engine")
-    if not any(part in line for part in ELSEWHERE):
-        link_images(request.getfixturevalue("app_image" if "bids-app.yaml" in line else "brain_image"), reader)
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Someone who runs the demonstration and plans the rest."""
+    return reader_in(tmp_path_factory.mktemp("reader"))
 
 
-@pytest.mark.usefixtures("images")
-@pytest.mark.parametrize("line", dict.fromkeys(line for file in DOCUMENTS for line in commands(file)), ids=str)
-def test_command(reader: Project, line: str) -> None:
+@pytest.fixture(scope="module")
+def thorough_reader(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Someone who runs everything."""
+    return reader_in(tmp_path_factory.mktemp("thorough-reader"))
+
+
+def follow(reader: Project, line: str, planned: bool) -> None:
+    """Run a command, or have Snakemake plan it."""
     for elsewhere, here in LOCAL.items():
         line = line.replace(elsewhere, here)
     program, *arguments = shlex.split(line)
@@ -135,9 +141,25 @@ def test_command(reader: Project, line: str) -> None:
         assert ended.code == 0, ended.output
     else:
         assert program == "snakemake"
-        planned = [*arguments, "--dry-run"] if any(part in line for part in ELSEWHERE) else arguments
-        planned += [word for part, words in SHORTER.items() if part in line for word in words]
-        ended = reader.succeeds(*planned, cores=0)
+        words = ["--dry-run", *arguments] if planned else arguments
+        words += [word for part, shorter in SHORTER.items() if part in line for word in shorter]
+        reader.succeeds(*words, cores=0)
+
+
+@pytest.mark.parametrize("line", LINES, ids=str)
+def test_command_is_right(reader: Project, line: str) -> None:
+    follow(reader, line, planned=line != RUN_HERE[0] and RUN_HERE[1] not in line)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("line", LINES, ids=str)
+def test_command_runs(thorough_reader: Project, line: str, request: pytest.FixtureRequest) -> None:
+    """Images of lines that run one of ``containers/`` are built before; the store knows them by what is in them."""
+    planned = any(part in line for part in ELSEWHERE)
+    if "--sdm apptainer" in line and not planned:
+        image = request.getfixturevalue("app_image" if "bids-app.yaml" in line else "brain_image")
+        link_images(image, thorough_reader)
+    follow(thorough_reader, line, planned)
 
 
 def test_demonstration_is_the_command_of_the_makefile() -> None:

@@ -10,9 +10,12 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
-from support import ROOT, Project, read_json, t1w
+from conftest import missing_data
+from support import SHARED, Project, read_json, t1w
 
-HEADS = Path(os.environ.get("NEUROTIER_TEST_HEADS", ROOT.parent / "shared" / "data"))
+pytestmark = pytest.mark.nightly
+
+HEADS = Path(os.environ.get("NEUROTIER_TEST_HEADS", SHARED / "data"))
 """Folder of heads (``NAME.nii.gz``) with reference masks (``NAME_desc-bet2f05_mask.nii.gz``)."""
 
 REFERENCE = "_desc-bet2f05_mask.nii.gz"
@@ -48,8 +51,11 @@ def mask(project: Project, name: str) -> np.ndarray:
     return np.asarray(nib.load(file).dataobj) > 0
 
 
-@pytest.mark.parametrize("name", NAMES or [pytest.param("", marks=pytest.mark.skip(reason=f"no heads in {HEADS}"))])
-def test_masks_agree_with_bet(extracted: Project, name: str) -> None:
+@pytest.mark.parametrize("name", NAMES or [""])
+def test_masks_agree_with_bet(request: pytest.FixtureRequest, name: str) -> None:
+    if not name:
+        missing_data(f"no heads in {HEADS}")
+    extracted = request.getfixturevalue("extracted")
     ours = mask(extracted, name)
     reference = np.asarray(nib.load(HEADS / f"{name}{REFERENCE}").dataobj) > 0
     dice = 2 * (ours & reference).sum() / (ours.sum() + reference.sum())

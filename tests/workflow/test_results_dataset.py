@@ -203,6 +203,7 @@ def test_a_plain_folder_cannot_be_a_source(tmp_path: Path) -> None:
     remove_tree(project.folder)
 
 
+@pytest.mark.nightly
 def test_an_app_s_derivatives_are_made_again(tmp_path: Path, demo_source: Path, engine: Engine) -> None:
     """Twice: the group level replaces the folder of a site, whose history stays."""
     image = make_tiny(engine, tmp_path, APP)

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from neurotier.core.places import short_hash
-from support import PATIENCE_S, Project, lives, wait_for, while_running
+from support import PATIENCE_S, Project, lives, nightly, wait_for, while_running
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
 BLOCKS = {"count": 4, "scale": 0.03, "iterations": 2, "parallelism": [2], "predict": False, "delay_s": 1.0}
@@ -191,18 +191,15 @@ def target_of(name: str, demo_source: Path) -> tuple[str, dict[str, Any], str]:
 TARGETS: list[tuple[str, list[signal.Signals]]] = [
     ("probe", SIGNALS),
     ("gnu-parallel", SIGNALS),
+    ("snakemake", [signal.SIGTERM]),
+    ("participants", [signal.SIGTERM]),  # Ctrl-C and kills of these: test_interrupted.py
+]
+NIGHTLY_TARGETS: list[tuple[str, list[signal.Signals]]] = [
     *(("spark", [number]) for number in SIGNALS),  # its workers may do all that is left before they end
     ("sweep", [signal.SIGINT]),  # the way of the probe
     ("staging", [signal.SIGKILL]),
-    ("snakemake", [signal.SIGTERM]),
-    ("participants", [signal.SIGTERM]),  # Ctrl-C and kills of these: test_interrupted.py
     ("advise", [signal.SIGTERM]),
 ]
-
-
-def name_of(case: tuple[str, list[signal.Signals]]) -> str:
-    """Name of a case, such as ``spark-SIGINT``."""
-    return "-".join([case[0], *(number.name for number in case[1])])
 
 
 PROGRAMS = {"gnu-parallel": "gnu_parallel", "spark": "spark", "staging": "staging_engines"}
@@ -213,7 +210,7 @@ OUTLIVING = {"probe", "sweep", "staging", "gnu-parallel", "spark"}
 """What runs on for a moment when Snakemake was killed."""
 
 
-@pytest.mark.parametrize(("name", "numbers"), TARGETS, ids=map(name_of, TARGETS))
+@pytest.mark.parametrize(("name", "numbers"), [*TARGETS, *nightly(*NIGHTLY_TARGETS)])
 def test_what_was_stopped_goes_on(
     project: Project, request: pytest.FixtureRequest, name: str, numbers: list[int]
 ) -> None:

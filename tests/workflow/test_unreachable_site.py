@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from support import STAND_INS, Project, checksums, read_json, remove_tree
 
 
@@ -49,6 +50,7 @@ def test_nothing_but_unreachable_sites_is_an_error_of_the_source(project: Projec
     assert not (project.results / "index" / "dataset.json").exists()
 
 
+@pytest.mark.nightly
 def test_clone_that_was_lost_fails_only_those_whose_site_is_away(project: Project, demo_copy: Path) -> None:
     dataset = {"source": str(demo_copy), "get_attempts": 1}
     arguments = project.configure(dataset=dataset, tool="bet")
