@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,8 @@ from neurotier.core.tables import Row, columns
 from neurotier.core.tiers import Tier
 from neurotier.pages import ior
 from neurotier.pages.kit.page import Data
-from neurotier.storage.ior.allocation import reason_of
-from neurotier.storage.ior.over_nodes import IorOverNodes, clocks, is_shared
-from neurotier.storage.ior.points import Point, ior_plan
+from neurotier.storage.ior.over_nodes import IorOverNodes, compared, reason_of
+from neurotier.storage.ior.points import ior_plan
 from neurotier.storage.ior.spans import cells_of
 from neurotier.storage.workload.walk import LeftOutError, walk
 from page_reader import page_of
@@ -40,18 +39,16 @@ MIB = 1 << 20
 class Here:
     """Nodes that are processes of this machine."""
 
-    minutes = 30
+    def __init__(self, folder: Path, path: str = "") -> None:
+        path = os.pathsep.join(filter(None, [path, os.environ["PATH"]]))
+        self.environment = {**os.environ, "NODE_FOLDER": str(folder), "PATH": path}
+        self.ended = 0
 
-    def __init__(self, folder: Path, path: str = "", **variables: str) -> None:
-        self.variables = {"NODE_FOLDER": str(folder), **variables}
-        self.path, self.ended = path, 0
+    def allocation(self, nodes: int) -> list[str]:
+        return ["sh", "-c", "echo 1; exec cat"]
 
-    def command(self, nodes: int, program: Sequence[str]) -> list[str]:
+    def step(self, job: str, nodes: int, program: Sequence[str]) -> list[str]:
         return [str(STAND_INS / "cluster" / "srun"), f"--ntasks={nodes}", *program]
-
-    def environment(self) -> dict[str, str]:
-        path = os.pathsep.join(filter(None, [self.path, os.environ["PATH"]]))
-        return {**os.environ, **self.variables, "PATH": path}
 
     def state(self) -> tuple[str, str]:
         return "RUNNING", "None"
@@ -166,8 +163,8 @@ def fio_that(folder: Path, instead: str) -> str:
     ("section", "instead", "line"),
     [
         ({}, "echo 'fio: pid=1, error=Remote I/O error' >&2; exit 1", "Remote I/O error (on "),
-        ({}, "kill -9 $PPID; exit 1", "while writing: srun: error: n2: task 1: ended with 9"),
-        ({}, TAKES_A_FILE, ": another node has written it, and it is not seen"),  # or a file of who has failed for that
+        ({}, "kill -9 $PPID; exit 1", "step write: Slurm: n2: task 1: ended with 9"),
+        ({}, TAKES_A_FILE, "does not see all that node 1 has written; see how"),
         ({"file_size": "40 MiB"}, "exit 1", "ior set 'none' needs 160 MiB (4 files of 40 MiB), more than 50 % of the "),
         ({"numa": ["pin"]}, "exit 1", "left out: "),
     ],
@@ -184,31 +181,26 @@ def test_what_goes_wrong_on_a_node_fails_the_point_in_a_line(
 
 
 def test_nodes_end_when_nobody_is_left(tmp_path: Path, memory: Path, shared: dict[str, Any]) -> None:
-    """A node's program, whose pipe closes while fio runs, ends fio and removes its files."""
+    """Nobody's step ends with fio; what it leaves goes when the next point is prepared."""
     tools = fio_that(tmp_path / "tools", f"touch {tmp_path}/runs; exec sleep 1000")
-    tier = Tier.from_settings(settings_of(tmp_path, shared).tiers["fast"])
-    point = Point("none", 1, MIB, 65536, False, 1, nodes=2)
-    declared = asdict(tier) | {"path": str(tier.path)}
-    plan = {"point": asdict(point), "tier": declared, "below": "results/point", "limit_s": 100}
-    cluster = Here(memory, tools)
-    srun = subprocess.Popen(
-        cluster.command(2, [sys.executable, "-m", "neurotier.storage.ior.node", json.dumps(plan)]),
-        env=cluster.environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    assert srun.stdin is not None
-    srun.stdin.write(b'{"do": "write", "at_s": 0, "shared": true}\n')
-    srun.stdin.flush()
+    settings = settings_of(tmp_path, shared)
+    if not (walker := os.fork()):
+        with suppress(BaseException):
+            measure(Here(memory, tools), settings)
+        os._exit(0)
     deadline = time.monotonic() + PATIENCE_S
     while not (tmp_path / "runs").exists():
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    srun.stdin.close()
-    assert srun.wait(PATIENCE_S) != 0
+    os.kill(walker, signal.SIGKILL)
+    os.waitpid(walker, 0)
+    while processes_in(memory):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert left(memory)
+    (row,) = measure(Here(memory), settings)
+    assert row["status"] == "measured"
     assert not left(memory)
-    assert processes_in(memory) == []
 
 
 @pytest.mark.parametrize(
@@ -216,54 +208,61 @@ def test_nodes_end_when_nobody_is_left(tmp_path: Path, memory: Path, shared: dic
     [
         (
             ["srun: job 2 has been allocated resources", "srun: error: Node failure on n3", "srun: Job step aborted"],
-            "while writing: node n3 failed or was set down; start the same command again when it is back",
+            "step write: node n3 failed or was set down; start the same command again when it is back",
         ),
         (
             ["0: slurmstepd-n1: error: *** STEP 4.0 ON n1 CANCELLED AT 2026-11-23T07:18:28 DUE TO TIME LIMIT ***"],
-            "while writing: took longer than the 30 min of its allocation; give rule run_ior a longer runtime",
+            "step write: it took longer than its allocation; give rule run_ior a longer runtime",
         ),
         (
             [
                 "srun: error: Memory specification can not be satisfied",
                 "srun: error: Unable to allocate resources: Requested node configuration is not available",
             ],
-            "Slurm has no such nodes: Memory specification can not be satisfied; Unable to",
+            "step write: Slurm: Memory specification can not be satisfied; Unable to",
         ),
         (
             [
                 "srun: error: invalid partition specified: nix",
                 "srun: error: Unable to allocate resources: Invalid partition name specified",
             ],
-            "Slurm has no such nodes: invalid partition specified: nix; Unable to",
+            "step write: Slurm: invalid partition specified: nix; Unable to",
         ),
         (
             ["srun: error: Unable to allocate resources: Required partition not available (inactive or drain)"],
-            "Slurm has no such nodes: Unable to allocate resources: Required partition",
+            "step write: Slurm: Unable to allocate resources: Required partition",
         ),
         (
             ["srun: forcing job termination", "srun: Job has been cancelled"],
-            "while writing: its allocation was cancelled",
+            "step write: its allocation was cancelled",
         ),
-        (["srun: unrecognized option '--requeue'", 'Try "srun --help"'], "while writing: srun: unrecognized option"),
-        ([], "while writing: srun: it said nothing"),
+        (
+            ["srun: unrecognized option '--requeue'", 'Try "srun --help"'],
+            "step write: Slurm: srun: unrecognized option",
+        ),
+        ([], "step write: Slurm: it said nothing"),
     ],
 )
 def test_why_an_allocation_ended_is_said_in_a_line(said: list[str], line: str) -> None:
     """In words that Slurm 22.05 was heard to say."""
-    error = reason_of(said, "write", 30)
+    error = reason_of("\n".join(said), "step write")
     assert str(error).startswith(line)
     assert isinstance(error, LeftOutError) == ("Memory specification" in line)
 
 
 def test_clocks_and_marks_are_compared() -> None:
+    """Of nodes as they tell of themselves."""
     tier = Tier("fast", Path("/tier"), "network", None)
-    looks = [{"clock_s": 105.0}, {"clock_s": 100.0}]
-    with pytest.raises(ToolError, match=r"the clock of n1 is 5\.00 s ahead of that of n2"):
-        clocks(looks, 100.0, 100.2, ["n1", "n2"])
-    assert is_shared([[0, 1], [0, 1]], tier)
-    assert not is_shared([[0], [1]], tier)
+    like = {"engine": "psync", "direct": False, "fs_type": "tmpfs", "clock_s": 105.0, "seen": 2}
+    found = [{**like, "host": f"n{node}"} for node in (1, 2)]
+    assert compared(found, tier) == (True, 0)
+    assert compared([{**each, "seen": 1} for each in found], tier) == (False, 0)
     with pytest.raises(ToolError, match="tier 'fast': some nodes see each other's files and others do not"):
-        is_shared([[0, 1], [0, 1], [2]], tier)
+        compared([found[0], {**found[1], "seen": 1}], tier)
+    with pytest.raises(ToolError, match="tier 'fast': nodes differ in engine: psync on n1, libaio on n2"):
+        compared([found[0], {**found[1], "engine": "libaio"}], tier)
+    with pytest.raises(ToolError, match=r"the clock of n1 is 5\.00 s ahead of that of n2"):
+        compared([found[0], {**found[1], "clock_s": 100.0}], tier)
 
 
 def span(node: int, start_s: float, end_s: float) -> dict[str, Any]:

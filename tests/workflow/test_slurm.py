@@ -832,7 +832,7 @@ def test_a_file_per_process_over_nodes(cluster: Cluster, project: Project) -> No
     assert done.code == 0, done.output
     rows = project.table("ior/ior.tsv")
     (failed,) = [row for row in rows if row["status"] != "measured"]
-    assert failed["status"].startswith("failed: while writing: node n3 failed or was set down"), failed["status"]
+    assert failed["status"].startswith("failed: step write: node n3 failed or was set down"), failed["status"]
     assert (failed["nodes"], len(rows)) == ("4", 6)
     assert not [*project.folder.glob("neurotier-*")]
     assert not [one for one in psutil.process_iter(["cwd"]) if f"{project.folder}/neurotier-" in str(one.info["cwd"])]

@@ -28,11 +28,14 @@ OPTIONS = {
 }
 """Resources of Snakemake that are options of Slurm."""
 
-STEP = (
-    *("--ntasks-per-node=1", "--exclusive", "--mem=0", "--cpu-bind=none", "--mpi=none"),
-    *("--label", "--kill-on-bad-exit=1"),
-)
-"""A program on each node, with all its cores and memory; if one ends badly, so do all."""
+WHOLE = ("--ntasks-per-node=1", "--mem=0")
+"""A program on each node, with all its memory."""
+
+STEP = ("--overlap", "--cpu-bind=none", "--mpi=none", "--label", "--kill-on-bad-exit=1")
+"""With all its cores, too, and what the step before still has; if one ends badly, so do all."""
+
+HOLD = ("sh", "-c", 'echo "$SLURM_JOB_ID"; exec cat')
+"""What ``salloc`` runs, here: it ends with its input, and so with who asked for the nodes."""
 
 END_S = 60.0
 """How long Slurm may take to end an allocation: it kills 30 s after it has asked."""
@@ -59,17 +62,19 @@ class Allocations:
         self.minutes = int(resources["runtime"])
         given = [f"--{option}={resources[name]}" for name, option in OPTIONS.items() if resources.get(name)]
         self.options = [*given, *shlex.split(str(resources.get("slurm_extra") or ""))]
+        granted = ("SLURM_", "SRUN_", "SBATCH_", "SALLOC_")  # to the job that Snakemake may be
+        self.environment = {
+            name: value for name, value in os.environ.items() if name == "SLURM_CONF" or not name.startswith(granted)
+        }
 
-    def command(self, nodes: int, program: Sequence[str]) -> list[str]:
-        """``srun``, which asks for the nodes, waits for them, and starts a program on each."""
+    def allocation(self, nodes: int) -> list[str]:
+        """``salloc``, which has so many whole nodes, prints the number of their job, and ends with its input."""
         named = [f"--job-name={self.name}", f"--nodes={nodes}", f"--ntasks={nodes}", f"--time={self.minutes}"]
-        return ["srun", *named, *STEP, *self.options, *program]
+        return ["salloc", *named, *WHOLE, "--exclusive", *self.options, *HOLD]
 
-    def environment(self) -> dict[str, str]:
-        """Ours, without what Slurm has granted to the job that Snakemake may be."""
-        granted = ("SLURM_", "SRUN_", "SBATCH_", "SALLOC_")
-        kept = (name for name in os.environ if name == "SLURM_CONF" or not name.startswith(granted))
-        return {name: os.environ[name] for name in kept}
+    def step(self, job: str, nodes: int, program: Sequence[str]) -> list[str]:
+        """``srun``, which runs a program on each of them."""
+        return ["srun", f"--jobid={job}", f"--nodes={nodes}", f"--ntasks={nodes}", *WHOLE, *STEP, *program]
 
     def state(self) -> tuple[str, str]:
         """State and reason of the allocation; empty if there is none, or Slurm does not answer."""

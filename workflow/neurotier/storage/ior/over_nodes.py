@@ -1,42 +1,94 @@
-"""A point over several nodes: written by all from one instant on, and read back by another node than the one that did.
+"""A point over several nodes: written by all at once, and read back by another node than the one that did.
 
-Whether nodes see each other's files is tried and not declared: on a tier that each node has for itself, another process
-of the node reads, and the table says so.
+``salloc`` has the nodes, and each step is an ``srun``: it brings what the programs of all nodes say, and ends when they
+have. Whether nodes see each other's files is tried and not declared: on a tier that each node has for itself, another
+process of the node reads, and the table says so.
 """
 
 from __future__ import annotations
 
 import json
+import re
+import select
+import subprocess
 import sys
-import time
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import IO, Any, Protocol
 
-from neurotier.core.errors import TierError, ToolError
+from neurotier.core.errors import NeurotierError, TierError, ToolError, one_line
 from neurotier.core.places import Places, short_hash
-from neurotier.core.private import remove_empty, remove_private
-from neurotier.core.quantities import seconds
+from neurotier.core.processes import start_process
+from neurotier.core.quantities import counted, seconds
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier
-from neurotier.storage.ior.allocation import Allocation, Cluster, allocated
+from neurotier.storage.ior.node import clear
 from neurotier.storage.ior.points import Point
-from neurotier.storage.ior.spans import Span, cells_of
+from neurotier.storage.ior.spans import cells_of
 from neurotier.storage.ior.walk import OTHER_NODE, OTHER_PROCESS, PIN, SPANS, Ior
 from neurotier.storage.workload.walk import LeftOutError, Say, files_text
-from neurotier.storage.workspace import Workspace, patience_s
+from neurotier.storage.workspace import Workspace
 
-BEFORE_S = 1.0
-"""How far ahead the instant is at which all begin; besides, it is as far as an answer takes."""
+CLOCKS_S = 2.0
+"""By how much clocks of nodes may seem to differ."""
 
-PATIENCE_S = 60.0
-"""How long nodes may take to answer what needs no storage, and longer than their own limit for what does."""
+LOOK_S = 20.0
+"""How often Slurm is asked what it does with an allocation that is not there yet."""
 
-CLOCKS_S = 1.0
-"""By how much clocks of nodes may differ."""
+END_S = 20.0
+"""How long ``salloc`` may take to end."""
+
+LOOKS = 3
+"""In so many looks in a row, a reason that does not pass is given up."""
+
+LASTING = re.compile(
+    r"PartitionNodeLimit|PartitionTimeLimit|BadConstraints|AssocMaxNodePerJobLimit|QOSMaxNodePerUserLimit"
+    r"|ReqNodeNotAvail|\bDOWN\b(?!.*higher priority)|PartitionDown",
+    re.IGNORECASE,
+)
+"""Slurm's reasons for which nodes would be waited for in vain: what a partition or a user never gets, and nodes that
+are down. Limits of a group pass when others' jobs end, as do nodes that are down *or* kept for others' jobs."""
+
+AGAIN = "start the same command again"
+
+REASONS = (
+    (r"[Nn]ode failure on (\S+)", r"node \1 failed or was set down", f"{AGAIN} when it is back"),
+    (r"DUE TO NODE FAILURE", "a node failed or was set down", AGAIN),
+    (
+        r"TIME LIMIT",
+        "it took longer than its allocation",
+        "give rule run_ior a longer runtime (--set-resources run_ior:runtime=MINUTES)",
+    ),
+    (r"CANCELLED|cancelled|revoked", "its allocation was cancelled", AGAIN),
+)
+"""Why a step or an allocation ended: what Slurm says (22.05 to 24.11), and what that means."""
+
+
+class Cluster(Protocol):
+    """How nodes are had (:mod:`neurotier.run.allocations`)."""
+
+    environment: dict[str, str]
+
+    def allocation(self, nodes: int) -> list[str]:
+        """The command that has so many whole nodes, prints the number of their job, and ends with its input."""
+        ...
+
+    def step(self, job: str, nodes: int, program: Sequence[str]) -> list[str]:
+        """The command that runs a program on each of them."""
+        ...
+
+    def state(self) -> tuple[str, str]:
+        """State of the allocation, such as ``PENDING``, and the reason; empty if there is none."""
+        ...
+
+    def end(self) -> None:
+        """End the allocation if it is there still, and wait until it is gone."""
+        ...
 
 
 class IorOverNodes(Ior):
@@ -64,118 +116,185 @@ class IorOverNodes(Ior):
         return {}
 
     def measure(self, workspace: Workspace, point: Point) -> Row:
-        """Have nodes, write, and read."""
-        tier = Tier.from_settings(self.settings.tiers[workspace.tier.name])
-        below = Path(short_hash(str(self.places.results.absolute())), token_hex(8))
-        limit_s = patience_s(point.written_bytes)
-        declared = asdict(tier) | {"path": str(tier.path)}
-        plan = {"point": asdict(point), "tier": declared, "below": str(below), "limit_s": limit_s}
-        program = [sys.executable, "-m", "neurotier.storage.ior.node", json.dumps(plan)]
-        try:
-            with allocated(self.cluster, point.nodes, program) as nodes:
-                return self.talk(nodes, tier, point, limit_s)
-        except BaseException:
-            clear(tier, below)
-            raise
-
-    def talk(self, nodes: Allocation, tier: Tier, point: Point, limit_s: float) -> Row:
-        """Tell the nodes what to do; what came of it.
+        """Have nodes, write, and read.
 
         Raises
         ------
         LeftOutError
-            If nodes have one NUMA node, and nothing to pin to.
+            If Slurm will never have such nodes, or they have nothing to pin to.
         TierError
             If there is too little room.
         ToolError
-            If nodes differ, or one fails.
+            If nodes are not had now or differ, or one fails.
         """
-        facts = nodes.begin()
-        if point.set_name == PIN and any(each["numa_nodes"] < 2 for each in facts):
+        tier = Tier.from_settings(self.settings.tiers[workspace.tier.name])
+        below = Path(short_hash(str(self.places.results.absolute())), token_hex(8))
+        plan = {"point": asdict(point), "tier": asdict(tier) | {"path": str(tier.path)}, "below": str(below)}
+        with allocated(self.cluster, point.nodes) as job:
+            try:
+                return self.steps(job, tier, point, plan)
+            finally:
+                with suppress(ToolError):  # nodes that are gone
+                    run_step(self.cluster, job, point.nodes, plan | {"do": "clear"})
+                if not tier.node and tier.path.is_dir():  # what a node that failed has left, if it is seen from here
+                    with suppress(OSError, TierError):  # the next point clears what is left
+                        clear(tier.folder(self.target) / below)
+
+    def steps(self, job: str, tier: Tier, point: Point, plan: Row) -> Row:
+        """What nodes that are there reach, by a step after the other."""
+        found = run_step(self.cluster, job, point.nodes, plan | {"do": "prepare"})
+        hosts, numa = ([each[key] for each in found] for key in ("host", "numa"))
+        if point.set_name == PIN and min(map(len, numa)) < 2:
             raise LeftOutError("there is one NUMA node on a node, and nothing to pin to")
-        for key in ("engine", "direct", "fs_type"):
-            if len({each[key] for each in facts}) > 1:
-                each_text = ", ".join(f"{each[key]} on {each['host']}" for each in facts)
-                raise ToolError(f"nodes differ in {key}: {each_text}", where=f"tier {tier.name!r}")
-        asked_s = time.time()
-        looks = nodes.ask(PATIENCE_S, do="look")
-        ahead_s, spread_s = clocks(looks, asked_s, time.time(), [str(each["host"]) for each in facts])
-        shared = is_shared([each["seen"] for each in looks], tier)
-        files = point.processes * (point.nodes if shared else 1)
-        free_bytes = min(each["usable_bytes"] for each in facts)
-        self.check_room(tier, point.set_name, files_text(files, point.file_bytes), free_bytes)
-        cells: Row = {}
-        cpu_s, spans = 0.0, dict[str, list[Span]]()
+        shared, spread_s = compared(found, tier)
+        files = files_text(point.processes * (point.nodes if shared else 1), point.file_bytes)
+        self.check_room(tier, point.set_name, files, min(each["usable_bytes"] for each in found))
+        way = {key: found[0][key] for key in ("engine", "direct")}
+        plan |= {"how": {"way": way, "numa": numa, "shared": shared}}
+        cells: Row = {"cpu_s": 0.0, SPANS: {}}
         for pattern in ("write", "read"):
-            at_s = time.time() + ahead_s + BEFORE_S
-            done = nodes.ask(limit_s + PATIENCE_S, do=pattern, at_s=at_s, shared=shared)
-            spans[pattern] = [span for each in done for span in each["spans"]]
-            cells |= cells_of(pattern, spans[pattern], point.nodes, point.concurrent)
+            done = run_step(self.cluster, job, point.nodes, plan | {"do": pattern})
+            cells[SPANS][pattern] = spans = [span for each in done for span in each["spans"]]
+            cells |= cells_of(pattern, spans, point.nodes, point.concurrent)
+            cells["cpu_s"] += sum(each["cpu_s"] for each in done)
             cells["fio_version"] = done[0]["fio_version"]
-            cpu_s += sum(each["cpu_s"] for each in done)
-        nodes.send(do="end")
-        first = facts[0]
-        among = point.nodes // point.concurrent
-        return cells | {
-            "host": " ".join(str(each["host"]) for each in facts),
-            "kernel": " ".join(dict.fromkeys(str(each["kernel"]) for each in facts)),
-            "fs_type": first["fs_type"],
-            "engine": first["engine"],
-            "direct": first["direct"],
-            "numa_nodes": first["numa_nodes"] or None,
-            "read_by": OTHER_NODE if shared and among > 1 else OTHER_PROCESS,
+        return {
+            **cells,
+            **way,
+            "host": " ".join(hosts),
+            "kernel": " ".join(dict.fromkeys(each["kernel"] for each in found)),
+            "fs_type": found[0]["fs_type"],
+            "numa_nodes": len(numa[0]) or None,
+            "read_by": OTHER_NODE if shared and point.nodes > point.concurrent else OTHER_PROCESS,
             "clock_spread_s": spread_s,
-            "cpu_s": cpu_s,
-            SPANS: spans,
         }
 
 
-def clear(tier: Tier, below: Path) -> None:
-    """Remove what a node that failed has left on a tier that is seen from here, too."""
-    if not tier.node and tier.path.is_dir():
-        folder = tier.folder(Ior.target) / below
-        try:
-            remove_private(folder)
-            remove_empty(folder.parent)
-        except (OSError, TierError):  # the next point clears what is left
-            return
-
-
-def clocks(
-    looks: Sequence[dict[str, Any]], asked_s: float, heard_s: float, hosts: Sequence[str]
-) -> tuple[float, float]:
-    """How far the clock is ahead that is most so, and how far those of nodes are apart, s.
-
-    Clocks are known to half of what an answer takes.
-
-    >>> clocks([{"clock_s": 10.5}, {"clock_s": 10.75}], 10.0, 10.5, ["n1", "n2"])
-    (0.5, 0.25)
+def compared(found: Sequence[Row], tier: Tier) -> tuple[bool, float]:
+    """Whether nodes see each other's files, and how far their clocks seem to be apart, s.
 
     Raises
     ------
     ToolError
-        If they are further apart than :data:`CLOCKS_S` and what is not known.
+        If nodes differ, or the clocks do by more than :data:`CLOCKS_S`.
     """
-    ahead_s = [float(look["clock_s"]) - (asked_s + heard_s) / 2 for look in looks]
-    spread_s, unknown_s = max(ahead_s) - min(ahead_s), heard_s - asked_s
-    if spread_s > CLOCKS_S + unknown_s:
-        fast, slow = (hosts[ahead_s.index(each(ahead_s))] for each in (max, min))
+    where, clocks_s = f"tier {tier.name!r}", [each["clock_s"] for each in found]
+    for key in ("engine", "direct", "fs_type"):
+        if len({each[key] for each in found}) > 1:
+            each_text = ", ".join(f"{each[key]} on {each['host']}" for each in found)
+            raise ToolError(f"nodes differ in {key}: {each_text}", where)
+    seen, spread_s = {each["seen"] for each in found}, max(clocks_s) - min(clocks_s)
+    if seen not in ({1}, {len(found)}):
+        raise ToolError("some nodes see each other's files and others do not", where)
+    if spread_s > CLOCKS_S:
+        fast, slow = (found[clocks_s.index(most(clocks_s))]["host"] for most in (max, min))
         what = f"the clock of {fast} is {seconds(spread_s)} ahead of that of {slow}, and spans are laid over each other"
         raise ToolError(what, fix="have the nodes' clocks set (NTP, PTP)")
-    return max(ahead_s), spread_s
+    return seen == {len(found)}, spread_s
 
 
-def is_shared(seen: Sequence[Sequence[int]], tier: Tier) -> bool:
-    """Whether nodes see each other's files, by whose marks each sees.
+@contextmanager
+def allocated(cluster: Cluster, nodes: int) -> Iterator[str]:
+    """The job of whole nodes, which are gone afterwards, and as soon as this process is."""
+    with tempfile.TemporaryFile("w+", errors="replace") as said:
+        process, its_input, its_output = start(cluster, cluster.allocation(nodes), said)
+        job = ""
+        try:
+            await_grant(cluster, its_output, nodes)
+            job = its_output.readline().strip()
+            if not job:
+                process.wait()
+                said.seek(0)
+                raise reason_of(said.read(), "allocation")
+            yield job
+        finally:
+            its_input.close()  # by which it ends once it has nodes, and its job as one that is completed
+            if not job:
+                process.terminate()
+            try:
+                process.wait(END_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            if process.returncode != 0:
+                cluster.end()
+
+
+def await_grant(cluster: Cluster, its_output: IO[str], nodes: int) -> None:
+    """Wait until ``salloc`` says that it has nodes, or has ended.
+
+    Raises
+    ------
+    LeftOutError
+        If it has none, and none can be waited for.
+    """
+    looks = 0
+    while not select.select([its_output], [], [], LOOK_S)[0]:
+        _, why = cluster.state()
+        looks = looks + 1 if LASTING.search(why) else 0
+        if looks == LOOKS:
+            raise LeftOutError(f"Slurm has no {counted(nodes, 'node')} for one job: {why}")
+
+
+def run_step(cluster: Cluster, job: str, nodes: int, plan: Row) -> list[Row]:
+    """Have every node do its part of a step, once all are ready; the answer of each, in order.
 
     Raises
     ------
     ToolError
-        If some do, and others do not.
+        Why a node could not do it, or the step ended.
     """
-    everyone, alone = list(range(len(seen))), [[node] for node in range(len(seen))]
-    if all(list(each) == everyone for each in seen):
-        return True
-    if [list(each) for each in seen] != alone:
-        raise ToolError("some nodes see each other's files and others do not", where=f"tier {tier.name!r}")
-    return False
+    program = [sys.executable, "-m", "neurotier.storage.ior.node", json.dumps(plan)]
+    process, its_input, its_output = start(cluster, cluster.step(job, nodes, program), subprocess.STDOUT)
+    answers, said = list[Row](), list[str]()
+    try:
+        for line in its_output:
+            node, _, text = line.partition(": ")
+            try:
+                answers.append({"node": int(node), **json.loads(text)})
+            except (ValueError, TypeError):  # a line of srun, or one that a program did not mean for us
+                print(line, end="", file=sys.stderr, flush=True)
+                said.append(line)
+            if len(answers) == nodes:
+                with suppress(BrokenPipeError):  # srun has ended, and says why
+                    its_input.write("begin\n")
+                    its_input.flush()
+    except BaseException:
+        process.terminate()
+        raise
+    finally:
+        process.wait()
+    if failed := next((answer for answer in answers if "error" in answer), None):
+        raise ToolError(failed["error"])
+    if process.returncode or len(answers) < 2 * nodes:
+        raise reason_of("".join(said), f"step {plan['do']}")
+    return sorted(answers[nodes:], key=lambda answer: int(answer["node"]))
+
+
+def start(cluster: Cluster, command: Sequence[str], stderr: Any) -> tuple[subprocess.Popen[str], IO[str], IO[str]]:
+    """Start a command of Slurm; with its input and its output.
+
+    Raises
+    ------
+    ToolError
+        If it is not there.
+    """
+    pipes: Row = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": stderr, "errors": "replace"}
+    try:  # in a session of its own, since Ctrl-C is for us: it would have srun ask whether it is meant
+        process: Any = start_process(command, env=cluster.environment, start_new_session=True, **pipes)
+        return process, process.stdin, process.stdout
+    except OSError as error:
+        raise ToolError(f"{command[0]} cannot be started: {error.strerror}", where="target ior") from None
+
+
+def reason_of(said: str, where: str) -> NeurotierError:
+    """Why a step or an allocation ended, from what Slurm has said.
+
+    >>> str(reason_of("srun: error: Node failure on n3\\nsrun: Job step aborted", "step write"))
+    'step write: node n3 failed or was set down; start the same command again when it is back'
+    """
+    for pattern, what, fix in REASONS:
+        if found := re.search(pattern, said):
+            return ToolError(found.expand(what), where, fix)
+    words = re.findall(r"^s\w+: error: (.*)", said, re.MULTILINE) or [said or "it said nothing"]
+    never = "node configuration is not available" in said  # a partition that is drained comes back
+    return (LeftOutError if never else ToolError)(f"Slurm: {one_line('; '.join(words))}", where)
