@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psutil
 import pytest
@@ -15,7 +17,7 @@ PROCESSORS = len(os.sched_getaffinity(0))
 AT_ONCE = 25
 
 
-def arguments(project: Project, participants: int, sleep_s: float) -> list[str]:
+def arguments(project: Project, participants: int, sleep_s: float, **sections: object) -> list[str]:
     """So many participants in jobs of their own, in a run of more than 2 s; disturbed if others take 30 %."""
     labels = [f"{number:02d}" for number in range(participants)]
     project.heads(*labels)
@@ -23,6 +25,7 @@ def arguments(project: Project, participants: int, sleep_s: float) -> list[str]:
         tool={"name": "noop", "noop": {"sleep_s": sleep_s}},
         shares={"participants": 1},
         validity={"others_cpu_share": 0.3},
+        **sections,
     )
 
 
@@ -46,15 +49,30 @@ def test_25_at_once_do_not_disturb_themselves(project: Project) -> None:
     assert not list((project.results / "state" / "runs").glob("*.processors"))
 
 
-def test_busy_loops_beside_a_run_spoil_its_times_and_not_its_results(project: Project) -> None:
-    """One per processor: the run, which uses less than one, gets half of one at most."""
+@contextmanager
+def busy_machine() -> Iterator[None]:
+    """A busy loop per processor: a run that uses less than one gets half of one at most."""
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(PROCESSORS)]
     try:
-        ended = project.snakemake(*arguments(project, 10, 0.5), cores=1)
+        yield
     finally:
         for loop in loops:
             loop.kill()
             loop.wait()
+
+
+def test_a_campaign_beside_busy_loops_ends_after_its_first_run(project: Project) -> None:
+    campaign = {"placements": {"disk": {}}, "parallelism": [1], "repetitions": 3}
+    with busy_machine():
+        ended = project.snakemake(*arguments(project, 10, 0.5, campaign=campaign), cores=1)
+    assert ended.code != 0
+    (condition,) = project.conditions().values()
+    assert ended.lines(f"others use this machine ({condition['valid']}); when they have ended, start the same command")
+
+
+def test_busy_loops_beside_a_run_spoil_its_times_and_not_its_results(project: Project) -> None:
+    with busy_machine():
+        ended = project.snakemake(*arguments(project, 10, 0.5), cores=1)
     assert ended.code == 0, ended.output
     (run,) = project.table("profile/runs.tsv")
     assert run["valid"].startswith("invalid: disturbed: others took "), run

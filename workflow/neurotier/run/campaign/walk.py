@@ -12,6 +12,7 @@ from neurotier.core.errors import NeurotierError, RunError
 from neurotier.core.quantities import counted, seconds
 from neurotier.run.campaign.records import Campaign
 from neurotier.run.campaign.snakemake_run import remove_inner_results, run_planned
+from neurotier.run.disturbance import DISTURBED
 
 
 def walk(campaign: Campaign) -> None:
@@ -20,13 +21,15 @@ def walk(campaign: Campaign) -> None:
     Raises
     ------
     RunError
-        At the end, if runs could not be done, or were stopped; those that are invalid are there, and said.
+        At the end, if runs could not be done, or were stopped; those that are invalid are there, and said. At once if
+        others disturb the first run, or two in a row: so they would the rest.
     """
     planned, say = campaign.planned, campaign.say
     remove_inner_results(campaign)
     left = campaign.to_do
     say(f"{len(planned) - len(left)} of {counted(len(planned), 'run')} are there, {len(left)} to do")
     failed: list[str] = []
+    undisturbed = False
     try:
         for count, run in enumerate(left, start=1):
             rest = remaining(campaign, len(left) - count + 1)
@@ -37,8 +40,12 @@ def walk(campaign: Campaign) -> None:
                 failed.append(str(error))
                 say(f"  {error}")
                 continue
-            before = condition["cache_state"]["action"]
-            say(f"  {condition['valid']}, makespan {seconds(condition['makespan_s'])} (before it: {before})")
+            cache = condition["cache_state"]["action"]
+            say(f"  {condition['valid']}, makespan {seconds(condition['makespan_s'])} (before it: {cache})")
+            before, undisturbed = undisturbed, DISTURBED not in condition["valid"]
+            if not (before or undisturbed):
+                fix = "when they have ended, start the same command again with campaign.repeat_invalid set to true"
+                raise RunError(f"others use this machine ({condition['valid']})", where="campaign", fix=fix)
     finally:
         remove_inner_results(campaign)
     if failed:
