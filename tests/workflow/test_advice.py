@@ -150,7 +150,9 @@ def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Projec
     said = project.page("advice")
     if os.geteuid() == 0:
         assert found["load_s"].keys() == {"start_up", "compute"}
-        assert min(found["load_s"].values()) >= 0, "none is measured where a disturbed start without loading took longer"
+        assert min(found["load_s"].values()) >= 0, (
+            "none is measured where a disturbed start without loading took longer"
+        )
         assert "The first jobs of a cold run wait" in said
     else:
         assert found["load_s"] == {}
