@@ -9,12 +9,11 @@ import pytest
 from neurotier.bigbrain.tabulation import busy
 from neurotier.core.parallelism import peak
 from neurotier.core.places import Places
+from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table, write_table
-from neurotier.pages.bigbrain.figures import FIGURES
-from neurotier.pages.bigbrain.page import write_page
+from neurotier.pages.bigbrain import PAGE
 from neurotier.pages.bigbrain.tables import Tables, read_tables, write_conditions
-from neurotier.pages.bigbrain.verdict import judge
-from neurotier.pages.kit.figures import draw_all, figures_of
+from neurotier.pages.bigbrain.verdict import not_compared, verdicts
 from neurotier.published.replay import read_published, write_tables
 from page_reader import Reader, read_plain
 from published_logs import spark_log, write_checkout, write_log
@@ -97,15 +96,38 @@ def collect(folder: Path, runs: list[Row], predictions: list[Row], published: bo
         write_table(places.published / "published_predictions.tsv", "published_predictions", said)
     names = ("published_runs", "published_phases", "published_predictions") if published else ()
     others = {name: places.published / f"{name}.tsv" for name in names}
-    files = {name: places.bigbrain / f"bigbrain_{name}.tsv" for name in ("conditions", "runs", "phases", "spark")}
-    predicted = places.bigbrain / "bigbrain_predictions.tsv"
-    write_conditions(files["runs"], predicted, others, "here", files["conditions"])
-    return read_tables(**files, published=others)
+    runs_file, predicted, conditions = (
+        places.bigbrain / f"bigbrain_{name}.tsv" for name in ("runs", "predictions", "conditions")
+    )
+    write_conditions(runs_file, predicted, others, "here", conditions)
+    return read_tables(places, settings_of(folder, published))
+
+
+def settings_of(folder: Path, published: bool) -> Settings:
+    """The configuration of a results folder, with or without the published logs."""
+    tiers = {"disk": {"path": str(folder), "kind": "block"}}
+    placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
+    return Settings.from_config({"tiers": tiers, "placement": placement, "published": "logs" if published else None})
+
+
+def page_of(collected: Tables, results: Path) -> Reader:
+    """The page of some tables, which lie in the results folder or not."""
+    PAGE.render(collected, results, None)
+    reader = Reader()
+    reader.feed((results / "bigbrain.html").read_text())
+    assert not reader.open
+    return reader
+
+
+def headline_and_lines(collected: Tables) -> tuple[str, list[str]]:
+    """What the page says first."""
+    first, *_ = verdicts(collected)
+    return first.text, [line.removesuffix(".") for line in first.more]
 
 
 def said_by(collected: Tables) -> dict[str, str]:
     """What each figure says, by its name."""
-    return {figure.name: figure.finding.sentence for figure in figures_of("bigbrain", FIGURES, collected)}
+    return {figure.chart.__name__: figure.chart(collected).says for figure in PAGE.figures}
 
 
 def published_prediction(device: str, member: str, predicted_s: float) -> Row:
@@ -127,9 +149,9 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 
 @pytest.fixture(scope="module")
 def figures_of_both(both: Tables, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("figures")
-    draw_all("bigbrain", FIGURES, both, folder)
-    return folder
+    results = tmp_path_factory.mktemp("figures")
+    page_of(both, results)
+    return PAGE.figures_folder(results)
 
 
 def row_of(collected: Tables, engine: str, tier: str, parallelism: int = 2) -> Row:
@@ -196,8 +218,8 @@ def test_numbers_of_the_figures_are_those_of_the_tables(both: Tables, figures_of
 
 
 def test_charts_lay_the_phases_of_an_iteration_one_after_the_other(alone: Tables, tmp_path: Path) -> None:
-    draw_all("bigbrain", FIGURES, alone, tmp_path)
-    rows = read_plain(tmp_path / "bigbrain_gantts.tsv")
+    page_of(alone, tmp_path)
+    rows = read_plain(PAGE.figures_folder(tmp_path) / "bigbrain_gantts.tsv")
     assert {(row["engine"], row["tier"], row["repetition"]) for row in rows} == {
         ("spark", "disk", "1"),
         ("gnu-parallel", "disk", "1"),
@@ -233,81 +255,80 @@ def test_titles_are_what_was_found(alone: Tables, both: Tables) -> None:
 
 
 def test_verdict_says_what_mattered_and_what_is_not_sure(alone: Tables) -> None:
-    verdict = judge(alone.conditions, alone.own_runs)
-    assert verdict.headline == (
+    headline, lines = headline_and_lines(alone)
+    assert headline == (
         "Fastest for 24 blocks: gnu-parallel on memory $1$, 2 at once: 3.50 s (median of 2 runs), of 3 conditions"
     )
-    assert verdict.lines[0] == (
+    assert lines[0] == (
         "disk took 1.71 times as long as memory $1$ with gnu-parallel, 2 at once"
         " (not told apart with 2 repetitions; at least 3 are needed)"
     )
-    assert verdict.outputs == "Outputs of 6 runs are byte-identical"
-    assert verdict.invalid == [
+    assert lines[-1] == "Outputs of 6 runs are byte-identical"
+    left_out = not_compared(alone)
+    assert left_out
+    assert left_out.items == [
         "gnu-parallel on disk, 2 at once, repetition 3: it was interrupted and taken up again",
         "snakemake on memory $1$, 2 at once, repetition 1: 1 of 24 blocks are incomplete: a",
     ]
-    assert not verdict.is_good
+    assert [one.kind for one in verdicts(alone)] == ["open", "bad"]
 
 
 def test_verdict_names_engine_tier_and_parallelism_by_their_weight(tmp_path: Path) -> None:
     runs = [run("gnu-parallel", "disk", 4.0), run("gnu-parallel", "memory", 2.0), run("spark", "memory", 6.0)]
     runs += [run("gnu-parallel", "memory", 5.0, parallelism=1, peak_parallelism=1)]
-    verdict = judge(collect(tmp_path, runs, []).conditions, runs)
+    collected = collect(tmp_path, runs, [])
     alone = " (not told apart with 1 repetition; at least 3 are needed)"
-    (line,) = verdict.lines
+    line, same = headline_and_lines(collected)[1]
     assert line.removesuffix(alone).split(f"{alone}; ") == [
         "The engine mattered most: spark took 3.00 times as long as gnu-parallel on memory, 2 at once",
         "1 at once took 2.50 times as long as 2 at once with gnu-parallel on memory",
         "disk took 2.00 times as long as memory with gnu-parallel, 2 at once",
     ]
-    assert verdict.is_good
+    assert same == "Outputs of 4 runs are byte-identical"
+    assert [one.kind for one in verdicts(collected)] == ["good"]
     times = {("gnu-parallel", "disk"): (4.0, 4.1, 4.2), ("gnu-parallel", "memory"): (2.0, 2.0, 2.1)}
     thrice = [run(*what, time_s, repetition=at) for what, each in times.items() for at, time_s in enumerate(each, 1)]
-    (line,) = judge(collect(tmp_path, thrice, []).conditions, thrice).lines
+    line, _ = headline_and_lines(collect(tmp_path, thrice, []))[1]
     assert line == "disk took 2.02 times as long as memory with gnu-parallel, 2 at once"
-    other = [*runs, run("spark", "disk", 9.0, sha256="b" * 64)]
-    assert judge([], other).outputs == "Outputs of 5 runs are NOT the same"
-    assert judge([], []).headline == "No run of the incrementation is valid"
+    other = [one | {"origin": "here"} for one in (*runs, run("spark", "disk", 9.0, sha256="b" * 64))]
+    assert headline_and_lines(Tables([], other))[1] == ["Outputs of 5 runs are NOT the same"]
+    assert headline_and_lines(Tables([], []))[0] == "No run of the incrementation is valid"
 
 
 def test_verdict_says_when_blocks_are_too_small_to_tell_tiers_apart(tmp_path: Path) -> None:
     small = [run("gnu-parallel", "disk", 5.0, start_up_s=25.0)]
-    lines = judge(collect(tmp_path, small, []).conditions, small).lines
+    lines = headline_and_lines(collect(tmp_path, small, []))[1]
     text = "With gnu-parallel on disk, 2 at once, 80 % of the processes' time was their own start"
     assert [line for line in lines if "start" in line] == [f"{text}: with larger blocks, tiers would differ more"]
-    assert not any("start" in line for line in judge(collect(tmp_path, RUNS, []).conditions, RUNS).lines)
+    assert not any("start" in line for line in headline_and_lines(collect(tmp_path, RUNS, []))[1])
 
 
 @pytest.mark.parametrize("published", [False, True])
 def test_without_a_valid_run_there_is_a_page_nevertheless(tmp_path: Path, published: bool) -> None:
-    collected = collect(tmp_path, RUNS[-1:], [], published)
-    write_page(collected, tmp_path / "bigbrain", tmp_path / "bigbrain.html")
-    reader = Reader()
-    reader.feed((tmp_path / "bigbrain.html").read_text())
+    reader = page_of(collect(tmp_path, RUNS[-1:], [], published), tmp_path)
     assert "No run of the incrementation is valid." in reader.text
     assert "1 of 24 blocks are incomplete: a" in reader.text
-    assert ("local SSD, App Direct*" in reader.text) == published
+    assert ("local SSD*, App Direct" in reader.text) == published
     assert "bigbrain_spark" not in reader.ids, "it did not run"
 
 
 def test_page_has_the_verdict_first_both_origins_and_links_that_lead_somewhere(both: Tables, tmp_path: Path) -> None:
-    folder, page = tmp_path / "bigbrain", tmp_path / "bigbrain.html"
+    folder = tmp_path / "bigbrain"
     write_table(folder / "bigbrain_conditions.tsv", "bigbrain_conditions", both.conditions)
     assert read_table(folder / "bigbrain_conditions.tsv", "bigbrain_conditions") == both.conditions
-    write_page(both, folder, page)
-    reader = Reader()
-    reader.feed(page.read_text())
+    reader = page_of(both, tmp_path)
     assert reader.text.index("Fastest for 24 blocks") < reader.text.index("2 runs not compared") < 2000
     assert "here: 24 blocks, 22.89 MiB in all, 2 iterations; 2 at once" in reader.text
     assert "published, 40 µm: 125 blocks, 74.93 GiB in all; GNU Parallel, 25 at once (Figure 1)" in reader.text
-    assert "6.00 s 5.00 to 7.00 s 3.00 s, 0.50 6.00 s, 1.00" in reader.text
+    assert "gnu-parallel disk, cold 2 of 3 6.00 s 5.00 to 7.00 s 3.00 s 0.50 6.00 s 1.00" in reader.text
     assert (
         "Published runs: Eq. (1) is off by a factor of 2.00 (2 conditions), the fluid model by 1.67 (1 condition)."
         in reader.text
     )
     for kind, address in reader.addresses:
         assert address.startswith(("#", "data:")) or (tmp_path / address).exists(), (kind, address)
-    assert said_by(both).keys() < set(reader.ids)
+    shown = said_by(both).keys() - {"bigbrain_spark"}  # of which there is no table
+    assert shown < set(reader.ids)
 
 
 def test_a_process_seems_to_start_before_the_one_before_it_has_ended() -> None:

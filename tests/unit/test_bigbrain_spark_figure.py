@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from neurotier.bigbrain.engines.spark_events import DRIVER, DRIVER_PARTS, TASK_PARTS, TASKS
+from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
-from neurotier.pages.bigbrain.spark import KINDS, finding, panels_of
+from neurotier.pages.bigbrain.figures import SPARK_PARTS, bigbrain_spark
 from neurotier.pages.bigbrain.tables import Tables
-from neurotier.pages.kit.stacks import Bar
+from neurotier.pages.kit.marks import Lanes
 
 
 def run(engine: str, tier: str, makespan_s: float, **cells: Any) -> Row:
@@ -65,26 +66,29 @@ TIMES = "Spark took 2.00 to 2.50 times as long as GNU parallel for 24 blocks"
     ],
 )
 def test_title_says_how_much_longer_spark_took(rows: list[Row], sentence: str) -> None:
-    assert finding(Tables([], rows)).sentence == sentence
+    assert bigbrain_spark(Tables([], rows)).says == sentence
 
 
-def medians(bar: Bar) -> list[float]:
-    """The parts of a bar; 0 for those of the other lane."""
-    return [part.median if part else 0.0 for part in bar.parts]
+def medians(lane: Row) -> list[float]:
+    """The parts of a bar."""
+    return [part.median for part in lane.values() if isinstance(part, Spread)]
 
 
 def test_bars_are_medians_of_the_last_starts_of_valid_runs() -> None:
-    disk, memory = panels_of(SPARK_ROWS, RUNS)
-    assert [lane.label for lane in disk.lanes] == ["2 at once", "driver", "tasks"]
-    (_, driver), (_, tasks) = disk.filled()
-    of_driver = sum(of == DRIVER for of, _ in KINDS)
-    assert medians(driver) == [2.0] * of_driver + [0.0] * (len(KINDS) - of_driver)
-    assert driver.text == "15.0 s; 2.50 times GNU parallel's"
+    chart = bigbrain_spark(Tables([], RUNS, spark=SPARK_ROWS))
+    assert isinstance(chart, Lanes)
+    driver, tasks, memory, _ = chart.lanes
+    assert [(lane["panel"], lane["group"], lane["lane"]) for lane in (driver, tasks)] == [
+        ("tier disk", "2 at once", "driver"),
+        ("tier disk", "2 at once", "tasks"),
+    ]
+    assert medians(driver) == [2.0] * sum(of == DRIVER for of, _ in SPARK_PARTS)
+    assert driver["text"] == "15.0 s; 2.50 times GNU parallel's"
     assert sum(medians(tasks)) == 2.0 * len(TASK_PARTS)
-    assert tasks.text == "20.0 s, summed"
-    assert sum(medians(memory.filled()[0][1])) == 4.0 * len(DRIVER_PARTS)
+    assert tasks["text"] == "20.0 s, summed"
+    assert sum(medians(memory)) == 4.0 * len(DRIVER_PARTS)
 
 
 def test_every_part_is_drawn_once() -> None:
-    drawn = [(of, part) for of, group in KINDS for part in group]
+    drawn = [(of, part) for of, group in SPARK_PARTS for part in group]
     assert sorted(drawn) == sorted((row["of"], row["part"]) for row in parts("disk", 1.0))

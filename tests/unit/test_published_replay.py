@@ -11,10 +11,8 @@ from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.errors import InputError
 from neurotier.core.tables import Row, read_table
 from neurotier.pages.bigbrain.names import published_name
-from neurotier.pages.kit.figures import draw_all, figures_of
-from neurotier.pages.published.figures import FIGURES
-from neurotier.pages.published.page import Judged, write_page
-from neurotier.pages.published.tables import replayed
+from neurotier.pages.published import PAGE
+from neurotier.pages.published.tables import Replayed, replayed
 from neurotier.published.claims import claim_rows, counts_text
 from neurotier.published.conditions import absent, condition, device_and_mode
 from neurotier.published.plan import fingerprint
@@ -32,9 +30,20 @@ def replay(tmp_path_factory: pytest.TempPathFactory) -> Replay:
 
 
 def said_by(replay: Replay, predictions: list[Row]) -> dict[str, str]:
-    """What each figure says, by its name."""
-    tables = replayed(replay, predictions, validation_of(predictions))
-    return {figure.name: figure.finding.sentence for figure in figures_of("published", FIGURES, tables)}
+    """What each figure that is drawn says, by its name."""
+    data = replayed(replay, predictions, validation=validation_of(predictions))
+    names = [(figure, *one) for figure in PAGE.figures for one in figure.names(None).items()]
+    charts = {name: figure.chart(data, *given) for figure, name, given in names}
+    return {name: chart.says for name, chart in charts.items() if chart.table}
+
+
+def read_page(data: Replayed, results: Path) -> Reader:
+    """Write figures and page, and read it."""
+    PAGE.render(data, results, None)
+    reader = Reader()
+    reader.feed((results / "published.html").read_text())
+    assert not reader.open
+    return reader
 
 
 def prediction(one: IncrementCondition, member: str, predicted_s: float, measured_s: float) -> Row:
@@ -126,44 +135,41 @@ def test_figures_with_and_without_predictions(replay: Replay, tmp_path: Path) ->
     )
     assert "not those of Table I" in said["table_one"]
     assert "predicted" not in said_by(replay, [])
-    draw_all("published", FIGURES, replayed(replay, PREDICTIONS, VALIDATION), tmp_path)
+    read_page(replayed(replay, PREDICTIONS, validation=VALIDATION), tmp_path)
+    figures = PAGE.figures_folder(tmp_path)
     for name in said:
-        assert {path.suffix for path in tmp_path.glob(f"{name}.*")} == {".svg", ".png", ".tsv", ".rst"}
-    drawn = read_plain(tmp_path / "makespan_40um.tsv")
+        assert {path.suffix for path in figures.glob(f"{name}.*")} == {".svg", ".png", ".tsv", ".rst"}
+    drawn = read_plain(figures / "makespan_40um.tsv")
     assert [float(row["makespan_s"]) for row in drawn if row["kind"] == "measured"][:3] == [10.0, 20.0, 30.0]
     dram = {row["of"]: float(row["makespan_s"]) for row in drawn if row["tier"] == "DRAM" and row["kind"] != "measured"}
     assert dram == {"paper": 60.0, "fluid measured": 16.5}, "the table's Eq. (1) goes before our own"
-    others = read_plain(tmp_path / "makespan_others.tsv")
+    others = read_plain(figures / "makespan_others.tsv")
     assert {row["variant"] for row in others} == {"60delay withpc", "in results"}
-    gantt = [row for row in read_plain(tmp_path / "gantt_40um_25.tsv") if row["tier"] == "local SSD, App Direct"]
+    gantt = [row for row in read_plain(figures / "gantt_40um_25.tsv") if row["tier"] == "local SSD, App Direct"]
     assert len({row["lane"] for row in gantt}) == 25
     assert len(gantt) == 125 + 125 + 123
-    parallelism = read_plain(tmp_path / "mean_parallelism.tsv")
+    parallelism = read_plain(figures / "mean_parallelism.tsv")
     assert float(parallelism[0]["mean_parallelism"]) == pytest.approx(125 * (1.75 / 10 + 3.75 / 20) / 2)
 
 
 def test_the_page_says_what_is_absent_skipped_and_known_to_be_wrong(replay: Replay, tmp_path: Path) -> None:
-    folder, tables = tmp_path / "published", replayed(replay, PREDICTIONS, VALIDATION)
-    judged = Judged(claim_rows(replay))
-    write_page(tables, judged, folder, tmp_path / "published.html")
+    claims = claim_rows(replay)
+    reader = read_page(replayed(replay, PREDICTIONS, validation=VALIDATION, claims=claims), tmp_path)
     page = (tmp_path / "published.html").read_text()
-    reader = Reader()
-    reader.feed(page)
-    assert f"{counts_text(judged.claims)}." in reader.text
-    assert (
-        page.index("claims that these logs can decide") < page.index("<figure") < page.index("What is not shown</h2>")
-    )
+    assert f"{counts_text(claims)}." in reader.text
+    assert page.index("claims that these logs can decide") < page.index("<figure") < page.index("do not have</h2>")
     assert page.index("<figure") < page.index("notes.out"), "what is skipped stands below, folded"
     assert "1 file skipped: its name tells no condition" in reader.text
-    for claim in judged.claims:
+    for claim in claims:
         assert claim["claim"] in reader.text
-    assert "Replayed from raw logs: 8 BigBrain runs, 1 BIDS App run, the storage benchmark of 4 devices" in reader.text
+    assert "8 BigBrain runs, 1 BIDS App run, the storage benchmark of 4 devices" in reader.text
     assert "Figure 5: no run" in reader.text
     assert "Figures 9 and 10, 96 processes: no run" in reader.text
     assert "notes.out: its name does not tell a condition" in reader.text
     assert "124 blocks are not in the log" in reader.text
     assert re.search(r"local SSD, App Direct: 2 of 125 blocks not written.* 300\.00 s", reader.text)
-    assert reader.text.count("is the end of the task that is last by name") == 1, "a slip below its figure"
+    assert reader.text.count("is the end of the task that is last by name") == 1
+    assert "These logs have no whole run" in reader.text, "at 20 µm"
     assert all(address.startswith(("#", "data:", "published/")) for _, address in reader.addresses)
     assert said_by(replay, PREDICTIONS).keys() < set(reader.ids)
 

@@ -5,6 +5,7 @@ from neurotier.pages import PAGES, page_called
 # Of a run the report tells of what is there, too, that no rule makes: facts, failures, and an advice that was asked for.
 MORE_INPUTS = {
     "advice": {"basis": places.advice / "basis.json"},
+    "bigbrain": bigbrain.published,
     "comparison": {"campaign": lambda wildcards: plan.campaign()},
     "report": {
         "dataset": places.index / "dataset.json",

@@ -43,33 +43,3 @@ rule predict_published:
         "Predicting the published makespans"
     script:
         "../scripts/predict_published.py"
-
-
-rule write_published:
-    input:
-        tables=rules.tabulate_published.output,
-        claims=places.published / "published_claims.tsv",
-        predictions=places.published / "published_predictions.tsv",
-        validation=places.published / "published_validation.tsv",
-        parameters=places.published / "published_parameters.tsv",
-    output:
-        figures=report(
-            directory(places.published_figures),
-            patterns=["{name}.svg"],
-            caption="../report/write_published.rst",
-            category="Published experiment",
-        ),
-        page=report(
-            RESULTS / "published.html",
-            caption="../report/write_published.rst",
-            category="Published experiment",
-        ),
-    log:
-        LOGS / "write_published/write_published.log",
-    params:
-        results=RESULTS,
-        logs=lambda wildcards: asked_logs(settings.published),
-    message:
-        "Writing the page about the published experiment"
-    script:
-        "../scripts/write_published.py"

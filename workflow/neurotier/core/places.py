@@ -82,7 +82,6 @@ class Places:
     campaign = Below("campaign")
     comparison = Below("comparison")
     published = Below("published")
-    published_figures = Below("published/figures")
     probe = Below("probe")
     probe_figures = Below("probe/figures")
     sweep = Below("sweep")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-PAGES = ("advice", "comparison", "daq", "ior", "probe", "report", "staging", "sweep")
+PAGES = ("advice", "bigbrain", "comparison", "daq", "ior", "probe", "published", "report", "staging", "sweep")
 """Their names: of the modules, and of the HTML files."""
 
 

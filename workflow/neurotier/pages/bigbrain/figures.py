@@ -1,41 +1,414 @@
-"""The registry of the figures of the incrementation; the page of the published experiment shows some of them, too."""
+"""The figures of the incrementation: each a function from its tables to a chart.
+
+The page of the published experiment has some of them, too, with sentences of its own.
+"""
 
 from __future__ import annotations
 
-from neurotier.pages.kit.registry import Entry
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
-SPARK = Entry(
-    "bigbrain_spark",
-    "Spark by its parts",
-    "Where Spark's time goes, and how many times GNU parallel's makespan it takes.",
-    "bigbrain.spark",
-)
-
-FIGURES = (
-    Entry(
-        "bigbrain_makespans",
-        "Makespans",
-        "Every valid repetition, the median, and what Eq. (1) and the fluid model predict."
-        " As the published Figures 1a, 3a and 5a to 8a.",
-        "bigbrain.makespans",
-    ),
-    Entry(
-        "bigbrain_phases",
-        "Time by phase",
-        "Time that all blocks together spent in each phase. As the published Figures 1b, 3b and 5b to 8b.",
-        "bigbrain.phases",
-    ),
-    Entry(
-        "bigbrain_gantts",
-        "Who did what when",
-        "The phases of every block, a small chart for each condition. As the published Figures 2 and 4.",
-        "bigbrain.gantts",
-    ),
-    Entry(
-        "bigbrain_parallelism",
-        "Parallelism",
-        "How many blocks were in a phase at once, of as many as were asked for.",
-        "bigbrain.parallelism",
-    ),
+from neurotier.bigbrain.conditions import ORIGIN, IncrementCondition
+from neurotier.bigbrain.engines.spark_events import DRIVER, TASKS
+from neurotier.bigbrain.tabulation import TICK_S
+from neurotier.bigbrain.tasks import (
+    DELAY,
+    GNU_PARALLEL,
+    HEADER,
+    INCREMENT,
+    READ,
     SPARK,
+    START_UP,
+    STREAMING,
+    WORK_PHASES,
+    WRITE,
 )
+from neurotier.core.quantities import counted, mean_count, percent, seconds, share_of
+from neurotier.core.spread import Spread, spread
+from neurotier.core.tables import Row
+from neurotier.model.prediction import FLUID, MEASURED, PAPER
+from neurotier.pages.bigbrain.names import (
+    NO_RUN,
+    factors_text,
+    in_panels,
+    name_of,
+    own,
+    published,
+    range_text,
+    ratio_text,
+)
+from neurotier.pages.bigbrain.tables import SUMS, Tables, cells, predictions_of
+from neurotier.pages.kit.chart import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    LIGHT_GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    YELLOW,
+    Chart,
+)
+from neurotier.pages.kit.findings import at_once, between, times_text
+from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
+from neurotier.pages.kit.marks import Kind, Lanes, Line, Mark, Points, Stack
+from neurotier.published.conditions import is_outlier
+from neurotier.run.compared import is_compared
+
+
+class Look(NamedTuple):
+    """How something is named and marked."""
+
+    label: str
+    marker: str
+    colour: str
+
+
+MEMBERS = {
+    PAPER: Look("Eq. (1)", "D", VERMILION),
+    FLUID: Look("fluid", "v", PURPLE),
+    MEASURED: Look("fluid, measured", "s", BLUE),
+}
+"""Members of the model, in the order in which they are named."""
+
+PHASES = {
+    START_UP: Look("start of processes", "v", GREY),
+    HEADER: Look("load header", "o", PURPLE),
+    READ: Look("read", "^", SKY),
+    INCREMENT: Look("increment", "s", GREEN),
+    WRITE: Look("write", "D", VERMILION),
+    DELAY: Look("pause", "", YELLOW),
+}
+
+Group = tuple[str, tuple[str, ...]]
+"""Whose time, and which parts of it are drawn as one."""
+
+SPARK_PARTS: dict[Group, Kind] = {
+    (DRIVER, ("jvm_start",)): Kind("JVM start", GREY),
+    (DRIVER, ("context",)): Kind("context", BLUE),
+    (DRIVER, ("planning",)): Kind("planning", SKY),
+    (DRIVER, ("tasks",)): Kind("tasks run", LIGHT_GREY),
+    (DRIVER, ("ending",)): Kind("ending", BLACK),
+    (TASKS, ("scheduling", "deserialise", "serialise")): Kind("shipping", YELLOW),
+    (TASKS, ("garbage",)): Kind("garbage", VERMILION),
+    (TASKS, ("python",)): Kind("Python", PURPLE),
+    (TASKS, WORK_PHASES): Kind("our phases", GREEN),
+    (TASKS, (DELAY,)): Kind("delay", ORANGE),
+}
+
+Place = tuple[str, int]
+"""Tier and parallelism."""
+
+
+def apart(makespans_s: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Repetitions that went on, and the outliers, s."""
+    outliers_s = [one for one in makespans_s if is_outlier(one, makespans_s)]
+    return [one for one in makespans_s if one not in outliers_s], outliers_s
+
+
+def bigbrain_makespans(data: Tables) -> Chart:
+    """Every valid repetition, the median, and what Eq. (1) and the fluid model predict. As the published Figures 1a, 3a
+    and 5a to 8a.
+    """
+    known, others = own(data.conditions), published(data.conditions)
+    if known:
+        return makespan_chart(data, "; ".join(filter(None, [range_text(known), factors_text(known)])))
+    return makespan_chart(data, f"{NO_RUN}; published ones: {factors_text(others)}" if others else NO_RUN)
+
+
+def makespan_chart(data: Tables, says: str) -> Chart:
+    """What was measured and predicted of each condition, on logarithmic axes; a row per repetition and prediction."""
+    repetitions, table, lanes = data.repetitions(), list[Row](), []
+    for row in in_panels(data.conditions, "a"):
+        runs, predictions = repetitions.get(IncrementCondition.of(row), []), predictions_of(row)
+        for run in runs:
+            times = {"makespan_s": run["makespan_s"], "low_s": None, "high_s": None}
+            table.append(cells(row) | {"kind": "measured", "of": f"repetition {run['repetition']}"} | times)
+        for member, one in predictions.items():
+            times = {"makespan_s": one.makespan_s, "low_s": one.low_s, "high_s": one.high_s}
+            table.append(cells(row) | {"kind": "predicted", "of": member} | times)
+        went_on_s, outliers_s = apart([run["makespan_s"] for run in runs])
+        lane = row | {"went_on": went_on_s, "outliers": outliers_s, "text": seconds(row["makespan_s"])}
+        if PAPER in predictions:
+            lane["text"] += f"; Eq. (1) {ratio_text(predictions[PAPER].makespan_s / row['makespan_s'])} x"
+        for member in MEMBERS:
+            one_or_none = predictions.get(member)
+            for end in ("makespan_s", "low_s", "high_s"):
+                lane[f"{member} {end}"] = getattr(one_or_none, end, None)
+        lanes.append(lane)
+    marks: list[Mark] = [
+        Points("makespan_s", data.middle, "|", above=0.15, size=11),
+        Points("went_on", "repetition", above=0.15, apart=0),
+    ]
+    with_outliers = any(lane["outliers"] for lane in lanes)
+    if with_outliers:
+        marks.append(Points("outliers", "outlier", "x", above=0.15, apart=0))
+    for member, (label, marker, colour) in MEMBERS.items():
+        if any(lane[f"{member} makespan_s"] for lane in lanes):
+            marks.append(Line(f"{member} low_s", f"{member} high_s", colour, above=-0.27))
+            marks.append(Points(f"{member} makespan_s", label, marker, colour, filled=True, above=-0.27))
+    note = (
+        f"Bar: {data.middle} over valid repetitions; circle: a repetition; line through a prediction: its interval;"
+        f" axes are logarithmic, and each has a range of its own. Right: {data.middle}, and how many times that Eq. (1)"
+        " says. Factors above: geometric means."
+    )
+    if published(data.conditions):
+        note += (
+            " Published: latest end - earliest start of the tasks that ended; of Spark, the driver's time. Eq. (1) with"
+            " Table I; the fluid model measured from the logs of other conditions."
+        )
+    if any(lane["incomplete_blocks"] for lane in lanes):
+        note += " * Some blocks were read and not written (the SSD was full): their tasks never ended and do not count."
+    if with_outliers:
+        note += (
+            f" Outlier: 1.5 times the middle repetition, or less than that part of it; it is in the {data.middle}"
+            f"{', as published, and not in the factor above' * (data.middle == 'mean')}."
+        )
+    return Lanes(says, table, note, marks=marks, x="Makespan (s)", lanes=lanes, logarithmic=True)
+
+
+def write_share(row: Row) -> float:
+    """Share of writing in the summed phases; 0 of no time."""
+    return share_of(row["write_s"] or 0.0, sum(row[name] or 0.0 for name in SUMS[1:])) or 0.0
+
+
+def bigbrain_phases(data: Tables) -> Chart:
+    """Time that all blocks together spent in each phase. As the published Figures 1b, 3b and 5b to 8b."""
+    known = own(data.conditions) or published(data.conditions)
+    if not known:
+        return Chart(NO_RUN)
+    longest = Counter(max(SUMS, key=lambda name: row[name] or 0.0).removesuffix("_s") for row in known)
+    (first, count), *others = longest.most_common()
+    among = "condition" if own(data.conditions) else "published condition"
+    says = f"The longest phase is {PHASES[first].label} in {count:,} of {counted(len(known), among)}"
+    return phases_chart(data, ", ".join([says, *(f"{PHASES[name].label} in {times:,}" for name, times in others)]))
+
+
+def phases_chart(data: Tables, says: str) -> Chart:
+    """The phases that are known of each condition, one below the other, on logarithmic axes."""
+    repetitions, lanes, known = data.repetitions(), [], in_panels(data.conditions, "b")
+    for row in known:
+        text = f"{seconds(row['makespan_s'])}; {percent(write_share(row))} writing"
+        lane = row | {"text": f"{text}; {mean_count(row['mean_parallelism'])} at once"}
+        for name in SUMS:
+            runs = repetitions[IncrementCondition.of(row)]
+            lane |= {name: row[name] or None, f"{name} runs": [run[name] for run in runs if run[name]]}
+        lanes.append(lane)
+    drawn = [name for name in SUMS if any(lane[name] for lane in lanes)]
+    marks: list[Mark] = []
+    for place, name in enumerate(drawn):
+        label, marker, colour = PHASES[name.removesuffix("_s")]
+        above = 0.33 - 0.66 * (place + 0.5) / len(drawn)
+        marks.append(Points(f"{name} runs", "", marker, colour, above=above, size=2.5, apart=0))
+        marks.append(Points(name, label, marker, colour, filled=True, above=above, size=5.5))
+    note = (
+        f"Large: {data.middle} over valid repetitions of the sum over all blocks and iterations; small: a repetition;"
+        f" axes are logarithmic. Right: {data.middle} makespan, share of writing in the sum of the four phases, and the"
+        " mean number of blocks in a phase at once. In the pairing 'published', reading is within incrementing (GNU"
+        " parallel, Snakemake) or in no phase (Spark)."
+    )
+    if published(data.conditions):
+        note += " Published runs are of that pairing; the start of their processes is not known."
+    if any(row["engine"] == SPARK for row in published(data.conditions)):
+        note += " Spark as published: 'load header' turns bytes into images; only writing compares with GNU Parallel's."
+    if any(row["incomplete_blocks"] for row in known):
+        note += (
+            " * Some blocks were not written (the SSD was full): their reading counts, their writing is short of them."
+        )
+    columns = ("runs", "makespan_s", *SUMS, "mean_parallelism", "incomplete_blocks")
+    table = [cells(row) | {name: row[name] for name in columns} for row in known]
+    return Lanes(says, table, note, marks=marks, x="Sum over all blocks (s)", lanes=lanes, logarithmic=True)
+
+
+def middle_of(runs: Sequence[Row]) -> Row:
+    """The repetition of middle makespan; the shorter of two."""
+    return sorted(runs, key=lambda run: float(run["makespan_s"]))[(len(runs) - 1) // 2]
+
+
+def bigbrain_gantts(data: Tables) -> Chart:
+    """The phases of every block, a small chart for each condition. As the published Figures 2 and 4."""
+    known, repetitions = own(data.conditions), data.repetitions()
+    if not known:
+        return Chart(NO_RUN)
+    chart, shares = gantt_chart(data, known, ""), dict[str, float]()
+    for panel, row in zip(chart.panels, known, strict=True):
+        busy_s = math.fsum(phase["end_s"] - phase["start_s"] for phase in panel.rows if phase["phase"])
+        workers_s = middle_of(repetitions[IncrementCondition.of(row)])["makespan_s"] * row["parallelism"]
+        shares[name_of(row)] = busy_s / workers_s
+    ordered = sorted(shares, key=lambda name: shares[name])
+    low, high = (f"{percent(shares[name])} ({name})" for name in (ordered[0], ordered[-1]))
+    much = f"from {low} to {high}" if len(shares) > 1 else low
+    return replace(chart, says=f"Workers are busy, starts and pauses included, {much} of the time")
+
+
+def gantt_chart(data: Tables, rows: Sequence[Row], says: str) -> Gantts:
+    """The repetition of middle makespan of each condition."""
+    repetitions, panels = data.repetitions(), []
+    for row in rows:
+        run = middle_of(repetitions[IncrementCondition.of(row)])
+        count = f"{mean_count(run['mean_parallelism'])} of {row['parallelism']}"
+        title = f"{name_of(row)}\n{seconds(run['makespan_s'])}, {count} in a phase"
+        if run["start_up_s"] and row["engine"] == SPARK:
+            title += f"; start of Spark {seconds(run['start_up_s'])}"
+        if run["incomplete_blocks"]:
+            title += f"; {counted(run['incomplete_blocks'], 'block')} not written"
+        phases = data.phases_of(run)
+        not_written = {phase["block"] for phase in phases} - {one["block"] for one in phases if one["phase"] == WRITE}
+        in_time = one_after_the_other(phases) if row["pairing"] == STREAMING else map(drawn_phase, phases)
+        laid_out = in_lanes(in_time, "block", 0.0 if row["origin"] == ORIGIN else TICK_S)
+        about = {name: row[name] for name in ("origin", "engine", "tier", "parallelism")}
+        about |= {"repetition": run["repetition"]}
+        length_s = max((phase["end_s"] for phase in laid_out), default=0.0)
+        panels.append(Panel(title, [about | one for one in laid_out], length_s, left=frozenset(not_written)))
+    note = (
+        "Of each condition the valid repetition of middle makespan. A lane holds blocks that came one after the other,"
+        " each iteration a bar of its own; every panel has a clock of its own."
+    )
+    if any(row["pairing"] == STREAMING for row in rows):
+        note += (
+            " Streaming, phases alternate in pieces of 2 MiB: within a bar they are drawn one after the other with"
+            " their summed durations, and what remains is a grey line."
+        )
+    if any(row["engine"] == SPARK for row in rows):
+        note += " Spark's own start and end are before and after what is drawn; its makespan has them."
+    if any(row["origin"] == ORIGIN for row in rows):
+        note += " Of GNU Parallel, reading is within 'increment'; of Spark it is in no phase."
+    colours = {look.label: look.colour for look in PHASES.values()}
+    return Gantts(says, note=note, panels=panels, name="block", colours=colours)
+
+
+def drawn_phase(phase: Row) -> Row:
+    """A row of ``bigbrain_phases.tsv`` as a chart has it."""
+    about = {"block": phase["block"], "iteration": phase["iteration"], "phase": PHASES[phase["phase"]].label}
+    return about | {"start_s": phase["start_s"], "end_s": phase["end_s"]}
+
+
+def one_after_the_other(phases: Sequence[Row]) -> list[Row]:
+    """Phases of streaming, which alternate, one after the other: each as long as its pieces together."""
+    iterations: dict[tuple[str, int], list[Row]] = {}
+    for phase in phases:
+        iterations.setdefault((phase["block"], phase["iteration"]), []).append(phase)
+    found = []
+    for members in iterations.values():
+        at_s, last_s = min(one["start_s"] for one in members), max(one["end_s"] for one in members)
+        for one in sorted(members, key=lambda one: [*PHASES].index(one["phase"])):
+            end_s = at_s + one["duration_s"]
+            found.append(drawn_phase(one) | {"start_s": at_s, "end_s": end_s})
+            at_s = end_s
+        if last_s > at_s:
+            found.append(found[-1] | {"phase": "", "start_s": at_s, "end_s": last_s})
+    return found
+
+
+def bigbrain_parallelism(data: Tables) -> Chart:
+    """How many blocks were in a phase at once, of as many as were asked for."""
+
+    def share(row: Row) -> float:
+        return float(row["mean_parallelism"] or 0.0) / int(row["parallelism"])
+
+    def described(row: Row) -> str:
+        return f"{mean_count(row['mean_parallelism'])} of {row['parallelism']} ({row['engine']} on {row['tier']})"
+
+    ordered, repetitions = sorted(own(data.conditions) or published(data.conditions), key=share), data.repetitions()
+    if not ordered:
+        return Chart(NO_RUN)
+    says = f"Blocks in a phase at once, on average: from {described(ordered[0])} to {described(ordered[-1])}"
+    if len(ordered) == 1:
+        count = mean_count(ordered[0]["mean_parallelism"])
+        says = f"On average {count} blocks were in a phase ({name_of(ordered[0])})"
+    lanes = []
+    for row in in_panels(data.conditions):
+        means = [run["mean_parallelism"] or 0.0 for run in repetitions.get(IncrementCondition.of(row), [])]
+        text = f"{mean_count(row['mean_parallelism'])}; {percent(share(row))}"
+        text += f"; peak {row['peak_parallelism']:,}" if row["peak_parallelism"] is not None else ""
+        lanes.append(row | {"means": means, "text": text})
+    note = (
+        f"Blue: {data.middle} over valid repetitions of the mean number of blocks in a phase; circle: a repetition;"
+        " grey: asked for; red: most at the same moment, the start of processes included. As published, the mean is the"
+        " sum of the four phases over the makespan: the start of processes and pauses count in the makespan alone."
+    )
+    if published(data.conditions):
+        note += (
+            " The most is not known of published runs. On the SSD the sum has the reading of blocks that were never"
+            " written; the makespan has not."
+        )
+    return Lanes(
+        says,
+        [cells(row) | {name: row[name] for name in ("runs", "mean_parallelism", "peak_parallelism")} for row in lanes],
+        note,
+        marks=(
+            Stack({"parallelism": Kind("asked for", LIGHT_GREY)}),
+            Stack({"mean_parallelism": Kind("in a phase", SKY)}),
+            Points("means", size=4, apart=0),
+            Points("peak_parallelism", "", "|", VERMILION, size=11),
+        ),
+        x="Blocks in a phase at once",
+        lanes=lanes,
+        words=mean_count,
+    )
+
+
+def runs_of(runs: Sequence[Row], engine: str) -> dict[Place, list[Row]]:
+    """The valid repetitions of an engine's conditions, in the order of the table."""
+    found: dict[Place, list[Row]] = {}
+    for run in runs:
+        if run["engine"] == engine and is_compared(run):
+            found.setdefault((run["tier"], run["parallelism"]), []).append(run)
+    return found
+
+
+def bigbrain_spark(data: Tables) -> Chart:
+    """Where Spark's time goes, and how many times GNU parallel's makespan it takes."""
+    spark, parallel = (runs_of(data.own_runs, engine) for engine in (SPARK, GNU_PARALLEL))
+    if not spark:
+        asked = any(run["engine"] == SPARK for run in data.own_runs)
+        return Chart("No run of Spark is valid" if asked else "No run of the incrementation was Spark's")
+    makespans_s = {place: Spread(tuple(run["makespan_s"] for run in runs)).median for place, runs in spark.items()}
+    ratios = {
+        place: makespan_s / Spread(tuple(run["makespan_s"] for run in parallel[place])).median
+        for place, makespan_s in makespans_s.items()
+        if place in parallel
+    }
+    times = f"{between(ratios.values(), times_text)} times as long as GNU parallel" if ratios else ""
+    times = times or between(makespans_s.values(), seconds)
+    starts = [start.median / makespans_s[place] for place in spark if (start := spread(spark[place], "start_up_s"))]
+    blocks = counted(max(run["blocks"] for runs in spark.values() for run in runs), "block")
+    lanes = []
+    for (tier, parallelism), runs in spark.items():
+        every = [parts_of(run, data.spark) for run in runs]
+        makespan_s, ratio = makespans_s[tier, parallelism], ratios.get((tier, parallelism))
+        text = seconds(makespan_s) + (f"; {times_text(ratio)} times GNU parallel's" if ratio else "")
+        for of, name in ((DRIVER, "driver"), (TASKS, "tasks")):
+            lane: Row = {"panel": f"tier {tier}", "group": at_once(parallelism), "lane": name, "text": text}
+            for (whose, parts), kind in SPARK_PARTS.items():
+                sums = tuple(math.fsum(one.get((of, part), 0.0) for part in parts) for one in every)
+                lane[kind.label] = Spread(sums) if whose == of else None
+            lanes.append(lane)
+        summed_s = sum(part.median for part in lanes[-1].values() if isinstance(part, Spread))
+        lanes[-1]["text"] = f"{seconds(summed_s)}, summed"
+    tiers = [tier for tier, _ in spark]
+    return Lanes(
+        f"Spark took {times} for {blocks}; the start of its session was {between(starts, percent)} of its time",
+        data.spark,
+        "Medians over repetitions of valid runs. Driver: wall time of the driver program; 'planning' is while no task"
+        " runs before the last one has ended. Tasks: sums over tasks (side by side) of the time from launch to end;"
+        " 'shipping' is scheduling, sending, and (de)serialising; 'garbage' the JVM's collections beside our phases;"
+        " 'Python' starting workers, importing, and moving data between files, JVM and Python; 'our phases'"
+        " load_header, read, increment and write.",
+        marks=(Stack({kind.label: kind for kind in SPARK_PARTS.values()}),),
+        x="Wall time of the driver, sum over tasks (s)",
+        lanes=sorted(lanes, key=lambda lane: tiers.index(lane["panel"].removeprefix("tier "))),
+    )
+
+
+def parts_of(run: Row, spark_rows: Sequence[Row]) -> dict[tuple[str, str], float]:
+    """Whose time, and which part of it, to how long it took in the last start of a run, s."""
+    keys = ("tier", "parallelism", "repetition")
+    rows = [row for row in spark_rows if all(row[key] == run[key] for key in keys)]
+    last = max((row["attempt"] for row in rows), default=None)
+    return {(row["of"], row["part"]): row["sum_s"] for row in rows if row["attempt"] == last}

@@ -11,7 +11,6 @@ from neurotier.bigbrain.tasks import GNU_PARALLEL, PUBLISHED, SPARK
 from neurotier.core.quantities import counted, number, seconds, size
 from neurotier.core.tables import Row
 from neurotier.pages.kit.findings import at_once
-from neurotier.pages.kit.lanes import Lane, Panel
 from neurotier.published.conditions import FIGURES
 
 NO_RUN = "No run of the incrementation is valid"
@@ -77,24 +76,29 @@ def heading_of(row: Row, part: str = "") -> str:
     return f"{ENGINES[one.engine]}, {at_once(one.parallelism)}" + (f" (Figure {number}{part})" if number else "")
 
 
-def image_panels(rows: Iterable[Row], part: str = "") -> list[Panel[Row]]:
-    """A panel for each origin and image, in it a heading for each parallelism, and a lane for each condition.
+def in_panels(rows: Iterable[Row], part: str = "") -> list[Row]:
+    """Conditions with a valid run as rows of a chart: a panel for each origin and image, a group for each parallelism.
 
     Parameters
     ----------
     rows
-        Rows of ``bigbrain_conditions.tsv``; those without a valid run have no lane.
+        Rows of ``bigbrain_conditions.tsv``.
     part
         Of the paper's figure: ``a`` for makespans, ``b`` for phases.
     """
-    groups: dict[str, dict[str, list[Lane[Row]]]] = {}
-    for row in shown(rows):
-        lanes = groups.setdefault(image_of(row), {}).setdefault(heading_of(row, part), [])
-        lanes.append(Lane(label_of(row), row))
-    return [
-        Panel(image, tuple(lane for heading, some in lanes.items() for lane in (Lane[Row](heading), *some)))
-        for image, lanes in groups.items()
+    found = [
+        row | {"panel": image_of(row), "group": heading_of(row, part), "lane": label_of(row)} for row in shown(rows)
     ]
+    panels = list(dict.fromkeys(row["panel"] for row in found))
+    return sorted(found, key=lambda row: panels.index(row["panel"]))
+
+
+def by_heading(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Conditions by their image and parallelism, in words."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(f"{image_of(row)}; {heading_of(row)}", []).append(row)
+    return found
 
 
 def range_text(rows: Sequence[Row]) -> str:
@@ -122,3 +126,21 @@ def ratio_text(ratio: float) -> str:
     ('0.47', '5.15', '240')
     """
     return number(ratio, 2 if ratio < 9.995 else 1 if ratio < 99.95 else 0)
+
+
+def factors_text(rows: Sequence[Row]) -> str:
+    """By how much predictions miss; empty without any.
+
+    >>> factors_text([{"equation_one_ratio": 0.5, "fluid_ratio": 1.2}])
+    'Eq. (1) is off by a factor of 2.00 (1 condition), the fluid model by 1.20 (1 condition)'
+    """
+    ratios = {
+        "Eq. (1)": [row["equation_one_ratio"] for row in rows if row["equation_one_ratio"]],
+        "the fluid model": [row["fluid_ratio"] for row in rows if row["fluid_ratio"]],
+    }
+    texts: list[str] = []
+    for name, some in ratios.items():
+        if (factor := off_factor(some)) is not None:
+            much = f"{ratio_text(factor)} ({counted(len(some), 'condition')})"
+            texts.append(f"{name} by {much}" if texts else f"{name} is off by a factor of {much}")
+    return ", ".join(texts)

@@ -1,55 +1,92 @@
-"""The incrementation on one page: HTML that needs nothing else (:mod:`neurotier.pages.kit.html`), verdict first."""
+"""The page of the incrementation: which engine on which tier was fastest, beside the published runs."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from neurotier.bigbrain.conditions import ORIGIN
-from neurotier.bigbrain.tasks import SPARK
+from neurotier.core.quantities import seconds
 from neurotier.core.tables import Row
-from neurotier.pages.bigbrain.figures import FIGURES
-from neurotier.pages.bigbrain.figures import SPARK as SPARK_FIGURE
-from neurotier.pages.bigbrain.names import heading_of, image_of
-from neurotier.pages.bigbrain.tables import Tables
-from neurotier.pages.bigbrain.verdict import Verdict, judge
-from neurotier.pages.kit.figures import draw_all, figure_views
-from neurotier.pages.kit.html import write_html
-from neurotier.pages.kit.page import link
-
-TEMPLATE = Path(__file__).resolve().parent / "bigbrain.html.j2"
-SHOWN_ROWS = 50
-"""Longest list on the page; the rest is in the files it links to."""
-
-TABLES = tuple(f"bigbrain_{name}.tsv" for name in ("conditions", "runs", "phases", "spark", "predictions"))
+from neurotier.pages.bigbrain.figures import (
+    bigbrain_gantts,
+    bigbrain_makespans,
+    bigbrain_parallelism,
+    bigbrain_phases,
+    bigbrain_spark,
+)
+from neurotier.pages.bigbrain.names import by_heading, label_of
+from neurotier.pages.bigbrain.tables import Tables, read_tables
+from neurotier.pages.bigbrain.verdict import not_compared, verdicts
+from neurotier.pages.kit.page import Figure, Head, Page, Section
 
 
-def write_page(tables: Tables, folder: Path, page: Path) -> Verdict:
-    """Draw the figures and write ``bigbrain.html``, and give back what it says; equal tables give equal bytes.
-
-    Parameters
-    ----------
-    tables
-        What it is about.
-    folder
-        Folder of the tables, which it links to, and in it of the figures.
-    page
-        HTML file to write.
-    """
-    figures, verdict = folder / "figures", judge(tables.conditions, tables.own_runs)
-    draw_all("bigbrain", FIGURES, tables, figures)
-    panels: dict[str, list[Row]] = {}
-    for row in tables.conditions:
-        panels.setdefault(f"{image_of(row)}; {heading_of(row)}", []).append(row)
-    ran = any(run["engine"] == SPARK for run in tables.own_runs)
-    entries = [entry for entry in FIGURES if ran or entry is not SPARK_FIGURE]
-    context = {
-        "verdict": verdict,
-        "panels": panels,
-        "origin": ORIGIN,
-        "figures": figure_views("bigbrain", entries, tables, figures, page.parent),
-        "files": {name: link(folder / name, page.parent) for name in TABLES},
-        "published_page": link(page.with_name("published.html"), page.parent),
-        "shown_rows": SHOWN_ROWS,
+def conditions(data: Tables) -> list[Section]:
+    """All conditions, with medians over their valid runs."""
+    heads: dict[str, Head] = {
+        "engine": "Engine",
+        "place": "Tier, cache",
+        "valid": "Runs",
+        "makespan_s": "Makespan",
+        "range": "Least to greatest",
+        "equation_one_s": "Eq. (1)",
+        "equation_one_ratio": "ratio",
+        "fluid_s": "Fluid",
+        "fluid_ratio": "ratio",
+        "start_up_s": "Start",
+        "load_header_s": "Header",
+        "read_s": "Read",
+        "increment_s": "Increment",
+        "write_s": "Write",
+        "mean_parallelism": "Busy",
     }
-    write_html(TEMPLATE, context, page)
-    return verdict
+    text = """
+        Medians over valid runs. Makespan: latest end - earliest start of any phase, starts of processes included; of
+        Spark, the driver's time. Eq. (1): M >= D/R + D/W. Ratio: prediction over median; the factors above are
+        geometric means of these, either way, without conditions to which speeds were fitted. Cache: of pages, when a
+        run began. Phases: sums over all blocks and iterations; as published, reading is within incrementing, and of
+        Spark in no phase: its header turns bytes into images. Busy: mean number of blocks in a phase at once. * Some
+        blocks were read and not written, because the device was full: they count in the phases, and not in the
+        makespan."""
+    found = [Section("Conditions", text)]
+    for title, members in by_heading(data.conditions).items():
+        rows = [row | cells(row) for row in members]
+        columns = {name: head for name, head in heads.items() if any(row[name] not in (None, "") for row in rows)}
+        found.append(Section(text=title, rows=rows, columns=columns))
+    return found if data.conditions else []
+
+
+def cells(row: Row) -> Row:
+    """Where a condition was, how many of its runs are valid, and between what their makespans are."""
+    every = row["runs"] + row["invalid_runs"]
+    low, high = (seconds(row[f"makespan_{end}_s"]) for end in ("low", "high"))
+    return {
+        "place": ", ".join(filter(None, (label_of(row).removeprefix(f"{row['engine']} on "), row["cache"]))),
+        "valid": f"{row['runs']:,} of {every:,}" if row["invalid_runs"] else f"{every:,}",
+        "range": f"{low.removesuffix(' s')} to {high}" if row["runs"] > 1 else "",
+    }
+
+
+PAGE = Page(
+    name="bigbrain",
+    title="BigBrain incrementation",
+    category="BigBrain incrementation",
+    caption="The BigBrain incrementation on one page: which engine on which tier was fastest and which of the two"
+    " mattered more, whether all outputs are the same bytes, and how far Eq. (1) and the fluid model are from the"
+    " measurements, with the published runs for comparison.",
+    under=lambda _: (
+        "Every block of an image is read, 1 is added to every voxel, and it is written again: the second"
+        " application of Hayot-Sasson, Brown and Glatard (2020)"
+    ),
+    tables={
+        f"bigbrain_{name}": f"bigbrain/bigbrain_{name}.tsv"
+        for name in ("conditions", "runs", "phases", "spark", "predictions")
+    },
+    read=read_tables,
+    verdicts=verdicts,
+    parts=(
+        not_compared,
+        Figure("Makespans", bigbrain_makespans),
+        conditions,
+        Figure("Time by phase", bigbrain_phases),
+        Figure("Who did what when", bigbrain_gantts),
+        Figure("Parallelism", bigbrain_parallelism),
+        Figure("Spark by its parts", bigbrain_spark),
+    ),
+)

@@ -12,8 +12,8 @@ from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
 from neurotier.core.settings import Settings
-from neurotier.pages.bigbrain.page import write_page
-from neurotier.pages.bigbrain.tables import read_tables, write_conditions
+from neurotier.pages.bigbrain.page import PAGE
+from neurotier.pages.bigbrain.tables import write_conditions
 
 RULES = ("make_blocks", "begin_increment", "increment_block", "run_gnu_parallel", "run_spark", "check_increment")
 """Rules whose failure is one of the incrementation."""
@@ -29,7 +29,6 @@ def write_partial(settings: Settings, places: Places) -> list[str]:
     begun = {run: file for run in plan.order if (file := places.bigbrain_run(run) / "plan.json").exists()}
     if not begun or not had_a_part(places):
         return []
-    files = {name: places.bigbrain / f"bigbrain_{name}.tsv" for name in ("conditions", "runs", "phases", "spark")}
     predictions = places.bigbrain / "bigbrain_predictions.tsv"
     if predictions.exists() and predictions.stat().st_mtime < max(file.stat().st_mtime for file in begun.values()):
         predictions.unlink()
@@ -37,11 +36,13 @@ def write_partial(settings: Settings, places: Places) -> list[str]:
     write_tables(tabulated, places.bigbrain)
     make_room(plan)
     remove_blocks(plan)
-    write_conditions(files["runs"], predictions, plan.published, socket.gethostname(), files["conditions"])
-    page = places.results / "bigbrain.html"
-    verdict = write_page(read_tables(**files, published=plan.published), places.bigbrain, page)
-    report = places.shortened(Path.cwd()).results / page.name
-    return [*lines_of(tabulated["runs"]), *verdict.terminal_lines(), f"Report: {report}"]
+    conditions = places.bigbrain / "bigbrain_conditions.tsv"
+    write_conditions(
+        places.bigbrain / "bigbrain_runs.tsv", predictions, plan.published, socket.gethostname(), conditions
+    )
+    said = [f"BigBrain: {line}" for line in PAGE.write(places, settings)]
+    report = places.shortened(Path.cwd()).results / "bigbrain.html"
+    return [*lines_of(tabulated["runs"]), *said, f"Report: {report}"]
 
 
 def had_a_part(places: Places) -> bool:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 from neurotier.bigbrain.conditions import ORIGIN, IncrementCondition
+from neurotier.bigbrain.plan import BigBrainPlan
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
 from neurotier.core.spread import spread
-from neurotier.core.tables import Row, read_table, write_table
+from neurotier.core.tables import Row, columns, read_table, write_table
 from neurotier.model.prediction import FLUID, MEASURED, PAPER, Prediction
 from neurotier.published import own_columns
 from neurotier.run.compared import is_compared
@@ -39,22 +41,19 @@ class Tables:
         Rows of ``bigbrain_conditions.tsv``.
     runs
         Runs of all origins.
-    phases, spark
-        Rows of ``bigbrain_phases.tsv`` and ``bigbrain_spark.tsv``.
+    phases_of
+        Gives the rows of ``bigbrain_phases.tsv`` of a run.
+    spark
+        Rows of ``bigbrain_spark.tsv``.
+    middle
+        What the values of a condition are of its repetitions.
     """
 
     conditions: list[Row]
     runs: list[Row]
-    phases: list[Row] = field(default_factory=list)
+    phases_of: Callable[[Row], list[Row]] = lambda _: []
     spark: list[Row] = field(default_factory=list)
-
-    middle = "median"
-    """What the values of a condition are of its repetitions."""
-
-    @property
-    def is_replay(self) -> bool:
-        """Whether they are those of the published experiment, as its own page shows it."""
-        return False
+    middle: str = "median"
 
     @property
     def own_runs(self) -> list[Row]:
@@ -65,39 +64,14 @@ class Tables:
         """The valid runs of each condition."""
         return by_condition(filter(is_compared, self.runs))
 
-    def phases_of(self, run: Row) -> list[Row]:
-        """Rows of ``bigbrain_phases.tsv`` of a run."""
-        return self.phases_by_run.get(run_key(run), [])
 
-    @cached_property
-    def phases_by_run(self) -> dict[tuple[object, ...], list[Row]]:
-        """Rows of ``bigbrain_phases.tsv`` by run."""
-        found: dict[tuple[object, ...], list[Row]] = {}
-        for row in self.phases:
-            found.setdefault(run_key(row), []).append(row)
-        return found
-
-    def predictions(self, row: Row) -> dict[str, Prediction]:
-        """What members of the model predict for a condition."""
-        found = {}
-        if row["equation_one_s"]:
-            found[PAPER] = Prediction(*[row["equation_one_s"]] * 3)
-        if row["fluid_s"]:
-            ends = (row["fluid_s"] if row[name] is None else row[name] for name in ("fluid_low_s", "fluid_high_s"))
-            found[row["fluid_member"]] = Prediction(row["fluid_s"], *ends)
-        return found
-
-    def parts(self, by: Callable[[IncrementCondition], str], rest: str = "") -> dict[str, Tables]:
-        """Tables of each part of a figure, by what is added to its name.
-
-        Parameters
-        ----------
-        by
-            The part that a condition belongs to, where there are several: in the replay.
-        rest
-            The part of conditions that are in no figure of the paper, where the replay shows them.
-        """
-        return {"": self}
+def predictions_of(row: Row) -> dict[str, Prediction]:
+    """What members of the model predict for a row of ``bigbrain_conditions.tsv``."""
+    found = {PAPER: Prediction(*[row["equation_one_s"]] * 3)} if row["equation_one_s"] else {}
+    if row["fluid_s"]:
+        ends = (row["fluid_s"] if row[name] is None else row[name] for name in ("fluid_low_s", "fluid_high_s"))
+        found[row["fluid_member"]] = Prediction(row["fluid_s"], *ends)
+    return found
 
 
 def run_key(row: Row) -> tuple[object, ...]:
@@ -105,22 +79,20 @@ def run_key(row: Row) -> tuple[object, ...]:
     return tuple(row[name] for name in ("engine", "tier", "parallelism", "repetition"))
 
 
-def read_tables(conditions: Path, runs: Path, phases: Path, spark: Path, published: Mapping[str, Path]) -> Tables:
-    """Read the tables of the incrementation, and the published ones if the conditions have any.
-
-    Parameters
-    ----------
-    conditions, runs, phases, spark
-        Files of those tables.
-    published
-        Files ``published_runs`` and ``published_phases``, by their names; those that are not there have no rows.
-    """
-    rows = read_table(conditions, "bigbrain_conditions")
-    host = next((row["origin"] for row in rows if row["origin"] != ORIGIN), "")
-    run_rows = own_runs(read_table(runs, "bigbrain_runs"), host)
-    if any(row["origin"] == ORIGIN for row in rows):
-        run_rows += read_published_runs(published)
-    return Tables(rows, run_rows, read_table(phases, "bigbrain_phases"), read_table(spark, "bigbrain_spark"))
+def read_tables(places: Places, settings: Settings) -> Tables:
+    """The tables of the incrementation, and the published ones if the conditions have any."""
+    conditions, runs, phases, spark = (
+        read_table(places.bigbrain / f"{name}.tsv", name)
+        for name in ("bigbrain_conditions", "bigbrain_runs", "bigbrain_phases", "bigbrain_spark")
+    )
+    host = next((row["origin"] for row in conditions if row["origin"] != ORIGIN), "")
+    runs = own_runs(runs, host)
+    if any(row["origin"] == ORIGIN for row in conditions):
+        runs += read_published_runs(BigBrainPlan(settings, places).published)
+    by_run: dict[tuple[object, ...], list[Row]] = {}
+    for row in phases:
+        by_run.setdefault(run_key(row), []).append(row)
+    return Tables(conditions, runs, lambda run: by_run.get(run_key(run), []), spark)
 
 
 def write_conditions(runs: Path, predictions: Path, published: Mapping[str, Path], host: str, conditions: Path) -> None:
@@ -140,7 +112,12 @@ def write_conditions(runs: Path, predictions: Path, published: Mapping[str, Path
     run_rows = own_runs(read_table(runs, "bigbrain_runs"), host) + read_published_runs(published)
     own = read_if_there({"bigbrain_predictions": predictions}, "bigbrain_predictions")
     predicted = predictions_by_condition(run_rows, own, read_if_there(published, "published_predictions"))
-    write_table(conditions, "bigbrain_conditions", condition_rows(run_rows, predicted))
+    rows = condition_rows(run_rows, predicted)
+    write_table(
+        conditions,
+        "bigbrain_conditions",
+        [{name: row[name] for name in columns("bigbrain_conditions")} for row in rows],
+    )
 
 
 def own_runs(runs: Iterable[Row], host: str) -> list[Row]:
@@ -199,7 +176,7 @@ def condition_rows(
     predictions: Predictions,
     middle: Callable[[Sequence[float]], float] = statistics.median,
 ) -> list[Row]:
-    """Rows of ``bigbrain_conditions.tsv``.
+    """Rows of ``bigbrain_conditions.tsv``, and the variant of each condition.
 
     Published conditions without a valid run are left out; those of one's own are there, without values.
 
@@ -218,7 +195,7 @@ def condition_rows(
         if valid or not one.is_published:
             values = measured(valid, middle)
             rows.append(
-                {name: getattr(one, name) for name in IncrementCondition.__match_args__ if name != "variant"}
+                vars(one)
                 | {"runs": len(valid), "invalid_runs": len(members) - len(valid)}
                 | values
                 | predicted(predictions.get(one, {}), values["makespan_s"])

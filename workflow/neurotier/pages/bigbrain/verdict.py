@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from neurotier.bigbrain.tabulation import outputs_text
 from neurotier.core.quantities import counted, percent, seconds
 from neurotier.core.tables import Row
-from neurotier.pages.bigbrain.makespans import factors_text
-from neurotier.pages.bigbrain.names import NO_RUN, name_of, own, published
+from neurotier.pages.bigbrain.names import NO_RUN, factors_text, name_of, own, published
+from neurotier.pages.bigbrain.tables import Tables
 from neurotier.pages.kit.contrasts import Contrast, contrasts
 from neurotier.pages.kit.findings import at_once, times_text
+from neurotier.pages.kit.page import BAD, GOOD, OPEN, Section, Verdict
 from neurotier.run.compared import is_compared
 
 FIELDS = ("tier", "engine", "parallelism")
@@ -21,47 +21,22 @@ MUCH = 0.5
 """Share of the time of processes that their start may take without a word."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """The verdict on the incrementation.
-
-    Attributes
-    ----------
-    headline
-        Which condition was fastest; without a full stop, as all lines.
-    lines
-        What tier, engine and parallelism are worth; how far predictions are off.
-    outputs
-        Whether all runs wrote the same; empty of fewer than two.
-    invalid
-        Each run of one's own that is not compared, and why.
-    is_good
-        Whether all runs are valid and wrote the same.
-    """
-
-    headline: str
-    lines: list[str]
-    outputs: str
-    invalid: list[str]
-    is_good: bool
-
-    def terminal_lines(self) -> list[str]:
-        """It for the terminal; each run and the outputs have been told when they were tabulated."""
-        count = len(self.invalid)
-        lines = [self.headline, *self.lines, f"{counted(count, 'run')} not compared, being invalid" if count else ""]
-        return [f"BigBrain: {line}" for line in lines if line]
-
-
-def judge(rows: Sequence[Row], runs: Sequence[Row]) -> Verdict:
-    """Sum up rows of ``bigbrain_conditions.tsv`` and ``bigbrain_runs.tsv``."""
-    known, others = own(rows), factors_text(published(rows))
-    lines = [effects_text(known, runs), starts_text(fastest_of(known)), capital(factors_text(known))] if known else []
-    lines.append(f"Published runs: {others}" if others else "")
-    invalid = [invalid_text(run) for run in runs if not is_compared(run)]
+def verdicts(data: Tables) -> list[Verdict]:
+    """Which condition was fastest, what tier, engine and parallelism are worth, and how far predictions are off."""
+    known, runs, others = own(data.conditions), data.own_runs, factors_text(published(data.conditions))
+    invalid = sum(not is_compared(run) for run in runs)
     same = len({run["sha256"] for run in runs if run["sha256"]}) < 2
-    outputs = outputs_text(runs).replace("outputs", "Outputs", 1)
-    good = bool(known) and not invalid and same
-    return Verdict(headline(known), list(filter(None, lines)), outputs, invalid, good)
+    lines = [effects_text(known, runs), starts_text(fastest_of(known)), capital(factors_text(known))] if known else []
+    lines += [f"Published runs: {others}" if others else "", outputs_text(runs).replace("outputs", "Outputs", 1)]
+    kind = GOOD if known and not invalid and same else OPEN
+    found = [Verdict(headline(known), kind, more=[f"{line}." for line in lines if line])]
+    return found + [Verdict(f"{counted(invalid, 'run')} not compared, being invalid", BAD)] * bool(invalid)
+
+
+def not_compared(data: Tables) -> Section | None:
+    """Each run of one's own that is not compared, and why."""
+    rows = [run for run in data.own_runs if not is_compared(run)]
+    return Section("Not compared", items=[invalid_text(run) for run in rows]) if rows else None
 
 
 def headline(known: Sequence[Row]) -> str:

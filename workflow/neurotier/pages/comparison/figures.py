@@ -23,11 +23,19 @@ from neurotier.pages.comparison.statistics import (
     speed_ups,
 )
 from neurotier.pages.kit.causes import CPU, MEMORY_STALL, UNEXPLAINED
-from neurotier.pages.kit.chart import BLACK, SKY, VERMILION, Chart
+from neurotier.pages.kit.chart import (
+    BLACK,
+    CAUSE_COLOURS,
+    CPU_COLOUR,
+    IO_COLOUR,
+    PHASE_COLOURS,
+    SKY,
+    VERMILION,
+    Chart,
+)
 from neurotier.pages.kit.findings import at_once, between, spread_text, times_text
 from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
 from neurotier.pages.kit.marks import Box, Kind, Lanes, Points, Stack
-from neurotier.pages.kit.style import CAUSE_COLOURS, CPU_COLOUR, IO_COLOUR, PHASE_COLOURS
 from neurotier.run.compared import MEMORY, Compared
 from neurotier.run.conditions import Condition
 
@@ -253,7 +261,7 @@ def differences(data: Compared) -> Chart:
         marks=(Box("values"),),
         x="Difference of wall time per participant (s)",
         lanes=in_panels(lanes),
-        zero=True,
+        marked=0.0,
     )
 
 

@@ -43,6 +43,9 @@ CAUSE_COLOURS = {
 
 WIDTH_IN = 9.6
 DPI = 150
+TITLE, NOTE = 92, 130
+"""Characters in a line of the title, and of the note."""
+
 NOTHING = "Nothing was measured"
 HOVER = "hover:"
 STYLE: Any = {
@@ -91,6 +94,11 @@ class Chart:
     table: Sequence[Row] = ()
     note: str = ""
 
+    @property
+    def around_in(self) -> float:
+        """Height of the title and the note, in."""
+        return 0.5 + 0.19 * len(textwrap.wrap(self.says, TITLE)) + 0.14 * len(textwrap.wrap(self.note, NOTE))
+
     def draw(self) -> plot.Figure:
         """The figure without title and note."""
         figure = plot.Figure(figsize=(WIDTH_IN, 1.6))
@@ -105,8 +113,8 @@ class Chart:
         with house_style():
             figure = self.draw() if self.table else Chart.draw(self)
             if self.table:
-                figure.suptitle(textwrap.fill(self.says, 92), x=0.012, ha="left", weight="bold")
-                figure.supxlabel(textwrap.fill(self.note, 130), x=0.012, ha="left", fontsize=8, color=GREY)
+                figure.suptitle(textwrap.fill(self.says, TITLE), x=0.012, ha="left", weight="bold")
+                figure.supxlabel(textwrap.fill(self.note, NOTE), x=0.012, ha="left", fontsize=8, color=GREY)
             svg, png = io.StringIO(), io.BytesIO()
             figure.savefig(svg, format="svg", dpi=2 * DPI, metadata={"Date": None, "Creator": None})
             plot.rcParams["figure.constrained_layout.use"] = False

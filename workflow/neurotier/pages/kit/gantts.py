@@ -32,7 +32,8 @@ def in_lanes(rows: Iterable[Row], name: str, slack_s: float = 0.0) -> list[Row]:
     Parameters
     ----------
     rows
-        With ``start_s`` and ``end_s`` on any clock; those returned begin with the first of them.
+        With ``phase``, and ``start_s`` and ``end_s`` on any clock; those returned begin with the first of them. What is
+        in no phase of its job has an empty one. Where there are ``iteration``s, each is a job of its own.
     name
         Column that names jobs.
     slack_s
@@ -45,9 +46,9 @@ def in_lanes(rows: Iterable[Row], name: str, slack_s: float = 0.0) -> list[Row]:
     >>> [(row["lane"], row["job"], row["start_s"]) for row in in_lanes(rows, "job")]
     [(0, 'a', 0), (1, 'b', 0), (1, 'c', 1)]
     """
-    jobs: dict[str, list[Row]] = {}
+    jobs: dict[tuple[str, Any], list[Row]] = {}
     for row in sorted(rows, key=lambda row: (row["start_s"], row[name])):
-        jobs.setdefault(row[name], []).append(row)
+        jobs.setdefault((row[name], row.get("iteration")), []).append(row)
     placed, busy, free = list[Row](), list[tuple[float, int]](), list[int]()
     for phases in jobs.values():
         while busy and busy[0][0] <= phases[0]["start_s"] + slack_s:
@@ -94,7 +95,7 @@ class Gantts(Chart):
     columns: int = 2
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "table", [row for panel in self.panels for row in panel.rows])
+        object.__setattr__(self, "table", [row for panel in self.panels for row in panel.rows if row["phase"]])
 
     def draw(self) -> plot.Figure:
         """The charts, and one legend."""
@@ -103,7 +104,7 @@ class Gantts(Chart):
         counts = [1 + max(row["lane"] for row in panel.rows) for panel in self.panels]
         lines = math.ceil(len(counts) / columns)
         height_in = AROUND_IN + min(lanes_in, LANE_IN * (1 + max(counts)))
-        figure = plot.Figure(figsize=(WIDTH_IN, lines * height_in + LEGEND_IN + 1.1))
+        figure = plot.Figure(figsize=(WIDTH_IN, lines * height_in + LEGEND_IN + self.around_in))
         cells = figure.add_gridspec(lines + 1, columns, height_ratios=[LEGEND_IN, *[height_in] * lines])
         pixels = len({(place, row[self.name]) for place, panel in enumerate(self.panels) for row in panel.rows})
         for place, (panel, count) in enumerate(zip(self.panels, counts, strict=True)):
@@ -128,12 +129,12 @@ class Gantts(Chart):
 
     def draw_panel(self, axes: plot.Axes, panel: Panel, lane_points: float, pixels: bool) -> None:
         """The jobs of one chart, grey lines from their starts to their ends, and its axis."""
-        spans: dict[tuple[int, str], tuple[float, float]] = {}
+        spans: dict[tuple[int, str, Any], tuple[float, float]] = {}
         for row in panel.rows:
-            job = row["lane"], row[self.name]
+            job = row["lane"], row[self.name], row.get("iteration")
             start_s, end_s = spans.get(job, (row["start_s"], row["end_s"]))
             spans[job] = min(start_s, row["start_s"]), max(end_s, row["end_s"])
-        whole = [{"lane": lane, "start_s": start, "end_s": end} for (lane, _), (start, end) in spans.items()]
+        whole = [{"lane": lane, "start_s": start, "end_s": end} for (lane, *_), (start, end) in spans.items()]
         for phase, colour in {"": GREY, **self.colours}.items():
             own = [row for row in panel.rows if row["phase"] == phase] if phase else whole
             axes.add_collection(
@@ -149,7 +150,7 @@ class Gantts(Chart):
                     ],
                 )
             )
-        left = [(end_s, lane) for (lane, name), (_, end_s) in spans.items() if name in panel.left]
+        left = [(end_s, lane) for (lane, name, _), (_, end_s) in spans.items() if name in panel.left]
         if left:
             axes.plot(*zip(*left, strict=True), **CROSS)
         axes.set_xlim(0, 1.01 * panel.length_s or 1)

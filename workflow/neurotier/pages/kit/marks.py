@@ -29,6 +29,9 @@ READABLE_LANES, SQUEEZED_IN = 40, 3.4
 DRAWN_SINGLY = 200
 """Of more, bars are areas of pixels: the page would not open otherwise."""
 
+WIDE = 600
+"""From this ratio of its ends on, a logarithmic axis has a label for each power of ten alone."""
+
 Words = Callable[[float], str]
 Placed = Sequence[tuple[int, Row]]
 """The rows of a panel, each with its place."""
@@ -114,17 +117,19 @@ class Stack:
 
 @dataclass(frozen=True)
 class Line:
-    """A line from one column to another."""
+    """A line from one column to another; ``above`` the middle of the lane by so much."""
 
     low: str
     high: str
+    colour: str = BLACK
+    above: float = 0.0
 
     def draw(self, axes: plot.Axes, rows: Placed, scale: float, words: Words) -> float:
         """Draw the lines."""
         for place, row in rows:
             if row[self.low] is not None and row[self.high] != row[self.low]:
                 ends = [row[self.low] / scale, row[self.high] / scale]
-                axes.plot(ends, [place] * 2, color=BLACK, linewidth=1.0, marker="|", markersize=4)
+                axes.plot(ends, [place - self.above] * 2, color=self.colour, linewidth=1.0, marker="|", markersize=4)
         return max((row[self.high] / scale for _, row in rows if row[self.high] is not None), default=0.0)
 
     def handles(self) -> list[plot.Artist]:
@@ -134,7 +139,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Points:
-    """A number, or each number of a list, as points side by side; ``above`` the middle of the lane by so much."""
+    """A number, or each number of a list, as points side by side; ``above`` the middle of the lane by so much.
+
+    Of a list, ``apart`` is the height over which its points are laid out; with 0 equal ones lie on each other.
+    """
 
     column: str
     label: str = ""
@@ -142,14 +150,16 @@ class Points:
     colour: str = BLACK
     filled: bool = False
     above: float = 0.0
-    small: bool = False
+    size: float = 4.5
+    apart: float = 0.44
 
     @property
     def look(self) -> dict[str, Any]:
         """How a point looks."""
-        size = 2.5 if self.small else 4.5
         fill = {} if self.filled or self.marker in "x|" else {"markerfacecolor": "white"}
-        return {"linestyle": "", "marker": self.marker, "markersize": size, "color": self.colour, **fill}
+        edge = 2.2 if self.marker == "|" else 1.0
+        look = {"linestyle": "", "marker": self.marker, "markersize": self.size, "markeredgewidth": edge}
+        return look | {"color": self.colour} | fill
 
     def draw(self, axes: plot.Axes, rows: Placed, scale: float, words: Words) -> float:
         """Draw the points."""
@@ -158,7 +168,7 @@ class Points:
             found = row[self.column]
             values = [value / scale for value in (found if isinstance(found, list) else [found]) if value is not None]
             if values:
-                (points,) = axes.plot(values, side_by_side(place - self.above, len(values), 0.44), **self.look)
+                (points,) = axes.plot(values, side_by_side(place - self.above, len(values), self.apart), **self.look)
                 said = ", ".join(words(value * scale) for value in values)
                 points.set_url(hover(", ".join(filter(None, (row["lane"], self.label))) + f": {said}"))
             reach = max([reach, *values])
@@ -230,8 +240,8 @@ class Lanes(Chart):
         Size of the axis' unit in that of the values, and how a value is said under the pointer.
     shared
         Whether all panels have one range.
-    logarithmic, zero
-        Whether axes are; and whether a line marks 0, which need not be the axis' end.
+    logarithmic, marked
+        Whether axes are; and a value that a line marks, which need not be the axis' end.
     """
 
     marks: Sequence[Mark] = ()
@@ -241,7 +251,7 @@ class Lanes(Chart):
     words: Words = seconds
     shared: bool = False
     logarithmic: bool = False
-    zero: bool = False
+    marked: float | None = None
 
     def draw(self) -> plot.Figure:
         """A panel above the other, each as high as its lanes need."""
@@ -252,13 +262,13 @@ class Lanes(Chart):
         for title, own in panels.items():
             lanes_in = LANE_IN * (1 + own[-1][0]) if len(own) <= READABLE_LANES else SQUEEZED_IN
             heights.append(lanes_in + (0.75 if title else 0.6))
-        figure = plot.Figure(figsize=(WIDTH_IN, sum(heights) + 1.0))
+        figure = plot.Figure(figsize=(WIDTH_IN, sum(heights) + self.around_in))
         grid = list(figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0])
         if handles:
             draw_legend(grid.pop(0), handles)
         ends = [self.draw_panel(axes, title, own) for axes, (title, own) in zip(grid, panels.items(), strict=True)]
         for axes, end in zip(grid, ends, strict=True):
-            if end and not self.logarithmic and not self.zero:
+            if end and not self.logarithmic and self.marked is None:
                 axes.set_xlim(0, 1.02 * (max(ends) if self.shared else end))
         return figure
 
@@ -267,8 +277,8 @@ class Lanes(Chart):
         if self.logarithmic:
             axes.set_xscale("log")
         reach = max(mark.draw(axes, rows, self.scale, self.words) for mark in self.marks)
-        if self.zero:
-            axes.axvline(0, color=GREY, linewidth=1)
+        if self.marked is not None:
+            axes.axvline(self.marked, color=GREY, linewidth=1)
         names = {place: shorten(row["lane"], 42) for place, row in rows if len(rows) <= READABLE_LANES}
         taken = {place for place, _ in rows}
         heads = {place - 1: row["group"] for place, row in rows if place - 1 not in taken and row.get("group")}
@@ -284,7 +294,8 @@ class Lanes(Chart):
         axes.grid(visible=False, axis="y")
         axes.xaxis.set_major_formatter(plot.StrMethodFormatter("{x:,.10g}"))
         if self.logarithmic:
-            axes.xaxis.set_major_locator(plot.LogLocator(subs=(1.0, 2.0, 5.0)))
+            low, high = axes.get_xlim()
+            axes.xaxis.set_major_locator(plot.LogLocator(subs=(1.0, 2.0, 5.0) if high / low < WIDE else (1.0,)))
             axes.xaxis.set_minor_formatter(plot.NullFormatter())
         return reach
 

@@ -258,14 +258,13 @@ class Page:
                 views += [one.view() for one in ([made] if isinstance(made, Section) else made or ())]
                 continue
             for name, given in part.names(settings).items():
-                chart = part.chart(data, *given)
+                chart, heading = part.chart(data, *given), " ".join((part.heading, *(f"({one})" for one in given)))
                 svg = chart.save(folder / name)
                 write_text(folder / f"{name}.rst", f"{part.reading} {chart.says}.\n")
                 if not chart.table:
-                    hidden.setdefault(chart.says, []).append(part.heading)
+                    hidden.setdefault(chart.says, []).append(heading)
                     continue
                 files = {kind.upper(): link(folder / f"{name}.{kind}", results) for kind in ("svg", "png", "tsv")}
-                heading = " ".join((part.heading, *(f"({one})" for one in given)))
                 view = Section(heading, part.reading).view()
                 views.append(view | {"name": name, "says": chart.says, "svg": svg, "files": files})
         verdicts = [*self.verdicts(data)] or [Verdict(NOTHING, BAD)]
@@ -285,7 +284,7 @@ class Page:
                 "sections": views,
             },
         )
-        return [verdict.text for verdict in verdicts]
+        return [line.removesuffix(".") for verdict in verdicts for line in (verdict.text, *verdict.more)]
 
 
 def write_html(path: Path, context: Mapping[str, Any]) -> None:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 from neurotier.bigbrain.conditions import IncrementCondition
-from neurotier.core.tables import Row
-from neurotier.model.prediction import PAPER, Prediction
-from neurotier.pages.bigbrain.marks import in_order
-from neurotier.pages.bigbrain.tables import Tables, by_condition, condition_rows
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.core.tables import Row, read_table
+from neurotier.pages.bigbrain.tables import Tables, condition_rows, predictions_by_condition
 from neurotier.published import own_columns
-from neurotier.published.bigbrain import BlockRun
-from neurotier.published.replay import Replay, name_of, phase_rows, run_rows
-from neurotier.run.compared import is_compared
+from neurotier.published.conditions import FIGURES
+from neurotier.published.replay import Replay, name_of, phase_rows, read_published, run_rows
+
+IMAGES = tuple(dict.fromkeys(f"{resolution_um}um" for resolution_um, *_ in FIGURES))
+PROCESSES = tuple(dict.fromkeys(f"{resolution_um}um_{processes}" for resolution_um, _, processes in FIGURES))
+OTHERS = "others"
+"""Parts of figures: images, images with a number of processes, and what is in no figure of the paper."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,70 +31,55 @@ class Replayed(Tables):
     ----------
     replay
         What was found.
-    predicted, validation
-        Rows of ``published_predictions.tsv`` and ``published_validation.tsv``; may be empty.
+    predicted, validation, claims, parameters
+        Rows of ``published_predictions.tsv`` and so on; may be empty.
     """
 
     replay: Replay
-    predicted: Sequence[Row]
-    validation: Sequence[Row]
+    predicted: Sequence[Row] = ()
+    validation: Sequence[Row] = ()
+    claims: Sequence[Row] = ()
+    parameters: Sequence[Row] = ()
 
-    middle = "mean"
-    is_replay = True
-
-    @cached_property
-    def logs(self) -> dict[str, BlockRun]:
-        """BigBrain runs by the name of their log."""
-        return {name_of(self.replay, run.path): run for run in self.replay.bigbrain.runs}
-
-    @cached_property
-    def predicted_by_condition(self) -> dict[IncrementCondition, dict[str, Row]]:
-        """Predictions of each condition, by member of the model."""
-        found: dict[IncrementCondition, dict[str, Row]] = {}
-        for row in self.predicted:
-            found.setdefault(own_columns.condition_of(row), {})[row["member"]] = row
-        return found
-
-    def phases_of(self, run: Row) -> list[Row]:
-        """Rows of ``bigbrain_phases.tsv`` of a run, from its log."""
-        return own_columns.phase_rows(IncrementCondition.of(run), self.logs[run["run"]])
-
-    def predictions(self, row: Row) -> dict[str, Prediction]:
-        """What members of the model predict for a condition.
-
-        Eq. (1) is taken from the logs where no prediction has it; variants of a condition have no other.
-        """
-        found = {PAPER: Prediction(*[row["equation_one_s"]] * 3)} if row["equation_one_s"] is not None else {}
-        for member, one in self.predicted_by_condition.get(IncrementCondition.of(row), {}).items():
-            ends = (one["predicted_s"] if one[end] is None else one[end] for end in ("low_s", "high_s"))
-            found[member] = Prediction(one["predicted_s"], *ends)
-        return {member: found[member] for member in in_order(found)}
-
-    def parts(self, by: Callable[[IncrementCondition], str], rest: str = "") -> dict[str, Tables]:
-        """Tables of each part of a figure; see :meth:`neurotier.pages.bigbrain.tables.Tables.parts`."""
-        parts: dict[str, list[Row]] = {}
+    def part(self, name: str) -> Replayed:
+        """The conditions of a part of the figures; without a name, all that are in figures of the paper."""
+        chosen = []
         for row in self.conditions:
-            one = IncrementCondition.of(row)
-            if rest or not one.variant:
-                parts.setdefault(rest if one.variant else by(one), []).append(row)
-        last = {rest: parts.pop(rest)} if rest in parts and rest else {}
-        return {name: replace(self, conditions=rows) for name, rows in (parts | last).items()}
+            image = f"{IncrementCondition.of(row).resolution_um}um"
+            if name in ([OTHERS] if row["variant"] else ["", image, f"{image}_{row['parallelism']}"]):
+                chosen.append(row)
+        return replace(self, conditions=chosen)
 
 
-def replayed(replay: Replay, predicted: Sequence[Row], validation: Sequence[Row] = ()) -> Replayed:
+def read(places: Places, settings: Settings) -> Replayed:
+    """The replay, and the tables of a results folder about it."""
+    names = {name: f"published_{name}" for name in ("validation", "claims", "parameters")}
+    tables: dict[str, Any] = {key: read_table(places.published / f"{name}.tsv", name) for key, name in names.items()}
+    predicted = read_table(places.published / "published_predictions.tsv", "published_predictions")
+    return replayed(read_published(Path(settings.published or "")), predicted, **tables)
+
+
+def replayed(replay: Replay, predicted: Sequence[Row] = (), **tables: Sequence[Row]) -> Replayed:
     """The tables of a replay: means over repetitions, as the paper has them.
 
     Parameters
     ----------
     replay
         What was found.
-    predicted, validation
-        Rows of ``published_predictions.tsv`` and ``published_validation.tsv``; may be empty.
+    predicted
+        Rows of ``published_predictions.tsv``.
+    **tables
+        The other tables of :class:`Replayed`.
     """
     runs = own_columns.run_rows(run_rows(replay), phase_rows(replay))
-    valid = {one: some for one, members in by_condition(runs).items() if (some := list(filter(is_compared, members)))}
-    rows = [
-        row | {"variant": one.variant, "equation_one_s": members[0]["equation_one_s"]}
-        for row, (one, members) in zip(condition_rows(runs, {}, statistics.fmean), valid.items(), strict=True)
+    logs = {name_of(replay, run.path): run for run in replay.bigbrain.runs}
+    conditions = [
+        row | {"equation_one_s": row["equation_one_s"] or replay.equation_one_s(IncrementCondition.of(row))}
+        for row in condition_rows(runs, predictions_by_condition(runs, (), predicted), statistics.fmean)
     ]
-    return Replayed(rows, runs, replay=replay, predicted=predicted, validation=validation)
+
+    def phases_of(run: Row) -> list[Row]:
+        return own_columns.phase_rows(IncrementCondition.of(run), logs[run["run"]])
+
+    about: dict[str, Any] = {"replay": replay, "predicted": predicted, **tables}
+    return Replayed(conditions, runs, phases_of, middle="mean", **about)
