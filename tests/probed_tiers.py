@@ -33,7 +33,7 @@ def tier_figures(
         single_read_bytes_per_s=curve[1],
         single_write_bytes_per_s=curve[1] / 2,
         random_read_s=0.0,
-        create_s=0.0,
-        stat_s=0.0,
+        make_s=0.0,
+        look_s=0.0,
         files=files or {},
     )

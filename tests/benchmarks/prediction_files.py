@@ -36,7 +36,7 @@ LARGE = {"[[10000, 3500]]": "[[10, 6000000]]", "value: 40": "value: 4", "3500000
 TERMS: dict[str, Callable[[TierFigures], TierFigures]] = {
     "predicted": lambda figures: figures,
     "as if files took nothing": lambda figures: replace(figures, files={}),
-    "by fio's time to create one, waited": lambda figures: replace(figures, files={1: FileCost(0.0, figures.create_s)}),
+    "by the time to make one, waited": lambda figures: replace(figures, files={1: FileCost(0.0, figures.make_s)}),
 }
 """What the model knows of files; the last is what it did before it had a term for them."""
 

@@ -165,7 +165,7 @@ def test_files_that_are_not_cached_have_to_be_opened(resident: float, opened: fl
     many = job(100, 10.0)
     for phase in ("stage_in", "compute"):
         many.phases[phase]["read_files"] = 1000.0
-    slow = replace(figures("net", "network"), stat_s=0.001, random_read_s=0.002)
+    slow = replace(figures("net", "network"), look_s=0.001, random_read_s=0.002)
     storage = replace(STORAGE, resident=resident, open_s={"disk": open_s(slow)})
     (task,) = workload_of([Participant(int(100 * MB))], costs_of([many]), storage, Fetching()).tasks
     waits = {step.phase: step.amount for step in task if step.kind == "wait"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from neurotier.core.errors import InputError
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.model.machine import PageCache, Processors
-from neurotier.model.prediction import FLUID, PAPER
+from neurotier.model.prediction import FLUID, MODEL_ERROR, PAPER
 from neurotier.model.this_machine import Probed
 from neurotier.storage.probe.tier_figures import TierFigures
 from probed_tiers import tier_figures
@@ -47,7 +48,7 @@ def known(**keys: object) -> Basis:
     return Basis(asked, BLOCKS, probes, Processors(cores=8, threads=8), PageCache(100.0 * GB))
 
 
-FREE = Calibration([0.0], [0.0], 0.0, 0.0)
+FREE = Calibration(0.0, 0.0, 0.0, 0.0)
 
 
 def predicted(basis: Basis, engine: str, tier: str, calibration: Calibration = FREE) -> dict[str, Row]:
@@ -72,12 +73,12 @@ def task(run: str) -> Task:
 def test_what_an_engine_costs_is_learned_from_its_records() -> None:
     records = [record(0.0, 0.2, 0.02, 1.0), record(0.0, 0.4, 0.02, 1.5), record(1.1, 0.2, 0.02, 2.0)]
     learned = learn(task("gnu-parallel/disk/2/0"), records, {}, Processors(cores=2, threads=2))
-    assert learned.starts_cpu_s == [0.2, 0.4, 0.2]
-    assert learned.gaps_s == pytest.approx([0.1])
+    assert learned.start_cpu_s == 0.2
+    assert learned.gap_s == pytest.approx(0.1)
     assert learned.increment_cpu_s_per_byte == pytest.approx(2e-9)
     assert learned.around_s == 0
     one_core = learn(task("gnu-parallel/disk/2/0"), records, {}, Processors(cores=1, threads=1))
-    assert one_core.starts_cpu_s == [0.1, 0.2, 0.1]  # two shared a core: half of the time was not theirs
+    assert one_core.start_cpu_s == 0.1  # two shared a core: half of the time was not theirs
     driver = {"driver": {"start_s": -5.0, "end_s": 2.5}}
     spark = learn(task("spark/disk/2/0"), records, driver, Processors(cores=2, threads=2))
     assert spark.around_s == pytest.approx(5.5)
@@ -90,8 +91,8 @@ def test_an_interrupted_calibration_is_learned_from_its_last_part() -> None:
     after = [record(3600.0 + start_s, 0.4, 0.02, 3601.0 + start_s) for start_s in (0.0, 0.1, 1.2)]
     records = [one | {"attempt": name} for name, some in (("a", before), ("b", after)) for one in some]
     learned = learn(task("snakemake/disk/2/0"), records, {}, Processors(cores=2, threads=2))
-    assert learned.starts_cpu_s == [0.4] * 3
-    assert learned.gaps_s == pytest.approx([0.2])
+    assert learned.start_cpu_s == 0.4
+    assert learned.gap_s == pytest.approx(0.2)
 
 
 def test_predictions_add_up() -> None:
@@ -100,12 +101,14 @@ def test_predictions_add_up() -> None:
     assert memory[FLUID]["predicted_s"] == pytest.approx(1.2, rel=0.02)
     assert memory[PAPER]["predicted_s"] == pytest.approx(1.2)
     assert memory[FLUID]["low_s"] <= memory[FLUID]["predicted_s"] < memory[FLUID]["high_s"]
-    costly = Calibration([0.5], [0.25], 1e-9, 3.0)
+    costly = Calibration(0.5, 0.25, 1e-9, 3.0)
     slow = predicted(known(iterations=2), "gnu-parallel", "memory", costly)
     # four blocks by each of two: starts, gaps between them, incrementing, and what is around
     by_hand = 1.2 + 4 * 0.5 + 3 * 0.25 + 8 * 0.1 + 3.0
     assert slow[FLUID]["predicted_s"] == pytest.approx(by_hand, rel=0.02)
     assert slow[PAPER]["predicted_s"] == memory[PAPER]["predicted_s"]
+    around = [slow[FLUID][end] / slow[FLUID]["predicted_s"] for end in ("low_s", "high_s")]
+    assert around[0] < math.exp(-MODEL_ERROR) < math.exp(MODEL_ERROR) < around[1], "the session is as uncertain"
 
 
 def test_a_disk_is_read_once_and_written_to_memory_unless_flushed() -> None:
@@ -132,7 +135,7 @@ def test_what_does_not_fit_the_page_cache_is_read_again() -> None:
 )
 def test_jobs_are_those_of_the_engine(engine: str, pairing: str, jobs: int) -> None:
     basis = known(iterations=3, pairing=pairing, delay_s=1.0)
-    workload = workload_of(basis, engine, "disk", 2, Calibration([0.1], [0.25], 0.0, 0.0))
+    workload = workload_of(basis, engine, "disk", 2, Calibration(0.1, 0.25, 0.0, 0.0))
     assert len(workload.tasks) == jobs
     steps = [step for one in workload.tasks for step in one]
     assert sum(step.amount for step in steps if step.kind == "read") == 24 * 100 * MB

@@ -52,8 +52,7 @@ def probed(tier: str, kind: str, single: float, most: float) -> list[Row]:
     if kind != "tmpfs":
         rows.append(measured(tier, kind, "one_stream", "cached_read", 1, 4000 * MB))
         patterns |= {"cached_read": 9.0, "buffered_write": 5.0}
-    for part, names in (("small", ("random_read", "random_write")), ("metadata", ("create", "stat", "delete"))):
-        rows += [measured(tier, kind, part, name, 1, 0.0) for name in names]
+    rows += [measured(tier, kind, "small", name, 1, 0.0) for name in ("random_read", "random_write")]
     costs = {"operation_cpu_s": 1.25e-5, "operation_wait_s": 2e-3, "operation_low_s": 1e-3, "operation_high_s": 3e-3}
     rows += [measured(tier, kind, "files", "make", streams, 0.0) | costs for streams in STREAMS]
     return rows + [

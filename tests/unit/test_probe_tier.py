@@ -18,7 +18,8 @@ from neurotier.storage.fio import FioJob
 from neurotier.storage.probe.effort import Effort, effort_for
 from neurotier.storage.probe.measurements import Measurement, concurrency, one_stream
 from neurotier.storage.probe.plan import ProbePlan
-from neurotier.storage.probe.table import probe_rows
+from neurotier.storage.probe.small_files import OPERATIONS
+from neurotier.storage.probe.table import file_rows, probe_rows
 from neurotier.storage.probe.walk import Walk
 from neurotier.storage.workspace import Workspace
 from workloads import throttled
@@ -40,10 +41,11 @@ def memory_rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Row]]
     folder.mkdir()
     try:
         tier = Tier("memory", folder, "tmpfs", None)
-        samples = Walk(Workspace("probe", tier, folder), Effort(2, 2, 8.0, 16 * MIB, 64 * MIB), print).run()
+        walk = Walk(Workspace("probe", tier, folder), Effort(2, 2, 8.0, 16 * MIB, 64 * MIB), print)
+        rows = probe_rows(tier, walk.run())
         assert list(folder.iterdir()) == []
         table = tmp_path_factory.mktemp("probe") / "probe.tsv"
-        write_table(table, "probe", probe_rows(tier, samples))
+        write_table(table, "probe", [*rows, *file_rows(tier, walk.files, rows[0]["fio"])])
         yield read_table(table, "probe")
     finally:
         folder.rmdir()
@@ -53,16 +55,16 @@ def test_a_tier_in_memory_is_measured_whole(memory_rows: list[Row]) -> None:
     measured = [(row["part"], row["pattern"], row["streams"]) for row in memory_rows]
     alone = [("one_stream", "write", 1), ("one_stream", "read", 1)]
     small = [("small", "random_read", 1), ("small", "random_write", 1)]
-    files = [("metadata", name, 1) for name in ("create", "stat", "delete")]
+    files = [("files", name, streams) for streams in (1, 2) for name in OPERATIONS]
     curve = [("concurrency", name, streams) for streams in (1, 2) for name in ("write", "read", "mixed")]
-    assert measured == [*alone, *small, *files, *curve]
+    assert measured == [*alone, *small, *curve, *files]
     for row in memory_rows:
         assert not row["direct"]
         assert row["operations_per_s"] > 0
         assert row["latency_mean_s"] > 0
         low, middle, high = (row[f"bandwidth_{part}bytes_per_s"] for part in ("low_", "", "high_"))
         assert low <= middle <= high
-        if row["part"] == "metadata":
+        if row["part"] == "files":
             assert (row["bandwidth_bytes_per_s"], row["cpu_s_per_byte"]) == (0, None)
         else:
             assert middle == pytest.approx(row["operations_per_s"] * row["block_bytes"], rel=0.05)
@@ -77,9 +79,12 @@ def test_a_model_gets_its_figures(memory_rows: list[Row], tmp_path: Path) -> Non
     assert list(figures.read_bytes_per_s) == list(figures.mixed_bytes_per_s) == [1, 2]
     assert figures.cached_read_bytes_per_s == figures.read_bytes_per_s
     assert figures.buffered_write_bytes_per_s == figures.write_bytes_per_s
-    assert 0 < figures.stat_s < 1e-3
+    assert 0 < figures.look_s < 1e-3
     write_table(table, "probe", [row for row in memory_rows if row["pattern"] != "mixed"])
     with pytest.raises(InputError, match=r"probe.tsv: has no 'mixed'; probe again: --forcerun probe_tier"):
+        read_probed(table)
+    write_table(table, "probe", [row for row in memory_rows if row["part"] != "files"])
+    with pytest.raises(InputError, match=r"probe.tsv: has no 'make'; probe again"):
         read_probed(table)
 
 

@@ -6,19 +6,20 @@ import math
 import statistics
 from dataclasses import replace
 from pathlib import Path
+from statistics import NormalDist
 
 import pytest
 from neurotier.core.tables import Row, write_table
-from neurotier.model.prediction import MEASURED, MODEL_ERROR, PAPER
+from neurotier.model.prediction import HIGH, MEASURED, MODEL_ERROR, PAPER
 from neurotier.published.bigbrain import Found
 from neurotier.published.conditions import condition, expected
 from neurotier.published.evidence import evidence_of, shipping_in
 from neurotier.published.knowledge import MEASURED_LOGS, PHYSICS, TABLE, Learner
 from neurotier.published.own_columns import condition_of
-from neurotier.published.predictions import Predictor
+from neurotier.published.predictions import Predictor, width
 from neurotier.published.replay import Replay, read_published
 from neurotier.published.server import page_cache
-from neurotier.published.validation import ALONE, CONDITION, DEVICE, SPLITS, TWIN, error_of, has_twin, left_out, scores
+from neurotier.published.validation import ALONE, CONDITION, DEVICE, SPLITS, TWIN, has_twin, left_out, scores
 from published_logs import DISK_BENCH, block_name, spark_log, whole_log, write_log
 
 MEMORY_20 = condition(20, "gnu-parallel", 25, ("Optane", "Memory mode"))
@@ -222,4 +223,4 @@ def test_what_advice_takes_the_model_to_be_off_by_is_what_it_was_off_by(publishe
         if (row["held_out"], row["member"]) == (CONDITION, MEASURED)
         and not has_twin(condition_of(row), published.evidence)
     ]
-    assert error_of(ratios) == pytest.approx(MODEL_ERROR, abs=0.0005)
+    assert math.log(width(ratios)) / NormalDist().inv_cdf(HIGH) == pytest.approx(MODEL_ERROR, abs=0.0005)

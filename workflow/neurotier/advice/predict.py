@@ -27,11 +27,9 @@ from neurotier.advice.scaling import costs_of, scatter, ways_of
 from neurotier.advice.small_files import costs_here, drawn_files, without_files
 from neurotier.advice.workload import READS, WRITES, Fetching, JobParts, Participant, Storage, workload_of
 from neurotier.model.machine import Machine, PageCache, Processors
-from neurotier.model.prediction import MODEL_ERROR, Simulated, Situation, predict_among
+from neurotier.model.prediction import Simulated, Situation, predict_among
 from neurotier.model.this_machine import Probed, between, machine_of
 from neurotier.model.workload import Workload
-
-DRAWS = 21
 
 
 @dataclass(frozen=True)
@@ -90,9 +88,7 @@ def predict(inputs: Inputs, storage: Storage, parallelism: int) -> Simulated:
         for end in ("usual", "low", "high")
     )
     machines, best = (usual, low, high), workload(inputs, storage, parallelism, inputs.participants)
-    return predict_among(
-        (best, usual), lambda rng: draw(inputs, storage, machines, parallelism, rng), parallelism, DRAWS, MODEL_ERROR
-    )
+    return predict_among((best, usual), lambda rng: draw(inputs, storage, machines, parallelism, rng), parallelism)
 
 
 def workload(

@@ -244,7 +244,7 @@ class Situation:
         return Storage(
             tiers=candidate.tiers,
             kinds={name: tier.kind for name, tier in self.settings.tiers.items()},
-            create_s={name: probe.usual.create_s for name, probe in inputs.probes.items()},
+            make_s={name: probe.usual.make_s for name, probe in inputs.probes.items()},
             open_s={name: open_s(probe.usual) for name, probe in inputs.probes.items()},
             resident=self.resident(cache, candidate.tiers["dataset"]),
             expiry_s=inputs.page_cache.expiry_s,

@@ -43,8 +43,8 @@ class Storage:
         Role to name of the tier.
     kinds
         Name of a tier to its kind.
-    create_s
-        Name of a tier to the time it takes to create a file there, s, when staging.
+    make_s
+        Name of a tier to the time it takes to make a small file there, s, when staging.
     files
         Name of a tier to what a file of the tool takes there (:mod:`neurotier.advice.small_files`).
     open_s
@@ -62,7 +62,7 @@ class Storage:
 
     tiers: Mapping[str, str]
     kinds: Mapping[str, str]
-    create_s: Mapping[str, float] = field(default_factory=dict)
+    make_s: Mapping[str, float] = field(default_factory=dict)
     files: Mapping[str, FileCost] = field(default_factory=dict)
     open_s: Mapping[str, float] = field(default_factory=dict)
     resident: float = 1.0
@@ -210,7 +210,7 @@ def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step
         if phase in WRITES:
             tier = storage.tiers[WRITES[phase]]
             if staging:
-                wait_s += cost["written_files"].of(size) * storage.create_s.get(tier, 0.0)
+                wait_s += cost["written_files"].of(size) * storage.make_s.get(tier, 0.0)
             elif files := cost["made_files"].of(size):
                 each = storage.files.get(tier, FileCost(0.0, 0.0))
                 cpu_s += files * each.cpu_s

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from neurotier.bigbrain.tabulation import busy, span
@@ -16,13 +17,13 @@ from neurotier.model.machine import Processors
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was learned of an engine at a parallelism.
+    """What was learned of an engine at a parallelism; of what was seen several times, the median.
 
     Attributes
     ----------
-    starts_cpu_s
-        CPU time of every start of a process, s; 0 of an engine whose processes outlive a block.
-    gaps_s
+    start_cpu_s
+        CPU time of the start of a process, s; 0 of an engine whose processes outlive a block.
+    gap_s
         What passed between the end of a block and the start of the one that took its place, s.
     increment_cpu_s_per_byte
         CPU time of adding one, s/byte; with the pairing ``published`` reading from memory is within it.
@@ -30,8 +31,8 @@ class Calibration:
         What passed before the first block and after the last one, s: the start and the end of Spark's session.
     """
 
-    starts_cpu_s: Sequence[float]
-    gaps_s: Sequence[float]
+    start_cpu_s: float
+    gap_s: float
     increment_cpu_s_per_byte: float
     around_s: float
 
@@ -66,25 +67,12 @@ def learn(
     gaps = [max(0.0, start - end) for (start, _), end in zip(spans[at_once:], ends, strict=False)]
     driver = finished.get("driver")
     inside_s = ends[-1] - spans[0][0]
+    starts_s = [phase["duration_s"] for phase in phases if phase["phase"] == START_UP]
     return Calibration(
-        starts_cpu_s=[phase["duration_s"] * speed for phase in phases if phase["phase"] == START_UP] or [0.0],
-        gaps_s=gaps or [0.0],
+        start_cpu_s=speed * statistics.median(starts_s or [0.0]),
+        gap_s=statistics.median(gaps or [0.0]),
         increment_cpu_s_per_byte=speed
         * math.fsum(phase["duration_s"] for phase in incremented)
         / sum(phase["bytes"] for phase in incremented),
         around_s=driver["end_s"] - driver["start_s"] - inside_s if driver else 0.0,
-    )
-
-
-def picked(calibration: Calibration, pick: Callable[[Sequence[float]], float], slowness: float = 1.0) -> Calibration:
-    """The calibration with one start and one gap, picked of those that were seen, on a machine slower by a factor.
-
-    >>> picked(Calibration([0.1, 0.3, 0.2], [0.0, 1.0], 1e-9, 5.0), max, 2.0).gaps_s
-    [2.0]
-    """
-    return replace(
-        calibration,
-        starts_cpu_s=[pick(calibration.starts_cpu_s) * slowness],
-        gaps_s=[pick(calibration.gaps_s) * slowness],
-        increment_cpu_s_per_byte=calibration.increment_cpu_s_per_byte * slowness,
     )

@@ -5,8 +5,8 @@
 ``fluid``
     The fluid model: the probe's speeds at that parallelism, the kernel's write-back settings, and what a short run of
     the engine on small blocks has cost (:mod:`neurotier.bigbrain.calibration`). Its interval is from the 5th to the
-    95th percentile of draws: each tier between the least and the most that its probe measured, starts and gaps from
-    those that were seen, CPU time by ``REPEATABILITY``, and the session of Spark by ``SESSION_SPREAD``.
+    95th percentile of draws, each tier between the least and the most that its probe measured, and around each of them
+    by how much the model is off where it knows all that it asks for, ``MODEL_ERROR``.
 
 Not known to it: what the JVM costs when Spark reads whole files (pairing ``published``) beyond what small blocks cost,
 and other users of the machine.
@@ -15,14 +15,13 @@ and other users of the machine.
 from __future__ import annotations
 
 import itertools
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from neurotier.bigbrain.calibration import Calibration, learn, picked
+from neurotier.bigbrain.calibration import Calibration, learn
 from neurotier.bigbrain.plan import FINISHED
 from neurotier.bigbrain.tables import read_if_there
 from neurotier.bigbrain.tabulation import records_of
@@ -32,13 +31,10 @@ from neurotier.core.settings import BigBrainSettings
 from neurotier.core.tables import Row
 from neurotier.model.machine import Machine, PageCache, Processors
 from neurotier.model.paper import least_makespan_s
-from neurotier.model.prediction import FLUID, PAPER, REPEATABILITY, Simulated, Situation, predict_among
+from neurotier.model.prediction import FLUID, PAPER, Simulated, Situation, predict_among
 from neurotier.model.this_machine import Probed, between, machine_of, page_cache_here, processors_here, read_probed
 from neurotier.model.workload import LAUNCH, Step, Workload
 from neurotier.storage.probe.tier_figures import TierFigures
-
-SESSION_SPREAD = 0.15
-"""By how much starts of Spark's session differ that are seen once: standard deviation of the logarithm, assumed."""
 
 
 @dataclass(frozen=True)
@@ -107,16 +103,16 @@ def rows_of(basis: Basis, engine: str, tier: str, parallelism: int, calibration:
     simulated = fluid_prediction(basis, engine, tier, parallelism, calibration)
     about = {"engine": engine, "tier": tier, "parallelism": parallelism}
     none = {"low_s": None, "high_s": None, "limit": None}
-    around_s, spread = calibration.around_s, 2 * SESSION_SPREAD * calibration.around_s
+    whole = 1 + calibration.around_s / simulated.makespan_s  # the session is known as well as what is within it
     return [
         about | {"member": PAPER, "predicted_s": equation_one_s(basis, tier)} | none,
         about
         | {
             "member": FLUID,
-            "predicted_s": simulated.makespan_s + around_s,
-            "low_s": simulated.low_s + around_s - spread,
-            "high_s": simulated.high_s + around_s + spread,
-            "limit": "Spark's session" if around_s > simulated.makespan_s else simulated.usual.limit,
+            "predicted_s": simulated.makespan_s * whole,
+            "low_s": simulated.low_s * whole,
+            "high_s": simulated.high_s * whole,
+            "limit": "Spark's session" if calibration.around_s > simulated.makespan_s else simulated.usual.limit,
         },
     ]
 
@@ -135,16 +131,13 @@ def fluid_prediction(basis: Basis, engine: str, tier: str, parallelism: int, cal
         for end in ("usual", "low", "high")
     }
 
+    workload = workload_of(basis, engine, tier, parallelism, calibration)
+
     def draw(rng: np.random.Generator) -> Situation:
         where = {name: float(rng.uniform(-1, 1)) for name in machines["usual"].tiers}
-        slowness = float(np.exp(rng.normal(0, REPEATABILITY)))
-        # means of as many as were seen: so much is known of the mean of thousands
-        drawn = picked(calibration, lambda seen: float(np.mean(rng.choice(seen, len(seen)))), slowness)
-        machine = between(machines["usual"], machines["low"], machines["high"], where)
-        return workload_of(basis, engine, tier, parallelism, drawn), machine
+        return workload, between(machines["usual"], machines["low"], machines["high"], where)
 
-    best = workload_of(basis, engine, tier, parallelism, picked(calibration, statistics.median)), machines["usual"]
-    return predict_among(best, draw, parallelism)
+    return predict_among((workload, machines["usual"]), draw, parallelism)
 
 
 def machine_here(basis: Basis, tier: str, parallelism: int, figures: Mapping[str, TierFigures]) -> Machine:
@@ -165,10 +158,10 @@ def workload_of(basis: Basis, engine: str, tier: str, parallelism: int, calibrat
     apart = engine == SNAKEMAKE or (engine == SPARK and asked.pairing == PUBLISHED)
     every = list(range(1, asked.iterations + 1))
     jobs = [(block, [k]) for k in every for block in basis.blocks] if apart else [(one, every) for one in basis.blocks]
-    launch = Step(START_UP, "compute", calibration.starts_cpu_s[0])
+    launch = Step(START_UP, "compute", calibration.start_cpu_s)
     tasks = []
     for number, (block, iterations) in enumerate(jobs):
-        gap_s = calibration.gaps_s[0] if number >= parallelism else 0.0
+        gap_s = calibration.gap_s if number >= parallelism else 0.0
         steps = [Step(LAUNCH.phase, "wait", gap_s), launch]
         for k in iterations:
             steps += steps_of(basis, tier, block, is_cached(basis, tier, k, apart, parallelism), calibration)

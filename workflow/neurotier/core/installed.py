@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -13,3 +14,8 @@ IN_PACKAGE = PACKAGE / "checkout"
 
 ROOT = IN_PACKAGE if IN_PACKAGE.is_dir() else LIBRARY.parent
 """The folder of ``workflow/``, ``config/``, ``profiles/`` and ``containers/``."""
+
+
+def search_path() -> str:
+    """``PYTHONPATH`` by which a process that is started elsewhere finds the package, before what it has already."""
+    return os.pathsep.join(filter(None, [str(LIBRARY), os.environ.get("PYTHONPATH", "")]))

@@ -116,7 +116,7 @@ def file_speed(figures: TierFigures, streams: int) -> dict[str, float]:
 
 def open_s(figures: TierFigures) -> float:
     """What a tier takes before a file's bytes flow, s: looking the file up, and one small request; none in memory."""
-    return 0.0 if is_in_memory(figures.kind) else figures.stat_s + figures.random_read_s
+    return 0.0 if is_in_memory(figures.kind) else figures.look_s + figures.random_read_s
 
 
 def speed_by(read: Curve, write: Curve, streams: int) -> TierSpeed:

@@ -26,9 +26,6 @@ WAYS = {"read": {"read": "", "cached_read": ", from the page cache"}, "write": {
 OPERATIONS = {
     "random_read": "Random read of 4 KiB",
     "random_write": "Random write of 4 KiB",
-    "create": "Create a file",
-    "stat": "Look at a file",
-    "delete": "Delete a file",
     "make": "Make a file of 4 KiB",
     "look": "Look at it",
     "remove": "Remove it",
@@ -236,7 +233,7 @@ def small(data: Data) -> Section:
     rows = [
         row | {"operation": OPERATIONS[row["pattern"]], "engine": row["engine"] + ", direct" * bool(row["direct"])}
         for row in data["probe"]
-        if row["part"] in ("small", "metadata")
+        if row["part"] == "small" or (row["part"] == "files" and row["streams"] == 1)
     ]
     text = "Operations of one stream. Requests go by fio's way to the device; files have 4 KiB."
     return Section("Small requests and files", text, rows=rows, columns=heads)

@@ -295,7 +295,7 @@ def read_flow(data: Mapping[str, Any]) -> Flow:
     """One way of a job."""
     if not data["total_ios"]:
         return Flow()
-    latencies = data["lat_ns"] if data["lat_ns"]["N"] else data["clat_ns"]  # engines for metadata have the second alone
+    latencies = data["lat_ns"]
     percentiles = latencies.get("percentile", {})
     return Flow(
         bytes=data["io_bytes"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -35,55 +36,38 @@ class NewBlock:
 
     def __enter__(self) -> NewBlock:
         self.final.parent.mkdir(parents=True, exist_ok=True)
-        self.descriptor = os.open(self.partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        self.file = self.partial.open("wb", buffering=0)
         return self
 
     def write(self, data: bytes | memoryview) -> None:
         """Write all of some bytes."""
         rest = memoryview(data)
-        try:
-            while rest:
-                written = os.write(self.descriptor, rest)
-                self.written_bytes += written
-                rest = rest[written:]
-        except OSError as error:
-            self.fail(error)
+        while rest:
+            written = self.file.write(rest)
+            self.written_bytes += written
+            rest = rest[written:]
 
     def finish(self, fsync: bool = False) -> None:
         """Give the file its name; with ``fsync``, not before the device has it."""
-        try:
-            if fsync:
-                os.fsync(self.descriptor)
-            descriptor, self.descriptor = self.descriptor, -1
-            os.close(descriptor)  # network file systems say here that they are full
-            if self.written_bytes != self.size_bytes:
-                raise AssertionError(f"{self.partial}: {self.written_bytes} bytes instead of {self.size_bytes}")
-            os.rename(self.partial, self.final)
-        except OSError as error:
-            self.fail(error)
-
-    def fail(self, error: OSError) -> None:
-        """Say what an error of the tier means; the partial file is removed first, so that the free bytes are true."""
-        self.abandon()
-        if error.errno not in FULL:
-            raise error
-        disk = os.statvfs(self.final.parent)
-        raise TierError(
-            f"tier {self.tier!r} is full: {self.written_bytes} of {self.size_bytes} bytes could be written, and "
-            f"{disk.f_bavail * disk.f_frsize} bytes are free without them",
-            where=f"block {self.final.name} ({self.final})",
-            fix="make room there, or ask for fewer or smaller blocks; nothing partial is kept",
-        ) from None
-
-    def abandon(self) -> None:
-        """Remove the partial file."""
-        descriptor, self.descriptor = self.descriptor, -1
-        try:
-            if descriptor >= 0:
-                os.close(descriptor)
-        finally:
-            self.partial.unlink(missing_ok=True)
+        if fsync:
+            os.fsync(self.file.fileno())
+        self.file.close()  # network file systems say here that they are full
+        if self.written_bytes != self.size_bytes:
+            raise AssertionError(f"{self.partial}: {self.written_bytes} bytes instead of {self.size_bytes}")
+        self.partial.rename(self.final)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if kind is not None:
-            self.abandon()
+        """Remove what is left of a block that could not be finished, and say so if its tier is full."""
+        if kind is None:
+            return
+        with suppress(OSError):  # of closing what is full
+            self.file.close()
+        self.partial.unlink(missing_ok=True)  # first, so that the free bytes are true
+        if isinstance(error, OSError) and error.errno in FULL:
+            disk = os.statvfs(self.final.parent)
+            raise TierError(
+                f"tier {self.tier!r} is full: {self.written_bytes} of {self.size_bytes} bytes could be written, and "
+                f"{disk.f_bavail * disk.f_frsize} bytes are free without them",
+                where=f"block {self.final.name} ({self.final})",
+                fix="make room there, or ask for fewer or smaller blocks; nothing partial is kept",
+            ) from None

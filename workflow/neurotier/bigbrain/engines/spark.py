@@ -23,7 +23,7 @@ from neurotier.bigbrain.engines.worker import find_block, work
 from neurotier.bigbrain.tasks import PUBLISHED, Task
 from neurotier.core.errors import NeurotierError, ToolError
 from neurotier.core.files import write_json
-from neurotier.core.installed import LIBRARY
+from neurotier.core.installed import search_path
 
 ENGINE = "engine spark"
 LOCAL = "local"
@@ -104,8 +104,6 @@ def descriptors_to(log: Path) -> Iterator[None]:
 
 def options(task: Task, master: str, events: Path) -> list[tuple[str, str]]:
     """Spark's configuration of a run."""
-    library = str(LIBRARY)
-    path = os.pathsep.join(filter(None, [library, os.environ.get("PYTHONPATH", "")]))
     given = {
         "spark.master": f"local[{task.parallelism}]" if master == LOCAL else master,
         "spark.app.name": f"neurotier {task.run}",
@@ -114,7 +112,7 @@ def options(task: Task, master: str, events: Path) -> list[tuple[str, str]]:
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": events.absolute().as_uri(),
         "spark.eventLog.compress": "false",
-        "spark.executorEnv.PYTHONPATH": path,
+        "spark.executorEnv.PYTHONPATH": search_path(),
         "spark.executorEnv.NEUROTIER_RUN": os.environ.get("NEUROTIER_RUN", ""),
         "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
     }

@@ -7,7 +7,6 @@ log, and the exit code says of what kind. argparse would cost each of thousands 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import signal
 import sys
@@ -22,7 +21,7 @@ for _pool in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # NumPy would start t
 from neurotier.bigbrain.engines.increment import increment  # noqa: E402
 from neurotier.bigbrain.tasks import ALL, EVERY, Block, Task  # noqa: E402
 from neurotier.core.errors import InputError, NeurotierError, TierError  # noqa: E402
-from neurotier.core.files import open_lock  # noqa: E402
+from neurotier.core.files import open_lock, write_json  # noqa: E402
 from neurotier.core.processes import end_with_parent  # noqa: E402
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -66,16 +65,9 @@ def work(
             task.record(block, k).unlink(missing_ok=True)
             if k > 2 and task.keep != ALL:
                 task.file(block, k - 2).unlink(missing_ok=True)
-            write_record(task.record(block, k), increment(task, block, k, start_s, given))
+            write_json(task.record(block, k), increment(task, block, k, start_s, given), durable=False)
             start_s = None
     return todo
-
-
-def write_record(path: Path, record: dict[str, object]) -> None:
-    """Write a record, whole or not at all."""
-    partial = path.with_name(f".{path.name}")
-    partial.write_text(json.dumps(record))
-    partial.replace(path)
 
 
 def find_block(task: Task, name: str) -> Block:

@@ -40,8 +40,8 @@ CLOCKS_S = 2.0
 LOOK_S = 20.0
 """How often Slurm is asked what it does with an allocation that is not there yet."""
 
-END_S = 20.0
-"""How long ``salloc`` may take to end."""
+END_S = 40.0
+"""How long a command may take to end: Slurm kills 30 s after it has asked."""
 
 LOOKS = 3
 """In so many looks in a row, a reason that does not pass is given up."""
@@ -211,11 +211,7 @@ def allocated(cluster: Cluster, nodes: int) -> Iterator[str]:
             its_input.close()  # by which it ends once it has nodes, and its job as one that is completed
             if not job:
                 process.terminate()
-            try:
-                process.wait(END_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-            if process.returncode != 0:
+            if ended(process) != 0:
                 cluster.end()
 
 
@@ -262,10 +258,10 @@ def run_step(cluster: Cluster, job: str, nodes: int, plan: Row) -> list[Row]:
         process.terminate()
         raise
     finally:
-        process.wait()
+        exit_code = ended(process)
     if failed := next((answer for answer in answers if "error" in answer), None):
         raise ToolError(failed["error"])
-    if process.returncode or len(answers) < 2 * nodes:
+    if exit_code or len(answers) < 2 * nodes:
         raise reason_of("".join(said), f"step {plan['do']}")
     return sorted(answers[nodes:], key=lambda answer: int(answer["node"]))
 
@@ -284,6 +280,15 @@ def start(cluster: Cluster, command: Sequence[str], stderr: Any) -> tuple[subpro
         return process, process.stdin, process.stdout
     except OSError as error:
         raise ToolError(f"{command[0]} cannot be started: {error.strerror}", where="target ior") from None
+
+
+def ended(process: subprocess.Popen[str]) -> int:
+    """The exit code of a command that is about to end; it is killed if it does not."""
+    try:
+        return process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
 
 
 def reason_of(said: str, where: str) -> NeurotierError:

@@ -14,7 +14,7 @@ from neurotier.storage.ior.jobs import job_of
 from neurotier.storage.ior.mpi import require_engine, run_ior
 from neurotier.storage.ior.points import IOR, Point, ior_plan
 from neurotier.storage.ior.spans import cells_of, run_logged
-from neurotier.storage.workload.walk import Say, Workload, files_text
+from neurotier.storage.workload.walk import Say, Workload
 from neurotier.storage.workspace import Workspace, patience_s
 
 PIN = "pin"
@@ -38,10 +38,6 @@ class Ior(Workload[Point]):
     def require(self) -> None:
         """The program that measures, here."""
         require_engine(self.settings.ior.engine, "target ior")
-
-    def room(self, points: list[Point]) -> tuple[int, str]:
-        """The files of all processes of a node."""
-        return files_text(max(point.processes for point in points), points[0].file_bytes)
 
     def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
         """Find the way to the tier's files, and the NUMA nodes to pin to."""

@@ -19,7 +19,7 @@ START_S = 0.5
 """What fio takes to start (measured: 0.3 s with one stream, 0.5 s with 64)."""
 
 LEAST_SLICE_S, MOST_SLICE_S = 0.5, 1.5
-JOBS, JOBS_OF_LEVEL = 10, 7
+JOBS, JOBS_OF_LEVEL = 7, 7
 """Jobs of a repetition beside the curve, and of each number of streams, where reading into the page cache and small
 files count as one each; fewer on memory-backed tiers."""
 

@@ -10,7 +10,7 @@ from neurotier.core.kinds import is_in_memory
 from neurotier.storage.access import MIB, Access
 from neurotier.storage.fio import FioJob, FioResult
 
-Part = Literal["one_stream", "concurrency", "small", "metadata"]
+Part = Literal["one_stream", "concurrency", "small"]
 
 BLOCK_BYTES = MIB
 """As the published ``dd``."""
@@ -18,9 +18,6 @@ BLOCK_BYTES = MIB
 SMALL_BYTES = 4096
 DEEP = 32
 """Queue depth of small requests, besides 1."""
-
-SMALL_FILES = 500
-"""Files that are created, looked at and deleted."""
 
 PATIENCE = 3.0
 """How many times the slice that is planned for it a job may go on."""
@@ -73,25 +70,6 @@ def small(access: Access, kind: str, file_bytes: int, slice_s: float) -> list[Me
                 options=options,
             )
             measurements.append(Measurement("small", job))
-    return measurements
-
-
-def metadata(slice_s: float) -> list[Measurement]:
-    """Create, look at and delete small files, one after the other; the last two are on the device by then."""
-    measurements = []
-    for pattern, engine in (("create", "filecreate"), ("stat", "filestat"), ("delete", "filedelete")):
-        job = FioJob(
-            name=pattern,
-            pattern="read",  # asked for by fio, and without a meaning here
-            block_bytes=SMALL_BYTES,
-            file_bytes=SMALL_BYTES * SMALL_FILES,
-            engine=engine,
-            runtime_s=PATIENCE * slice_s,
-            fresh=pattern == "create",
-            files="many",
-            options=(("nrfiles", str(SMALL_FILES)), ("filesize", str(SMALL_BYTES)), ("openfiles", "1")),
-        )
-        measurements.append(Measurement("metadata", job))
     return measurements
 
 

@@ -63,10 +63,8 @@ def file_rows(tier: Tier, files: Mapping[int, Sequence[Measured]], fio_version: 
 
 def cells(measurement: Measurement, results: Sequence[FioResult]) -> Row:
     """What was measured, and how."""
-    job, on_files = measurement.job, measurement.part == "metadata"
-    bandwidth = Spread(tuple(0.0 if on_files else result.bandwidth_bytes_per_s for result in results))
-    latency_s = median(results, lambda result: result.both.latency_mean_s)
-    operations = statistics.median(result.operations_per_s for result in results)
+    job = measurement.job
+    bandwidth = Spread(tuple(result.bandwidth_bytes_per_s for result in results))
     return {
         "fio": results[0].fio_version,
         "part": measurement.part,
@@ -81,11 +79,10 @@ def cells(measurement: Measurement, results: Sequence[FioResult]) -> Row:
         "bandwidth_bytes_per_s": bandwidth.median,
         "bandwidth_low_bytes_per_s": bandwidth.low,
         "bandwidth_high_bytes_per_s": bandwidth.high,
-        # fio itself takes longer between operations on files than a fast tier takes for them
-        "operations_per_s": 1 / latency_s if on_files and latency_s else operations,
-        "latency_mean_s": latency_s,
+        "operations_per_s": statistics.median(result.operations_per_s for result in results),
+        "latency_mean_s": median(results, lambda result: result.both.latency_mean_s),
         "latency_p99_s": median(results, lambda result: result.both.latency_p99_s),
-        "cpu_s_per_byte": None if on_files else median(results, lambda result: result.cpu_s_per_byte),
+        "cpu_s_per_byte": median(results, lambda result: result.cpu_s_per_byte),
     }
 
 

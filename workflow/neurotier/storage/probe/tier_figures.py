@@ -49,8 +49,8 @@ class TierFigures:
         including the flush.
     random_read_s
         Mean time of reading 4 KiB at random, one request at a time, s.
-    create_s, stat_s
-        Mean time of an operation on a small file, s.
+    make_s, look_s
+        Mean time of making a small file, and of looking at one, with one stream, s.
     files
         What a small file takes, by the number of streams at once.
     """
@@ -64,15 +64,16 @@ class TierFigures:
     single_read_bytes_per_s: float
     single_write_bytes_per_s: float
     random_read_s: float
-    create_s: float
-    stat_s: float
+    make_s: float
+    look_s: float
     files: Mapping[int, FileCost] = field(default_factory=dict)
 
 
 def figures_of(rows: list[Row]) -> TierFigures:
     """Figures of one tier from its rows."""
     single = {row["pattern"]: row for row in rows if row["part"] == "one_stream"}
-    requests = {row["pattern"]: row for row in rows if row["part"] in ("small", "metadata") and row["queue_depth"] == 1}
+    alone = (row for row in rows if row["part"] in ("small", "files") and row["queue_depth"] == row["streams"] == 1)
+    mean_s = {row["pattern"]: row["latency_mean_s"] for row in alone}
     read, write = curve(rows, "read"), curve(rows, "write")
     in_memory = is_in_memory(rows[0]["kind"])
     return TierFigures(
@@ -84,8 +85,9 @@ def figures_of(rows: list[Row]) -> TierFigures:
         buffered_write_bytes_per_s=write if in_memory else curve(rows, "buffered_write"),
         single_read_bytes_per_s=single["read"]["bandwidth_bytes_per_s"],
         single_write_bytes_per_s=single["write"]["bandwidth_bytes_per_s"],
-        random_read_s=requests["random_read"]["latency_mean_s"],
-        **{f"{name}_s": 1 / requests[name]["operations_per_s"] for name in ("create", "stat")},
+        random_read_s=mean_s["random_read"],
+        make_s=mean_s["make"],
+        look_s=mean_s["look"],
         files=file_costs(rows),
     )
 

@@ -14,7 +14,7 @@ from neurotier.core.tiers import Tier
 from neurotier.storage.access import Access, find_access
 from neurotier.storage.fio import FioResult, require_fio
 from neurotier.storage.probe.effort import SMALLEST_BYTES, Effort, effort_for
-from neurotier.storage.probe.measurements import Measurement, Samples, concurrency, levels, metadata, one_stream, small
+from neurotier.storage.probe.measurements import Measurement, Samples, concurrency, levels, one_stream, small
 from neurotier.storage.probe.small_files import Measured, measure_files
 from neurotier.storage.probe.table import file_rows, probe_rows
 from neurotier.storage.workspace import Workspace, claim
@@ -116,9 +116,8 @@ class Walk:
         rate = self.rate(concurrency(access, kind, 1, SMALLEST_BYTES, slice_s)[:2])
         self.samples.clear()
         alone = effort.stream_bytes(1, rate)
-        groups = [[*one_stream(kind, alone), *small(access, kind, alone, slice_s)], metadata(slice_s)]
-        for group in groups:
-            self.measure(group)
+        groups = [[*one_stream(kind, alone), *small(access, kind, alone, slice_s)]]
+        self.measure(groups[0])
         self.measure_files()
         for streams in levels(effort.streams):
             group = concurrency(access, kind, streams, effort.stream_bytes(streams, rate), slice_s)

@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -27,7 +27,7 @@ import psutil
 
 from neurotier.core.errors import NeurotierError, TierError, ToolError
 from neurotier.core.files import write_json
-from neurotier.core.installed import LIBRARY
+from neurotier.core.installed import search_path
 from neurotier.core.own_network import enter_own_network, require_own_network
 from neurotier.core.processes import PATIENCE_S, kill_all_marked, lives, start_process, wait_for
 from neurotier.core.quantities import size
@@ -110,9 +110,7 @@ def run_exchange(
     call, outcome, process = secrets.token_hex(8), Outcome(), None
     plan = Path(exchange.scratch, "plan.json")
     write_json(plan, asdict(exchange), durable=False)
-    library = str(LIBRARY)
-    path = os.pathsep.join(filter(None, [library, os.environ.get("PYTHONPATH", "")]))
-    environment = {**os.environ, CALL: call, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
+    environment = {**os.environ, CALL: call, "PYTHONPATH": search_path(), "OPENBLAS_NUM_THREADS": "1"}
     try:
         with log.open("ab") as errors:
             process = start_process(
@@ -122,6 +120,7 @@ def run_exchange(
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
+                bufsize=0,  # so that a line that has come is never waited for
                 stderr=errors,
                 start_new_session=True,
             )
@@ -141,12 +140,15 @@ def listen(
     heard: Callable[[Outcome], None],
 ) -> None:
     """Take in what the program says, until it has ended."""
-    clients = exchange.writers + exchange.readers + exchange.servers
-    begun_s = time.monotonic()
+    assert process.stdout  # noqa: S101  # for the type checker
+    begun_s, clients = time.monotonic(), exchange.writers + exchange.readers + exchange.servers
     limit_s = START_S + clients * START_PER_PROCESS_S
-    for line in lines_of(process, lambda: limit_s if outcome.start_s is None else timeout_s):
-        if line is None:
-            raise stall(exchange, outcome, limit_s if outcome.start_s is None else timeout_s)
+    while select.select([process.stdout], [], [], limit_s)[0]:
+        text = process.stdout.readline()
+        if not text:
+            what = f"the service ended by itself (exit code {process.wait(PATIENCE_S)})"
+            raise ToolError(what, where=exchange.engine, fix="see the log")
+        line = json.loads(text)
         if line.get("exit_code") == TierError.exit_code:
             raise TierError(line["error"])
         if "error" in line:
@@ -154,12 +156,11 @@ def listen(
         if "ended" in line:
             return
         if "ready" in line:
-            outcome.start_s, outcome.servers = time.monotonic() - begun_s, line["servers"]
+            outcome.start_s, outcome.servers, limit_s = time.monotonic() - begun_s, line["servers"], timeout_s
         else:
             outcome.steps.append(line)
         heard(outcome)
-    code = process.wait(PATIENCE_S)
-    raise ToolError(f"the service ended by itself (exit code {code})", where=exchange.engine, fix="see the log")
+    raise stall(exchange, outcome, limit_s)
 
 
 def stall(exchange: Exchange, outcome: Outcome, limit_s: float) -> ToolError:
@@ -169,22 +170,6 @@ def stall(exchange: Exchange, outcome: Outcome, limit_s: float) -> ToolError:
         done = f"{len(outcome.steps)} of {exchange.steps} steps were done"
         what = f"stalled: {done}, and the next did not end within {limit_s:.0f} s"
     return ToolError(what, where=exchange.engine, fix="see the log, or raise staging.timeout_s")
-
-
-def lines_of(process: subprocess.Popen[bytes], limit_s: Callable[[], float]) -> Iterator[dict[str, Any] | None]:
-    """What the program says, line by line; ``None`` when nothing has come for longer than the limit."""
-    descriptor, rest = process.stdout.fileno() if process.stdout else -1, b""
-    while True:
-        readable, _, _ = select.select([descriptor], [], [], limit_s())
-        if not readable:
-            yield None
-            continue
-        piece = os.read(descriptor, 1 << 20)
-        if not piece:
-            return
-        *whole, rest = (rest + piece).split(b"\n")
-        for line in whole:
-            yield json.loads(line)
 
 
 def reason(error: ToolError, exchange: Exchange, outcome: Outcome) -> NeurotierError:
@@ -212,25 +197,15 @@ def is_there(pid: int) -> bool:
         return False
 
 
-def working_in(folder: str) -> list[psutil.Process]:
-    """Processes of this user whose working folder is a folder that an exchange has for itself."""
-    found = []
-    for one in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if one.pid != os.getpid() and one.uids().real == os.getuid() and one.cwd() == folder:
-                found.append(one)
-    return found
-
-
 def end_all(call: str, process: subprocess.Popen[bytes] | None, folder: str) -> None:
     """End everything that an exchange has started, at once: there is nothing that it should still do.
 
     Ray's agents write their title over their environment, and with it over the mark; their working folder tells them.
     """
     kill_all_marked(CALL, [call])
-    unmarked = working_in(folder)
+    unmarked = [one for one in psutil.process_iter(["cwd"]) if one.info["cwd"] == folder and one.pid != os.getpid()]
     for one in unmarked:
-        with contextlib.suppress(psutil.NoSuchProcess):
+        with contextlib.suppress(psutil.Error):
             one.kill()
     wait_for(unmarked)
     if process is not None:

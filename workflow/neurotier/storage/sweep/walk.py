@@ -10,7 +10,7 @@ from neurotier.core.tables import Row
 from neurotier.storage.access import Access, find_access
 from neurotier.storage.sweep.grid import Point, sweep_plan
 from neurotier.storage.sweep.ways import direct_sizes, job_of, layout_job, left_out, way_of
-from neurotier.storage.workload.walk import Say, Workload, files_text
+from neurotier.storage.workload.walk import Say, Workload
 from neurotier.storage.workspace import Workspace, patience_s
 
 
@@ -21,10 +21,6 @@ class Sweep(Workload[Point]):
     plan_of = staticmethod(sweep_plan)
     smaller = "sweep.sets.{set}.file_size or .processes"
     ways: dict[Point, Access]
-
-    def room(self, points: list[Point]) -> tuple[int, str]:
-        """The files of all processes: the nth process has the nth file in every point."""
-        return files_text(max(point.processes for point in points), points[0].file_bytes)
 
     def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
         """Find the way to each point, and lay out the files."""

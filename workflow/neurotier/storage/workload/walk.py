@@ -68,9 +68,10 @@ class Workload(ABC, Generic[AnyPoint]):
         """Raise :class:`ToolError` if a program is missing."""
         require_fio(f"target {self.target}")
 
-    @abstractmethod
-    def room(self, points: list[AnyPoint]) -> tuple[int, str]:
-        """Bytes that a set's points take of the tier at once, and what takes them, such as ``4 files of 1 GiB``."""
+    def room(self, points: list[Any]) -> tuple[int, str]:
+        """Bytes that a set's points take of the tier at once, and what takes them, such as ``4 files of 1 GiB``: a file
+        of each process, where a workload does not say otherwise."""
+        return files_text(max(point.processes for point in points), points[0].file_bytes)
 
     def prepare(self, workspace: Workspace, points: list[AnyPoint], say: Say) -> dict[AnyPoint, str]:
         """Make ready for the points of a set that are to be measured; why some of them cannot be."""
