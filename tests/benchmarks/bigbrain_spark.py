@@ -36,10 +36,10 @@ def main() -> None:
             medians_s: list[float] = []
             for number, (name, way) in enumerate(ways.items()):
                 more = {"parallelism": [AT_ONCE], "repetitions": REPETITIONS, "pairing": pairing, "predict": False}
-                results = f"{pairing}-{number}"
+                results = f"results/{pairing}-{number}"
                 arguments = project.configure(bigbrain={**BLOCKS, **more, **way}, results=results)
                 project.succeeds(f"{results}/bigbrain/bigbrain_runs.tsv", *arguments)
-                tables = f"../{results}/bigbrain"
+                tables = f"{pairing}-{number}/bigbrain"
                 makespans_s = [float(run["makespan_s"]) for run in project.table(f"{tables}/bigbrain_runs.tsv")]
                 medians_s.append(statistics.median(makespans_s))
                 rows.append([pairing, name, spread(makespans_s), f"{medians_s[-1] / medians_s[0]:.2f}"])

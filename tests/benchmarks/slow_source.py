@@ -44,7 +44,11 @@ def measure(project: Project, source: Path, at_once: int, compute_s: float, way:
     git(next(project.folder.glob("neurotier-*/datasets/noise-*")), "annex", "drop", "--force", "--quiet", ".")
     os.sync()
     evict([file for file in (source / ".git" / "annex" / "objects").rglob("*") if file.is_file()])
-    cpu_s = sum(timed(project.command(target, *arguments, cores=at_once), project.folder).cpu_s for target in WAYS[way])
+    cpu_s, got = 0.0, []
+    for target in WAYS[way]:
+        cpu_s += timed(project.command(target, *arguments, cores=at_once), project.folder).cpu_s
+        noted = [read_json(file)["participants"] for file in project.results.glob("state/got/*")]
+        got += [one for each in noted for one in each.values()]
     found = [read_json(file) for file in project.records()]
     assert len(found) == PARTICIPANTS, len(found)
     begun_s, ended_s = (
@@ -54,8 +58,6 @@ def measure(project: Project, source: Path, at_once: int, compute_s: float, way:
     if way == "as they come":
         looked_s = min(one["got"]["end_s"] - one["got"]["wall_s"] for one in found)
         return ended_s - looked_s, ended_s - begun_s, cpu_s
-    noted = [read_json(file)["participants"] for file in project.results.glob("state/got/*")]
-    got = [one for each in noted for one in each.values()]
     fetching_s = max(one["end_s"] for one in got) - min(one["end_s"] - one["wall_s"] for one in got)
     return fetching_s + ended_s - begun_s, ended_s - begun_s, cpu_s
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import psutil
 import pytest
+from conftest import nightly
 from neurotier.core.places import short_hash
 from support import (
     PATIENCE_S,
     Project,
     checksums,
     kind_of,
-    nightly,
     private_folder,
     processes_in,
     wait_for,
