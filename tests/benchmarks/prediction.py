@@ -230,7 +230,7 @@ def rehearsal(
     description.write_text(
         yaml.safe_dump({"about": "a tool that makes files and does little else", "figures": figures})
     )
-    others = {name: {"work": name} for name in (work, *tiers)}
+    others = {name: {"work": name} for name in (work, *tiers) if name != "local"}
     return campaign(
         project,
         part,
