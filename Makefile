@@ -46,9 +46,9 @@ check: $(READY) ## style, types and lints, as in continuous integration
 	PYTHONPATH=workflow $(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/python tests/lint.py
 
-benchmark: $(READY) ## print the tables of tests/benchmarks
+benchmark: $(READY) ## print the tables of tests/benchmarks, or of one: ONLY="size 685"
 	@tests/set_up.sh
-	@for file in tests/benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
+	@$(BIN)/python tests/benchmarks $(ONLY)
 
 faults: $(READY) ## hold a fault campaign: COUNT=1000 SEED=1 (FROM=n, JOBS=2, ONLY=kind, DETACHED=1; TRIAL=n, TOTALS=1)
 	@tests/set_up.sh
@@ -65,7 +65,7 @@ planted-bugs: $(READY) ## plant a bug for each promise of workflow/README.md; do
 
 bench-meter: $(READY) ## print how exact the meter is, and what it costs
 	@tests/set_up.sh
-	@for name in control_groups metering; do $(BIN)/python tests/benchmarks/$$name.py || exit 1; done
+	@for name in control_groups metering; do $(BIN)/python tests/benchmarks $$name || exit 1; done
 
 environment: $(READY) ## make the environment alone
 

@@ -109,6 +109,12 @@ def place_of(item: pytest.Item) -> int:
     return 1 + len(LONGEST) + (item.path.parent.name != "workflow")
 
 
+def nightly(*cases: Any) -> list[Any]:
+    """Parameters of a test that are tried in the nightly ring."""
+    each = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*case, marks=pytest.mark.nightly) for case in each]
+
+
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Compile quickly rather than well: a Spark that lives for seconds takes half the CPU time with it."""
 

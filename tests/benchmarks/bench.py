@@ -1,7 +1,6 @@
 """What the benchmarks share: a working folder, timing of commands, and tables.
 
-Run one with ``python tests/benchmarks/NAME.py`` (or all with ``make benchmark``). Figures are whole-process
-figures of this machine; compare within one table only.
+Figures are whole-process figures of this machine; compare within one table only.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from typing import Any
 
 from support import ENVIRONMENT, Project
 
@@ -79,6 +77,11 @@ def restore(project: Project) -> None:
     """The results folder as it was when nobody was analysed yet."""
     shutil.rmtree(project.results, ignore_errors=True)
     subprocess.run(["cp", "-a", "prepared", "results"], cwd=project.folder, check=True)
+
+
+def spread_of(costs: Sequence[Any], figure: str, digits: int = 2, times: float = 1.0) -> str:
+    """Median and range of a figure that several costs have, in other units if need be."""
+    return spread([times * getattr(cost, figure) for cost in costs], digits)
 
 
 def spread(values: Sequence[float], digits: int = 2) -> str:

@@ -64,7 +64,7 @@ def shares(judge: Callable[[list[list[Row]]], bool], tiers: int, kind: str, effe
     return [f"{100 * np.mean(each):.1f}" for each in said]
 
 
-if __name__ == "__main__":
+def main() -> None:
     repetitions = [f"{count} repetitions" for count in REPETITIONS]
     rows = [[kind, f"{tiers}", *shares(sure, tiers, kind, 0.0)] for kind in KINDS for tiers in TIERS]
     print_table("equal tiers said to differ, % of campaigns", ["noise", "tiers", *repetitions], rows)

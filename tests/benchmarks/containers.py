@@ -2,13 +2,12 @@
 
 ``start`` is from the engine's start to the first instruction inside (the phase ``container_start``); ``tool`` is
 what importing brainextractor takes after that, which reads most of what the image holds. Cold is after the page
-cache was dropped (root); the page cache tells how much of the image file came in.
+cache was dropped (root).
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,116 +25,85 @@ from neurotier.containers.store import ContainerImage, Store
 from neurotier.containers.verify import placed_sha256
 from neurotier.core.errors import NeurotierError
 from neurotier.core.settings import ContainerSettings
-from neurotier.meter.residency import resident_share
 from slow_network import available, slow_network_folder
 
 REPETITIONS = 3
 AT_ONCE = 25
 RATE = "400mbit"
-TOOL = ["python3", "-c", "import brainextractor"]
+TRUE, TOOL = ["true"], ["python3", "-c", "import brainextractor"]
 SETTINGS = ContainerSettings("sif", network=False, environment={}, binds=[], build_arguments={})
 
 
-def once(engine: str, image: Path, command: list[str]) -> tuple[float, float]:
+def start(engine: str, image: Path, command: list[str], cold: bool = False) -> tuple[float, float]:
     """Seconds to start a container, and what its command took then; the work folder is on tmpfs."""
+    if cold:
+        drop_caches()
     with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
         folder = Path(name)
-        begin = time.monotonic()
-        code, start = Container(engine, image, SETTINGS, folder / "scratch").run(command, folder / "log")
+        begin_s = time.monotonic()
+        code, started = Container(engine, image, SETTINGS, folder / "scratch").run(command, folder / "log")
         if code != 0:
             sys.exit((folder / "log").read_text())
-        return start.wall_s, time.monotonic() - begin - start.wall_s
+        return started.wall_s, time.monotonic() - begin_s - started.wall_s
 
 
-def rows_of(engine: str, tier: str, form: str, image: Path, cold: bool) -> Iterator[list[object]]:
-    """Rows of one tier and form: cold, warm, and many at once."""
-    for state in ("cold", "warm") if cold else ("warm",):
-        starts, tools, came_mib = [], [], []
-        once(engine, image, TOOL)
-        for _ in range(REPETITIONS):
-            if state == "cold":
-                drop_caches()
-            before = resident_share([image]) if image.is_file() else None
-            start_s, _ = once(engine, image, ["true"])
-            tool_s = once(engine, image, TOOL)[1] if state == "warm" else None
-            after = resident_share([image]) if image.is_file() else None
-            starts.append(start_s)
-            if before is not None and after is not None:
-                came_mib.append((after - before) * image.stat().st_size / 2**20)
-            if state == "cold":
-                drop_caches()
-                tool_s = sum(once(engine, image, TOOL))
-            tools.append(tool_s or 0.0)
-        print(f"{tier}, {form}, {state}: done", file=sys.stderr, flush=True)
-        yield [tier, form, state, spread(starts, 3), spread(tools), spread(came_mib, 1) if came_mib else ""]
+def rows_of(engine: str, image: Path, states: list[str]) -> Iterator[list[str]]:
+    """State, start and tool of one tier and form: cold, warm, and many at once."""
+    start(engine, image, TOOL)
+    for state in states:
+        cold = state == "cold"
+        starts_s = [start(engine, image, TRUE, cold)[0] for _ in range(REPETITIONS)]
+        tools_s = [start(engine, image, TOOL, cold) for _ in range(REPETITIONS)]
+        yield [state, spread(starts_s), spread([sum(one) if cold else one[1] for one in tools_s])]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        starts = [start_s for start_s, _ in pool.map(lambda _: once(engine, image, ["true"]), range(AT_ONCE))]
-    yield [tier, form, f"warm, {AT_ONCE} at once", spread(starts, 3), "", ""]
+        starts_s = [start_s for start_s, _ in pool.map(lambda _: start(engine, image, TRUE), range(AT_ONCE))]
+    yield [f"warm, {AT_ONCE} at once", spread(starts_s), ""]
 
 
 @contextmanager
 def tiers() -> Iterator[dict[str, Path]]:
     """Folders on every tier that there is."""
     with ExitStack() as stack:
+        places = {"disk": "/var/tmp", "tmpfs": "/dev/shm"}
         found = {
-            "disk": Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/var/tmp"))),
-            "tmpfs": Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/dev/shm"))),
+            name: Path(stack.enter_context(tempfile.TemporaryDirectory(dir=place))) for name, place in places.items()
         }
         if available():
             found[f"sshfs, {RATE}/s"] = stack.enter_context(slow_network_folder(RATE))
-        else:
-            print("no slow network: that needs root, sshfs, openssh-server and iproute2", file=sys.stderr)
         yield found
 
 
-def main() -> None:
-    engine, cold = find_engine(), os.geteuid() == 0
-    rows: list[list[object]] = []
-    verified: list[list[object]] = []
+def placing(store: Store, image: ContainerImage) -> tuple[Path, list[str]]:
+    """Place an image; where it is, what it takes there, and how long placing and verifying take."""
+    begin_s = time.monotonic()
+    placed = store.place(image)
+    placed_s = time.monotonic() - begin_s
+    begin_s = time.monotonic()
+    placed_sha256(placed)
+    verified_s = time.monotonic() - begin_s
+    mib = subprocess.run(["du", "-sm", str(placed)], capture_output=True, text=True, check=True).stdout.split()[0]
+    files = sum(len(names) for _, _, names in os.walk(placed)) if placed.is_dir() else 1
+    return placed, [mib, str(files), f"{placed_s:.1f}", f"{verified_s:.2f}"]
+
+
+def main(reference: str = "containers/brainextractor.def") -> None:
+    engine, rows, places = find_engine(), [], []
     with tempfile.TemporaryDirectory(prefix="neurotier-store-", dir="/var/tmp") as name, tiers() as folders:
         kept = Path(name)
         given = Store(kept, kept / "images", print, engine=engine, settings=SETTINGS, log=kept / "log")
-        reference = sys.argv[1] if len(sys.argv) > 1 else "containers/brainextractor.def"
         image = given.obtain(reference, "tool.brainextractor.image")
         for tier, folder in folders.items():
+            states = ["cold", "warm"] if os.geteuid() == 0 and tier != "tmpfs" else ["warm"]
             for form in ("sif", "sandbox"):
                 store = replace(given, images=folder / form)
                 store.images.mkdir()
-                begin = time.monotonic()
-                placed = store.place(ContainerImage(image.reference, image.name, image.sha256, image.size_bytes, form))
-                print(f"placed {form} on {tier} in {time.monotonic() - begin:.1f} s: {occupied(placed)}")
-                verified.append(verification(tier, form, placed))
+                wanted = ContainerImage(image.reference, image.name, image.sha256, image.size_bytes, form)
+                placed, figures = placing(store, wanted)
+                places.append([tier, form, *figures])
                 try:
-                    rows += rows_of(engine, tier, form, placed, cold and tier != "tmpfs")
+                    rows += [[tier, form, *row] for row in rows_of(engine, placed, states)]
                 except NeurotierError as error:
-                    rows.append([tier, form, "does not start", "", "", ""])
-                    print(error, file=sys.stderr)
-    header = ["tier", "form", "state", "start, s", "tool, s", "image file into the page cache, MiB"]
+                    rows.append([tier, form, f"does not start: {error}", "", ""])
+    header = ["tier", "form", "state", "start, s", "tool, s"]
     print_table(f"Container start-up, median and range of {REPETITIONS}; cold tool includes its start", header, rows)
-    header = ["tier", "form", "MB", "s", "MB/s"]
-    print_table(f"Verifying an image once per run, warm, median and range of {REPETITIONS}", header, verified)
-
-
-def verification(tier: str, form: str, placed: Path) -> list[object]:
-    """What it takes to read all of a placed image for its digest."""
-    files = [placed] if placed.is_file() else [path for path in placed.rglob("*") if path.is_file()]
-    size_mb = sum(path.lstat().st_size for path in files if not path.is_symlink()) / 1e6
-    took_s = []
-    for _ in range(REPETITIONS):
-        begin = time.monotonic()
-        placed_sha256(placed)
-        took_s.append(time.monotonic() - begin)
-    return [tier, form, f"{size_mb:.0f}", spread(took_s), spread([size_mb / one_s for one_s in took_s], 0)]
-
-
-def occupied(path: Path) -> str:
-    """Room and number of files that an image takes."""
-    said = subprocess.run(["du", "-sm", str(path)], capture_output=True, text=True, check=True).stdout.split()[0]
-    files = sum(len(names) for _, _, names in os.walk(path)) if path.is_dir() else 1
-    return f"{said} MiB in {files} file{'' if files == 1 else 's'}"
-
-
-if __name__ == "__main__":
-    if shutil.which("apptainer") is None and shutil.which("singularity") is None:
-        sys.exit("a container engine is needed")
-    main()
+    print_table("Placing an image", ["tier", "form", "MiB", "files", "placing, s", "verifying, warm, s"], places)

@@ -61,81 +61,58 @@ Record = dict[str, Any]
 class Load:
     """A command, the folder whose device it uses, its quota in cores, and whether it tells its own truth."""
 
-    title: str
     command: Sequence[str]
     device: Path | None = None
     cores: float | None = None
     tells: bool = False
 
 
-class ControlGroup:
-    """A control group of version 1 or 2.
-
-    Attributes
-    ----------
-    folders
-        One; of version 1, that which counts CPU time and that which limits it.
-    files
-        To be written to by who joins.
-    """
-
-    def __init__(self, cores: float | None) -> None:
-        name, self.first = f"neurotier-bench-{os.getpid()}", CPUACCT.exists()
-        self.folders = [CPUACCT / name, CPUACCT.parent / "cpu" / name] if self.first else [CPUACCT.parent / name]
-        for folder in self.folders:
-            folder.mkdir()
-        self.files = [folder / "cgroup.procs" for folder in self.folders]
-        if cores is not None and self.first:
-            (self.folders[1] / "cpu.cfs_quota_us").write_text(str(round(100_000 * cores)))
-        elif cores is not None:
-            (self.folders[0] / "cpu.max").write_text(f"{round(100_000 * cores)} 100000")
-
-    def cpu_s(self) -> float:
-        """CPU time of all who have been in it, s."""
-        if self.first:
-            return int((self.folders[0] / "cpuacct.usage").read_text()) / 1e9
-        return int((self.folders[0] / "cpu.stat").read_text().split()[1]) / 1e6
-
-    def wait_until_empty(self) -> None:
-        """Wait until nobody is in it."""
-        deadline = time.monotonic() + PATIENCE_S
-        while any(file.read_text() for file in self.files) and time.monotonic() < deadline:
-            time.sleep(0.01)
-
-
 @contextmanager
-def control_group(cores: float | None) -> Iterator[ControlGroup]:
-    """A control group, gone afterwards, whose processes may use so many cores."""
-    group = ControlGroup(cores)
+def control_group(cores: float | None, truth: Record) -> Iterator[str]:
+    """A control group whose processes may use so many cores: the files that who joins writes to, with colons between.
+
+    When all have left it, it is gone, and their CPU time is in ``truth``.
+    """
+    name, first = f"neurotier-bench-{os.getpid()}", CPUACCT.exists()  # version 1, which has a folder for each purpose
+    folders = [CPUACCT / name, CPUACCT.parent / "cpu" / name] if first else [CPUACCT.parent / name]
+    for folder in folders:
+        folder.mkdir()
+    if cores is not None:
+        quota = (folders[-1] / "cpu.cfs_quota_us") if first else (folders[-1] / "cpu.max")
+        quota.write_text(f"{100_000 * cores:.0f}{'' if first else ' 100000'}")
+    members = [folder / "cgroup.procs" for folder in folders]
     try:
-        yield group
+        yield ":".join(map(str, members))
+        deadline = time.monotonic() + PATIENCE_S
+        while any(file.read_text() for file in members) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        used = (folders[0] / ("cpuacct.usage" if first else "cpu.stat")).read_text().split()
+        truth["cpu_s"] = int(used[0]) / 1e9 if first else int(used[1]) / 1e6
     finally:
-        group.wait_until_empty()
-        for folder in group.folders:
+        for folder in folders:
             folder.rmdir()
 
 
-def all_loads(where: Bench, disk: Path, folder: Path) -> list[Load]:
-    """The twelve loads."""
-    targets = [f"part{number}" for number in range(12)]
+def all_loads(where: Bench, disk: Path, folder: Path) -> dict[str, Load]:
+    """The twelve loads, by title."""
+    targets = " ".join(f"part{number}" for number in range(12))
     (folder / "burn.py").write_text(BURN.format(0.06))
-    recipe = f"{where.python} -S -I {folder}/burn.py"
-    (folder / "Makefile").write_text(f"all: {' '.join(targets)}\n{' '.join(targets)}:\n\t{recipe}\n")
+    (folder / "Makefile").write_text(f"all: {targets}\n{targets}:\n\t{where.python} -S -I {folder}/burn.py\n")
     fio = [*FIO, f"--directory={disk}", f"--output={folder}/fio", "--runtime=500ms", "--time_based"]
-    return [
-        Load("30 children of 20 ms", where.load("children", 30, 0.02), tells=True),
-        Load("make -j4, 12 targets of 60 ms", ["make", "-s", "-j4", "-C", str(folder)]),
-        Load("daemon, 0.5 s", where.load("daemon", 0.5), tells=True),
-        Load("BLAS, 2 threads", ["env", "OPENBLAS_NUM_THREADS=2", sys.executable, "-c", BLAS.format(12)]),
-        Load("mapped file, 64 MiB", where.load("mapped", disk, 64), disk, tells=True),
-        Load("O_DIRECT, half a second", [*fio, "--ioengine=psync"], disk),
-        Load("AIO, half a second", [*fio, "--ioengine=libaio"], disk),
-        Load("io_uring, half a second", [*fio, "--ioengine=io_uring"], disk),
-        Load(f"CPU quota of {QUOTA} cores", where.load("burn", 0.4), cores=QUOTA, tells=True),
-        Load("2,000 true", where.load("forks", 2000), tells=True),
-        Load("2 threads of 0.1 s, then asleep", where.load("short_threads", 2, 0.1, 0.15), tells=True),
-        Load("sleep 0.5 s", where.load("sleep", 0.5), tells=True),
-    ]
+    return {
+        "30 children of 20 ms": Load(where.load("children", 30, 0.02), tells=True),
+        "make -j4, 12 targets of 60 ms": Load(["make", "-s", "-j4", "-C", str(folder)]),
+        "daemon, 0.5 s": Load(where.load("daemon", 0.5), tells=True),
+        "BLAS, 2 threads": Load(["env", "OPENBLAS_NUM_THREADS=2", sys.executable, "-c", BLAS.format(12)]),
+        "mapped file, 64 MiB": Load(where.load("mapped", disk, 64), disk, tells=True),
+        "O_DIRECT, half a second": Load([*fio, "--ioengine=psync"], disk),
+        "AIO, half a second": Load([*fio, "--ioengine=libaio"], disk),
+        "io_uring, half a second": Load([*fio, "--ioengine=io_uring"], disk),
+        f"CPU quota of {QUOTA} cores": Load(where.load("burn", 0.4), cores=QUOTA, tells=True),
+        "2,000 true": Load(where.load("forks", 2000), tells=True),
+        "2 threads of 0.1 s, then asleep": Load(where.load("short_threads", 2, 0.1, 0.15), tells=True),
+        "sleep 0.5 s": Load(where.load("sleep", 0.5), tells=True),
+    }
 
 
 def measure(where: Bench, load: Load) -> tuple[Record, Record]:
@@ -143,22 +120,17 @@ def measure(where: Bench, load: Load) -> tuple[Record, Record]:
     if load.device and not load.tells:  # pages of the program itself come from another device
         subprocess.run(load.command, stdout=subprocess.DEVNULL, check=True)
     os.sync()
-    with control_group(load.cores) as group:
-        before = device_bytes(str(load.device)) if load.device else None
-        files = ":".join(str(file) for file in group.files)
+    truth: Record = {}
+    before = device_bytes(str(load.device)) if load.device else None
+    with control_group(load.cores, truth) as files, ExitStack() as stack:
+        told = stack.enter_context(where.truth()) if load.tells else {}
         command = [where.python, "-S", "-c", GROUPED, str(where.library), files, *load.command]
-        with ExitStack() as stack:
-            told = stack.enter_context(where.truth()) if load.tells else {}
-            done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=where.shared)
-        group.wait_until_empty()
-        truth: Record = {"cpu_s": group.cpu_s()}
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=where.shared)
     os.sync()
     after = device_bytes(str(load.device)) if load.device else None
     if before and after:
         truth |= {name: after[name] - before[name] for name in after}
-    if "account_other_s" in told:
-        truth["account_other_s"] = told["account_other_s"]
-    return truth, json.loads(done.stdout.splitlines()[-1])
+    return told | truth, json.loads(done.stdout.splitlines()[-1])
 
 
 def cell(values: Sequence[float | None], limit: float) -> str:
@@ -170,38 +142,22 @@ def cell(values: Sequence[float | None], limit: float) -> str:
     return f"{statistics.median(known):+.2f}, worst {worst:+.2f}{'' if abs(worst) <= limit else ' MISSED'}"
 
 
-def cpu_error(truth: Record, said: Record) -> float | None:
-    """Error of the CPU time, %; none where the load is so short that joining its group is some 5 % of it."""
-    return error_percent(said["cpu_s"], truth["cpu_s"]) if truth["cpu_s"] > 20 * START_S else None
-
-
-def byte_errors(truth: Record, said: Record) -> list[float | None]:
-    """Errors of the bytes to and from the device, %."""
-    names = [name for name in ("device_read_bytes", "device_written_bytes") if truth.get(name)]
-    return [error_percent(said[name], truth[name]) for name in names]
-
-
-def of_wall(said: Record, seconds: float | None) -> float | None:
-    """A share of the wall time, %."""
-    return None if seconds is None else 100 * seconds / said["wall_s"]
-
-
-def row_of(load: Load, runs: Sequence[tuple[Record, Record]]) -> list[str]:
+def row_of(title: str, runs: Sequence[tuple[Record, Record]]) -> list[str]:
     """A line of the table."""
-    bytes_off = [error for truth, said in runs for error in byte_errors(truth, said)]
-    asleep_off = [
-        of_wall(said, said["account_other_s"] - truth["account_other_s"])
-        for truth, said in runs
-        if "account_other_s" in truth and said["account_other_s"] is not None
-    ]
+    cpu, bytes_off, unexplained, asleep = [], [], [], []
+    for truth, said in runs:
+        if truth["cpu_s"] > 20 * START_S:  # else joining its group is some 5 % of it
+            cpu.append(error_percent(said["cpu_s"], truth["cpu_s"]))
+        counted = [name for name in ("device_read_bytes", "device_written_bytes") if truth.get(name)]
+        bytes_off += [error_percent(said[name], truth[name]) for name in counted]
+        if said["residual_s"] is not None:
+            unexplained.append(100 * said["residual_s"] / said["wall_s"])
+        if "account_other_s" in truth and said["account_other_s"] is not None:
+            asleep.append(100 * (said["account_other_s"] - truth["account_other_s"]) / said["wall_s"])
     reasons = {said["account_reason"] for _, said in runs} | {said["bytes_reason"] for _, said in runs}
     return [
-        load.title,
-        f"{statistics.median(truth['cpu_s'] for truth, _ in runs):.3f}",
-        cell([cpu_error(truth, said) for truth, said in runs], 1.0),
-        cell(bytes_off, 2.0),
-        cell([of_wall(said, said["residual_s"]) for _, said in runs], 2.0),
-        cell(asleep_off, 10.0),
+        *(title, f"{statistics.median(truth['cpu_s'] for truth, _ in runs):.3f}"),
+        *(cell(cpu, 1.0), cell(bytes_off, 2.0), cell(unexplained, 2.0), cell(asleep, 10.0)),
         "/".join(sorted({str(said["account"] or "none") for _, said in runs})),
         "; ".join(sorted(filter(None, reasons))),
     ]
@@ -211,20 +167,13 @@ def main() -> None:
     if os.geteuid() != 0:
         print("control groups need root: left out")
         return
-    measured: dict[str, list[tuple[Record, Record]]] = {}
     with bench() as where, loop_device(400) as disk, tempfile.TemporaryDirectory(prefix="neurotier-groups-") as folder:
         (disk / "load.0.0").write_bytes(os.urandom(64 * MIB))  # fio would lay out its file as part of the first load
         loads = all_loads(where, disk, Path(folder))
-        for _ in range(REPETITIONS):
-            for load in loads:
-                measured.setdefault(load.title, []).append(measure(where, load))
+        rounds = [{title: measure(where, load) for title, load in loads.items()} for _ in range(REPETITIONS)]
     header = [
         *("load", "CPU, s", "CPU, % (at most 1)", "device bytes, % (2)", "unexplained, % of wall (2)"),
         *("asleep, % of wall off (10)", "account", "why"),
     ]
-    rows = [row_of(load, measured[load.title]) for load in loads]
+    rows = [row_of(title, [each[title] for each in rounds]) for title in loads]
     print_table(f"The meter beside control groups, median and worst of {REPETITIONS}", header, rows)
-
-
-if __name__ == "__main__":
-    main()

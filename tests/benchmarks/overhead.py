@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import shutil
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from bench import Timed, prepare, print_table, restore, scratch_project, spread, timed
-from support import ENVIRONMENT, STAND_INS, Project, plain_dataset, small_head, t1w
+from bench import Timed, prepare, print_table, restore, scratch_project, spread, spread_of, timed
+from support import ENVIRONMENT, STAND_INS, Project
 
 CORES = 25
 REPETITIONS = 3
 PATH = f"{STAND_INS}:{ENVIRONMENT['PATH']}"
+PARALLEL = ["parallel", "--will-cite", "-j", str(CORES), "-a", "names"]
+"""Runs a command for each line of the file ``names``."""
 
 CASES: dict[str, tuple[int, Mapping[str, Any], str]] = {
     "noop": (200, {"name": "noop"}, "true"),
@@ -37,47 +39,36 @@ rm -r "$work"
 """
 
 
-def by_snakemake(project: Project, arguments: list[str], target: str) -> Timed:
-    """Our command, from the index on."""
-    restore(project)
-    return timed(project.command(target, *arguments, "--quiet", cores=CORES), project.folder, PATH=PATH)
-
-
-def by_parallel(project: Project, count: int, tool: str) -> Timed:
-    """GNU parallel on raw commands."""
-    shutil.rmtree(project.folder / "raw", ignore_errors=True)
-    (project.folder / "raw.sh").write_text(RAW.replace("TOOL", tool))
-    (project.folder / "names").write_text("\n".join(f"sub-{number:03d}" for number in range(count)))
-    command = ["parallel", "--will-cite", "-j", str(CORES), "-a", "names", "sh", "raw.sh", "{}"]
-    return timed(command, project.folder, PATH=PATH)
-
-
-def check(project: Project, count: int, tool: str) -> None:
+def check(project: Project, count: int, masks: bool) -> None:
     """Both ways have done all."""
-    assert len(list(project.results.glob("profile/records/**/*.json"))) == count
-    assert len(list((project.folder / "raw" / "results").iterdir())) == count
-    if tool == "bet":
-        assert len(list(project.results.glob("derivatives/*/anat/*_mask.nii.gz"))) == count
-        assert len(list((project.folder / "raw" / "results").rglob("brain_mask.nii.gz"))) == count
+    raw = project.folder / "raw" / "results"
+    assert len(project.records()) == len(list(raw.iterdir())) == count
+    if masks:
+        assert len(list(project.derivatives.glob("*/anat/*_mask.nii.gz"))) == count
+        assert len(list(raw.rglob("brain_mask.nii.gz"))) == count
 
 
 def measure(name: str) -> dict[str, list[Timed]]:
     """Cost of each way, in turn, of one case."""
     count, tool, raw = CASES[name]
     with scratch_project() as project:
-        plain_dataset(project.folder / "bids", {t1w(f"{n:03d}"): small_head(n) for n in range(count)})
-        arguments = project.configure(dataset={"source": "bids"}, tool=tool)
+        labels = [f"{number:03d}" for number in range(count)]
+        project.heads(*labels)
+        (project.folder / "raw.sh").write_text(RAW.replace("TOOL", raw))
+        (project.folder / "names").write_text("\n".join(f"sub-{label}" for label in labels))
+        arguments = project.configure(tool=tool)
         prepare(project, arguments, PATH=PATH)
-        ways: dict[str, Callable[[], Timed]] = {
-            "raw": lambda: by_parallel(project, count, raw),
-            "participants": lambda: by_snakemake(project, arguments, "participants"),
-            "all": lambda: by_snakemake(project, arguments, "all"),
+        ways = {
+            "raw": [*PARALLEL, "sh", "raw.sh", "{}"],
+            **{way: project.command(way, *arguments, "--quiet", cores=CORES) for way in ("participants", "all")},
         }
         made: dict[str, list[Timed]] = {way: [] for way in ways}
         for _ in range(REPETITIONS):
-            for way, run in ways.items():
-                made[way].append(run())
-            check(project, count, str(tool["name"]))
+            shutil.rmtree(project.folder / "raw", ignore_errors=True)
+            for way, command in ways.items():
+                restore(project)
+                made[way].append(timed(command, project.folder, PATH=PATH))
+            check(project, count, masks=tool["name"] == "bet")
     return made
 
 
@@ -88,20 +79,14 @@ def of_raw(made: Mapping[str, list[Timed]], way: str, figure: str) -> str:
 
 
 def main() -> None:
-    rows: list[list[object]] = []
+    rows = []
     for name, (count, _, _) in CASES.items():
         made = measure(name)
         for way, costs in made.items():
-            figures = [spread([getattr(cost, figure) for cost in costs]) for figure in ("wall_s", "cpu_s")]
+            figures = [spread_of(costs, figure) for figure in ("wall_s", "cpu_s")]
             ratios = [of_raw(made, way, figure) for figure in ("wall_s", "cpu_s")]
             each_ms = 1000 * statistics.median(cost.cpu_s for cost in costs) / count
             rows.append([f"{count} x {name}", way, *figures, *ratios, f"{each_ms:.0f}"])
-    print_table(
-        f"Short participants, {CORES} at once, beside GNU parallel on raw commands: median (range) of {REPETITIONS}",
-        ["what", "by", "wall, s", "CPU, s", "of raw's wall", "of raw's CPU", "CPU a participant, ms"],
-        rows,
-    )
-
-
-if __name__ == "__main__":
-    main()
+    title = f"Short participants, {CORES} at once, beside GNU parallel on raw commands: median (range) of {REPETITIONS}"
+    header = ["what", "by", "wall, s", "CPU, s", "of raw's wall", "of raw's CPU", "CPU a participant, ms"]
+    print_table(title, header, rows)

@@ -2,7 +2,7 @@
 
 The dataset is a tree of empty files; the results are invented records of jobs of three phases, and empty derivatives.
 Both go through the code of a run, each step in a process of its own, whose imports count. Snakemake's own graph of jobs
-is not ours and takes minutes for many: its dry run is measured for 685 alone. Other numbers can be given as arguments.
+is not ours and takes minutes for many: its dry run is measured for 685 alone. Other numbers can be given as words.
 """
 
 from __future__ import annotations
@@ -20,29 +20,25 @@ from neurotier.core.processes import RUN as RUN_VARIABLE
 from neurotier.core.settings import Settings
 from neurotier.core.tables import write_table
 from report_data import RUN, SITES, facts, images_of, names, profile_rows, settings_for, traffic_rows
-from support import Project
+from support import ROOT, Project
 
 SIZES = (685, 6_850, 68_500)
 START = 685
 SLOTS = 25
-CHUNK = 685
 IN_ROWS_ONLY = ("run", "participant", "site", "tool", "work_tier", "host")
 """Columns of ``profile.tsv`` that a record has once, and not in each phase."""
+
+STEP = "import sys; sys.path[:0] = sys.argv[1:3]; import size; size.take_step(*sys.argv[3:])"
 
 
 def make(places: Places, settings: Settings, count: int) -> None:
     """The dataset, the records of everyone, their derivatives and the facts of the run; nothing is flushed."""
-    dataset, begin_s, everyone = places.results / "bids", 0.0, names(count)
-    for at in range(0, count, CHUNK):
-        members = everyone[at : at + CHUNK]
-        rows: dict[str, list[dict[str, Any]]] = {}
-        for row in profile_rows(members, SLOTS, seed=at):
-            rows.setdefault(row["participant"], []).append(row)
-        for number, participant in enumerate(members, at):
-            make_participant(places, dataset, participant, number, rows[participant], begin_s)
-        begin_s += max(row["end_s"] for job in rows.values() for row in job) - min(
-            row["start_s"] for job in rows.values() for row in job
-        )
+    dataset, everyone = places.results / "bids", names(count)
+    phases: dict[str, list[dict[str, Any]]] = {}
+    for row in profile_rows(everyone, SLOTS):
+        phases.setdefault(row["participant"], []).append(row)
+    for number, participant in enumerate(everyone):
+        make_participant(places, dataset, participant, number, phases.pop(participant))
     for site in SITES:
         (dataset / site / "dataset_description.json").write_text('{"Name": "size", "BIDSVersion": "1.10.0"}')
     sites = {site: {"url": f"///{site}", "version": "4f2a91c0ffee4711"} for site in SITES}
@@ -53,36 +49,30 @@ def make(places: Places, settings: Settings, count: int) -> None:
     write_json(places.settings_file, settings.to_json())
 
 
-def make_participant(
-    places: Places, dataset: Path, participant: str, number: int, rows: list[dict[str, Any]], begin_s: float
-) -> None:
-    """Images, record and derivatives of one participant, whose job begins so much later."""
-    images = images_of(participant, number)
-    anat = Path(participant, "ses-1", "anat")
+def make_participant(places: Places, dataset: Path, name: str, number: int, rows: list[dict[str, Any]]) -> None:
+    """Images, record and derivatives of one participant."""
+    anat = Path(name, "ses-1", "anat")
     (dataset / anat).mkdir(parents=True)
     (places.derivatives / anat).mkdir(parents=True)
-    manifest, measured, phases = {}, [], []
-    for image in images:
+    manifest, measured = {}, []
+    for image in images_of(name, number):
         (dataset / image["path"]).touch()
         mask = image["path"].replace("_T1w.nii.gz", "_desc-brain_mask.nii.gz")
         for path in (mask, mask.replace("_mask", "_T1w")):
             (places.derivatives / path).touch()
-            manifest[str(Path(path).relative_to(participant))] = [0, "e3b0c442"]
+            manifest[str(Path(path).relative_to(name))] = [0, "e3b0c442"]
         voxels = 180_000 - 37 * (number * 7919 % 997) - (90_000 if number % 180 == 3 else 0)
-        facts_of = {key: image[key] for key in ("session", "bids_run")}
-        measured.append({"image": image["path"], "mask": mask, **facts_of, "brain_voxels": voxels})
-        measured[-1]["voxel_volume_mm3"] = 8.0
-    for row in rows:
-        phase = {key: value for key, value in row.items() if key not in IN_ROWS_ONLY}
-        phase |= {key: row[key] + begin_s for key in ("start_s", "end_s")}
-        flows = [
-            {key: flow[key] for key in flow if key not in ("run", "participant", "phase")}
-            for flow in traffic_rows([row])
-        ]
-        phases.append({**phase, "traffic": flows})
-    once = {key: rows[0][key] for key in ("run", "participant", "tool", "work_tier", "host")}
-    record = {**once, "phases": phases, "images": measured, "derivatives": manifest}
-    write_json(places.record(participant), record, durable=False)
+        made = {"image": image["path"], "mask": mask, "brain_voxels": voxels, "voxel_volume_mm3": 8.0}
+        measured.append(made | {key: image[key] for key in ("session", "bids_run")})
+    of_record = {key: rows[0][key] for key in ("run", "participant", "tool", "work_tier", "host")}
+    phases = [
+        {key: value for key, value in row.items() if key not in IN_ROWS_ONLY}
+        | {"traffic": [{k: v for k, v in flow.items() if k not in ("run", "participant", "phase")} for flow in traffic]}
+        for row in rows
+        for traffic in [traffic_rows([row])]
+    ]
+    record = {**of_record, "phases": phases, "images": measured, "derivatives": manifest}
+    write_json(places.record(name), record, durable=False)
 
 
 def index(places: Places, settings: Settings) -> None:
@@ -165,21 +155,16 @@ def end(places: Places, settings: Settings) -> None:
 
 
 STEPS: dict[str, Callable[[Places, Settings], None]] = {
-    "index": index,
-    "plan": plan,
-    "tabulate": tabulate,
-    "group": group,
-    "page": page,
-    "end": end,
+    step.__name__: step for step in (index, plan, tabulate, group, page, end)
 }
 
 
-def take_step(name: str, folder: Path, count: int) -> None:
+def take_step(name: str, folder: str, count: str) -> None:
     """Take one step in this process."""
-    settings = settings_for(folder, mosaics=0)
+    settings = settings_for(Path(folder), mosaics=0)
     places = Places.from_settings(settings)
     if name == "make":
-        make(places, settings, count)
+        make(places, settings, int(count))
     else:
         STEPS[name](places, settings)
 
@@ -190,14 +175,14 @@ def measure(project: Project, count: int) -> tuple[dict[str, Timed], dict[str, i
     results = Places.from_settings(settings_for(folder)).results
 
     def step(name: str) -> Timed:
-        command = [sys.executable, __file__, name, str(folder), str(count)]
+        paths = [str(ROOT / "tests"), str(ROOT / "tests" / "benchmarks")]
+        command = [sys.executable, "-c", STEP, *paths, name, str(folder), str(count)]
         return timed(command, project.folder, **{RUN_VARIABLE: RUN})
 
     step("make")
     costs = {name: step(name) for name in STEPS}
     shown = [results / "report.html", *sorted((results / "figures").glob("*.svg")), results / "profile" / "profile.tsv"]
-    sizes = {file.name: file.stat().st_size for file in shown}
-    return costs, sizes
+    return costs, {file.name: file.stat().st_size for file in shown}
 
 
 def start(project: Project) -> Timed:
@@ -207,42 +192,29 @@ def start(project: Project) -> Timed:
             file = project.folder / "bids" / image["path"]
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch()
-    arguments = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
+    arguments = project.configure(tool="noop")
     timed(project.command("results/index/images.tsv", *arguments), project.folder)
     command = project.command(*arguments, "--dry-run", "--quiet")
     return min((timed(command, project.folder) for _ in range(3)), key=lambda run: run.cpu_s)
 
 
-def main() -> None:
-    if len(sys.argv) == 4:
-        step, folder, size = sys.argv[1:]
-        take_step(step, Path(folder), int(size))
-        return
-    measured, sizes = [], [int(word) for word in sys.argv[1:]] or SIZES
-    for count in sizes:
+def seconds_and_mib(run: Timed) -> str:
+    return f"{run.cpu_s:.1f} s, {run.max_rss_bytes / 2**20:.0f}"
+
+
+def main(*sizes: str) -> None:
+    steps: dict[str, list[str]] = {name: [name] for name in STEPS}
+    files: dict[str, list[str]] = {}
+    counts = [int(size) for size in sizes] or SIZES
+    for count in counts:
         with scratch_project() as project:
-            measured.append(measure(project, count))
-    columns = [f"{count:,}: {what}" for count in sizes for what in ("CPU, s", "peak, MiB")]
-    rows = [
-        [
-            name,
-            *(
-                cell
-                for costs, _ in measured
-                for cell in (f"{costs[name].cpu_s:.2f}", f"{costs[name].max_rss_bytes / 2**20:.0f}")
-            ),
-        ]
-        for name in STEPS
-    ]
-    print_table("Size: each step in a process of its own", ["step", *columns], rows)
-    files = measured[0][1]
-    table = [[name, *(f"{bytes_of[name] / 2**20:.2f}" for _, bytes_of in measured)] for name in files]
-    print_table("Size: files, MiB", ["file", *(f"{count:,}" for count in sizes)], table)
+            costs, bytes_of = measure(project, count)
+        for name, run in costs.items():
+            steps[name].append(seconds_and_mib(run))
+        for name, size_bytes in bytes_of.items():
+            files.setdefault(name, [name]).append(f"{size_bytes / 1e6:.1f}")
     with scratch_project() as project:
-        run = start(project)
-    cells = [[f"{START}", f"{run.cpu_s:.2f}", f"{run.max_rss_bytes / 2**20:.0f}"]]
-    print_table("Size: Snakemake's dry run from a warm index", ["participants", "CPU, s", "peak, MiB"], cells)
-
-
-if __name__ == "__main__":
-    main()
+        dry_run = ["Snakemake's dry run", seconds_and_mib(start(project)), *[""] * (len(counts) - 1)]
+    header = [f"{count:,}" for count in counts]
+    print_table("Size: CPU time and peak memory, MiB, in a process each", ["step", *header], [*steps.values(), dry_run])
+    print_table("Size: files, MB", ["file", *header], list(files.values()))

@@ -30,7 +30,7 @@ from devices import loop_device
 from neurotier.core.tables import read_table
 from neurotier.storage.page_cache import evict
 from noise import make_noise
-from support import Project
+from support import ENVIRONMENT, Project
 
 PARTICIPANTS = 40
 AT_ONCE = (2, 4)
@@ -42,84 +42,63 @@ EDGE = 171
 BET_S = 0.2
 """About what checking a mask and compressing a brain take beside the tool, s."""
 
-DEVICE_MIB = 1024
-HEAD = ["bytes", "at once", "beside", "compute, s", "bound, s", "makespan, s", "over bound"]
 
-
-Run = tuple[float, list[float], int]
-"""Makespan, s; how long each participant was computed, s; and the bytes that were copied across the slow tier."""
-
-
-def stand_in(folder: Path, sleep_s: float) -> Path:
-    """A folder with a bet that sleeps, and finds a brain nearly everywhere."""
+def stand_in(folder: Path, sleep_s: float) -> str:
+    """The search path with a bet that sleeps, and finds a brain nearly everywhere."""
     folder.mkdir(exist_ok=True)
-    mask = folder / "mask.nii.gz"
     brain = np.ones((EDGE, EDGE, EDGE), dtype=np.uint8)
     brain[0] = 0
-    nib.save(nib.Nifti1Image(brain, np.eye(4)), mask)
-    program = folder / "bet"
-    program.write_text(f'#!/bin/sh\nsleep {sleep_s}\ncp {mask} "$2_mask.nii.gz"\n')
-    program.chmod(0o755)
-    return folder
+    nib.save(nib.Nifti1Image(brain, np.eye(4)), folder / "mask.nii.gz")
+    (folder / "bet").write_text(f'#!/bin/sh\nsleep {sleep_s}\ncp {folder}/mask.nii.gz "$2_mask.nii.gz"\n')
+    (folder / "bet").chmod(0o755)
+    return f"{folder}{os.pathsep}{ENVIRONMENT['PATH']}"
 
 
-def run(project: Project, source: Path, slow: Path, out: bool, at_once: int, beside: int, compute_s: float) -> Run:
-    """Run once, from a cold cache."""
-    results = slow / "results" if out else project.results
+def run(
+    project: Project, slow: Path, way: str, at_once: int, beside: int, compute_s: float
+) -> tuple[float, list[float], int]:
+    """Run once, from a cold cache: makespan, s; how long each was computed, s; bytes across the slow tier."""
+    out = way == "out"
+    source, results = (project.folder / "noise", slow / "results") if out else (slow / "noise", project.results)
     arguments = project.configure(
         dataset={"source": str(source)},
         tool={"name": "bet"} if out else {"name": "noop", "noop": {"sleep_s": compute_s}},
         tiers={"slow": {"path": str(slow), "kind": "block"}},
         placement={"results": "slow"} if out else {"dataset": "slow"},
-        results="results",
         shares={"staging_beside": beside},
     )
     arguments += ["--scheduler=greedy", "--quiet"]
-    bet = stand_in(project.folder / "bin", compute_s - BET_S)
-    environment = {"PATH": f"{bet}{os.pathsep}{os.environ['PATH']}"}
-    timed(project.command("ready", *arguments, cores=at_once), project.folder, **environment)
+    path = stand_in(project.folder / "bin", compute_s - BET_S)
+    timed(project.command("ready", *arguments, cores=at_once), project.folder, PATH=path)
     os.sync()
     evict([file for file in source.rglob("*.nii") if file.is_file()])
-    targets = ["participants", "tabulate_profile"]
-    timed(project.command(*targets, *arguments, cores=at_once), project.folder, **environment)
+    command = project.command("participants", "tabulate_profile", *arguments, cores=at_once)
+    timed(command, project.folder, PATH=path)
     row = read_table(results / "profile" / "runs.tsv", "runs")[-1]
     phases = read_table(results / "profile" / "profile.tsv", "profile")
     assert row["participants"] == PARTICIPANTS, row
     shutil.rmtree(results)
-    copied = "stage_out" if out else "stage_in"
-    return (
-        row["makespan_s"],
-        [phase["wall_s"] for phase in phases if phase["phase"] == "compute"],
-        sum(phase["staged_bytes"] for phase in phases if phase["phase"] == copied),
-    )
-
-
-def rows_of(way: str, at_once: int, runs: dict[int, Run]) -> list[list[str]]:
-    """The lines of the table for one load."""
-    each_s = runs[0][2] / PARTICIPANTS / BYTES_PER_S
-    compute_s = statistics.median(one for _, computed_s, _ in runs.values() for one in computed_s)
-    bound_s = max(each_s * PARTICIPANTS + compute_s, each_s + compute_s * math.ceil(PARTICIPANTS / at_once))
-    return [
-        [way, f"{at_once}", f"{beside}", f"{compute_s:.2f}", *(f"{one:.1f}" for one in (bound_s, makespan_s)), over]
-        for beside, (makespan_s, _, _) in runs.items()
-        for over in [f"{makespan_s / bound_s:.2f}"]
-    ]
+    computed_s = [phase["wall_s"] for phase in phases if phase["phase"] == "compute"]
+    copied = [phase["staged_bytes"] for phase in phases if phase["phase"] == f"stage_{way}"]
+    return row["makespan_s"], computed_s, sum(copied)
 
 
 def main() -> None:
-    rows: list[list[str]] = []
-    with scratch_project() as project, loop_device(DEVICE_MIB, BYTES_PER_S, "/dev/shm") as slow:
-        sources = {"in": slow / "noise", "out": project.folder / "noise"}
-        (size_bytes,) = {make_noise(folder, PARTICIPANTS, [EDGE], np.uint8, ".nii") for folder in sources.values()}
+    rows: list[list[object]] = []
+    with scratch_project() as project, loop_device(1024, BYTES_PER_S, "/dev/shm") as slow:
+        (size_bytes,) = {
+            make_noise(folder, PARTICIPANTS, [EDGE], np.uint8, ".nii")
+            for folder in (slow / "noise", project.folder / "noise")
+        }
         for at_once in AT_ONCE:
-            compute_s = size_bytes / PARTICIPANTS / BYTES_PER_S * at_once
-            for way, source in sources.items():
-                load = project, source, slow, way == "out", at_once
-                runs = {beside: run(*load, beside, compute_s) for beside in BESIDE}
-                rows += rows_of(way, at_once, runs)
-                print(rows[-len(runs) :], flush=True)
-    print_table(f"{PARTICIPANTS} participants, {size_bytes / 1e6:.0f} MB over {BYTES_PER_S / 1e6:.0f} MB/s", HEAD, rows)
-
-
-if __name__ == "__main__":
-    main()
+            asked_s = size_bytes / PARTICIPANTS / BYTES_PER_S * at_once
+            for way in ("in", "out"):
+                runs = {beside: run(project, slow, way, at_once, beside, asked_s) for beside in BESIDE}
+                each_s = runs[0][2] / PARTICIPANTS / BYTES_PER_S
+                compute_s = statistics.median(one for _, computed_s, _ in runs.values() for one in computed_s)
+                computing_s = compute_s * math.ceil(PARTICIPANTS / at_once)
+                bound_s = max(each_s * PARTICIPANTS + compute_s, each_s + computing_s)
+                makespans = [f"{makespan_s:.1f} ({makespan_s / bound_s:.2f})" for makespan_s, _, _ in runs.values()]
+                rows.append([way, at_once, f"{compute_s:.2f}", f"{bound_s:.1f}", *makespans])
+    what = f"{PARTICIPANTS} participants, {size_bytes / 1e6:.0f} MB over 8 MB/s: makespan, s (of bound)"
+    print_table(what, ["bytes", "at once", "compute, s", "bound, s", *(f"beside {one}" for one in BESIDE)], rows)

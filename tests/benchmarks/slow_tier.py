@@ -9,13 +9,11 @@ quicker than the bytes of the dataset take to cross the slow tier once; the tabl
 from __future__ import annotations
 
 import statistics
-from pathlib import Path
 
 import numpy as np
 from bench import print_table, scratch_project, spread
 from devices import loop_device
 from noise import make_noise_dataset
-from support import Project
 
 PARTICIPANTS = 60
 AT_ONCE = 25
@@ -26,50 +24,28 @@ EDGE = 150
 
 PLACEMENTS = {
     "slow": {"dataset": "slow", "work": "slow"},
-    "slow, work in memory": {"dataset": "slow", "work": "tmpfs"},
-    "slow, work on disk": {"dataset": "slow", "work": "local"},
+    "slow_but_work_in_memory": {"dataset": "slow", "work": "tmpfs"},
+    "slow_but_work_on_disk": {"dataset": "slow", "work": "local"},
     "disk": {"dataset": "local", "work": "local"},
 }
 
 
-def configure(project: Project, source: Path, slow: Path) -> list[str]:
-    """The campaign's configuration."""
-    names = {name: name.replace(", ", "_").replace(" ", "-") for name in PLACEMENTS}
-    return project.configure(
-        dataset={"source": str(source)},
-        tool={"name": "noop"},
-        tiers={"slow": {"path": str(slow), "kind": "block"}},
-        campaign={
-            "placements": {names[name]: placement for name, placement in PLACEMENTS.items()},
-            "parallelism": [AT_ONCE],
-            "repetitions": REPETITIONS,
-        },
-    )
-
-
 def main() -> None:
     with scratch_project() as project, loop_device(2048, BYTES_PER_S) as slow:
-        size_bytes = make_noise_dataset(project.folder / "noise", PARTICIPANTS, [EDGE], np.int16, ".nii.gz")
-        ended = project.snakemake(*configure(project, project.folder / "noise", slow))
-        assert ended.code == 0, ended.output
+        source = project.folder / "noise"
+        bound_s = make_noise_dataset(source, PARTICIPANTS, [EDGE], np.int16, ".nii.gz") / BYTES_PER_S
+        campaign = {"placements": PLACEMENTS, "parallelism": [AT_ONCE], "repetitions": REPETITIONS}
+        tiers = {"slow": {"path": str(slow), "kind": "block"}}
+        project.succeeds(
+            *project.configure(dataset={"source": str(source)}, tool="noop", tiers=tiers, campaign=campaign)
+        )
         runs = project.table("comparison/compared_runs.tsv")
-        bound_s = size_bytes / BYTES_PER_S
-        medians: dict[str, float] = {}
-        rows: list[list[object]] = []
-        for name in dict.fromkeys(run["placement"] for run in runs):
-            same = [run for run in runs if run["placement"] == name]
-            makespans = [float(run["makespan_s"]) for run in same if run["valid"] == "valid"]
-            parallel = [float(run["mean_parallelism"]) for run in same]
-            medians[name] = statistics.median(makespans) if makespans else float("nan")
-            rows.append([name, f"{len(makespans)} of {len(same)}", spread(makespans), spread(parallel)])
-        for row in rows:
-            median = medians[str(row[0])]
-            crosses = str(row[0]).startswith("slow")
-            row += [f"{median / medians['slow']:.2f}", f"{median / bound_s:.2f}" if crosses else "-"]
-        header = ["placement", "valid", "makespan, s", "mean at once", "to all on slow", "to the bound"]
-        workload = f"{PARTICIPANTS} participants, {AT_ONCE} at once, {size_bytes / 1e6:.0f} MB"
-        print_table(f"{workload}, slow tier {BYTES_PER_S / 1e6:.0f} MB/s: bound {bound_s:.1f} s", header, rows)
-
-
-if __name__ == "__main__":
-    main()
+    rows = []
+    for name, placement in PLACEMENTS.items():
+        same = [run for run in runs if run["placement"] == name]
+        makespans_s = [float(run["makespan_s"]) for run in same if run["valid"] == "valid"]
+        of_bound = f"{statistics.median(makespans_s) / bound_s:.2f}" if placement["dataset"] == "slow" else "-"
+        at_once = spread([float(run["mean_parallelism"]) for run in same])
+        rows.append([name, f"{len(makespans_s)} of {len(same)}", spread(makespans_s), at_once, of_bound])
+    header = ["placement", "valid", "makespan, s", "mean at once", "to the bound"]
+    print_table(f"{PARTICIPANTS} participants, {AT_ONCE} at once: bound {bound_s:.1f} s", header, rows)

@@ -12,28 +12,28 @@ wait, so the participants' makespan stands beside it.
 
 from __future__ import annotations
 
-import json
 import statistics
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench import Timed, prepare, print_table, restore, spread, timed
+from bench import prepare, print_table, restore, spread, spread_of, timed
 from neurotier.core.parallelism import job_spans
 from neurotier.run.profile_tables import profile_rows
-from slurm_cluster import slurm
-from support import Project, plain_dataset, small_head, t1w
+from slurm_cluster import Cluster, slurm
+from support import Project, read_json
 
 PARTICIPANTS = 160
 SLOTS, ROUNDS = 16, 3
-LIMITS = ["--resources", "mem_mb=5000", "--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "2"]
-A_NODE_EACH = ["--set-resources", "analyze_participants:slurm_extra='--exclusive'"]
-"""Four nodes have as many jobs of four participants at once; --jobs would have each job wait until the head looks."""
+PROFILE = [
+    *("participants", "--quiet", "--profile", "profiles/slurm", "--resources", "mem_mb=5000"),
+    *("--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "2"),
+    # four nodes have as many jobs of four at once; --jobs would have each job wait until the head looks
+    *("--set-resources", "analyze_participants:slurm_extra='--exclusive'"),
+]
 BY_HAND = "sbatch --array"
-
 HEADER = [
     *("by", "Slurm jobs", "wall, s", "makespan, s", "CPU of the head, s", "CPU of the nodes, s"),
-    *("a participant: wall, ms", "CPU, ms", f"beside {BY_HAND}: wall", "CPU"),
+    *("a participant: CPU, ms", f"beside {BY_HAND}: wall", "CPU"),
 ]
 
 
@@ -52,84 +52,52 @@ class Cost:
         return self.head_cpu_s + self.nodes_cpu_s
 
 
-def by_profile(project: Project, arguments: list[str], *others: str) -> Timed:
-    words = ["--profile", "profiles/slurm", *LIMITS, *A_NODE_EACH, *others, *arguments, "--quiet"]
-    command = [*project.before(), sys.executable, "-m", "snakemake", "participants", *words]
-    return timed(command, project.folder)
-
-
-def by_plugin(project: Project, arguments: list[str]) -> Timed:
-    return by_profile(project, arguments, "--executor", "slurm")
-
-
-def by_local_cores(project: Project, arguments: list[str]) -> Timed:
-    return timed(project.command("participants", *arguments, "--quiet", cores=SLOTS), project.folder)
-
-
-def by_array(project: Project, _: list[str]) -> Timed:
+def ways_of(project: Project, arguments: list[str]) -> dict[str, list[str]]:
+    """The command of each way."""
     job = f"{sys.executable} -m neurotier analyze-participants --only sub-$(printf %03d $SLURM_ARRAY_TASK_ID)"
     job += " --results results --log results/logs/array/$SLURM_ARRAY_TASK_ID.log"
     array = ["--array", f"0-{PARTICIPANTS - 1}%{SLOTS}", "--mem", "100", "--output", "/dev/null", "--wait"]
-    environment = {"NEUROTIER_RUN": "array", "PYTHONPATH": str(project.folder / "workflow")}
-    return timed([*project.before(), "sbatch", *array, "--wrap", job], project.folder, **environment)
+    by_profile = project.command(*PROFILE, *arguments, cores=0)
+    return {
+        "local cores": project.command("participants", "--quiet", *arguments, cores=SLOTS),
+        BY_HAND: [*project.before(), "sbatch", *array, "--wrap", job],
+        "profiles/slurm": by_profile,
+        "the same, --executor slurm": [*by_profile, "--executor", "slurm"],
+    }
 
 
-WAYS = {
-    "local cores": by_local_cores,
-    BY_HAND: by_array,
-    "profiles/slurm": by_profile,
-    "the same, --executor slurm": by_plugin,
-}
-
-
-def makespan_s(project: Project) -> float:
-    """Time from the earliest start to the latest end of a participant, s; everyone must be done."""
-    records = [json.loads(file.read_text()) for file in project.results.glob("profile/records/**/*.json")]
+def measure(cluster: Cluster, project: Project, command: list[str]) -> Cost:
+    """What a way costs to do all who have none of it done yet."""
+    restore(project)
+    jobs, nodes_cpu_s = len(cluster.sacct("JobID")), cluster.cpu_s()
+    by_hand = {"NEUROTIER_RUN": "array", "PYTHONPATH": str(project.folder / "workflow")} if "sbatch" in command else {}
+    cost = timed(command, project.folder, **by_hand)
+    jobs, nodes_cpu_s = len(cluster.sacct("JobID")) - jobs, cluster.cpu_s() - nodes_cpu_s
+    records = [read_json(file) for file in project.records()]
     assert len(records) == PARTICIPANTS, f"{len(records)} of {PARTICIPANTS} participants have a record"
     spans = job_spans(profile_rows(records))
-    return max(end for _, end in spans) - min(start for start, _ in spans)
-
-
-def row(name: str, costs: Sequence[Cost], beside: Sequence[Cost]) -> list[str]:
-    """A line of the table; what a participant takes is said beside what it takes by hand."""
-    pairs = list(zip(costs, beside, strict=True))
-    return [
-        name,
-        str(costs[0].jobs),
-        spread([cost.wall_s for cost in costs], 1),
-        spread([cost.makespan_s for cost in costs], 1),
-        spread([cost.head_cpu_s for cost in costs], 1),
-        spread([cost.nodes_cpu_s for cost in costs], 1),
-        f"{statistics.median(cost.wall_s for cost in costs) / PARTICIPANTS * 1e3:.0f}",
-        f"{statistics.median(cost.cpu_s for cost in costs) / PARTICIPANTS * 1e3:.0f}",
-        f"{spread([cost.wall_s / other.wall_s for cost, other in pairs])} x",
-        f"{spread([cost.cpu_s / other.cpu_s for cost, other in pairs])} x",
-    ]
+    makespan_s = max(end for _, end in spans) - min(start for start, _ in spans)
+    return Cost(jobs, cost.wall_s, makespan_s, cost.cpu_s, nodes_cpu_s)
 
 
 def main() -> None:
-    made: dict[str, list[Cost]] = {name: [] for name in WAYS}
     with slurm() as cluster:
         project = cluster.project("benchmark")
-        heads = {t1w(f"{number:03d}"): small_head(number) for number in range(PARTICIPANTS)}
-        plain_dataset(project.folder / "bids", heads)
-        arguments = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
+        project.heads(*(f"{number:03d}" for number in range(PARTICIPANTS)))
+        arguments = project.configure(tool="noop")
         prepare(project, arguments)
+        ways = ways_of(project, arguments)
+        made: dict[str, list[Cost]] = {name: [] for name in ways}
         for _ in range(ROUNDS):
-            for name, way in WAYS.items():
-                restore(project)
-                jobs, nodes_cpu_s = len(cluster.sacct("JobID")), cluster.cpu_s()
-                cost = way(project, arguments)
-                jobs = len(cluster.sacct("JobID")) - jobs
-                nodes_cpu_s = cluster.cpu_s() - nodes_cpu_s
-                made[name].append(Cost(jobs, cost.wall_s, makespan_s(project), cost.cpu_s, nodes_cpu_s))
-                print(f"{name}: {made[name][-1]}", file=sys.stderr, flush=True)
-    print_table(
-        f"{PARTICIPANTS} participants that do nothing, {SLOTS} slots, {ROUNDS} rounds",
-        HEADER,
-        [row(name, costs, made[BY_HAND]) for name, costs in made.items()],
-    )
-
-
-if __name__ == "__main__":
-    main()
+            for name, command in ways.items():
+                made[name].append(measure(cluster, project, command))
+    rows = []
+    for name, costs in made.items():
+        figures = [spread_of(costs, one, 1) for one in ("wall_s", "makespan_s", "head_cpu_s", "nodes_cpu_s")]
+        each_ms = 1000 * statistics.median(cost.cpu_s for cost in costs) / PARTICIPANTS
+        pairs = list(zip(costs, made[BY_HAND], strict=True))
+        beside = [
+            spread([getattr(one, what) / getattr(other, what) for one, other in pairs]) for what in ("wall_s", "cpu_s")
+        ]
+        rows.append([name, costs[0].jobs, *figures, f"{each_ms:.0f}", *beside])
+    print_table(f"{PARTICIPANTS} participants that do nothing, {SLOTS} slots, {ROUNDS} rounds", HEADER, rows)

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import nightly
 from container_images import Engine, make_tiny
-from support import ENVIRONMENT, STAND_INS, Ended, Project, git, nightly, plain_dataset, read_json, small_head, t1w
+from support import ENVIRONMENT, STAND_INS, Ended, Project, git, plain_dataset, read_json, small_head, t1w
 
 WORD = "canary-5d1e"
 

@@ -17,6 +17,7 @@ import pytest
 from neurotier.core.places import Places
 from neurotier.meter.others import Reading, others_share, read_processors
 from neurotier.run.disturbance import Watch, others, read_readings
+from support import tried_again
 
 BURN = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass"
 PROCESSORS = len(os.sched_getaffinity(0))
@@ -57,14 +58,15 @@ def span_of(readings: list[Reading]) -> tuple[float, float]:
 
 def watched(seconds: float) -> list[Reading]:
     """Readings of a tree that sleeps, with what others did meanwhile."""
-    sleeping = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({seconds})"])
-    readings = [read_processors(sleeping.pid)]
-    time.sleep(seconds - 0.3)
-    readings.append(read_processors(sleeping.pid))
-    sleeping.wait()
+    with subprocess.Popen(["sleep", "1000"]) as sleeping:
+        readings = [read_processors(sleeping.pid)]
+        time.sleep(seconds)
+        readings.append(read_processors(sleeping.pid))
+        sleeping.kill()
     return readings
 
 
+@tried_again
 def test_busy_loops_beside_a_tree_are_others() -> None:
     with busy_loops(PROCESSORS):
         readings = watched(3.0)

@@ -21,6 +21,7 @@ from loads import MIB
 from neurotier.meter.exits import DELAY_SWITCH, ExitRecords, delays_accounted
 from neurotier.meter.residency import resident_share
 from neurotier.meter.usage import NOT_ROOT, SWITCHED_OFF
+from support import tried_again
 from truth import Bench, bench
 from workloads import throttled
 
@@ -34,9 +35,6 @@ does)."""
 TICK_S = 0.01
 START_S = 0.02
 """What a process may spend before and after its own account of itself."""
-
-STALLS = 3
-"""Tries of a load of half a second, which a virtual machine that is held for a third of it makes unknowable."""
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +108,7 @@ def test_an_ordinary_user_sees_children_nobody_waits_for(where: Bench) -> None:
     assert said["seen_share"] is None
 
 
+@tried_again
 def test_waiting_for_a_core_is_what_the_scheduler_says(exact: Bench) -> None:
     truth, said = exact.metered("children", 4 * CPUS, 0.3, 4 * CPUS)
     assert truth["run_queue_s"] > 1
@@ -119,6 +118,7 @@ def test_waiting_for_a_core_is_what_the_scheduler_says(exact: Bench) -> None:
     assert said["residual_s"] == pytest.approx(0, abs=0.02 * said["wall_s"])
 
 
+@tried_again
 def test_threads_count_in_thread_seconds_and_in_wall_time(exact: Bench) -> None:
     truth, said = exact.metered("threads", 2 * CPUS, 0.5)
     assert said["threads"] == truth["threads"] == 2 * CPUS + 1
@@ -130,6 +130,7 @@ def test_threads_count_in_thread_seconds_and_in_wall_time(exact: Bench) -> None:
     assert said["run_queue_s"] > said["account_run_queue_s"]
 
 
+@tried_again
 @pytest.mark.parametrize("load", [(2, 0.1, 0.15), (4, 0.05, 0.2)])
 def test_short_threads_that_fall_asleep(exact: Bench, load: tuple[object, ...]) -> None:
     """A quarter of a second: by two looks, half of it was booked wrongly, and nothing said so."""
@@ -142,6 +143,7 @@ def test_short_threads_that_fall_asleep(exact: Bench, load: tuple[object, ...]) 
     assert active_s + said["residual_s"] >= 0.95 * said["cpu_s"] / CPUS, "no scaling below what the cores allow"
 
 
+@tried_again
 @pytest.mark.parametrize("ordinary", [False, True])
 @pytest.mark.parametrize(("engine", "calls"), [("libaio", "aio"), ("io_uring", "io_uring"), ("psync", None)])
 def test_asynchronous_calls(where: Bench, disk: Path, engine: str, calls: str | None, ordinary: bool) -> None:
@@ -163,12 +165,8 @@ def test_asynchronous_calls(where: Bench, disk: Path, engine: str, calls: str | 
     engines = [f"--ioengine={engine}", f"--directory={disk}"]
     subprocess.run(["fio", *engines, *once], check=True, capture_output=True)  # its libraries are in memory then
     until = ["--runtime=500ms", "--time_based", "--output-format=json", f"--output={report}"]
-    for _ in range(STALLS):
-        said = where.measured(["fio", *engines, *words, *until], ordinary=ordinary)
-        unexplained_s = abs(said["residual_s"]) - (0.02 if said["account"] == "exact" else 0.15) * said["wall_s"]
-        if unexplained_s <= 0:
-            break
-    assert unexplained_s <= 0
+    said = where.measured(["fio", *engines, *words, *until], ordinary=ordinary)
+    assert abs(said["residual_s"]) <= (0.02 if said["account"] == "exact" else 0.15) * said["wall_s"]
     job = json.loads(report.read_text())["jobs"][0]
     laid_out = 32 * MIB  # fio writes its file beforehand, unless it is there
     for way, name in (("read", "read"), ("write", "written")):
@@ -179,6 +177,7 @@ def test_asynchronous_calls(where: Bench, disk: Path, engine: str, calls: str | 
     assert said["bytes_reason"] == calls
 
 
+@tried_again
 @pytest.mark.parametrize("ordinary", [False, True])
 @pytest.mark.parametrize("load", [("sleep", 1), ("network", 20, 0.05)])
 def test_sleep_is_neither_cpu_nor_storage(exact: Bench, load: tuple[object, ...], ordinary: bool) -> None:
@@ -213,6 +212,7 @@ def waited_for_storage(said: dict[str, Any]) -> bool:
     return bool(said["account_block_io_s"] > 0.8 * off_core_s)
 
 
+@tried_again
 def test_slow_device_is_waited_for(exact: Bench) -> None:
     """6 MiB each way at 8 MiB/s: some 1.5 s, nearly all of it waiting for storage."""
     with throttled(64, 8 * MIB) as slow:
@@ -222,6 +222,7 @@ def test_slow_device_is_waited_for(exact: Bench) -> None:
         assert close(said["block_io_s"], truth["block_io_s"], share=0.05, floor=0.05)
 
 
+@tried_again
 def test_ordinary_user_gets_samples_and_no_zeros_for_what_is_unknown(where: Bench) -> None:
     if not delays_accounted():
         missing("the kernel accounts no waits: sysctl kernel.task_delayacct=1")
@@ -234,6 +235,7 @@ def test_ordinary_user_gets_samples_and_no_zeros_for_what_is_unknown(where: Benc
         assert said[unknown] is None
 
 
+@tried_again
 @pytest.mark.parametrize("ordinary", [False, True])
 def test_default_kernel_still_gives_an_account(default_kernel: Bench, ordinary: bool) -> None:
     """Waiting for a core is accounted; for storage, threads are seen in the state of waiting for it."""

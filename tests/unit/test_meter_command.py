@@ -119,10 +119,12 @@ def test_warning_signals_go_to_the_command_alone(tmp_path: Path) -> None:
 def test_a_command_that_was_stopped_is_said(tmp_path: Path, pause_s: float) -> None:
     """Ctrl-Z stops the whole group: its wall time is then none to be divided."""
     record = tmp_path / "record.jsonl"
-    process = start("--record", str(record), "sh", "-c", "echo ready; sleep 0.5", start_new_session=True)
+    lasting = "echo ready; until [ -e go ]; do sleep 0.05; done"
+    process = start("--record", str(record), "sh", "-c", lasting, start_new_session=True, cwd=tmp_path)
     for number in (signal.SIGSTOP, signal.SIGCONT) if pause_s else ():
         os.killpg(process.pid, number)
         time.sleep(pause_s)
+    (tmp_path / "go").touch()
     assert process.wait(timeout=PATIENCE_S) == 0
     said = json.loads(record.read_text())
     assert said["wall_s"] > pause_s

@@ -17,9 +17,10 @@ import nibabel as nib
 import numpy as np
 import psutil
 import pytest
+from conftest import nightly
 from published_logs import write_checkout
 from spark_cluster import OPTIONS, spark_cluster
-from support import PATIENCE_S, Project, listening, nightly, processes_in, wait_for, while_running
+from support import PATIENCE_S, Project, listening, processes_in, wait_for, while_running
 
 pytestmark = pytest.mark.usefixtures("gnu_parallel")
 

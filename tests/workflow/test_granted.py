@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import ROOT, Project, kind_of, nightly, plain_dataset, processes_in, small_head, t1w
+from conftest import nightly
+from support import ROOT, Project, kind_of, plain_dataset, processes_in, small_head, t1w
 
 NAMES = [f"sub-{number:02d}" for number in range(6)]
 

@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import nightly
 from container_images import Engine, tiny_root
-from support import ENVIRONMENT, PATIENCE_S, Project, nightly
+from support import ENVIRONMENT, PATIENCE_S, Project
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, *nightly(signal.SIGINT, signal.SIGTERM)])

@@ -16,8 +16,9 @@ import nibabel as nib
 import numpy as np
 import psutil
 import pytest
+from conftest import nightly
 from container_images import Engine, make_tiny
-from support import ENVIRONMENT, Ended, Project, checksums, nightly, read_json, t1w, wait_for, while_running
+from support import ENVIRONMENT, Ended, Project, checksums, read_json, t1w, wait_for, while_running
 
 QUICK = {"iterations": 50}
 SDM = ("--sdm", "apptainer")

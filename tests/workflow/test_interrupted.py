@@ -12,37 +12,53 @@ from pathlib import Path
 
 import psutil
 import pytest
+from conftest import nightly
 from neurotier.core.places import short_hash
 from support import (
+    ENVIRONMENT,
     PATIENCE_S,
+    STAND_INS,
     Project,
     checksums,
     kind_of,
-    nightly,
     private_folder,
     processes_in,
     wait_for,
     while_running,
 )
 
-TOOL = {"name": "brainextractor", "brainextractor": {"iterations": 120}}
+SLOW = f'#!/bin/sh\nsleep 3\nexec {STAND_INS}/bet "$@"\n'
+"""A tool that lasts, and takes next to no CPU time."""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """One whose bet is slow."""
+    return slow_project(tmp_path)
+
+
+def slow_project(folder: Path) -> Project:
+    (folder / "bin").mkdir()
+    (folder / "bin" / "bet").write_text(SLOW)
+    (folder / "bin" / "bet").chmod(0o755)
+    return Project.at(folder / "project", lambda: ["env", f"PATH={folder}/bin:{ENVIRONMENT['PATH']}"])
 
 
 def arguments_for(project: Project, source: Path) -> list[str]:
     """Arguments for two participants of different sites."""
-    return project.configure(dataset={"source": str(source), "participants": ["0099001", "0099102"]}, tool=TOOL)
+    return project.configure(dataset={"source": str(source), "participants": ["0099001", "0099102"]}, tool="bet")
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> dict[str, str]:
-    project = Project.at(tmp_path_factory.mktemp("undisturbed") / "project")
+    project = slow_project(tmp_path_factory.mktemp("undisturbed"))
     project.succeeds(*arguments_for(project, demo_source))
     return checksums(project.derivatives)
 
 
 def computing(project: Project) -> psutil.Process | None:
     """A participant job of this project that is in its compute phase."""
-    for scratch in project.folder.glob("neurotier-*/work/*/*/scratch-*"):
+    for scratch in project.folder.glob("neurotier-*/work/*/**/scratch*"):
         for process in psutil.process_iter():
             try:
                 if process.cwd() == str(scratch):
@@ -95,8 +111,7 @@ def test_stopping_a_run_ends_its_jobs_and_leaves_nothing(project: Project, demo_
 
 
 def test_derivatives_that_were_removed_come_back(project: Project, demo_source: Path) -> None:
-    dataset = {"source": str(demo_source), "participants": ["0099001"]}
-    arguments = project.configure(dataset=dataset, tool={**TOOL, "brainextractor": {"iterations": 20}})
+    arguments = project.configure(dataset={"source": str(demo_source), "participants": ["0099001"]}, tool="bet")
     project.succeeds("participants", *arguments)
     before = checksums(project.derivatives)
     shutil.rmtree(project.derivatives / "SiteA" / "sub-0099001")

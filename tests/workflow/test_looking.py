@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support import Project, nightly
+from conftest import nightly
+from support import Project
 
 LOOKING = [
     ["--dry-run", "--forceall"],

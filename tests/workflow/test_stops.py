@@ -13,8 +13,9 @@ from typing import Any
 
 import psutil
 import pytest
+from conftest import nightly
 from neurotier.core.places import short_hash
-from support import PATIENCE_S, Project, lives, nightly, wait_for, while_running
+from support import PATIENCE_S, Project, lives, wait_for, while_running
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
 BLOCKS = {"count": 4, "scale": 0.03, "iterations": 2, "parallelism": [2], "predict": False, "delay_s": 1.0}
