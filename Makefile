@@ -12,7 +12,7 @@ DEMO := snakemake --workflow-profile profiles/local --cores 2
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-fast nightly check benchmark faults head-faults planted-bugs bench-meter environment lock clean
+.PHONY: help demo test test-fast nightly check benchmark faults head-faults planted-bugs bench-meter environment keys lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -41,7 +41,7 @@ test-fast: $(READY) ## run the tests of the library, which need no run of the wo
 check: $(READY) ## style, types and lints, as in continuous integration
 	$(BIN)/ruff check workflow tests
 	$(BIN)/ruff format --check workflow tests
-	$(BIN)/snakefmt --check workflow
+	$(BIN)/snakefmt --check workflow config
 	$(BIN)/mypy
 	PYTHONPATH=workflow $(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/python tests/lint.py
@@ -82,6 +82,9 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/pip install -qq --disable-pip-version-check --require-hashes --requirement requirements.lock
 	@$(BIN)/pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
+
+keys: $(READY) ## write config/keys.md from the schema of the configuration
+	$(BIN)/python tests/write_keys.py
 
 lock: $(READY) ## renew requirements.lock and the locks of tests/ from pyproject.toml
 	$(BIN)/$(LOCK) --group dev --output-file requirements.lock pyproject.toml

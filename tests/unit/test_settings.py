@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from typing import Any, get_type_hints
 
 import pytest
@@ -17,6 +16,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
 from neurotier.run.profile_config import merge
 from support import ROOT
+from write_keys import PAGE, page
 
 TIERS = {"disk": {"path": ".", "kind": "block"}}
 PLACEMENT = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
@@ -26,20 +26,6 @@ SMALLEST: dict[str, Any] = {"tiers": TIERS, "placement": PLACEMENT}
 def with_app(**app: Any) -> dict[str, Any]:
     """The smallest configuration with keys of the section of apps."""
     return {**SMALLEST, "app": app}
-
-
-def documented_keys(schema: dict[str, Any], prefix: str = "") -> dict[str, dict[str, Any]]:
-    """Dotted path to schema of every key that is not a section."""
-    found: dict[str, dict[str, Any]] = {}
-    for name, sub in schema["properties"].items():
-        path = f"{prefix}{name}"
-        if "properties" in sub:
-            found |= documented_keys(sub, f"{path}.")
-        elif "properties" in (sub.get("additionalProperties") or {}):
-            found |= documented_keys(sub["additionalProperties"], f"{path}.NAME.")
-        else:
-            found[path] = sub
-    return found
 
 
 def test_every_schema_is_a_schema() -> None:
@@ -66,13 +52,7 @@ def test_tools_have_the_options_of_the_schema() -> None:
 
 
 def test_documentation_has_every_key_with_its_default() -> None:
-    rows = re.findall(r"^\| `([^`]+)` \| (.+?) \| (.+) \|$", (ROOT / "config" / "README.md").read_text(), re.MULTILINE)
-    documented = {key: (default, text) for key, default, text in rows}
-    expected = documented_keys(config_schema())
-    assert list(documented) == list(expected)
-    for key, sub in expected.items():
-        default = f"`{json.dumps(sub['default'])}`" if "default" in sub else "required"
-        assert documented[key] == (default, sub["description"].strip()), key
+    assert PAGE.read_text() == page(), "run: make keys"
 
 
 def test_smallest_configuration_is_complete() -> None:

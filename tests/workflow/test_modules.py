@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import nibabel
+import numpy as np
 import yaml
 from support import STAND_INS, Ended, Project, plain_dataset, small_head, t1w
 
@@ -96,3 +98,14 @@ def test_a_prefix_is_refused_in_one_line(project: Project) -> None:
     assert ended.code != 0
     assert ended.lines("leave out prefix and replace_prefix"), ended.output
     assert not (project.folder / "elsewhere").exists()
+
+
+def test_example_goes_on_with_the_masks(project: Project) -> None:
+    own = yaml.safe_dump(configuration(project.folder, "results"))
+    (project.folder / "own.yaml").write_text(own)
+    example = ("--snakefile", "config/examples/module/Snakefile", "--workflow-profile", "none")
+    ended = project.snakemake(*example, "--configfile", "own.yaml", path=STAND_INS)
+    assert ended.code == 0, ended.output
+    (mask,) = project.derivatives.rglob("sub-*_mask.nii.gz")
+    template = nibabel.load(project.folder / "template.nii.gz")
+    assert np.allclose(template.get_fdata(), nibabel.load(mask).get_fdata(), atol=1e-6)

@@ -135,7 +135,7 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
     section = getattr(settings, target)
     for key in ("tiers", "sets"):
         if not getattr(section, key, True):
-            fix = f"take one of config/examples/{target}*.yaml, or see config/README.md"
+            fix = f"take one of config/examples/{target}*.yaml, or see config/keys.md"
             raise SettingsError("there is nothing to measure", where=f"config key {target}.{key}", fix=fix)
     plan = workload.plan_of(section)
     workload.require()
