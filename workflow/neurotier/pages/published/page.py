@@ -15,7 +15,7 @@ from neurotier.pages.bigbrain.figures import MEMBERS
 from neurotier.pages.bigbrain.names import by_heading, label_of, published_name
 from neurotier.pages.comparison.statistics import by_condition as bids_conditions
 from neurotier.pages.kit.findings import between
-from neurotier.pages.kit.page import BAD, GOOD, OPEN, Figure, Head, Page, Section, Verdict
+from neurotier.pages.kit.page import OPEN, Figure, Head, Page, Section, Verdict
 from neurotier.pages.published.figures import (
     bids_cpu_io,
     bids_makespan,
@@ -45,28 +45,27 @@ REASONS = {DAMAGED: "damaged", UNNAMED: "its name tells no condition"}
 
 
 def under(data: Replayed) -> str:
-    """What was found, of which paper."""
-    replay = data.replay
+    """Which paper it is, and where its logs are."""
+    return (
+        "Hayot-Sasson, Brown and Glatard (2020), Performance benefits of Intel Optane DC persistent memory for the"
+        f" parallel processing of large neuroimaging data; logs below {data.replay.root}"
+    )
+
+
+def verdicts(data: Replayed) -> list[Verdict]:
+    """What the replay came to: the claims, and the predictions; and what was found."""
+    replay, said = data.replay, [counts_text(data.claims)] if data.claims else []
+    if scores_of(data.validation, CONDITION):
+        said.append(validation_text(data.validation))
     devices = len({one.device for one in replay.bandwidths})
     found = [
         counted(len(replay.bigbrain.runs), "BigBrain run") if replay.bigbrain.runs else "",
         counted(len(replay.bids_app.runs), "BIDS App run") if replay.bids_app.runs else "",
         f"the storage benchmark of {counted(devices, 'device')}" if devices else "",
     ]
-    return (
-        "Hayot-Sasson, Brown and Glatard (2020), Performance benefits of Intel Optane DC persistent memory for the"
-        " parallel processing of large neuroimaging data. Replayed from raw logs below"
-        f" {replay.root}: {', '.join(filter(None, found))}"
-    )
-
-
-def verdicts(data: Replayed) -> list[Verdict]:
-    """What the replay came to: the claims, and the predictions."""
-    contradicted = any(row["verdict"] == "contradicted" for row in data.claims)
-    found = [Verdict(counts_text(data.claims), OPEN if contradicted else GOOD)] if data.claims else []
-    if scores_of(data.validation, CONDITION):
-        found.append(Verdict(validation_text(data.validation), OPEN))
-    return found or [Verdict("Neither claims nor predictions are judged", BAD)]
+    said.append(f"Replayed from raw logs: {', '.join(filter(None, found))}")
+    first, *more = said
+    return [Verdict(first, OPEN, more=[f"{line}." for line in more])]
 
 
 def name_of_row(row: Row) -> str:
