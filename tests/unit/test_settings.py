@@ -14,7 +14,7 @@ from neurotier.core.configuration import SCHEMAS, config_schema
 from neurotier.core.errors import SettingsError
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
-from neurotier.run.profile_config import merge
+from snakemake.utils import update_config
 from support import ROOT
 from write_keys import PAGE, page
 
@@ -147,7 +147,7 @@ def test_what_is_wrong_is_said_with_its_key(config: dict[str, Any], line: str) -
 def test_what_is_wrong_beside_the_shipped_configuration_is_said(sections: dict[str, Any], line: str) -> None:
     """How a command says it: workflow/test_bad_input.py."""
     config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
-    merge(config, sections)
+    update_config(config, sections)
     with pytest.raises(SettingsError) as raised:
         tiers_of(Settings.from_config(config))  # which reads sizes
     assert str(raised.value).startswith(line)
@@ -156,7 +156,7 @@ def test_what_is_wrong_beside_the_shipped_configuration_is_said(sections: dict[s
 def test_shipped_configurations_are_valid() -> None:
     for file in (ROOT / "config" / "examples").glob("*.yaml"):
         config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
-        merge(config, yaml.safe_load(file.read_text()))
+        update_config(config, yaml.safe_load(file.read_text()))
         Settings.from_config(config, in_containers=True)
 
 

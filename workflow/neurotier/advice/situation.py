@@ -30,6 +30,7 @@ from neurotier.meter.residency import resident_share
 from neurotier.model.this_machine import open_s, page_cache_here, processors_here, read_probed
 from neurotier.run.disturbance import read_readings
 from neurotier.run.jobs import load_dataset
+from neurotier.run.participants import selected_by
 from neurotier.run.plan import Plan
 from neurotier.run.shares import names_of_shares
 
@@ -61,7 +62,7 @@ class Situation:
     @cached_property
     def participants(self) -> Mapping[str, Sequence[Image]]:
         """Every participant that the index selects, with the images."""
-        return self.plan.read(self.places.index / "images.tsv")
+        return selected_by(self.places.index / "images.tsv")
 
     @cached_property
     def remaining(self) -> list[str]:

@@ -83,19 +83,21 @@ def indexed_dataset(places: Places) -> dict[str, Any]:
     return known
 
 
-def replace_broken_clone(places: Places, say: Callable[[str], None]) -> None:
-    """Set aside the indexed clone, or the sites in it, if git cannot use them any more.
+def renew_clone(places: Places, say: Callable[[str], None]) -> None:
+    """Set aside the indexed clone, or the sites in it, if git cannot use them any more, and forget unreachable sites.
 
-    The jobs that need them clone them again. To be called while no run works on the results. Plain folders and anything
-    else of the user's is never touched.
+    The jobs that need them clone them again; without its record, Snakemake has the clone completed. To be called at the
+    start of a run, before Snakemake decides what to do, and while no other run works on the results. Plain folders and
+    anything else of the user's is never touched.
     """
     data = indexed_dataset(places)
     clone = Path(data.get("path", ""))
-    if data.get("kind") != "datalad" or clone.parent.absolute() != places.datasets.absolute() or not clone.exists():
-        return
-    prepare_environment()
-    with exclusive(clone):
-        for folder in (clone, *(clone / site for site in data["sites"] if site)):
-            if (folder / ".git").exists() and is_broken(folder):
-                say(f"{folder} is damaged (after a power cut?), and is cloned again")
-                set_aside(folder, clone, say)
+    if data.get("kind") == "datalad" and clone.parent.absolute() == places.datasets.absolute() and clone.exists():
+        prepare_environment()
+        with exclusive(clone):
+            for folder in (clone, *(clone / site for site in data["sites"] if site)):
+                if (folder / ".git").exists() and is_broken(folder):
+                    say(f"{folder} is damaged (after a power cut?), and is cloned again")
+                    set_aside(folder, clone, say)
+    if data.get("unreachable"):
+        (places.index / "dataset.json").unlink(missing_ok=True)

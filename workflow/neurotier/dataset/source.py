@@ -230,13 +230,3 @@ def require_sites(dataset: Dataset) -> None:
 def unreachable_sites(places: Places) -> dict[str, str]:
     """Sub-datasets that could not be installed at the last cloning, with the reason; none if that is not known."""
     return dict(indexed_dataset(places).get("unreachable", {}))
-
-
-def forget_unreachable(places: Places) -> None:
-    """Have unreachable sites tried again, by removing the record of the clone, which Snakemake then makes again.
-
-    The clone itself is kept and completed. To be called at the start of a run, before Snakemake decides what to do, and
-    while no other run works on the results.
-    """
-    if unreachable_sites(places):
-        (places.index / "dataset.json").unlink(missing_ok=True)

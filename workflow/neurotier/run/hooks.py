@@ -18,8 +18,8 @@ from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import ROLES
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import tiers_of
-from neurotier.dataset.health import replace_broken_clone
-from neurotier.dataset.source import forget_unreachable, unreachable_sites
+from neurotier.dataset.health import renew_clone
+from neurotier.dataset.source import unreachable_sites
 from neurotier.run.adoption import may_have_left, take_over
 from neurotier.run.cluster_jobs import close_jobs, renew_jobs_table
 from neurotier.run.disturbance import Watch, forget_readings
@@ -231,8 +231,7 @@ def heal(plan: Plan, command: Command, is_replaced: bool = False) -> dict[str, M
                 load_settings(places.results)
             except NeurotierError:  # lost, or the folder was moved: and there may be nothing left to run
                 save_settings(plan.settings, places, plan.elsewhere)
-            replace_broken_clone(places, say)
-            forget_unreachable(places)
+            renew_clone(places, say)
     except OSError:  # not writable: the start of the run says so
         return made
     for line in damage_lines(damages, removed=changes):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import NamedTuple
 
 import psutil
@@ -21,7 +20,7 @@ from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, tiers_of
 from neurotier.dataset.bids import Image
-from neurotier.run.participants import Selected, selected_by
+from neurotier.run.participants import selected_by
 from neurotier.run.shares import members_of
 
 MEGABYTE = 1_000_000
@@ -150,13 +149,9 @@ class Needs:
     def images(self, participant: str) -> list[Image]:
         """A participant's images; none while there is no index."""
         try:
-            return self.read(self.places.index / "images.tsv").get(participant, [])
+            return selected_by(self.places.index / "images.tsv").get(participant, [])
         except FileNotFoundError:
             return []
-
-    def read(self, table: Path | str) -> Selected:
-        """Participant to images, by the current index."""
-        return selected_by(Path(table))
 
     def members(self, share: str) -> list[str]:
         """Participants of a share."""

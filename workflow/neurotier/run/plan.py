@@ -23,6 +23,7 @@ from neurotier.core.tiers import absolute, on_nodes
 from neurotier.run.adoption import name_of_job
 from neurotier.run.jobs import noted, run_facts
 from neurotier.run.needs import Needs
+from neurotier.run.participants import selected_by
 from neurotier.run.shares import (
     CALIBRATION,
     Made,
@@ -83,7 +84,7 @@ class Plan(Needs):
 
     def sites(self, table: Path | str) -> list[str]:
         """Sites of the participants to analyse; ``""`` for a dataset without sites."""
-        return sorted({images[0].site for images in self.read(table).values()})
+        return sorted({images[0].site for images in selected_by(Path(table)).values()})
 
     @property
     def must_be_valid(self) -> bool:
@@ -94,7 +95,7 @@ class Plan(Needs):
     def every_share(self) -> list[str]:
         """All shares; none while there is no index."""
         table = self.places.index / "images.tsv"
-        return names_of_shares(len(self.read(table)), self.settings, self.elsewhere) if table.exists() else []
+        return names_of_shares(len(selected_by(table)), self.settings, self.elsewhere) if table.exists() else []
 
     @property
     def shares(self) -> list[str]:
@@ -151,7 +152,7 @@ class Plan(Needs):
             if write:  # or Snakemake, asked for the participants alone, would find all that it was asked for
                 remove_whatever(self.places.complete)
             return []
-        selected = self.read(table)
+        selected = selected_by(table)
         wanted = wanted_by(self.places, self.analysis, self.tool()["name"], anew)
         done = {name for name in selected if name in made and wanted.is_met(made[name], selected[name])}
         # A pool of which nobody is left has made again what it waits for: no target asks for these files themselves.
@@ -244,7 +245,7 @@ class Plan(Needs):
     def of_site(self, site_folder: str) -> list[str]:
         """Participants of one site (``SITE/``, or empty)."""
         table, site = self.places.index / "images.tsv", site_folder.rstrip("/")
-        return [name for name, images in self.read(table).items() if images[0].site == site]
+        return [name for name, images in selected_by(table).items() if images[0].site == site]
 
     def before_group_level(self) -> dict[str, list[Path]]:
         """Files that the group level of every site waits for."""

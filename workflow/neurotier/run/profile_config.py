@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from snakemake.utils import update_config
+
 from neurotier.core.errors import SettingsError
 from neurotier.run.snakemake_internals import config_of_profile, default_resources, options_of, options_of_profile
 
@@ -56,7 +58,7 @@ def profile_config(arguments: Sequence[str], snakefile: Path) -> dict[str, Any]:
     """
     merged: dict[str, Any] = {}
     for name in profiles(arguments, snakefile):
-        merge(merged, config_of_profile(name))
+        update_config(merged, config_of_profile(name))
     return merged
 
 
@@ -168,20 +170,5 @@ def effective_config(
         os.environ[ENVIRONMENT] = json.dumps(from_profiles)
     effective: dict[str, Any] = {}
     for layer in (config, from_profiles, command_line):
-        merge(effective, layer)
+        update_config(effective, layer)
     return effective
-
-
-def merge(target: dict[str, Any], layer: Mapping[str, Any]) -> None:
-    """Put ``layer`` over ``target``, mapping by mapping.
-
-    >>> target = {"placement": {"work": "local", "results": "local"}}
-    >>> merge(target, {"placement": {"work": "tmpfs"}})
-    >>> target
-    {'placement': {'work': 'tmpfs', 'results': 'local'}}
-    """
-    for key, value in layer.items():
-        if isinstance(value, Mapping) and isinstance(target.get(key), dict):
-            merge(target[key], value)
-        else:
-            target[key] = dict(value) if isinstance(value, Mapping) else value

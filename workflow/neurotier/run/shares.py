@@ -96,7 +96,7 @@ def key_of(analysis: str, images: Sequence[Image]) -> str:
     return short_hash("\n".join([analysis, *(f"{image.path} {image.content}" for image in images)]))
 
 
-def wanted_by(places: Places, analysis: str, tool: str, anew: bool = False, run: str = "") -> Wanted:
+def wanted_by(places: Places, analysis: str, tool: str, anew: bool, run: str = "") -> Wanted:
     """What records must say, by the tool that was prepared, if one was."""
     facts: Mapping[str, Any] = {}
     with suppress(FileNotFoundError, StateError):

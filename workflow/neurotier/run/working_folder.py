@@ -40,7 +40,8 @@ def lay_out(folder: Path) -> list[str]:
         folder.mkdir(parents=True, exist_ok=True)
         for name in COPIED:
             if not os.path.lexists(folder / name):
-                copy(ROOT / name, folder / name)
+                with made_whole(folder / name) as partial:
+                    shutil.copytree(ROOT / name, partial, ignore=shutil.ignore_patterns("__pycache__"))
                 added.append(name)
         if not link.is_symlink() or link.resolve() != (ROOT / LINKED).resolve():
             new = partial_of(link)
@@ -56,9 +57,3 @@ def lay_out(folder: Path) -> list[str]:
         f"{folder}: {', '.join(added)}" if added else f"{folder}: everything is there",
         f"Begin with: cd {folder} && snakemake --workflow-profile profiles/local --cores 2",
     ]
-
-
-def copy(source: Path, target: Path) -> None:
-    """Copy a folder, which is there only when all of it is."""
-    with made_whole(target) as partial:
-        shutil.copytree(source, partial, ignore=shutil.ignore_patterns("__pycache__"))

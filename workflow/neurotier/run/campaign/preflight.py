@@ -19,6 +19,7 @@ from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import is_present
 from neurotier.run.campaign.matrix import PlannedRun
 from neurotier.run.campaign.records import Campaign
+from neurotier.run.participants import selected_by
 from neurotier.run.plan import Plan
 
 RESULTS_FACTOR = 2
@@ -54,8 +55,7 @@ def check_campaign(campaign: Campaign) -> None:
         If the parallelism asked for cannot be reached, or a placement cannot be had.
     """
     settings, planned, say = campaign.settings, campaign.planned, campaign.say
-    plan = Plan(settings, campaign.places)
-    people = plan.read(campaign.places.index / "images.tsv")
+    people = selected_by(campaign.places.index / "images.tsv")
     kinds = counted(len({run.condition for run in planned}), "condition")
     counts = f"{counted(len(planned), 'run')} of {counted(len(people), 'participant')}"
     say(f"Campaign: {counts} ({kinds}, {settings.campaign.repetitions} times, seed {settings.campaign.seed})")
