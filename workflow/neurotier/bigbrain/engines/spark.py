@@ -169,6 +169,4 @@ def increment_one(plan: str, iteration: int | None, item: tuple[str, bytes | Non
         work(task, find_block(task, name), iteration, None, item[1])
     except NeurotierError as error:
         return str(error)
-    except OSError as error:
-        return f"block {name}: {error.filename}: {error.strerror}"
     return ""

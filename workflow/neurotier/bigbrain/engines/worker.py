@@ -37,8 +37,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         line = f"{name}: iterations done: {done}"
     except NeurotierError as error:
         line, exit_code = f"neurotier: {error}", error.exit_code
-    except OSError as error:
-        line, exit_code = f"neurotier: block {name}: {error.filename}: {error.strerror}", TierError.exit_code
     file = Path(log)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.unlink(missing_ok=True)  # a FIFO in its place would never be written
@@ -57,16 +55,26 @@ def work(
 
     The iteration before the one that is read is removed unless it is to be kept: no start of any engine, however the
     last one ended, needs it again.
+
+    Raises
+    ------
+    InputError
+        If what is to be read is not there, or not what it should be.
+    TierError
+        If a tier is full, or fails.
     """
-    with os.fdopen(open_lock(task.lock(block)), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        todo = [iteration] if iteration else list(range(task.last_written(block) + 1, task.iterations + 1))
-        for k in todo:
-            task.record(block, k).unlink(missing_ok=True)
-            if k > 2 and task.keep != ALL:
-                task.file(block, k - 2).unlink(missing_ok=True)
-            write_json(task.record(block, k), increment(task, block, k, start_s, given), durable=False)
-            start_s = None
+    try:
+        with os.fdopen(open_lock(task.lock(block)), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            todo = [iteration] if iteration else list(range(task.last_written(block) + 1, task.iterations + 1))
+            for k in todo:
+                task.record(block, k).unlink(missing_ok=True)
+                if k > 2 and task.keep != ALL:
+                    task.file(block, k - 2).unlink(missing_ok=True)
+                write_json(task.record(block, k), increment(task, block, k, start_s, given), durable=False)
+                start_s = None
+    except OSError as error:
+        raise TierError(f"{error.filename}: {error.strerror}", f"block {block.block}") from None
     return todo
 
 
