@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from neurotier.containers.caches import CacheStore, look_at
 from neurotier.containers.notes import remove_unused, stored_images
 from neurotier.core.errors import InputError, SourceError
-from support import ENVIRONMENT, held, wait_for
+from support import ENVIRONMENT, PATIENCE_S, held
 
 PLACE = """
 import sys
@@ -117,10 +118,12 @@ def test_a_copy_that_is_killed_half_way_has_no_name_and_is_made_again(
     assert killed.stdin is not None
     assert killed.stdout is not None
     assert killed.stdout.readline() == "looked\n"
+    deadline = time.monotonic() + PATIENCE_S
     with held(source / "0040"):
         killed.stdin.write("go\n")
         killed.stdin.flush()
-        wait_for(lambda: list(store.images.glob(".flow-*.partial/0*")))
+        while not list(store.images.glob(".flow-*.partial/0*")):
+            assert time.monotonic() < deadline
         killed.kill()
         killed.communicate()
     assert not list(store.images.glob("flow-*"))
