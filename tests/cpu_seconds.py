@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 
 SHOWN = 40
-FROM = 200
+FROM = 100
 """How many tests it takes for the tables to be printed."""
 
 KEY = "cpu_s"

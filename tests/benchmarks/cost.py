@@ -1,9 +1,10 @@
 """Cost: what neurotier itself costs, beside the barest way to do the same, and what it may cost at most.
 
 One participant of ``noop`` with one small image: its job, and the same copies and ``true`` by a shell and by Python.
-Then the goals, side by side: short participants (``overhead.py``), a slow tier, the start of a command, the meter
-(``metering.py``), the increment (``bigbrain.py``), the report (``size.py``). Jobs have compiled bytecode, as the start
-of a run sees to. Name ``job`` or a goal to print it alone.
+Then the goals, side by side: short participants, 25 at once, beside GNU parallel on raw commands, in turn over the same
+dataset (raw is copy, tool and copy; ours checks, meters, publishes and records, with the run report, ``all``, or not);
+a slow tier, the start of a command, the meter, the increment, the report. Jobs have compiled bytecode, as the start of
+a run sees to. Words are the goals to print: ``job``, and the others of :data:`GOALS`.
 """
 
 from __future__ import annotations
@@ -13,20 +14,22 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import bigbrain
 import metering
 import numpy as np
-import overhead
 import size
 from bench import Timed, drop_caches, prepare, print_table, restore, scratch_project, spread, spread_of, timed
 from devices import loop_device
 from neurotier.run.hooks import compile_library
 from noise import make_noise
 from pool_jobs import prepared_results
-from support import ROOT, t1w
+from support import ENVIRONMENT, ROOT, STAND_INS, Project, t1w
 
 REPETITIONS = 15
+AT_ONCE, ROUNDS = 25, 3
+PATH = f"{STAND_INS}:{ENVIRONMENT['PATH']}"
 FEW, MANY = 200, 1_000_000
 LABEL = "01"
 SLOW_PARTICIPANTS, SLOW_BYTES_PER_S = 24, 8_000_000
@@ -56,6 +59,65 @@ shutil.rmtree("out")
 
 Goal = tuple[str, str, str, str]
 """What is measured, what it came to, what stands beside it, and the goal."""
+
+PARALLEL = ["parallel", "--will-cite", "-j", str(AT_ONCE), "-a", "names"]
+"""Runs a command for each line of the file ``names``."""
+
+CASES: dict[str, tuple[int, Mapping[str, Any], str]] = {
+    "sleep 2": (200, {"name": "noop", "noop": {"sleep_s": 2}}, "sleep 2"),
+    "stand-in bet": (50, {"name": "bet"}, "bet head.nii.gz brain -m -f 0.5"),
+}
+"""Name to the number of participants, our tool, and the raw command in a folder with the head."""
+
+RAW = """\
+set -e
+work=$PWD/raw/work/$1 results=$PWD/raw/results/$1
+mkdir -p "$work" "$results"
+cp "bids/$1/anat/$1_T1w.nii.gz" "$work/head.nii.gz"
+cd "$work"
+TOOL
+find . -name 'brain*' -exec cp -t "$results" '{}' +
+rm -r "$work"
+"""
+
+
+def check_all_done(project: Project, count: int, masks: bool) -> None:
+    """Both ways have done all."""
+    raw = project.folder / "raw" / "results"
+    assert len(project.records()) == len(list(raw.iterdir())) == count
+    if masks:
+        assert len(list(project.derivatives.glob("*/anat/*_mask.nii.gz"))) == count
+        assert len(list(raw.rglob("brain_mask.nii.gz"))) == count
+
+
+def beside_raw(name: str) -> dict[str, list[Timed]]:
+    """Cost of each way, in turn, of one case."""
+    count, tool, raw = CASES[name]
+    with scratch_project() as project:
+        labels = [f"{number:03d}" for number in range(count)]
+        project.heads(*labels)
+        (project.folder / "raw.sh").write_text(RAW.replace("TOOL", raw))
+        (project.folder / "names").write_text("\n".join(f"sub-{label}" for label in labels))
+        arguments = project.configure(tool=tool)
+        prepare(project, arguments, PATH=PATH)
+        ways = {
+            "raw": [*PARALLEL, "sh", "raw.sh", "{}"],
+            **{way: project.command(way, *arguments, "--quiet", cores=AT_ONCE) for way in ("participants", "all")},
+        }
+        made: dict[str, list[Timed]] = {way: [] for way in ways}
+        for _ in range(ROUNDS):
+            shutil.rmtree(project.folder / "raw", ignore_errors=True)
+            for way, command in ways.items():
+                restore(project)
+                made[way].append(timed(command, project.folder, PATH=PATH))
+            check_all_done(project, count, masks=tool["name"] == "bet")
+    return made
+
+
+def of_raw(made: Mapping[str, list[Timed]], way: str, figure: str) -> str:
+    """How many times as much a way took as the raw commands, of two that followed each other."""
+    pairs = zip(made[way], made["raw"], strict=True)
+    return spread([getattr(ours, figure) / getattr(theirs, figure) for ours, theirs in pairs])
 
 
 def job_command(results: Path) -> list[str]:
@@ -95,11 +157,11 @@ def job(folder: Path) -> Iterator[Goal]:
 def short(_: Path) -> Iterator[Goal]:
     """Short participants, by the whole command beside raw commands."""
     for case, wall, cpu in (("sleep 2", "1.17", ""), ("stand-in bet", "1.4", "1.4")):
-        made, count = overhead.measure(case), overhead.CASES[case][0]
+        made, count = beside_raw(case), CASES[case][0]
         for figure, goal in (("wall_s", wall), ("cpu_s", cpu)):
             for way in ("participants", "all"):
                 what = f"{count} x {case}, 25 at once, `{way}`, of raw's {figure.partition('_')[0]}"
-                yield what, overhead.of_raw(made, way, figure), f"raw: {spread_of(made['raw'], figure)} s", goal
+                yield what, of_raw(made, way, figure), f"raw: {spread_of(made['raw'], figure)} s", goal
 
 
 def slow(_: Path) -> Iterator[Goal]:
@@ -122,7 +184,7 @@ def slow(_: Path) -> Iterator[Goal]:
             drop_caches()
             ours.append(timed(project.command("all", *arguments, "--quiet", cores=25), project.folder))
             drop_caches()
-            theirs.append(timed([*overhead.PARALLEL, "sh", "hand.sh", "{}"], project.folder))
+            theirs.append(timed([*PARALLEL, "sh", "hand.sh", "{}"], project.folder))
     what = f"{SLOW_PARTICIPANTS} x 6 MB over 8 MB/s, cold, flushed, `all`"
     wall = spread([cost.wall_s / bound_s for cost in ours])
     yield f"{what}, wall of the bound's {bound_s:.1f} s", wall, f"by hand: {spread_of(theirs, 'wall_s')} s", "1.15"

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import missing
+from conftest import missing, nightly
 from container_images import Engine, make_tiny, tiny_root
 from hostile_host import CANARY, Host, by_participant, holding_canary
 from support import Ended, Project
@@ -119,16 +119,19 @@ PREPARING = [
 ]
 
 
-def test_a_tool_that_has_the_host_copied_or_read_when_it_is_prepared(host: Host, engine: Engine) -> None:
+@pytest.mark.parametrize("numbers", [range(3), *nightly(range(3, len(PREPARING)))])
+def test_a_tool_that_has_the_host_copied_or_read_when_it_is_prepared(
+    host: Host, engine: Engine, numbers: range
+) -> None:
     cases = "\n".join(f"{number})\n{script}\n;;" for number, (script, _) in enumerate(PREPARING))
     image = host.image(engine, python3=f'case "$ATTACK" in\n{cases}\nesac\ntrue')
     tool = {"name": "brainextractor", "brainextractor": {"image": image}}
-    for number, (_, said) in enumerate(PREPARING):
+    for number in numbers:
         containers = {"environment": {"ATTACK": str(number)}}
         arguments = host.arguments(["01"], tool=tool, containers=containers)
         ended = host.run(arguments, "results/index/tool.json")
         assert ended.code != 0
-        assert ended.lines(said), ended.output
+        assert ended.lines(PREPARING[number][1]), ended.output
         assert not list(host.project.folder.glob("neurotier-*/image-store/*.cache"))
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from conftest import missing
 from devices import THROTTLE, output
-from support import ENVIRONMENT, PATIENCE_S, ROOT
+from support import ENVIRONMENT, PATIENCE_S, ROOT, wait_for
 
 PROGRAM = """
 import sys
@@ -39,10 +38,7 @@ def test_one_that_is_ended_leaves_no_device_nor_throttle(tmp_path: Path) -> None
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + PATIENCE_S
-    while not (begun.exists() and begun.read_text().endswith("\n")) and process.poll() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for(lambda: process.poll() is not None or (begun.exists() and begun.read_text().endswith("\n")))
     if process.poll() is not None:
         missing(process.communicate()[1].splitlines()[-1])
     device = Path(begun.read_text().split()[-1])

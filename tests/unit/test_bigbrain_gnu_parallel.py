@@ -23,7 +23,7 @@ from neurotier.bigbrain.tabulation import records_of, run_row
 from neurotier.bigbrain.tasks import PUBLISHED, STREAMING, Task
 from neurotier.core.errors import RunError
 from neurotier.core.processes import lives, processes_of
-from support import ENVIRONMENT, PATIENCE_S, held, words_of
+from support import ENVIRONMENT, PATIENCE_S, held, wait_for, words_of
 
 pytestmark = pytest.mark.usefixtures("gnu_parallel")
 
@@ -51,14 +51,6 @@ class Running:
         return worker
 
 
-def until(found: Callable[[], object]) -> None:
-    """Wait until something is so."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not found():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 @contextmanager
 def running(folder: Path) -> Iterator[Running]:
     """An engine whose first block is half done: its partial file is there. All others are done."""
@@ -76,7 +68,7 @@ def running(folder: Path) -> Iterator[Running]:
         )
         engine = Running(task, plan, logs, mark, process)
         try:
-            until(lambda: partials(task) and task.incomplete() == [blocks[0].block])
+            wait_for(lambda: partials(task) and task.incomplete() == [blocks[0].block])
             yield engine
         finally:
             for left in processes_of([mark]):
@@ -93,7 +85,7 @@ def partials(task: Task) -> list[Path]:
 def ended(engine: Running) -> str:
     """What an engine said at its end, which it has reached with everything that worked for it."""
     output, said = engine.process.communicate(timeout=PATIENCE_S)
-    until(lambda: not processes_of([engine.mark]))
+    wait_for(lambda: not processes_of([engine.mark]))
     return output + said
 
 
@@ -153,7 +145,7 @@ def test_all_ends_with_the_engine(tmp_path: Path, number: int, send: Callable[[i
     with running(tmp_path) as engine:
         send(engine.process.pid, number)
         said = ended(engine)
-        until(lambda: partials(engine.task) == [])
+        wait_for(lambda: partials(engine.task) == [])
         if number == signal.SIGINT:
             assert said.count("Traceback") == 1  # of this test's own program: the rule's script has one line for it
     goes_on(engine)

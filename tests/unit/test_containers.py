@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 import psutil
@@ -22,7 +21,7 @@ from neurotier.core.settings import ContainerSettings
 from neurotier.meter.function import measure_function
 from neurotier.meter.lap import take_out
 from neurotier.meter.usage import ACCOUNT, Usage
-from support import PATIENCE_S, ROOT
+from support import ROOT, wait_for
 from truth import BYTECODE, as_nobody, python_for_all
 
 SETTINGS = ContainerSettings("sif", network=False, environment={}, binds=[], build_arguments={})
@@ -205,13 +204,6 @@ def running(word: str) -> list[int]:
     return [process.pid for process in psutil.process_iter(["cmdline"]) if word in (process.info["cmdline"] or [])]
 
 
-def wait_until(condition: object) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_starting_and_running_add_up(container: Container) -> None:
     """The start is taken out of the phase, and both together are what the phase was."""
 
@@ -244,7 +236,7 @@ def test_a_bad_head_ends_the_container_that_waits(container: Container) -> None:
 
     with pytest.raises(NeurotierError, match="no head"):
         container.run(["sleep", "86397"], container.scratch.with_name("log"), held=refuse)
-    wait_until(lambda: not running("86397"))
+    wait_for(lambda: not running("86397"))
 
 
 @pytest.mark.parametrize("name", ["tmp", "home"])

@@ -6,14 +6,14 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
+import psutil
 import pytest
 from neurotier.core.errors import KilledError, SourceError
 from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.contents import check_known_somewhere, drop_images, get_images, is_present
-from support import git
+from support import git, lives, wait_for, while_running
 
 PYTHON = sys.executable
 
@@ -141,13 +141,8 @@ def test_git_annex_ends_with_who_asked_it(clone: Path, tmp_path: Path, monkeypat
     """However that ends, here by SIGKILL."""
     stand_in(tmp_path, monkeypatch, "git-annex", f"echo $$ > {tmp_path}/pid; exec sleep 600")
     caller = subprocess.Popen([PYTHON, "-c", ASK, sys.executable, str(clone)])
-    deadline = time.monotonic() + 30
-    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), while_running(caller))
+    asking = psutil.Process(int((tmp_path / "pid").read_text()))
     caller.kill()
     caller.wait()
-    pid = int((tmp_path / "pid").read_text())
-    while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2][:3]:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: not lives(asking))

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from neurotier.storage.access import takes_direct
 from neurotier.storage.ior.mpi import read_summary, run_ior
 from neurotier.storage.ior.points import Point
 from page_reader import page_of
-from support import PATIENCE_S, ROOT, STAND_INS
+from support import ROOT, STAND_INS, wait_for
 from workloads import MIB, TINY_IOR, left, throttled
 
 MARK = "NEUROTIER_TEST_OF_IOR"
@@ -155,10 +154,7 @@ def test_a_killed_run_goes_on(tmp_path: Path, memory: Path, monkeypatch: pytest.
         "run('ior', settings_of('ior', Path(sys.argv[1], 'results'), {'fast': Path(sys.argv[2])}, **section))"
     )
     killed = subprocess.Popen([sys.executable, "-c", program, tmp_path, memory], stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + PATIENCE_S
-    while len(started(tmp_path)) < 3:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    wait_for(lambda: len(started(tmp_path)) >= 3)
     killed.kill()
     killed.wait()
     assert left(memory)

@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -30,7 +29,7 @@ from neurotier.storage.ior.points import ior_plan
 from neurotier.storage.ior.spans import cells_of
 from neurotier.storage.workload.walk import LeftOutError, walk
 from page_reader import page_of
-from support import PATIENCE_S, STAND_INS, processes_in
+from support import STAND_INS, processes_in, wait_for
 from workloads import TINY_IOR
 
 MIB = 1 << 20
@@ -188,15 +187,10 @@ def test_nodes_end_when_nobody_is_left(tmp_path: Path, memory: Path, shared: dic
         with suppress(BaseException):
             measure(Here(memory, tools), settings)
         os._exit(0)
-    deadline = time.monotonic() + PATIENCE_S
-    while not (tmp_path / "runs").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for((tmp_path / "runs").exists)
     os.kill(walker, signal.SIGKILL)
     os.waitpid(walker, 0)
-    while processes_in(memory):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: not processes_in(memory))
     assert left(memory)
     (row,) = measure(Here(memory), settings)
     assert row["status"] == "measured"

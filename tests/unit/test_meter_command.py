@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import pytest
 from conftest import missing
 from neurotier.core.tables import checker, columns
 from neurotier.meter.traffic import FILE_SIZES, device_bytes, disk_of
-from support import PATIENCE_S
+from support import PATIENCE_S, wait_for
 
 METER = [str(Path(sys.executable).with_name("neurotier")), "meter"]
 
@@ -34,13 +33,6 @@ def start(*words: str, **options: Any) -> subprocess.Popen[bytes]:
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     return process
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_streams_pass_through_untouched() -> None:
@@ -306,7 +298,7 @@ def test_pressure_is_that_of_a_control_group_of_ones_own(tmp_path: Path) -> None
         sources = [json.loads((tmp_path / name).read_text())["pressure_source"] for name in ("alone", "shared")]
         assert sources == ["cgroup", "machine"]
     finally:
-        until(lambda: not (group / "cgroup.procs").read_text())
+        wait_for(lambda: not (group / "cgroup.procs").read_text())
         group.rmdir()
 
 

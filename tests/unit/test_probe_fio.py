@@ -7,13 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from neurotier.core.errors import ToolError
 from neurotier.storage.fio import FioJob, find_json, run_fio
-from support import PATIENCE_S, processes_in
+from support import processes_in, wait_for, while_running
 
 MIB = 1 << 20
 ALONE = """
@@ -85,15 +84,10 @@ def test_what_does_not_end_is_ended(tmp_path: Path) -> None:
 
 def test_fio_ends_with_who_started_it(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", ALONE, str(tmp_path)])
-    deadline = time.monotonic() + PATIENCE_S
-    while len(processes_in(tmp_path)) < 3 and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert len(processes_in(tmp_path)) >= 3  # fio and its two streams
+    wait_for(lambda: len(processes_in(tmp_path)) >= 3, while_running(process))  # fio and its two streams
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    while processes_in(tmp_path) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert processes_in(tmp_path) == []
+    wait_for(lambda: not processes_in(tmp_path))
 
 
 def test_stray_text_around_the_report_is_passed_over(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -31,7 +30,7 @@ from neurotier.storage.staging.grid import Point, staging_plan
 from neurotier.storage.staging.supervise import CALL, Outcome, require_engine, run_exchange
 from neurotier.storage.staging.walk import scratch
 from page_reader import page_of
-from support import ENVIRONMENT, PATIENCE_S, ROOT, processes_in, words_of
+from support import ENVIRONMENT, ROOT, processes_in, wait_for, words_of
 from workloads import throttled
 
 MIB = 1 << 20
@@ -252,9 +251,7 @@ def test_who_looks_after_it_is_killed_and_nothing_is_left(
         left = Path(process.stdout.readline().strip())
         assert len(processes()) == 5
         process.kill()
-    deadline = time.monotonic() + PATIENCE_S
-    while processes() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_for(lambda: not processes())
     assert left.exists()
     with scratch():
         assert not left.exists()

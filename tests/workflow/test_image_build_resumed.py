@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from conftest import nightly
 from container_images import Engine, tiny_root
-from support import ENVIRONMENT, PATIENCE_S, Project
+from support import ENVIRONMENT, Project, wait_for, while_running
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, *nightly(signal.SIGINT, signal.SIGTERM)])
@@ -29,11 +28,9 @@ def test_a_build_that_is_stopped_is_done_again_by_the_same_command(
     with subprocess.Popen(
         command, cwd=project.folder, env=ENVIRONMENT, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
     ) as snakemake:
-        deadline = time.monotonic() + PATIENCE_S
-        while not any("Running post scriptlet" in log.read_text() for log in logs(project)):
-            assert time.monotonic() < deadline
-            assert snakemake.poll() is None
-            time.sleep(0.05)
+        wait_for(
+            lambda: any("Running post scriptlet" in log.read_text() for log in logs(project)), while_running(snakemake)
+        )
         os.killpg(snakemake.pid, number)
     store = project.folder
     assert not list(store.glob("neurotier-*/image-store/tool-*.sif"))
