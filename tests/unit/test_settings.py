@@ -83,6 +83,10 @@ def test_empty_section_takes_its_defaults() -> None:
         ({"placement": PLACEMENT}, "config key tiers: this key is missing"),
         ({**SMALLEST, "results": "../elsewhere"}, "config key results: '../elsewhere' is not the name of a folder"),
         ({**SMALLEST, "results": "a{b}"}, "config key results: braces"),
+        (
+            {**SMALLEST, "tool.bet.image": "x"},
+            "config key tool.bet.image: unknown key; on the command line write --config 'tool={bet: {image: VALUE}}'",
+        ),
         ({**SMALLEST, "tool": {"bet": {"fractional_threshold": 2}}}, "config key tool.bet.fractional_threshold: 2 is"),
         (
             {**SMALLEST, "campaign": {"placements": {"slow": {"work": "dsik"}}}},

@@ -46,6 +46,22 @@ def test_the_caller_s_folder_does_not_matter(runs: Project, tmp_path: Path) -> N
     assert names(other) == theirs
 
 
+def test_results_may_be_an_absolute_path(project: Project, tmp_path: Path) -> None:
+    project.heads("00")
+    results = tmp_path / "elsewhere" / "out"
+    given = project.configure(tool="noop", results=str(results))
+    missing = project.fails("participants", *given)
+    assert missing.lines(f"config key results: {results.parent} is not an existing folder"), missing.output
+    results.parent.mkdir()
+    ended = project.succeeds("participants", *given)
+    assert "1 T1w image of 1 participant; 0 skipped" in ended.output
+    assert list((results / "profile" / "records").rglob("sub-00.json"))
+    assert not project.results.exists()
+    watched = project.run("-m", "neurotier", "watch", str(results), "--once")
+    assert watched.code == 0, watched.output
+    assert project.snakemake("participants", *given).lines("Nothing to be done")
+
+
 def names(project: Project) -> set[str]:
     """Images of a project, placed and in its store, but for locks."""
     found = project.folder.glob("neurotier-*/image*/[!.u]*")

@@ -230,6 +230,8 @@ def test_named_targets_exist(reader: Project) -> None:
     targets = re.findall(r"^- `(\w+)`", table, re.MULTILINE)
     assert targets
     assert all(re.search(rf"^rule {target}:", workflow, re.MULTILINE) for target in targets)
+    listed = reader.run("-m", "neurotier").output.partition("commands:")[0]
+    assert re.findall(r"^  (\w+)  ", listed, re.MULTILINE) == targets
     for document in DOCUMENTS:
         made = re.findall(r"`make ([a-z-]+)", document.read_text())
         assert all(re.search(rf"^{target}: ", makefile, re.MULTILINE) for target in made), document

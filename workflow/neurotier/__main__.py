@@ -20,6 +20,24 @@ if TYPE_CHECKING:
 ASKED = ("watch", "open", "init", "jobs", "images", "site", "describe", "remake")
 """Commands for users; the others are jobs."""
 
+TARGETS = """targets, for everyone (snakemake TARGET --cores N):
+  all           derivatives, tables, figures, report.html (default)
+  participants  derivatives alone, without tables and report
+  ready         what participants need: clone, index, images, tool
+  check         are the tiers there, writable, shared?
+  advise        the predicted makespan on every tier
+  comparison    placements side by side; the default target of a campaign
+
+targets for storage studies:
+  probe         what your tiers can do, measured with fio
+  sweep         a grid of block sizes, processes, patterns and queue depths
+  daq           how many writers at a fixed rate a tier holds
+  ior           a file per process, on one node or several
+  staging       writers hand data to readers through Ray or ADIOS2
+  bigbrain      block incrementation with Snakemake, GNU parallel, Spark
+  published     the 2020 paper's figures from its raw logs
+"""
+
 CANNOT_READ = 73
 """Exit code of :class:`neurotier.core.errors.TierError`, whose module may be what cannot be read."""
 
@@ -139,11 +157,15 @@ def parser() -> argparse.ArgumentParser:
     ):
         pool.add_argument(f"--{name}", type=int, help=text)
 
-    main_parser = argparse.ArgumentParser(prog="neurotier", description=__doc__)
+    main_parser = argparse.ArgumentParser(
+        prog="neurotier", description=TARGETS, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     main_parser.add_argument("--version", action="version", version=f"neurotier {__version__}")
-    commands = main_parser.add_subparsers(dest="command", required=True)
+    commands = main_parser.add_subparsers(dest="command", required=True, title="commands", metavar="COMMAND")
 
     def command(name: str, text: str, *shared: argparse.ArgumentParser) -> argparse.ArgumentParser:
+        if name not in (*ASKED, "meter"):  # a job, which is not listed
+            return commands.add_parser(name, description=text, parents=shared)
         return commands.add_parser(name, help=text, description=text, parents=shared)
 
     command("meter", "measure any command and its whole process tree")

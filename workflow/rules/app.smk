@@ -21,6 +21,6 @@ rule run_group_level:
         participants=lambda wildcards: plan.of_site(wildcards.site_folder),
         arguments=lambda wildcards: settings.app.of_group,  # Snakemake would fill in braces
     message:
-        "Running the group level over {wildcards.site_folder}"
+        "Running the group level, for {output.description}"
     script:
         "../scripts/run_group_level.py"

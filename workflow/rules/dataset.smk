@@ -83,7 +83,7 @@ rule validate_dataset:
         results=RESULTS,
         validation=settings.dataset.validation,
     message:
-        "Validating {wildcards.site_folder}"
+        "Validating the dataset, for {output.issues}"
     script:
         "../scripts/validate_dataset.py"
 

@@ -17,6 +17,6 @@ rule describe_derivatives:
         results=RESULTS,
         as_dataset=settings.results_dataset,
     message:
-        "Describing the derivatives of {wildcards.site_folder}"
+        "Describing the derivatives: {output.description}"
     script:
         "../scripts/describe_derivatives.py"

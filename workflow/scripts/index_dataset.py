@@ -6,6 +6,7 @@ A checksum lies beside it: of a table that was cut at the end of a line nothing 
 from dataclasses import asdict
 
 from neurotier.core.files import write_text
+from neurotier.core.quantities import counted
 from neurotier.dataset.index import index_dataset, kind_of_file
 from neurotier.run.healing import whole_records
 from neurotier.run.jobs import ensure_dataset
@@ -23,7 +24,8 @@ with script(snakemake) as context:
     facts = context.run_facts
     plan = Plan(context.settings, context.places, elsewhere=bool(facts.get("elsewhere")))
     plan.settle(whole_records(context.places, plan.is_app), facts["anew"], facts["parallelism"])
-    people = len(participants(context.places))
-    context.say(f"{len(index.images)} {kind_of_file(suffixes)}s of {people} participants; {len(index.skipped)} skipped")
+    people = counted(len(participants(context.places)), "participant")
+    found = counted(len(index.images), kind_of_file(suffixes))
+    context.say(f"{found} of {people}; {len(index.skipped)} skipped")
     for entry in index.skipped:
         context.say(f"skipped {entry.item}: {entry.reason}")

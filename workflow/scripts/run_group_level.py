@@ -19,4 +19,4 @@ with script(snakemake) as context:
     share = granted.with_outputs(context.settings, context.places, people).share(context.settings)
     inputs = dataset, site, people, context.settings, context.places, log, placed, share
     for name in run_group_level(*inputs, context.step.tell):
-        context.say(f"{site}: participants wrote {name} with different contents; the first was taken")
+        context.say(f"{site or 'group level'}: participants wrote {name} with different contents; the first was taken")

@@ -109,7 +109,7 @@ def check(config: Mapping[str, Any]) -> None:
         raise SettingsError(
             f"{config['results']!r} is not the name of a folder below the results tier",
             where="config key results",
-            fix="name a folder; for another place, declare a tier and set placement.results",
+            fix="name a folder, or give an absolute path",
         )
 
 
@@ -144,6 +144,10 @@ def reason(error: ValidationError) -> str:
     """What is wrong with one key, in a sentence."""
     if error.validator == "additionalProperties":
         unknown = unknown_keys(error)[0]
+        if "." in unknown:
+            section, *keys = unknown.split(".")
+            nested = "".join(f"{{{key}: " for key in keys) + "VALUE" + "}" * len(keys)
+            return f"unknown key; on the command line write --config '{section}={nested}'"
         if ":" in unknown:
             return f"unknown key; write a space after the colon: {{{unknown.replace(':', ': ')}}}"
         return f"unknown key{suggestion(unknown, list(error.schema['properties']))}"

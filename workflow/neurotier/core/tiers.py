@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import socket
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -238,6 +239,29 @@ def find_mount(path: Path) -> Mount:
     command = ["stat", "--file-system", "--format=%T", "--", str(real)]
     fs_type = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     return Mount("/", fs_type, "", "")
+
+
+def with_results_placed(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A configuration whose ``results``, if that is an absolute path, is a folder on a tier declared for it.
+
+    The tier is the folder that the results lie in, of the kind that it is found to be.
+
+    Raises
+    ------
+    SettingsError
+        If there is no such folder.
+    """
+    folder = Path(os.path.expanduser(str(config.get("results"))))
+    tiers = config.get("tiers") or {}
+    if not folder.is_absolute() or "results" in tiers:
+        return config
+    if not folder.parent.is_dir():
+        raise SettingsError(
+            f"{folder.parent} is not an existing folder", where="config key results", fix="make it, or correct the path"
+        )
+    tier = {"path": str(folder.parent), "kind": find_mount(folder.parent).kind}
+    placement = {**(config.get("placement") or {}), "results": "results"}
+    return {**config, "results": folder.name, "tiers": {**tiers, "results": tier}, "placement": placement}
 
 
 def on_nodes(settings: Settings, name: str) -> bool:

@@ -149,7 +149,7 @@ def lost_sites(places: Places) -> Iterator[Damage]:
         manifest = record.get("derivatives", {})
         name = first_missing({path: facts for path, facts in manifest.items() if path not in ADDED_TO}, derivatives)
         if name:
-            yield Damage((derivatives / "dataset_description.json",), f"{site}: {name} is not as it was written")
+            yield Damage((derivatives / "dataset_description.json",), f"{derivatives}: {name} is not as it was written")
 
 
 def lost_datasets(places: Places) -> Iterator[Damage]:

@@ -118,6 +118,9 @@ def script(snakemake: Any) -> Iterator[Context]:
                 step = Step(places, snakemake.rule if own == snakemake.rule else f"{snakemake.rule} {own}", say)
                 with naming_commands(), ending_with(runner(facts)), step:
                     yield Context(snakemake, settings, places, step)
+            except NeurotierError as error:
+                print(f"neurotier: {without_credentials(str(error))}", file=sys.stderr)
+                raise
             except Exception:
                 print(without_credentials(traceback.format_exc()), end="", file=sys.stderr)
                 raise
