@@ -153,7 +153,7 @@ class Pool:
         self.to_fetch, self.to_analyse, self.to_drop = deque[str](), deque[str](), deque[str]()
         self.codes: dict[str, int] = {}
         self.got: dict[str, Facts] = {}
-        self.once_more: set[str] = set()
+        self.once_more: set[tuple[str, int]] = set()
         self.verdicts: dict[str, str] = {}
         self.bytes: dict[str, int] = {}
         self.needed: dict[str, tuple[int, int, int]] = {}
@@ -358,7 +358,7 @@ class Pool:
             failed = sum(map(bool, self.codes.values()))
             self.say(f"{len(self.codes) - failed} of {counted(self.count, 'participant')} done, {failed} failed")
         if code and self.is_worth_another_try(name, stage, code):
-            self.once_more.add(name)
+            self.once_more.add((name, code))
             self.say(f"neurotier: {name}: is tried once more")
             if stage == FETCH or code == SourceError.exit_code:
                 self.to_fetch.appendleft(name)
@@ -377,8 +377,11 @@ class Pool:
                 self.to_drop.append(name)
 
     def is_worth_another_try(self, name: str, stage: str, code: int) -> bool:
-        """Whether to try a participant once more at once: its images are gone again, or others have filled the tier."""
-        if name in self.once_more:
+        """Whether to try a participant once more at once: its images are gone again, or others have filled the tier.
+
+        Once for each: a run that drops what it shares with this one can be the cause of both.
+        """
+        if (name, code) in self.once_more:
             return False
         if stage == FETCH:
             return code > 128
