@@ -114,5 +114,5 @@ def refer(made: Path, activity: str) -> None:
     """
     for entry in list(entries_below(made)) if made.exists() else []:
         if entry.is_file and entry.path.suffix == ".json":
-            sidecar = json.loads(read_text(made, str(entry.path), where=str(entry.path)))
+            sidecar = json.loads(read_text(made, entry.path))
             write_json(made / entry.path, sidecar | {"GeneratedBy": uri(activity)}, durable=False)

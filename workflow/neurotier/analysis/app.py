@@ -30,7 +30,7 @@ from neurotier.containers.store import PlacedImage
 from neurotier.core.app_settings import AppSettings
 from neurotier.core.errors import InputError, KilledError, ToolError
 from neurotier.core.files import remove_whatever
-from neurotier.core.foreign import Entry, checked_entries, copy_tree, same_content
+from neurotier.core.foreign import Entry, blaming, checked_entries, copy_tree, same_content
 from neurotier.core.settings import Settings
 from neurotier.core.templates import fill
 from neurotier.core.work_folders import OUT, SCRATCH
@@ -162,7 +162,9 @@ def run_level(
         tried = f" in the last of {len(starts)} attempts" if len(starts) > 1 else ""
         problem = f"the app ended with {describe_exit(code)}{tried}: {last_line(end_of(log))}"
         raise error(problem, where=name, fix=f"see {log}")
-    if not sum(1 for _ in checked_entries(out, where=f"{name}: {OUT_DIR}")):
+    with blaming(f"{name}: {OUT_DIR}", ToolError):
+        written = list(checked_entries(out))
+    if not written:
         raise ToolError("the app wrote nothing, although its exit code is 0", where=name)
     remove_counted(scratch, removal)
     return Called(joined(starts), len(starts), removal)
@@ -311,5 +313,6 @@ def merge_outputs(folders: Sequence[Path], target: Path, tell: Callable[[str], N
             if str(entry.path) not in differing and not same_content(folder, target, entry.path):
                 differing.append(str(entry.path))
 
-        copy_tree(folder, target, existing=compare, skipped=[TIME_STAMP], where=folder.name)
+        with blaming(folder.name, ToolError):
+            copy_tree(folder, target, existing=compare, skipped=[TIME_STAMP])
     return differing

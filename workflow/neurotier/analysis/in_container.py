@@ -23,7 +23,7 @@ from neurotier.containers.run import SCRIPT, WORK, Bind, Container
 from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import ContainerError, ToolError, one_line
 from neurotier.core.files import exclusive, made_whole
-from neurotier.core.foreign import copy_tree, read_end, read_text
+from neurotier.core.foreign import blaming, copy_tree, read_text
 from neurotier.core.settings import ContainerSettings
 from neurotier.core.work_folders import IN, SCRATCH
 from neurotier.dataset.bids import Image
@@ -77,7 +77,8 @@ def extract_all(
         (scratch / str(number)).mkdir(parents=True)
         commands.append(tool.command(f"{INPUT}/{image.path}", f"{WORK}/{number}"))
     if tool.cache_variable and placed.cache.exists():  # a copy of some 100 kB, since jobs may write to it
-        copy_tree(placed.cache, scratch / CACHE, ContainerError, where=str(placed.cache))
+        with blaming(str(placed.cache), ContainerError):
+            copy_tree(placed.cache, scratch / CACHE)
     heads: list[Any] = []
     container = Container(placed.engine, placed.path, containers, scratch, [Bind(folder / IN, INPUT)])
     whole, start = container.run(
@@ -90,8 +91,8 @@ def extract_all(
     pairs = []
     for number, (image, head) in enumerate(zip(images, heads, strict=True)):
         printed = printed_in(scratch, number, image.path)
-        with log.open("ab") as file:
-            file.write(printed or b"")
+        with log.open("a") as file:
+            file.write(printed or "")
         code = written_in(scratch, f"{number}/exit", f"{image.path}: the tool's exit code")
         ended = int(code) if code.isdecimal() and len(code) <= 3 else whole or 1  # unwritten on a full tier, or killed
         if ended != 0:
@@ -105,17 +106,17 @@ def extract_all(
     return pairs, start
 
 
-def printed_in(scratch: Path, number: int, image: str) -> bytes | None:
+def printed_in(scratch: Path, number: int, image: str) -> str | None:
     """The end of what a tool printed for an image; ``None`` if it removed its log."""
-    with suppress(FileNotFoundError):
-        return read_end(scratch, f"{number}/log", f"{image}: the tool's log", ToolError)
+    with suppress(FileNotFoundError), blaming(f"{image}: the tool's log", ToolError):
+        return read_text(scratch, f"{number}/log", from_end=True)
     return None
 
 
 def written_in(scratch: Path, below: str, where: str) -> str:
     """A word that was written in the container; empty if it was not."""
-    with suppress(FileNotFoundError):
-        return one_line(read_text(scratch, below, where, ToolError, WORD_BYTES))
+    with suppress(FileNotFoundError), blaming(where, ToolError):
+        return one_line(read_text(scratch, below, WORD_BYTES))
     return ""
 
 
@@ -179,8 +180,8 @@ def read_labels(container: Container, log: Path) -> str:
     container.scratch.mkdir(parents=True, exist_ok=True)
     lines = f'while read -r line || [ -n "$line" ]; do printf \'%s\\n\' "$line"; done <{LABELS} >{WORK}/labels'
     container.run(["/bin/sh", SCRIPT], log, script=f"[ ! -r {LABELS} ] || {lines}\n")
-    with suppress(FileNotFoundError):
-        return labelled_version(read_text(container.scratch, "labels", f"{container.image.name}: labels", ToolError))
+    with suppress(FileNotFoundError), blaming(f"{container.image.name}: labels", ToolError):
+        return labelled_version(read_text(container.scratch, "labels"))
     return "unknown"
 
 
@@ -195,5 +196,5 @@ def keep_cache(made: Path, cache: Path) -> None:
     with exclusive(cache):
         if cache.exists() or not os.path.lexists(made):
             return
-        with made_whole(cache) as partial:
-            copy_tree(made, partial, where=CACHE, limit_bytes=CACHE_BYTES, limit_files=CACHE_FILES)
+        with made_whole(cache) as partial, blaming(CACHE, ToolError):
+            copy_tree(made, partial, limit_bytes=CACHE_BYTES, limit_files=CACHE_FILES)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from neurotier.core.errors import InputError, NeurotierError, SourceError, TierError, ToolError
 from neurotier.core.files import flush_folder, flush_tree, make_folders, partial_of, remove_whatever, rename_durably
-from neurotier.core.foreign import copy_file, copy_tree, entries_below, open_file, open_in_dataset
+from neurotier.core.foreign import blaming, copy_file, copy_tree, entries_below, open_file, open_in_dataset
 from neurotier.core.quantities import size
 from neurotier.core.tiers import Tier
 from neurotier.meter.folders import Removal, held_in
@@ -56,8 +56,8 @@ def stage_in(
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
-            with open_in_dataset(dataset, path, links_to) as source:
-                copied += copy_file(source, target, path, limit_bytes - copied, mode=0o600)
+            with blaming(path), open_in_dataset(dataset, path, links_to) as source:
+                copied += copy_file(source, target, limit_bytes - copied, mode=0o600)
         except FileNotFoundError:
             raise SourceError(
                 "its content is not on the dataset tier",
@@ -96,7 +96,8 @@ def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[int, int
     remove_whatever(hidden)
     make_folders(hidden)
     try:
-        copied, files = copy_tree(made, hidden, skipped=[TIME_STAMP], write_back=True) if made.exists() else (0, 0)
+        with blaming(made.name, ToolError):
+            copied, files = copy_tree(made, hidden, skipped=[TIME_STAMP], write_back=True) if made.exists() else (0, 0)
         kept = manifest_of(hidden)
         planted = next((name for name in kept if ".git" in name.lower().split("/")), None)
         if planted is not None:  # git would run what its configuration names
@@ -158,7 +159,7 @@ def manifest_of(folder: Path) -> Manifest:
         if entry.is_link:
             manifest[name] = [0, f"-> {os.readlink(folder / entry.path)}"]
             continue
-        with open_file(folder, entry.path, name, ToolError) as file:
+        with open_file(folder, entry.path) as file:
             manifest[name] = [entry.size_bytes, hashlib.file_digest(file, "sha256").hexdigest()]
     return manifest
 

@@ -69,7 +69,7 @@ class Tool:
         InputError
             If the file is damaged; see also :func:`neurotier.analysis.images.load_head`.
         """
-        with opened_content(image.parent, image.name, name, InputError, "the image file") as content:
+        with opened_content(image.parent, image.name, name, InputError) as content:
             for _ in range(LEAST_BYTES // SLAB_BYTES):
                 if not content.read(SLAB_BYTES):
                     break

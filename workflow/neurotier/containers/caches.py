@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neurotier.containers.verify import Shelf, placed_sha256
-from neurotier.core.errors import InputError, SourceError
+from neurotier.core.errors import SourceError
 from neurotier.core.files import write_json
-from neurotier.core.foreign import checked_entries, copy_tree
+from neurotier.core.foreign import blaming, checked_entries, copy_tree
 from neurotier.core.places import short_hash
 
 FORM = "folder"
@@ -68,7 +68,8 @@ def look_at(name: str, source: str) -> Cache:
     folder, where = Path(source).expanduser().absolute(), f"config key app.caches.{name}.source: {source}"
     if not folder.is_dir():
         raise SourceError("there is no such folder", where=where, fix="correct the path")
-    entries = list(checked_entries(folder.resolve(), InputError, where=name))
+    with blaming(name):
+        entries = list(checked_entries(folder.resolve()))
     if not entries:
         raise SourceError("holds no file", where=where, fix="name the folder that does")
     size_bytes = sum(entry.size_bytes for entry in entries if entry.is_file)
@@ -99,7 +100,8 @@ class CacheStore(Shelf):
             source, where = Path(cache.source), f"app.caches.{cache.name}: {cache.source}"
             if not source.is_dir():
                 raise SourceError("is not there any more", where=where, fix="have it there, and start again")
-            copy_tree(source.resolve(), partial, InputError, where=cache.name, write_back=True)
+            with blaming(cache.name):
+                copy_tree(source.resolve(), partial, write_back=True)
             if not holds(partial):
                 fix = "start with --forcerun place_caches"
                 raise SourceError("has changed since it was looked at", where=where, fix=fix)

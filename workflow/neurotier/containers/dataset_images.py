@@ -72,7 +72,7 @@ def fetch(image: Reference, target: Path, settings: DatasetSettings, say: Callab
         try:
             get_images(folder, [path], settings, say)
             with open_in_dataset(folder, path) as file:
-                copy_file(file, target, path, limit_bytes=2**62, write_back=True)
+                copy_file(file, target, limit_bytes=2**62, write_back=True)
         except (InputError, FileNotFoundError) as error:
             what = error.what if isinstance(error, InputError) else "its content is not there"
             raise SourceError(what, where=f"{where}: {path}") from None

@@ -26,7 +26,7 @@ from neurotier.analysis.tools import make_tool
 from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import ContainerError, InputError, SourceError, ToolError
 from neurotier.core.files import make_folders, remove_whatever, write_json, written_whole
-from neurotier.core.foreign import open_file
+from neurotier.core.foreign import blaming, open_file
 from neurotier.core.places import Places
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import ROLES, Settings
@@ -164,7 +164,7 @@ def put(source: Path, target: Path, paths: Iterable[str]) -> None:
         elif made.is_dir():
             publish(made, final)
         else:
-            with open_file(source, path, path, ToolError) as opened, written_whole(final) as file:
+            with blaming(path, ToolError), open_file(source, path) as opened, written_whole(final) as file:
                 shutil.copyfileobj(opened, file)
 
 

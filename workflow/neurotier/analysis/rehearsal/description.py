@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import SettingsError
-from neurotier.core.foreign import read_named
+from neurotier.core.foreign import blaming, read_named
 from neurotier.core.places import short_hash
 
 PROFILES = Path(__file__).with_name("profiles")
@@ -159,7 +159,8 @@ def read_text(profile: str) -> tuple[str, str]:
         raise SettingsError(f"no description is named {profile!r}", where=WHERE, fix=fix)
     where = f"{WHERE}: {file}"
     try:
-        return read_named(file, LIMIT_BYTES, where, SettingsError, "a description").decode(), where
+        with blaming(where, SettingsError):
+            return read_named(file, LIMIT_BYTES, "a description").decode(), where
     except UnicodeDecodeError:
         raise SettingsError("is no text", where=where) from None
 
