@@ -162,7 +162,7 @@ HOSTILE = {
     ),
     "freesurfer's large vector": Hostile(compressed(header(dim=dims(-1, 1, 1), glmin=2**31 - 1)), "three dimensions"),
     "unknown type": Hostile(compressed(header(datatype=4242)), "data code 4242"),
-    "no type": Hostile(compressed(header(datatype=0, bitpix=0)), "no real numbers"),
+    "no type": Hostile(compressed(header(datatype=0, bitpix=0)), "data code 0"),
     "complex": Hostile(compressed(header(datatype=32, bitpix=64), VOXELS * 4), "complex64, which are no real numbers"),
     "colours": Hostile(compressed(header(datatype=128, bitpix=24), VOXELS * 2), "no real numbers"),
     "4D": Hostile(compressed(header(dim=dims(20, 20, 20, 2)), VOXELS * 2), "this one is 20 x 20 x 20 x 2"),
@@ -199,7 +199,7 @@ HOSTILE = {
         partial(bomb, head=header() + VOXELS, data_bytes=20 * GB), "goes on long after"
     ),
     "300 MB after a head, one stream": Hostile(one_stream, "goes on long after"),
-    "300,000 empty members": Hostile(partial(write, content=packed(b"") * 300_000 + WHOLE), "cut into pieces, most of them empty"),
+    "300,000 empty members": Hostile(partial(write, content=packed(b"") * 300_000 + WHOLE), "most of them empty"),
     # no image, or damaged
     "empty": Hostile(partial(write, content=b""), "is empty (0 bytes)"),
     "empty content": Hostile(partial(write, content=packed(b"")), "truncated or no NIfTI"),

@@ -15,7 +15,7 @@ from typing import Any
 
 from neurotier import __version__
 from neurotier.analysis.app import app_name, filter_path
-from neurotier.analysis.needs import rehearsal_of
+from neurotier.analysis.needs import described
 from neurotier.core.files import write_json
 from neurotier.core.foreign import entries_below, read_text
 from neurotier.core.places import short_hash
@@ -60,8 +60,7 @@ def how_of(
     if app.image:
         options = {name: value for name, value in asdict(app).items() if name not in NOT_OPTIONS}
     how: How = {"neurotier": neurotier, "name": app_name(settings), "version": version, "options": options}
-    if rehearsal := rehearsal_of(settings):
-        how["description"] = rehearsal.content_key()
+    how |= described(settings)
     chosen = {key: list(map(str, getattr(settings.dataset, key))) for key in CHOOSING}
     if app.image and any(chosen.values()):
         how["chosen"] = chosen

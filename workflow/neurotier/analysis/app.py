@@ -16,12 +16,13 @@ Source: Gorgolewski et al. (2017), BIDS apps, PLOS Computational Biology 13(3), 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from neurotier.analysis.brains import Analysed
 from neurotier.analysis.staging import TIME_STAMP, remove_counted
 from neurotier.analysis.tools import end_of, last_line
 from neurotier.containers.reference import short_name
@@ -53,15 +54,6 @@ class Share(NamedTuple):  # a third of what a dataclass costs at the start of ea
 
     threads: int
     memory_mb: int
-
-
-class Called(NamedTuple):
-    """A call of an app that has ended well: the cost of starting its containers, how many attempts it took, and what it
-    had left in its scratch folders, which are removed."""
-
-    start: Usage
-    attempts: int
-    removal: Removal
 
 
 def participant_arguments(app: AppSettings, label: str, share: Share, session: str = "") -> list[str]:
@@ -100,8 +92,9 @@ def run_level(
     settings: Settings,
     log: Path,
     placed: PlacedImage,
-    refill: Callable[[Path], object] | None = None,
-) -> Called:
+    removal: Removal,
+    refill: Callable[[Path], object] = lambda _: None,
+) -> tuple[Usage, int]:
     """Run one level of the app, again if it asks for that by its exit code.
 
     Parameters
@@ -118,13 +111,15 @@ def run_level(
         File that takes what the app prints.
     placed
         The app's image, and the folders that it reads.
+    removal
+        Takes what the app has left in its scratch folders, which are removed.
     refill
         Puts into the emptied output folder, before another attempt, what was there before the first.
 
     Returns
     -------
-    Called
-        The cost of starting the containers, the number of attempts, and what the app had left in its scratch folders.
+    tuple
+        The cost of starting the containers, and the number of attempts.
 
     Raises
     ------
@@ -142,21 +137,18 @@ def run_level(
     containers = replace(settings.containers, environment={**variables, **settings.containers.environment})
     container = Container(placed.engine, placed.path, containers, scratch, binds)
     starts: list[Usage] = []
-    removal = Removal()
     while True:
         (scratch / "intermediate").mkdir(parents=True)
         code, start = container.run([RUN_SCRIPT, *arguments], log, program=RUN_SCRIPT)
         starts.append(start)
         if code not in app.retry_exit_codes or len(starts) == app.attempts:
             break
-        with log.open("a") as file:
-            said = f"{describe_exit(code)}, which app.retry_exit_codes has"
-            file.write(f"neurotier: attempt {len(starts)} of {app.attempts} ended with {said}: the next begins anew\n")
+        said = f"{describe_exit(code)}, which app.retry_exit_codes has"
+        tell(log, [f"attempt {len(starts)} of {app.attempts} ended with {said}: the next begins anew"])
         remove_counted(scratch, removal)
         remove_counted(out, removal)
         out.mkdir()
-        if refill is not None:
-            refill(out)
+        refill(out)
     if code != 0:
         error = KilledError if code == KilledError.exit_code else ToolError
         tried = f" in the last of {len(starts)} attempts" if len(starts) > 1 else ""
@@ -167,7 +159,7 @@ def run_level(
     if not written:
         raise ToolError("the app wrote nothing, although its exit code is 0", where=name)
     remove_counted(scratch, removal)
-    return Called(joined(starts), len(starts), removal)
+    return joined(starts), len(starts)
 
 
 def call_app(
@@ -179,7 +171,7 @@ def call_app(
     share: Share,
     log: Path,
     placed: PlacedImage,
-) -> tuple[Usage, list[dict[str, Any]], Removal]:
+) -> Analysed:
     """Call the app for a participant, or for each of its sessions.
 
     Parameters
@@ -199,9 +191,8 @@ def call_app(
 
     Returns
     -------
-    tuple
-        The cost of starting all containers, a row per call (session, ``None`` for the participant; attempts), and what
-        the app had left in its scratch folders.
+    Analysed
+        Without masks, and with a row per call (session, ``None`` for the participant; attempts).
 
     Raises
     ------
@@ -210,41 +201,43 @@ def call_app(
     ContainerError, ToolError
         As :func:`neurotier.analysis.app.run_level`; or if two sessions have left a file and a folder of one name.
     """
-    if not settings.app.by_session:
-        called = run_level(participant_arguments(settings.app, label, share), bids_dir, folder, settings, log, placed)
-        return called.start, [{"session": None, "attempts": called.attempts}], called.removal
-    labels = sorted(filter(None, sessions))
+    labels = sorted(filter(None, sessions)) if settings.app.level == "session" else [""]
     if not labels:
         fix = "leave the participant out, or set app.level to participant"
         raise InputError("has no session, and the app is called by session", where=f"sub-{label}", fix=fix)
-    calls: dict[str, Called] = {}
-    for session in labels:
-        own = folder / SESSIONS / session
-        own.mkdir(parents=True)
-        arguments = participant_arguments(settings.app, label, share, session)
-        with log.open("a") as file:
-            file.write(f"neurotier: session {session}\n")
-        with one_session(bids_dir / f"sub-{label}", session, folder / ASIDE):
-            calls[session] = run_level(arguments, bids_dir, own, settings, log, placed)
-    outputs = [folder / SESSIONS / session / OUT for session in labels]
-    differing = merge_outputs(outputs, folder / OUT)
-    remove_whatever(folder / SESSIONS)
-    if differing:
-        with log.open("a") as file:
-            file.writelines(f"neurotier: sessions differ in {name}; the first was taken\n" for name in differing)
-    rows = [{"session": session, "attempts": called.attempts} for session, called in calls.items()]
+    starts: list[Usage] = []
+    calls: list[dict[str, Any]] = []
     removal = Removal()
-    for called in calls.values():
-        removal.add_all(called.removal)
-    return joined([called.start for called in calls.values()]), rows, removal
+    for session in labels:
+        own = folder / SESSIONS / session if session else folder
+        own.mkdir(parents=True, exist_ok=True)
+        arguments = participant_arguments(settings.app, label, share, session)
+        tell(log, [f"session {session}"] if session else [])
+        with one_session(bids_dir / f"sub-{label}", session, folder / ASIDE):
+            start, attempts = run_level(arguments, bids_dir, own, settings, log, placed, removal)
+        starts.append(start)
+        calls.append({"session": session or None, "attempts": attempts})
+    if labels != [""]:
+        differing = merge_outputs([folder / SESSIONS / session / OUT for session in labels], folder / OUT)
+        remove_whatever(folder / SESSIONS)
+        tell(log, [f"sessions differ in {name}; the first was taken" for name in differing])
+    return Analysed([], joined(starts), calls, removal)
+
+
+def tell(log: Path, lines: Iterable[str]) -> None:
+    """Add lines of neurotier's own to a log."""
+    with log.open("a") as file:
+        file.writelines(f"neurotier: {line}\n" for line in lines)
 
 
 @contextmanager
 def one_session(subject: Path, session: str, aside: Path) -> Iterator[None]:
-    """Have only one session's folder in a staged participant's folder; the others lie aside meanwhile."""
-    aside.mkdir(exist_ok=True)
-    others = [path.name for path in subject.glob("ses-*") if path.is_dir() and path.name != f"ses-{session}"]
+    """Have only one session's folder, if one is named, in a staged participant's; the others lie aside meanwhile."""
+    others = [
+        path.name for path in subject.glob("ses-*") if session and path.is_dir() and path.name != f"ses-{session}"
+    ]
     for name in others:
+        aside.mkdir(exist_ok=True)
         (subject / name).rename(aside / name)
     try:
         yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from neurotier.analysis.app import Share, app_name, group_arguments, merge_outputs, run_level
@@ -17,6 +18,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
 from neurotier.core.work_folders import OUT, work_folder
 from neurotier.dataset.source import Dataset
+from neurotier.meter.folders import Removal
 from neurotier.meter.lap import take_out
 from neurotier.meter.usage import Usage
 
@@ -80,11 +82,11 @@ def run_group_level(
             bids_dir = (dataset.path / site).absolute()
             arguments = group_arguments(settings.app, share)
 
-            def refill(emptied: Path) -> list[str]:
-                return merge_outputs(folders, emptied)
+            def call() -> tuple[Usage, int]:
+                again = partial(merge_outputs, folders)
+                return run_level(arguments, bids_dir, folder, settings, log, placed, Removal(), again)
 
-            called, usage = measured(lambda: run_level(arguments, bids_dir, folder, settings, log, placed, refill))
-            start = called.start
+            (start, _), usage = measured(call)
             take_out(start, usage)
             phases += [("container_start", start), ("compute", usage)]
         version = read_json(places.index / "tool.json")["version"]

@@ -187,8 +187,7 @@ def analyze(job: Job, folder: Path) -> Analysed:
         app, sessions = job.settings.app, {image.session for image in job.images}
         share = job.share or Share(app.threads, app.memory_mb)
         bids_dir, label = folder / IN / job.site, job.images[0].label
-        start, calls, removal = call_app(label, sessions, bids_dir, folder, job.settings, share, job.log, job.placed)
-        return Analysed([], start, calls, removal)
+        return call_app(label, sessions, bids_dir, folder, job.settings, share, job.log, job.placed)
     analysed = analyze_images(job.images, folder, job.settings, job.log, job.placed)
     if job.settings.results_dataset:
         from neurotier.analysis.activity import how_of, identifier, refer

@@ -45,11 +45,6 @@ class AppSettings:
     attempts: int
 
     @property
-    def by_session(self) -> bool:
-        """Whether the app is called once per session of a participant."""
-        return self.level == "session"
-
-    @property
     def of_group(self) -> list[str] | None:
         """Arguments of the group level; ``None`` without one."""
         return self.group_arguments if self.group else None

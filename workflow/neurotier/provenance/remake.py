@@ -37,6 +37,7 @@ from neurotier.dataset.bids import Image, read_image
 from neurotier.dataset.datalad_environment import ask_git, prepare_environment
 from neurotier.dataset.index import index_site
 from neurotier.dataset.selection import chosen as chosen_of
+from neurotier.meter.folders import Removal
 from neurotier.provenance.description import HOW, RAW, owner_of, read_how
 from neurotier.provenance.repository import run_git
 from neurotier.run.caches import obtain_caches
@@ -142,7 +143,8 @@ def run_group_again(
     put(dataset, folder / OUT, given)
     share = Share(settings.app.threads, settings.app.memory_mb)
     arguments = group_arguments(settings.app, share)
-    run_level(arguments, dataset / RAW, folder, settings, log, placed, lambda emptied: put(dataset, emptied, given))
+    again = partial(put, dataset, paths=given)
+    run_level(arguments, dataset / RAW, folder, settings, log, placed, Removal(), again)
 
 
 def put(source: Path, target: Path, paths: Iterable[str]) -> None:

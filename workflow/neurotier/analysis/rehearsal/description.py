@@ -14,7 +14,6 @@ from typing import Any
 
 from neurotier.core.errors import SettingsError
 from neurotier.core.foreign import blaming, read_named
-from neurotier.core.places import short_hash
 
 PROFILES = Path(__file__).with_name("profiles")
 
@@ -85,11 +84,6 @@ class Description:
         return room_bytes
 
     @property
-    def result_files(self) -> int:
-        """Files that are left as results."""
-        return sum(count for count, _ in self.results)
-
-    @property
     def result_bytes(self) -> int:
         """Their bytes."""
         return sum(count * each for count, each in self.results)
@@ -141,11 +135,6 @@ def read_description(profile: str) -> Description:
         If there is none of this name, or it cannot be read; with the figure and what is wrong with it.
     """
     return parse(*read_text(profile))
-
-
-def short_key(profile: str) -> str:
-    """What a description says, in eight digits: when that changes, everybody is analysed again."""
-    return short_hash(read_text(profile)[0])
 
 
 def read_text(profile: str) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from neurotier.analysis.app import app_name
-from neurotier.analysis.needs import rehearsal_of
+from neurotier.analysis.needs import described
 from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import SettingsError
 from neurotier.core.places import Places, short_hash
@@ -116,11 +116,8 @@ def planned_runs(base: Mapping[str, Any], settings: Settings) -> list[PlannedRun
     for condition in conditions(settings):
         configuration = configuration_of(base, settings, condition)
         own = Settings.from_config(configuration, settings.in_containers)
-        measured = what_is_measured(own.to_json()) | {
-            "content": Plan(own, Places.from_settings(own)).image()["content"]
-        }
-        rehearsal = rehearsal_of(own)
-        measured |= {"description": rehearsal.content_key()} if rehearsal else {}
+        content = Plan(own, Places.from_settings(own)).image()["content"]
+        measured = what_is_measured(own.to_json()) | {"content": content} | described(own)
         analysed = {key: value for key, value in measured.items() if key not in PLACED}
         made.append((condition, configuration, own, digest(measured), digest(analysed)))
     order = in_order(len(made), settings.campaign.repetitions, settings.campaign.seed)
