@@ -33,7 +33,6 @@ from neurotier.core.errors import InputError, KilledError, ToolError
 from neurotier.core.files import remove_whatever
 from neurotier.core.foreign import Entry, blaming, checked_entries, copy_tree, same_content
 from neurotier.core.settings import Settings
-from neurotier.core.templates import fill
 from neurotier.core.work_folders import OUT, SCRATCH
 from neurotier.meter.folders import Removal
 from neurotier.meter.lap import joined
@@ -59,9 +58,9 @@ class Share(NamedTuple):  # a third of what a dataclass costs at the start of ea
 def participant_arguments(app: AppSettings, label: str, share: Share, session: str = "") -> list[str]:
     """Arguments of the participant level, for one session if there is one.
 
-    >>> from neurotier.core.configuration import config_schema, with_defaults
+    >>> from neurotier.core.configuration import completed, config_schema
     >>> given = {"arguments": ["--mem", "{mem_gb}"], "label_option": "--participant_label", "work_option": "-w"}
-    >>> app = AppSettings(**with_defaults(given, config_schema()["properties"]["app"]))
+    >>> app = AppSettings(**completed(given, config_schema()["properties"]["app"]))
     >>> " ".join(participant_arguments(app, "01", Share(2, 8500)))
     '/data /out participant --participant_label 01 -w /work/intermediate --mem 8'
     """
@@ -81,7 +80,8 @@ def filled(app: AppSettings, arguments: Sequence[str], share: Share, values: Map
     """The option of the work folder, if any, and arguments with the names in them filled in."""
     work = f"{WORK}/intermediate"
     known = {"threads": share.threads, "mem_mb": share.memory_mb, "mem_gb": max(1, share.memory_mb // 1000)}
-    given = fill(arguments, {**values, **known, "work": work, "filter_file": FILTER_FILE})
+    names = {**values, **known, "work": work, "filter_file": FILTER_FILE}
+    given = [text.format_map(names) for text in arguments]
     return [*([app.work_option, work] if app.work_option else []), *given]
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from neurotier.core.files import read_json, write_json
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
-from neurotier.core.tables import Row, defaults
+from neurotier.core.tables import Row
 from neurotier.meter.function import measure_function
 from neurotier.meter.usage import Usage
 
@@ -62,7 +62,7 @@ def step_rows(places: Places) -> list[Row]:
     """Rows of ``steps.tsv``: one per phase of every step, in order of time."""
     records = [read_json(file) for file in sorted((places.profile / "steps").rglob("*.json"))]
     rows: list[dict[str, Any]] = [
-        {"run": record["run"], "step": record["step"], "item": record["item"], **defaults("steps"), **phase}
+        {"run": record["run"], "step": record["step"], "item": record["item"], **phase}
         for record in records
         for phase in record["phases"]
     ]

@@ -28,9 +28,9 @@ import psutil
 from neurotier.core.errors import NeurotierError, TierError, ToolError
 from neurotier.core.files import write_json
 from neurotier.core.installed import search_path
-from neurotier.core.own_network import enter_own_network, require_own_network
 from neurotier.core.processes import PATIENCE_S, kill_all_marked, lives, start_process, wait_for
 from neurotier.core.quantities import size
+from neurotier.storage.own_network import enter_own_network, require_own_network
 from neurotier.storage.staging.exchange import Exchange
 
 CALL = "NEUROTIER_STAGING"
