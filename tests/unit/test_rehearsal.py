@@ -25,7 +25,8 @@ from neurotier.core.errors import InputError, NeurotierError, SettingsError
 from neurotier.core.places import Places, file_of
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import find_mount
-from neurotier.meter.function import MeasuredCall, measure_function
+from neurotier.meter.function import measure_function
+from neurotier.meter.usage import Usage
 from neurotier.run.campaign.matrix import planned_runs
 from neurotier.run.campaign.snakemake_run import inner_arguments
 from neurotier.run.plan import Plan
@@ -51,12 +52,16 @@ SMALL = Description(
 
 
 def measured_replay(sender: Connection, description: Description, folder: Path) -> None:
-    sender.send(
-        measure_function(lambda: replay(description, folder / "image", folder / "scratch", folder / "out" / "x"))
-    )
+    def work() -> None:
+        replay(description, folder / "image", folder / "scratch", folder / "out" / "x")
+
+    try:
+        sender.send(measure_function(work)[1])
+    except OSError as error:
+        sender.send(error)
 
 
-def run_description(description: Description, folder: Path) -> MeasuredCall[None]:
+def run_description(description: Description, folder: Path) -> Usage:
     """Replay a description in a process of its own, as the phase that computes is one.
 
     It is measured by a fresh interpreter: this one holds what earlier tests left, in memory and in bytes read.
@@ -68,9 +73,11 @@ def run_description(description: Description, folder: Path) -> MeasuredCall[None
     process = multiprocessing.get_context("spawn").Process(target=measured_replay, args=(sender, description, folder))
     process.start()
     sender.close()
-    called: MeasuredCall[None] = receiver.recv()
+    usage: Usage | OSError = receiver.recv()
     process.join()
-    return called
+    if isinstance(usage, OSError):
+        raise usage
+    return usage
 
 
 def held(folder: Path) -> tuple[int, int]:
@@ -91,9 +98,7 @@ def neurotier(*words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_what_is_described_is_done(tmp_path: Path) -> None:
-    called = run_description(SMALL, tmp_path)
-    assert called.error is None
-    usage = called.usage
+    usage = run_description(SMALL, tmp_path)
     files, total = held(tmp_path / "scratch")
     assert files == SMALL.made_files - SMALL.removed_files
     assert 0 < total <= SMALL.made_bytes
@@ -109,10 +114,9 @@ def test_what_is_described_is_done(tmp_path: Path) -> None:
 
 def test_fewer_bytes_written_than_files_have_leave_holes(tmp_path: Path) -> None:
     sparse = replace(SMALL, written_bytes=1_000_000, removed_files=0, read_bytes=0, read_files=0, cpu_s=0.0)
-    called = run_description(sparse, tmp_path)
-    assert called.error is None
+    usage = run_description(sparse, tmp_path)
     assert held(tmp_path / "scratch") == (342, SMALL.made_bytes)
-    assert called.usage.logical_written_bytes == pytest.approx(1_000_000, rel=0.01)
+    assert usage.logical_written_bytes == pytest.approx(1_000_000, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -126,11 +130,10 @@ def test_fewer_bytes_written_than_files_have_leave_holes(tmp_path: Path) -> None
 )
 def test_descriptions_of_nearly_nothing(tmp_path: Path, changed: dict[str, Any]) -> None:
     few = replace(SMALL, **{"cpu_s": 0.01, **changed})
-    called = run_description(few, tmp_path)
-    assert called.error is None
+    usage = run_description(few, tmp_path)
     assert held(tmp_path / "scratch")[0] == few.made_files - few.removed_files
-    assert called.usage.logical_read_bytes == pytest.approx(few.read_bytes, rel=0.01)
-    assert called.usage.logical_written_bytes == pytest.approx(few.written_bytes, rel=0.01)
+    assert usage.logical_read_bytes == pytest.approx(few.read_bytes, rel=0.01)
+    assert usage.logical_written_bytes == pytest.approx(few.written_bytes, rel=0.01)
 
 
 def test_those_that_come_with_neurotier_can_be_read_and_scaled() -> None:

@@ -70,7 +70,7 @@ def stage_in(
     return copied, files
 
 
-def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[int, int, Manifest]:
+def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[tuple[int, int], Manifest]:
     """Copy a folder to the results tier under a hidden name, flush it, then rename it.
 
     Parameters
@@ -97,7 +97,7 @@ def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[int, int
     make_folders(hidden)
     try:
         with blaming(made.name, ToolError):
-            copied, files = copy_tree(made, hidden, skipped=[TIME_STAMP], write_back=True) if made.exists() else (0, 0)
+            copied = copy_tree(made, hidden, skipped=[TIME_STAMP], write_back=True) if made.exists() else (0, 0)
         kept = manifest_of(hidden)
         planted = next((name for name in kept if ".git" in name.lower().split("/")), None)
         if planted is not None:  # git would run what its configuration names
@@ -111,7 +111,7 @@ def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[int, int
     except BaseException:
         shutil.rmtree(hidden, ignore_errors=True)
         raise
-    return copied, files, kept
+    return copied, kept
 
 
 OF_DATASET = (".datalad", ".gitattributes", ".gitmodules", ".bidsignore", "code", "prov", "sourcedata", ".git")
@@ -222,19 +222,14 @@ def is_full(tier: Tier) -> bool:
 
 def full(tier: Tier, needed_bytes: int, needed_files: int | None = None) -> TierError:
     """The error for a tier that became full while a participant was analysed."""
-    free_bytes, free_files = tier.free_bytes(), tier.free_files()
-    if free_files is not None and free_files <= MARGIN_FILES and free_bytes > MARGIN_BYTES:
-        needed = "" if needed_files is None else f", about {needed_files:,} files needed by this participant"
-        return TierError(
-            f"tier {tier.name!r} is out of inodes (files): {free_files:,} left at {tier.path}, although"
-            f" {size(free_bytes)} are free{needed}",
-            fix="remove files there, start fewer participants at once (app.work_files), or choose another tier",
-        )
-    files = "" if free_files is None else f" and {free_files:,} inodes (files)"
+    free, needed = size(tier.free_bytes()), f"about {size(needed_bytes)}"
+    if (free_files := tier.free_files()) is not None:
+        free += f" and inodes for {free_files:,} files"
+    if needed_files is not None:
+        needed += f" and {needed_files:,} files"
     return TierError(
-        f"tier {tier.name!r} became full: {size(free_bytes)}{files} free at {tier.path}, "
-        f"about {size(needed_bytes)} needed by this participant",
-        fix="free some space, start fewer participants at once, or choose another tier",
+        f"tier {tier.name!r} became full: {free} left at {tier.path}, {needed} needed by this participant",
+        fix="free some space, start fewer participants at once (for an app by app.work_files), or choose another tier",
     )
 
 

@@ -5,25 +5,14 @@ In the published runs every task validated and hashed its whole site. Here such 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from neurotier.core.files import read_json, write_json
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
 from neurotier.core.tables import Row
-from neurotier.meter.function import measure_function
 from neurotier.meter.usage import Usage
-
-T = TypeVar("T")
-
-
-def measured(function: Callable[[], T]) -> tuple[T, Usage]:
-    """Run a function in a child process; its value and its cost."""
-    done = measure_function(function)
-    if done.error is not None:
-        raise done.error
-    return done.value, done.usage  # type: ignore[return-value]  # no error: it is a T
 
 
 def write_step(

@@ -148,7 +148,7 @@ class Work:
                 placed=self.placed,
                 before={"analysis": key_of(self.wanted.analysis, images), **self.preparation(got)},
                 share=self.granted.share(self.settings) if self.settings.app.image else None,
-                wait_for=wait_for if takes_turns else None,
+                wait_for=wait_for if takes_turns else lambda _: None,
             )
             run_participant(job)
         return result.exit_code
