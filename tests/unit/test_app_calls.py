@@ -12,9 +12,8 @@ from container_images import Engine, make_tiny
 from neurotier.analysis.app import (
     Share,
     call_app,
-    group_arguments,
+    call_arguments,
     merge_outputs,
-    participant_arguments,
     run_level,
 )
 from neurotier.containers.caches import PlacedCache
@@ -191,8 +190,8 @@ def test_an_app_reads_its_caches_and_cannot_write_to_them(called: Called, tmp_pa
 def test_group_arguments_are_filled_in() -> None:
     app = settings_of(group_arguments=["--nprocs", "{threads}"], work_option="-w").app
     words = ["/data", "/out", "group", "-w", "/work/intermediate", "--nprocs", "4"]
-    assert group_arguments(app, Share(4, 800)) == words
-    assert participant_arguments(settings_of(arguments=["{mem_gb}"]).app, "sub-01", Share(4, 800))[-1] == "1"
+    assert call_arguments(app, Share(4, 800)) == words
+    assert call_arguments(settings_of(arguments=["{mem_gb}"]).app, Share(4, 800), "sub-01")[-1] == "1"
 
 
 def images(size_bytes: int) -> list[Image]:

@@ -16,7 +16,7 @@ Source: Gorgolewski et al. (2017), BIDS apps, PLOS Computational Biology 13(3), 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -55,34 +55,25 @@ class Share(NamedTuple):  # a third of what a dataclass costs at the start of ea
     memory_mb: int
 
 
-def participant_arguments(app: AppSettings, label: str, share: Share, session: str = "") -> list[str]:
-    """Arguments of the participant level, for one session if there is one.
+def call_arguments(app: AppSettings, share: Share, label: str = "", session: str = "") -> list[str]:
+    """Arguments of the participant level, for one session if there is one; without a participant, of the group level.
 
     >>> from neurotier.core.configuration import completed, config_schema
     >>> given = {"arguments": ["--mem", "{mem_gb}"], "label_option": "--participant_label", "work_option": "-w"}
     >>> app = AppSettings(**completed(given, config_schema()["properties"]["app"]))
-    >>> " ".join(participant_arguments(app, "01", Share(2, 8500)))
+    >>> " ".join(call_arguments(app, Share(2, 8500), "01"))
     '/data /out participant --participant_label 01 -w /work/intermediate --mem 8'
     """
-    label = label.removeprefix("sub-")
-    of_session = [app.session_option, session] if session and app.session_option else []
-    values = {"participant": label, "session": session}
-    arguments = filled(app, app.arguments, share, values)
-    return [BIDS_DIR, OUT_DIR, "participant", app.label_option, label, *of_session, *arguments]
-
-
-def group_arguments(app: AppSettings, share: Share) -> list[str]:
-    """Arguments of the group level."""
-    return [BIDS_DIR, OUT_DIR, "group", *filled(app, app.group_arguments, share, {})]
-
-
-def filled(app: AppSettings, arguments: Sequence[str], share: Share, values: Mapping[str, str]) -> list[str]:
-    """The option of the work folder, if any, and arguments with the names in them filled in."""
-    work = f"{WORK}/intermediate"
-    known = {"threads": share.threads, "mem_mb": share.memory_mb, "mem_gb": max(1, share.memory_mb // 1000)}
-    names = {**values, **known, "work": work, "filter_file": FILTER_FILE}
-    given = [text.format_map(names) for text in arguments]
-    return [*([app.work_option, work] if app.work_option else []), *given]
+    label, work = label.removeprefix("sub-"), f"{WORK}/intermediate"
+    words, templates = ["group"], app.group_arguments
+    if label:
+        words, templates = ["participant", app.label_option, label], app.arguments
+        words += [app.session_option, session] if session and app.session_option else []
+    words += [app.work_option, work] if app.work_option else []
+    memory = {"mem_mb": share.memory_mb, "mem_gb": max(1, share.memory_mb // 1000)}
+    names = {"participant": label, "session": session, "threads": share.threads, "work": work, **memory}
+    given = [text.format(**names, filter_file=FILTER_FILE) for text in templates]
+    return [BIDS_DIR, OUT_DIR, *words, *given]
 
 
 def run_level(
@@ -211,7 +202,7 @@ def call_app(
     for session in labels:
         own = folder / SESSIONS / session if session else folder
         own.mkdir(parents=True, exist_ok=True)
-        arguments = participant_arguments(settings.app, label, share, session)
+        arguments = call_arguments(settings.app, share, label, session)
         tell(log, [f"session {session}"] if session else [])
         with one_session(bids_dir / f"sub-{label}", session, folder / ASIDE):
             start, attempts = run_level(arguments, bids_dir, own, settings, log, placed, removal)

@@ -33,7 +33,7 @@ class Analysed:
 
 
 def analyze_images(
-    images: list[Image], folder: Path, settings: Settings, log: Path, placed: PlacedImage | None
+    images: list[Image], folder: Path, settings: Settings, log: Path, placed: PlacedImage | None, activity: str = ""
 ) -> Analysed:
     """Extract the brain of every image of a participant.
 
@@ -49,6 +49,8 @@ def analyze_images(
         File that takes what the tool prints.
     placed
         The container image; ``None`` runs the tool on the host.
+    activity
+        URI that sidecars refer to; empty if they refer to none.
 
     Raises
     ------
@@ -62,7 +64,7 @@ def analyze_images(
         extracted, start = extract_all(tool, placed, settings.containers, images, folder, log)
         remove_counted(folder / SCRATCH, removal)
     rows = [
-        save(image, head, mask, folder / OUT)
+        save(image, head, mask, folder / OUT, activity)
         for image, (head, mask) in zip(images, extracted, strict=True)
         if mask is not None
     ]
@@ -82,14 +84,14 @@ def on_host(tool: Tool, images: list[Image], folder: Path, log: Path, removal: R
         yield head, mask
 
 
-def save(image: Image, head: Any, mask: Any, out: Path) -> dict[str, Any]:
+def save(image: Image, head: Any, mask: Any, out: Path, activity: str) -> dict[str, Any]:
     """Write the derivatives of one image; its row for the group stage."""
     from neurotier.analysis.images import write_brain, write_mask
 
     mask_name = derivative_name(image.in_site, "mask", ".nii.gz")
     voxels, voxel_volume_mm3 = write_mask(mask, head, out / mask_name)
     write_brain(mask, head, out / derivative_name(image.in_site, "T1w", ".nii.gz"))
-    write_sidecars(image.in_site, out)
+    write_sidecars(image.in_site, out, activity)
     return {
         "image": image.path,
         "mask": str(Path(image.site, mask_name)),

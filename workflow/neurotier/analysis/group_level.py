@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from neurotier.analysis.app import Share, app_name, group_arguments, merge_outputs, run_level
+from neurotier.analysis.app import Share, app_name, call_arguments, merge_outputs, run_level
 from neurotier.analysis.derivatives import describe_app
 from neurotier.analysis.staging import MARGIN_BYTES, check_room, naming_full_tier, publish
 from neurotier.analysis.steps import write_step
@@ -81,7 +81,7 @@ def run_group_level(
         phases.append(("stage_in", usage))
         if settings.app.group:
             bids_dir = (dataset.path / site).absolute()
-            arguments = group_arguments(settings.app, share)
+            arguments = call_arguments(settings.app, share)
 
             def call() -> tuple[Usage, int]:
                 again = partial(merge_outputs, folders)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from neurotier.analysis.activity import how_of, identifier, uri
 from neurotier.analysis.app import Share, app_name, call_app, root_files
 from neurotier.analysis.brains import Analysed, analyze_images
 from neurotier.analysis.needs import work_bytes, work_files
@@ -178,13 +179,11 @@ def analyze(job: Job, folder: Path) -> Analysed:
         share = job.share or Share(app.threads, app.memory_mb)
         bids_dir, label = folder / IN / job.site, job.images[0].label
         return call_app(label, sessions, bids_dir, folder, job.settings, share, job.log, job.placed)
-    analysed = analyze_images(job.images, folder, job.settings, job.log, job.placed)
+    activity = ""
     if job.settings.results_dataset:
-        from neurotier.analysis.activity import how_of, identifier, refer
-
         digest = f"sha256:{job.placed.sha256}" if job.placed else None
-        refer(folder / OUT, job.activity or identifier(how_of(job.settings, job.tool_version, digest)))
-    return analysed
+        activity = uri(job.activity or identifier(how_of(job.settings, job.tool_version, digest)))
+    return analyze_images(job.images, folder, job.settings, job.log, job.placed, activity)
 
 
 def run_phase(

@@ -19,7 +19,7 @@ from typing import Any
 
 from neurotier import __version__
 from neurotier.analysis.activity import How
-from neurotier.analysis.app import Share, group_arguments, root_files, run_level
+from neurotier.analysis.app import Share, call_arguments, root_files, run_level
 from neurotier.analysis.participant import Job, analyze, run_phase, staged_limit_bytes
 from neurotier.analysis.staging import publish, stage_in
 from neurotier.analysis.tools import make_tool
@@ -142,7 +142,7 @@ def run_group_again(
     (folder / OUT).mkdir()
     put(dataset, folder / OUT, given)
     share = Share(settings.app.threads, settings.app.memory_mb)
-    arguments = group_arguments(settings.app, share)
+    arguments = call_arguments(settings.app, share)
     again = partial(put, dataset, paths=given)
     run_level(arguments, dataset / RAW, folder, settings, log, placed, Removal(), again)
 

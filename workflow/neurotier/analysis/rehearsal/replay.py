@@ -15,9 +15,11 @@ import os
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from neurotier.analysis.rehearsal.description import Description, Pairs
+from neurotier.meter.tree import read_io
 
 CHUNK_BYTES = 1 << 20
 """Most that is read or written by one call."""
@@ -36,14 +38,11 @@ class Spent:
     read_bytes = written_bytes = 0
 
 
-def moved_bytes() -> tuple[int, int]:
+def moved_bytes() -> list[int]:
     """Bytes that this process has read and written so far, by its calls; 0 where the kernel does not count them."""
-    try:
-        with open("/proc/self/io", "rb") as file:
-            counts = dict(line.split(b": ") for line in file.read().splitlines())
-    except OSError:
-        return 0, 0
-    return int(counts[b"rchar"]), int(counts[b"wchar"])
+    with suppress(OSError):
+        return read_io("/proc/self/io")[:2]
+    return [0, 0]
 
 
 def replay(description: Description, image: Path, folder: Path, results: Path) -> None:
