@@ -69,10 +69,6 @@ class Tool:
         """The tool's version; :class:`ToolError` if it is not installed."""
         return "1"
 
-    def expected_s(self, size_mb: float) -> float:
-        """How long an image of this size takes one core, s, roughly."""
-        raise NotImplementedError
-
     def warm_up(self) -> None:
         """Preparation that is done once, and not by the first participant jobs at the same time."""
 

@@ -71,9 +71,6 @@ class Bet(MaskTool):
             return one_line(read_named(file, VERSION_BYTES, "a version").decode(errors="replace")) or "unknown"
         return "unknown"
 
-    def expected_s(self, size_mb: float) -> float:
-        return 0.5 + 0.4 * size_mb
-
     def extract(self, head: Any, image: Path, folder: Path, log: Path, name: str) -> Any:
         from neurotier.analysis.images import check_mask
 
@@ -110,9 +107,6 @@ class BrainExtractor(MaskTool):
             return importlib.metadata.version("brainextractor")
         except importlib.metadata.PackageNotFoundError:
             raise ToolError("not installed", where="tool 'brainextractor'", fix="pip install brainextractor") from None
-
-    def expected_s(self, size_mb: float) -> float:
-        return 5 + 4 * size_mb
 
     def warm_up(self) -> None:
         """Compile its numba functions into the cache, or the first 25 jobs would all do so at once."""
@@ -152,9 +146,6 @@ class Noop(Tool):
 
     def command(self, image: str, folder: str) -> list[str]:
         return ["sleep", f"{self.sleep_s:g}"] if self.sleep_s else ["true"]
-
-    def expected_s(self, size_mb: float) -> float:
-        return self.sleep_s + 0.05 + 0.005 * size_mb
 
     def extract(self, head: Any, image: Path, folder: Path, log: Path, name: str) -> None:
         run_in_phase(self.command(str(image), str(folder)), cwd=str(folder))

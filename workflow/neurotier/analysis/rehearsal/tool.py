@@ -16,9 +16,6 @@ from neurotier.core.work_folders import OUT
 OWN_MEMORY_MB = 100
 """Memory of the job besides what is described."""
 
-FILE_S, BYTES_PER_S = 50e-6, 500e6
-"""About what a small file takes to be made, s, and how fast bytes are written: only to say who shares a job."""
-
 
 @cache
 def described(profile: str, scale: float) -> Description:
@@ -60,11 +57,6 @@ class Rehearsal(Tool):
         """What the description says, in eight digits: when that changes, everybody is analysed again."""
         self.load()
         return short_hash(read_text(self.profile)[0])
-
-    def expected_s(self, size_mb: float) -> float:
-        made = self.description
-        moved_s = (made.read_bytes + made.written_bytes) / BYTES_PER_S
-        return 0.05 + made.cpu_s / made.threads + FILE_S * made.made_files + moved_s
 
     def load(self) -> None:
         _ = self.description
