@@ -1,19 +1,26 @@
 """The simulated head: skull, scalp, face and neck painted around nilearn's packaged brain template.
 
 The template (MNI ICBM152 2009a, T1-weighted) is a real, averaged brain that comes without skull. Everything else
-here is drawn from ellipsoids, in MNI millimetres (x right, y front, z up) and in intensities relative to white
+here is drawn from the ellipsoids of ``demonstration.yaml``, in MNI millimetres (x right, y front, z up) and in intensities relative to white
 matter. It is meant to look like a head to brain extraction, not to anatomists.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 
 import nibabel as nib
 import numpy as np
 from nibabel.processing import resample_from_to
 from numpy.typing import NDArray
 from scipy import ndimage
+
+from neurotier.core.configuration import read_yaml
+
+DATA = read_yaml(Path(__file__).with_name("demonstration.yaml").read_text())
+"""Participants, texts, and the parts of the head."""
 
 Field = NDArray[np.float32]
 Mask = NDArray[np.bool_]
@@ -22,32 +29,14 @@ VOXEL_MM = 1.5
 LOWER_MM, UPPER_MM = np.array([-96.0, -129.0, -117.0]), np.array([96.0, 117.0, 102.0])
 """Field of view: the whole scalp, the face and a piece of neck."""
 
-WHITE_MATTER, FLUID, BONE, MARROW, MUSCLE, FAT, SKIN, AIR = 1.0, 0.22, 0.06, 0.3, 0.4, 1.15, 0.6, 0.0
-"""T1-weighted contrast: fat brightest, then white matter, skin, muscle, marrow, fluid; bone and air dark."""
+FLUID, BONE, MARROW, MUSCLE, FAT, SKIN, AIR = 0.22, 0.06, 0.3, 0.4, 1.15, 0.6, 0.0
+"""T1-weighted contrast: fat brightest, then white matter (1), skin, muscle, marrow, fluid; bone and air dark."""
 
 SUBARACHNOID_MM, SKULL_MM, SCALP_MM = 1.5, 7.0, 6.0
 """Thickness of the layers around the brain's hull."""
 
-Ellipsoid = tuple[tuple[float, float, float], tuple[float, float, float]]
+Ellipsoid = tuple[Sequence[float], Sequence[float]]
 """Centre and radii, mm."""
-
-SOFT: tuple[Ellipsoid, ...] = (
-    ((0, 42, -42), (64, 48, 46)),  # cheeks and orbits
-    ((0, 48, -88), (44, 50, 44)),  # jaws
-    ((0, 96, -58), (13, 15, 20)),  # nose
-    ((0, -28, -125), (60, 58, 80)),  # neck
-)
-"""What there is of a head below the brain."""
-
-FACE: tuple[tuple[Ellipsoid, float], ...] = (
-    *((((side * 30, 54, -38), (18, 26, 17)), 0.9 * FAT) for side in (-1, 1)),  # around the eyes
-    *((((side * 32, 70, -38), (12.5, 12.5, 12.5)), 0.8 * FLUID) for side in (-1, 1)),  # eyes
-    *((((side * 26, 58, -68), (11, 14, 13)), AIR) for side in (-1, 1)),  # sinuses
-    (((0, 66, -62), (12, 28, 16)), AIR),  # nose
-    (((0, 20, -40), (13, 15, 12)), AIR),  # sphenoid sinus, below the middle of the brain
-    (((0, 16, -122), (10, 6, 60)), AIR),  # throat
-)
-"""What is painted into it, and its intensity."""
 
 
 @cache
@@ -72,10 +61,10 @@ def model_head() -> nib.Nifti1Image:
     def inside(ellipsoid: Ellipsoid) -> Mask:
         return np.asarray(sum(((axis - c) / r) ** 2 for axis, c, r in zip(axes, *ellipsoid, strict=True)) < 1)
 
-    region = np.logical_or.reduce([to_dura < SKULL_MM + SCALP_MM, *map(inside, SOFT)])
+    region = np.logical_or.reduce([to_dura < SKULL_MM + SCALP_MM, *map(inside, DATA["soft"])])
     depth = ndimage.distance_transform_edt(region, sampling=VOXEL_MM)
     head = np.select([~region, depth < 1.8, depth < 6.0], [AIR, SKIN, FAT], MUSCLE).astype(np.float32)
-    for ellipsoid, intensity in FACE:
+    for ellipsoid, intensity in DATA["face"]:
         head[inside(ellipsoid)] = intensity
     # Fluid inside the dura; around it two tables of bone with marrow between them.
     head[to_dura < SKULL_MM] = BONE
