@@ -1,8 +1,8 @@
 """The simulated head: skull, scalp, face and neck painted around nilearn's packaged brain template.
 
 The template (MNI ICBM152 2009a, T1-weighted) is a real, averaged brain that comes without skull. Everything else
-here is drawn from the ellipsoids of ``demonstration.yaml``, in MNI millimetres (x right, y front, z up) and in intensities relative to white
-matter. It is meant to look like a head to brain extraction, not to anatomists.
+here is drawn from the ellipsoids of ``demonstration.yaml``, in MNI millimetres (x right, y front, z up) and in
+intensities relative to white matter. It is meant to look like a head to brain extraction, not to anatomists.
 """
 
 from __future__ import annotations
