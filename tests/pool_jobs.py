@@ -105,5 +105,5 @@ def prepared_results(folder: Path, labels: Sequence[str], others: int = 0, **sec
         read_image(path, "", size_bytes.get(path))
         for path in map(t1w, [*labels, *map("x{:07d}".format, range(others))])
     ]
-    write_table(places.index / "images.tsv", "images", Index(index, []).rows())
+    write_table(places.index / "images.tsv", "images", Index(index, {}).rows())
     return places.results

@@ -40,7 +40,7 @@ def places(tmp_path: Path) -> Places:
     write_json(places.record("sub-01"), {"participant": "sub-01", "derivatives": kept})
     write_json(places.runs / "a.json", {"run": "a", "started_s": 1.0, "ended_s": 2.0})
     write_json(places.index / "dataset.json", {"source": "x"})
-    write_table(places.index / "images.tsv", "images", Index([read_image(t1w("01"), "", 1, "key")], []).rows())
+    write_table(places.index / "images.tsv", "images", Index([read_image(t1w("01"), "", 1, "key")], {}).rows())
     write_text(places.index / "images.sha256", checksum_of((places.index / "images.tsv").read_bytes()))
     write_text(places.index / "skipped.tsv", "item\treason\n")
     write_json(places.index / "skipped.json", {"x": {"Description": "x"}})

@@ -15,7 +15,6 @@ import functools
 import json
 import os
 import re
-import select
 import shlex
 import shutil
 import signal
@@ -26,6 +25,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from io import FileIO
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import NamedTuple
 
@@ -339,10 +339,5 @@ def kept_out(state: Path) -> list[str]:
 
 def wait_for(said: FileIO, process: subprocess.Popen[bytes]) -> bool:
     """Wait until the container reports its start; ``False`` if it ended instead, or took longer than the patience."""
-    poll = select.poll()
-    poll.register(said, select.POLLIN)
     with os.fdopen(os.pidfd_open(process.pid), "rb") as ended:
-        poll.register(ended, select.POLLIN)
-        happened = dict(poll.poll(1000 * PATIENCE_S))
-    process.poll()
-    return said.fileno() in happened
+        return said.fileno() in wait([said.fileno(), ended.fileno()], PATIENCE_S)

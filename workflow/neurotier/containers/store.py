@@ -15,13 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neurotier.containers.build import BASE, build_arguments, content_of, make_image
-from neurotier.containers.caches import PlacedCache
-from neurotier.containers.dataset_images import fetch
-from neurotier.containers.engine import run_logged
-from neurotier.containers.notes import note_use, source_of, stored_images
-from neurotier.containers.reference import Reference, read_reference
-from neurotier.containers.verify import Shelf, placed_sha256, sha256
+from neurotier.containers.engine import BASE, build_arguments, content_of, make_image, run_logged
+from neurotier.containers.reference import Reference, fetch, read_reference
+from neurotier.containers.shelf import PlacedCache, Shelf, note_use, placed_sha256, sha256, source_of, stored_images
 from neurotier.core.errors import ContainerError, SourceError, StateError, TierError
 from neurotier.core.files import (
     exclusive,
@@ -211,7 +207,7 @@ class Store(Shelf):
         target = image.file(self.images)
         unpacked = self.kept / f"{target.name}-{short_hash(str(target))}.tree"
 
-        def is_right() -> bool:
+        def is_right(target: Path) -> bool:
             expected = image.sha256
             if image.form == "sandbox":
                 try:

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
 from neurotier.core.errors import InputError, one_line
-from neurotier.dataset.datalad_environment import TRANSPORTS, ask_git
+from neurotier.dataset.commands import TRANSPORTS, ask_git
 
 URL = re.compile(r"(?P<ria>ria\+)?(?P<scheme>[A-Za-z][A-Za-z0-9.+-]*)://(?P<authority>[^/?#]*)")
 HELPER = re.compile(r"[^/\s]*::")

@@ -7,9 +7,10 @@ processed, so that no later step has to guard against unusual names.
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from neurotier.core.errors import InputError
 
@@ -141,3 +142,19 @@ def strip_extension(file_name: str) -> str:
         if file_name.endswith(extension):
             return file_name.removesuffix(extension)
     raise InputError("not a NIfTI name (.nii or .nii.gz)", where=repr(file_name))
+
+
+def is_bids(folder: Path) -> bool:
+    """Whether a folder looks like a BIDS dataset: it has a description or participants.
+
+    Only names count, since the description may be a link whose content is not here.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            return any(
+                entry.name == "dataset_description.json"
+                or (entry.name.startswith("sub-") and (entry.is_dir(follow_symlinks=False) or entry.is_symlink()))
+                for entry in entries
+            )
+    except OSError:
+        return False

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import logging
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,9 @@ from nibabel.filebasedimages import ImageFileError
 
 from neurotier.core.errors import InputError, SourceError, TierError
 from neurotier.core.files import made_whole, write_json, write_text
-from neurotier.core.settings import DemoSettings
-from neurotier.dataset.datalad_environment import prepare_environment
-from neurotier.demo.head_model import DATA, model_head
-from neurotier.demo.phantom import varied_head
+from neurotier.core.settings import DemoSettings, Say
+from neurotier.dataset.commands import prepare_environment
+from neurotier.demo.heads import DATA, model_head, varied_head
 
 DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")
 """A real whole head (Colin27, 1 mm), where Debian's package mricron-data is installed."""
@@ -30,7 +28,6 @@ DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")
 SIMULATED = "simulated"
 """Value of ``demo.head`` that asks for the simulated head, whatever is installed."""
 
-Say = Callable[[str], None]
 FIX = "give a NIfTI file of a whole head"
 
 BOLD_SHAPE = (8, 8, 6, 4)
