@@ -59,7 +59,7 @@ def test_a_cache_is_placed_once_and_known_by_its_contents(source: Path, store: S
     assert os.readlink(placed / "tpl-A" / "latest.nii.gz") == "tpl-A_T1w.nii.gz"
     assert placed.name == f"flow-{cache.sha256[:12]}.folder"
     for again in (store, replace(store, run="two")):
-        assert again.place(cache) == placed
+        assert place_cache(again, cache) == placed
     assert len(said) == 1
     (source / "template_description.json").chmod(0o600)
     assert look_at("flow", str(source)) == cache, "permissions are those of a file system"
@@ -73,9 +73,9 @@ def test_an_altered_cache_is_placed_again(source: Path, store: Shelf) -> None:
     (placed / "template_description.json").write_text("[]")
     assert place_cache(store, cache) == placed
     assert (placed / "template_description.json").read_text() == "[]", "this run has compared it"
-    assert contents(replace(store, run="two").place(cache)) == contents(source)
+    assert contents(place_cache(replace(store, run="two"), cache)) == contents(source)
     (placed / "planted").symlink_to("/etc")
-    assert contents(replace(store, run="three").place(cache)) == contents(source)
+    assert contents(place_cache(replace(store, run="three"), cache)) == contents(source)
 
 
 def test_a_source_that_has_changed_or_gone_is_said_so(source: Path, store: Shelf) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from neurotier.core.errors import InputError, NeurotierError, SettingsError
 from neurotier.core.foreign import read_text
@@ -82,7 +82,7 @@ def watch(results: Path, every_s: float, once: bool) -> int:
             if once:
                 return 0
             if seen.alive is False:
-                return 0 if seen.succeeded else 1
+                return 0 if seen.facts.get("succeeded") else 1
             time.sleep(max(every_s, PAUSE * (time.monotonic() - began_s)))
     except (KeyboardInterrupt, BrokenPipeError):
         return 0
@@ -125,10 +125,9 @@ def rows(seen: Look, results: str) -> Iterator[tuple[str, str, str]]:
         lasts = seconds(seen.time_s - step.started_s)
         told = f": {step.told}" if step.told else ""
         yield "step", f"{step.name}, {lasts}{told}", f"{step.name}: {step.told or lasts}" if count < 2 else ""
-    for name, roles, free_bytes, size_bytes in seen.rooms:
-        free = "not seen from here" if free_bytes is None else f"{size(free_bytes)} of {size(size_bytes)} free"
-        known = "" if free_bytes is None else f"{name} {size(free_bytes)} free"
-        yield "tier", f"{name} ({', '.join(roles)}): {free}", known
+    for name, roles, free, of_size in seen.rooms:
+        text = f"{free} of {of_size} free" if free else "not seen from here"
+        yield "tier", f"{name} ({roles}): {text}", f"{name} {free} free" if free else ""
     nodes = [f"{name} {counted(jobs, 'job')}" for name, jobs in sorted(seen.nodes.items())]
     yield "nodes", first_of(nodes, NODES_SHOWN), counted(len(nodes), "node") if nodes else ""
     for count, (name, reason) in enumerate(reversed(seen.failed[-FAILURES_SHOWN:])):
@@ -141,15 +140,15 @@ def state(seen: Look) -> str:
     """Whether the run goes on, and for how long."""
     if not seen.run:
         return "no run has begun"
-    if not seen.started_s:
+    if "started_s" not in seen.facts:
         return "is starting"
-    lasted_s = (seen.ended_s or seen.time_s) - seen.started_s
+    lasted_s = seen.facts.get("ended_s", seen.time_s) - seen.facts["started_s"]
     words = clock(lasted_s) or seconds(round(max(0.0, lasted_s)))
-    if seen.ended_s is not None:
-        return f"{'done' if seen.succeeded else 'ended, and not all was done,'} after {words}"
+    if "ended_s" in seen.facts:
+        return f"{'done' if seen.facts.get('succeeded') else 'ended, and not all was done,'} after {words}"
     if seen.alive is False:
         return f"stopped without an end; the same command goes on (began {words} ago)"
-    return f"for {words}" + (f" on {seen.host}, which cannot be asked from here" if seen.alive is None else "")
+    return f"for {words}" + ("" if seen.alive else f" on {seen.facts.get('host')}, which cannot be asked from here")
 
 
 def printable(text: str) -> str:
@@ -164,15 +163,6 @@ def printable(text: str) -> str:
 # What is seen.
 
 
-class Room(NamedTuple):
-    """A tier: its name, the roles it has, and what is free of its size, bytes; ``None`` if that cannot be seen here."""
-
-    name: str
-    roles: Sequence[str]
-    free_bytes: int | None
-    size_bytes: int | None
-
-
 @dataclass(frozen=True)
 class Look:
     """What is seen of a run at a moment.
@@ -181,12 +171,10 @@ class Look:
     ----------
     time_s
         When, s since 1970.
-    run, host, started_s, ended_s
-        The latest run, where its Snakemake is, and from when to when, s since 1970.
+    run, facts
+        The latest run, and what it has noted of itself.
     alive
         Whether it goes on; ``None`` if it has not ended, and its host cannot be asked from here.
-    succeeded
-        Whether it has ended with everything done that it was asked for.
     everyone
         How many participants there are; 0 while the dataset is not indexed, and of a campaign.
     done, running, failed
@@ -197,25 +185,22 @@ class Look:
     steps
         What goes on besides participants, and how far it is.
     rooms
-        Tiers in use.
+        Of each tier in use its name and roles, and in words what is free of what; none if that cannot be seen here.
     left_s
         How long the participants will still take, s; ``None`` before one has ended.
     """
 
     time_s: float
     run: str
-    host: str
-    started_s: float
-    ended_s: float | None
+    facts: Mapping[str, Any]
     alive: bool | None
-    succeeded: bool
     everyone: int
     done: int
     running: Mapping[str, float | None]
     failed: Sequence[tuple[str, str]]
     nodes: Mapping[str, int]
     steps: Sequence[StepNote]
-    rooms: Sequence[Room]
+    rooms: Sequence[tuple[str, str, str, str]]
     left_s: float | None
 
     @property
@@ -245,25 +230,21 @@ def look(results: Path) -> Look:
     rest = everyone - done.keys() - {name for name, _ in failed}
     begun = {} if alive is False else times_of(places.logs / "analyze_participant", ".log")
     running = {name: since_s(places, name) for name in sorted(rest & begun.keys()) if begun[name] >= began_s}
+    ended = {name: at_s for name, at_s in done.items() if at_s >= began_s and alive is not False}
     on_cluster, now_s = bool(facts.get("elsewhere")), time.time()
     return Look(
         time_s=now_s,
         run=run,
-        host=str(facts.get("host", "")),
-        started_s=began_s,
-        ended_s=facts.get("ended_s"),
+        facts=facts,
         alive=alive,
-        succeeded=bool(facts.get("succeeded")),
         everyone=len(everyone),
         done=len(done),
         running=running,
         failed=failed,
         nodes=nodes_of(places, run) if on_cluster and alive is not False else {},
         steps=[] if alive is False else read_steps(places, run),
-        rooms=rooms_of(settings, on_cluster),
-        left_s=None
-        if alive is False
-        else left_s(places, {name: at_s for name, at_s in done.items() if at_s >= began_s}, len(running), len(rest)),
+        rooms=list(rooms_of(settings, on_cluster)),
+        left_s=left_s(places, ended, len(running), len(rest)),
     )
 
 
@@ -344,17 +325,16 @@ def nodes_of(places: Places, run: str) -> dict[str, int]:
     return dict(Counter(str(note["node"]) for note in read_notes(places, run) if "ended_s" not in note))
 
 
-def rooms_of(settings: Settings, on_cluster: bool) -> list[Room]:
-    """The tiers of a placement, and what is free on them; not on those that each node has for itself."""
+def rooms_of(settings: Settings, on_cluster: bool) -> Iterator[tuple[str, str, str, str]]:
+    """The tiers of a placement, their roles, what is free on them and of what, in words; of tiers that each node has
+    for itself, no words."""
     placement = {role: name for role, name in settings.placement.items() if role != "images" or settings.image}
-    rooms = []
     for name in dict.fromkeys(placement.values()):
-        free_bytes = size_bytes = None
+        free = whole = ""
         if not (on_cluster and on_nodes(settings, name)) and not settings.tiers[name].node:
             with suppress(OSError, NeurotierError):
                 tier = Tier.from_settings(settings.tiers[name])
                 facts = os.statvfs(tier.path)
-                free_bytes = tier.free_bytes()
-                size_bytes = min(facts.f_blocks * facts.f_frsize, tier.capacity_bytes or sys.maxsize)
-        rooms.append(Room(name, [role for role in placement if placement[role] == name], free_bytes, size_bytes))
-    return rooms
+                free = size(tier.free_bytes())
+                whole = size(min(facts.f_blocks * facts.f_frsize, tier.capacity_bytes or sys.maxsize))
+        yield name, ", ".join(role for role in placement if placement[role] == name), free, whole
