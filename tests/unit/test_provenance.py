@@ -17,7 +17,7 @@ from neurotier.core.settings import ROLES
 from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.source import Dataset
 from neurotier.provenance.description import RAW, describe, how_file, provenance
-from neurotier.provenance.remake import images_of, inputs_of_group, put_back, raw_paths, remake, wanted
+from neurotier.provenance.remake import images_of, inputs_of_group, put_back, raw_paths, remake, settings_of, wanted
 from neurotier.provenance.repository import Made, changed_entries, open_dataset, refuse_ignored, register, save
 from neurotier.provenance.saving import COMMAND_BYTES, groups
 from support import git
@@ -97,10 +97,11 @@ def test_an_app_is_given_the_chosen_sessions_and_runs_again(tmp_path: Path) -> N
     settings = Settings.from_config(
         {"tiers": tiers, "placement": dict.fromkeys(ROLES, "here"), "app": {"image": "a.sif"}}, in_containers=True
     )
-    everything = images_of(tmp_path, "sub-01", [], settings, {})
+    everything = images_of(tmp_path, "sub-01", [], settings)
     filters: dict[str, Any] = {"sessions": ["ses-1"], "runs": ["02"]}
     settings = replace(settings, dataset=replace(settings.dataset, **filters))
-    chosen = images_of(tmp_path, "sub-01", [], settings, how_of(settings, "1", None)["chosen"])
+    again = settings_of(how_of(settings, "1", None), tmp_path)
+    chosen = images_of(tmp_path, "sub-01", [], again)
     assert len(everything) == 4
     assert [image.path for image in chosen] == ["sub-01/a.json", "sub-01/ses-1/anat/a_run-2_T1w.nii"]
 

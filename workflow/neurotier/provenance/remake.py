@@ -34,8 +34,6 @@ from neurotier.core.tiers import find_mount, tiers_of
 from neurotier.core.work_folders import IN, OUT, work_folder
 from neurotier.dataset.bids import Image, read_image
 from neurotier.dataset.commands import ask_git, naming_commands, prepare_environment
-from neurotier.dataset.index import chosen as chosen_of
-from neurotier.dataset.index import index_site
 from neurotier.provenance.description import HOW, RAW, owner_of, read_how
 from neurotier.provenance.repository import run_git
 from neurotier.run.caches import obtain_caches
@@ -107,7 +105,7 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None = None) -> 
                     made = group["made"]
                 else:
                     own = [path for path in paths if owner_of(path) == name]
-                    images = images_of(raw, name, own, settings, how.get("chosen", {}))
+                    images = images_of(raw, name, own, settings)
                     job = Job(name, "", images, raw, settings, version, log, image, activity=how_file.stem)
                     limit_bytes = staged_limit_bytes(images, tiers_of(settings)["work"])
                     stage_in(raw, job.staged_files, folder / IN, limit_bytes)
@@ -127,13 +125,13 @@ def inputs_of_group(dataset: Path, group: Mapping[str, Any]) -> list[str]:
     InputError
         If a participant has no derivatives here any more.
     """
-    found = {
-        str(name): [entry for entry in os.listdir(dataset) if owner_of(entry) == name] for name in group["participants"]
-    }
-    for name, entries in found.items():
+    found = list(group["shared"])
+    for name in group["participants"]:
+        entries = [entry for entry in os.listdir(dataset) if owner_of(entry) == name]
         if not entries:
             raise InputError("has no derivatives here, and the group level needs everyone's", where=str(dataset / name))
-    return sorted([*map(str, group["shared"]), *(entry for entries in found.values() for entry in entries)])
+        found += entries
+    return sorted(found)
 
 
 def put(source: Path, target: Path, paths: Iterable[str]) -> None:
@@ -167,12 +165,11 @@ def raw_paths(dataset: Path, inputs: Sequence[Path]) -> list[str]:
     InputError
         If one is not below it.
     """
-    raw, paths = dataset / RAW, []
+    paths = []
     for path in inputs:
-        whole = Path(os.path.abspath(path))  # not resolved: images are links into the annex
-        if not whole.is_relative_to(raw) or not owner_of(whole.relative_to(raw).as_posix()):
-            raise InputError(f"is not a participant's below {raw}", where=str(path))
-        paths.append(whole.relative_to(raw).as_posix())
+        paths.append(os.path.relpath(path, dataset / RAW))  # not resolved: images are links into the annex
+        if not owner_of(paths[-1]):
+            raise InputError(f"is not a participant's below {dataset / RAW}", where=str(path))
     return paths
 
 
@@ -194,11 +191,11 @@ def wanted(paths: Sequence[str], only: str) -> list[str]:
     ['sub-02/anat/b.nii']
     """
     names = only.replace(",", " ").split()
-    chosen = [path for path in paths if not names or owner_of(path) in names]
-    if not chosen:
+    asked = [path for path in paths if not names or owner_of(path) in names]
+    if not asked:
         known = first_of(list(dict.fromkeys(map(owner_of, paths))))
         raise InputError("names nobody of this command", where=f"{ONLY}={only!r}", fix=f"it is about {known}")
-    return chosen
+    return asked
 
 
 def fetch(dataset: Path, paths: Sequence[str], get_data: bool = True) -> None:
@@ -229,6 +226,7 @@ def settings_of(how: How, folder: Path) -> Settings:
     """Settings that make derivatives as they were made, with a folder as the only tier."""
     container, options = how.get("container", {}), dict(how["options"])
     sections: dict[str, Any] = {
+        "dataset": how.get("chosen", {}),
         "tiers": {"here": {"path": str(folder), "kind": find_mount(folder).kind}},
         "placement": dict.fromkeys(ROLES, "here"),
         "results_dataset": bool(how.get("sidecars_refer")),
@@ -285,11 +283,9 @@ def placed(how: How, settings: Settings, places: Places, log: Path) -> PlacedIma
     return placed_image(settings, places, log)
 
 
-def images_of(
-    raw: Path, participant: str, paths: Sequence[str], settings: Settings, chosen: Mapping[str, Any]
-) -> list[Image]:
+def images_of(raw: Path, participant: str, paths: Sequence[str], settings: Settings) -> list[Image]:
     """The images of a participant; for an app, the files that it was given of the chosen sessions and runs."""
     if not settings.app.image:
         return [read_image(path, "") for path in paths]
     files = [file for file in index_site(raw, "", settings.app.suffixes)[0] if file.participant == participant]
-    return chosen_of(files, chosen.get("sessions", []), chosen.get("runs", []), of_none=True)
+    return chosen(files, settings.dataset.sessions, settings.dataset.runs, of_none=True)
