@@ -134,7 +134,7 @@ def read_json(path: Path) -> Any:
 
 def read_if_whole(path: Path) -> dict[str, Any]:
     """The object in a JSON file of ours; nothing if it is lost or damaged."""
-    with suppress(FileNotFoundError, StateError):
+    with suppress(FileNotFoundError, StateError, TypeError, ValueError):
         return dict(read_json(path))
     return {}
 

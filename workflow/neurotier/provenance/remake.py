@@ -34,6 +34,7 @@ from neurotier.core.tiers import find_mount, tiers_of
 from neurotier.core.work_folders import IN, OUT, work_folder
 from neurotier.dataset.bids import Image, read_image
 from neurotier.dataset.commands import ask_git, naming_commands, prepare_environment
+from neurotier.dataset.index import chosen, index_site
 from neurotier.provenance.description import HOW, RAW, owner_of, read_how
 from neurotier.provenance.repository import run_git
 from neurotier.run.caches import obtain_caches
