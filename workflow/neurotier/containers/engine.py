@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,8 @@ from neurotier.core.settings import Say
 from neurotier.meter.tree import die_with_parent
 
 NAMES = ("apptainer", "singularity")
-OWN_VARIABLES = re.compile(r"(APPTAINER|SINGULARITY)")
-KEPT_VARIABLES = re.compile(r"(APPTAINER|SINGULARITY)_(CONFIGDIR|DOCKER_\w+|NOHTTPS)$")
+OWN_VARIABLES = re.compile(r"(APPTAINER|SINGULARITY)(?!_(CONFIGDIR|DOCKER_\w+|NOHTTPS)$)")
+"""Variables of the engine's own that it is not given: they would bind or set anything in the container."""
 
 MISSING = {
     127: ("the image has no command {!r}", "name an image that holds the tool"),
@@ -64,22 +65,19 @@ def labelled_version(text: str) -> str:
     >>> labelled_version('{"Version": "1.2"}'), labelled_version("[]")
     ('1.2', 'unknown')
     """
-    try:
+    with suppress(ValueError, RecursionError, AttributeError, StopIteration):
         labels = json.loads(text)
-    except (ValueError, RecursionError):
-        return "unknown"
-    if not isinstance(labels, dict):
-        return "unknown"
-    return next((one_line(str(labels[name]))[:200] for name in LABEL_NAMES if labels.get(name)), "unknown")
+        return next(one_line(str(labels[name]))[:200] for name in LABEL_NAMES if labels.get(name))
+    return "unknown"
 
 
 def clean_environment(given: Mapping[str, str], scratch: Path | None = None) -> dict[str, str]:
-    """The environment for the engine, without variables of its own that would bind or set anything in the container.
+    """The environment for the engine, without :data:`OWN_VARIABLES`.
 
     >>> clean_environment({"APPTAINER_BIND": "/home", "PATH": "/bin"})
     {'PATH': '/bin'}
     """
-    kept = {name: value for name, value in given.items() if KEPT_VARIABLES.match(name) or not OWN_VARIABLES.match(name)}
+    kept = {name: value for name, value in given.items() if not OWN_VARIABLES.match(name)}
     if scratch is not None:
         for prefix in ("APPTAINER", "SINGULARITY"):
             kept |= {f"{prefix}_TMPDIR": str(scratch), f"{prefix}_CACHEDIR": str(scratch / "cache")}
@@ -224,17 +222,16 @@ def make_image(
     ContainerError, SourceError
         With what the engine says of it; a :class:`SourceError` if the image cannot be pulled.
     """
-    text, scratch = reference.text, target.parent
-    if reference.kind == "definition":
-        text, folder = reference.path.name, reference.path.parent
-        words = [word for name, value in arguments.items() for word in ("--build-arg", f"{name}={value}")]
-        doing, command = "building", ["build", "--fakeroot", *QUICK, *words, str(target), str(reference.path)]
-    elif reference.kind == "archive":
-        doing, command, folder = "converting", ["build", *QUICK, str(target), text], scratch
-    else:
-        doing, command, folder = "pulling", ["pull", str(target), text], ROOT
-    say(f"{doing} {text}" + (" (some minutes, once)" if doing == "building" else ""))
-    code, said = run_logged([engine, *command], log, cwd=folder, env=clean_environment(os.environ, scratch))
+    doing, words, folder = f"pulling {reference.text}", ["pull"], ROOT
+    if reference.kind == "archive":
+        doing, words = f"converting {reference.text}", ["build", *QUICK]
+    elif reference.kind == "definition":
+        doing, folder = f"building {reference.path.name}", reference.path.parent  # whose files it copies
+        given = [word for name, value in arguments.items() for word in ("--build-arg", f"{name}={value}")]
+        words = ["build", "--fakeroot", *QUICK, *given]
+    say(doing + (" (some minutes, once)" if reference.kind == "definition" else ""))
+    command = [engine, *words, str(target), reference.text]
+    code, said = run_logged(command, log, cwd=folder, env=clean_environment(os.environ, target.parent))
     if code != 0:
-        error = explain(said, f"{doing} {text}", reference.kind, "failed", f"see {log}")
-        raise SourceError(error.what, where=error.where, fix=error.fix) if doing == "pulling" else error
+        error = explain(said, doing, reference.kind, "failed", f"see {log}")
+        raise SourceError(error.what, where=error.where, fix=error.fix) if reference.kind == "registry" else error

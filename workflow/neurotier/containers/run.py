@@ -16,7 +16,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import signal
 import stat
 import subprocess
@@ -168,8 +167,8 @@ class Container:
                 raise ContainerError(f"is {kind_of(mode)} that a container has left, not a folder", where=str(folder))
         variables = {"HOME": f"{WORK}/home", "TMPDIR": f"{WORK}/tmp", **self.settings.environment}  # noqa: S108
         lines = [f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()]
-        state = Path(tempfile.mkdtemp(prefix=f".{self.scratch.name}-", dir=self.scratch.parent))
-        try:
+        with tempfile.TemporaryDirectory(prefix=f".{self.scratch.name}-", dir=self.scratch.parent) as made:
+            state = Path(made)
             (state / "nothing").mkdir()
             refused = {"names": CALLS, "action": "SCMP_ACT_ERRNO"}
             (state / "calls").write_text(json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [refused]}))
@@ -180,8 +179,6 @@ class Container:
             with FileIO(state / "said", "r+") as said, FileIO(state / "go", "r+") as go:
                 os.set_blocking(said.fileno(), False)
                 yield state, said, go
-        finally:
-            shutil.rmtree(state)
 
     def run(
         self,

@@ -208,10 +208,9 @@ class Store(Shelf):
         target = image.file(self.images)
         unpacked = self.kept / f"{target.name}-{short_hash(str(target))}.tree"
 
-        def is_right(target: Path) -> bool:
-            return placed_sha256(target) == (
-                image.sha256 if image.form == "sif" else read_if_whole(unpacked).get("sha256")
-            )
+        def is_right(placed: Path) -> bool:
+            expected = image.sha256 if image.form == "sif" else read_if_whole(unpacked).get("sha256")
+            return placed_sha256(placed) == expected
 
         def put(partial: Path) -> None:
             stored = stored_images(self.kept, self.images)  # whose file the user may have moved, and named its new path
