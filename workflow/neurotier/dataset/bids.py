@@ -138,10 +138,9 @@ def derivative_name(source: str | PurePosixPath, suffix: str, extension: str) ->
 
 def strip_extension(file_name: str) -> str:
     """A NIfTI file's name without its extension."""
-    for extension in EXTENSIONS:
-        if file_name.endswith(extension):
-            return file_name.removesuffix(extension)
-    raise InputError("not a NIfTI name (.nii or .nii.gz)", where=repr(file_name))
+    if not file_name.endswith(EXTENSIONS):
+        raise InputError("not a NIfTI name (.nii or .nii.gz)", where=repr(file_name))
+    return file_name.removesuffix(".gz").removesuffix(".nii")
 
 
 def is_bids(folder: Path) -> bool:

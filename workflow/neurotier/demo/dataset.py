@@ -104,10 +104,10 @@ def load_head(path: Path) -> nib.Nifti1Image:
         data = np.nan_to_num(image.get_fdata(dtype=np.float32))
     except (ImageFileError, OSError, EOFError, ValueError, zlib.error) as error:
         raise InputError(f"cannot be read as NIfTI ({error})", where=str(path), fix=FIX) from error
-    if data.ndim != 3 or min(data.shape) < 2:
-        raise InputError(f"is not a 3D image but of shape {data.shape}", where=str(path), fix=FIX)
-    if data.max() <= 0:
-        raise InputError("has no positive voxel", where=str(path), fix=FIX)
+    is_3d = data.ndim == 3 and min(data.shape) > 1
+    if not is_3d or data.max() <= 0:
+        problem = "has no positive voxel" if is_3d else f"is not a 3D image but of shape {data.shape}"
+        raise InputError(problem, where=str(path), fix=FIX)
     return nib.Nifti1Image(data, image.affine)
 
 
