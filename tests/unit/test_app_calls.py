@@ -196,7 +196,7 @@ def test_group_arguments_are_filled_in() -> None:
 
 
 def images(size_bytes: int) -> list[Image]:
-    return [read_image("sub-01/anat/sub-01_T1w.nii.gz", "", size_bytes)]
+    return [replace(read_image("sub-01/anat/sub-01_T1w.nii.gz", ""), size_bytes=size_bytes)]
 
 
 @pytest.mark.parametrize(

@@ -141,11 +141,11 @@ def test_a_damaged_way_is_named(tmp_path: Path) -> None:
     for content in ("", "[]", '{"name": "bet"}'):
         file.write_text(content)
         with pytest.raises(InputError, match=r"bet-1\.json: does not say how"):
-            remake(file, [tmp_path / RAW / "sub-01"])
+            remake(file, [tmp_path / RAW / "sub-01"], None)
     file.unlink()
     file.symlink_to("/etc/passwd")
     with pytest.raises(InputError):
-        remake(file, [tmp_path / RAW / "sub-01"])
+        remake(file, [tmp_path / RAW / "sub-01"], None)
 
 
 def test_sidecars_refer_and_images_stay(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def entities(file_name: str) -> dict[str, str]:
     return labels
 
 
-def read_image(path: str, site: str, size_bytes: int | None = None, content: str = "") -> Image:
+def read_image(path: str, site: str) -> Image:
     """Read a T1w image's path below the dataset, strictly.
 
     Raises
@@ -120,8 +120,6 @@ def read_image(path: str, site: str, size_bytes: int | None = None, content: str
         session=labels.get("ses", ""),
         bids_run=labels.get("run", ""),
         path=path,
-        size_bytes=size_bytes,
-        content=content,
     )
 
 

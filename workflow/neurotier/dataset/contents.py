@@ -98,7 +98,7 @@ def content_of(dataset: Path, path: str, links_to: Sequence[str] = ()) -> Conten
     return Content(key, facts.st_size if size is None else size, facts.st_size, version)
 
 
-def content_if_readable(dataset: Path, path: str, links_to: Sequence[str] = ()) -> Content:
+def content_if_readable(dataset: Path, path: str, links_to: Sequence[str]) -> Content:
     """The content of a file; an empty one if it must not be read: the job that needs it will say why."""
     try:
         return content_of(dataset, path, links_to)

@@ -49,7 +49,7 @@ IMAGE = "NEUROTIER_IMAGE"
 GROUP_LEVEL = "the group level"
 
 
-def remake(how_file: Path, inputs: Sequence[Path], work: Path | None = None) -> int:
+def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
     """Make derivatives again in the dataset that says how they were made; the exit code of the process.
 
     Parameters
