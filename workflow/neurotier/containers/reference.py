@@ -186,11 +186,9 @@ def fetch(image: Reference, target: Path, settings: DatasetSettings, say: Say) -
             get_images(folder, [path], settings, say)
             with open_in_dataset(folder, path) as file:
                 copy_file(file, target, path, limit_bytes=2**62, write_back=True)
-        except (InputError, FileNotFoundError) as error:
-            what = error.what if isinstance(error, InputError) else "its content is not there"
-            raise SourceError(what, where=f"{where}: {path}") from None
         except NeurotierError as error:
-            raise type(error)(error.what, where=f"{where}: {error.where}", fix=error.fix) from None
+            kind = SourceError if isinstance(error, InputError) else type(error)
+            raise kind(error.what, where=f"{where}: {error.where}", fix=error.fix) from None
     remove_tree(folder)
     return {"dataset": image.source, "commit": at, "path": path}
 

@@ -180,10 +180,9 @@ def site_facts(folder: Path, source: str, site: str) -> dict[str, str]:
     A public address is extended by the site's path; for any other source, the URI is made of the DataLad identifier.
     User name and token stay out of it: derivatives are published with it.
     """
-    if source.startswith("///"):
-        url = f"https://datasets.datalad.org/{source[3:]}/{site}".rstrip("/")
-    elif source.startswith(("http://", "https://")):
-        url = f"{without_credentials(source).rstrip('/')}/{site}".rstrip("/")
+    address = f"https://datasets.datalad.org/{source[3:]}" if source.startswith("///") else without_credentials(source)
+    if address.startswith(("http://", "https://")):
+        url = f"{address.rstrip('/')}/{site}".rstrip("/")
     else:
         url = f"urn:uuid:{identifier}" if (identifier := identifier_of(folder)) else "urn:neurotier:unidentified"
     return {"url": url, "version": commit(folder)}
