@@ -16,10 +16,10 @@ import nibabel as nib
 import numpy as np
 from nibabel.filebasedimages import ImageFileError
 
-from neurotier.core.errors import InputError, SourceError, TierError
+from neurotier.core.errors import InputError, TierError
 from neurotier.core.files import made_whole, write_json, write_text
 from neurotier.core.settings import DemoSettings, Say
-from neurotier.dataset.commands import prepare_environment
+from neurotier.dataset.commands import naming_commands, prepare_environment
 from neurotier.demo.heads import DATA, model_head, varied_head
 
 DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")
@@ -165,11 +165,9 @@ def save_datasets(folder: Path) -> None:
 
     logging.getLogger("datalad").setLevel(logging.ERROR)
     quiet, superdataset = {"result_renderer": "disabled"}, str(folder)
-    try:
+    with naming_commands("could not save the demonstration dataset", superdataset):
         for name, within in {"": None, **dict.fromkeys(SITES, superdataset)}.items():
             # without a description, git-annex records the name of the temporary folder
             options = {"cfg_proc": "text2git", "force": True, "description": "demonstration", **quiet}
             api.create(path=str(folder / name), dataset=within, **options)
         api.save(dataset=superdataset, recursive=True, message="Make the demonstration dataset", **quiet)
-    except RuntimeError as error:  # as all of DataLad's own are
-        raise SourceError(f"DataLad could not save the demonstration dataset ({error})", where=superdataset) from error

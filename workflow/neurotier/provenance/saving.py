@@ -79,7 +79,7 @@ def save_derivatives(dataset: Dataset, settings: Settings, places: Places, say: 
         try:
             with writing(places) as killed_on:
                 try:
-                    with naming_commands():
+                    with naming_commands("DataLad"):
                         return save_sites(dataset, people, settings, places, say, killed_on)
                 except SourceError as error:  # of git, git-annex or DataLad
                     raise unsaved(places.derivatives, error.what) from None
