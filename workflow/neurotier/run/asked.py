@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from neurotier.analysis.rehearsal.describing import describe
-from neurotier.containers.notes import DAY_S, remove_unused, stored_images, users_of
+from neurotier.containers.shelf import DAY_S, remove_unused, stored_images, users_of
 from neurotier.core.errors import SettingsError, TierError
 from neurotier.core.files import write_text
 from neurotier.core.places import Places

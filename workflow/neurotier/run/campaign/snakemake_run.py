@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from neurotier.analysis.needs import threads_of
-from neurotier.containers.verify import sha256
+from neurotier.containers.shelf import sha256
 from neurotier.core.errors import RunError
 from neurotier.core.files import partial_of, read_json, remove_tree, write_secret, write_text
 from neurotier.core.installed import ROOT
