@@ -169,9 +169,9 @@ def test_a_job_notes_where_it_runs_and_how_it_ended(places: Places, monkeypatch:
     monkeypatch.setenv("SLURM_CPUS_ON_NODE", "4")
     monkeypatch.setenv("SLURM_MEM_PER_NODE", "1340")
     names = ["Zürich/sub-'01", 'A/sub-"$(x)"']
-    with noting_job(places, "3", names, 2, 2) as note_end:
-        (begun,) = read_notes(places, "run")
-        note_end(137)
+    note_end = noting_job(places, "3", names, 2, 2)
+    (begun,) = read_notes(places, "run")
+    note_end(137)
     (ended,) = read_notes(places, "run")
     assert "exit_code" not in begun
     assert (ended["job"], ended["cpus"], ended["memory_bytes"]) == ("8", 4, 1340 << 20)
@@ -186,8 +186,7 @@ def test_a_job_notes_where_it_runs_and_how_it_ended(places: Places, monkeypatch:
 def test_a_job_goes_on_if_it_cannot_note_itself(places: Places) -> None:
     places.state.mkdir(parents=True, exist_ok=True)
     places.journal("").write_text("a file where a folder should be")
-    with noting_job(places, "3", ["sub-01"], 1, 1) as note_end:
-        note_end(0)
+    noting_job(places, "3", ["sub-01"], 1, 1)(0)
     assert read_notes(places, "run") == []
 
 

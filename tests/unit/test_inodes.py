@@ -17,7 +17,8 @@ from neurotier.core.errors import TierError
 from neurotier.core.places import Places
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import Tier, find_mount
-from neurotier.run.plan import Plan, needs_of
+from neurotier.run.needs import needs_of
+from neurotier.run.plan import Plan
 from pool_jobs import prepared_results
 from support import ENVIRONMENT, ROOT
 

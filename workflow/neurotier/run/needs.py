@@ -180,6 +180,10 @@ class Needs:
         """Cores that one participant takes."""
         return threads_of(self.settings)
 
+    def of(self, participant: str, attempt: int = 1) -> tuple[int, int, int]:
+        """What a participant takes: memory (MB), room (MB) and files on the work tier."""
+        return self.mem_mb(participant, attempt), self.work_mb(participant), self.work_files(participant)
+
     def work_mb(self, participant: str) -> int:
         """Room that a participant takes on the work tier, MB, at most all of it: a job that needs more says so."""
         return within(megabytes(work_bytes(self.images(participant), self.settings)), self.work_limit_mb)
@@ -277,3 +281,10 @@ class Needs:
         limits = {"gets": self.settings.dataset.concurrent_gets, "probes": 1}
         known = {"mem_mb": self.memory_limit_mb, "work_mb": self.work_limit_mb, "work_files": self.work_files_limit}
         return limits | {name: limit for name, limit in known.items() if limit is not None}
+
+
+def needs_of(settings: Settings, places: Places, participants: Iterable[str]) -> dict[str, list[int]]:
+    """Amount of each resource that each participant job takes, MB or files."""
+    needs = Needs(settings, places, elsewhere=False)
+    each = zip(*map(needs.of, participants), strict=True)
+    return dict(zip(("mem_mb", "work_mb", "work_files"), map(list, each), strict=False))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -178,7 +178,7 @@ class Plan(Needs):
                 remove_whatever(self.places.complete)
             return []
         selected = selected_by(table)
-        wanted = wanted_by(self.places, self.analysis, self.tool()["name"], anew)
+        wanted = wanted_by(self.places, self.analysis, anew)
         done = {name for name in selected if name in made and wanted.is_met(made[name], selected[name])}
         # A pool of which nobody is left has made again what it waits for: no target asks for these files themselves.
         has_lost = not all(file.exists() for file in (self.places.index / "tool.json", *self.image_facts()))
@@ -186,8 +186,7 @@ class Plan(Needs):
         if write:
             if unfinished:  # Snakemake may have lost its records, by which it would see that it is of other shares now
                 remove_whatever(self.places.complete)
-            known = {name: made[name] for name in made if name in selected}
-            settle(self.places, {*self.every_share} - unfinished, known, done, self.serial)
+            settle(self.places, {*self.every_share} - unfinished, made.keys() & selected, done, self.serial)
         else:
             self.unfinished = unfinished
         return [name for name in selected if name not in done]
@@ -286,13 +285,3 @@ class Plan(Needs):
         """Time that the job of a share asks a cluster for, min."""
         rounds = -(-len(self.members(share)) // self.at_once(share))
         return self.settings.shares.minutes_per_participant * rounds * attempt
-
-
-def needs_of(settings: Settings, places: Places, participants: Iterable[str]) -> dict[str, list[int]]:
-    """Amount of each resource that each participant job takes, MB or files."""
-    plan, everyone = Plan(settings, places), list(participants)
-    return {
-        "mem_mb": [plan.mem_mb(name) for name in everyone],
-        "work_mb": [plan.work_mb(name) for name in everyone],
-        "work_files": [plan.work_files(name) for name in everyone],
-    }

@@ -11,9 +11,9 @@ import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -111,27 +111,23 @@ def run_pool(results: Path, asked: Asked, granted: Granted, log: Path) -> int:
     write_text(log, slurm.job_line(), durable=False)
     if asked.attempt > 1 and not elsewhere:
         tell(places, "again", attempt=asked.attempt)
-    noting = noting_job(places, name_of(asked.share), names, at_once, at_once * threads) if elsewhere else nullcontext()
-    with noting as note_end:
-        pool = Pool(settings, places, asked, granted, log)
-        pool.note_again = note_end
-        left = [name for name in names if not places.record(name).exists()]
-        with reporting(places, left, ANALYSE, log) as result:
-            pool.prepare(names)
-        if result.exit_code > 128:
-            exit_code = result.exit_code
-        elif result.exit_code:
-            pool.codes.update(dict.fromkeys(left, result.exit_code))
-            exit_code = pool.close()
-        else:
-            exit_code = pool.run()
-        if note_end is not None:
-            is_wanted(places)
-            note_end(exit_code)
+    pool = Pool(settings, places, asked, granted, log)
+    if elsewhere:
+        pool.note_job = noting_job(places, name_of(asked.share), names, at_once, at_once * threads)
+    left = [name for name in names if not places.record(name).exists()]
+    with reporting(places, left, ANALYSE, log) as result:
+        pool.prepare(names)
+    exit_code = result.exit_code or pool.run()
+    if 0 < result.exit_code <= 128:
+        pool.codes.update(dict.fromkeys(left, exit_code))
+        exit_code = pool.close()
+    if pool.note_job is not None:
+        is_wanted(places)
+        pool.note_job(exit_code)
     return exit_code
 
 
-class Pool:
+class Pool(Work):
     """The participants of a share, on their way.
 
     Parameters
@@ -142,38 +138,31 @@ class Pool:
         See :func:`run_pool`.
     """
 
+    note_job: Callable[[int | None], None] | None = None
+
     def __init__(self, settings: Settings, places: Places, asked: Asked, granted: Granted, log: Path) -> None:
-        self.settings, self.places, self.asked, self.log = settings, places, asked, log
-        self.keep_going = run_facts(places).get("keep_going", True)
-        self.work = Work.of_share(settings, places, log, granted, asked.analysis)
-        self.needs = Needs(settings, places, granted.elsewhere)
-        self.children = Children()
-        beside, at_once = granted.beside, granted.at_once
+        super().__init__(settings, places, log, granted, asked.analysis)
+        self.asked, self.children, needs = asked, Children(), Needs(settings, places, granted.elsewhere)
+        beside, at_once, own_mb = granted.beside, granted.at_once, needs.own_mb()
         self.turns = Turns({"stage_in": beside, "compute": at_once, "stage_out": beside} if beside else {})
         self.to_fetch, self.to_analyse, self.to_drop = deque[str](), deque[str](), deque[str]()
         self.codes: dict[str, int] = {}
         self.got: dict[str, Facts] = {}
         self.once_more: set[tuple[str, int]] = set()
-        self.verdicts: dict[str, str] = {}
         self.bytes: dict[str, int] = {}
-        self.needed: dict[str, tuple[int, int, int]] = {}
+        self.needs_of = cache(partial(needs.of, attempt=min(asked.attempt, ATTEMPTS)))
+        self.limits = granted.memory_mb and granted.memory_mb - own_mb, granted.work_mb, granted.work_files
+        self.why_invalid = cache(self.invalid)
         self.users: Counter[str] = Counter()
         self.count, self.said_s = 0, time.monotonic()
-        self.note_again: Callable[[int | None], None] | None = None
-        self.fetches, ahead = False, settings.dataset.ahead
+        self.fetches = not self.is_plain and bool(asked.share) and not granted.elsewhere
+        ahead = settings.dataset.ahead
         self.limit_bytes = None if ahead is None else parse_size(ahead, "config key dataset.ahead")
-
-    @property
-    def granted(self) -> Granted:
-        """What the job has."""
-        return self.work.granted
 
     def prepare(self, names: Sequence[str]) -> None:
         """Find out who is left, and where each of them begins."""
         settings, places, fetch_only = self.settings, self.places, self.asked.fetch_only
-        selected, kind = selected_by(places.index / "images.tsv"), read_json(places.index / "dataset.json")["kind"]
-        self.count = len(names)
-        self.fetches = kind != "folder" and bool(self.asked.share) and not self.granted.elsewhere
+        selected, self.count = selected_by(places.index / "images.tsv"), len(names)
         if self.asked.share and not fetch_only:
             with suppress(FileNotFoundError, StateError):  # only times are lost
                 self.got = dict(read_json(places.got(self.asked.share))["participants"])
@@ -185,7 +174,7 @@ class Pool:
             for name in names:  # were its images not to be had, an old result would pass for a new one
                 is_done = self.codes.get(name) == 0
                 (places.failure(name) if is_done else places.record(name)).unlink(missing_ok=True)
-            self.work = self.work.with_tool(names, left)
+            self.prepare_tool(names, left)
         for name in left:
             (self.to_fetch if self.fetches and not self.are_here(name) else self.to_analyse).append(name)
         if fetch_only:
@@ -206,38 +195,36 @@ class Pool:
 
     def code_before(self, name: str) -> int | None:
         """The exit code of a participant that is done, not valid, not fetched, or has failed in this run; else none."""
-        if self.places.record(name).exists() and (self.asked.fetch_only or self.work.is_done(name)):
+        if self.places.record(name).exists() and (self.asked.fetch_only or self.is_done(name)):
             return 0
         missed = self.got.get(name, {}).get("failed")
         if missed is not None:
             return int(missed)
-        if why := self.invalid(images_of(self.places, name)[0].site):
+        if why := self.why_invalid(images_of(self.places, name)[0].site):
             keep_failure(self.places, name, "validate_dataset", why, InputError.exit_code, self.log)
             return InputError.exit_code
-        code = self.work.failure_code(name) if self.asked.attempt > 1 else None
+        code = self.failure_code(name) if self.asked.attempt > 1 else None
         if code is None or may_pass(code):
             return None
         self.say(f"neurotier: {name}: failed in this run already, and is not tried again")
         return code
 
     def invalid(self, site: str) -> str:
-        """Why nobody of a site is analysed, of which the user is told once: it is not valid, and must be."""
+        """Why nobody of a site is analysed, of which the user is told: it is not valid, and must be."""
         if self.settings.dataset.validation != "require" or self.asked.fetch_only or not self.asked.share:
             return ""
-        if site not in self.verdicts:
-            self.verdicts[site] = ""
-            try:
-                check(read_json(self.places.validation(site)), site or "dataset", "require")
-            except InputError as error:
-                self.verdicts[site] = str(error)
-                self.say(f"neurotier: {error}")
-        return self.verdicts[site]
+        try:
+            check(read_json(self.places.validation(site)), site or "dataset", "require")
+        except InputError as error:
+            self.say(f"neurotier: {error}")
+            return str(error)
+        return ""
 
     def are_here(self, name: str) -> bool:
         """Whether a participant's images are on the dataset tier; an app's other files are looked at in a child."""
         paths = [image.path for image in images_of(self.places, name)]
         links_to = self.settings.dataset.links_to
-        if self.settings.app.image or not all(is_present(self.work.dataset, path, links_to) for path in paths):
+        if self.settings.app.image or not all(is_present(self.dataset, path, links_to) for path in paths):
             return False
         self.got[name] = {**NOTHING_TOOK, "end_s": time.time(), "files": len(paths)}
         return True
@@ -271,29 +258,27 @@ class Pool:
             self.to_analyse.clear()
         if self.to_drop and not self.children.at(DROP):  # one at a time: git-annex has others wait anyway
             name = self.to_drop.popleft()
-            self.children.start(DROP, name, partial(self.work.drop, name, self.users.__getitem__))
-        if self.note_again is not None and is_wanted(self.places):
-            self.note_again(None)
+            self.children.start(DROP, name, partial(self.drop, name, self.users.__getitem__))
+        if self.note_job is not None and is_wanted(self.places):
+            self.note_job(None)
         while self.to_analyse and self.may_analyse(self.to_analyse[0]):
             name = self.to_analyse.popleft()
-            self.children.start(
-                ANALYSE, name, partial(self.work.analyse, name, self.got.get(name), bool(self.turns.limits))
-            )
+            takes_turns = bool(self.turns.limits)
+            self.children.start(ANALYSE, name, partial(self.analyse, name, self.got.get(name), takes_turns))
         while self.to_fetch and self.may_fetch(self.to_fetch[0]):
             name = self.to_fetch.popleft()
-            self.children.start(FETCH, name, partial(self.work.fetch, name))
+            self.children.start(FETCH, name, partial(self.fetch, name))
         return bool(self.to_drop or self.to_analyse or self.to_fetch)
 
     def may_analyse(self, name: str) -> bool:
         """Whether there is room for one more: of what was granted, and of what is free now, as others use the tier."""
-        running, granted = self.children.at(ANALYSE), self.granted
+        running = self.children.at(ANALYSE)
         if not running:
             return True
-        if len(running) >= granted.present:
-            return False
-        together = zip(*map(self.needs_of, [*running, name]), strict=True)
-        limits = self.memory_limit_mb, granted.work_mb, granted.work_files
-        if any(limit is not None and sum(needs) > limit for needs, limit in zip(together, limits, strict=True)):
+        together = zip(self.limits, *map(self.needs_of, [*running, name]), strict=True)
+        if len(running) >= self.granted.present or any(
+            limit is not None and sum(needs) > limit for limit, *needs in together
+        ):
             return False
         images = images_of(self.places, name)
         try:
@@ -303,23 +288,10 @@ class Pool:
         return True
 
     @cached_property
-    def memory_limit_mb(self) -> int | None:
-        """Memory that participants may take together, MB: on a cluster a job's Snakemake takes some."""
-        granted_mb = self.granted.memory_mb
-        return None if granted_mb is None else granted_mb - self.needs.own_mb()
-
-    @cached_property
     def tiers(self) -> dict[str, Tier]:
         """The tiers that are looked at; that of the node this is on, if each has its own."""
         tiers = tiers_of(self.settings)
         return {"work": tiers["work"].here(), "dataset": tiers["dataset"]}
-
-    def needs_of(self, name: str) -> tuple[int, int, int]:
-        """What a participant takes: memory (MB), room (MB) and files on the work tier."""
-        if name not in self.needed:
-            memory_mb = self.needs.mem_mb(name, min(self.asked.attempt, ATTEMPTS))
-            self.needed[name] = memory_mb, self.needs.work_mb(name), self.needs.work_files(name)
-        return self.needed[name]
 
     def may_fetch(self, name: str) -> bool:
         """Whether to fetch a participant's images now: for a slot that is free, or ahead of it if there is room."""
@@ -350,7 +322,7 @@ class Pool:
         if stage == DROP:
             return
         if code < 0:
-            if reason := self.work.was_killed(name, stage, -code):
+            if reason := self.was_killed(name, stage, -code):
                 self.say(f"neurotier: {name}: {reason}")
             code = 128 - code
         note(self.log, f"{name}: {stage}: exit code {code}")

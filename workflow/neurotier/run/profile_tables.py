@@ -28,7 +28,7 @@ from neurotier.run.conditions import INVALID, VALID, valid_unless
 from neurotier.run.disturbance import DISTURBED, note_processors, others, read_readings
 from neurotier.run.jobs import read_failures
 from neurotier.run.journal import heard
-from neurotier.run.plan import needs_of
+from neurotier.run.needs import needs_of
 from neurotier.run.start import note_swapping
 
 Record = dict[str, Any]
@@ -62,7 +62,9 @@ def read_records(files: Iterable[Path]) -> Iterator[Record]:
 def profile_rows(records: Iterable[Record]) -> list[Row]:
     """Rows of ``profile.tsv``: one per phase of each participant job."""
     return [
-        {name: record[name] for name in OF_RECORD} | {"site": site_of(record["participant"])} | without(phase, "traffic")
+        {name: record[name] for name in OF_RECORD}
+        | {"site": site_of(record["participant"])}
+        | without(phase, "traffic")
         for record in records
         for phase in record["phases"]
     ]
@@ -81,7 +83,8 @@ def timed(row: Row) -> Row:
 def traffic_rows(records: Iterable[Record]) -> list[Row]:
     """Rows of ``traffic.tsv``: one per phase, tier and source."""
     return [
-        {"run": record["run"], "participant": record["participant"], "phase": phase["phase"]} | without(flow, FILE_SIZES)
+        {"run": record["run"], "participant": record["participant"], "phase": phase["phase"]}
+        | without(flow, FILE_SIZES)
         for record in records
         for phase in record["phases"]
         for flow in phase["traffic"]

@@ -34,6 +34,12 @@ PARTICIPANTS_OF_A_JOB = 16
 """How many share a job of a cluster, where the configuration does not say; an app is taken to need one of its own."""
 
 
+Made = Mapping[str, Any]
+"""What a record says of how it was made: at least :data:`OF_ANALYSIS`."""
+
+OF_ANALYSIS = ("analysis", "tool", "tool_version", "container", "run")
+
+
 @dataclass(frozen=True)
 class Wanted:
     """What a record must say, or its participant is analysed again.
@@ -42,8 +48,8 @@ class Wanted:
     ----------
     analysis
         What determines the results of everyone: see :attr:`neurotier.run.plan.Plan.analysis`.
-    tool, version, container
-        As in ``index/tool.json``; a version that is not known yet is not looked at.
+    tool
+        Content of ``index/tool.json``; a version that is not known yet is not looked at.
     anew
         Whether nobody counts as done, because the user asked so (``--forcerun analyze_participants``).
     run
@@ -51,44 +57,19 @@ class Wanted:
     """
 
     analysis: str
-    tool: str
-    version: str | None
-    container: str | None
+    tool: Mapping[str, Any]
     anew: bool = False
     run: str = ""
 
     def is_met(self, made: Made, images: Sequence[Image]) -> bool:
         """Whether somebody with these images has been analysed as wanted."""
-        if made.analysis != key_of(self.analysis, images):
-            return False
-        made_by = (self.tool, self.version, self.container)
-        if self.version is not None and (made.tool, made.version, made.container) != made_by:
-            return False
-        return not self.anew or (bool(self.run) and made.run == self.run)
-
-
-@dataclass(frozen=True)
-class Made:
-    """What a record says of how it was made."""
-
-    analysis: str
-    tool: str
-    version: str
-    container: str | None
-    run: str
-    time_ns: int
-
-    @classmethod
-    def by(cls, record: Mapping[str, Any], time_ns: int = 0) -> Made:
-        """Of a record, written at a time (ns since 1970)."""
-        return cls(
-            record.get("analysis", ""),
-            record.get("tool", ""),
-            record.get("tool_version", ""),
-            record.get("container"),
-            record.get("run", ""),
-            time_ns,
-        )
+        if self.tool.get("version") is not None:
+            image = self.tool.get("image")
+            made_by = [self.tool["name"], self.tool["version"], image and f"sha256:{image}"]
+            if made_by != [made.get(key) for key in ("tool", "tool_version", "container")]:
+                return False
+        is_new = not self.anew or made.get("run") == self.run
+        return is_new and made.get("analysis") == key_of(self.analysis, images)
 
 
 def key_of(analysis: str, images: Sequence[Image]) -> str:
@@ -96,13 +77,11 @@ def key_of(analysis: str, images: Sequence[Image]) -> str:
     return short_hash("\n".join([analysis, *(f"{image.path} {image.content}" for image in images)]))
 
 
-def wanted_by(places: Places, analysis: str, tool: str, anew: bool, run: str = "") -> Wanted:
+def wanted_by(places: Places, analysis: str, anew: bool, run: str = "") -> Wanted:
     """What records must say, by the tool that was prepared, if one was."""
-    facts: Mapping[str, Any] = {}
     with suppress(FileNotFoundError, StateError):
-        facts = read_json(places.index / "tool.json")
-    image = facts.get("image")
-    return Wanted(analysis, tool, facts.get("version"), image and f"sha256:{image}", anew, run)
+        return Wanted(analysis, read_json(places.index / "tool.json"), anew, run)
+    return Wanted(analysis, {}, anew, run)
 
 
 def size_bytes(images: Iterable[Image]) -> int:
@@ -188,7 +167,7 @@ def named(
 
 
 def settle(
-    places: Places, finished: Collection[str], made: Mapping[str, Made], done: Collection[str], serial: str
+    places: Places, finished: Collection[str], made: Collection[str], done: Collection[str], serial: str
 ) -> None:
     """Leave markers of those shares alone in which everyone is done, and no record of anybody who is analysed again.
 
@@ -205,7 +184,7 @@ def settle(
     serial
         Number of this start, for the names of shares whose markers are written here.
     """
-    for name in made.keys() - done:
+    for name in {*made} - {*done}:
         remove_whatever(places.record(name))  # were the new analysis to fail, an old one would pass for it
     for file in places.failures.rglob("*.json"):
         if participant_of(file, places.failures) in done:
@@ -222,14 +201,14 @@ def settle(
                 remove_whatever(file)
     for share in named(finished, places, serial):
         if not places.share(share).exists():
-            write_marker(places, share, max(made[name].time_ns for name in members_of(share, places)))
+            write_marker(places, share)
 
 
-def write_marker(places: Places, share: str, time_ns: int) -> None:
+def write_marker(places: Places, share: str) -> None:
     """Write the marker of a share that needs no job, as old as what its jobs made, or what followed is done again."""
     marker = places.share(share)
     write_json(marker, {"failed": {}}, durable=False)
-    waited_for = ("tool.json", "image.json", "caches.json")
-    inputs = [*(places.index / name for name in waited_for), *places.index.glob("**/validation.json")]
-    newest_ns = max([time_ns, *(file.stat().st_mtime_ns for file in inputs if file.exists())])
+    waited_for = [places.index / name for name in ("tool.json", "image.json", "caches.json")]
+    files = [*waited_for, *places.index.glob("**/validation.json"), *map(places.record, members_of(share, places))]
+    newest_ns = max(file.stat().st_mtime_ns for file in files if file.exists())
     os.utime(marker, ns=(newest_ns, newest_ns))

@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from signal import Signals
 from typing import Any
 
 from neurotier.analysis.participant import Job, run_participant
-from neurotier.analysis.staging import first_missing
 from neurotier.analysis.tools import make_tool
 from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import KilledError, StateError, may_pass
@@ -25,7 +23,7 @@ from neurotier.meter.own import times_so_far
 from neurotier.run.jobs import begin_log, get_images_of, keep_failure, note, placed_image, reporting, run_facts
 from neurotier.run.needs import Granted
 from neurotier.run.participants import images_of
-from neurotier.run.shares import Made, Wanted, key_of, wanted_by
+from neurotier.run.shares import key_of, wanted_by
 
 FETCH, ANALYSE, DROP = "get_images", "analyze_participant", "drop_images"
 """What is done for a participant, as failures name it."""
@@ -33,71 +31,53 @@ FETCH, ANALYSE, DROP = "get_images", "analyze_participant", "drop_images"
 Facts = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
 class Work:
-    """What all participants of a share use.
+    """What is done for the participants of a share, and what all of them use.
 
-    Attributes
+    Parameters
     ----------
     settings, places
         Of the run.
     log
         File that takes what is said of the share.
-    dataset
-        Folder of the dataset.
     granted
         What the job has.
-    wanted
-        What a record must say.
+    analysis
+        See :attr:`neurotier.run.plan.Plan.analysis`.
+
+    Attributes
+    ----------
     placed
         The container image, if there is one.
     prepared
         Times at which tool and container image were ready, s since 1970.
     """
 
-    settings: Settings
-    places: Places
-    log: Path
-    dataset: Path
-    granted: Granted
-    wanted: Wanted
     placed: PlacedImage | None = None
     prepared: Sequence[float] = ()
 
-    @classmethod
-    def of_share(cls, settings: Settings, places: Places, log: Path, granted: Granted, analysis: str) -> Work:
-        """What can be told without the tool: enough to see who is done, and to fetch and drop images."""
-        facts, tool = run_facts(places), ""
-        with suppress(FileNotFoundError):
-            tool = read_json(places.index / "tool.json")["name"]
-        wanted = wanted_by(places, analysis, tool, facts.get("anew", False), current_run())
-        return cls(settings, places, log, Path(read_json(places.index / "dataset.json")["path"]), granted, wanted)
+    def __init__(self, settings: Settings, places: Places, log: Path, granted: Granted, analysis: str) -> None:
+        known, facts = read_json(places.index / "dataset.json"), run_facts(places)
+        self.settings, self.places, self.log, self.granted = settings, places, log, granted
+        self.dataset, self.is_plain = Path(known["path"]), known["kind"] == "folder"
+        self.keep_going = facts.get("keep_going", True)
+        self.wanted = wanted_by(places, analysis, facts.get("anew", False), current_run())
 
-    def with_tool(self, everyone: Iterable[str], left: Collection[str]) -> Work:
-        """The same with tool and container image ready, imported and placed once for all who are left."""
+    def prepare_tool(self, everyone: Iterable[str], left: Collection[str]) -> None:
+        """Have tool and container image ready, imported and placed once for all who are left."""
         settings, places = self.settings, self.places
         if left and not settings.app.image:
             make_tool(settings.tool).load()
         files = [places.index / name for name in ("tool.json", "image.json", "caches.json")]
-        return replace(
-            self,
-            placed=placed_image(settings, places, self.log),
-            prepared=[file.stat().st_mtime for file in files if file.exists()],
-            granted=self.granted.with_files(settings, places, (images_of(places, name) for name in everyone)),
-        )
+        self.placed = placed_image(settings, places, self.log)
+        self.prepared = [file.stat().st_mtime for file in files if file.exists()]
+        self.granted = self.granted.with_files(settings, places, (images_of(places, name) for name in everyone))
 
     def is_done(self, name: str) -> bool:
-        """Whether a participant has the record that is wanted, and the derivatives that it lists."""
-        try:
-            record = read_json(self.places.record(name))
-        except (FileNotFoundError, StateError):
-            return False
-        analysed = self.places.analysed(name, bool(self.settings.app.image))
-        return (
-            self.wanted.is_met(Made.by(record), images_of(self.places, name))
-            and analysed.is_dir()
-            and not first_missing(record.get("derivatives", {}), analysed)
-        )
+        """Whether a participant has the record that is wanted; at whose derivatives the start has looked."""
+        with suppress(FileNotFoundError, StateError):
+            return self.wanted.is_met(read_json(self.places.record(name)), images_of(self.places, name))
+        return False
 
     def failure_code(self, name: str) -> int | None:
         """The exit code in the failure record that this run has written of a participant."""
@@ -127,7 +107,7 @@ class Work:
         return result.exit_code
 
     def analyse(self, name: str, got: Facts | None, takes_turns: bool, said: Connection) -> int:
-        """Analyse a participant; ``got`` is what it took to fetch its images."""
+        """Analyse a participant; ``got`` is what it took to fetch its images, for which it may have waited last."""
         places, log = self.places, self.places.log(name).absolute()
 
         def wait_for(turn: str) -> None:
@@ -137,29 +117,27 @@ class Work:
         with reporting(places, [name], ANALYSE, log) as result:
             begin_log(places, name, log)
             images = images_of(places, name)
+            # Snakemake updates the times of files when their jobs end, so for other inputs only their order is known.
+            waited_last = got and all(time_s <= got["end_s"] for time_s in self.prepared)
             job = Job(
                 participant=name,
                 run=current_run(),
                 images=images,
                 dataset=self.dataset,
                 settings=self.settings,
-                tool_version=self.wanted.version or "",
+                tool_version=self.wanted.tool.get("version") or "",
                 log=log,
                 placed=self.placed,
-                before={"analysis": key_of(self.wanted.analysis, images), **self.preparation(got)},
+                before={
+                    "analysis": key_of(self.wanted.analysis, images),
+                    "ready_s": got["end_s"] if got and waited_last else None,
+                    "got": got and dict(got),
+                },
                 share=self.granted.share(self.settings) if self.settings.app.image else None,
                 wait_for=wait_for if takes_turns else None,
             )
             run_participant(job)
         return result.exit_code
-
-    def preparation(self, got: Facts | None) -> dict[str, Any]:
-        """What it took to fetch a participant's images, and when that made it ready, if it waited for that last.
-
-        Snakemake updates the times of files when their jobs end, so for other inputs only their order is known.
-        """
-        waited = got is None or any(time_s > got["end_s"] for time_s in self.prepared)
-        return {"ready_s": None if got is None or waited else got["end_s"], "got": got and dict(got)}
 
     def drop(self, name: str, is_in_use: Callable[[str], object], _said: Connection) -> int:
         """Drop those images of a participant whose contents nobody needs who is not done."""
