@@ -127,7 +127,7 @@ def test_what_an_app_needs_is_counted_only_if_it_is_said(tmp_path: Path) -> None
         settings = Settings.from_config(sections, in_containers=True)
         plan = Plan(settings, Places.from_settings(settings))
         assert ("work_files" in plan.limits()) == (said is not None)
-        assert plan.work_files("sub-01") == min(said or 0, plan.work_files_limit or 2**62)
+        assert plan.work_files("sub-01") == min(said or 0, plan.room.get("work_files") or 2**62)
 
 
 def test_file_systems_without_a_limit_are_never_out_of_inodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,7 +124,7 @@ def check_room(tier: Tier, roles: Mapping[str, int], say: Callable[[str], None])
 
 def check_files(run: PlannedRun, own: Plan, people: Sequence[str]) -> None:
     """Refuse a run whose participants make more files at once than its work tier has inodes for."""
-    room = own.work_files_limit
+    room = own.room.get("work_files")
     needed = sum(sorted((own.work_files(name) for name in people), reverse=True)[: run.condition.parallelism])
     if room is not None and needed > room:
         raise TierError(
