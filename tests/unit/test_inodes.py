@@ -111,7 +111,7 @@ def test_inodes_are_a_resource_that_jobs_wait_for(small_disk: Path, tmp_path: Pa
     free = plan.limits()["work_files"]
     assert 900 < free < INODES
     assert 400 < plan.work_files("sub-01") < 450
-    assert needs_of(settings, places, ["sub-01"])["work_files"] == [plan.work_files("sub-01")]
+    assert needs_of(plan, ["sub-01"])["work_files"] == [plan.work_files("sub-01")]
     plan.slots = 15
     assert (plan.at_once("1-of-1"), plan.share_work_files("1-of-1")) == (3, free), "the pool starts no more than fit"
 

@@ -16,14 +16,13 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from neurotier.core.errors import ContainerError, InputError, StateError, TierError
-from neurotier.core.files import read_json
+from neurotier.core.errors import ContainerError, InputError, TierError
+from neurotier.core.files import read_json, whole_json
 from neurotier.core.foreign import read_text
 from neurotier.core.places import Places, short_hash
 from neurotier.core.processes import RUN, current_run
 from neurotier.core.quantities import counted
 from neurotier.run import slurm
-from neurotier.run.jobs import run_facts
 from neurotier.run.journal import heard, read_notes
 from neurotier.run.participants import images_of
 from neurotier.run.shares import key_of, members_of
@@ -71,10 +70,8 @@ def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
 
 def may_have_left(places: Places) -> bool:
     """Whether the last run was one on a cluster that did not come to a good end."""
-    with suppress(StateError):
-        facts = run_facts(places, latest_run(places))
-        return bool(facts.get("elsewhere")) and not facts.get("succeeded")
-    return False
+    facts = whole_json(places.runs / f"{latest_run(places)}.json") or {}
+    return bool(facts.get("elsewhere")) and not facts.get("succeeded")
 
 
 def take_over(places: Places, wanted: Mapping[str, str], command: str, say: Say) -> dict[str, str]:

@@ -15,12 +15,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from neurotier.core.errors import BusyError, StateError
-from neurotier.core.files import read_json, remove_whatever, write_json
+from neurotier.core.errors import BusyError
+from neurotier.core.files import remove_whatever, whole_json, write_json
 from neurotier.core.places import Places
 from neurotier.core.tables import Row, columns, write_table
 from neurotier.run import slurm
-from neurotier.run.jobs import run_facts
 from neurotier.run.journal import Line, heard, read_notes
 from neurotier.run.shares import name_of
 
@@ -55,10 +54,8 @@ def note_jobs(places: Places, run: str) -> None:
     if not numbers and not notes:
         return
     asked = [number for number in numbers if number.isdigit()]  # cluster-generic may have called sshare
-    began_s = 0.0
-    with suppress(StateError):
-        began_s = run_facts(places, run).get("started_s", 0.0)
-    starts, reason = ask_accounting(asked, began_s) if asked else ([], NO_SLURM)
+    facts = whole_json(places.runs / f"{run}.json") or {}
+    starts, reason = ask_accounting(asked, facts.get("started_s", 0.0)) if asked else ([], NO_SLURM)
     starts = starts or kept(places, run).get("starts", [])
     rows = job_rows(run, told, notes, starts, None if starts else reason)
     write_json(places.cluster_jobs(run), {"starts": starts, "rows": rows})
@@ -80,9 +77,7 @@ def close_jobs(places: Places, run: str, was_killed: bool = False) -> None:
 
 def kept(places: Places, run: str) -> dict[str, Any]:
     """What was noted of a run's jobs; nothing if there were none, or the file is damaged."""
-    with suppress(FileNotFoundError, StateError, TypeError, ValueError):
-        return dict(read_json(places.cluster_jobs(run)))
-    return {}
+    return whole_json(places.cluster_jobs(run)) or {}
 
 
 def read_jobs(places: Places, run: str) -> list[Row]:

@@ -7,7 +7,6 @@ are not as they were written are removed, and Snakemake makes these again and no
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import stat
@@ -20,7 +19,7 @@ from typing import Any
 
 from neurotier.analysis.staging import first_missing
 from neurotier.core.configuration import WORKLOADS
-from neurotier.core.files import content_of, remove_whatever, write_json, write_text
+from neurotier.core.files import content_of, remove_whatever, whole_json, write_json, write_text
 from neurotier.core.places import Places, participant_of
 from neurotier.run.participants import checksum_of
 from neurotier.run.shares import OF_ANALYSIS, Made
@@ -95,7 +94,7 @@ def damaged_records(places: Places, by_app: bool, whole: dict[str, Made]) -> Ite
     Of all others, ``whole`` takes how they were made.
     """
     for file in sorted(places.records.rglob("*.json")):
-        participant, record = participant_of(file, places.records), read(file)
+        participant, record = participant_of(file, places.records), whole_json(file)
         if record is None:
             yield Damage((file,), f"{file} is damaged")
         elif name := lost_of(record, places.analysed(participant, by_app)):
@@ -124,7 +123,7 @@ def damaged_json(places: Places) -> Iterator[Damage]:
     """State that cannot be read, which is made again, or can be done without; and sites that have lost derivatives."""
     steps = places.profile / "steps"
     for file in [file for folder in (places.failures, steps, places.index) for file in sorted(folder.rglob("*.json"))]:
-        record = read(file)
+        record = whole_json(file)
         if record is None:
             yield Damage(tuple(outputs_with(file, places)), f"{file} is damaged")
         elif file.name == "run_group_level.json":
@@ -132,13 +131,13 @@ def damaged_json(places: Places) -> Iterator[Damage]:
             if name := lost_of(record, site):
                 yield Damage((site / "dataset_description.json",), f"{site}: {name} is not as it was written")
     for file in sorted(places.runs.glob("*.json")):
-        if read(file) is None:
+        if whole_json(file) is None:
             yield Damage((file,), f"{file} is damaged: the facts of that run are lost", again=False)
 
 
 def lost_datasets(places: Places) -> Iterator[Damage]:
     """Sites whose derivatives have been saved as a DataLad dataset that is not there any more."""
-    saved = read(places.saved) or {}
+    saved = whole_json(places.saved) or {}
     for site in {*saved, ""} if saved else ():  # and the dataset above those of sites
         repository = places.derivatives / site / ".git"
         if not (repository / "HEAD").is_file():
@@ -156,7 +155,7 @@ def damaged_index(places: Places) -> Iterator[Damage]:
         lost.append(table)
     if lost:
         yield Damage((table,), f"{lost[0]} is not as it was written")
-    elif read(index / "dataset.json") is None:
+    elif whole_json(index / "dataset.json") is None:
         yield Damage((table,), f"{table} is of a dataset that is not known any more")
 
 
@@ -166,7 +165,7 @@ def damaged_outputs(places: Places) -> Iterator[Damage]:
     Snakemake makes a missing file only if something else needs it, so the page that shows it is removed as well.
     Without the list of sizes damage cannot be detected, so whatever is made in seconds is made again.
     """
-    known = read(places.outputs)
+    known = whole_json(places.outputs)
     if known is None and "ended_s" in (last_run(places) or {"ended_s"}):  # one that was killed has listed nothing
         if files := tuple(quickly_made(places)):
             yield Damage(files, f"{places.outputs}, which lists the outputs, is gone or damaged")
@@ -180,7 +179,7 @@ def damaged_outputs(places: Places) -> Iterator[Damage]:
 
 def last_run(places: Places) -> dict[str, Any] | None:
     """What the last run has noted of itself; ``None`` if there was none."""
-    runs = [facts for file in places.runs.glob("*.json") if (facts := read(file)) is not None]
+    runs = [facts for file in places.runs.glob("*.json") if (facts := whole_json(file)) is not None]
     return max(runs, key=lambda facts: facts.get("started_s", 0.0), default=None)
 
 
@@ -261,7 +260,7 @@ def remove_from_records() -> None:
     """Remove what is no record among Snakemake's, at which it would end; its own folders begin with ``@``."""
     for root, names, files in os.walk(".snakemake/metadata"):
         for file in (Path(root, name) for name in [*names, *files] if not name.startswith("@")):
-            if read(file) is None:
+            if whole_json(file) is None:
                 remove_whatever(file)
 
 
@@ -278,12 +277,3 @@ def restore_state(places: Places) -> None:
     """Restore what a run writes at its start, and that must exist even if there is nothing left to run."""
     if not places.identity:
         write_text(places.state / "identity", secrets.token_hex(8) + "\n")
-
-
-def read(file: Path) -> dict[str, Any] | None:
-    """A JSON object; ``None`` if the file is missing or damaged."""
-    try:
-        data = json.loads(content_of(file))
-    except ValueError:
-        return None
-    return data if isinstance(data, dict) else None

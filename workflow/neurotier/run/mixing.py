@@ -16,11 +16,11 @@ from typing import Any
 
 from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import SettingsError
-from neurotier.core.files import remove_whatever
+from neurotier.core.files import remove_whatever, whole_json
 from neurotier.core.places import Places, participant_of
 from neurotier.core.quantities import counted
 from neurotier.dataset.source import is_address
-from neurotier.run.healing import SAVED, read
+from neurotier.run.healing import SAVED
 from neurotier.run.plan import Plan
 
 WHOLE = ("dataset", "tool", "app", "image")
@@ -131,7 +131,7 @@ def other_results(plan: Plan, places: Places, accepted: bool) -> Others | None:
 def made_before(places: Places) -> Mapping[str, Any]:
     """What the results were made with; nothing if there are none, or the facts of all of their runs are lost."""
     for file in places.records.rglob("*.json"):
-        facts = read(places.runs / f"{(read(file) or {}).get('run')}.json") or {}
+        facts = whole_json(places.runs / f"{(whole_json(file) or {}).get('run')}.json") or {}
         if isinstance(made := facts.get("made_with"), dict):
             return made
     return {}

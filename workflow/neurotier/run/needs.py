@@ -273,8 +273,7 @@ class Needs:
         return {"gets": self.settings.dataset.concurrent_gets, "probes": 1, **self.room}
 
 
-def needs_of(settings: Settings, places: Places, participants: Iterable[str]) -> dict[str, list[int]]:
+def needs_of(needs: Needs, participants: Iterable[str]) -> dict[str, list[int]]:
     """Amount of each resource that each participant job takes, MB or files."""
-    needs = Needs(settings, places, elsewhere=False)
     each = zip(*map(needs.of, participants), strict=True)
     return dict(zip(("mem_mb", "work_mb", "work_files"), map(list, each), strict=False))

@@ -11,7 +11,6 @@ import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -19,8 +18,8 @@ from typing import Any
 
 from neurotier.analysis.needs import threads_of, work_bytes, work_files
 from neurotier.analysis.staging import check_room
-from neurotier.core.errors import BusyError, InputError, NeurotierError, SourceError, StateError, TierError, may_pass
-from neurotier.core.files import clear_log, read_json, write_json, write_text
+from neurotier.core.errors import BusyError, InputError, NeurotierError, SourceError, TierError, may_pass
+from neurotier.core.files import clear_log, read_json, whole_json, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import end_with_parent, spare_collections
 from neurotier.core.quantities import counted, first_of
@@ -164,8 +163,7 @@ class Pool(Work):
         settings, places, fetch_only = self.settings, self.places, self.asked.fetch_only
         selected, self.count = selected_by(places.index / "images.tsv"), len(names)
         if self.asked.share and not fetch_only:
-            with suppress(FileNotFoundError, StateError):  # only times are lost
-                self.got = dict(read_json(places.got(self.asked.share))["participants"])
+            self.got = (whole_json(places.got(self.asked.share)) or {}).get("participants", {})  # else times are lost
         codes = {name: self.code_before(name) for name in names}
         self.codes = {name: code for name, code in codes.items() if code is not None}
         left = [name for name in names if name not in self.codes]

@@ -28,7 +28,7 @@ from neurotier.run.conditions import INVALID, VALID, valid_unless
 from neurotier.run.disturbance import DISTURBED, note_processors, others, read_readings
 from neurotier.run.jobs import read_failures
 from neurotier.run.journal import heard
-from neurotier.run.needs import needs_of
+from neurotier.run.needs import Needs, needs_of
 from neurotier.run.start import note_swapping
 
 Record = dict[str, Any]
@@ -198,7 +198,8 @@ def run_row(
     span = extent(spans)
     taken = others(facts, rows, span, read_readings(places.readings(run)))
     facts = judged(places, facts) | {"others_cpu_share": taken["others_cpu_share"]}
-    needs = needs_of(Settings.from_json(facts["settings"]), places, {row["participant"] for row in rows})
+    needed_by = Needs(Settings.from_json(facts["settings"]), places, elsewhere=False)
+    needs = needs_of(needed_by, {row["participant"] for row in rows})
     return {
         "run": run,
         "valid": validity(facts, failed, everyone - done - len(failures), running=run == current_run()),

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from neurotier.core.errors import InputError, StateError
-from neurotier.core.files import once_per_version, read_json, remove_whatever, write_json
+from neurotier.core.errors import InputError
+from neurotier.core.files import once_per_version, remove_whatever, whole_json, write_json
 from neurotier.core.places import Places, participant_of, short_hash
 from neurotier.core.settings import Settings
 from neurotier.dataset.bids import Image
@@ -79,9 +78,7 @@ def key_of(analysis: str, images: Sequence[Image]) -> str:
 
 def wanted_by(places: Places, analysis: str, anew: bool, run: str = "") -> Wanted:
     """What records must say, by the tool that was prepared, if one was."""
-    with suppress(FileNotFoundError, StateError):
-        return Wanted(analysis, read_json(places.index / "tool.json"), anew, run)
-    return Wanted(analysis, {}, anew, run)
+    return Wanted(analysis, whole_json(places.index / "tool.json") or {}, anew, run)
 
 
 def size_bytes(images: Iterable[Image]) -> int:
@@ -138,9 +135,8 @@ def members_of(share: str, places: Places) -> list[str]:
 
 def calibration(places: Places) -> list[str]:
     """Those whom an advice has analysed first."""
-    with suppress(FileNotFoundError, StateError, LookupError, TypeError):
-        return list(read_json(places.advice / "calibration.json")["participants"])
-    return []
+    names = (whole_json(places.advice / "calibration.json") or {}).get("participants")
+    return names if isinstance(names, list) else []
 
 
 def missing_in(shares: Iterable[str], places: Places, done: Collection[str]) -> set[str]:

@@ -13,8 +13,8 @@ from typing import Any
 from neurotier.analysis.participant import Job, run_participant
 from neurotier.analysis.tools import make_tool
 from neurotier.containers.store import PlacedImage
-from neurotier.core.errors import KilledError, StateError, may_pass
-from neurotier.core.files import read_json
+from neurotier.core.errors import KilledError, may_pass
+from neurotier.core.files import read_json, whole_json
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
 from neurotier.core.settings import Settings
@@ -75,16 +75,13 @@ class Work:
 
     def is_done(self, name: str) -> bool:
         """Whether a participant has the record that is wanted; at whose derivatives the start has looked."""
-        with suppress(FileNotFoundError, StateError):
-            return self.wanted.is_met(read_json(self.places.record(name)), images_of(self.places, name))
-        return False
+        record = whole_json(self.places.record(name))
+        return record is not None and self.wanted.is_met(record, images_of(self.places, name))
 
     def failure_code(self, name: str) -> int | None:
         """The exit code in the failure record that this run has written of a participant."""
-        with suppress(FileNotFoundError, StateError, LookupError):
-            failure = read_json(self.places.failure(name))
-            return int(failure["exit_code"]) if failure["run"] == current_run() else None
-        return None
+        failure = whole_json(self.places.failure(name)) or {}
+        return failure.get("exit_code") if failure.get("run") == current_run() else None
 
     def was_killed(self, name: str, stage: str, number: int) -> str:
         """Write down that a child was killed by a signal, which could not itself; the reason, if it is news."""

@@ -116,13 +116,12 @@ def planned_runs(base: Mapping[str, Any], settings: Settings) -> list[PlannedRun
     for condition in conditions(settings):
         configuration = configuration_of(base, settings, condition)
         own = Settings.from_config(configuration, settings.in_containers)
-        measured = what_is_measured(own.to_json()) | {
-            "content": Plan(own, Places.from_settings(own)).image()["content"]
-        }
-        rehearsal = rehearsal_of(own)
+        measured, rehearsal = what_is_measured(own.to_json()), rehearsal_of(own)
+        measured["content"] = Plan(own, Places.from_settings(own)).image()["content"]
         measured |= {"description": rehearsal.content_key()} if rehearsal else {}
         analysed = {key: value for key, value in measured.items() if key not in PLACED}
-        made.append((condition, configuration, own, digest(measured), digest(analysed)))
+        identity, analysis = (short_hash(json.dumps(each, sort_keys=True)) for each in (measured, analysed))
+        made.append((condition, configuration, own, identity, analysis))
     order = in_order(len(made), settings.campaign.repetitions, settings.campaign.seed)
     return [
         PlannedRun(position, repetition, *made[index]) for position, (repetition, index) in enumerate(order, start=1)
@@ -152,8 +151,3 @@ def what_is_measured(checked: Mapping[str, Any]) -> dict[str, Any]:
     if checked["dataset"]["source"] != "demo":
         del measured["demo"]
     return measured
-
-
-def digest(content: Mapping[str, Any]) -> str:
-    """Eight hexadecimal digits that tell settings apart."""
-    return short_hash(json.dumps(content, sort_keys=True))

@@ -19,8 +19,14 @@ from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import is_present
 from neurotier.run.campaign.matrix import PlannedRun
 from neurotier.run.campaign.records import Campaign
+from neurotier.run.needs import Needs, needs_of
 from neurotier.run.participants import selected_by
-from neurotier.run.plan import Plan
+
+SCARCE = {
+    "mem_mb": ("memory", "MB", "or say --resources mem_mb=N if the jobs need less than estimated"),
+    "work_files": ("room for files on the work tier", "inodes", "remove files there, or leave its placements out"),
+}
+"""Resources that limit a parallelism: what they are, their unit, and what else to do."""
 
 RESULTS_FACTOR = 2
 """Bytes of results per byte of compressed input: the brain, at most as large, and what is kept beside it."""
@@ -59,26 +65,19 @@ def check_campaign(campaign: Campaign) -> None:
     kinds = counted(len({run.condition for run in planned}), "condition")
     counts = f"{counted(len(planned), 'run')} of {counted(len(people), 'participant')}"
     say(f"Campaign: {counts} ({kinds}, {settings.campaign.repetitions} times, seed {settings.campaign.seed})")
-    check_placements(campaign)
-    for name, roles in needs(campaign, people).items():
-        tier = Tier.from_settings(settings.tiers[name]).here()
-        tier.check()
-        check_room(tier, roles, say)
-    for run in {run.condition: run for run in campaign.to_do}.values():
-        own = Plan(run.settings, campaign.places)
-        check_parallelism(run.condition.parallelism, [own.mem_mb(name) for name in people], campaign.limits)
-        check_files(run, own, list(people))
-
-
-def check_placements(campaign: Campaign) -> None:
-    """Refuse placements that a campaign cannot have."""
-    tiers = {run.settings.placement["dataset"] for run in campaign.planned}
+    tiers = {run.settings.placement["dataset"] for run in planned}
     if read_json(campaign.places.index / "dataset.json")["kind"] == "folder" and len(tiers) > 1:
         raise SettingsError(
             f"the dataset is a plain folder, which is read where it lies, and cannot be on {len(tiers)} tiers",
             where="config key campaign.placements",
             fix="place the role dataset on one tier, or make the folder a DataLad dataset",
         )
+    for name, roles in needs(campaign, people).items():
+        tier = Tier.from_settings(settings.tiers[name]).here()
+        tier.check()
+        check_room(tier, roles, say)
+    for run in {run.condition: run for run in campaign.to_do}.values():
+        check_parallelism(run, campaign, list(people))
 
 
 def needs(campaign: Campaign, people: Mapping[str, list[Image]]) -> dict[str, dict[str, int]]:
@@ -122,30 +121,20 @@ def check_room(tier: Tier, roles: Mapping[str, int], say: Callable[[str], None])
         )
 
 
-def check_files(run: PlannedRun, own: Plan, people: Sequence[str]) -> None:
-    """Refuse a run whose participants make more files at once than its work tier has inodes for."""
-    room = own.room.get("work_files")
-    needed = sum(sorted((own.work_files(name) for name in people), reverse=True)[: run.condition.parallelism])
-    if room is not None and needed > room:
-        raise TierError(
-            f"{run.condition.parallelism} at once make about {needed:,} files there, and it has inodes for {room:,}",
-            where=f"tier {own.settings.placement['work']!r}",
-            fix="remove files there, lower campaign.parallelism, or leave its placements out",
-        )
-
-
-def check_parallelism(parallelism: int, each_mb: Sequence[int], limits: Mapping[str, int]) -> None:
+def check_parallelism(run: PlannedRun, campaign: Campaign, people: Sequence[str]) -> None:
     """Refuse a parallelism that cannot be reached: a figure 'at 96' that ran 60 jobs is none at 96."""
-    if parallelism > len(each_mb):
+    asked, where = run.condition.parallelism, "config key campaign.parallelism"
+    if asked > len(people):
         raise SettingsError(
-            f"there are only {len(each_mb)} participants to run {parallelism} at once",
-            where="config key campaign.parallelism",
-            fix=f"lower it to at most {len(each_mb)}, or select more participants",
+            f"there are only {len(people)} participants to run {asked} at once",
+            where=where,
+            fix=f"lower it to at most {len(people)}, or select more participants",
         )
-    room = fits(limits, {"mem_mb": each_mb}).get("mem_mb")
-    if room is not None and room < parallelism:
-        raise SettingsError(
-            f"{parallelism} at once need more memory than there is: {room} fit into {limits['mem_mb']:,} MB",
-            where="config key campaign.parallelism",
-            fix="lower it, or say --resources mem_mb=N if the jobs need less than estimated",
-        )
+    own = Needs(run.settings, campaign.places, elsewhere=False)
+    limits = {"work_files": own.room.get("work_files"), "mem_mb": campaign.limits.get("mem_mb")}
+    known = {resource: limit for resource, limit in limits.items() if limit is not None}
+    for resource, room in fits(known, needs_of(own, people)).items():
+        if room < asked and resource in known:
+            what, unit, fix = SCARCE[resource]
+            problem = f"{asked} at once need more {what} than there is: {room} fit into {known[resource]:,} {unit}"
+            raise SettingsError(problem, where=where, fix=f"lower it, {fix}")

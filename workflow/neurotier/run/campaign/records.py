@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from neurotier.core.errors import StateError
-from neurotier.core.files import flush_folder, flush_tree, partial_of, read_json, rename_durably, write_json
+from neurotier.core.files import flush_folder, flush_tree, partial_of, rename_durably, whole_json, write_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.run.campaign.matrix import PlannedRun, planned_runs
+from neurotier.run.conditions import VALID, valid_unless
 from neurotier.run.profile_tables import Record
 from neurotier.run.scripting import Context
 from neurotier.storage.page_cache import CacheState
@@ -61,16 +61,13 @@ class Campaign:
         return [
             run
             for run, condition in noted
-            if condition is None or condition.get("stopped") or (again and condition["valid"] != "valid")
+            if condition is None or condition.get("stopped") or (again and condition["valid"] != VALID)
         ]
 
 
 def read_condition(folder: Path) -> Record | None:
     """What was run, and what speaks against it; ``None`` if the run is not there, or that cannot be read any more."""
-    try:
-        return dict(read_json(folder / "condition.json"))
-    except (FileNotFoundError, StateError):
-        return None
+    return whole_json(folder / "condition.json")
 
 
 def keep_run(
@@ -105,8 +102,11 @@ def keep_run(
     """
     folder, before = campaign.folder(run), campaign.condition_of(run)
     stopped = stopped or (killed and not (before and before.get("stopped")))
-    problems = [row["valid"].removeprefix("invalid: ")] if row["valid"] != "valid" else []
-    problems += problems_of(run, cache, row)
+    problems = [cache.problem] if cache.problem else []
+    possible, most = min(run.condition.parallelism, row["participants"] + row["failed"]), row["peak_parallelism"]
+    if most < possible:
+        because = f": {row['limited_by']}" if row["limited_by"] else ""
+        problems.append(f"{most} of {possible} jobs at most ran at once{because}")
     # Nobody has failed, either, in a job that was killed before its participants began.
     if campaign.settings.campaign.compare_outputs and not (row["failed"] or killed or stopped):
         problems += differing(campaign, run, outputs)
@@ -114,7 +114,7 @@ def keep_run(
         **asdict(run.condition),
         "repetition": run.repetition,
         "position": run.position,
-        "valid": f"invalid: {'; '.join(problems)}" if problems else "valid",
+        "valid": valid_unless(problems, row["valid"]),
         "cache_state": asdict(cache),
         "participants": row["participants"],
         "makespan_s": row["makespan_s"],
@@ -130,25 +130,14 @@ def keep_run(
     return condition
 
 
-def problems_of(run: PlannedRun, cache: CacheState, row: Record) -> Iterator[str]:
-    """Why a run does not show what its condition says."""
-    if cache.problem:
-        yield cache.problem
-    possible = min(run.condition.parallelism, row["participants"] + row["failed"])
-    if row["peak_parallelism"] < possible:
-        because = f": {row['limited_by']}" if row["limited_by"] else ""
-        yield f"{row['peak_parallelism']} of {possible} jobs at most ran at once{because}"
-
-
 def differing(campaign: Campaign, run: PlannedRun, outputs: Mapping[str, str]) -> list[str]:
     """What differs from the outputs of the first run of the same tool, if anything.
 
     The first run with all its participants is noted; if that cannot be read any more, the next one is.
     """
     file = campaign.places.campaign / "outputs" / f"{run.analysis}.json"
-    try:
-        first = read_json(file)
-    except (FileNotFoundError, StateError):
+    first = whole_json(file)
+    if first is None:
         write_json(file, {"of": str(run.condition), "checksums": outputs})
         return []
     names = {*outputs, *first["checksums"]}
