@@ -20,7 +20,7 @@ from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
 from neurotier.dataset.bids import Image
-from neurotier.run.participants import selected_by
+from neurotier.run.participants import selected_in
 from neurotier.run.shares import members_of
 
 MEGABYTE = 1_000_000
@@ -152,10 +152,7 @@ class Needs:
 
     def images(self, participant: str) -> list[Image]:
         """A participant's images; none while there is no index."""
-        try:
-            return selected_by(self.places.index / "images.tsv").get(participant, [])
-        except FileNotFoundError:
-            return []
+        return selected_in(self.places).get(participant, [])
 
     def members(self, share: str) -> list[str]:
         """Participants of a share."""

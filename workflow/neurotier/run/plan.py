@@ -23,7 +23,7 @@ from neurotier.core.tiers import absolute, on_nodes
 from neurotier.run.adoption import name_of_job
 from neurotier.run.jobs import noted, run_facts
 from neurotier.run.needs import Needs
-from neurotier.run.participants import selected_by
+from neurotier.run.participants import selected_by, selected_in
 from neurotier.run.shares import (
     CALIBRATION,
     Made,
@@ -100,8 +100,7 @@ class Plan(Needs):
     @property
     def every_share(self) -> list[str]:
         """All shares; none while there is no index."""
-        table = self.places.index / "images.tsv"
-        return names_of_shares(len(selected_by(table)), self.settings, self.elsewhere) if table.exists() else []
+        return names_of_shares(len(selected_in(self.places)), self.settings, self.elsewhere)
 
     @property
     def shares(self) -> list[str]:
@@ -171,13 +170,11 @@ class Plan(Needs):
         write
             Whether to remove markers and records of those who are missing, or only to answer by it.
         """
-        self.slots = slots
-        table = self.places.index / "images.tsv"
-        if not table.exists():
+        self.slots, selected = slots, selected_in(self.places)
+        if not selected:
             if write:  # or Snakemake, asked for the participants alone, would find all that it was asked for
                 remove_whatever(self.places.complete)
             return []
-        selected = selected_by(table)
         wanted = wanted_by(self.places, self.analysis, anew)
         done = {name for name in selected if name in made and wanted.is_met(made[name], selected[name])}
         # A pool of which nobody is left has made again what it waits for: no target asks for these files themselves.
@@ -268,8 +265,8 @@ class Plan(Needs):
 
     def of_site(self, site_folder: str) -> list[str]:
         """Participants of one site (``SITE/``, or empty)."""
-        table, site = self.places.index / "images.tsv", site_folder.rstrip("/")
-        return [name for name, images in selected_by(table).items() if images[0].site == site]
+        everyone, site = selected_in(self.places), site_folder.rstrip("/")
+        return [name for name, images in everyone.items() if images[0].site == site]
 
     def before_group_level(self) -> dict[str, list[Path]]:
         """Files that the group level of every site waits for."""

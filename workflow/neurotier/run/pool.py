@@ -34,7 +34,7 @@ from neurotier.run.children import Child, Children, Turns
 from neurotier.run.jobs import keep_failure, load_settings, note, reporting, run_facts
 from neurotier.run.journal import SAY_S, noting_job, tell
 from neurotier.run.needs import Granted, Needs
-from neurotier.run.participants import images_of, selected_by
+from neurotier.run.participants import images_of, selected_in
 from neurotier.run.shares import members_of, name_of, size_bytes
 from neurotier.run.work import ANALYSE, DROP, FETCH, Facts, Work
 
@@ -161,7 +161,7 @@ class Pool(Work):
     def prepare(self, names: Sequence[str]) -> None:
         """Find out who is left, and where each of them begins."""
         settings, places, fetch_only = self.settings, self.places, self.asked.fetch_only
-        selected, self.count = selected_by(places.index / "images.tsv"), len(names)
+        selected, self.count = selected_in(places), len(names)
         if self.asked.share and not fetch_only:
             self.got = (whole_json(places.got(self.asked.share)) or {}).get("participants", {})  # else times are lost
         codes = {name: self.code_before(name) for name in names}

@@ -20,7 +20,7 @@ from neurotier.dataset.contents import is_present
 from neurotier.run.campaign.matrix import PlannedRun
 from neurotier.run.campaign.records import Campaign
 from neurotier.run.needs import Needs, needs_of
-from neurotier.run.participants import selected_by
+from neurotier.run.participants import selected_in
 
 SCARCE = {
     "mem_mb": ("memory", "MB", "or say --resources mem_mb=N if the jobs need less than estimated"),
@@ -61,7 +61,7 @@ def check_campaign(campaign: Campaign) -> None:
         If the parallelism asked for cannot be reached, or a placement cannot be had.
     """
     settings, planned, say = campaign.settings, campaign.planned, campaign.say
-    people = selected_by(campaign.places.index / "images.tsv")
+    people = selected_in(campaign.places)
     kinds = counted(len({run.condition for run in planned}), "condition")
     counts = f"{counted(len(planned), 'run')} of {counted(len(people), 'participant')}"
     say(f"Campaign: {counts} ({kinds}, {settings.campaign.repetitions} times, seed {settings.campaign.seed})")
