@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from neurotier.core.errors import InputError, StateError
-from neurotier.core.files import read_json
+from neurotier.core.files import read_json, whole_json
 from neurotier.core.quantities import counted
 from neurotier.core.tables import Row, columns, read_table, write_table
-from neurotier.run.conditions import VALID, valid_unless
+from neurotier.run.conditions import CAMPAIGN, VALID, valid_unless
 
 MEMORY = "memory"
 """Cache state of inputs on a tier that is memory."""
@@ -220,3 +220,26 @@ def tier_bytes(flows: Iterable[Row]) -> list[Row]:
     known = own.combine_first(seen).groupby("tier").sum(min_count=1).reindex(sorted(set(table.tier)))
     rows: list[Row] = known.astype(object).where(known.notna(), None).reset_index().to_dict("records")
     return rows
+
+
+def campaign_runs(plan: Path) -> Compared:
+    """The runs of a campaign that are there; ``plan`` is its table, beside the folder of its runs."""
+    compared = Compared()
+    for row in read_table(plan, "plan"):
+        folder = plan.parent / "runs" / row["folder"]
+        condition = whole_json(folder / "condition.json")
+        if condition is not None:
+            cache = condition["cache_state"]["state"]
+            found = runs_of_results(folder, CAMPAIGN, row["placement"], row["repetition"], cache)
+            judged = {"valid": condition["valid"], "parallelism": row["parallelism"], "cache": row["cache"]}
+            compared += Compared([run | judged for run in found.runs], found.participants, found.traffic)
+    return compared
+
+
+def lacking(plan: Path) -> str:
+    """What a campaign has not done yet, for people; empty if it is done."""
+    rows = read_table(plan, "plan")
+    there = sum(whole_json(plan.parent / "runs" / row["folder"] / "condition.json") is not None for row in rows)
+    if there == len(rows):
+        return ""
+    return f"{there} of {counted(len(rows), 'run')} of the campaign are there; the same command goes on with the others"

@@ -10,8 +10,9 @@ from __future__ import annotations
 import copy
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,13 @@ from neurotier.analysis.app import app_name
 from neurotier.analysis.needs import rehearsal_of
 from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import SettingsError
+from neurotier.core.files import whole_json
 from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import Settings
-from neurotier.run.conditions import CAMPAIGN, Condition
+from neurotier.run.conditions import CAMPAIGN, VALID, Condition
 from neurotier.run.plan import Plan
+from neurotier.run.profile_tables import Record
+from neurotier.run.scripting import Context
 
 APART = (
     *("results", "report", "campaign", "comparison", "published", "probe", "advice", "shares", "node_class"),
@@ -151,3 +155,51 @@ def what_is_measured(checked: Mapping[str, Any]) -> dict[str, Any]:
     if checked["dataset"]["source"] != "demo":
         del measured["demo"]
     return measured
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A campaign and what it works with.
+
+    Attributes
+    ----------
+    planned
+        Its runs, in the order in which they are run.
+    settings, places
+        Of the results folder that keeps it.
+    limits
+        Snakemake resources that the jobs of a run share.
+    say
+        Where to tell the user.
+    """
+
+    planned: Sequence[PlannedRun]
+    settings: Settings
+    places: Places
+    limits: Mapping[str, int]
+    say: Callable[[str], None]
+
+    @classmethod
+    def of_script(cls, context: Context) -> Campaign:
+        """The campaign that a script is about."""
+        planned = planned_runs(context.params.configuration, context.settings)
+        return cls(planned, context.settings, context.places, context.run_facts["limits"], context.say)
+
+    def folder(self, run: PlannedRun) -> Path:
+        """Where the records of a run are."""
+        return self.places.campaign / "runs" / run.name / str(run.repetition)
+
+    def condition_of(self, run: PlannedRun) -> Record | None:
+        """What was run, and what speaks against it; ``None`` if it is not there, or that cannot be read any more."""
+        return whole_json(self.folder(run) / "condition.json")
+
+    @property
+    def to_do(self) -> list[PlannedRun]:
+        """The runs that are to be done: one that was stopped, in whole or in part, tells nothing of its condition."""
+        again = self.settings.campaign.repeat_invalid
+        noted = [(run, self.condition_of(run)) for run in self.planned]
+        return [
+            run
+            for run, condition in noted
+            if condition is None or condition.get("stopped") or (again and condition["valid"] != VALID)
+        ]

@@ -17,8 +17,7 @@ from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import is_present
-from neurotier.run.campaign.matrix import PlannedRun
-from neurotier.run.campaign.records import Campaign
+from neurotier.run.campaign.matrix import Campaign, PlannedRun
 from neurotier.run.needs import Needs, needs_of
 from neurotier.run.participants import selected_in
 
