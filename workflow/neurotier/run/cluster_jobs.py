@@ -154,12 +154,13 @@ def pair(starts: Sequence[Start], notes: Sequence[Line]) -> list[tuple[Start, Li
     """Each start of one job with what the job noted then; of the one or the other alone if there is no more."""
     if not starts:
         return [({}, note) for note in notes] or [({}, {})]
-    begins_s = [(start["started_s"] or math.inf) - CLOCKS_S for start in starts]
-    ends_s = [*begins_s[1:], math.inf]
-    return [
-        (start, next((note for note in reversed(notes) if begin_s <= note["started_s"] < end_s), {}))
-        for start, begin_s, end_s in zip(starts, begins_s, ends_s, strict=True)
-    ]
+    of_starts = dict[int, Line]()
+    for note in notes:
+        begun = [
+            at for at, start in enumerate(starts) if (start["started_s"] or math.inf) - CLOCKS_S <= note["started_s"]
+        ]
+        of_starts |= dict.fromkeys(begun[-1:], note)
+    return [(start, of_starts.get(at, {})) for at, start in enumerate(starts)]
 
 
 def row_of(head: Row, note: Line, start: Start) -> Row:
