@@ -13,8 +13,7 @@ from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table, write_table
 from neurotier.core.tiers import find_mount
-from neurotier.run.campaign.matrix import Campaign, PlannedRun, planned_runs
-from neurotier.run.campaign.preflight import check_campaign, plan_rows
+from neurotier.run.campaign.matrix import Campaign, PlannedRun, check_campaign, plan_rows, planned_runs
 from neurotier.run.campaign.snakemake_run import keep_run
 from neurotier.storage.page_cache import prepare_cache
 
