@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from pathlib import Path
 
 from neurotier.analysis.rehearsal.describing import describe
@@ -71,9 +72,8 @@ def open_page(results: Path, name: str) -> int:
     PermissionError
         If the folder may not be looked into.
     """
-    names = os.listdir(results) if results.is_dir() else []  # glob would find nothing in a folder that is closed to us
-    files = [results / name for name in names if name.endswith(".html")]
-    pages = {file.stem: file for file in files if file.is_file() and not file.is_symlink()}
+    files = list(results.iterdir()) if results.is_dir() else []  # glob would find nothing in a folder closed to us
+    pages = {file.stem: file for file in files if file.suffix == ".html" and stat.S_ISREG(file.lstat().st_mode)}
     if not pages:
         fix = "give a results folder, or have one made: snakemake all"
         raise SettingsError("has no page" if results.is_dir() else "is no folder", where=str(results), fix=fix)

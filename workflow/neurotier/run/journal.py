@@ -148,11 +148,12 @@ def noting_job(
     told = set[str]()
 
     def tell_of_it(exit_code: int | None) -> None:
-        if exit_code is None and current_run() in told:
+        if exit_code is not None:
+            note.update(ended_s=time.time(), exit_code=exit_code)
+        elif current_run() in told:
             return
         told.add(current_run())
-        end = {} if exit_code is None else {"ended_s": time.time(), "exit_code": exit_code}
-        tell(places, "job", **note, **end)
+        tell(places, "job", **note)
 
     tell_of_it(None)
     return tell_of_it

@@ -70,15 +70,13 @@ class Others:
         """
         for folder in self.folders:
             patterns = ["[!.]*"] if self.by_app else ["sub-*", "dataset_description.json", "README"]
-            for entry in [entry for pattern in patterns for entry in folder.glob(pattern)]:
-                if entry.name not in SAVED:
-                    remove_whatever(entry)
+            for entry in [entry for pattern in patterns for entry in folder.glob(pattern) if entry.name not in SAVED]:
+                remove_whatever(entry)
             with suppress(OSError):  # it is a dataset, or has files of the user's own
                 folder.rmdir()
-        for file in (self.places.profile / "steps").rglob("run_group_level.json"):
-            remove_whatever(file)
-        for folder in (self.places.results / "app", self.places.records):
-            remove_whatever(folder)
+        steps = (self.places.profile / "steps").rglob("run_group_level.json")
+        for path in (*steps, self.places.results / "app", self.places.records):
+            remove_whatever(path)
 
 
 def made_with(plan: Plan) -> dict[str, Any]:

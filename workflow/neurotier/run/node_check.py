@@ -203,23 +203,17 @@ def check_lines(rows: Sequence[Row]) -> list[str]:
     of_class = f" of class {node['node_class']}" if node["node_class"] != node["host"] else ""
     has = f"{counted(node['cores'], 'core')}, {size(node['memory_bytes'])}"
     switches = {"delay accounting": "delay_accounting", "user name spaces": "user_namespaces", "fio": "fio"}
-    cells = [
-        [
-            row["tier"],
-            answer(row["in_use"]),
-            row["kind"] if row["found_kind"] in (None, row["kind"]) else f"{row['kind']}, but is {row['found_kind']}",
-            answer(row["there"]),
-            answer(row["writable"]),
-            answer(row["shared"]),
-            EMPTY if row["usable_bytes"] is None else size(row["usable_bytes"]),
-            row["path"] + (f" ({row['fs_type']})" if row["fs_type"] else ""),
-        ]
-        for row in rows
-    ]
+    lines = [["tier", "in use", "kind", "there", "writable", "shared", "room", "path"]]
+    for row in rows:
+        kind = row["kind"] if row["found_kind"] in (None, row["kind"]) else f"{row['kind']}, but is {row['found_kind']}"
+        room = EMPTY if row["usable_bytes"] is None else size(row["usable_bytes"])
+        there = [answer(row[name]) for name in ("there", "writable", "shared")]
+        path = row["path"] + (f" ({row['fs_type']})" if row["fs_type"] else "")
+        lines.append([row["tier"], answer(row["in_use"]), kind, *there, room, path])
     return [
         f"Node {node['host']}{of_class}, {node['kernel']}: {has}; a job like this one has {' and '.join(held_to)}",
         "; ".join(f"{name}: {answer(node[key])}" for name, key in switches.items()),
-        *aligned([["tier", "in use", "kind", "there", "writable", "shared", "room", "path"], *cells]),
+        *aligned(lines),
     ]
 
 

@@ -16,7 +16,7 @@ import yaml
 from neurotier.core.errors import SourceError, one_line
 from neurotier.core.installed import ROOT
 from neurotier.core.private import user_name
-from neurotier.core.quantities import counted
+from neurotier.core.quantities import aligned
 from neurotier.run import slurm
 
 BASE = ROOT / "profiles" / "slurm" / "profile.yaml"
@@ -126,23 +126,10 @@ def profile_of(nodes: Sequence[Nodes], config: Mapping[str, str], accounts: Sequ
         "Read it, correct it, and use it:",
         "  snakemake --profile FOLDER-OF-THIS-FILE --workflow-profile profiles/local",
         "",
-        "Partitions and their nodes:",
-        *(f"- {said_of(each)}" for each in nodes),
+        "Partitions (the default one has a star) and their nodes, of which memory and local disk are in MB:",
+        *aligned([[*COLUMNS], *([one_line(cell) for cell in each.values()] for each in nodes)]),
         *([f"Your accounts: {', '.join(map(one_line, accounts))}"] if accounts else []),
     ]
     comment = "".join(f"# {line}".rstrip() + "\n" for line in head)
     parts = [yaml.safe_dump({key: value}, sort_keys=False, width=10_000) for key, value in profile.items()]
     return "\n".join([comment, *parts])
-
-
-def said_of(nodes: Nodes) -> str:
-    """Nodes of a partition in a line for people, whatever their names are."""
-    name, nulls = nodes["partition"], ("(null)", "N/A", "0", "")
-    marks = [*(["default"] if name.endswith("*") else []), *([] if nodes["up"] == "up" else ["takes no jobs"])]
-    mark = f" ({', '.join(marks)})" if marks else ""
-    more = [f"{key} {nodes[key]}" for key in ("features", "gres") if nodes[key] not in nulls]
-    more += [f"local disk {nodes['disk']} MB"] if nodes["disk"] not in nulls else []
-    count = number(nodes["nodes"])
-    of_each = ", ".join([f"{nodes['cpus']} CPUs", f"{nodes['memory']} MB", *more])
-    many = counted(count, "node") if count is not None else nodes["nodes"]
-    return one_line(f"{name.removesuffix('*')}{mark}: limit {nodes['limit']}; {many} with {of_each}")

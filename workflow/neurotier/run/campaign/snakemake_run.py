@@ -83,7 +83,12 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     """
     started_s, condition = time.monotonic(), run.condition
     log = campaign.places.logs / "run_campaign" / run.name / f"{run.repetition}.log"
-    inner, file = inner_settings(campaign, run)
+    folder, settings = campaign.folder(run), campaign.settings
+    results, file = (
+        inner_results(campaign.places) / f"{run.name}_{run.repetition}",
+        folder.with_name(f".{folder.name}.yaml"),
+    )
+    inner = inner_settings(run.configuration, settings, results, file, settings.in_containers)
     places = Places.from_settings(inner)
     remove_tree(places.results)
     write_text(log, "")
@@ -107,22 +112,21 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
         for path in sorted((places.results / name).rglob("*"))
         if path.is_file() and path.name not in UNTOLD
     }
-    keep_records(places, partial_of(campaign.folder(run)))
+    keep_records(places, partial_of(folder))
     taken_s = time.monotonic() - started_s
     kept = keep_run(campaign, run, row, cache, outputs, taken_s, killed or bool(facts.get("again")), stopped)
     file.unlink(missing_ok=True)
     return kept
 
 
-def inner_settings(campaign: Campaign, run: PlannedRun) -> tuple[Settings, Path]:
-    """The run's own settings, and the configuration file that says them."""
-    settings, folder = campaign.settings, campaign.folder(run)
-    results = inner_results(campaign.places) / f"{run.name}_{run.repetition}"
-    tiers = {name: here(tier, settings.tiers[name]) for name, tier in run.configuration["tiers"].items()}
-    configuration = {**run.configuration, "tiers": tiers, "results": str(results)}
-    file = folder.with_name(f".{folder.name}.yaml")
-    write_secret(file, f"# {run.condition}\n" + yaml.safe_dump(configuration, sort_keys=False))
-    return Settings.from_config(configuration, settings.in_containers), file
+def inner_settings(
+    given: Mapping[str, Any], outer: Settings, results: Path, file: Path, in_containers: bool = False
+) -> Settings:
+    """The settings of an inner run, whose tiers are those that this machine has; ``file`` takes its configuration."""
+    tiers = {name: here(tier, outer.tiers[name]) for name, tier in given["tiers"].items()}
+    configuration = {**given, "tiers": tiers, "results": str(results)}
+    write_secret(file, yaml.safe_dump(configuration, sort_keys=False))
+    return Settings.from_config(configuration, in_containers)
 
 
 def here(given: Mapping[str, Any], settings: TierSettings) -> dict[str, Any]:
