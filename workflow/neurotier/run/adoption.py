@@ -29,6 +29,9 @@ from neurotier.run.shares import key_of, members_of
 
 Say = Callable[[str], None]
 
+NUMBER = re.compile(r"\w[\w.\[\]-]*")
+"""What looks like the number of a job, of whatever scheduler: a planted one may look like an option."""
+
 NO_COMMAND = "the profile has no command for it (cluster-generic-cancel-cmd)"
 
 JOB_NAME = re.compile(r"(?P<work>neurotier-\w+-\w+-(?P<share>\d+-of-\d+))\.(?P<serial>\d+)")
@@ -63,7 +66,7 @@ def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
     for folder in sorted(places.journal("any").parent.glob("*")):
         over = {note["job"] for note in read_notes(places, folder.name) if "exit_code" in note}
         numbers = {str(line.get("job")) for line in heard(places, folder.name, "submitted")} - over
-        told |= dict.fromkeys(sorted(filter(slurm.is_number, numbers)), folder.name)
+        told |= dict.fromkeys(sorted(filter(NUMBER.fullmatch, numbers)), folder.name)
     known = {number: job for number, job in slurm.queue().items() if job.name.startswith(prefix) or number in told}
     return known, {number: run for number, run in told.items() if not number.isdigit()}
 

@@ -102,11 +102,13 @@ def runs_of_results(
         phases, flows = ([row for row in tables[name] if row["run"] == run["run"]] for name in ("profile", "traffic"))
         kept = len({row["participant"] for row in phases})
         whole = kept == run["participants"]
+        with reading(folder / "state" / "runs" / f"{run['run']}.json") as path:
+            in_memory = path.exists() and read_json(path)["tiers"]["dataset"]["kind"] == "tmpfs"
         known = {
             "origin": origin,
             "placement": placement or placement_label(run),
             "repetition": repetition,
-            "cache": MEMORY if dataset_kind(folder, run["run"]) == "tmpfs" else cache,
+            "cache": MEMORY if in_memory else cache,
             "logged_makespan_s": None,
             **measures(phases if whole else []),
             "valid": validity(run, everyone, kept),
@@ -122,12 +124,6 @@ def runs_of_results(
 def cells_of(table: str, row: Row) -> Row:
     """What a row has for the columns of a table."""
     return {name: row[name] for name in columns(table)}
-
-
-def dataset_kind(folder: Path, run: str) -> str | None:
-    """Kind of the tier that the dataset was on; ``None`` if the run's facts are not there."""
-    with reading(folder / "state" / "runs" / f"{run}.json") as path:
-        return str(read_json(path)["tiers"]["dataset"]["kind"]) if path.exists() else None
 
 
 @contextmanager

@@ -196,15 +196,12 @@ def settle(
             if name_of(file.name) not in finished or not is_whole:
                 remove_whatever(file)
     for share in named(finished, places, serial):
-        if not places.share(share).exists():
-            write_marker(places, share)
-
-
-def write_marker(places: Places, share: str) -> None:
-    """Write the marker of a share that needs no job, as old as what its jobs made, or what followed is done again."""
-    marker = places.share(share)
-    write_json(marker, {"failed": {}}, durable=False)
-    waited_for = [places.index / name for name in ("tool.json", "image.json", "caches.json")]
-    files = [*waited_for, *places.index.glob("**/validation.json"), *map(places.record, members_of(share, places))]
-    newest_ns = max(file.stat().st_mtime_ns for file in files if file.exists())
-    os.utime(marker, ns=(newest_ns, newest_ns))
+        marker = places.share(share)
+        if marker.exists():
+            continue
+        # As old as what its jobs made and waited for, or what followed is done again.
+        write_json(marker, {"failed": {}}, durable=False)
+        waited_for = [places.index / name for name in ("tool.json", "image.json", "caches.json")]
+        files = [*waited_for, *places.index.glob("**/validation.json"), *map(places.record, members_of(share, places))]
+        newest_ns = max(file.stat().st_mtime_ns for file in files if file.exists())
+        os.utime(marker, ns=(newest_ns, newest_ns))
