@@ -206,14 +206,14 @@ def outputs_with(file: Path, places: Places) -> list[Path]:
     """Files to remove so that Snakemake makes a file again: outputs of the rule that writes it."""
     if places.mosaics in file.parents:
         return [places.mosaics]
-    if places.campaign in file.parents:
-        return [file, places.campaign / "done.tsv"]
+    table, files = file.with_suffix(".tsv"), [file]
     if file.parent == places.index and file.stem in ("skipped", "images"):
-        return [file, places.index / "images.tsv"]
-    table = file.with_suffix(".tsv")
-    if file.suffix == ".json" and table.exists():  # a table's sidecar is written with it
-        return [file, table]
-    return [file]
+        files.append(places.index / "images.tsv")
+    elif file.suffix == ".json" and table.exists():  # a table's sidecar is written with it
+        files.append(table)
+    if places.campaign in file.parents:
+        files.append(places.campaign / "done.tsv")
+    return files
 
 
 def remove(damages: list[Damage]) -> None:
