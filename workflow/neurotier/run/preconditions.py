@@ -81,9 +81,12 @@ def check_start(plan: Plan, command: Command, say: Callable[[str], None]) -> Non
     if command.asks_for("comparison"):  # Snakemake would show a trace of what an input function raises
         plan.compared()
     check_rehearsal(plan.settings)
-    if command.is_dry_run:
-        for line in missing_tiers(plan.settings, plan.elsewhere):
-            say(line)
+    tiers = [name for name in plan.settings.placed_tiers if not (plan.elsewhere and on_nodes(plan.settings, name))]
+    for name in tiers if command.is_dry_run else ():  # nodes look at their own
+        try:
+            Tier.from_settings(plan.settings.tiers[name]).check()
+        except TierError as error:
+            say(f"neurotier: a run would be refused: {error}")
 
 
 def check_dataset(plan: Plan) -> None:
@@ -113,17 +116,6 @@ def check_rehearsal(settings: Settings) -> None:
     rehearsal = rehearsal_of(settings)
     if rehearsal is not None:
         rehearsal.version()
-
-
-def missing_tiers(settings: Settings, elsewhere: bool = False) -> list[str]:
-    """A line for each tier that a run, or a run of the campaign, would refuse here; nodes look at their own tiers."""
-    found = []
-    for name in [name for name in settings.placed_tiers if not (elsewhere and on_nodes(settings, name))]:
-        try:
-            Tier.from_settings(settings.tiers[name]).check()
-        except TierError as error:
-            found.append(f"neurotier: a run would be refused: {error}")
-    return found
 
 
 def check_programs(rules: Collection[str], settings: Settings) -> None:
