@@ -9,16 +9,14 @@ does make one of another name: each start gives these shares its own number.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from neurotier.core.errors import InputError
-from neurotier.core.files import once_per_version, remove_whatever, whole_json, write_json
-from neurotier.core.places import Places, participant_of, short_hash
+from neurotier.core.files import once_per_version, whole_json
+from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import Settings
 from neurotier.dataset.bids import Image
 from neurotier.run.participants import selected_by
@@ -137,71 +135,3 @@ def calibration(places: Places) -> list[str]:
     """Those whom an advice has analysed first."""
     names = (whole_json(places.advice / "calibration.json") or {}).get("participants")
     return names if isinstance(names, list) else []
-
-
-def missing_in(shares: Iterable[str], places: Places, done: Collection[str]) -> set[str]:
-    """The shares in which somebody is not done."""
-    return {share for share in shares if not all(name in done for name in members_of(share, places))}
-
-
-def named(
-    shares: Iterable[str],
-    places: Places,
-    serial: str,
-    unfinished: Collection[str] = (),
-    taken_over: Mapping[str, str] = MappingProxyType({}),
-) -> list[str]:
-    """The names of shares in files: those of their markers; a new one without a marker, and if somebody is missing.
-
-    A share that a job of an earlier start is at has the serial number of that start.
-    """
-    folder = places.share("any").parent
-    markers = sorted(folder.iterdir()) if folder.is_dir() else []
-    known = {name_of(marker.name): marker.name for marker in markers}
-    new = {share: f"{share}.{taken_over.get(share, serial)}" for share in shares}
-    return [new[share] if share in unfinished else known.get(share, new[share]) for share in new]
-
-
-def settle(
-    places: Places, finished: Collection[str], made: Collection[str], done: Collection[str], serial: str
-) -> None:
-    """Leave markers of those shares alone in which everyone is done, and no record of anybody who is analysed again.
-
-    Parameters
-    ----------
-    places
-        Of the results.
-    finished
-        Those shares.
-    made
-        Those who have a record and whole derivatives.
-    done
-        Those of them who were analysed as wanted.
-    serial
-        Number of this start, for the names of shares whose markers are written here.
-    """
-    for name in {*made} - {*done}:
-        remove_whatever(places.record(name))  # were the new analysis to fail, an old one would pass for it
-    for file in places.failures.rglob("*.json"):
-        if participant_of(file, places.failures) in done:
-            remove_whatever(file)
-    if calibration(places):
-        finished = {*finished, CALIBRATION} - missing_in([CALIBRATION], places, done)
-    for folder in (places.share("any").parent, places.dropped("any").parent):
-        if folder.is_symlink() or not folder.is_dir():  # planted: what it leads to is not ours
-            remove_whatever(folder)
-            continue
-        for file in sorted(folder.iterdir()):
-            is_whole = file.is_file() and not file.is_symlink() and places.share(file.name).is_file()
-            if name_of(file.name) not in finished or not is_whole:
-                remove_whatever(file)
-    for share in named(finished, places, serial):
-        marker = places.share(share)
-        if marker.exists():
-            continue
-        # As old as what its jobs made and waited for, or what followed is done again.
-        write_json(marker, {"failed": {}}, durable=False)
-        waited_for = [places.index / name for name in ("tool.json", "image.json", "caches.json")]
-        files = [*waited_for, *places.index.glob("**/validation.json"), *map(places.record, members_of(share, places))]
-        newest_ns = max(file.stat().st_mtime_ns for file in files if file.exists())
-        os.utime(marker, ns=(newest_ns, newest_ns))
