@@ -29,9 +29,8 @@ from neurotier.run.children import Child, Children
 from neurotier.run.jobs import dataset_json, load_dataset, load_settings
 from neurotier.run.needs import Granted
 from neurotier.run.participants import selected_by
-from neurotier.run.pool import Asked, Pool
+from neurotier.run.pool import ANALYSE, DROP, FETCH, Asked, Pool
 from neurotier.run.shares import key_of, members_of
-from neurotier.run.work import ANALYSE, DROP, FETCH
 from pool_jobs import RUN, done_in, job, prepared_results, said_by, sleepers, sleeping
 from support import PATIENCE_S, git, plain_dataset, t1w, wait_for, while_running
 
