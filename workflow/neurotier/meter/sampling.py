@@ -55,8 +55,6 @@ class Sampler:
         Bounds of the time in which any thread was active.
     asynchronous
         Whether processes were seen that move bytes by asynchronous calls.
-    complete
-        Time on a core and waiting for one, s, of the root's children, when they had ended.
     """
 
     def __init__(self, root: int, exits: ExitRecords | None, delays: bool) -> None:
@@ -64,7 +62,6 @@ class Sampler:
         self.activity, self.asynchronous = Activity(delays), AsynchronousCalls()
         self.gone: list[tuple[int, Books]] = []
         self.family: set[int] = set()
-        self.complete: dict[int, tuple[float, float]] = {}
         self.active_s = self.disk_s = self.asleep_s = self.disk_threads_s = self.cost_s = 0.0
         self.most_active = self.looks = 0
         self.interval_s = FIRST_INTERVAL_S
@@ -149,28 +146,6 @@ class Sampler:
             _, books = self.look_at(f"/proc/{pid}", pid)
             if books:
                 self.gone.append((pid, books))
-            return
-        try:
-            runtime_ns, run_queue_ns, _ = read_proc(f"/proc/{pid}/schedstat").split()
-        except OSError:
-            return
-        self.complete[pid] = int(runtime_ns) / 1e9, int(run_queue_ns) / 1e9
-
-    @property
-    def ending_s(self) -> tuple[float, float]:
-        """Time on a core and waiting for one, s, of the root's children after their exit records.
-
-        The kernel makes a record before the process gives back its memory, which takes long where that is much.
-        """
-        leaders = self.exits.branches.leaders if self.exits else {}
-        pairs = [(self.complete[pid], leaders[pid]) for pid in self.complete.keys() & leaders.keys()]
-        on_core_s = sum(max(0.0, whole[0] - record[0]) for whole, record in pairs)
-        return on_core_s, sum(max(0.0, whole[1] - record[1]) for whole, record in pairs)
-
-    @property
-    def outliving_s(self) -> float:
-        """Active time of threads that ended after the main threads of the root's children, s."""
-        return self.exits.branches.outliving_s if self.exits else 0.0
 
     @property
     def runtime_s(self) -> float:

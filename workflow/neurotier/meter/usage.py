@@ -206,7 +206,7 @@ class Usage:
                 setattr(self, name, getattr(branch, name))
             self.cpu_source = "taskstats"
         if run_queue:
-            self.run_queue_s = branch.run_queue_ns / 1e9 + sampler.ending_s[1]
+            self.run_queue_s = branch.run_queue_ns / 1e9
             self.wait_source, self.seen_share = "taskstats", 1.0
         if delays:
             self.memory_stall_s = branch.memory_ns / 1e9
@@ -265,7 +265,7 @@ class Usage:
         noticed_late_s
             How long the meter waited for a core before it noticed the end; that is part of the wall time, s.
 
-        A tree with one thread of action is asleep for the rest of its lifetime, exactly. A tree with several was active
+        A tree with one thread of action is asleep for the rest of the wall time, exactly. A tree with several was active
         for a time between two bounds: its thread-seconds are scaled to the lower one, it was asleep for what the upper
         one leaves, and what lies between them is not explained.
         """
@@ -273,32 +273,26 @@ class Usage:
             return
         parts = [self.user_s, self.system_s, self.run_queue_s, self.block_io_s or 0.0, self.memory_stall_s or 0.0]
         known_s = sum(parts)
-        if branch is None:
-            lifetime_s, overlap_s = self.wall_s, 0.0
-        else:
-            lifetime_s = branch.children_lifetime_ns / 1e9
+        overlap_s = known_s - self.wall_s
+        if branch is not None:
             # daemons that ended during the phase are children of the meter, next to the phase's own process
-            concurrent_s = max(0.0, lifetime_s - self.wall_s)
-            overlap_s = branch.overlap_ns / 1e9 + min(concurrent_s, branch.children_active_ns / 1e9)
-            if sampler:  # a process goes on after its main thread's record
-                lifetime_s += sum(sampler.ending_s) + sampler.outliving_s
-            lifetime_s = min(self.wall_s, lifetime_s)
-        noticed_late_s = min(noticed_late_s, self.wall_s - lifetime_s)
-        overlap_s = max(overlap_s, known_s - self.wall_s)
+            concurrent_s = max(0.0, branch.children_lifetime_ns / 1e9 - self.wall_s)
+            overlap_s = max(overlap_s, branch.overlap_ns / 1e9 + min(concurrent_s, branch.children_active_ns / 1e9))
         several = overlap_s > self.wall_s * OVERLAP_SHARE + OVERLAP_S
         if self.wait_source == "sampled" and sampler:
             several = several or sampler.most_active > 1
-        other_s = max(0.0, lifetime_s - known_s)
+        other_s = max(0.0, self.wall_s - known_s)
         if sampler and (several or self.wait_source == "sampled"):
             least_s, most_s = self.active_bounds_s(sampler, branch, known_s)
             if self.wait_source != "sampled":
                 least_s = max(least_s, min(known_s, self.wall_s) - overlap_s)
             if several and known_s > least_s:
                 parts = [part * least_s / known_s for part in parts]
-            other_s = max(0.0, min(lifetime_s - sum(parts), lifetime_s - most_s))
+            other_s = max(0.0, self.wall_s - max(sum(parts), most_s))
         elif several:
             parts, other_s = [part * self.wall_s / known_s for part in parts], 0.0
-        parts[2] += noticed_late_s
+        late_s = min(noticed_late_s, other_s)
+        parts[2], other_s = parts[2] + late_s, other_s - late_s
         self.account = "sampled" if self.wait_source == "sampled" else "scaled" if several else "exact"
         self.account_user_s, self.account_system_s, self.account_run_queue_s = parts[:3]
         self.account_block_io_s = None if self.block_io_s is None else parts[3]
@@ -314,9 +308,6 @@ class Usage:
             unseen_s = max(0.0, self.cpu_s - sampler.runtime_s)
             unseen_s *= 1 + (self.run_queue_s or 0.0) / sampler.runtime_s if sampler.runtime_s else 1.0
             most_s += unseen_s
-        else:
-            ending_s = sum(sampler.ending_s)
-            least_s, most_s = least_s + ending_s, most_s + ending_s
         is_booked = not sampler.activity.misbooked if branch is None else self.wait_source != "sampled"
         if sampler.delays and is_booked:  # all that may be active is in the books
             most_s = min(most_s, known_s + unseen_s)
