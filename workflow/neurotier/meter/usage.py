@@ -265,9 +265,9 @@ class Usage:
         noticed_late_s
             How long the meter waited for a core before it noticed the end; that is part of the wall time, s.
 
-        A tree with one thread of action is asleep for the rest of the wall time, exactly. A tree with several was active
-        for a time between two bounds: its thread-seconds are scaled to the lower one, it was asleep for what the upper
-        one leaves, and what lies between them is not explained.
+        A tree with one thread of action is asleep for the rest of the wall time, exactly. A tree with several was
+        active for a time between two bounds: its thread-seconds are scaled to the lower one, it was asleep for what the
+        upper one leaves, and what lies between them is not explained.
         """
         if self.run_queue_s is None:
             return
