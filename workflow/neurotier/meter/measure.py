@@ -148,7 +148,7 @@ class Instruments:
         self.delays = delays_accounted()
         self.sampler = Sampler(os.getpid(), self.exits, self.delays)
         self.noticed_late_s = 0.0
-        self.pressure = Pressure.start()
+        self.pressure = Pressure()
         self.bytes_before = bytes_of_children()
         self.next_drain_s = time.monotonic() + DRAIN_INTERVAL_S
 

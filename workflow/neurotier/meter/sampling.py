@@ -147,15 +147,10 @@ class Sampler:
             if books:
                 self.gone.append((pid, books))
 
-    @property
-    def runtime_s(self) -> float:
-        """CPU time that was seen, s."""
-        return sum(seen[0] for seen in self.threads.values())
-
-    @property
-    def run_queue_s(self) -> float:
-        """Waiting for a CPU that was seen, s."""
-        return sum(seen[1] for seen in self.threads.values())
+    def seen(self) -> list[float]:
+        """Time on a core, waiting for one, and booked as waiting for storage, s, the last in steps of a clock tick per
+        thread; and ticks in user and in system mode: of all threads that were seen."""
+        return [sum(figures) for figures in zip(*self.threads.values(), strict=True)] or [0.0] * 5
 
     def waiting_s(self, wall_s: float) -> float | None:
         """Thread-seconds of uninterruptible sleep in a phase, s, by states; ``None`` without a sample.
@@ -165,15 +160,3 @@ class Sampler:
         """
         seen_s = self.active_s + self.disk_s + self.asleep_s
         return self.disk_threads_s * max(1.0, wall_s / seen_s) if seen_s else None
-
-    @property
-    def block_io_s(self) -> float:
-        """Waiting for block I/O that was seen, s, in steps of a clock tick (10 ms) per thread."""
-        return sum(seen[2] for seen in self.threads.values())
-
-    @property
-    def user_share(self) -> float:
-        """User time's share of the CPU time that was seen."""
-        user = sum(seen[3] for seen in self.threads.values())
-        both = user + sum(seen[4] for seen in self.threads.values())
-        return user / both if both else 1.0

@@ -257,6 +257,12 @@ def stat_fields(path: str) -> list[bytes]:
     return read_proc(path).rpartition(b")")[2].split()
 
 
+def status(folder: str) -> dict[bytes, int]:
+    """The numbers in the ``status`` file of a folder of /proc, by name; sizes in KiB."""
+    lines = (line.split() for line in read_proc(f"{folder}/status").splitlines())
+    return {words[0][:-1]: int(words[1]) for words in lines if len(words) > 1 and words[1].isdigit()}
+
+
 def check(result: int) -> None:
     """Raise the error that a C call left in ``errno``, if it failed."""
     if result != 0:

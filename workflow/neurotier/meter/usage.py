@@ -227,18 +227,17 @@ class Usage:
 
     def take_samples(self, sampler: Sampler, run_queue: bool, delays: bool) -> None:
         """Take the waits that were sampled; parameters as :meth:`take_exits`."""
+        runtime_s, run_queue_s, booked_s, user, system = sampler.seen()
         if run_queue:
-            self.run_queue_s = sampler.run_queue_s
-            self.wait_source = "sampled"
-            self.seen_share = min(1.0, sampler.runtime_s / self.cpu_s) if self.cpu_s else 1.0
-            if sampler.runtime_s > self.cpu_s * (1 + UNHEARD_SHARE) + UNHEARD_S:
-                self.user_s = sampler.runtime_s * sampler.user_share
-                self.system_s = sampler.runtime_s - self.user_s
+            self.run_queue_s, self.wait_source = run_queue_s, "sampled"
+            self.seen_share = min(1.0, runtime_s / self.cpu_s) if self.cpu_s else 1.0
+            if runtime_s > self.cpu_s * (1 + UNHEARD_SHARE) + UNHEARD_S:
+                self.user_s = runtime_s * user / (user + system or 1)
+                self.system_s = runtime_s - self.user_s
                 self.cpu_source, self.seen_share = "sampled", None
         if run_queue and (delays or not sampler.asynchronous.found):
             is_booked = delays and not sampler.activity.misbooked
-            seen_s = sampler.block_io_s if is_booked else sampler.waiting_s(self.wall_s)
-            self.block_io_s = self.off_core(seen_s, sampler)
+            self.block_io_s = self.off_core(booked_s if is_booked else sampler.waiting_s(self.wall_s), sampler)
 
     def off_core(self, sampled_s: float | None, sampler: Sampler) -> float | None:
         """A sampled wait, s; for a tree with one thread of action, at most the time it was off a core."""
@@ -246,12 +245,11 @@ class Usage:
             return sampled_s
         return max(0.0, min(sampled_s, self.wall_s - self.cpu_s - (self.run_queue_s or 0.0)))
 
-    def take_pressure(self, pressure: Pressure | None) -> None:
+    def take_pressure(self, pressure: Pressure) -> None:
         """Take the stall times, where there are any."""
-        for name, stalled_s in (pressure.since_start() if pressure else {}).items():
+        for name, stalled_s in pressure.since_start().items():
             setattr(self, f"pressure_{name}_s", stalled_s)
-            if pressure and stalled_s is not None:
-                self.pressure_source = pressure.source
+            self.pressure_source = pressure.source
 
     def divide(self, branch: Branch | None, sampler: Sampler | None, noticed_late_s: float = 0.0) -> None:
         """Divide the wall time by cause: fill the account.
@@ -305,8 +303,9 @@ class Usage:
         least_s, most_s = sampler.activity.bounds_s()
         unseen_s = 0.0
         if branch is None:  # threads that were not seen may have waited as those did that were
-            unseen_s = max(0.0, self.cpu_s - sampler.runtime_s)
-            unseen_s *= 1 + (self.run_queue_s or 0.0) / sampler.runtime_s if sampler.runtime_s else 1.0
+            runtime_s, *_ = sampler.seen()
+            unseen_s = max(0.0, self.cpu_s - runtime_s)
+            unseen_s *= 1 + (self.run_queue_s or 0.0) / runtime_s if runtime_s else 1.0
             most_s += unseen_s
         is_booked = not sampler.activity.misbooked if branch is None else self.wait_source != "sampled"
         if sampler.delays and is_booked:  # all that may be active is in the books
