@@ -61,7 +61,7 @@ def test_what_cannot_be_done_or_does_not_end_is_one_line(tmp_path: Path) -> None
 
 
 def test_rows_give_a_cost_by_streams(tmp_path: Path) -> None:
-    samples: Samples = {Measurement("small", FioJob("random_read", "randread", 1, 1)): [{"fio": "fio-3"}]}
+    samples: Samples = {Measurement("small", FioJob("random_read", "randread", 1, 1)): [{"fio_version": "fio-3"}]}
     for streams, waits_s in ((1, (1.0, 2.0, 3.0)), (2, (5.0,))):
         for name in OPERATIONS:
             each = [Operation(wall_s=9.0, cpu_s=1.0, wait_s=wait_s).cells(streams) for wait_s in waits_s]

@@ -25,7 +25,7 @@ def probe_rows(tier: Tier, samples: Samples) -> list[Row]:
         "device": tier.mount().source,
         "kernel": f"{platform.system()} {platform.release()}",
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "fio": next(results[0]["fio"] for each, results in samples.items() if each.part != FILES),
+        "fio": next(results[0]["fio_version"] for each, results in samples.items() if each.part != FILES),
     }
     in_order = sorted(samples.items(), key=lambda one: one[0].part == FILES)
     return [facts | cells(measurement, results) for measurement, results in in_order]
@@ -36,7 +36,7 @@ def cells(measurement: Measurement, results: Sequence[Row]) -> Row:
     job = measurement.job
     row = {name: getattr(job, name) for name in columns("probe") if hasattr(job, name)}
     row |= {"part": measurement.part, "pattern": job.name, "repetitions": len(results)}
-    for name in results[0].keys() & set(columns("probe")) - {"fio"}:
+    for name in results[0].keys() & set(columns("probe")):
         known = [result[name] for result in results if result[name] is not None]
         row[name] = statistics.median(known) if known else None
     for name, figure in SPREADS.items():

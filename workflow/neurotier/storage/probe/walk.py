@@ -19,10 +19,6 @@ from neurotier.storage.probe.small_files import SIZE_BYTES, measure_files
 from neurotier.storage.probe.table import probe_rows
 from neurotier.storage.workspace import Workspace, claim
 
-OF_RESULT = ("bandwidth_bytes_per_s", "operations_per_s", "cpu_s_per_byte")
-OF_FLOW = ("latency_mean_s", "latency_p99_s")
-"""Columns that are figures of fio."""
-
 TIMEOUT_S = 60.0
 """How much longer than planned a job may take before the device is said to hang."""
 
@@ -152,11 +148,7 @@ class Walk:
         if not result.operations_per_s:
             where = f"tier {self.workspace.tier.name!r}"
             raise ToolError(f"{job.name} did nothing within {job.runtime_s} s", where=where)
-        return {"name": job.name, "fio": result.fio_version} | {
-            name: getattr(source, name)
-            for source, names in ((result, OF_RESULT), (result.both, OF_FLOW))
-            for name in names
-        }
+        return result.cells() | {"name": job.name}
 
 
 def rate_of(rows: list[Row]) -> float:
