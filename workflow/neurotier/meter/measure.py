@@ -86,7 +86,7 @@ def measure_child(
         try:
             usage = Usage(start_s=time.time())
             begin = time.monotonic()
-            tree = Tree.start(child, mask, usage, instruments.sampler.look_at_ended)
+            tree = Tree(child, mask, usage, instruments.sampler.look_at_ended)
             try:
                 watch(tree, instruments, grace_s, forward)
                 usage.wall_s = tree.ended_s - begin

@@ -12,10 +12,10 @@ import errno
 import json
 import multiprocessing
 import os
+import shutil
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Barrier
@@ -138,15 +138,6 @@ def make(files: int, slice_s: float) -> int:
     return made
 
 
-def leave(folder: str) -> None:
-    """Remove a stream's folder, and what is in it after an error."""
-    os.chdir("..")
-    with suppress(OSError):
-        for entry in os.listdir(folder):
-            os.unlink(f"{folder}/{entry}")
-        os.rmdir(folder)
-
-
 def work(folder: str, files: int, slice_s: float, together: Barrier, results: SimpleQueue[Any]) -> None:
     """What the process of a stream does in a folder of its own; for each operation, files and what they took."""
     end_with_parent()
@@ -171,7 +162,8 @@ def work(folder: str, files: int, slice_s: float, together: Barrier, results: Si
         together.abort()
         results.put(error)
     finally:
-        leave(folder)
+        os.chdir("..")
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def run_streams(folder: str, streams: int, slice_s: float) -> Measured:
