@@ -112,6 +112,23 @@ def test_who_is_killed_is_tried_again_and_who_is_done_is_not(tmp_path: Path) -> 
     assert not file_of(results / "state" / "failures", killed).exists()
 
 
+def test_phases_in_which_a_pool_was_stopped_are_said(tmp_path: Path) -> None:
+    """By Ctrl-Z, or by ``scontrol suspend``, which stop all its processes: those phases have no account."""
+    results = sleeping(tmp_path, 3.0, "01")
+    process = job(results)
+    sleepers(process, 1)
+    pool = psutil.Process(process.pid)
+    for number in (signal.SIGSTOP, signal.SIGCONT):
+        for each in (pool, *pool.children(recursive=True)):
+            each.send_signal(number)
+        time.sleep(0.5)
+    said_by(process)
+    phases = record(results, "sub-01")["phases"]
+    reasons = {phase["phase"]: phase["account_reason"] for phase in phases}
+    assert [name for name, reason in reasons.items() if reason == "it was stopped meanwhile"] == ["compute"]
+    assert [phase["phase"] for phase in phases if phase["account"] is None] == ["compute"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize(("whole_group", "beside"), [(False, 0), (True, 0), (False, 2)])
 def test_a_pool_that_is_ended_leaves_nothing_behind(
