@@ -158,7 +158,7 @@ def workload_of(
             tasks.append(tuple(of_part))
     fetches = [fetching.steps(participants[position]) for position in fetched]
     at_once = max(1, fetching.at_once)
-    return Workload(tasks, launch_counts=False, jobs=made, fetches=fetches, fetches_at_once=at_once)
+    return Workload(tasks, jobs=made, fetches=fetches, fetches_at_once=at_once)
 
 
 def in_slots(steps_of_job: Sequence[Step]) -> list[Step]:

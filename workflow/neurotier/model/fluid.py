@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import defaultdict, deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -126,16 +126,14 @@ class Simulation:
         self.rng = np.random.default_rng(seed)
         self.jobs = [Job((task,)) for task in range(len(workload.tasks))] if workload.jobs is None else workload.jobs
         # behind the tasks: what each job does before its tasks, and what is fetched
-        tasks = [(replace(LAUNCH, amount=workload.launch_s), *steps) for steps in workload.tasks]
         launches = [tuple(job.launch) for job in self.jobs]
-        self.first_launch, self.first_fetch = len(tasks), len(tasks) + len(launches)
-        self.tasks = [*tasks, *launches, *workload.fetches]
+        self.first_launch, self.first_fetch = len(workload.tasks), len(workload.tasks) + len(launches)
+        self.tasks = [*workload.tasks, *launches, *workload.fetches]
         self.job_of = {task: number for number, job in enumerate(self.jobs) for task in job.tasks}
         self.left = [len(job.tasks) for job in self.jobs]
         self.machine = machine
         self.parallelism = self.free = parallelism
         self.now_s = 0.0
-        self.launch_counts = workload.launch_counts
         self.next_job = 0
         self.next_fetch, self.free_fetches = self.first_fetch, workload.fetches_at_once
         self.fetched = set[int]()
@@ -165,8 +163,8 @@ class Simulation:
         return self.result()
 
     def result(self) -> SimulatedRun:
-        """What came out."""
-        spans = [span for span in self.spans if self.launch_counts or span[1] != LAUNCH.phase]
+        """What came out; a makespan begins with the first step after a launch, as in the logs."""
+        spans = [span for span in self.spans if span[1] != LAUNCH.phase]
         makespan_s = max((span[3] for span in spans), default=0.0) - min((span[2] for span in spans), default=0.0)
         total = sum(self.limits.values())
         limits = {name: seconds / total for name, seconds in self.limits.items()}
