@@ -52,7 +52,7 @@ def known(engine: str = "gnu-parallel", tier: str = "disk", **keys: object) -> P
 FREE = Calibration(0.0, 0.0, 0.0, 0.0)
 
 
-def predicted(tier: str, calibration: Calibration = FREE, **keys: object) -> dict[str, Row]:
+def predicted(tier: str, calibration: Calibration = FREE, **keys: Any) -> dict[str, Row]:
     prospect = dataclasses.replace(known(tier=tier, **keys), calibration=calibration)
     return {row["member"]: row for row in prospect.rows()}
 

@@ -143,7 +143,7 @@ class Prospect:
         """
         if is_in_memory(self.probes[self.tier].usual.kind) or (iteration == 1 and self.asked.cache == "cold"):
             return False
-        since = 2 * self.data_bytes
+        since = 2.0 * self.data_bytes
         if iteration > 1 and not self.is_apart:
             since *= self.parallelism / max(1, len(self.blocks))
         return since < self.page_cache.available_bytes

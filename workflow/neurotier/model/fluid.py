@@ -71,7 +71,7 @@ class Slots:
 
 @dataclass(eq=False)
 class Process:
-    """A task, the start of a job, or a fetch: its steps, and the slots, with how many of them, that it needs between."""
+    """A task, the start of a job, or a fetch: its steps, and the slots, with how many, that it needs between them."""
 
     number: int
     needs: Iterator[Step | tuple[Slots, int]]
@@ -237,7 +237,7 @@ class Simulation:
             self.go_on(process)
 
     def flow_of(self, step: Step) -> Flow:
-        """The flow of all streams that are alike a step, with the tier that serves them, or the page cache before it."""
+        """The flow of all streams that are alike a step; a tier serves them, or the page cache before it."""
         kind = step.phase, step.kind, step.tier, step.cached
         if kind not in self.flows:
             buffered = step.tier in self.dirty if step.kind == "write" else step.cached

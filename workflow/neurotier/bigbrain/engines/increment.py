@@ -146,8 +146,10 @@ def increment_whole(block: Block, source: Path, new: NewBlock, watch: Stopwatch,
             header = given[: layout.offset_bytes]
     data_bytes = block.bytes - layout.offset_bytes
     with watch.timing(INCREMENT, data_bytes):
-        mapped = given is None
-        voxels = np.asanyarray(image.dataobj) if mapped else np.frombuffer(given, layout.dtype, -1, layout.offset_bytes)
+        if given is None:
+            voxels = np.asanyarray(image.dataobj)
+        else:
+            voxels = np.frombuffer(given, layout.dtype, offset=layout.offset_bytes)
         result = (voxels + layout.dtype.type(1)).astype(layout.dtype, copy=False)
         wrapped = result.size - np.count_nonzero(result)
     with watch.timing(WRITE, len(header) + data_bytes):
