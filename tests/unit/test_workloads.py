@@ -51,5 +51,5 @@ def test_what_is_wrong_is_said_in_a_line(
 
 def test_a_workload_that_measured_nothing_fails_with_the_reason(tmp_path: Path, memory: Path) -> None:
     settings = settings_of("ior", tmp_path / "results", {"fast": memory}, **SECTIONS["ior"], nodes=[2])
-    with pytest.raises(ToolError, match="^target ior: nothing was measured: 2 points left out: several nodes are had"):
+    with pytest.raises(ToolError, match=r"^target ior: nothing was measured: 2 points left out: several nodes are had"):
         run("ior", settings)

@@ -173,10 +173,10 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
             named = {"set": point.set_name, "position": position, "status": reasons.get(point, MEASURED)}
             kept = {} if point in reasons else read_json(records.file(point))
             rows.append({**row, **named, **records.facts, **kept})
-    if reasons := Counter(row["status"] for row in rows if row["status"] != MEASURED):
-        if reasons.total() == len(rows):
-            why = "; ".join(f"{counted(count, 'point')} {reason}" for reason, count in reasons.items())
-            raise ToolError(f"nothing was measured: {why}", where=f"target {target}")
+    found = Counter(row["status"] for row in rows)
+    if rows and MEASURED not in found:
+        why = "; ".join(f"{counted(count, 'point')} {reason}" for reason, count in found.items())
+        raise ToolError(f"nothing was measured: {why}", where=f"target {target}")
     return workload.tables(rows)
 
 
