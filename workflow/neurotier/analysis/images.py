@@ -120,7 +120,7 @@ def measure_mask(folder: Path, below: str) -> tuple[int, float]:
     with opened_content(folder, below, f"mask {below}", ToolError, "the file") as content:
         stored = Stored(content)
         stored.check_memory(memory_for_images())
-        return np.count_nonzero(stored.array() > 0), float(np.prod(stored.header.get_zooms()[:3]))
+        return int(np.count_nonzero(stored.array() > 0)), float(np.prod(stored.header.get_zooms()[:3]))
 
 
 def as_mask(data: Volume, tool: str, name: str) -> Mask:

@@ -1,28 +1,11 @@
-"""What a figure says in one sentence, and the words that all of them use."""
+"""Words that several pages use."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from neurotier.core.quantities import number, seconds
 from neurotier.core.spread import Spread
-
-
-@dataclass(frozen=True)
-class Finding:
-    """The sentence of a figure: its title, or why it shows nothing.
-
-    Attributes
-    ----------
-    sentence
-        Without a full stop.
-    shown
-        False if there is nothing to draw; the sentence then says why.
-    """
-
-    sentence: str
-    shown: bool = True
 
 
 def at_once(parallelism: int) -> str:
