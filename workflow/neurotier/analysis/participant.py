@@ -11,13 +11,13 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from neurotier.analysis.activity import how_of, identifier, uri
 from neurotier.analysis.app import Share, app_name, call_app, root_files
-from neurotier.analysis.brains import Analysed, analyze_images
+from neurotier.analysis.brains import Analysed, analyze_images, masks_of_app
 from neurotier.analysis.needs import work_bytes, work_files
 from neurotier.analysis.staging import check_room, naming_full_tier, publish, stage_in
 from neurotier.containers.store import PlacedImage
@@ -178,7 +178,8 @@ def analyze(job: Job, folder: Path) -> Analysed:
         app, sessions = job.settings.app, {image.session for image in job.images}
         share = job.share or Share(app.threads, app.memory_mb)
         bids_dir, label = folder / IN / job.site, job.images[0].label
-        return call_app(label, sessions, bids_dir, folder, job.settings, share, job.log, job.placed)
+        analysed = call_app(label, sessions, bids_dir, folder, job.settings, share, job.log, job.placed)
+        return replace(analysed, rows=masks_of_app(job.images, folder / OUT, job.log))
     activity = ""
     if job.settings.results_dataset:
         digest = f"sha256:{job.placed.sha256}" if job.placed else None
