@@ -16,13 +16,13 @@ Source: Gorgolewski et al. (2017), BIDS apps, PLOS Computational Biology 13(3), 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from neurotier.analysis.brains import Analysed
+from neurotier.analysis.brains import Analysed, tell
 from neurotier.analysis.staging import TIME_STAMP, remove_counted
 from neurotier.analysis.tools import end_of, last_line
 from neurotier.containers.reference import short_name
@@ -213,12 +213,6 @@ def call_app(
         remove_whatever(folder / SESSIONS)
         tell(log, [f"sessions differ in {name}; the first was taken" for name in differing])
     return Analysed([], joined(starts), calls, removal)
-
-
-def tell(log: Path, lines: Iterable[str]) -> None:
-    """Add lines of neurotier's own to a log."""
-    with log.open("a") as file:
-        file.writelines(f"neurotier: {line}\n" for line in lines)
 
 
 @contextmanager

@@ -111,9 +111,14 @@ def masks_of_app(images: Iterable[Image], out: Path, log: Path) -> list[dict[str
             except FileNotFoundError:
                 continue
             except ToolError as error:
-                with log.open("a") as file:
-                    file.write(f"neurotier: not in the group table: {error}\n")
+                tell(log, [f"not in the group table: {error}"])
     return rows
+
+
+def tell(log: Path, lines: Iterable[str]) -> None:
+    """Add lines of neurotier's own to a log."""
+    with log.open("a") as file:
+        file.writelines(f"neurotier: {line}\n" for line in lines)
 
 
 def mask_row(image: Image, voxels: int, voxel_volume_mm3: float) -> dict[str, Any]:

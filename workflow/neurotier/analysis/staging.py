@@ -223,12 +223,14 @@ def is_full(tier: Tier) -> bool:
 def full(tier: Tier, needed_bytes: int, needed_files: int | None = None) -> TierError:
     """The error for a tier that became full while a participant was analysed."""
     free, needed = size(tier.free_bytes()), f"about {size(needed_bytes)}"
-    if (free_files := tier.free_files()) is not None:
+    state, free_files = "became full", tier.free_files()
+    if free_files is not None:
         free += f" and inodes for {free_files:,} files"
+        state = "is out of inodes" if free_files <= MARGIN_FILES else state
     if needed_files is not None:
         needed += f" and {needed_files:,} files"
     return TierError(
-        f"tier {tier.name!r} became full: {free} left at {tier.path}, {needed} needed by this participant",
+        f"tier {tier.name!r} {state}: {free} left at {tier.path}, {needed} needed by this participant",
         fix="free some space, start fewer participants at once (for an app by app.work_files), or choose another tier",
     )
 
