@@ -241,7 +241,8 @@ def cloned(
     for label in alike:
         (source / t1w(label)).write_bytes((source / t1w(alike[0])).read_bytes())
     for number, label in enumerate(LABELS if padded_bytes else ()):
-        os.truncate(source / t1w(label), padded_bytes - number)
+        with (source / t1w(label)).open("ab") as file:  # gzip ignores what follows its last member
+            file.write(b"x" * (padded_bytes - number - file.tell()))
     for words in (("init", "--quiet"), ("annex", "init", "--quiet"), ("annex", "add", "--quiet", "."), ("add", ".")):
         git(source, *words)
     git(source, "commit", "--quiet", "-m", "heads")
