@@ -72,7 +72,7 @@ GIT = """\
 {git} "$@"
 code=$?
 for word; do [ "$word" != clone ] || cloned=yes; last=$word; done
-[ -z "$cloned" ] || [ -e {spoiled} ] || [ "${{last%{name}}}" = "$last" ] || {{ touch {spoiled}; rm "$last"/.git/index; }}
+[ -z "$cloned" ] || [ -e {spoiled} ] || [ "${{last%{name}}}" = "$last" ] || rm "$last"/.git/index >{spoiled}
 exit $code
 """
 """A git that leaves a clone as one does that is ended by Ctrl-C at its end, once; DataLad does not notice."""
