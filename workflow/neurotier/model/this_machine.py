@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from neurotier.core.control_groups import MOUNTED, memory_left_bytes
+from neurotier.core.control_groups import MOUNTED, memory
 from neurotier.core.errors import InputError
 from neurotier.core.kinds import KINDS
 from neurotier.core.tables import read_table
@@ -156,7 +156,8 @@ def page_cache_here(taken_bytes: float) -> PageCache:
     """
     names = ("dirty_background_bytes", "dirty_bytes", "dirty_background_ratio", "dirty_ratio", "dirty_expire_centisecs")
     settings = {name: int((SYSCTL / name).read_text()) for name in names}
-    cache, left = page_cache_of(settings, psutil.virtual_memory().available, taken_bytes), memory_left_bytes()
+    cache = page_cache_of(settings, psutil.virtual_memory().available, taken_bytes)
+    left = min((left_bytes for _, left_bytes in memory()), default=None)
     if left is None or (own := max(left - taken_bytes, LEAST_PAGE_CACHE * left)) >= cache.available_bytes:
         return cache
     scale = 1.0 if (MOUNTED / "cgroup.controllers").exists() else cache.available_bytes / own

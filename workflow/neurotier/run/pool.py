@@ -471,7 +471,7 @@ class Pool:
                     "got": got and dict(got),
                 },
                 share=self.granted.share(self.settings) if self.settings.app.image else None,
-                wait_for=wait_for if takes_turns else None,
+                wait_for=wait_for if takes_turns else lambda _: None,
             )
             run_participant(job)
         return result.exit_code
