@@ -25,8 +25,7 @@ from neurotier.pages.comparison.statistics import by_condition, left_out
 from neurotier.pages.comparison.verdict import ComparisonVerdict, judge
 from neurotier.pages.kit.findings import gathered, spread_text
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Figure, Head, Page, Section, Verdict
-from neurotier.run.campaign.comparing import lacking
-from neurotier.run.compared import Compared, read_comparison_tables
+from neurotier.run.compared import Compared, lacking, read_comparison_tables
 
 OPEN_ROWS = 6
 """Longer lists are folded."""

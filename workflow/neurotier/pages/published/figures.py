@@ -25,8 +25,7 @@ from neurotier.pages.kit.findings import gathered
 from neurotier.pages.kit.marks import Lanes, Line, Points
 from neurotier.pages.published.tables import Replayed
 from neurotier.published import own_columns
-from neurotier.published.bigbrain import APP_DIRECT
-from neurotier.published.conditions import device_and_mode
+from neurotier.published.conditions import APP_DIRECT, device_and_mode
 from neurotier.published.table_one import Bandwidth
 from neurotier.published.validation import ALONE, CLOSE, CONDITION, DEVICE, TWIN, Score, scores
 

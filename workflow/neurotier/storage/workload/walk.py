@@ -147,7 +147,7 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
             workspace = Workspace(target, declared, declared.path)
         else:
             workspace = claim(declared.here(), target, places)
-        records = Records.of(places.workload(target), workspace.tier, declared, node_class)
+        records = Records(places.workload(target), workspace.tier, declared, node_class)
         for set_name, points in sets.items():
             begun.append((workspace, records, points))
             if not workload.elsewhere and (left := records.missing(points)):
