@@ -17,7 +17,7 @@ from neurotier.analysis.app import (
     participant_arguments,
     run_level,
 )
-from neurotier.containers.caches import PlacedCache
+from neurotier.containers.shelf import PlacedCache
 from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import InputError, KilledError, TierError, ToolError
 from neurotier.core.files import write_json
@@ -196,7 +196,7 @@ def test_group_arguments_are_filled_in() -> None:
 
 
 def images(size_bytes: int) -> list[Image]:
-    return [read_image("sub-01/anat/sub-01_T1w.nii.gz", "", size_bytes)]
+    return [replace(read_image("sub-01/anat/sub-01_T1w.nii.gz", ""), size_bytes=size_bytes)]
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_an_image_on_a_tier_that_is_memory_is_part_of_a_cluster_job_s(tmp_path: 
     containers = replace(settings.containers, form=form)
     settings = replace(settings, containers=containers, placement={**settings.placement, "images": "memory"})
     plan = Plan(settings, places, elsewhere=True)
-    write_table(places.index / "images.tsv", "images", Index(images(1), []).rows())
+    write_table(places.index / "images.tsv", "images", Index(images(1), {}).rows())
     assert plan.share_mem_mb("1-of-1") == 8000 + SNAKEMAKE_MB, "nobody knows yet how large the image is"
     write_json(places.index / "image.json", {"size_bytes": 100_000_000})
     write_json(places.index / "caches.json", {"x": {"size_bytes": 7_000_000}})

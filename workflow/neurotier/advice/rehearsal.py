@@ -115,7 +115,7 @@ def scratch_results(
         for file in COPIED:
             if (known.index / file).exists():
                 write_json(places.index / file, read_json(known.index / file))
-        index = Index([image for images in participants.values() for image in images], [])
+        index = Index([image for images in participants.values() for image in images], {})
         write_table(places.index / "images.tsv", "images", index.rows())
         placed_image(own, places, log)
         yield places

@@ -14,7 +14,7 @@ from neurotier.model.prediction import MEASURED, PAPER
 from neurotier.pages.bigbrain.figures import MEMBERS
 from neurotier.pages.bigbrain.names import by_heading, label_of, published_name
 from neurotier.pages.comparison.statistics import by_condition as bids_conditions
-from neurotier.pages.kit.findings import between
+from neurotier.pages.kit.findings import between, gathered
 from neurotier.pages.kit.page import OPEN, Figure, Head, Page, Section, Verdict
 from neurotier.pages.published.figures import (
     bids_cpu_io,
@@ -286,9 +286,8 @@ SLIPS = Section(
 
 def left_out(data: Replayed) -> list[Section]:
     """What the page does not show, or counts apart, by kind."""
-    replay, kinds = data.replay, dict[str, list[str]]()
-    for row in skipped_rows(replay):
-        kinds.setdefault(row["kind"], []).append(f"{row['path']}: {row['reason']}")
+    replay = data.replay
+    kinds = gathered((row["kind"], f"{row['path']}: {row['reason']}") for row in skipped_rows(replay))
     missing = absent_texts(replay)
     invalid = [f"{row['run']}: {row['valid']}" for row in run_rows(replay) if row["valid"] != "valid"]
     emulated = [
