@@ -116,9 +116,7 @@ def answer(options: argparse.Namespace) -> int:
         case "open":
             return asked.open_page(options.results, options.page)
         case "init":
-            from neurotier.run.working_folder import lay_out
-
-            print("\n".join(lay_out(options.folder)))
+            print("\n".join(asked.lay_out(options.folder)))
             return 0
         case "site":
             from neurotier.run.site import draft

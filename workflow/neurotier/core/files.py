@@ -146,6 +146,15 @@ def content_of(file: Path) -> bytes:
     return b""
 
 
+def whole_json(file: Path) -> dict[str, Any] | None:
+    """The JSON object that a file holds; ``None`` if it is missing, or damaged in whatever way."""
+    try:
+        data = json.loads(content_of(file))
+    except ValueError:
+        return None
+    return data if isinstance(data, dict) else None
+
+
 def once_per_version(read: Callable[[Path], Content]) -> Callable[[Path], Content]:
     """Have a file read once per version of it by this process: a file that is written anew is another."""
     known: dict[Path, tuple[tuple[int, ...], Content]] = {}
