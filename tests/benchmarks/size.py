@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +81,9 @@ def index(places: Places, settings: Settings) -> None:
     from neurotier.run.participants import checksum_of
 
     found = index_dataset(load_dataset(places), settings.dataset)
-    write_table(places.index / "skipped.tsv", "skipped", [asdict(entry) for entry in found.skipped])
+    write_table(
+        places.index / "skipped.tsv", "skipped", [{"item": item, "reason": why} for item, why in found.skipped.items()]
+    )
     table = places.index / "images.tsv"
     write_table(table, "images", found.rows())
     write_text(places.index / "images.sha256", checksum_of(table.read_bytes()))

@@ -17,7 +17,7 @@ from neurotier.analysis.app import (
     participant_arguments,
     run_level,
 )
-from neurotier.containers.caches import PlacedCache
+from neurotier.containers.shelf import PlacedCache
 from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import InputError, KilledError, TierError, ToolError
 from neurotier.core.files import write_json
@@ -196,7 +196,7 @@ def test_group_arguments_are_filled_in() -> None:
 
 
 def images(size_bytes: int, name: str = "sub-01") -> list[Image]:
-    return [read_image(f"{name}/anat/{name}_T1w.nii.gz", "", size_bytes)]
+    return [replace(read_image(f"{name}/anat/{name}_T1w.nii.gz", ""), size_bytes=size_bytes)]
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_what_lies_on_a_tier_that_is_memory_is_not_the_app_s(tmp_path: Path) -> 
     settings = replace(settings, placement={**settings.placement, "work": "memory"})
     everyone = {"sub-01": 100_000_000, "sub-02": 1, "sub-03": 400_000_000}
     found = [image for name, size_bytes in everyone.items() for image in images(size_bytes, name)]
-    write_table(places.index / "images.tsv", "images", Index(found, []).rows())
+    write_table(places.index / "images.tsv", "images", Index(found, {}).rows())
     share = Needs(settings, places, elsewhere=False).share_in_pool(Granted(2, 62_002, at_once=2), everyone)
     assert share == Share(1, (62_002 - 301 - 1201) // 2), "of the two largest, as was asked for"
     on_disk = replace(settings, placement={**settings.placement, "work": settings.placement["dataset"]})
@@ -237,7 +237,7 @@ def test_an_image_on_a_tier_that_is_memory_is_part_of_a_cluster_job_s(tmp_path: 
     containers = replace(settings.containers, form=form)
     settings = replace(settings, containers=containers, placement={**settings.placement, "images": "memory"})
     plan = Plan(settings, places, elsewhere=True)
-    write_table(places.index / "images.tsv", "images", Index(images(1), []).rows())
+    write_table(places.index / "images.tsv", "images", Index(images(1), {}).rows())
     assert plan.share_mem_mb("1-of-1") == 8000 + SNAKEMAKE_MB, "nobody knows yet how large the image is"
     write_json(places.index / "image.json", {"size_bytes": 100_000_000})
     write_json(places.index / "caches.json", {"x": {"size_bytes": 7_000_000}})

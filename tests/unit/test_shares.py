@@ -34,7 +34,7 @@ class Start(Plan):
 
     def index(self, selected: dict[str, list[Image]]) -> None:
         everyone = [each for images in selected.values() for each in images]
-        write_table(self.places.index / "images.tsv", "images", Index(everyone, []).rows())
+        write_table(self.places.index / "images.tsv", "images", Index(everyone, {}).rows())
         self.selected = selected
 
     def made(self, names: Sequence[str], **changed: Any) -> dict[str, Made]:

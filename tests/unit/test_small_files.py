@@ -15,10 +15,12 @@ from neurotier.core.tiers import Tier
 from neurotier.model.fluid import simulate
 from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
 from neurotier.model.prediction import Simulated
-from neurotier.model.this_machine import Probed, file_cost, file_speed
+from neurotier.model.this_machine import Probed, file_cost, tier_speed
 from neurotier.model.workload import Step, Workload
+from neurotier.storage.fio import FioJob
+from neurotier.storage.probe.measurements import FILES, Measurement, Samples
 from neurotier.storage.probe.small_files import LEAST_FILES, OPERATIONS, Operation, measure_files
-from neurotier.storage.probe.table import file_rows
+from neurotier.storage.probe.table import probe_rows
 from neurotier.storage.probe.tier_figures import FileCost, file_costs
 from probed_tiers import tier_figures
 
@@ -59,12 +61,13 @@ def test_what_cannot_be_done_or_does_not_end_is_one_line(tmp_path: Path) -> None
 
 
 def test_rows_give_a_cost_by_streams(tmp_path: Path) -> None:
-    alone, two = (
-        [{name: Operation(wall_s=9.0, cpu_s=1.0, wait_s=wait_s) for name in OPERATIONS} for wait_s in waits_s]
-        for waits_s in ((1.0, 2.0, 3.0), (5.0,))
-    )
+    samples: Samples = {Measurement("small", FioJob("random_read", "randread", 1, 1)): [{"fio_version": "fio-3"}]}
+    for streams, waits_s in ((1, (1.0, 2.0, 3.0)), (2, (5.0,))):
+        for name in OPERATIONS:
+            each = [Operation(wall_s=9.0, cpu_s=1.0, wait_s=wait_s).cells(streams) for wait_s in waits_s]
+            samples[Measurement(FILES, FioJob(name, name, 1, 1, streams, engine="calls"))] = each
     tier = Tier("disk", tmp_path, "block", None)
-    write_table(tmp_path / "probe.tsv", "probe", file_rows(tier, {1: alone, 2: two}, "fio-3"))
+    write_table(tmp_path / "probe.tsv", "probe", probe_rows(tier, samples)[1:])
     rows = read_table(tmp_path / "probe.tsv", "probe")
     assert [row["operations_per_s"] for row in rows] == pytest.approx([1 / 9] * 3 + [2 / 9] * 3, rel=1e-5)
     assert file_costs(rows) == {1: FileCost(3.0, 6.0, 2 / 3, 4 / 3), 2: FileCost(3.0, 15.0)}
@@ -74,8 +77,8 @@ def test_rows_give_a_cost_by_streams(tmp_path: Path) -> None:
 
 def test_streams_are_served_as_the_probe_has_seen_them() -> None:
     disk = probed("disk", {1: FileCost(1e-5, 1e-3), 4: FileCost(1e-5, 8e-3)}).usual
-    assert file_speed(disk, 1) == {"files_stream_per_s": pytest.approx(1000), "files_per_s": pytest.approx(1000)}
-    assert file_speed(disk, 4)["files_per_s"] == pytest.approx(1000), "never less than one stream alone"
+    assert [tier_speed(disk, 1).files_stream_per_s, tier_speed(disk, 1).files_per_s] == pytest.approx([1000, 1000])
+    assert tier_speed(disk, 4).files_per_s == pytest.approx(1000), "never less than one stream alone"
     assert file_cost(disk, 2).wait_s == pytest.approx(4.5e-3), "half-way in log streams"
     machine = Machine(
         Processors(8, 8), PageCache(1e12), {"disk": tier_with_files(100.0, 250.0), cache_of("disk"): tier_with_files()}

@@ -25,9 +25,10 @@ from neurotier.core.settings import Settings, StagingSetSettings, StagingSetting
 from neurotier.core.tables import Row, columns, read_table, write_table
 from neurotier.pages import staging
 from neurotier.pages.kit.page import Data
+from neurotier.storage.calls import CALL
 from neurotier.storage.staging.exchange import Exchange, Sink, Source
 from neurotier.storage.staging.grid import Point, staging_plan
-from neurotier.storage.staging.supervise import CALL, Outcome, require_engine, run_exchange
+from neurotier.storage.staging.supervise import Outcome, require_engine, run_exchange
 from neurotier.storage.staging.walk import scratch
 from page_reader import page_of
 from support import ENVIRONMENT, ROOT, processes_in, wait_for, words_of
@@ -59,7 +60,10 @@ def section(**changes: Any) -> StagingSettings:
 
 def exchange(folder: Path, scratch_folder: Path, **changes: Any) -> Exchange:
     given: dict[str, Any] = {
+        "set_name": "set",
         "engine": "adios2-bp5",
+        "per": "step",
+        "repetition": 1,
         "writers": 2,
         "readers": 2,
         "servers": 0,

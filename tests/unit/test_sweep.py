@@ -16,7 +16,7 @@ import workloads
 from neurotier.core.configuration import config_schema
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings, SweepSetSettings
-from neurotier.core.tables import Row, columns, read_table, write_table
+from neurotier.core.tables import Row, columns, read_table
 from neurotier.core.tiers import Tier, find_mount
 from neurotier.meter.measure import Interrupted
 from neurotier.pages.kit.page import Data
@@ -27,6 +27,7 @@ from neurotier.storage.sweep.grid import Point, sweep_plan
 from neurotier.storage.sweep.ways import left_out, way_of
 from neurotier.storage.workload.points import minutes
 from neurotier.storage.workload.records import Records
+from neurotier.storage.workload.walk import write_tables
 from page_reader import page_of
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -194,7 +195,7 @@ def test_points_are_kept_and_not_measured_again(memory: Path) -> None:
     }
     assert all(one["read_bytes"] > 0 and one["requests_per_s"] > 0 for one in measured)
     assert all((one["write_bytes"] > 0) == (one["pattern"] == "mixed") for one in measured)
-    write_table(memory / "sweep.tsv", "sweep", rows)
+    write_tables({"sweep": rows}, {"sweep": str(memory / "sweep.tsv")})
     assert [one["position"] for one in read_table(memory / "sweep.tsv", "sweep")] == list(range(1, 17))
     run(settings_of(memory, {"a": sets["a"] | {"seconds": 0.03}}))
     assert len(list(kept.iterdir())) == 16
@@ -242,9 +243,9 @@ def test_points_are_those_of_a_class_of_nodes(tmp_path: Path) -> None:
     jobs = [replace(declared, path=tmp_path / name, node=False) for name in ("7", "8")]
     for job in jobs:
         job.path.mkdir()
-    thin = {Records.of(places.sweep, job, declared, "thin").file(one) for job in jobs}
+    thin = {Records(places.sweep, job, declared, "thin").file(one) for job in jobs}
     assert len(thin) == 1
-    assert Records.of(places.sweep, jobs[0], declared, "fat").file(one) not in thin
+    assert Records(places.sweep, jobs[0], declared, "fat").file(one) not in thin
 
 
 def test_time_for_a_sweep_is_asked_for_by_its_points(tmp_path: Path) -> None:

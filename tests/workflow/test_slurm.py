@@ -441,6 +441,22 @@ def test_what_slurm_refuses_is_submitted_later(cluster: Cluster, project: Projec
     assert ended_since(cluster, first, "State") == [["COMPLETED"]] * 8
 
 
+@pytest.mark.nightly
+def test_the_profile_of_other_schedulers_hears_of_a_killed_job(cluster: Cluster, project: Project) -> None:
+    """By the plugin cluster-generic; the second attempt succeeds."""
+    project.heads("00")
+    tools = project.folder / "tools"
+    bet_that(tools, f"mkdir {tools}/begun && exec sleep 1000")
+    arguments = ["--profile", "profiles/cluster-generic", "--latency-wait", "2", "--resources", "mem_mb=5000"]
+    head = started(project, *arguments, *project.configure(tool="bet"), path=tools)
+    job, _ = wait_for(lambda: slurm_job(project, "sub-00"))
+    wait_for((tools / "begun").exists)
+    subprocess.run(["scancel", "--signal=KILL", "--full", job], check=True)
+    done = ended(head)
+    assert done.code == 0, done.output
+    assert len(records(project)) == 1
+
+
 def test_a_job_that_slurm_will_never_take_fails_at_once(cluster: Cluster, project: Project) -> None:
     project.heads("00")
     arguments = ["--preemptible-retries", "0", "--default-resources", "mem_mb=100", "slurm_partition='nonesuch'"]
@@ -534,18 +550,31 @@ def read_rows(file: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def drafted_profile(project: Project) -> Path:
+def drafted_profile(project: Project, limit: str = "infinite", memory_mb: int = 5000) -> Path:
     """The profile that is drafted for this cluster."""
     drafted = project.run("-m", "neurotier", "site")
     assert drafted.code == 0, drafted.output
-    assert re.search(r"^# main\*\s+up\s+infinite\s+24\s+5000 .* 4$", drafted.output, re.MULTILINE)
+    assert re.search(rf"^# main\*\s+up\s+{limit}\s+24\s+5000 .* 4$", drafted.output, re.MULTILINE)
     profile = yaml.safe_load(drafted.output)
     assert profile["default-resources"]["slurm_partition"] == "'main'"
-    assert (profile["cores"], profile["resources"]) == (4, {"mem_mb": 5000})
+    assert (profile["cores"], profile["resources"]) == (4, {"mem_mb": memory_mb})
     file = project.folder / "site" / "profile.yaml"
     file.parent.mkdir()
     file.write_text(drafted.output)
     return file.parent
+
+
+@pytest.mark.nightly
+def test_each_kind_of_job_of_the_drafted_profile_is_taken(cluster: Cluster, project: Project) -> None:
+    """Limits of the partition and of the user's account are kept; the scheduler itself says so."""
+    subprocess.run(["scontrol", "update", "PartitionName=main", "MaxTime=90", "MaxMemPerNode=4000"], check=True)
+    try:
+        profile = drafted_profile(project, limit="1:30:00", memory_mb=4000)
+        given = ["--snakefile", "profiles/try.smk", "--profile", str(profile), *QUICK[:4], "--directory", "tried"]
+        done = project.succeeds(*given, cores=0)
+        assert len(list((project.folder / "tried" / "tried").iterdir())) == 13, done.output
+    finally:
+        subprocess.run(["scontrol", "update", "PartitionName=main", "MaxTime=INFINITE", "MaxMemPerNode=0"], check=True)
 
 
 def head_in_a_job(project: Project, *arguments: str, path: Path) -> str:

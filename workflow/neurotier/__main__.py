@@ -108,7 +108,7 @@ def answer(options: argparse.Namespace) -> int:
 
             return watch(options.results, options.every, options.once)
         case "remake":
-            from neurotier.dataset.attempts import naming_commands
+            from neurotier.dataset.commands import naming_commands
             from neurotier.provenance.remake import remake
 
             with naming_commands():

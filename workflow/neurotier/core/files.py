@@ -132,6 +132,13 @@ def read_json(path: Path) -> Any:
         raise StateError(path) from None
 
 
+def read_if_whole(path: Path) -> dict[str, Any]:
+    """The object in a JSON file of ours; nothing if it is lost or damaged."""
+    with suppress(FileNotFoundError, StateError, TypeError, ValueError):
+        return dict(read_json(path))
+    return {}
+
+
 def content_of(file: Path) -> bytes:
     """Content of a regular file; empty if there is none, or a FIFO, which would block its reader for ever."""
     with suppress(OSError):

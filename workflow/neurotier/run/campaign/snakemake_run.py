@@ -23,7 +23,7 @@ from typing import Any
 import yaml
 
 from neurotier.analysis.needs import threads_of
-from neurotier.containers.verify import sha256
+from neurotier.containers.shelf import sha256
 from neurotier.core.errors import NeurotierError, RunError
 from neurotier.core.files import (
     flush_folder,
