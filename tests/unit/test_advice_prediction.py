@@ -12,7 +12,7 @@ from neurotier.advice.basis import cold_programs, others_meanwhile, shared_jobs
 from neurotier.advice.calibration import read_observed
 from neurotier.advice.observed import BETWEEN, QUANTITIES, ObservedJob, observe
 from neurotier.advice.predict import Inputs, paper_s, predict
-from neurotier.advice.rehearsal import Rehearsed, read_rehearsed
+from neurotier.advice.rehearsal import read_rehearsed
 from neurotier.advice.scaling import costs_of
 from neurotier.advice.situation import Situation
 from neurotier.advice.workload import Fetching, Participant, Storage, workload_of
@@ -154,9 +154,8 @@ def test_a_record_tells_bytes_and_files_by_phase() -> None:
         | {"cpu_s": 0.5, "wait_s": 0.25, "read_bytes": 5, "written_bytes": 9, "written_files": 3, "made_files": 12},
         BETWEEN: none | {"cpu_s": 0.5},
     }
-    job = {"records": [record], "launch_s": 0.5, "closing_s": 0.25}
-    assert read_rehearsed({"shared": job}, {"sub-1": 5}) == Rehearsed([found], 0.5, 0.25)
-    assert read_rehearsed({"shared": None}, {}) is None
+    assert read_rehearsed({"shared": {"records": [record]}}, {"sub-1": 5}) == [found]
+    assert read_rehearsed({"shared": None}, {}) == []
 
 
 @pytest.mark.parametrize(("resident", "opened"), [(0.0, 1.0), (0.75, 0.25), (1.0, 0.0)])
@@ -217,12 +216,12 @@ def test_fetching_many_takes_longer_than_one_though_two_were_alike(
 
 def test_a_job_of_several_takes_what_one_took_that_was_tried() -> None:
     """Four on four cores by two jobs: in a copy each takes 3 s instead of 10."""
-    tried = Rehearsed([job(50, 3.0), job(150, 3.0)], launch_s=0.5, closing_s=1.0)
+    tried = [job(50, 3.0), job(150, 3.0)]
     known = inputs(rehearsed=tried, processors=Processors(4, 4), jobs=[[[0], [1]], [[2], [3]]])
     memory = replace(STORAGE, tiers=dict.fromkeys(FOUR_ROLES, "tmpfs"))
     copying_s = 0.5
     assert predict(known, memory, 4).usual.makespan_s == pytest.approx(3.0 + copying_s, abs=0.4)
-    untried = predict(replace(known, rehearsed=None), memory, 4).usual
+    untried = predict(replace(known, rehearsed=()), memory, 4).usual
     assert untried.makespan_s == pytest.approx(10.0 + copying_s, abs=0.4)
     one_after_the_other = predict(known, memory, 2).usual  # the second job is begun when the first has ended
     assert one_after_the_other.makespan_s == pytest.approx(2 * (3.0 + copying_s), abs=0.4)
@@ -347,8 +346,8 @@ def test_the_advice_says_whether_others_disturbed_the_calibration() -> None:
 
 
 def test_the_advice_says_what_shared_jobs_rest_on() -> None:
-    (line,) = shared_jobs(inputs(rehearsed=Rehearsed([job(50, 3.0)], 0.25, 0.125)))
-    assert "it takes 0.25 s of CPU time to begin the first, each of them takes 3.00 s, and it ends 0.12 s" in line
+    (line,) = shared_jobs(inputs(rehearsed=[job(50, 3.0)]))
+    assert line.endswith("by one that was tried, each of them takes 3.00 s of CPU time")
     assert "was not tried" in shared_jobs(inputs())[0]
 
 

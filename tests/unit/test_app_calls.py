@@ -12,12 +12,11 @@ from container_images import Engine, make_tiny
 from neurotier.analysis.app import (
     Share,
     call_app,
-    group_arguments,
+    call_arguments,
     merge_outputs,
-    participant_arguments,
     run_level,
 )
-from neurotier.containers.caches import PlacedCache
+from neurotier.containers.shelf import PlacedCache
 from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import InputError, KilledError, TierError, ToolError
 from neurotier.core.files import write_json
@@ -27,6 +26,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import write_table
 from neurotier.dataset.bids import Image, read_image
 from neurotier.dataset.index import Index
+from neurotier.meter.folders import Removal
 from neurotier.run.needs import SNAKEMAKE_MB, Granted
 from neurotier.run.plan import Plan
 
@@ -73,9 +73,8 @@ class Called:
     def call(self, sessions: tuple[str, ...] = ("1", "2"), **app: Any) -> list[dict[str, Any]]:
         """Call the app with such settings; the rows of its calls."""
         settings = settings_of(**app)
-        return call_app(
-            "01", {*sessions, ""}, self.work / "in", self.work, settings, Share(2, 3500), self.log, self.placed
-        )[1]
+        given = self.work / "in", self.work, settings, Share(2, 3500), self.log, self.placed
+        return call_app("01", {*sessions, ""}, *given).calls or []
 
     @property
     def made(self) -> dict[str, str]:
@@ -160,8 +159,8 @@ def test_attempts_are_counted(called: Called) -> None:
         found.extend(path.name for path in out.iterdir())
         (out / "tried").write_text("")
 
-    ended = run_level(["--filled", ""], folder / "in", folder, settings, called.log, called.placed, refill)
-    assert ended.attempts == 2
+    given = folder / "in", folder, settings, called.log, called.placed, Removal(), refill
+    assert run_level(["--filled", ""], *given)[1] == 2
     assert found == [], "the output folder was emptied first"
     assert sorted(called.made) == ["done", "tried"]
 
@@ -191,12 +190,12 @@ def test_an_app_reads_its_caches_and_cannot_write_to_them(called: Called, tmp_pa
 def test_group_arguments_are_filled_in() -> None:
     app = settings_of(group_arguments=["--nprocs", "{threads}"], work_option="-w").app
     words = ["/data", "/out", "group", "-w", "/work/intermediate", "--nprocs", "4"]
-    assert group_arguments(app, Share(4, 800)) == words
-    assert participant_arguments(settings_of(arguments=["{mem_gb}"]).app, "sub-01", Share(4, 800))[-1] == "1"
+    assert call_arguments(app, Share(4, 800)) == words
+    assert call_arguments(settings_of(arguments=["{mem_gb}"]).app, Share(4, 800), "sub-01")[-1] == "1"
 
 
 def images(size_bytes: int) -> list[Image]:
-    return [read_image("sub-01/anat/sub-01_T1w.nii.gz", "", size_bytes)]
+    return [replace(read_image("sub-01/anat/sub-01_T1w.nii.gz", ""), size_bytes=size_bytes)]
 
 
 @pytest.mark.parametrize(
@@ -235,7 +234,7 @@ def test_an_image_on_a_tier_that_is_memory_is_part_of_a_cluster_job_s(tmp_path: 
     containers = replace(settings.containers, form=form)
     settings = replace(settings, containers=containers, placement={**settings.placement, "images": "memory"})
     plan = Plan(settings, places, elsewhere=True)
-    write_table(places.index / "images.tsv", "images", Index(images(1), []).rows())
+    write_table(places.index / "images.tsv", "images", Index(images(1), {}).rows())
     assert plan.share_mem_mb("1-of-1") == 8000 + SNAKEMAKE_MB, "nobody knows yet how large the image is"
     write_json(places.index / "image.json", {"size_bytes": 100_000_000})
     write_json(places.index / "caches.json", {"x": {"size_bytes": 7_000_000}})

@@ -116,7 +116,7 @@ def test_blocks_on_a_tier_with_another_path_in_each_job_are_the_same(tmp_path: P
 
 def test_what_an_interrupted_run_wrote_goes_when_it_is_asked_for_no_more(tmp_path: Path) -> None:
     wide, narrow = (plan_for(configuration(tmp_path, tiers=["disk"], parallelism=[count])) for count in (25, 1))
-    folders = {plan: Path(plan.folder(plan.tier("disk")), "runs", plan.runs[0]) for plan in (wide, narrow)}
+    folders = {plan: Path(plan.folder("disk"), "runs", plan.runs[0]) for plan in (wide, narrow)}
     noted = wide.places.bigbrain_run(wide.runs[0])
     for folder in (*folders.values(), noted):
         folder.mkdir(parents=True)

@@ -78,7 +78,9 @@ def test_parts_of_the_tasks_add_up_to_their_times(done: Run) -> None:
     assert len(events.tasks) == 3
     parts = task_parts(events, records)
     assert tuple(parts) == TASK_PARTS
-    assert math.fsum(parts.values()) == pytest.approx(math.fsum(task.end_s - task.start_s for task in events.tasks))
+    assert math.fsum(parts.values()) == pytest.approx(
+        math.fsum(task["end_s"] - task["start_s"] for task in events.tasks)
+    )
     assert all(sum_s >= -CLOSE_S for sum_s in parts.values()), parts
     assert parts["python"] > 0
     for name in ("read", "write", "delay"):
@@ -110,7 +112,7 @@ def test_log_that_a_kill_cut_off_is_read_as_far_as_it_goes(done: Run, tmp_path: 
     killed = replace(driver, end_s=None)
     parts = driver_parts(killed, events)
     assert parts["ending"] == 0
-    assert math.fsum(parts.values()) == pytest.approx(events.tasks[0].end_s - driver.start_s)
+    assert math.fsum(parts.values()) == pytest.approx(events.tasks[0]["end_s"] - driver.start_s)
     (tmp_path / "nothing").mkdir()
     nothing = read_events(tmp_path / "nothing")
     assert driver_parts(killed, nothing) == pytest.approx(

@@ -11,15 +11,16 @@ from neurotier.core.files import write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import RUN
 from neurotier.core.tables import read_table, write_table
-from neurotier.run import accounting
-from neurotier.run.accounting import ask_accounting, starts_in
+from neurotier.run import cluster_jobs
 from neurotier.run.cluster_jobs import (
     all_job_rows,
+    ask_accounting,
     close_jobs,
     job_rows,
     note_jobs,
     read_jobs,
     renew_jobs_table,
+    starts_in,
 )
 from neurotier.run.journal import heard, noting_job, read_notes, tell
 from neurotier.run.profile_tables import judged
@@ -130,7 +131,7 @@ def test_an_accounting_that_does_not_answer_is_a_reason(
     if script is not None:
         monkeypatch.setenv("PATH", f"{program(tmp_path / 'bin', 'sacct', script)}:/usr/bin:/bin")
     if script == "exec sleep 30":
-        monkeypatch.setattr(accounting, "PATIENCE_S", 1.0)
+        monkeypatch.setattr(cluster_jobs, "PATIENCE_S", 1.0)
     submit(places, 8)
     close_jobs(places, "run")
     (row,) = read_jobs(places, "run")
@@ -168,9 +169,9 @@ def test_a_job_notes_where_it_runs_and_how_it_ended(places: Places, monkeypatch:
     monkeypatch.setenv("SLURM_CPUS_ON_NODE", "4")
     monkeypatch.setenv("SLURM_MEM_PER_NODE", "1340")
     names = ["Zürich/sub-'01", 'A/sub-"$(x)"']
-    with noting_job(places, "3", names, 2, 2) as note_end:
-        (begun,) = read_notes(places, "run")
-        note_end(137)
+    note_end = noting_job(places, "3", names, 2, 2)
+    (begun,) = read_notes(places, "run")
+    note_end(137)
     (ended,) = read_notes(places, "run")
     assert "exit_code" not in begun
     assert (ended["job"], ended["cpus"], ended["memory_bytes"]) == ("8", 4, 1340 << 20)
@@ -185,8 +186,7 @@ def test_a_job_notes_where_it_runs_and_how_it_ended(places: Places, monkeypatch:
 def test_a_job_goes_on_if_it_cannot_note_itself(places: Places) -> None:
     places.state.mkdir(parents=True, exist_ok=True)
     places.journal("").write_text("a file where a folder should be")
-    with noting_job(places, "3", ["sub-01"], 1, 1) as note_end:
-        note_end(0)
+    noting_job(places, "3", ["sub-01"], 1, 1)(0)
     assert read_notes(places, "run") == []
 
 

@@ -17,7 +17,8 @@ from neurotier.core.errors import TierError
 from neurotier.core.places import Places
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import Tier, find_mount
-from neurotier.run.plan import Plan, needs_of
+from neurotier.run.needs import needs_of
+from neurotier.run.plan import Plan
 from pool_jobs import prepared_results
 from support import ENVIRONMENT, ROOT
 
@@ -77,7 +78,7 @@ def test_a_tool_that_uses_up_the_inodes_is_told_so(small_disk: Path, tmp_path: P
     done = job(results, tmp_path / "log", str(tmp_path / "bin"))
     print(done.stderr)
     assert done.returncode == TierError.exit_code
-    assert "tier 'small' is out of inodes (files)" in done.stderr
+    assert "tier 'small' is out of inodes" in done.stderr
     assert "No space left" not in done.stderr
     assert done.stderr.count("\n") == 2
     assert not list(small_disk.glob("neurotier-*/work/*/*")), "what was made is removed"
@@ -110,7 +111,7 @@ def test_inodes_are_a_resource_that_jobs_wait_for(small_disk: Path, tmp_path: Pa
     free = plan.limits()["work_files"]
     assert 900 < free < INODES
     assert 400 < plan.work_files("sub-01") < 450
-    assert needs_of(settings, places, ["sub-01"])["work_files"] == [plan.work_files("sub-01")]
+    assert needs_of(plan, ["sub-01"])["work_files"] == [plan.work_files("sub-01")]
     plan.slots = 15
     assert (plan.at_once("1-of-1"), plan.share_work_files("1-of-1")) == (3, free), "the pool starts no more than fit"
 
@@ -126,7 +127,7 @@ def test_what_an_app_needs_is_counted_only_if_it_is_said(tmp_path: Path) -> None
         settings = Settings.from_config(sections, in_containers=True)
         plan = Plan(settings, Places.from_settings(settings))
         assert ("work_files" in plan.limits()) == (said is not None)
-        assert plan.work_files("sub-01") == min(said or 0, plan.work_files_limit or 2**62)
+        assert plan.work_files("sub-01") == min(said or 0, plan.room.get("work_files") or 2**62)
 
 
 def test_file_systems_without_a_limit_are_never_out_of_inodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ def simulated(tier: TierSpeed, parallelism: int, spawn_s: float = 0.0) -> list[S
     task = (Step("read", "read", 100 * MB, "tier"), Step("write", "write", 100 * MB, "tier"))
     machine = Machine(Processors(64, 64), PageCache(1e12), {"tier": tier, cache_of("tier"): tier})
     jobs = [Job((number,), (Step(LAUNCH.phase, "wait", (number % parallelism) * spawn_s),)) for number in range(100)]
-    found = simulate(Workload([task] * 100, jobs=jobs, launch_counts=False), machine, parallelism, seed=3)
+    found = simulate(Workload([task] * 100, jobs=jobs), machine, parallelism, seed=3)
     return [Stream(phase == "write", 100 * MB, start, end) for _, phase, start, end in found.spans_s]
 
 

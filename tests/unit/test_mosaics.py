@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from unittest.mock import Mock
 
 import nibabel
 import numpy as np
 import pytest
+from neurotier.analysis.brains import masks_of_app
 from neurotier.core.errors import InputError
 from neurotier.core.tables import read_table
+from neurotier.dataset.bids import Image as T1w
 from neurotier.pages.kit.chart import ORANGE
 from neurotier.pages.report import mosaic
 from neurotier.pages.report.mosaic import SLICES, TILE_PX, TITLE_PX, draw_mosaic
@@ -22,6 +25,7 @@ from neurotier.pages.report.mosaics import (
     pictures_of,
     placeholder_reason,
 )
+from neurotier.run.group import group_rows
 from PIL import Image, ImageColor
 from report_data import make_results
 
@@ -157,6 +161,31 @@ def test_picture_of_a_row(tmp_path: Path, pair: tuple[Path, Path]) -> None:
     image.parent.mkdir(parents=True)
     shutil.copy(pair[0], image)
     assert [picture.t1w for picture in pictures_of([row], places, settings)] == [image]
+
+
+def test_masks_of_an_app_have_volumes_and_mosaics(tmp_path: Path, pair: tuple[Path, Path]) -> None:
+    """Of every T1w image beside which an app wrote a mask; one that cannot be read is named in the log."""
+    out, log = tmp_path / "out", tmp_path / "log"
+    images = [f"SiteA/sub-1/anat/sub-1_run-{run}_T1w.nii.gz" for run in "123"]
+    images.append("SiteA/sub-1/func/sub-1_task-rest_bold.nii.gz")
+    masks = [out / f"sub-1/anat/sub-1_run-{run}_desc-brain_mask.nii.gz" for run in "12"]
+    masks[0].parent.mkdir(parents=True)
+    shutil.copy(pair[1], masks[0])
+    masks[1].write_bytes(b"no image")
+    given = [T1w("SiteA/sub-1", "SiteA", "1", "", "", path) for path in images]
+    rows = masks_of_app(given, out, log)
+    assert [(row["image"], row["mask"]) for row in rows] == [
+        (images[0], "SiteA/sub-1/anat/sub-1_run-1_desc-brain_mask.nii.gz")
+    ]
+    assert rows[0]["brain_voxels"] == np.count_nonzero(nibabel.load(pair[1]).get_fdata())
+    assert "not in the group table: mask sub-1/anat/sub-1_run-2_desc-brain_mask.nii.gz" in log.read_text()
+    places, settings = make_results(tmp_path / "results", 1)
+    (picture,) = pictures_of(
+        group_rows([{"participant": "SiteA/sub-1", "images": rows}]),
+        places,
+        replace(settings, app=replace(settings.app, image="app.sif")),
+    )
+    assert picture.mask == places.results / "app/SiteA/sub-1/sub-1/anat/sub-1_run-1_desc-brain_mask.nii.gz"
 
 
 def test_pictures_follow_masks_and_list(tmp_path: Path, pair: tuple[Path, Path]) -> None:

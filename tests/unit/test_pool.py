@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -28,9 +29,8 @@ from neurotier.run.children import Child, Children
 from neurotier.run.jobs import dataset_json, load_dataset, load_settings
 from neurotier.run.needs import Granted
 from neurotier.run.participants import selected_by
-from neurotier.run.pool import Asked, Pool
+from neurotier.run.pool import ANALYSE, DROP, FETCH, Asked, Pool
 from neurotier.run.shares import key_of, members_of
-from neurotier.run.work import ANALYSE, DROP, FETCH
 from pool_jobs import RUN, done_in, job, prepared_results, said_by, sleepers, sleeping
 from support import PATIENCE_S, git, plain_dataset, t1w, wait_for, while_running
 
@@ -402,8 +402,11 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
     gets = dice.randint(1, 3)
     dataset = {"ahead": ahead, "drop": dice.random() < 0.5, "concurrent_gets": gets}
     places = places_of(prepared_results(tmp_path, [], dataset=dataset))
-    images = [read_image(t1w(str(number)), "", dice.randint(1, 30_000_000)) for number in range(dice.randint(1, 12))]
-    write_table(places.index / "images.tsv", "images", Index(images, []).rows())
+    images = [
+        replace(read_image(t1w(str(number)), ""), size_bytes=dice.randint(1, 30_000_000))
+        for number in range(dice.randint(1, 12))
+    ]
+    write_table(places.index / "images.tsv", "images", Index(images, {}).rows())
     gone = Dataset("gone", tmp_path / "gone", "datalad", {"": {}})
     write_json(places.index / "dataset.json", dataset_json(gone))
     keep_going = dice.random() < 0.8

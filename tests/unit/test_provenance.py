@@ -6,20 +6,21 @@ import json
 import socket
 import subprocess
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
-from neurotier.analysis.activity import How, how_of, identifier, refer, uri
+from neurotier.analysis.activity import How, how_of, identifier, uri
+from neurotier.analysis.derivatives import write_sidecars
 from neurotier.analysis.staging import OF_DATASET, aside, publish, set_dataset_aside, take_dataset_back
 from neurotier.core.errors import InputError, ToolError
 from neurotier.core.settings import ROLES
-from neurotier.dataset.datalad_environment import prepare_environment
+from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.source import Dataset
 from neurotier.provenance.description import RAW, describe, how_file, provenance
-from neurotier.provenance.made import COMMAND_BYTES, Made, groups
-from neurotier.provenance.remake import images_of, inputs_of_group, put_back, raw_paths, remake, wanted
-from neurotier.provenance.repository import changed_entries, open_dataset, refuse_ignored, register, save_all
+from neurotier.provenance.remake import images_of, inputs_of_group, put_back, raw_paths, remake, settings_of, wanted
+from neurotier.provenance.repository import Made, changed_entries, open_dataset, refuse_ignored, register, save
+from neurotier.provenance.saving import COMMAND_BYTES, groups
 from support import git
 
 HOW: How = {"neurotier": "0.1.0", "name": "bet", "version": "6.0", "options": {"fractional_threshold": 0.5}}
@@ -97,10 +98,11 @@ def test_an_app_is_given_the_chosen_sessions_and_runs_again(tmp_path: Path) -> N
     settings = Settings.from_config(
         {"tiers": tiers, "placement": dict.fromkeys(ROLES, "here"), "app": {"image": "a.sif"}}, in_containers=True
     )
-    everything = images_of(tmp_path, "sub-01", [], settings, {})
+    everything = images_of(tmp_path, "sub-01", [], settings)
     filters: dict[str, Any] = {"sessions": ["ses-1"], "runs": ["02"]}
     settings = replace(settings, dataset=replace(settings.dataset, **filters))
-    chosen = images_of(tmp_path, "sub-01", [], settings, how_of(settings, "1", None)["chosen"])
+    again = settings_of(how_of(settings, "1", None), tmp_path)
+    chosen = images_of(tmp_path, "sub-01", [], again)
     assert len(everything) == 4
     assert [image.path for image in chosen] == ["sub-01/a.json", "sub-01/ses-1/anat/a_run-2_T1w.nii"]
 
@@ -140,21 +142,17 @@ def test_a_damaged_way_is_named(tmp_path: Path) -> None:
     for content in ("", "[]", '{"name": "bet"}'):
         file.write_text(content)
         with pytest.raises(InputError, match=r"bet-1\.json: does not say how"):
-            remake(file, [tmp_path / RAW / "sub-01"])
+            remake(file, [tmp_path / RAW / "sub-01"], None)
     file.unlink()
     file.symlink_to("/etc/passwd")
     with pytest.raises(InputError):
-        remake(file, [tmp_path / RAW / "sub-01"])
+        remake(file, [tmp_path / RAW / "sub-01"], None)
 
 
-def test_sidecars_refer_and_images_stay(tmp_path: Path) -> None:
-    (tmp_path / "anat").mkdir()
-    (tmp_path / "anat" / "a.json").write_text('{"Type": "Brain"}')
-    (tmp_path / "anat" / "a.nii.gz").write_bytes(b"\x00")
-    refer(tmp_path, "bet-1")
-    assert json.loads((tmp_path / "anat" / "a.json").read_text()) == {"Type": "Brain", "GeneratedBy": uri("bet-1")}
-    assert (tmp_path / "anat" / "a.nii.gz").read_bytes() == b"\x00"
-    refer(tmp_path / "nothing", "bet-1")
+def test_sidecars_refer_to_their_activity(tmp_path: Path) -> None:
+    write_sidecars(PurePosixPath("sub-1/anat/sub-1_T1w.nii.gz"), tmp_path, uri("bet-1"))
+    made = [json.loads(file.read_text()) for file in tmp_path.rglob("*.json")]
+    assert [sidecar["GeneratedBy"] for sidecar in made] == [uri("bet-1")] * 2
 
 
 def test_inputs_are_of_the_raw_dataset_and_of_those_asked_for(tmp_path: Path) -> None:
@@ -232,7 +230,7 @@ def test_what_git_is_told_to_ignore_is_named(tmp_path: Path, monkeypatch: pytest
     (folder / "sub-1" / "brain.nii.gz").touch()
     open_dataset(folder, "", print)
     refuse_ignored(folder)
-    assert changed_entries(folder)[0] == {"sub-1"}
+    assert changed_entries(folder) == {"sub-1"}
     (folder / "sub-1" / ".gitignore").write_text("*.gz\n")
     with pytest.raises(InputError, match=r"sub-1/brain\.nii\.gz would not be saved"):
         refuse_ignored(folder)
@@ -250,6 +248,6 @@ def test_thousands_of_participants_leave_in_one_commit(tmp_path: Path) -> None:
     listed = "".join(f"100644 {blob}\t{name}/mask.nii\n" for name in names)
     subprocess.run(["git", "update-index", "--index-info"], cwd=folder, input=listed, text=True, check=True)
     git(folder, "commit", "--quiet", "--message", "derivatives")
-    save_all(dataset, names, "gone")
+    save(dataset, "gone", names)
     assert git(folder, "log", "-1", "--format=%s") == "gone"
     assert not [name for name in git(folder, "ls-files").splitlines() if name.startswith("sub-")]

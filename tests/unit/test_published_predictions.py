@@ -11,14 +11,12 @@ from statistics import NormalDist
 import pytest
 from neurotier.core.tables import Row, write_table
 from neurotier.model.prediction import HIGH, MEASURED, MODEL_ERROR, PAPER
-from neurotier.published.bigbrain import Found
 from neurotier.published.conditions import condition, expected
 from neurotier.published.evidence import evidence_of, shipping_in
 from neurotier.published.knowledge import MEASURED_LOGS, PHYSICS, TABLE, Learner
 from neurotier.published.own_columns import condition_of
 from neurotier.published.predictions import Predictor, width
 from neurotier.published.replay import Replay, read_published
-from neurotier.published.server import page_cache
 from neurotier.published.validation import ALONE, CONDITION, DEVICE, SPLITS, TWIN, has_twin, left_out, scores
 from published_logs import DISK_BENCH, block_name, spark_log, whole_log, write_log
 
@@ -73,11 +71,10 @@ def test_waves_are_reproduced_and_continued(predicted: list[Row]) -> None:
 def without_runs_of(replay: Replay, *held: object) -> Replay:
     """The replay with other logs in the place of those that are held out: five times as slow."""
     runs = []
-    for run in replay.bigbrain.runs:
-        (own,) = [one for one, members in replay.conditions.items() if run in members]
+    for run in replay.runs:
         slow = tuple(replace(one, start_s=5 * one.start_s, end_s=5 * one.end_s) for one in run.phases)
-        runs.append(replace(run, phases=slow) if own in held else run)
-    return replace(replay, bigbrain=Found(runs, []))
+        runs.append(replace(run, phases=slow) if run.condition in held else run)
+    return replace(replay, runs=runs)
 
 
 def test_nothing_of_what_is_held_out_has_a_part_in_its_prediction(waves: Predictor) -> None:
@@ -157,7 +154,7 @@ def test_the_jvm_stands_still_in_proportion_to_what_is_in_flight(tmp_path: Path)
     text = f"driver_program,0,{clock + 3!r},/out/run,allfiles\n" + "".join(rows)
     write_log(logs, "spark-1-tmpfs_1it_25cpus_20bb-0.out", text)
     replay = read_published(tmp_path)
-    seen = shipping_in(replay.bigbrain.runs[0])
+    seen = shipping_in(replay.runs[0])
     assert seen is not None
     assert seen.first_s == 30.5
     assert seen.pauses == pytest.approx(12 * 20.5 / (12 * 20.5 + 962 * 0.5), rel=0.01)
@@ -177,14 +174,6 @@ def test_a_repetition_that_took_much_less_is_left_out(tmp_path: Path) -> None:
     rows = Predictor(replay).predictions()
     (row,) = [row for row in rows if row["measured_s"] and row["member"] == MEASURED]
     assert (row["measured_s"], row["stalled"]) == (505.0, 1)
-
-
-def test_kernel_settings_are_read_where_they_are(tmp_path: Path) -> None:
-    assert page_cache(tmp_path, "App Direct").throttling_bytes == pytest.approx(0.25 * 781_305_872 * 1024)
-    write_log(tmp_path / "system_conf", "adm_meminfo", "MemTotal: 9 kB\nMemAvailable:    1000 kB\n")
-    write_log(tmp_path / "system_conf", "adm_vm", "/proc/sys/vm/dirty_ratio:20\n")
-    own = page_cache(tmp_path, "App Direct")
-    assert (own.available_bytes, own.ratio, own.background_ratio, own.expiry_s) == (1_024_000, 0.2, 0.1, 30)
 
 
 @pytest.fixture(scope="module")

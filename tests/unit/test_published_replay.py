@@ -93,7 +93,7 @@ def test_conditions_of_the_paper_and_others(replay: Replay) -> None:
 def test_equation_one_uses_the_logs_and_else_what_is_printed(replay: Replay) -> None:
     megabytes = 125 * 643_625_668 / 2**20
     assert replay.equation_one_s(DRAM) == pytest.approx(megabytes / 4096 + megabytes / 2048)
-    without = Replay(replay.root, replay.bigbrain)
+    without = Replay(replay.root, replay.runs)
     assert without.equation_one_s(DRAM) == pytest.approx(megabytes / 5304.3 + megabytes / 3338.2)
 
 
@@ -201,7 +201,7 @@ def test_a_single_run_of_the_bids_app(tmp_path: Path) -> None:
 def test_the_published_subset(reference: Path) -> None:
     replay = read_published(reference)
     assert replay.skipped == []
-    assert sum(run.resolution_um == 40 for run in replay.bigbrain.runs) == 42  # all; those of 20 um are a part
+    assert sum(run.resolution_um == 40 for run in replay.runs) == 42  # all; those of 20 um are a part
     assert absent(replay.conditions).keys() == {5, 6, 7, 8}
     assert said_by(replay, [])["makespan_40um"].endswith("Eq. (1) is off by a factor of 2.33 on average")
     estimates = [replay.equation_one_s(condition) for condition in replay.conditions]

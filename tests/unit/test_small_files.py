@@ -15,7 +15,7 @@ from neurotier.core.tiers import Tier
 from neurotier.model.fluid import simulate
 from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
 from neurotier.model.prediction import Simulated
-from neurotier.model.this_machine import Probed, file_cost, file_speed
+from neurotier.model.this_machine import Probed, file_cost, tier_speed
 from neurotier.model.workload import Step, Workload
 from neurotier.storage.fio import FioJob
 from neurotier.storage.probe.measurements import FILES, Measurement, Samples
@@ -77,8 +77,8 @@ def test_rows_give_a_cost_by_streams(tmp_path: Path) -> None:
 
 def test_streams_are_served_as_the_probe_has_seen_them() -> None:
     disk = probed("disk", {1: FileCost(1e-5, 1e-3), 4: FileCost(1e-5, 8e-3)}).usual
-    assert file_speed(disk, 1) == {"files_stream_per_s": pytest.approx(1000), "files_per_s": pytest.approx(1000)}
-    assert file_speed(disk, 4)["files_per_s"] == pytest.approx(1000), "never less than one stream alone"
+    assert [tier_speed(disk, 1).files_stream_per_s, tier_speed(disk, 1).files_per_s] == pytest.approx([1000, 1000])
+    assert tier_speed(disk, 4).files_per_s == pytest.approx(1000), "never less than one stream alone"
     assert file_cost(disk, 2).wait_s == pytest.approx(4.5e-3), "half-way in log streams"
     machine = Machine(
         Processors(8, 8), PageCache(1e12), {"disk": tier_with_files(100.0, 250.0), cache_of("disk"): tier_with_files()}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from neurotier.advice.rehearsal import scratch_results
-from neurotier.containers.caches import CacheStore, look_at
+from neurotier.containers.shelf import Shelf, look_at, place_cache
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.core.processes import CAMPAIGN, RUN
@@ -56,13 +56,13 @@ def test_and_so_with_caches(settings: Settings, tmp_path: Path, monkeypatch: pyt
     cache, places = look_at("flow", str(tmp_path / "source")), Places.from_settings(settings)
     monkeypatch.setenv(CAMPAIGN, "outer")
     monkeypatch.setenv(RUN, "ready")
-    file = CacheStore(**shelf(settings, places), say=print).place(cache) / "file"
+    file = place_cache(Shelf(**shelf(settings, places), say=print), cache) / "file"
     file.write_text("altered")
     monkeypatch.setenv(RUN, "analysis")
-    CacheStore(**shelf(settings, places), say=print).place(cache)
+    place_cache(Shelf(**shelf(settings, places), say=print), cache)
     assert file.read_text() == "altered", "it was compared by then"
     monkeypatch.delenv(CAMPAIGN)
-    CacheStore(**shelf(settings, places), say=print).place(cache)
+    place_cache(Shelf(**shelf(settings, places), say=print), cache)
     assert file.read_text() == "as it was"
 
 

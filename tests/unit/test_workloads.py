@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.core.errors import NeurotierError, SettingsError, TierError
+from neurotier.core.errors import NeurotierError, SettingsError, TierError, ToolError
 from workloads import run, settings_of
 
 GRID = {"block_sizes": ["4 KiB", "64 KiB"], "processes": [1, 2], "file_size": "1 MiB", "seconds": 0.02}
@@ -47,3 +47,9 @@ def test_what_is_wrong_is_said_in_a_line(
         run(target, settings_of(target, tmp_path / "results", {"fast": memory}, **SECTIONS[target] | changes))
     where = "tier 'fast': " if error is TierError else f"config key {target}."
     assert str(raised.value).startswith(f"{where}{line}")
+
+
+def test_a_workload_that_measured_nothing_fails_with_the_reason(tmp_path: Path, memory: Path) -> None:
+    settings = settings_of("ior", tmp_path / "results", {"fast": memory}, **SECTIONS["ior"], nodes=[2])
+    with pytest.raises(ToolError, match=r"^target ior: nothing was measured: 2 points left out: several nodes are had"):
+        run("ior", settings)

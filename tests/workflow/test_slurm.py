@@ -554,7 +554,7 @@ def drafted_profile(project: Project, limit: str = "infinite", memory_mb: int = 
     """The profile that is drafted for this cluster."""
     drafted = project.run("-m", "neurotier", "site")
     assert drafted.code == 0, drafted.output
-    assert f"- main (default): limit {limit}; 4 nodes with 24 CPUs, 5000 MB" in drafted.output
+    assert re.search(rf"^# main\*\s+up\s+{limit}\s+24\s+5000 .* 4$", drafted.output, re.MULTILINE)
     profile = yaml.safe_load(drafted.output)
     assert profile["default-resources"]["slurm_partition"] == "'main'"
     assert (profile["cores"], profile["resources"]) == (4, {"mem_mb": memory_mb})

@@ -225,7 +225,7 @@ class Situation:
         tried = read_rehearsed(found, {name: size_of(images) for name, images in self.participants.items()})
         share = self.others_share(found)
         # processes of others wait for the processors as ours have
-        queueing = statistics.fmean(job.queueing for job in (tried.observed if tried else self.observed))
+        queueing = statistics.fmean(job.queueing for job in tried or self.observed)
         processors = len(os.sched_getaffinity(0))
         return Inputs(
             observed=self.observed,

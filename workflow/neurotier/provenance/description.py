@@ -17,7 +17,7 @@ from typing import Any
 from neurotier.analysis.activity import How, identifier, uri
 from neurotier.core.errors import InputError
 from neurotier.core.files import write_json, write_text
-from neurotier.core.foreign import open_file
+from neurotier.core.foreign import blaming, open_file
 from neurotier.core.places import short_hash
 from neurotier.dataset.bids import LABEL
 
@@ -73,10 +73,10 @@ def describe(folder: Path, ways: Iterable[How]) -> None:
         How those that are there were made.
     """
     known = {file.stem: read_how(folder, file.stem) for file in sorted((folder / HOW).glob("*.json"))}
-    for activity, how in {identifier(how): how for how in ways}.items():
-        if activity not in known:
-            known[activity] = how
-            write_json(folder / how_file(activity), how)
+    given = {identifier(how): how for how in ways}
+    for activity in given.keys() - known.keys():
+        write_json(folder / how_file(activity), given[activity])
+    known |= given
     for name, content in provenance(known).items():
         write_json(folder / "prov" / f"{GROUP}_{name}.json", content)
     write_text(folder / "prov" / "provenance.tsv", TABLE)
@@ -100,7 +100,7 @@ def read_how(folder: Path, activity: str) -> How:
     """
     file = folder / how_file(activity)
     try:
-        with open_file(folder, how_file(activity), str(file)) as opened:
+        with blaming(str(file)), open_file(folder, how_file(activity)) as opened:
             how: How = json.load(opened)
         if not {"neurotier", "name", "version", "options"} <= how.keys():
             raise ValueError

@@ -18,7 +18,7 @@ import yaml
 from neurotier.core.errors import SourceError, one_line
 from neurotier.core.installed import ROOT
 from neurotier.core.private import user_name
-from neurotier.core.quantities import counted
+from neurotier.core.quantities import aligned
 from neurotier.run import slurm
 
 BASE = ROOT / "profiles" / "slurm" / "profile.yaml"
@@ -203,8 +203,8 @@ def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mi
         "Read it, correct it, and have each kind of job tried:",
         "  snakemake --snakefile profiles/try.smk --profile FOLDER-OF-THIS-FILE --directory tried",
         "",
-        "Partitions that take your jobs, and their nodes:",
-        *(f"- {said_of(each)}" for each in nodes),
+        "Partitions that take your jobs (the default one has a star) and their nodes, memory and local disk in MB:",
+        *aligned([[*COLUMNS], *([one_line(cell) for cell in each.values()] for each in nodes)]),
         *([f"Your accounts: {', '.join(map(one_line, mine.accounts))}"] if mine.accounts else []),
         *(["Asked for less than usual; what is not done in that time, the same command goes on with:"] if cut else []),
         *cut,
@@ -212,16 +212,3 @@ def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mi
     comment = "".join(f"# {line}".rstrip() + "\n" for line in head)
     parts = [yaml.safe_dump({key: value}, sort_keys=False, width=10_000) for key, value in profile.items()]
     return "\n".join([comment, *parts])
-
-
-def said_of(nodes: Nodes) -> str:
-    """Nodes of a partition in a line for people, whatever their names are."""
-    name, nulls = nodes["partition"], ("(null)", "N/A", "0", "")
-    marks = [*(["default"] if name.endswith("*") else []), *([] if nodes["up"] == "up" else ["takes no jobs"])]
-    mark = f" ({', '.join(marks)})" if marks else ""
-    more = [f"{key} {nodes[key]}" for key in ("features", "gres") if nodes[key] not in nulls]
-    more += [f"local disk {nodes['disk']} MB"] if nodes["disk"] not in nulls else []
-    count = number(nodes["nodes"])
-    of_each = ", ".join([f"{nodes['cpus']} CPUs", f"{nodes['memory']} MB", *more])
-    many = counted(count, "node") if count is not None else nodes["nodes"]
-    return one_line(f"{name.removesuffix('*')}{mark}: limit {nodes['limit']}; {many} with {of_each}")

@@ -1,0 +1,41 @@
+"""What DataLad raises when its git is killed is an error in a line."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import ENVIRONMENT
+
+GET = """
+from neurotier.dataset.commands import naming_commands
+from neurotier.core.errors import NeurotierError
+try:
+    with naming_commands():
+        from datalad.api import get
+        get(path=["image"], dataset=".")
+except NeurotierError as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("killed", "said"),
+    [
+        ("*version*", "SourceError git or git-annex: does not answer"),
+        ("*", "KilledError git or git-annex: git --git-dir=/dev/null was killed"),
+    ],
+)
+def test_git_that_is_killed_is_said_in_a_line(tmp_path: Path, killed: str, said: str) -> None:
+    stand_in = tmp_path / "git"
+    stand_in.write_text(f'#!/bin/sh\ncase "$*" in\n{killed}) kill -9 $$ ;;\nesac\nexec {shutil.which("git")} "$@"\n')
+    stand_in.chmod(0o755)
+    environment = {**ENVIRONMENT, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        [sys.executable, "-c", GET], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.startswith(said), done.stdout + done.stderr
