@@ -58,7 +58,7 @@ def check_values(stored: Stored, name: str) -> None:
     """Raise :class:`InputError` if values are not finite, or all the same."""
     broken, low, high = 0, np.inf, -np.inf
     for slab in stored.slabs():
-        broken += int(np.count_nonzero(~np.isfinite(slab)))
+        broken += 0 if slab.dtype.kind in "iu" else int(np.count_nonzero(~np.isfinite(slab)))
         low, high = min(low, slab.min()), max(high, slab.max())
     if broken:
         raise InputError(f"{broken} of {stored.voxels} voxels are NaN or infinite", where=name)

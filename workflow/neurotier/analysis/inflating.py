@@ -78,9 +78,10 @@ class Content:
 
     def __init__(self, file: BinaryIO, is_compressed: bool) -> None:
         self.is_compressed = is_compressed
-        self.file_bytes = os.fstat(file.fileno()).st_size
+        if os.fstat(file.fileno()).st_size == 0:
+            raise ForeignError("is empty (0 bytes)")
         rationed: Any = Rationed(file, self)
-        self.file = gzip.GzipFile(fileobj=rationed) if is_compressed else file
+        self.file: Any = gzip.GzipFile(fileobj=rationed) if is_compressed else file
         self.read_bytes = 0
 
     def read(self, count: int) -> bytes:
@@ -91,14 +92,15 @@ class Content:
         ForeignError
             If the file ends within a member, is not gzip, or holds next to nothing.
         """
+        whole = b""
         try:
-            part = self.file.read(count)
+            while len(whole) < count and (part := self.file.read1(count - len(whole))):
+                whole += part
+                self.read_bytes += len(part)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            if str(error).startswith(NO_MEMBER):
-                return b""
-            raise truncated(f"gzip: {error}") from None
-        self.read_bytes += len(part)
-        return part
+            if not (self.read_bytes and str(error).startswith(NO_MEMBER)):
+                raise truncated(f"gzip: {error}") from None
+        return whole
 
 
 class Rationed:

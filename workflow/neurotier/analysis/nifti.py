@@ -71,8 +71,6 @@ class Stored:
 
     def __init__(self, content: Content) -> None:
         self.content = content
-        if content.file_bytes == 0:
-            raise ForeignError("is empty (0 bytes)")
         start = b""
         for self.kind in KINDS:
             maker = self.kind.header_class

@@ -120,6 +120,7 @@ def run_participant(job: Job) -> None:
     with (
         naming_full_tier(work_tier, needed_bytes, needed_files),
         work_folder(places.work_of(job.participant), places.identity) as folder,
+        naming_full_tier(work_tier, needed_bytes, needed_files),  # before the folder goes, and makes room
     ):
         files = job.staged_files
         sources = [job.dataset / path for path in files]
