@@ -17,11 +17,11 @@ from neurotier.bigbrain.engines.numa import ONE_NODE, PIN, node_of, pinning, pre
 from neurotier.bigbrain.engines.worker import work
 from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.bigbrain.tasks import NONE, Task
-from neurotier.core import numa as numa_module
 from neurotier.core.errors import SettingsError, ToolError
-from neurotier.core.numa import usable_nodes
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
+from neurotier.storage import numa as numa_module
+from neurotier.storage.numa import usable_nodes
 
 ALL_CPUS = set(range(256))
 

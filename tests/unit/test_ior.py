@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import workloads
-from neurotier.core.numa import own_nodes
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.pages import ior
@@ -17,6 +16,7 @@ from neurotier.storage.access import BUFFERED
 from neurotier.storage.fio import run_fio
 from neurotier.storage.ior.jobs import job_of
 from neurotier.storage.ior.points import Point, ior_plan
+from neurotier.storage.numa import own_nodes
 from page_reader import page_of
 from workloads import MIB, TINY_IOR, example, left, settings_of, throttled
 

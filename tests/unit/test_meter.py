@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from neurotier.core.errors import InputError
+from neurotier.core.errors import InputError, KilledError
 from neurotier.meter.function import measure_function, run_in_phase
 from neurotier.meter.measure import Interrupted, measure_command
 from support import PATIENCE_S
@@ -27,10 +27,10 @@ def burn(seconds: float) -> list[str]:
 
 def test_cpu_of_short_children_is_all_there() -> None:
     before = os.times()
-    measured = measure_function(lambda: [subprocess.run(burn(0.2), check=True) for _ in range(10)] and None)
+    _, usage = measure_function(lambda: [subprocess.run(burn(0.2), check=True) for _ in range(10)] and None)
     after = os.times()
     used_s = after.children_user + after.children_system - before.children_user - before.children_system
-    assert 10 * 0.2 <= measured.usage.cpu_s <= used_s + 0.1, "each once"
+    assert 10 * 0.2 <= usage.cpu_s <= used_s + 0.1, "each once"
 
 
 def test_daemon_that_forked_twice_is_accounted_for() -> None:
@@ -54,7 +54,7 @@ def test_memory_of_the_largest_process() -> None:
 
 
 def test_value_and_error_come_back() -> None:
-    assert measure_function(lambda: {"voxels": 3}).value == {"voxels": 3}
+    assert measure_function(lambda: {"voxels": 3})[0] == {"voxels": 3}
 
     def full() -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "file")
@@ -62,10 +62,11 @@ def test_value_and_error_come_back() -> None:
     def bad() -> None:
         raise InputError("truncated", where="a.nii.gz", fix="fetch it")
 
-    error = measure_function(full).error
-    assert isinstance(error, OSError)
-    assert error.errno == errno.ENOSPC
-    assert str(measure_function(bad).error) == "a.nii.gz: truncated; fetch it"
+    with pytest.raises(OSError, match="No space left") as raised:
+        measure_function(full)
+    assert raised.value.errno == errno.ENOSPC
+    with pytest.raises(InputError, match=r"^a.nii.gz: truncated; fetch it"):
+        measure_function(bad)
 
 
 def test_error_that_cannot_be_pickled_is_described() -> None:
@@ -75,21 +76,20 @@ def test_error_that_cannot_be_pickled_is_described() -> None:
     def fail() -> None:
         raise LocalError("why")
 
-    assert "LocalError: why" in str(measure_function(fail).error)
+    with pytest.raises(RuntimeError, match="LocalError: why"):
+        measure_function(fail)
 
 
 def test_phase_that_is_killed_is_an_error() -> None:
-    measured = measure_function(lambda: os.kill(os.getpid(), signal.SIGKILL))
-    assert isinstance(measured.error, ChildProcessError)
-    assert "SIGKILL" in str(measured.error)
+    with pytest.raises(KilledError, match=r"^phase x: .*SIGKILL.* \(out of memory\?\)$"):
+        measure_function(lambda: os.kill(os.getpid(), signal.SIGKILL), where="phase x")
 
 
 def test_process_that_will_not_end_is_ended() -> None:
     stubborn = "trap '' TERM; while :; do sleep 0.1; done"
-    measured = measure_function(lambda: subprocess.Popen(["sh", "-c", stubborn]).pid, grace_s=0.2)
-    assert measured.usage.left_behind == 1
-    assert measured.value is not None
-    assert not psutil.pid_exists(measured.value)
+    left, usage = measure_function(lambda: subprocess.Popen(["sh", "-c", stubborn]).pid, grace_s=0.2)
+    assert usage.left_behind == 1
+    assert not psutil.pid_exists(left)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_alarms_that_come_as_a_wait_ends_are_no_stop() -> None:
     before = signal.signal(signal.SIGALRM, lambda *_: None)
     signal.setitimer(signal.ITIMER_REAL, 0.0007, 0.0007)
     try:
-        assert measure_function(lambda: time.sleep(3)).error is None
+        measure_function(lambda: time.sleep(3))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -6,11 +6,12 @@ import json
 import socket
 import subprocess
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
-from neurotier.analysis.activity import How, how_of, identifier, refer, uri
+from neurotier.analysis.activity import How, how_of, identifier, uri
+from neurotier.analysis.derivatives import write_sidecars
 from neurotier.analysis.staging import OF_DATASET, aside, publish, set_dataset_aside, take_dataset_back
 from neurotier.core.errors import InputError, ToolError
 from neurotier.core.settings import ROLES
@@ -148,14 +149,10 @@ def test_a_damaged_way_is_named(tmp_path: Path) -> None:
         remake(file, [tmp_path / RAW / "sub-01"], None)
 
 
-def test_sidecars_refer_and_images_stay(tmp_path: Path) -> None:
-    (tmp_path / "anat").mkdir()
-    (tmp_path / "anat" / "a.json").write_text('{"Type": "Brain"}')
-    (tmp_path / "anat" / "a.nii.gz").write_bytes(b"\x00")
-    refer(tmp_path, "bet-1")
-    assert json.loads((tmp_path / "anat" / "a.json").read_text()) == {"Type": "Brain", "GeneratedBy": uri("bet-1")}
-    assert (tmp_path / "anat" / "a.nii.gz").read_bytes() == b"\x00"
-    refer(tmp_path / "nothing", "bet-1")
+def test_sidecars_refer_to_their_activity(tmp_path: Path) -> None:
+    write_sidecars(PurePosixPath("sub-1/anat/sub-1_T1w.nii.gz"), tmp_path, uri("bet-1"))
+    made = [json.loads(file.read_text()) for file in tmp_path.rglob("*.json")]
+    assert [sidecar["GeneratedBy"] for sidecar in made] == [uri("bet-1")] * 2
 
 
 def test_inputs_are_of_the_raw_dataset_and_of_those_asked_for(tmp_path: Path) -> None:

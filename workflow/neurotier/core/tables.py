@@ -59,12 +59,6 @@ def columns(table: str) -> dict[str, dict[str, Any]]:
 
 
 @cache
-def defaults(table: str) -> dict[str, Any]:
-    """Values of the columns that what an earlier version wrote may lack."""
-    return {name: column["default"] for name, column in columns(table).items() if "default" in column}
-
-
-@cache
 def checker(table: str) -> Callable[[Mapping[str, Any]], object]:
     """What raises ``fastjsonschema.JsonSchemaValueException`` for a row that does not satisfy its schema.
 
