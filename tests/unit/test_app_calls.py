@@ -27,7 +27,7 @@ from neurotier.core.tables import write_table
 from neurotier.dataset.bids import Image, read_image
 from neurotier.dataset.index import Index
 from neurotier.meter.folders import Removal
-from neurotier.run.needs import SNAKEMAKE_MB, Granted
+from neurotier.run.needs import SNAKEMAKE_MB, Granted, Needs
 from neurotier.run.plan import Plan
 
 APP = """echo "call $*"
@@ -194,8 +194,8 @@ def test_group_arguments_are_filled_in() -> None:
     assert call_arguments(settings_of(arguments=["{mem_gb}"]).app, Share(4, 800), "sub-01")[-1] == "1"
 
 
-def images(size_bytes: int) -> list[Image]:
-    return [replace(read_image("sub-01/anat/sub-01_T1w.nii.gz", ""), size_bytes=size_bytes)]
+def images(size_bytes: int, name: str = "sub-01") -> list[Image]:
+    return [replace(read_image(f"{name}/anat/{name}_T1w.nii.gz", ""), size_bytes=size_bytes)]
 
 
 @pytest.mark.parametrize(
@@ -211,19 +211,21 @@ def images(size_bytes: int) -> list[Image]:
     ],
 )
 def test_what_the_app_is_told_is_what_the_job_has(granted: Granted, share: Share) -> None:
-    assert granted.share(settings_of(threads=4, memory_mb=8000)) == share
+    settings = settings_of(threads=4, memory_mb=8000)
+    assert Needs(settings, Places.from_settings(settings), granted.elsewhere).share_of(granted, 0) == share
 
 
 def test_what_lies_on_a_tier_that_is_memory_is_not_the_app_s(tmp_path: Path) -> None:
     settings = settings_of(threads=1, memory_mb=8000)
     places = replace(Places.from_settings(settings), results=tmp_path)
     settings = replace(settings, placement={**settings.placement, "work": "memory"})
-    everyone = [images(100_000_000), images(1), images(400_000_000)]
-    granted = Granted(2, 62_002, at_once=2).with_files(settings, places, everyone)
-    assert granted.files_mb == 301 + 1201, "of the two largest, as was asked for"
-    assert granted.share(settings) == Share(1, (62_002 - 301 - 1201) // 2)
+    everyone = {"sub-01": 100_000_000, "sub-02": 1, "sub-03": 400_000_000}
+    found = [image for name, size_bytes in everyone.items() for image in images(size_bytes, name)]
+    write_table(places.index / "images.tsv", "images", Index(found, {}).rows())
+    share = Needs(settings, places, elsewhere=False).share_in_pool(Granted(2, 62_002, at_once=2), everyone)
+    assert share == Share(1, (62_002 - 301 - 1201) // 2), "of the two largest, as was asked for"
     on_disk = replace(settings, placement={**settings.placement, "work": settings.placement["dataset"]})
-    assert Granted(1, 8000, at_once=1).with_files(on_disk, places, everyone[:1]).share(on_disk) == Share(1, 8000)
+    assert Needs(on_disk, places, elsewhere=False).share_in_pool(Granted(1, 8000), everyone) == Share(1, 8000)
 
 
 @pytest.mark.parametrize(("form", "image_mb"), [("sif", 100), ("sandbox", 400), ("auto", 400)])
@@ -242,8 +244,7 @@ def test_an_image_on_a_tier_that_is_memory_is_part_of_a_cluster_job_s(tmp_path: 
     assert plan.share_mem_mb("1-of-1") == 8000 + SNAKEMAKE_MB + placed_mb
     assert plan.app_memory_mb([]) == 8000 + SNAKEMAKE_MB + placed_mb
     asked_mb = plan.share_mem_mb("1-of-1")
-    granted = Granted(1, asked_mb, elsewhere=True).with_files(settings, places, [images(1)])
-    assert granted.share(settings) == Share(1, 8000)
+    assert plan.share_in_pool(Granted(1, asked_mb), ["sub-01"]) == Share(1, 8000)
     assert Plan(settings, places).app_memory_mb([]) == 8000, "this machine has it, not a job"
     on_disk = replace(settings, placement={**settings.placement, "images": "disk"})
     assert Plan(on_disk, places, elsewhere=True).app_memory_mb([]) == 8000 + SNAKEMAKE_MB
@@ -266,13 +267,13 @@ def test_the_group_level_is_told_of_what_is_left_for_it(
     plan = Plan(settings, places, elsewhere)
     assert plan.app_memory_mb(people) == 800 + others_mb + merged_mb
     assert plan.app_memory_mb(people, attempt=2) == 800 + plan.app_memory_mb(people) + SNAKEMAKE_MB * elsewhere
-    granted = Granted(2, plan.app_memory_mb(people), elsewhere=elsewhere)
-    assert granted.with_outputs(settings, places, people).share(settings) == Share(2, 800)
+    granted = Granted(2, plan.app_memory_mb(people))
+    assert plan.share_of_group(granted, people) == Share(2, 800)
     write_json(places.record("sub-03"), {"participant": "sub-03"})  # of an earlier version
     assert plan.app_memory_mb(people) == 800 + others_mb + merged_mb
     if others_mb + merged_mb:
         with pytest.raises(TierError, match=f"has {others_mb + merged_mb} MB of memory, and its files take"):
-            granted._replace(memory_mb=others_mb + merged_mb).with_outputs(settings, places, people)
+            plan.share_of_group(granted._replace(memory_mb=others_mb + merged_mb), people)
 
 
 @pytest.fixture

@@ -53,6 +53,7 @@ def test_verdict_then_a_figure_then_lists(tables: Tables, written: tuple[Path, R
     html = (folder / "comparison.html").read_text()
     assert html.index('<div class="verdict') < html.index('<figure class="chart"') < html.index("<table")
     assert "Partial" not in reader.text
+    assert "For a paper: participant jobs of bet" in reader.text
 
 
 def test_a_campaign_that_was_stopped_has_a_partial_page(tmp_path: Path) -> None:
@@ -140,7 +141,7 @@ def test_names_are_escaped(tmp_path: Path) -> None:
 def test_no_rows_and_one_run(tmp_path: Path) -> None:
     reader = page(([], [], []), tmp_path)
     assert "There is no run to compare." in reader.text
-    assert reader.tags.count("h2") == 2, "how times are meant, and what is not shown"
+    assert reader.tags.count("h2") == 2, "methods, and what is not shown"
     spoilt = campaign({"tmpfs": 1.0}, (2,), 1, 1, valid="invalid: swap was used")
     assert "None of 1 run can be compared." in page(spoilt, tmp_path).text
     assert "Conditions" in page(campaign({"tmpfs": 1.0}, (2,), 1, 1), tmp_path).text

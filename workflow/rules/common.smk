@@ -61,8 +61,7 @@ def index():
 
 def markers(wildcards):
     index()
-    with internals.errors_in_a_line():
-        return plan.markers(wildcards.share)
+    return plan.markers(wildcards.share)
 
 
 def all_ready(wildcards):

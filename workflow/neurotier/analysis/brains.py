@@ -104,7 +104,7 @@ def masks_of_app(images: Iterable[Image], out: Path, log: Path) -> list[dict[str
 
     rows = []
     for image in images:
-        if image.in_site.name.split(".")[0].endswith("_T1w"):
+        if image.path.endswith(("_T1w.nii", "_T1w.nii.gz")):  # an app is given sidecars, too
             try:
                 measured = measure_mask(out, str(derivative_name(image.in_site, "mask", ".nii.gz")))
                 rows.append(mask_row(image, *measured))

@@ -13,7 +13,7 @@ import psutil
 
 from neurotier.core.control_groups import MOUNTED, memory
 from neurotier.core.errors import InputError
-from neurotier.core.kinds import KINDS
+from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.core.tables import read_table
 from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
 from neurotier.storage.probe.tier_figures import Curve, FileCost, TierFigures, figures_of
@@ -97,6 +97,11 @@ def file_cost(figures: TierFigures, streams: int) -> FileCost:
     parts = zip(*map(astuple, figures.files.values()), strict=True)
     curves = [dict(zip(figures.files, part, strict=True)) for part in parts]
     return FileCost(*(at(curve, streams) for curve in curves)) if curves else FileCost(0.0, 0.0)
+
+
+def open_s(figures: TierFigures) -> float:
+    """What a tier takes before a file's bytes flow, s: looking the file up, and one small request; none in memory."""
+    return 0.0 if is_in_memory(figures.kind) else figures.look_s + figures.random_read_s
 
 
 def speed_by(read: Curve, write: Curve, streams: int) -> TierSpeed:

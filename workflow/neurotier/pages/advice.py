@@ -70,18 +70,6 @@ def advised(data: Advice) -> Chart:
 
 def makespans(data: Advice) -> Section:
     """The same as numbers."""
-    heads: dict[str, Head] = {
-        "placement": "Placement",
-        "parallelism": "At once",
-        "cache": "Cache",
-        "makespan": "Makespan",
-        "paper_s": "Eq. (1)",
-        "limit": "Limited by",
-        "mean_parallelism": ("Mean parallelism", mean_count),
-        "stage_in_sum_s": "Stage in",
-        "compute_sum_s": "Compute",
-        "stage_out_sum_s": "Stage out",
-    }
     rows = [
         row
         | {
@@ -96,7 +84,22 @@ def makespans(data: Advice) -> Section:
         " jobs. Eq. (1) of Hayot-Sasson, Brown and Glatard (2020) lets one stream move all bytes, and knows neither"
         " computing nor the page cache."
     )
-    return Section(rows=rows, columns=heads, note=note)
+    return Section(
+        rows=rows,
+        columns={
+            "placement": "Placement",
+            "parallelism": "At once",
+            "cache": "Cache",
+            "makespan": "Makespan",
+            "paper_s": "Eq. (1)",
+            "limit": "Limited by",
+            "mean_parallelism": ("Mean parallelism", mean_count),
+            "stage_in_sum_s": "Stage in",
+            "compute_sum_s": "Compute",
+            "stage_out_sum_s": "Stage out",
+        },
+        note=note,
+    )
 
 
 def room(data: Advice) -> Section:

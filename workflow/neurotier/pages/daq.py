@@ -5,7 +5,7 @@ from __future__ import annotations
 from neurotier.core.quantities import counted, number, percent, rate, seconds, size
 from neurotier.pages.kit.chart import NOTHING, Chart
 from neurotier.pages.kit.lines import LIMIT, MEASURED, Lines, measured, point, published
-from neurotier.pages.kit.page import BAD, GOOD, Data, Figure, Head, Page, Section, Verdict
+from neurotier.pages.kit.page import BAD, GOOD, Data, Figure, Page, Section, Verdict
 from neurotier.pages.kit.workloads import measured_of, measured_rows, published_numbers, tiers, unmeasured
 from neurotier.storage.daq.holding import answer, lines, most_held
 from neurotier.storage.published import DAQ
@@ -121,22 +121,23 @@ def throughput(data: Data) -> Chart:
 
 def points(data: Data) -> Section:
     """Every point that was measured."""
-    columns: dict[str, Head] = {
-        "over": "Tiers",
-        "engine": "Engine",
-        "writers": "Writers",
-        "input_bytes_per_s": "Come",
-        "throughput_bytes_per_s": "Written",
-        "late_writers": "Late writers",
-        "buffer_bytes": f"Buffer for {seconds(data.settings.daq.target_s)}",
-        "records_checked": "Records checked",
-        "latency_p99_s": ("Record, 99 % (ms)", milliseconds),
-        "latency_p999_s": ("99.9 % (ms)", milliseconds),
-        "latency_max_s": ("Longest (ms)", milliseconds),
-        "cpu_s_per_gb": ("CPU s per GB", lambda value: number(value, 2)),
-    }
     return Section(
-        "Points", rows=measured_rows(data["daq"], "over", "engine", "writers", "repetition"), columns=columns
+        "Points",
+        rows=measured_rows(data["daq"], "over", "engine", "writers", "repetition"),
+        columns={
+            "over": "Tiers",
+            "engine": "Engine",
+            "writers": "Writers",
+            "input_bytes_per_s": "Come",
+            "throughput_bytes_per_s": "Written",
+            "late_writers": "Late writers",
+            "buffer_bytes": f"Buffer for {seconds(data.settings.daq.target_s)}",
+            "records_checked": "Records checked",
+            "latency_p99_s": ("Record, 99 % (ms)", milliseconds),
+            "latency_p999_s": ("99.9 % (ms)", milliseconds),
+            "latency_max_s": ("Longest (ms)", milliseconds),
+            "cpu_s_per_gb": ("CPU s per GB", lambda value: number(value, 2)),
+        },
     )
 
 

@@ -220,41 +220,53 @@ def microseconds(value_s: float) -> str:
 
 def small(data: Data) -> Section:
     """Small requests, and operations on files of one stream."""
-    heads: dict[str, Head] = {
-        "tier": "Tier",
-        "operation": "Operation",
-        "engine": "Engine",
-        "queue_depth": "At once",
-        "operations_per_s": "Per second",
-        "latency_mean_s": ("Mean time, µs", microseconds),
-        "latency_p99_s": ("99th percentile, µs", microseconds),
-    }
     rows = [
         row | {"operation": OPERATIONS[row["pattern"]], "engine": row["engine"] + ", direct" * bool(row["direct"])}
         for row in data["probe"]
         if row["part"] == "small" or (row["part"] == "files" and row["streams"] == 1)
     ]
     text = "Operations of one stream. Requests go by fio's way to the device; files have 4 KiB."
-    return Section("Small requests and files", text, rows=rows, columns=heads)
+    return Section(
+        "Small requests and files",
+        text,
+        rows=rows,
+        columns={
+            "tier": "Tier",
+            "operation": "Operation",
+            "engine": "Engine",
+            "queue_depth": "At once",
+            "operations_per_s": "Per second",
+            "latency_mean_s": ("Mean time, µs", microseconds),
+            "latency_p99_s": ("99th percentile, µs", microseconds),
+        },
+    )
 
 
 def files(data: Data) -> Section | None:
     """Many small files at once."""
     rows = [row | {"operation": OPERATIONS[row["pattern"]]} for row in data["probe"] if row["part"] == "files"]
-    heads: dict[str, Head] = {
-        "tier": "Tier",
-        "operation": "Operation",
-        "streams": "Streams",
-        "operations_per_s": "All together, per second",
-        "operation_cpu_s": ("CPU time, µs", microseconds),
-        "operation_wait_s": ("Waiting, µs", microseconds),
-    }
     text = (
         "Many small files, each stream in a folder of its own. Waiting is for the tier or its locks, and not for a"
         " processor; the advice predicts from both what the files of a tool take."
     )
     folded = f"Many small files at once, {counted(len(rows), 'row')}"
-    return Section(text=text, rows=rows, columns=heads, folded=folded) if rows else None
+    return (
+        Section(
+            text=text,
+            rows=rows,
+            columns={
+                "tier": "Tier",
+                "operation": "Operation",
+                "streams": "Streams",
+                "operations_per_s": "All together, per second",
+                "operation_cpu_s": ("CPU time, µs", microseconds),
+                "operation_wait_s": ("Waiting, µs", microseconds),
+            },
+            folded=folded,
+        )
+        if rows
+        else None
+    )
 
 
 def under(data: Data) -> str:

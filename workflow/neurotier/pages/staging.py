@@ -12,7 +12,7 @@ from neurotier.core.tables import Row
 from neurotier.pages.kit.chart import NOTHING, Chart
 from neurotier.pages.kit.findings import between, times_text
 from neurotier.pages.kit.lines import PUBLISHED, Lines, measured, point
-from neurotier.pages.kit.page import Data, Figure, Head, Page, Section, Verdict
+from neurotier.pages.kit.page import Data, Figure, Page, Section, Verdict
 from neurotier.pages.kit.workloads import measured_of, measured_rows, published_numbers, tiers, unmeasured
 from neurotier.storage.published import STAGING, staging_values
 from neurotier.storage.staging.curves import Curve, Hidden, curves, hidden, of_each_place, place_text, synchronising
@@ -228,20 +228,6 @@ def weak_scaling(data: Data) -> Chart:
 
 def points(data: Data) -> Section:
     """Every point that was measured."""
-    columns: dict[str, Head] = {
-        "place": "Where, by whom",
-        "set": "Set",
-        "writers": "Writers",
-        "readers": "Readers",
-        "servers": "Servers",
-        "step_written_bytes": "Written a step",
-        "step_read_bytes": "Read a step",
-        "write_s": "Write",
-        "write_client_s": "Of one",
-        "read_s": "Read",
-        "read_client_s": "Of one",
-        "device_read_bytes": "From the device",
-    }
     rows = [
         row
         | {
@@ -254,7 +240,25 @@ def points(data: Data) -> Section:
     text = (
         "Times are means over the steps of a point. Of one: a writer's or reader's own request, mean over all of them."
     )
-    return Section("Points", text, rows=rows, columns=columns)
+    return Section(
+        "Points",
+        text,
+        rows=rows,
+        columns={
+            "place": "Where, by whom",
+            "set": "Set",
+            "writers": "Writers",
+            "readers": "Readers",
+            "servers": "Servers",
+            "step_written_bytes": "Written a step",
+            "step_read_bytes": "Read a step",
+            "write_s": "Write",
+            "write_client_s": "Of one",
+            "read_s": "Read",
+            "read_client_s": "Of one",
+            "device_read_bytes": "From the device",
+        },
+    )
 
 
 PAGE = Page(

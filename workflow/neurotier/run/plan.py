@@ -15,7 +15,7 @@ from typing import Any
 
 from neurotier.analysis.app import app_name, app_options
 from neurotier.analysis.needs import described
-from neurotier.containers.engine import content_of
+from neurotier.containers.build import content_of
 from neurotier.core.errors import NeurotierError, SettingsError
 from neurotier.core.files import once_per_version, read_json, remove_whatever, write_json
 from neurotier.core.places import Places, participant_of, short_hash
@@ -26,6 +26,7 @@ from neurotier.run.jobs import noted, run_facts
 from neurotier.run.needs import Needs
 from neurotier.run.participants import selected_by, selected_in
 from neurotier.run.shares import CALIBRATION, Made, name_of, names_of_shares, wanted_by
+from neurotier.run.snakemake_internals import errors_in_a_line
 
 read_dataset = once_per_version(read_json)
 """Reads what is known of the dataset: each share asks."""
@@ -122,13 +123,11 @@ class Plan(Needs):
         """Marker that those are done whom an advice has analysed first."""
         return [self.places.share(share) for share in self.named([CALIBRATION])]
 
+    @errors_in_a_line()
     def markers(self, share: str) -> list[Path]:
         """What a share waits for of its own: on a cluster its images, whose nodes may have no way to fetch them.
 
-        Raises
-        ------
-        SettingsError
-            If somebody needs more memory than a job is given: it would be killed, at every attempt.
+        If somebody needs more memory than a job is given, this process ends: it would be killed, at every attempt.
         """
         self.refuse_too_large(share)
         first = [self.places.advice / "calibration.json"] if share.startswith(CALIBRATION) else []

@@ -159,11 +159,11 @@ def parse(text: str, where: str) -> Description:
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 
-    from neurotier.core.configuration import key_path, reason
-    from neurotier.core.tables import schema
+    from neurotier.core.configuration import SCHEMAS, key_path, read_yaml, reason
 
     data = load(text, where)
-    error = best_match(Draft202012Validator(schema("rehearsal")).iter_errors(data))
+    schema = read_yaml((SCHEMAS / "rehearsal.schema.yaml").read_text())
+    error = best_match(Draft202012Validator(schema).iter_errors(data))
     if error is not None:
         raise SettingsError(reason(error)[:300], where=f"{where}: {key_path(error)}")
     values = {name: figure["value"] for name, figure in data["figures"].items()}

@@ -103,15 +103,6 @@ def by_how_much(data: Comparison) -> Section | None:
                     "causes": causes_text(one.longer) if one.longer else "",
                 }
             )
-    heads: dict[str, Head] = {
-        "family": "Condition",
-        "placement": "Placement",
-        "makespan": "Makespan",
-        "ratio": "Ratio",
-        "pair": "Same participants",
-        "sure": "Sure?",
-        "causes": "A job takes",
-    }
     if not rows:
         return None
     return Section(
@@ -121,7 +112,15 @@ def by_how_much(data: Comparison) -> Section | None:
         " several placements are compared); how much longer the median participant took; and by what a participant job"
         " takes longer on average.",
         rows=rows,
-        columns=heads,
+        columns={
+            "family": "Condition",
+            "placement": "Placement",
+            "makespan": "Makespan",
+            "ratio": "Ratio",
+            "pair": "Same participants",
+            "sure": "Sure?",
+            "causes": "A job takes",
+        },
     )
 
 
@@ -186,44 +185,39 @@ def excluded(data: Comparison) -> Section | None:
         run | {"valid": "no participant finished" if run["valid"] == "valid" else run["valid"]}
         for run in left_out(data.runs)
     ]
-    heads: dict[str, Head] = {
-        "origin": "Origin",
-        "run": "Run",
-        "placement": "Placement",
-        "parallelism": "At once",
-        "repetition": "No.",
-        "valid": "Reason",
-    }
     folded = "Which, and why" if len(rows) > OPEN_ROWS else ""
-    return Section(f"Left out: {counted(len(rows), 'run')}", rows=rows, columns=heads, folded=folded) if rows else None
+    return (
+        Section(
+            f"Left out: {counted(len(rows), 'run')}",
+            rows=rows,
+            columns={
+                "origin": "Origin",
+                "run": "Run",
+                "placement": "Placement",
+                "parallelism": "At once",
+                "repetition": "No.",
+                "valid": "Reason",
+            },
+            folded=folded,
+        )
+        if rows
+        else None
+    )
 
 
 def method(data: Comparison) -> Section:
-    """How the times are meant, and a paragraph for a paper."""
-    tools = ", ".join(sorted({condition.tool for condition in by_condition(data.runs)}))
-    return Section(
-        "How the times are meant",
-        """
-        CPU time is user + system time of a participant's whole process tree; I/O as the paper counts it is wall - CPU
-        time, the measure of Hayot-Sasson, Brown and Glatard (2020). Erratum: the text of that paper says 'Real + Sys'
-        and 'User - (Real + Sys)'; its plotting code computes CPU = user + sys and I/O = wall - CPU, which is what is
-        shown here. I/O so counted includes waiting for a core, and is below 0 for a tool that uses several cores at
-        once. Copying to and from memory-backed storage (tmpfs, fsdax) is work of the CPU and counts as system time, so
-        it is not in it; the account and the phases show it.
+    """What the words mean, and a paragraph for a paper."""
+    text = """
+        Runs are repetitions of one another if origin, tool, page cache, parallelism and placement are the same. Sure is
+        what differs by more than chance does in 5 % of the comparisons of a family; fewer than 3 repetitions are never
+        sure. How times are meant: workflow/measures.md of neurotier."""
+    if tools := ", ".join(sorted({condition.tool for condition in by_condition(data.runs)})):
+        text += f"""
 
-        Makespan is the latest end minus the earliest start over the participant jobs of a run that succeeded; mean
-        parallelism is the sum of their durations over the makespan. Runs are repetitions of one another if origin,
-        tool, page cache, parallelism and placement are the same. Sure is what differs by more than chance does in 5 %
-        of the comparisons of a family; fewer than 3 repetitions are never sure.
-        """,
-        facts={
-            "For a paper": f"Participant jobs of {tools} were run and timed with neurotier {__version__}. Makespans of"
-            " placements were compared by their logarithms: within repetitions by Student's paired t-test where they"
-            " were run in turn, else by Welch's test; P values were adjusted over all pairs of placements (Holm, 1979)."
-        }
-        if tools
-        else {},
-    )
+        For a paper: participant jobs of {tools} were run and timed with neurotier {__version__}. Makespans of
+        placements were compared by their logarithms: within repetitions by Student's paired t-test where they were run
+        in turn, else by Welch's test; P values were adjusted over all pairs of placements (Holm, 1979)."""
+    return Section("Methods", text)
 
 
 PAGE = Page(

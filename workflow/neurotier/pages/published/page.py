@@ -82,15 +82,6 @@ def validation(data: Replayed) -> Section | None:
         for split, words in SPLITS.items()
         for score in scores_of(data.validation, split).values()
     ]
-    heads: dict[str, Head] = {
-        "what": "Not known",
-        "member": "Member of the model",
-        "factor": ("Off by (geometric mean)", lambda value: number(value, 3)),
-        "worst": ("at worst", lambda value: number(value, 2)),
-        "where": "where",
-        "close": f"Within a factor of {CLOSE:g}",
-        "covered": "In its 90 % interval",
-    }
     note = (
         "A twin is the same condition in the other memory mode, of a device that is the same in both: copying it"
         " would do as well. A device is Optane in one mode, or the SSD, Isilon or DRAM. What the model does not know:"
@@ -98,7 +89,23 @@ def validation(data: Replayed) -> Section | None:
         " behaves with more processes than a run has shown (its pauses are taken to grow with the blocks in flight),"
         " and what App Direct gives under load where no run on it is known: one stream says nothing of that."
     )
-    return Section(rows=rows, columns=heads, note=note) if rows else None
+    return (
+        Section(
+            rows=rows,
+            columns={
+                "what": "Not known",
+                "member": "Member of the model",
+                "factor": ("Off by (geometric mean)", lambda value: number(value, 3)),
+                "worst": ("at worst", lambda value: number(value, 2)),
+                "where": "where",
+                "close": f"Within a factor of {CLOSE:g}",
+                "covered": "In its 90 % interval",
+            },
+            note=note,
+        )
+        if rows
+        else None
+    )
 
 
 def unseen(data: Replayed) -> Section | None:
@@ -139,7 +146,7 @@ def parameters(data: Replayed) -> Section | None:
 
 def claims(data: Replayed) -> Section | None:
     """What the paper says, and what its logs say."""
-    rows = [row | {"verdict": f"{SIGNS.get(row['verdict'], '~')} {row['verdict']}"} for row in data.claims]
+    rows = [row | {"verdict": f"{SIGNS.get(row['verdict'], '~')}\u00a0{row['verdict']}"} for row in data.claims]
     text = (
         "Figures are means over the repetitions that are no outliers. A figure that was said holds if the logs agree to"
         " a tenth, and is contradicted if all are off by more than three tenths; several parts that are true in part"
@@ -165,19 +172,6 @@ def bandwidths(data: Replayed) -> Section | None:
 
 def conditions(data: Replayed) -> list[Section]:
     """All conditions of the paper's figures, with means over repetitions, and what is to be known of some."""
-    heads: dict[str, Head] = {
-        "place": "Device",
-        "makespan_s": "Makespan",
-        "repetitions": "Repetitions (s)",
-        "equation_one_s": "Eq. (1)",
-        "equation_one_ratio": ("over measured", lambda value: number(value, 2)),
-        "drawn_s": "as drawn",
-        "fluid_s": MEMBERS[MEASURED].label,
-        "load_header_s": "Load header",
-        "increment_s": "Read + increment",
-        "write_s": "Write",
-        "mean_parallelism": "Busy",
-    }
     text = """
         Means over repetitions, as the paper has them. Makespan: latest end - earliest start of the tasks that ended; of
         Spark, the driver's time. Eq. (1): M >= D/R + D/W, with D the size of the image in MiB and R and W of Table I in
@@ -195,7 +189,26 @@ def conditions(data: Replayed) -> list[Section]:
             about = {"place": label_of(row), "repetitions": times, "drawn_s": data.replay.drawn_equation_s(one)}
             rows.append(row | about)
             notes += [*incomplete_texts(one, runs), *outlier_texts(one, runs)]
-        found.append(Section(text=title, rows=rows, columns=heads, note=" ".join(notes)))
+        found.append(
+            Section(
+                text=title,
+                rows=rows,
+                columns={
+                    "place": "Device",
+                    "makespan_s": "Makespan",
+                    "repetitions": "Repetitions (s)",
+                    "equation_one_s": "Eq. (1)",
+                    "equation_one_ratio": ("over measured", lambda value: number(value, 2)),
+                    "drawn_s": "as drawn",
+                    "fluid_s": MEMBERS[MEASURED].label,
+                    "load_header_s": "Load header",
+                    "increment_s": "Read + increment",
+                    "write_s": "Write",
+                    "mean_parallelism": "Busy",
+                },
+                note=" ".join(notes),
+            )
+        )
     return found if len(found) > 1 else []
 
 
