@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from neurotier.bigbrain.engines.spark_events import DRIVER, DRIVER_PARTS, TASK_PARTS, TASKS
-from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
 from neurotier.pages.bigbrain.figures import SPARK_PARTS, bigbrain_spark
 from neurotier.pages.bigbrain.tables import Tables
 from neurotier.pages.kit.marks import Lanes
+from neurotier.storage.spread import Spread
 
 
 def run(engine: str, tier: str, makespan_s: float, **cells: Any) -> Row:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from comparison_rows import job_rows, run_row
-from neurotier.core.spread import Spread
 from neurotier.pages.comparison.reasons import INSEPARABLE, causes_text
 from neurotier.pages.comparison.verdict import ComparisonVerdict, FamilyVerdict, judge
+from neurotier.storage.spread import Spread
 from scipy.stats import ttest_ind, ttest_rel
 
 SPREAD = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from neurotier.core.errors import InputError
-from neurotier.core.spread import spread
 from neurotier.pages.comparison.statistics import by_condition, paired_differences, speed_ups
 from neurotier.published.bids_app import CONDITIONS, asked_parallelism, published_runs
 from neurotier.run.compared import read_comparison_tables, write_comparison_tables
+from neurotier.storage.spread import spread
 
 
 def entry(name: str, start: str, end: str, **changes: str) -> dict[str, str]:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from comparison_rows import job_rows, run_row
-from neurotier.core.spread import Spread, spread
 from neurotier.pages.comparison.statistics import (
     Family,
     by_condition,
@@ -18,6 +17,7 @@ from neurotier.pages.comparison.statistics import (
     speed_ups,
 )
 from neurotier.run.conditions import Condition
+from neurotier.storage.spread import Spread, spread
 
 SHIFT_S = 3.0
 FAST = Condition("campaign", "brainextractor", "cold", 2, "tmpfs")

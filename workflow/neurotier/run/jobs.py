@@ -333,6 +333,12 @@ def run_facts(places: Places, run: str | None = None) -> dict[str, Any]:
         return {}
 
 
+def add_facts(places: Places, run: str, **more: Any) -> None:
+    """Add to what a run has noted of itself, unless that is nothing."""
+    if facts := run_facts(places, run):
+        write_json(places.runs / f"{run}.json", facts | more)
+
+
 def begin_log(places: Places, participant: str, log: Path) -> None:
     """Remove the failure record of an earlier attempt, and begin a new log."""
     places.failure(participant).unlink(missing_ok=True)

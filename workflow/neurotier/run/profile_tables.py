@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.analysis.steps import step_rows
-from neurotier.core.files import flush_file_system, read_json, write_json
+from neurotier.core.files import flush_file_system, read_json
 from neurotier.core.parallelism import COMPUTING_PHASES, extent, job_spans, limited_by, mean, peak
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
@@ -26,7 +26,7 @@ from neurotier.meter.usage import ACCOUNT
 from neurotier.run.cluster_jobs import all_job_rows, is_crowded, note_jobs, read_jobs
 from neurotier.run.conditions import INVALID, VALID, valid_unless
 from neurotier.run.disturbance import DISTURBED, note_processors, others, read_readings
-from neurotier.run.jobs import read_failures
+from neurotier.run.jobs import add_facts, read_failures, run_facts
 from neurotier.run.journal import heard
 from neurotier.run.needs import Needs, needs_of
 from neurotier.run.start import note_swapping
@@ -145,10 +145,9 @@ def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record], ev
 
 def close_run(places: Places, run: str, everyone: Sequence[str], failures: Sequence[Record]) -> None:
     """Write the final row of a run that has ended into its facts."""
-    file = places.runs / f"{run}.json"
-    facts = judged(places, read_json(file))
+    facts = judged(places, read_json(places.runs / f"{run}.json"))
     row = run_row(places, facts, read_timed_rows(map(places.record, everyone)), failures, len(everyone))
-    write_json(file, facts | {"row": row})
+    add_facts(places, run, **facts | {"row": row})
     places.readings(run).unlink(missing_ok=True)
 
 
@@ -246,12 +245,9 @@ def note_flush(places: Places, flush: Mapping[str, float], rows: Iterable[Row]) 
     rows
         Rows of ``profile.tsv``, of all runs; :data:`RUN_COLUMNS` are enough.
     """
-    own, file = [row for row in rows if row["run"] == current_run()], places.runs / f"{current_run()}.json"
-    if not file.exists() or {row["host"] for row in own} != {socket.gethostname()}:
-        return
-    facts = read_json(file)
-    if facts.get("flush", {"begin_s": 0.0})["begin_s"] < max(row["end_s"] for row in own):
-        write_json(file, facts | {"flush": dict(flush)})
+    own, known = [row for row in rows if row["run"] == current_run()], run_facts(places).get("flush", {"begin_s": 0.0})
+    if {row["host"] for row in own} == {socket.gethostname()} and known["begin_s"] < max(row["end_s"] for row in own):
+        add_facts(places, current_run(), flush=dict(flush))
 
 
 def flushed_s(flush: Record | None, start_s: float, end_s: float) -> float | None:

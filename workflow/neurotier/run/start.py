@@ -40,7 +40,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, tiers_of
 from neurotier.core.work_folders import remove_leftovers
 from neurotier.run.healing import restore_state
-from neurotier.run.jobs import noted, results_folder, save_settings
+from neurotier.run.jobs import add_facts, noted, results_folder, run_facts, save_settings
 from neurotier.run.journal import heard
 from neurotier.run.snakemake_internals import Slots
 
@@ -163,21 +163,15 @@ def end_run(settings: Settings, run: str, stopped_by: str | None = None, succeed
     end(processes_of([run]))
     remove_leftovers(places.work, places.identity)
     note_swapping(places, run)
-    facts = read_json(places.runs / f"{run}.json")
-    ended = {"ended_s": time.time(), "succeeded": succeeded and stopped_by is None, "stopped_by": stopped_by}
-    ended["again"] = bool(heard(places, run, "again"))
-    write_json(places.runs / f"{run}.json", facts | ended)
+    again, succeeded = bool(heard(places, run, "again")), succeeded and stopped_by is None
+    add_facts(places, run, ended_s=time.time(), succeeded=succeeded, stopped_by=stopped_by, again=again)
 
 
 def note_swapping(places: Places, run: str) -> None:
     """Note how many bytes the machine has swapped out since the run began, which makes timings invalid."""
-    file = places.runs / f"{run}.json"
-    if not file.exists():
-        return
-    facts = read_json(file)
-    if facts["host"] == socket.gethostname():
-        facts["swap_out_bytes"] = psutil.swap_memory().sout - facts["swap_out_before_bytes"]
-        write_json(file, facts)
+    facts = run_facts(places, run)
+    if facts.get("host") == socket.gethostname():
+        add_facts(places, run, swap_out_bytes=psutil.swap_memory().sout - facts["swap_out_before_bytes"])
 
 
 def acquire(places: Places) -> None:

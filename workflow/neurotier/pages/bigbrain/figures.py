@@ -27,7 +27,6 @@ from neurotier.bigbrain.tasks import (
     WRITE,
 )
 from neurotier.core.quantities import counted, mean_count, percent, seconds, share_of
-from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
 from neurotier.model.prediction import FLUID, MEASURED, PAPER
 from neurotier.pages.bigbrain.names import (
@@ -59,6 +58,7 @@ from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
 from neurotier.pages.kit.marks import Kind, Lanes, Line, Mark, Points, Stack
 from neurotier.published.conditions import is_outlier
 from neurotier.run.compared import is_compared
+from neurotier.storage.spread import Spread, spread
 
 
 class Look(NamedTuple):

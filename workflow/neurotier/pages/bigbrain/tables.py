@@ -15,12 +15,12 @@ from neurotier.bigbrain.conditions import ORIGIN, IncrementCondition
 from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.core.spread import spread
 from neurotier.core.tables import Row, columns, read_table, write_table
 from neurotier.model.prediction import FLUID, MEASURED, PAPER, Prediction
 from neurotier.pages.kit.findings import gathered
 from neurotier.published import own_columns
 from neurotier.run.compared import is_compared
+from neurotier.storage.spread import spread
 
 FLUIDS = (FLUID, MEASURED)
 """Fluid members of the model, the one to show first."""

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from neurotier.core.quantities import counted, mean_count, percent, seconds, share_of, shorten, size
-from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.comparison.names import LONGEST_NAME, PAPER_IO, Names, condition_cells, difference_cells
@@ -38,6 +37,7 @@ from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
 from neurotier.pages.kit.marks import Box, Kind, Lanes, Points, Stack
 from neurotier.run.compared import MEMORY, Compared
 from neurotier.run.conditions import Condition
+from neurotier.storage.spread import Spread, spread
 
 NO_RUN = Chart("No valid run finished a participant job")
 WHOLE = "whole"

@@ -9,7 +9,6 @@ from neurotier import __version__
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, number, seconds
 from neurotier.core.settings import ROLES, Settings
-from neurotier.core.spread import spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.figures import (
     accounts,
@@ -26,6 +25,7 @@ from neurotier.pages.comparison.verdict import ComparisonVerdict, judge
 from neurotier.pages.kit.findings import gathered, spread_text
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Figure, Head, Page, Section, Verdict
 from neurotier.run.compared import Compared, lacking, read_comparison_tables
+from neurotier.storage.spread import spread
 
 OPEN_ROWS = 6
 """Longer lists are folded."""

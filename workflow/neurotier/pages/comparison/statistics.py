@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 
 from neurotier.core.quantities import share_of
-from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
 from neurotier.pages.kit.contrasts import Contrast, blocks, contrasts
 from neurotier.pages.kit.findings import gathered
 from neurotier.run.compared import MEMORY, is_compared
 from neurotier.run.conditions import CAMPAIGN, Condition
+from neurotier.storage.spread import Spread
 
 
 def run_key(row: Row) -> tuple[str, str]:

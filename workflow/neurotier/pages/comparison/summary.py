@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from neurotier.core.spread import spread
 from neurotier.core.tables import Row, write_table
 from neurotier.pages.comparison.names import condition_cells, difference_cells
 from neurotier.pages.comparison.statistics import (
@@ -21,6 +20,7 @@ from neurotier.pages.kit.contrasts import Contrast
 from neurotier.published.bids_app import published_runs
 from neurotier.run.compared import Compared, campaign_runs, runs_of_results
 from neurotier.run.conditions import Condition
+from neurotier.storage.spread import spread
 
 
 def everything_compared(campaign: Path | None, results: Sequence[str], published: str | None) -> Compared:

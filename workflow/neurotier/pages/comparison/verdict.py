@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from neurotier.core.quantities import counted, seconds
-from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.reasons import INSEPARABLE, inseparable, longer_by_cause, reason_lines
 from neurotier.pages.comparison.statistics import (
@@ -26,6 +25,7 @@ from neurotier.pages.kit.contrasts import Contrast
 from neurotier.pages.kit.findings import spread_text
 from neurotier.run.compared import MEMORY
 from neurotier.run.conditions import Condition
+from neurotier.storage.spread import Spread
 
 CACHED_APART = 0.1
 """Shares of the inputs in the page cache that differ by more make runs unlike."""

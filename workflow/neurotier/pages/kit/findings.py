@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from neurotier.core.quantities import number, seconds
-from neurotier.core.spread import Spread
+from neurotier.storage.spread import Spread
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")

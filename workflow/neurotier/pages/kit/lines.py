@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.chart import (
@@ -30,6 +29,7 @@ from neurotier.pages.kit.chart import (
     hover,
 )
 from neurotier.storage.published import PublishedNumber
+from neurotier.storage.spread import Spread
 
 MEASURED, LIMIT, PUBLISHED = "measured", "limit", "published"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE)

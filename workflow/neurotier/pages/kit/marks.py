@@ -15,10 +15,10 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from neurotier.core.quantities import MISSING, seconds, shorten
-from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.chart import BLACK, BLUE, GREY, LIGHT_GREY, VERMILION, WIDTH_IN, Chart, hover
+from neurotier.storage.spread import Spread
 
 LANE_IN, LEGEND_IN = 0.23, 0.2
 READABLE_DOTS = 100

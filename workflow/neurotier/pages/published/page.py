@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.quantities import counted, number
-from neurotier.core.spread import spread
 from neurotier.core.tables import Row
 from neurotier.model.prediction import MEASURED, PAPER
 from neurotier.pages.bigbrain.figures import MEMBERS
@@ -38,6 +37,7 @@ from neurotier.published.knowledge import CHOSEN
 from neurotier.published.replay import Replay, bandwidth_rows, name_of, run_rows, skipped_rows
 from neurotier.published.skipped import DAMAGED, UNNAMED
 from neurotier.published.validation import CLOSE, CONDITION, SPLITS
+from neurotier.storage.spread import spread
 
 SIGNS = {"holds": "✓", "contradicted": "✗", "cannot be told": "?"}
 REASONS = {DAMAGED: "damaged", UNNAMED: "its name tells no condition"}

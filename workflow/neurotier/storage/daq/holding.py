@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from neurotier.core.quantities import counted, rate, seconds, size
-from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
+from neurotier.storage.spread import Spread
 from neurotier.storage.workload.records import measured_by
 
 

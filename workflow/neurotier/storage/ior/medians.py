@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from neurotier.core.quantities import counted, rate
-from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
+from neurotier.storage.spread import Spread
 from neurotier.storage.workload.records import measured_by
 
 READ, WRITE = "read", "write"

@@ -7,10 +7,10 @@ import statistics
 import time
 from collections.abc import Sequence
 
-from neurotier.core.spread import Spread
 from neurotier.core.tables import Row, columns
 from neurotier.core.tiers import Tier
 from neurotier.storage.probe.measurements import FILES, Measurement, Samples
+from neurotier.storage.spread import Spread
 from neurotier.storage.workspace import facts_of
 
 SPREADS = {"bandwidth_{}bytes_per_s": "bandwidth_bytes_per_s", "operation_{}s": "operation_s"}

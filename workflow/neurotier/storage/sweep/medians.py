@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from neurotier.core.quantities import counted, number, size
-from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
 from neurotier.storage.fio import access_text
+from neurotier.storage.spread import Spread
 from neurotier.storage.workload.records import measured_by
 
 PATTERNS = {
