@@ -333,7 +333,7 @@ def run_facts(places: Places, run: str | None = None) -> dict[str, Any]:
         return {}
 
 
-def add_facts(places: Places, run: str, **more: Any) -> None:
+def add_facts(places: Places, run: str, /, **more: Any) -> None:
     """Add to what a run has noted of itself, unless that is nothing."""
     if facts := run_facts(places, run):
         write_json(places.runs / f"{run}.json", facts | more)
