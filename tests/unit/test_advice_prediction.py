@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.advice.basis import cold_programs, others_meanwhile, shared_jobs
 from neurotier.advice.calibration import read_observed
 from neurotier.advice.observed import BETWEEN, QUANTITIES, ObservedJob, observe
 from neurotier.advice.predict import Inputs, paper_s, predict
@@ -28,11 +27,6 @@ from probed_tiers import tier_figures
 from report_data import make_results
 
 MB = 1e6
-TOOLS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("noop", {"sleep_s": 0.0}),
-    ("brainextractor", {"fractional_threshold": 0.5, "iterations": 1000}),
-)
-"""A tool that is quick, and one that takes longer on these images than a job of several lasts."""
 FOUR_ROLES = {"dataset": "disk", "work": "disk", "images": "disk", "results": "disk"}
 STORAGE = Storage(FOUR_ROLES, {"disk": "block", "tmpfs": "tmpfs"}, resident=0.0)
 
@@ -241,30 +235,6 @@ def test_images_are_fetched_while_others_are_analysed(fetch_s: float, expected_s
     assert predict(six, memory, 2).usual.makespan_s == pytest.approx(expected_s, rel=0.1)
 
 
-def test_who_has_the_images_waits_for_nobody() -> None:
-    fetching = Fetching(1.0, s_per_byte=1e-8, at_once=2)
-    people = [Participant(1), Participant(1, to_fetch_bytes=1), Participant(1)]
-    workload = workload_of(people, costs_of([job(1, 1.0)]), STORAGE, fetching, 2)
-    assert [sum(step.kind == "arrival" for step in task) for task in workload.tasks] == [0, 1, 0]
-    assert [step.kind for (fetch,) in [workload.fetches] for step in fetch] == ["compute", "wait"]
-
-
-def test_who_copies_beside_those_who_compute_is_predicted_as_such() -> None:
-    """Reading takes as long as computing: with one beside, nearly half of the time is saved."""
-    people = [Participant(int(100 * MB))] * 8
-    slow = replace(STORAGE, resident=0.0)
-    costs = costs_of([job(100, 1.0)])
-    alone = workload_of(people, costs, slow, Fetching(), jobs=[[list(range(8))]])
-    beside = workload_of(people, costs, slow, Fetching(), jobs=[[[0, 2, 4, 6], [1, 3, 5, 7]]], computing=1)
-    (shared,) = beside.jobs or ()
-    assert (dict(shared.slots), shared.counts_for) == (dict.fromkeys(("stage_in", "compute", "stage_out"), 1), 1)
-    turns = [(step.phase, step.kind) for step in beside.tasks[0] if step.kind in ("take", "give")]
-    assert turns == [(phase, kind) for phase in shared.slots for kind in ("take", "give")] * 4
-    held = [step.kind for step in beside.tasks[0] if step.phase == "compute"]
-    assert (held[0], held[-1]) == ("take", "give")
-    assert [len(task) for task in alone.tasks] == [sum(map(len, beside.tasks)) - 6 * 8]
-
-
 def test_what_was_written_to_a_network_tier_may_have_to_be_read_from_there() -> None:
     on_network = replace(STORAGE, kinds={"disk": "network"}, resident=1.0)
     (task,) = workload_of([Participant(int(100 * MB))], costs_of([job(100, 10.0)]), on_network, Fetching()).tasks
@@ -297,16 +267,6 @@ def test_jobs_are_the_shares_that_a_run_would_have(tmp_path: Path) -> None:
     assert sorted(positions) == list(range(8))
 
 
-def test_the_advice_says_what_a_cold_start_rests_on() -> None:
-    assert cold_programs(inputs()) == []
-    assert cold_programs(inputs(load_s={"start_up": 0.25, "compute": 0.5}))[0].startswith(
-        "The first jobs of a cold run"
-    )
-    (line,) = cold_programs(inputs(load_s={}, load_unknown_because="images of sub-1 are not here any more"))
-    assert "not included: images of sub-1 are not here any more" in line
-    assert "only root" in cold_programs(inputs(load_s={}))[0]
-
-
 def test_prediction_and_its_interval() -> None:
     """Four jobs of 10 s and about 1.5 s on the disk, two at once; the disk may be half or twice as fast."""
     on_disk, on_tmpfs = (
@@ -336,22 +296,6 @@ def test_records_that_scatter_widen_the_interval() -> None:
     assert wide.high_s - wide.low_s > 2 * (narrow.high_s - narrow.low_s)
 
 
-def test_the_advice_says_whether_others_disturbed_the_calibration() -> None:
-    busy = inputs(others_cpu_share=0.4, processors=Processors(2, 2, others=0.8))
-    disturbed, assumed = others_meanwhile(busy, most=0.1)
-    assert disturbed.startswith("The calibration was disturbed: others took 40 % of the processors' time")
-    assert "0.8 busy processes" in assumed
-    assert others_meanwhile(busy, most=0.5) == [assumed]
-    assert others_meanwhile(inputs(others_cpu_share=0.01), most=0.1) == []
-    assert "is not known" in others_meanwhile(inputs(), most=0.1)[0]
-
-
-def test_the_advice_says_what_shared_jobs_rest_on() -> None:
-    (line,) = shared_jobs(inputs(rehearsed=Rehearsed([job(50, 3.0)], 0.25, 0.125)))
-    assert "it takes 0.25 s of CPU time to begin the first, each of them takes 3.00 s, and it ends 0.12 s" in line
-    assert "was not tried" in shared_jobs(inputs())[0]
-
-
 def test_disturbed_runs_are_left_out_of_the_calibration(tmp_path: Path) -> None:
     """Of two runs, unless there is no other."""
     places, settings = make_results(tmp_path, 4)
@@ -363,25 +307,6 @@ def test_disturbed_runs_are_left_out_of_the_calibration(tmp_path: Path) -> None:
     assert [one.participant for one in read_observed(settings, places, None)] == [second]
     places.record(second).unlink()
     assert [one.participant for one in read_observed(settings, places, None)] == [first]
-
-
-def test_what_others_took_is_that_of_the_rehearsal_or_the_run(tmp_path: Path) -> None:
-    """By its final row, or, of a run that goes on, by its readings: one of two processors, and none of it ours."""
-    places, settings = make_results(tmp_path, 4)
-    first = next(iter(Situation(settings, places).participants))
-    write_json(places.record(first), record_of(first, phase_of("compute", 100.0, 110.0), run="run"))
-
-    def share(rehearsed: dict[str, Any], **facts: Any) -> float | None:
-        known = {"started_s": 90.0, "cpus": 2, "settings": settings.to_json()}
-        write_json(places.runs / "run.json", known | facts)
-        return Situation(settings, places).others_share(rehearsed)
-
-    assert share({}) is None
-    assert share({"shared": {"others_cpu_share": 0.25}}) == 0.25
-    assert share({"shared": None}, row={"others_cpu_share": 0.5}) == 0.5
-    assert share({"shared": {"others_cpu_share": None}}, row={"others_cpu_share": None}) is None
-    places.readings("run").write_text("90 1000 0 0 0\n120 1030 0 0 0\n")
-    assert share({}) == pytest.approx(0.5)
 
 
 def test_others_on_the_processors_slow_everything_down() -> None:

@@ -9,7 +9,6 @@ import pytest
 from neurotier.advice.calibration import read_observed
 from neurotier.advice.placements import AdvicePlan, candidates
 from neurotier.advice.room import room_for
-from neurotier.advice.situation import Situation, choose_first
 from neurotier.advice.words import recommendation
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import write_json
@@ -120,13 +119,6 @@ def test_on_a_cluster_tiers_are_those_that_a_node_has(tmp_path: Path) -> None:
     assert advising.probed("") == [places.probed("disk", "thin"), places.probed("gone", "thin")]
     assert advising.parallelism == [3]
     assert not any("free_gib" in candidate for candidate in advising.asked()["candidates"])
-
-
-def test_advice_on_a_campaign_is_for_this_machine(tmp_path: Path) -> None:
-    settings = settings_with(tmp_path, campaign={"placements": {"fast": {"work": "tmpfs"}}})
-    situation = Situation(settings, Places.from_settings(settings))
-    with pytest.raises(SettingsError, match="target advise: the runs of a campaign are not predicted for a cluster"):
-        choose_first(situation, {"parallelism": None})
 
 
 def test_wrong_calibration_is_said(tmp_path: Path) -> None:

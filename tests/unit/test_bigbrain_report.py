@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.bigbrain.tabulation import busy
-from neurotier.core.parallelism import peak
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table, write_table
@@ -217,43 +215,6 @@ def test_numbers_of_the_figures_are_those_of_the_tables(both: Tables, figures_of
         assert [float(row[column]) for row in drawn] == pytest.approx([row[column] for row in shown])
 
 
-def test_charts_lay_the_phases_of_an_iteration_one_after_the_other(alone: Tables, tmp_path: Path) -> None:
-    page_of(alone, tmp_path)
-    rows = read_plain(PAGE.figures_folder(tmp_path) / "bigbrain_gantts.tsv")
-    assert {(row["engine"], row["tier"], row["repetition"]) for row in rows} == {
-        ("spark", "disk", "1"),
-        ("gnu-parallel", "disk", "1"),
-        ("gnu-parallel", "memory $1$", "2"),
-    }, "the shorter of two"
-    disk = [row for row in rows if row["engine"] == "gnu-parallel" and row["tier"] == "disk" and row["block"] == "b"]
-    assert [(row["phase"], float(row["start_s"]), float(row["end_s"])) for row in disk] == [
-        ("start of processes", 0.0, 0.5),
-        ("load header", 0.5, 0.6),
-        ("read", 0.6, 1.0),
-        ("increment", 1.0, 1.2),
-        ("write", 1.2, 1.8),
-        ("pause", 1.8, 2.2),
-        ("load header", 3.0, 3.1),
-        ("read", 3.1, 3.5),
-        ("increment", 3.5, 3.7),
-        ("write", 3.7, 4.3),
-        ("pause", 4.3, 4.7),
-    ]
-    assert {row["lane"] for row in disk} == {"1"}, "both iterations on the lane of their block"
-
-
-def test_titles_are_what_was_found(alone: Tables, both: Tables) -> None:
-    said = said_by(alone)
-    assert said["bigbrain_makespans"] == (
-        "Incrementing 24 blocks took from 3.50 s (gnu-parallel on memory $1$, 2 at once) to 12.0 s (spark on disk,"
-        " 2 at once); Eq. (1) is off by a factor of 2.00 (2 conditions), the fluid model by 1.00 (1 condition)"
-    )
-    assert said["bigbrain_phases"] == "The longest phase is write in 3 of 3 conditions"
-    assert said["bigbrain_gantts"].startswith("Workers are busy, starts and pauses included, from 33 % (spark on disk")
-    assert said["bigbrain_parallelism"].startswith("Blocks in a phase at once, on average: from 0.52 of 2 (spark on")
-    assert said_by(both) == said, "of one's own, where there are any"
-
-
 def test_verdict_says_what_mattered_and_what_is_not_sure(alone: Tables) -> None:
     headline, lines = headline_and_lines(alone)
     assert headline == (
@@ -295,14 +256,6 @@ def test_verdict_names_engine_tier_and_parallelism_by_their_weight(tmp_path: Pat
     assert headline_and_lines(Tables([], []))[0] == "No run of the incrementation is valid"
 
 
-def test_verdict_says_when_blocks_are_too_small_to_tell_tiers_apart(tmp_path: Path) -> None:
-    small = [run("gnu-parallel", "disk", 5.0, start_up_s=25.0)]
-    lines = headline_and_lines(collect(tmp_path, small, []))[1]
-    text = "With gnu-parallel on disk, 2 at once, 80 % of the processes' time was their own start"
-    assert [line for line in lines if "start" in line] == [f"{text}: with larger blocks, tiers would differ more"]
-    assert not any("start" in line for line in headline_and_lines(collect(tmp_path, RUNS, []))[1])
-
-
 @pytest.mark.parametrize("published", [False, True])
 def test_without_a_valid_run_there_is_a_page_nevertheless(tmp_path: Path, published: bool) -> None:
     reader = page_of(collect(tmp_path, RUNS[-1:], [], published), tmp_path)
@@ -329,12 +282,3 @@ def test_page_has_the_verdict_first_both_origins_and_links_that_lead_somewhere(b
         assert address.startswith(("#", "data:")) or (tmp_path / address).exists(), (kind, address)
     shown = said_by(both).keys() - {"bigbrain_spark"}  # of which there is no table
     assert shown < set(reader.ids)
-
-
-def test_a_process_seems_to_start_before_the_one_before_it_has_ended() -> None:
-    """The kernel tells starts to 10 ms; two that came one after the other are not two at once."""
-    first = {"phases": [{"phase": "start_up", "start_s": 1.0, "end_s": 1.3}]}
-    second = {"phases": [{"phase": "start_up", "start_s": 1.295, "end_s": 1.6}]}
-    third = {"phases": [{"phase": "read", "start_s": 1.295, "end_s": 1.4}]}
-    assert peak([busy(first), busy(second)]) == 1
-    assert peak([busy(first), busy(third)]) == 2

@@ -26,7 +26,6 @@ from neurotier.bigbrain.engines.spark_events import (
 from neurotier.bigbrain.tabulation import records_of
 from neurotier.bigbrain.tasks import PUBLISHED, STREAMING, Task
 from neurotier.core.errors import RunError
-from neurotier.core.tables import read_table, write_table
 from support import ENVIRONMENT, PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -85,17 +84,6 @@ def test_parts_of_the_tasks_add_up_to_their_times(done: Run) -> None:
         phases = [phase for record in records for phase in record["phases"] if phase["phase"] == name]
         assert parts[name] == pytest.approx(math.fsum(phase["duration_s"] for phase in phases))
     assert parts["delay"] >= 6 * DELAY_S
-
-
-def test_table_has_a_row_for_each_part_of_each_start(done: Run, tmp_path: Path) -> None:
-    (driver,) = drivers_of(done.folder)
-    rows = spark_rows(done.task, [driver, driver], records_of(done.task))
-    write_table(tmp_path / "bigbrain_spark.tsv", "bigbrain_spark", rows)
-    read = read_table(tmp_path / "bigbrain_spark.tsv", "bigbrain_spark")
-    assert [(row["attempt"], row["part"]) for row in read] == [
-        (attempt, part) for attempt in (1, 2) for part in (*DRIVER_PARTS, *TASK_PARTS)
-    ]
-    assert {row["tasks"] for row in read} == {3}
 
 
 def test_log_that_a_kill_cut_off_is_read_as_far_as_it_goes(done: Run, tmp_path: Path) -> None:

@@ -87,8 +87,3 @@ def test_bars_are_medians_of_the_last_starts_of_valid_runs() -> None:
     assert sum(medians(tasks)) == 2.0 * len(TASK_PARTS)
     assert tasks["text"] == "20.0 s, summed"
     assert sum(medians(memory)) == 4.0 * len(DRIVER_PARTS)
-
-
-def test_every_part_is_drawn_once() -> None:
-    drawn = [(of, part) for of, group in SPARK_PARTS for part in group]
-    assert sorted(drawn) == sorted((row["of"], row["part"]) for row in parts("disk", 1.0))

@@ -9,16 +9,13 @@ from typing import Any
 import pytest
 from comparison_rows import job_rows, run_row
 from neurotier.core.errors import InputError
-from neurotier.core.files import read_json, write_json
 from neurotier.core.tables import read_table
 from neurotier.meter.traffic import flow
 from neurotier.pages.comparison.statistics import by_condition
 from neurotier.pages.comparison.summary import write_summary_tables
 from neurotier.run.compared import (
     Compared,
-    placement_label,
     read_comparison_tables,
-    resident_before,
     runs_of_results,
     tier_bytes,
     write_comparison_tables,
@@ -52,16 +49,6 @@ def test_a_results_folder(tmp_path: Path) -> None:
     back = read_comparison_tables(tmp_path / "comparison")
     assert back.runs == [pytest.approx(run)]
     assert back.traffic == compared.traffic
-
-
-def test_a_dataset_in_memory_has_no_page_cache(tmp_path: Path) -> None:
-    places, _ = make_results(tmp_path, 2)
-    facts = places.runs / f"{RUN}.json"
-    record = read_json(facts)
-    record["tiers"]["dataset"]["kind"] = "tmpfs"
-    write_json(facts, record)
-    (run,) = runs_of_results(places.results, "campaign", placement="ram", cache="cold").runs
-    assert (run["cache"], run["placement"]) == ("memory", "ram")
 
 
 def test_a_run_that_did_the_rest_is_not_compared(tmp_path: Path) -> None:
@@ -100,18 +87,6 @@ def test_a_folder_that_cannot_be_read_is_a_clear_error(tmp_path: Path, damage: s
     assert raised.value.where == str(table)
 
 
-def test_labels_of_distinct_placements_are_distinct() -> None:
-    names = ("nfs", "tmpfs", "disk")
-    placements = [
-        {"dataset_tier": dataset, "work_tier": work, "images_tier": images, "results_tier": results}
-        for dataset in names
-        for work in names
-        for images in names
-        for results in names
-    ]
-    assert len(set(map(placement_label, placements))) == len(placements)
-
-
 def traffic(participant: str, phase: str, *flows: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"run": "r", "participant": participant, "phase": phase, **one} for one in flows]
 
@@ -130,23 +105,6 @@ def test_bytes_are_counted_once() -> None:
         {"tier": "nfs", "read_bytes": 100, "written_bytes": None},
         {"tier": "ram", "read_bytes": None, "written_bytes": None},
     ]
-
-
-def test_resident_share_is_weighted_by_bytes() -> None:
-    rows = [
-        {"phase": "stage_in", "input_bytes": 300, "input_resident_before": 1.0},
-        {"phase": "stage_in", "input_bytes": 100, "input_resident_before": 0.0},
-        {"phase": "stage_in", "input_bytes": 100, "input_resident_before": None},
-        {"phase": "compute", "input_bytes": 400, "input_resident_before": 0.0},
-    ]
-    assert resident_before(rows) == 0.75
-    assert resident_before(rows[2:]) is None
-
-
-def test_a_run_compared_with_itself_is_refused(tmp_path: Path) -> None:
-    once = Compared([run_row("a", "nfs", 9.0)])
-    with pytest.raises(InputError, match="run a of campaign"):
-        write_comparison_tables(once + once, tmp_path)
 
 
 def test_summary_tables(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,16 +9,15 @@ from typing import Any
 import pytest
 import workloads
 from neurotier.core.errors import ToolError
-from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table, write_table
 from neurotier.core.tiers import Tier
 from neurotier.storage.daq.holding import lines, most_held
 from neurotier.storage.daq.jobs import check_job, write_job
-from neurotier.storage.daq.points import Point, daq_plan
+from neurotier.storage.daq.points import Point
 from neurotier.storage.workspace import Workspace
 from page_reader import page_of
-from workloads import example, left, settings_of, throttled
+from workloads import left, settings_of, throttled
 
 MIB = 1 << 20
 RECORD = 5568
@@ -70,15 +68,6 @@ def test_a_slow_disk_holds_the_writers_that_it_can(slow: Measured) -> None:
         assert row["records_checked"] == row["records_written"] > 0
     assert most_held(lines(rows)["slow, psync"]) == 5
     assert max(row["backlog_bytes"] for row in backlog if row["writers"] == 8) == eight["backlog_peak_bytes"]
-
-
-@pytest.mark.alone
-def test_what_the_configuration_judges_by_is_not_kept(slow: Measured) -> None:
-    """So points need not be measured again when it changes."""
-    settings, rows, _ = slow
-    kept = list((Places.from_settings(settings).workload("daq") / "points" / "slow").iterdir())
-    assert len(kept) == len(rows)
-    assert all({"late_writers", "buffer_bytes"}.isdisjoint(json.loads(file.read_text())) for file in kept)
 
 
 @pytest.mark.alone
@@ -156,11 +145,3 @@ def test_a_tier_that_fills_up_fails_its_point_alone(tmp_path: Path, memory: Path
     assert by_writers[1] == "measured"
     assert by_writers[2].startswith("failed: tier 'fast': filled up during the daq, which needed ")
     assert not left(memory)
-
-
-def test_the_paper_has_its_grid() -> None:
-    settings = example("daq-dune").daq
-    points = [point for points in daq_plan(settings)["pmem"].values() for point in points]
-    assert max(point.input_bytes_per_s for point in points) == 10_000_000_000
-    assert {point.record_bytes for point in points} == {RECORD}
-    assert points[0].writing_s == settings.target_s == 100

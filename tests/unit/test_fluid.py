@@ -102,16 +102,6 @@ def test_all_bytes_arrive_however_uneven_streams_are() -> None:
     assert sum(uneven) / 5 == pytest.approx(even, rel=0.1)
 
 
-def test_nothing_to_do_takes_no_time() -> None:
-    found = simulate(Workload([]), machine(LINK), parallelism=4)
-    assert (found.makespan_s, found.limit, found.mean_parallelism) == (0.0, "", 0.0)
-
-
-def test_a_step_on_an_unknown_tier_is_named() -> None:
-    with pytest.raises(KeyError, match="elsewhere"):
-        simulate(Workload([(Step("read", "read", 1.0, "elsewhere"),)]), machine(LINK), parallelism=1)
-
-
 def test_a_tier_without_speed_is_an_error_and_no_endless_wait() -> None:
     stuck = TierSpeed(1 * GB, 1 * GB, 1e-300, 1e-300)
     with pytest.raises(ValueError, match="nothing moves"):

@@ -20,15 +20,12 @@ import workloads
 from neurotier.core.errors import SettingsError, ToolError
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, columns
+from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier
-from neurotier.pages import ior
-from neurotier.pages.kit.page import Data
 from neurotier.storage.ior.over_nodes import IorOverNodes, compared, reason_of
 from neurotier.storage.ior.points import ior_plan
 from neurotier.storage.ior.spans import cells_of
 from neurotier.storage.workload.walk import LeftOutError, walk
-from page_reader import page_of
 from support import STAND_INS, processes_in, wait_for
 from workloads import TINY_IOR
 
@@ -279,40 +276,3 @@ def test_one_late_process_counts() -> None:
         2,
     )
     assert cells_of("read", spans, 2, 2)["read_bytes_per_s"] == 200
-
-
-def scaled_rows() -> list[Row]:
-    """Nodes that are slowed down by each other from 2 on, and by too many processes."""
-    reached = {(1, 1): 100e6, (2, 1): 200e6, (4, 1): 204e6, (1, 2): 90e6, (2, 2): 150e6, (4, 2): 120e6}
-    facts = {"tier": "fast", "set": "none", "status": "measured", "repetition": 1, "concurrent": 1, "host": "n1 n2"}
-    facts |= {"kind": "network", "fs_type": "lustre", "kernel": "6", "engine": "psync", "fio_version": "fio-3.33"}
-    rows: list[Row] = [
-        {**dict.fromkeys(columns("ior")), **facts, "nodes": nodes, "processes": processes}
-        | {
-            f"{way}_{name}": value
-            for way in ("write", "read")
-            for name, value in (
-                *(("bytes_per_s", rate), ("nodes_bytes_per_s", 1.5 * rate), ("span_s", 2.0)),
-                ("start_spread_s", 0.1),
-                *(("node_least_bytes_per_s", rate / 4), ("node_most_bytes_per_s", rate / 2)),
-            )
-        }
-        for (nodes, processes), rate in reached.items()
-    ]
-    return [*rows, rows[2] | {"concurrent": 2, "write_bytes_per_s": 408e6, "read_bytes_per_s": 102e6}]
-
-
-def test_findings_say_where_nodes_bring_nothing_more(tmp_path: Path) -> None:
-    """And whether fewer processes on each would be faster, in figure and page."""
-    rows = scaled_rows()
-    each = "204 MB/s with 4 nodes of 1 process, and grows as far as 2 nodes; on 4 nodes 1 process each is faster"
-    each += " (204 MB/s) than 2 (120 MB/s)"
-    assert ior.nodes(Data({"ior": rows}, None)).says == f"fast writes {each}; it reads {each}"
-    said, _ = page_of("ior", tmp_path, ior=rows)
-    assert (tmp_path / "ior" / "figures" / "nodes.tsv").read_text().count("Figure 3") == 2
-    assert said[0] == f"fast writes {each}; it reads {each}"
-    assert said[1].endswith("each write 2.00 times as much as one on all, and read 0.50 times as much")
-    assert len(said) == 2
-    late, _ = page_of("ior", tmp_path, ior=[row | {"write_start_spread_s": 1.0} for row in rows])
-    text = "In 5 of 10 measurements over nodes, processes began, or clocks differed, by up to 50 % of the time"
-    assert late[-1].startswith(text)

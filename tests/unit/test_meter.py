@@ -14,7 +14,7 @@ import psutil
 import pytest
 from neurotier.core.errors import InputError
 from neurotier.meter.function import measure_function, run_in_phase
-from neurotier.meter.measure import Interrupted, measure_command
+from neurotier.meter.measure import measure_command
 from support import PATIENCE_S
 
 BURN = "import time\nwhile time.process_time() < {}: pass"
@@ -129,36 +129,12 @@ def test_sigkill_of_the_meter_takes_the_phase_with_it() -> None:
     assert alive == []
 
 
-def test_handlers_are_put_back() -> None:
-    before = signal.getsignal(signal.SIGTERM)
-    measure_command(["true"])
-    assert signal.getsignal(signal.SIGTERM) is before
-
-
-def test_tool_in_a_phase_gets_its_words_unread(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    with log.open("wb") as file:
-        assert run_in_phase(["printf", "%s", "$(id) `id` 'a b'"], log=file, cwd=str(tmp_path)) == 0
-    assert log.read_text() == "$(id) `id` 'a b'"
-
-
 def test_a_tool_begins_with_the_signals_of_a_shell(tmp_path: Path) -> None:
     """Python ignores SIGPIPE; a tool that inherited that would write on into a pipe that nobody reads."""
     with (tmp_path / "status").open("w") as file:
         assert run_in_phase(["grep", "SigIgn", "/proc/self/status"], log=file) == 0
     ignored = int((tmp_path / "status").read_text().split()[1], 16)
     assert not ignored & (1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1)
-
-
-def test_a_tool_that_is_not_there_is_said_as_by_subprocess(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no-such-tool"):
-        run_in_phase(["no-such-tool"])
-    with pytest.raises(FileNotFoundError):
-        run_in_phase(["true"], cwd=str(tmp_path / "nowhere"))
-
-
-def test_interrupted_is_no_ordinary_exception() -> None:
-    assert not issubclass(Interrupted, Exception)
 
 
 def test_seconds_after_the_phase_are_not_divided_over_its_wall_time() -> None:

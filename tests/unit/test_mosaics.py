@@ -11,19 +11,15 @@ from unittest.mock import Mock
 import nibabel
 import numpy as np
 import pytest
-from neurotier.core.errors import InputError
-from neurotier.core.tables import read_table
 from neurotier.pages.kit.chart import ORANGE
 from neurotier.pages.report import mosaic
 from neurotier.pages.report.mosaic import SLICES, TILE_PX, TITLE_PX, draw_mosaic
 from neurotier.pages.report.mosaics import (
     Picture,
     draw_mosaics,
-    pictures_of,
     placeholder_reason,
 )
 from PIL import Image, ImageColor
-from report_data import make_results
 
 SHAPE = (60, 72, 56)
 
@@ -102,23 +98,6 @@ def test_thick_slices_keep_their_aspect(tmp_path: Path) -> None:
     assert abs(int(high) - int(wide)) <= 4
 
 
-def test_empty_mask_and_4d_image_are_drawn(tmp_path: Path) -> None:
-    head, brain = head_and_brain()
-    t1w = save(tmp_path / "t.nii.gz", head)
-    draw_mosaic(t1w, save(tmp_path / "m.nii.gz", 0 * brain), tmp_path / "empty.png", "sub-1")
-    four = nibabel.Nifti1Image(np.stack([head, head], axis=-1), np.diag([3.0, 3.0, 3.0, 1.0]))
-    nibabel.save(four, tmp_path / "four.nii.gz")
-    draw_mosaic(tmp_path / "four.nii.gz", save(tmp_path / "m.nii.gz", brain), tmp_path / "four.png", "sub-1")
-    assert (tmp_path / "empty.png").is_file()
-    assert (tmp_path / "four.png").is_file()
-
-
-def test_grids_that_differ_are_refused(tmp_path: Path, pair: tuple[Path, Path]) -> None:
-    other = save(tmp_path / "o.nii.gz", np.ones((5, 5, 5), np.uint8))
-    with pytest.raises(InputError, match="is not that of the T1w image"):
-        draw_mosaic(pair[0], other, tmp_path / "a.png", "")
-
-
 def draw(pair: tuple[Path, Path], folder: Path, *names: str) -> dict[str, bytes]:
     """Bring the folder ``mosaics`` up to date with pictures of one head; what is in it."""
     pictures = [Picture(*pair, PurePosixPath(name), name) for name in names]
@@ -144,30 +123,6 @@ def test_one_bad_image_does_not_cost_the_others(tmp_path: Path, pair: tuple[Path
         assert "gone.nii.gz" in reasons["gone.png"]
         before_ns, made_ns = made_ns, {name: (folder / name).stat().st_mtime_ns for name in heads}
         assert [name for name in heads if made_ns[name] > before_ns[name]] == tried, "placeholders are tried again"
-
-
-def test_picture_of_a_row(tmp_path: Path, pair: tuple[Path, Path]) -> None:
-    places, settings = make_results(tmp_path / "results", 5)
-    row = read_table(places.group / "group.tsv", "group")[0]
-    (picture,) = pictures_of([row], places, settings)
-    assert picture.mask == places.derivatives / row["mask"]
-    assert str(picture.name) == "sub-01_ses-1_run-1_T1w.png"
-    assert picture.t1w.name == "sub-01_ses-1_run-1_desc-brain_T1w.nii.gz", "the image was dropped from its tier"
-    image = places.datasets / "demo" / row["image"]
-    image.parent.mkdir(parents=True)
-    shutil.copy(pair[0], image)
-    assert [picture.t1w for picture in pictures_of([row], places, settings)] == [image]
-
-
-def test_pictures_follow_masks_and_list(tmp_path: Path, pair: tuple[Path, Path]) -> None:
-    assert draw(pair, tmp_path, "first.png", "second.png").keys() == {"first.png", "second.png"}
-    second = tmp_path / "mosaics" / "second.png"
-    older = second.stat().st_mtime_ns - 10_000_000_000
-    os.utime(second, ns=(older, older))
-    os.utime(pair[1], ns=(older + 5_000_000_000, older + 5_000_000_000))
-    assert draw(pair, tmp_path, "second.png").keys() == {"second.png"}, "the other is no longer in the list"
-    assert second.stat().st_mtime_ns > older, "the mask is newer"
-    assert draw(pair, tmp_path) == {}
 
 
 @pytest.mark.parametrize("spoil", [os.unlink, lambda path: os.truncate(path, 1000)])

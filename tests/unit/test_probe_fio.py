@@ -43,19 +43,6 @@ def test_a_job_says_what_it_moved(folder: Path) -> None:
     assert 0 < read.read.latency_mean_s <= read.read.latency_p99_s * 2
 
 
-def test_a_mixed_job_adds_both_ways(folder: Path) -> None:
-    mixed = run_fio(FioJob("m", "rw", 65536, 4 * MIB), folder, 60)
-    assert mixed.read.bytes + mixed.write.bytes == mixed.both.bytes == 4 * MIB
-    assert min(mixed.read.bytes, mixed.write.bytes) > MIB
-    assert mixed.operations_per_s == mixed.read.operations_per_s + mixed.write.operations_per_s
-
-
-def test_a_full_tier_is_said_in_fios_own_words(tmp_path: Path, mount_tmpfs: pytest.FixtureRequest) -> None:
-    small = mount_tmpfs(tmp_path / "small", "size=1m")  # type: ignore[operator]
-    with pytest.raises(ToolError, match=rf"^w \(psync, buffered\) in {small}: fio: No space left on device$"):
-        run_fio(FioJob("w", "write", 65536, 4 * MIB), small, 60)
-
-
 @pytest.mark.parametrize(
     ("job", "line"),
     [
@@ -68,12 +55,6 @@ def test_what_fio_refuses_is_one_line(tmp_path: Path, job: FioJob, line: str) ->
         run_fio(job, tmp_path, 60)
     assert line in str(raised.value)
     assert "\n" not in str(raised.value)
-
-
-def test_without_fio_it_is_said_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ToolError, match=r"^job w: fio is not on PATH; install it \(Debian, Ubuntu: apt install fio"):
-        run_fio(FioJob("w", "write", 4096, MIB), tmp_path, 60)
 
 
 def test_what_does_not_end_is_ended(tmp_path: Path) -> None:

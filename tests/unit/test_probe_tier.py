@@ -114,13 +114,6 @@ def test_a_throttled_disk_is_as_fast_as_its_throttle(slow_disk: Path) -> None:
     assert rows["concurrency", "buffered_write"] > 0.85 * THROTTLE_BYTES_PER_S
 
 
-def test_persistent_memory_is_mapped(memory_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By libpmem where it takes the file system, as told here; else by mmap. There is no such memory here."""
-    monkeypatch.setenv("PMEM_IS_PMEM_FORCE", "1")
-    assert find_access(memory_folder, "fsdax") in (Access("libpmem", direct=True), Access("mmap", direct=False))
-    assert list(memory_folder.iterdir()) == []
-
-
 def test_a_tier_without_room_is_refused(tmp_path: Path) -> None:
     small = Tier("small", tmp_path, "block", 100 * MIB)
     with pytest.raises(TierError) as raised:
@@ -157,11 +150,6 @@ def planned(tmp_path: Path, cores: int | None = 2, **probe: object) -> ProbePlan
     placement = {"dataset": "disk", "work": "fast", "images": "disk", "results": "disk"}
     settings = Settings.from_config({"tiers": tiers, "placement": placement, "probe": probe})
     return ProbePlan(settings, Places.from_settings(settings), cores)
-
-
-def test_tiers_in_use_are_probed_unless_others_are_named(tmp_path: Path) -> None:
-    assert planned(tmp_path).tiers == ["disk", "fast"]
-    assert planned(tmp_path, tiers=["spare"]).tiers == ["spare"]
 
 
 def test_what_was_probed_further_is_kept(tmp_path: Path, memory_rows: list[Row]) -> None:

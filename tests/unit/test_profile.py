@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from fastjsonschema import JsonSchemaValueException
-from neurotier.core.errors import StateError
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.core.settings import ROLES, Settings
@@ -104,13 +103,6 @@ def test_memory_that_keeps_jobs_waiting_is_named(places: Places) -> None:
     assert run["limited_by"] == "memory has room for 2 at once (500 MB each, 1,200 MB)"
 
 
-def test_runs_of_one_results_folder_are_apart(places: Places) -> None:
-    rows = profile_rows([record("sub-1", 100.0, "r1"), record("sub-2", 5000.0, "r2")])
-    note(places, "r1", ended_s=1)
-    note(places, "r2", ended_s=1)
-    assert [run["makespan_s"] for run in run_rows(places, rows, [], 2)] == [2.0, 2.0]
-
-
 @pytest.mark.parametrize(
     ("facts", "failures", "everyone", "validity"),
     [
@@ -181,12 +173,6 @@ def test_group_mean_spread_and_outliers(places: Places) -> None:
     assert found["outliers"] == ["sub-5_T1w.nii.gz"]
 
 
-def test_group_without_images_is_empty(places: Places) -> None:
-    write_table(places.group / "group.tsv", "group", group_rows([]))
-    assert read_table(places.group / "group.tsv", "group") == []
-    assert summary([])["mean_brain_volume_mm3"] is None
-
-
 def test_sums_of_the_account_do_not_pass_for_a_whole(places: Places) -> None:
     """Phases without an account are left out of the sums only while they are next to nothing."""
     note(places, "r1", ended_s=1.0)
@@ -198,16 +184,6 @@ def test_sums_of_the_account_do_not_pass_for_a_whole(places: Places) -> None:
     assert run["account_user_sum_s"] == pytest.approx(0.8)
     (run,) = run_rows(places, [*whole, rows[0] | {"phase": "start_up", "wall_s": 0.1}], [], 1)
     assert run["account_user_sum_s"] is None
-
-
-def test_few_columns_are_read_as_the_same_values(places: Places) -> None:
-    table = places.profile / "profile.tsv"
-    write_table(table, "profile", profile_rows([record("NYU/sub-01", 100.0)]))
-    few, whole = read_table(table, "profile", only=("wall_s", "participant", "site")), read_table(table, "profile")
-    assert few == [{name: row[name] for name in ("participant", "site", "wall_s")} for row in whole]
-    table.write_text(table.read_text()[:-20])
-    with pytest.raises(StateError):
-        read_table(table, "profile")
 
 
 @pytest.mark.parametrize("wrong", [{"wall_s": "1"}, {"phase": "lunch"}, {"participant": None}, {"more": 1}])

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import subprocess
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from neurotier.analysis.activity import How, how_of, identifier, refer, uri
+from neurotier.analysis.activity import How
 from neurotier.analysis.staging import OF_DATASET, aside, publish, set_dataset_aside, take_dataset_back
 from neurotier.core.errors import InputError, ToolError
-from neurotier.core.settings import ROLES
 from neurotier.dataset.datalad_environment import prepare_environment
 from neurotier.dataset.source import Dataset
-from neurotier.provenance.description import RAW, describe, how_file, provenance
+from neurotier.provenance.description import RAW
 from neurotier.provenance.made import COMMAND_BYTES, Made, groups
-from neurotier.provenance.remake import images_of, inputs_of_group, put_back, raw_paths, remake, wanted
+from neurotier.provenance.remake import inputs_of_group, put_back
 from neurotier.provenance.repository import changed_entries, open_dataset, refuse_ignored, register, save_all
 from support import git
 
 HOW: How = {"neurotier": "0.1.0", "name": "bet", "version": "6.0", "options": {"fractional_threshold": 0.5}}
-IN_CONTAINER = HOW | {
-    "container": {"image": "bet.sif", "digest": "sha256:ab", "network": False, "environment": {"A": "1"}, "binds": []}
-}
 
 
 def repository(folder: Path, config: str = "") -> Path:
@@ -87,24 +80,6 @@ def test_what_of_others_was_removed_is_put_back(tmp_path: Path) -> None:
     assert [name for name in names if (dataset / name).exists()] == names[:-1]
 
 
-def test_an_app_is_given_the_chosen_sessions_and_runs_again(tmp_path: Path) -> None:
-    from neurotier.core.settings import Settings
-
-    for name in ("ses-1/anat/a_run-1_T1w.nii", "ses-1/anat/a_run-2_T1w.nii", "ses-2/anat/a_run-1_T1w.nii", "a.json"):
-        (tmp_path / "sub-01" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "sub-01" / name).touch()
-    tiers = {"here": {"path": str(tmp_path), "kind": "block"}}
-    settings = Settings.from_config(
-        {"tiers": tiers, "placement": dict.fromkeys(ROLES, "here"), "app": {"image": "a.sif"}}, in_containers=True
-    )
-    everything = images_of(tmp_path, "sub-01", [], settings, {})
-    filters: dict[str, Any] = {"sessions": ["ses-1"], "runs": ["02"]}
-    settings = replace(settings, dataset=replace(settings.dataset, **filters))
-    chosen = images_of(tmp_path, "sub-01", [], settings, how_of(settings, "1", None)["chosen"])
-    assert len(everything) == 4
-    assert [image.path for image in chosen] == ["sub-01/a.json", "sub-01/ses-1/anat/a_run-2_T1w.nii"]
-
-
 def test_a_commit_holds_those_made_in_one_way_and_its_command_fits() -> None:
     def one(number: int, how: How = HOW, inputs: int = 1) -> Made:
         return Made(f"A/sub-{number}", [f"{RAW}/sub-{number}/{'x' * 100}"] * inputs, how, [f"sub-{number}"])
@@ -116,54 +91,6 @@ def test_a_commit_holds_those_made_in_one_way_and_its_command_fits() -> None:
     assert [len(group) for group in groups(people, 16)] == [3, 1]
     long = [one(5, inputs=many), one(6, inputs=many), one(7)]
     assert [len(group) for group in groups(long, 16)] == [1, 2]
-
-
-def test_description_and_provenance_agree_and_earlier_ways_stay(tmp_path: Path) -> None:
-    describe(tmp_path, [HOW])
-    (tmp_path / ".bidsignore").write_text("own/\n")
-    describe(tmp_path, [IN_CONTAINER])
-    ways = [HOW, IN_CONTAINER]
-    assert [json.loads((tmp_path / how_file(identifier(how))).read_text()) for how in ways] == ways
-    written = provenance({identifier(how): how for how in ways})
-    assert json.loads((tmp_path / "prov" / "prov-neurotier_act.json").read_text()) == written["act"]
-    known = {one["Id"] for one in (*written["soft"]["Software"], *written["env"]["Environments"])}
-    assert {activity["Id"] for activity in written["act"]["Activities"]} == {uri(identifier(how)) for how in ways}
-    for activity in written["act"]["Activities"]:
-        assert set(activity["AssociatedWith"]) <= known
-        assert set(activity["Used"]) - {f"bids::{RAW}"} <= known
-    assert (tmp_path / ".bidsignore").read_text().splitlines() == ["own/", "prov", "prov/**"]
-
-
-def test_a_damaged_way_is_named(tmp_path: Path) -> None:
-    file = tmp_path / how_file("bet-1")
-    file.parent.mkdir(parents=True)
-    for content in ("", "[]", '{"name": "bet"}'):
-        file.write_text(content)
-        with pytest.raises(InputError, match=r"bet-1\.json: does not say how"):
-            remake(file, [tmp_path / RAW / "sub-01"])
-    file.unlink()
-    file.symlink_to("/etc/passwd")
-    with pytest.raises(InputError):
-        remake(file, [tmp_path / RAW / "sub-01"])
-
-
-def test_sidecars_refer_and_images_stay(tmp_path: Path) -> None:
-    (tmp_path / "anat").mkdir()
-    (tmp_path / "anat" / "a.json").write_text('{"Type": "Brain"}')
-    (tmp_path / "anat" / "a.nii.gz").write_bytes(b"\x00")
-    refer(tmp_path, "bet-1")
-    assert json.loads((tmp_path / "anat" / "a.json").read_text()) == {"Type": "Brain", "GeneratedBy": uri("bet-1")}
-    assert (tmp_path / "anat" / "a.nii.gz").read_bytes() == b"\x00"
-    refer(tmp_path / "nothing", "bet-1")
-
-
-def test_inputs_are_of_the_raw_dataset_and_of_those_asked_for(tmp_path: Path) -> None:
-    assert raw_paths(tmp_path, [tmp_path / RAW / "sub-01" / "anat" / "a.nii"]) == ["sub-01/anat/a.nii"]
-    for path in (tmp_path / "sub-01", tmp_path / RAW / ".." / "x", tmp_path / RAW / "README"):
-        with pytest.raises(InputError):
-            raw_paths(tmp_path, [path])
-    with pytest.raises(InputError, match=r"NEUROTIER_PARTICIPANTS='sub-03'.*it is about sub-01"):
-        wanted(["sub-01/anat/a.nii"], "sub-03")
 
 
 @pytest.mark.parametrize("moved", range(len(OF_DATASET) + 2))
