@@ -12,19 +12,16 @@ import pytest
 from neurotier.core.tables import Row, write_table
 from neurotier.model.prediction import HIGH, MEASURED, MODEL_ERROR, PAPER
 from neurotier.published.bigbrain import Found
-from neurotier.published.conditions import condition, expected
+from neurotier.published.conditions import condition
 from neurotier.published.evidence import evidence_of, shipping_in
-from neurotier.published.knowledge import MEASURED_LOGS, PHYSICS, TABLE, Learner
+from neurotier.published.knowledge import Learner
 from neurotier.published.own_columns import condition_of
 from neurotier.published.predictions import Predictor, width
 from neurotier.published.replay import Replay, read_published
-from neurotier.published.server import page_cache
 from neurotier.published.validation import ALONE, CONDITION, DEVICE, SPLITS, TWIN, has_twin, left_out, scores
 from published_logs import DISK_BENCH, block_name, spark_log, whole_log, write_log
 
-MEMORY_20 = condition(20, "gnu-parallel", 25, ("Optane", "Memory mode"))
 DRAM_25, DRAM_96 = (condition(40, "gnu-parallel", processes, ("DRAM", "App Direct")) for processes in (25, 96))
-ISILON_96 = condition(40, "gnu-parallel", 96, ("Isilon", "App Direct"))
 
 
 def by_member(rows: list[Row], processes: int) -> dict[str, Row]:
@@ -50,16 +47,6 @@ def waves(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
 @pytest.fixture(scope="module")
 def predicted(waves: Predictor) -> list[Row]:
     return waves.predictions()
-
-
-def test_every_condition_has_every_member_that_can_tell(predicted: list[Row]) -> None:
-    dram = [row for row in predicted if row["device"] == "DRAM"]
-    assert {(row["member"], row["processes"]) for row in dram} == {
-        (member, processes) for member in (PAPER, MEASURED) for processes in (25, 96)
-    }
-    assert {row["member"] for row in predicted if row["measured_s"] is None} == {PAPER, MEASURED}
-    named = {(row["resolution_um"], row["engine"], row["processes"], row["device"], row["mode"]) for row in predicted}
-    assert len(named) == len(expected()), "all of the paper's conditions, whether there are runs or not"
 
 
 def test_waves_are_reproduced_and_continued(predicted: list[Row]) -> None:
@@ -126,27 +113,6 @@ def test_nothing_is_given_to_the_model_without_a_source(waves: Predictor, tmp_pa
         assert not given.jvm or {given.jvm.first_s, given.jvm.bytes_per_s, given.jvm.load_s} <= noted, one
 
 
-def test_where_memory_mode_misses_its_dram(waves: Predictor) -> None:
-    """Beyond 768 GiB the modules tell; the 40 um image fits."""
-    evidence = evidence_of(waves.replay)
-    beyond = {one.name: one for one in Learner(MEMORY_20, evidence, waves.replay).learn().parameters}
-    assert beyond["read, not in DRAM"].origin == PHYSICS
-    assert beyond["read, not in DRAM"].value == pytest.approx(1 / (2 / 21e9 + 1 / 6.96e9))
-    small = condition(40, "gnu-parallel", 25, ("Optane", "Memory mode"))
-    within = {one.name: one for one in Learner(small, evidence, waves.replay).learn().parameters}
-    assert "read, not in DRAM" not in within
-    assert within["read and write together"].origin == TABLE
-
-
-def test_a_network_tier_takes_turns_until_its_runs_tell(waves: Predictor) -> None:
-    evidence = evidence_of(waves.replay)
-    known = Learner(ISILON_96, {}, waves.replay).learn()
-    assert (known.tier.mixed, known.tier.write_back) == (1.0, False)
-    own = {one.name: one for one in Learner(ISILON_96, evidence, waves.replay).learn().parameters}
-    assert own["read"].origin == MEASURED_LOGS
-    assert own["read"].value == pytest.approx(125 * 643_625_668 / (2 * 299.5)), "two waves read for 299.5 s each"
-
-
 def test_the_jvm_stands_still_in_proportion_to_what_is_in_flight(tmp_path: Path) -> None:
     """Two blocks a second, but for one pause of 20 s in each minute: with 96 the pauses are 3.84 times as long."""
     logs, rows, clock = tmp_path / "20bb_redo", [], 30.0
@@ -177,14 +143,6 @@ def test_a_repetition_that_took_much_less_is_left_out(tmp_path: Path) -> None:
     rows = Predictor(replay).predictions()
     (row,) = [row for row in rows if row["measured_s"] and row["member"] == MEASURED]
     assert (row["measured_s"], row["stalled"]) == (505.0, 1)
-
-
-def test_kernel_settings_are_read_where_they_are(tmp_path: Path) -> None:
-    assert page_cache(tmp_path, "App Direct").throttling_bytes == pytest.approx(0.25 * 781_305_872 * 1024)
-    write_log(tmp_path / "system_conf", "adm_meminfo", "MemTotal: 9 kB\nMemAvailable:    1000 kB\n")
-    write_log(tmp_path / "system_conf", "adm_vm", "/proc/sys/vm/dirty_ratio:20\n")
-    own = page_cache(tmp_path, "App Direct")
-    assert (own.available_bytes, own.ratio, own.background_ratio, own.expiry_s) == (1_024_000, 0.2, 0.1, 30)
 
 
 @pytest.fixture(scope="module")

@@ -87,17 +87,6 @@ def test_streams_are_served_as_the_probe_has_seen_them() -> None:
     assert limit_text(run.limit, 5, 8) == "small files on disk"
 
 
-def test_making_files_takes_no_processor_and_no_bandwidth() -> None:
-    tiers = {"disk": tier_with_files(100.0, 100.0), cache_of("disk"): tier_with_files()}
-    tasks = [
-        (Step("compute", "files", 1000, "disk"),),
-        (Step("compute", "compute", 10.0),),
-        (Step("compute", "read", 10 * GB, "disk"),),
-    ]
-    machine = Machine(Processors(1, 1), PageCache(1e12), tiers)
-    assert simulate(Workload(tasks), machine, 3).makespan_s == pytest.approx(10.0)
-
-
 def tier_with_files(alone_per_s: float = 1e9, together_per_s: float = 1e9) -> TierSpeed:
     """A tier of 1 GB/s."""
     return TierSpeed(GB, GB, GB, GB, files_stream_per_s=alone_per_s, files_per_s=together_per_s)
@@ -161,20 +150,3 @@ def test_files_cost_what_tiers_differ_by(
     calibrated_on: str, job: tuple[float, ...], work: str, expected_s: float
 ) -> None:
     assert predicted(calibrated_on, work, 1, 1, *job).makespan_s == pytest.approx(expected_s, rel=0.02)
-
-
-def test_intervals_know_that_files_are_known_roughly() -> None:
-    known, elsewhere = predicted("memory", "memory"), predicted("memory", "net")
-    relative = [(one.high_s - one.low_s) / one.makespan_s for one in (known, elsewhere)]
-    assert relative[1] > 1.5 * relative[0]
-    assert elsewhere.low_s < elsewhere.makespan_s < elsewhere.high_s
-
-
-def test_all_at_once_share_what_a_tier_does_for_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = predicted("memory", "net").makespan_s
-    together = predicted("memory", "net", count=4, at_once=4).makespan_s
-    assert together == pytest.approx(alone, rel=0.1), "the probe has seen one stream: as many as one likes"
-    busy = probed("net", {1: FileCost(3e-5, 1e-3), 4: FileCost(3e-5, 4e-3)}, "network")
-    monkeypatch.setitem(PROBES, "net", busy)
-    shared = predicted("memory", "net", count=4, at_once=4).makespan_s
-    assert shared == pytest.approx(4 * N * 1e-3 + 2.0 + N * (3e-5 - 2e-5), rel=0.05)

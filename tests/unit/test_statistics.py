@@ -122,11 +122,6 @@ def test_two_placements_in_memory_are_compared_once() -> None:
     ]
 
 
-def test_parallelism_is_what_was_asked_or_else_the_most() -> None:
-    assert Condition.of(run_row("a", "nfs", 1.0, parallelism=25)).parallelism == 25
-    assert Condition.of(run_row("a", "nfs", 1.0, parallelism=None, peak_parallelism=7)).parallelism == 7
-
-
 def test_speed_up_spans_all_repetitions() -> None:
     times = {2: (100.0, 110.0), 4: (50.0, 55.0), 8: (40.0,)}
     runs = [

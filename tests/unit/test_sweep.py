@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 import workloads
-from neurotier.core.configuration import config_schema
 from neurotier.core.places import Places
-from neurotier.core.settings import Settings, SweepSetSettings
+from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, columns, read_table, write_table
 from neurotier.core.tiers import Tier, find_mount
 from neurotier.meter.measure import Interrupted
@@ -25,7 +24,6 @@ from neurotier.run.stops import unwinding
 from neurotier.storage.access import BUFFERED, Access, takes_direct
 from neurotier.storage.sweep.grid import Point, sweep_plan
 from neurotier.storage.sweep.ways import left_out, way_of
-from neurotier.storage.workload.points import minutes
 from neurotier.storage.workload.records import Records
 from page_reader import page_of
 
@@ -88,11 +86,6 @@ def settings_of_disk(folder: Path) -> Settings:
     return replace(settings, sweep=replace(settings.sweep, tiers=["disk"]))
 
 
-def test_types_of_a_set_have_the_keys_of_the_schema() -> None:
-    section = config_schema()["properties"]["sweep"]["properties"]["sets"]["additionalProperties"]
-    assert [field.name for field in dataclasses.fields(SweepSetSettings)] == list(section["properties"])
-
-
 def test_grid_is_complete_and_its_order_repeats(tmp_path: Path) -> None:
     sets = {"a": {**TINY, "patterns": ["read", "randwrite"], "queue_depths": [1, 8], "repetitions": 2}}
     points = sweep_plan(settings_of(tmp_path, sets).sweep)["fast"]["a"]
@@ -103,15 +96,6 @@ def test_grid_is_complete_and_its_order_repeats(tmp_path: Path) -> None:
     assert set(first) == set(second)
     assert sweep_plan(settings_of(tmp_path, sets).sweep)["fast"]["a"] == points
     assert sweep_plan(settings_of(tmp_path, sets, seed=1).sweep)["fast"]["a"] != points
-
-
-@pytest.mark.parametrize(("name", "count"), [("optane-ssd", 15 * 7 * 4 * 2), ("dune", 7 * 5 * 2 * 3)])
-def test_examples_have_the_published_grids(name: str, count: int) -> None:
-    (points,) = next(iter(sweep_plan(workloads.example(f"sweep-{name}").sweep).values())).values()
-    assert len(points) == count
-    ends = {"optane-ssd": (KIB, 16 * MIB, 64), "dune": (256, MIB, 16)}[name]
-    blocks = {one.block_bytes for one in points}
-    assert (min(blocks), max(blocks), max(one.processes for one in points)) == ends
 
 
 @pytest.mark.parametrize(
@@ -209,31 +193,6 @@ def test_figures_and_page_are_those_of_the_rows(rows: list[Row], tmp_path: Path)
     assert all(one["status"] in reader.text for one in rows if one["status"] != "measured")
 
 
-def test_findings_and_numbers_behind_the_figures(tmp_path: Path) -> None:
-    rows = grid_rows()
-    sentences = findings(rows)
-    assert sentences["heat_map_disk_a"] == (
-        "disk: reading is fastest at 141 MB/s (sequential read, 1 MiB, 4 processes); writing is fastest at 141 MB/s"
-        " (sequential write, 1 MiB, 4 processes)"
-    )
-    assert sentences["lines_disk_a"].endswith(
-        "; 90 % of the highest bandwidth takes blocks of 1 MiB to read and 1 MiB to write"
-    )
-    page_of("sweep", tmp_path, settings_of_disk(tmp_path), sweep=rows)
-    for name in ("heat_map", "lines"):
-        assert len((tmp_path / "sweep" / "figures" / f"{name}_disk_a.tsv").read_text().splitlines()) == 1 + 2 * (
-            3 * 2 - 1
-        )
-
-
-def test_names_of_figures_are_known_beforehand(tmp_path: Path) -> None:
-    """The files that the rules declare are those that are drawn from the rows."""
-    settings = settings_of(tmp_path, {"a": TINY, "b": TINY})
-    declared = [name for figure in PAGE.figures for name in figure.names(settings)]
-    assert declared == list(findings([row("read", 4096, 1, 5e6, tier="fast", set=name) for name in ("a", "b")]))
-    assert declared[:2] == ["heat_map_fast_a", "heat_map_fast_b"]
-
-
 def test_points_are_those_of_a_class_of_nodes(tmp_path: Path) -> None:
     """A job on another node of the class, with another folder of its own, goes on with the same points."""
     declared = Tier("scratch", Path("/local/$SLURM_JOB_ID"), find_mount(tmp_path).kind, None, node=True)
@@ -245,11 +204,3 @@ def test_points_are_those_of_a_class_of_nodes(tmp_path: Path) -> None:
     thin = {Records.of(places.sweep, job, declared, "thin").file(one) for job in jobs}
     assert len(thin) == 1
     assert Records.of(places.sweep, jobs[0], declared, "fat").file(one) not in thin
-
-
-def test_time_for_a_sweep_is_asked_for_by_its_points(tmp_path: Path) -> None:
-    grid = TINY | {"block_sizes": ["4 KiB"], "processes": [1], "patterns": ["read"], "seconds": 60}
-    one = settings_of(tmp_path, {"a": grid}).sweep
-    assert minutes(sweep_plan, replace(one, tiers=["a", "b"])) - minutes(sweep_plan, one) == 2
-    wrong = settings_of(tmp_path, {"a": grid | {"file_size": "much"}}).sweep
-    assert minutes(sweep_plan, wrong) > 0  # the job itself says what is wrong

@@ -7,13 +7,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from neurotier.advice.rehearsal import scratch_results
-from neurotier.containers.caches import CacheStore, look_at
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.core.processes import CAMPAIGN, RUN
 from neurotier.core.settings import ContainerSettings, Settings, ToolSettings
-from neurotier.run.jobs import image_store, load_settings, placed_image, shelf
+from neurotier.run.jobs import image_store, load_settings, placed_image
 from pool_jobs import prepared_results
 
 
@@ -48,26 +46,3 @@ def test_the_two_starts_of_a_campaigns_run_verify_once(settings: Settings, monke
     assert not reads(settings, places)
     monkeypatch.delenv(CAMPAIGN)
     assert reads(settings, places), "a run of its own verifies for itself"
-
-
-def test_and_so_with_caches(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "source").mkdir()
-    (tmp_path / "source" / "file").write_text("as it was")
-    cache, places = look_at("flow", str(tmp_path / "source")), Places.from_settings(settings)
-    monkeypatch.setenv(CAMPAIGN, "outer")
-    monkeypatch.setenv(RUN, "ready")
-    file = CacheStore(**shelf(settings, places), say=print).place(cache) / "file"
-    file.write_text("altered")
-    monkeypatch.setenv(RUN, "analysis")
-    CacheStore(**shelf(settings, places), say=print).place(cache)
-    assert file.read_text() == "altered", "it was compared by then"
-    monkeypatch.delenv(CAMPAIGN)
-    CacheStore(**shelf(settings, places), say=print).place(cache)
-    assert file.read_text() == "as it was"
-
-
-def test_the_job_of_a_rehearsal_finds_its_image_verified(settings: Settings, tmp_path: Path) -> None:
-    """It is timed, and is to take what a job of a run takes, where others have verified the image."""
-    placed_image(settings, Places.from_settings(settings), tmp_path / "log")
-    with scratch_results(settings, Places.from_settings(settings), {}, tmp_path / "log") as places:
-        assert not reads(load_settings(places.results), places)
