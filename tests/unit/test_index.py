@@ -129,6 +129,11 @@ def test_dataset_without_t1w_images_says_what_it_holds(tmp_path: Path) -> None:
         index(tmp_path)
 
 
+def test_a_folder_that_is_no_dataset_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not a BIDS dataset"):
+        index(tmp_path)
+
+
 def test_derivative_among_raw_data_is_skipped(tmp_path: Path) -> None:
     plain_dataset(tmp_path, {t1w("01"): small_head(), "sub-01/anat/sub-01_desc-raw_T1w.nii.gz": small_head()})
     found = index(tmp_path)

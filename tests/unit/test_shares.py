@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from neurotier.core.errors import InputError
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.core.tables import write_table
@@ -86,6 +87,12 @@ def test_shares_have_as_much_to_do_and_nobody_starts_late_who_takes_long(tmp_pat
     start.index({f"sub-{number:02d}": [image(f"{number:02d}", 1000 * number)] for number in range(6)})
     members = [start.members(share) for share in start.shares]
     assert members == [["sub-05", "sub-02"], ["sub-04", "sub-01"], ["sub-03", "sub-00"]]
+
+
+@pytest.mark.parametrize("share", ["0-of-2", "3-of-2", "5-of-5", "1-of-0"])
+def test_a_share_that_is_not_there_is_said_so(tmp_path: Path, share: str) -> None:
+    with pytest.raises(InputError, match="there is no such share"):
+        members_of(share, Start(tmp_path, 4).places)
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])

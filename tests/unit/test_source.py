@@ -11,9 +11,10 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
-from neurotier.core.errors import SourceError
+from neurotier.core.errors import NeurotierError, SourceError
 from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.contents import content_of, drop_images, get_images, is_present
 from neurotier.dataset.datalad_environment import prepare_environment
@@ -124,6 +125,20 @@ def test_ria_store_is_a_source(demo_source: Path, tmp_path: Path) -> None:
     work.push(to="store", recursive=True, data="nothing", result_renderer="disabled")
     dataset = obtain(dataclasses.replace(SETTINGS, sites=[]), f"{store}#{work.id}", tmp_path / "clones", quiet)
     assert list(dataset.sites) == ["SiteA", "SiteB"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "line"),
+    [
+        ({"sites": ["SiteC"]}, "the dataset has no site 'SiteC'; did you mean"),
+        ({"version": "v99"}, "has no branch, tag or commit 'v99'"),
+    ],
+)
+def test_what_the_source_does_not_have_is_said(
+    demo_source: Path, tmp_path: Path, asked: dict[str, Any], line: str
+) -> None:
+    with pytest.raises(NeurotierError, match=line):
+        obtain(dataclasses.replace(SETTINGS, **asked), str(demo_source), tmp_path / "clones", quiet)
 
 
 def test_failed_clone_leaves_nothing(tmp_path: Path) -> None:

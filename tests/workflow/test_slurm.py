@@ -441,14 +441,6 @@ def test_what_slurm_refuses_is_submitted_later(cluster: Cluster, project: Projec
     assert ended_since(cluster, first, "State") == [["COMPLETED"]] * 8
 
 
-def test_a_job_that_slurm_will_never_take_fails_at_once(cluster: Cluster, project: Project) -> None:
-    project.heads("00")
-    arguments = ["--preemptible-retries", "0", "--default-resources", "mem_mb=100", "slurm_partition='nonesuch'"]
-    done = project.fails("participants", *on_slurm(*arguments, *project.configure(tool="noop")), cores=0)
-    assert "SLURM sbatch failed" in done.output
-    assert "invalid partition" in done.output
-
-
 def test_a_node_at_fault_gets_no_other_job(cluster: Cluster, project: Project) -> None:
     """It lacks a tier; the jobs that have failed there are done on others."""
     project.heads("00", "01", "02", "03", "04")
@@ -573,22 +565,6 @@ def end_of(cluster: Cluster, job: str) -> str:
         return found[-1][0] if found and found[-1][0] not in ("PENDING", "RUNNING", "COMPLETING") else None
 
     return str(wait_for(ended_in))
-
-
-def test_a_head_in_a_job_is_ended_with_its_jobs(cluster: Cluster, project: Project) -> None:
-    project.heads("00", "01")
-    tools = project.folder / "tools"
-    bet_that(tools, "exec sleep 1000")
-    config = project.configure(tool="bet")
-    head = head_in_a_job(project, *on_slurm(*config), path=tools)
-    job, _ = wait_for(lambda: slurm_job(project, "sub-00"))
-    assert job != head
-    subprocess.run(["scancel", "--signal=INT", "--batch", head], check=True)
-    assert end_of(cluster, head) == "FAILED"
-    wait_for(lambda: not cluster.queued())
-    assert project.run("-m", "neurotier", "jobs", "results").output == ""
-    (row,) = read_rows(next((project.results / "state" / "jobs").glob("*.json")))
-    assert row["job"] == job
 
 
 def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) -> None:
