@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from neurotier.advice.workload import Fetching, Participant, Storage, workload_o
 from neurotier.core.files import write_json
 from neurotier.core.parallelism import PHASES
 from neurotier.core.places import short_hash
-from neurotier.core.settings import Settings, ShareSettings
 from neurotier.meter.traffic import flow
 from neurotier.model.machine import PageCache, Processors, cache_of
 from neurotier.model.this_machine import Probed, between, machine_of, open_s
@@ -168,15 +166,6 @@ def test_files_that_are_not_cached_have_to_be_opened(resident: float, opened: fl
     assert open_s(replace(slow, kind="tmpfs")) == 0.0
 
 
-def test_the_first_jobs_of_a_cold_run_wait_for_their_programs() -> None:
-    """Two at once on two cores: what both wait for at the same time takes once as long; later jobs find it."""
-    cold = replace(STORAGE, load_s={"start_up": 1.0, "compute": 5.0})
-    warm_run, cold_run = (predict(inputs(), storage, 2) for storage in (STORAGE, cold))
-    assert cold_run.usual.makespan_s - warm_run.usual.makespan_s == pytest.approx(6.0, rel=0.05)
-    workload = workload_of([Participant(int(100 * MB))] * 3, costs_of([job(100, 1.0)]), cold, Fetching(), first=2)
-    assert [sum(step.amount for step in task if step.kind == "wait") for task in workload.tasks] == [6.0, 6.0, 0.0]
-
-
 def test_participants_that_share_a_job_start_once_and_follow_each_other() -> None:
     """Six of 10 s on two cores: three in each of two jobs, whose start precedes the first of them."""
     started = job(100, 10.0)
@@ -243,28 +232,6 @@ def test_what_was_written_to_a_network_tier_may_have_to_be_read_from_there() -> 
     assert reads["stage_in", False] == 0.0
     all_kept = replace(on_network, reread=0.0)
     assert predict(inputs(), all_kept, 2).usual.makespan_s < predict(inputs(), on_network, 2).usual.makespan_s
-
-
-def test_jobs_are_the_shares_that_a_run_would_have(tmp_path: Path) -> None:
-    places, settings = make_results(tmp_path, 8)
-    for record in places.profile.glob("records/**/*.json"):
-        record.unlink()
-
-    def lengths(settings: Settings, slots: int, checks: Sequence[Path] = ()) -> list[list[int]]:
-        return [[len(part) for part in parts] for parts in Situation(settings, places, checks).jobs(slots)]
-
-    assert lengths(settings, 2) == [[4, 4]]
-    assert lengths(settings, 3) == [[3, 3, 2]]
-    on_cluster = replace(settings, shares=ShareSettings(4, 2, 15))
-    assert lengths(on_cluster, 2, [tmp_path / "checked.tsv"]) == [[2, 2], [2, 2]]
-    copying = replace(settings, shares=ShareSettings(None, None, 15, staging_beside=1))
-    assert lengths(copying, 2) == [[3, 3, 2]]
-    assert [Situation(copying, places).computing(2), Situation(copying, places).present(4)] == [2, 5]
-    assert [Situation(settings, places).computing(2), Situation(settings, places).present(4)] == [0, 4]
-    campaign = replace(copying, campaign=replace(copying.campaign, placements={"disk": {}}))
-    assert (lengths(campaign, 8), Situation(campaign, places).computing(2)) == ([[1] * 8], 0)
-    positions = [position for parts in Situation(settings, places).jobs(2) for part in parts for position in part]
-    assert sorted(positions) == list(range(8))
 
 
 def test_prediction_and_its_interval() -> None:

@@ -16,14 +16,12 @@ from neurotier.analysis.app import (
 )
 from neurotier.containers.caches import PlacedCache
 from neurotier.containers.store import PlacedImage
-from neurotier.core.errors import TierError, ToolError
-from neurotier.core.files import write_json
+from neurotier.core.errors import ToolError
 from neurotier.core.places import Places
 from neurotier.core.private import make_private, private_folder
 from neurotier.core.settings import Settings
 from neurotier.dataset.bids import Image, read_image
-from neurotier.run.needs import SNAKEMAKE_MB, Granted
-from neurotier.run.plan import Plan
+from neurotier.run.needs import Granted
 
 APP = """echo "call $*"
 case " $* " in
@@ -179,32 +177,6 @@ def test_what_lies_on_a_tier_that_is_memory_is_not_the_app_s(tmp_path: Path) -> 
     assert granted.share(settings) == Share(1, (62_002 - 301 - 1201) // 2)
     on_disk = replace(settings, placement={**settings.placement, "work": settings.placement["dataset"]})
     assert Granted(1, 8000, at_once=1).with_files(on_disk, places, everyone[:1]).share(on_disk) == Share(1, 8000)
-
-
-@pytest.mark.parametrize(("work", "merged_mb"), [("memory", 1 + 250), ("disk", 0)])
-@pytest.mark.parametrize(("elsewhere", "others_mb"), [(True, SNAKEMAKE_MB + 100), (False, 0)])
-def test_the_group_level_is_told_of_what_is_left_for_it(
-    tmp_path: Path, work: str, merged_mb: int, elsewhere: bool, others_mb: int
-) -> None:
-    """Not the memory of the job's Snakemake, nor that of its image and of all outputs on tiers that are memory."""
-    settings = settings_of(threads=2, memory_mb=800)
-    placement = {**settings.placement, "images": "memory", "work": work}
-    settings = replace(settings, placement=placement, containers=replace(settings.containers, form="sif"))
-    places = replace(Places.from_settings(settings), results=tmp_path)
-    write_json(places.index / "image.json", {"size_bytes": 100_000_000})
-    for name, size_bytes in (("sub-01", 50_000_000), ("sub-02", 200_000_000)):
-        write_json(places.record(name), {"derivatives": {"x.nii": [size_bytes, "0" * 64], "link": [0, "-> x.nii"]}})
-    people = ["sub-01", "sub-02", "sub-03"]
-    plan = Plan(settings, places, elsewhere)
-    assert plan.app_memory_mb(people) == 800 + others_mb + merged_mb
-    assert plan.app_memory_mb(people, attempt=2) == 800 + plan.app_memory_mb(people) + SNAKEMAKE_MB * elsewhere
-    granted = Granted(2, plan.app_memory_mb(people), elsewhere=elsewhere)
-    assert granted.with_outputs(settings, places, people).share(settings) == Share(2, 800)
-    write_json(places.record("sub-03"), {"participant": "sub-03"})  # of an earlier version
-    assert plan.app_memory_mb(people) == 800 + others_mb + merged_mb
-    if others_mb + merged_mb:
-        with pytest.raises(TierError, match=f"has {others_mb + merged_mb} MB of memory, and its files take"):
-            granted._replace(memory_mb=others_mb + merged_mb).with_outputs(settings, places, people)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 from bigbrain_blocks import make, save, settings, silent, task_of, voxels, worker_of
-from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, read_layout
+from neurotier.bigbrain.blocks.nifti import HEADER_BYTES
 from neurotier.bigbrain.blocks.sources import source_of
 from neurotier.bigbrain.checking import check_block, check_task, checksum_of
 from neurotier.bigbrain.engines import increment as increment_module
@@ -44,20 +44,6 @@ def test_synthetic_blocks_are_readable_seeded_and_all_different(tmp_path: Path) 
     image = nib.load(blocks[1].file)
     assert (image.shape, image.get_data_dtype()) == ((31, 24, 28), np.uint16)
     assert image.affine[2, 3] == pytest.approx(28 * 0.04)
-
-
-@pytest.mark.parametrize("dtype", ["<u2", ">u2", "<u1", "<i4", "<f4"])
-def test_layout_is_what_nibabel_reads(tmp_path: Path, dtype: str) -> None:
-    header = nib.Nifti1Header(endianness=dtype[0])
-    image = nib.Nifti1Image(np.zeros((4, 3, 2), dtype), np.eye(4), header)
-    image.header.set_data_dtype(np.dtype(dtype))
-    image.header.extensions.append(nib.nifti1.Nifti1Extension("comment", b"said"))
-    nib.save(image, tmp_path / "a.nii")
-    read = nib.load(tmp_path / "a.nii")
-    layout = read_layout((tmp_path / "a.nii").read_bytes()[:HEADER_BYTES])
-    assert (layout.shape, layout.dtype) == (read.shape, read.get_data_dtype())
-    assert layout.offset_bytes == read.dataobj.offset
-    assert layout.file_bytes == (tmp_path / "a.nii").stat().st_size
 
 
 def test_volume_is_split_along_all_axes(tmp_path: Path) -> None:

@@ -35,27 +35,6 @@ def test_folder_of_blocks_is_copied_as_it_is(tmp_path: Path) -> None:
     assert Path(blocks[1].file).read_bytes() == (tmp_path / "given" / "part_1.nii").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("damage", "line"),
-    [
-        ("type", "is of another type than the first: expected uint16, found int16"),
-        ("size", "is truncated: expected 472 bytes, found 400"),
-        ("scale", "scales its voxels"),
-        ("text", "has no NIfTI header: expected 352 bytes, found 4"),
-    ],
-)
-def test_bad_block_in_a_folder_is_said(tmp_path: Path, damage: str, line: str) -> None:
-    save(tmp_path / "given" / "a.nii", np.zeros((3, 4, 5), np.uint16))
-    bad = save(tmp_path / "given" / "b.nii", np.zeros((3, 4, 5), np.int16 if damage == "type" else np.uint16))
-    content = bytearray(bad.read_bytes())
-    if damage == "scale":
-        content[112:116] = np.float32(2).tobytes()
-    bad.write_bytes({"size": bytes(content[:400]), "text": b"text"}.get(damage, bytes(content)))
-    with pytest.raises(InputError) as raised:
-        make(tmp_path, source=str(tmp_path / "given"))
-    assert str(raised.value).startswith(f"block b ({bad}): {line}")
-
-
 def test_folder_without_blocks_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds no \*\.nii, \*\.nii\.gz"):
         make(tmp_path, source=str(tmp_path))

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.bigbrain.plan import CHECKED, BigBrainPlan
-from neurotier.bigbrain.room import make_room
 from neurotier.core.places import Places
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import find_mount
@@ -57,14 +56,3 @@ def test_runs_that_are_through_stay_and_others_begin_anew(tmp_path: Path) -> Non
     other = inner(scale=0.04)
     forget_others(other.settings, other)
     assert not through.exists()
-
-
-def test_what_an_interrupted_run_wrote_goes_when_it_is_asked_for_no_more(tmp_path: Path) -> None:
-    wide, narrow = (plan_for(configuration(tmp_path, tiers=["disk"], parallelism=[count])) for count in (25, 1))
-    folders = {plan: Path(plan.folder(plan.tier("disk")), "runs", plan.runs[0]) for plan in (wide, narrow)}
-    noted = wide.places.bigbrain_run(wide.runs[0])
-    for folder in (*folders.values(), noted):
-        folder.mkdir(parents=True)
-        (folder / "written").touch()
-    make_room(narrow)
-    assert [folder.exists() for folder in (*folders.values(), noted)] == [False, True, False]

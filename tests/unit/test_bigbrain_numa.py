@@ -11,11 +11,9 @@ import pytest
 from bigbrain_blocks import PLACEMENT, TIERS, make, plan_of, task_of
 from neurotier.bigbrain.checking import check_block
 from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
-from neurotier.bigbrain.engines.numa import ONE_NODE, PIN, node_of, pinning, prefix
+from neurotier.bigbrain.engines.numa import PIN, node_of, prefix
 from neurotier.bigbrain.engines.worker import work
-from neurotier.bigbrain.tasks import NONE
-from neurotier.core import numa as numa_module
-from neurotier.core.errors import SettingsError, ToolError
+from neurotier.core.errors import SettingsError
 from neurotier.core.numa import usable_nodes
 from neurotier.core.settings import Settings
 
@@ -56,26 +54,6 @@ def test_nodes_that_this_process_may_not_use_do_not_count(tmp_path: Path) -> Non
     assert usable_nodes(folder, {4, 5, 8}) == (1, 2)
     assert usable_nodes(folder, {0, 4, 8}, {0, 2}) == (0, 2)
     assert usable_nodes(tmp_path / "none", ALL_CPUS) == ()  # a kernel that knows no NUMA
-
-
-def two_nodes(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Have the machine's CPUs in one node of two, as far as the kernel's files go."""
-    monkeypatch.setattr(numa_module, "NODES", write_nodes(folder, ("0-511", 1000), ("0-511", 1000)))
-    monkeypatch.setattr(numa_module, "STATUS", folder / "status")
-    (folder / "status").write_text("Name:\tx\nMems_allowed:\t3\nMems_allowed_list:\t0-1\n")
-
-
-def test_pinning_is_told_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert pinning(NONE) == (NONE, ())
-    monkeypatch.setattr(numa_module, "NODES", write_nodes(tmp_path / "one", ("0-511", 1000)))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert pinning(PIN) == (ONE_NODE, ())  # without numactl
-    two_nodes(monkeypatch, tmp_path / "two")
-    with pytest.raises(ToolError, match=r"numactl is not on PATH; .*apt-get install numactl"):
-        pinning(PIN)
-    (tmp_path / "numactl").write_text("#!/bin/sh\n")
-    (tmp_path / "numactl").chmod(0o755)
-    assert pinning(PIN) == ("2 nodes", (0, 1))
 
 
 def test_blocks_take_turns_and_keep_their_node(tmp_path: Path) -> None:

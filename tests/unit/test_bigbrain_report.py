@@ -170,34 +170,6 @@ def test_a_condition_has_medians_of_its_valid_runs_and_counts_the_others(alone: 
     assert (nothing["runs"], nothing["invalid_runs"], nothing["makespan_s"]) == (0, 1, None)
 
 
-def test_predictions_stand_beside_what_was_measured(alone: Tables) -> None:
-    disk, memory = (row_of(alone, "gnu-parallel", tier) for tier in ("disk", "memory $1$"))
-    assert (disk["equation_one_s"], disk["equation_one_ratio"]) == (3.0, 0.5)
-    assert [disk[f"fluid_{name}"] for name in ("member", "s", "low_s", "high_s", "ratio")] == ["fluid", 6, 5, 9, 1]
-    assert (memory["equation_one_ratio"], memory["fluid_s"]) == (2.0, None)
-    assert row_of(alone, "spark", "disk")["equation_one_s"] is None
-
-
-def test_published_conditions_have_the_same_columns(both: Tables) -> None:
-    mine = [row for row in both.conditions if row["origin"] == "here"]
-    paper = [row for row in both.conditions if row["origin"] == "published"]
-    assert both.conditions == mine + paper
-    assert [(row["blocks"], row["parallelism"], row["tier"], row["runs"]) for row in paper] == [
-        (125, 25, "DRAM", 2),
-        (125, 25, "Optane, Memory mode", 1),
-        (125, 25, "local SSD, App Direct", 1),
-        (125, 96, "Isilon, App Direct", 1),
-        (1000, 25, "Optane, App Direct", 1),
-    ], "no variants, none that are not whole"
-    dram, optane, disk, _, spark = paper
-    assert (dram["makespan_s"], dram["makespan_low_s"], dram["makespan_high_s"]) == (15.0, 10.0, 20.0)
-    assert (dram["fluid_member"], dram["fluid_s"], dram["equation_one_ratio"]) == ("fluid measured", 9.0, 4.0)
-    assert (optane["fluid_member"], optane["write_s"]) == (None, 125 * 3.0)
-    assert (disk["incomplete_blocks"], disk["read_s"], disk["pairing"]) == (2, None, "published")
-    assert (spark["makespan_s"], spark["load_header_s"], spark["increment_s"]) == (300.0, 1000.0, 2000.0)
-    assert paper[0]["block_bytes"] == 125 * 643_625_668
-
-
 def test_numbers_of_the_figures_are_those_of_the_tables(both: Tables, figures_of_both: Path) -> None:
     for name in ("makespans", "phases", "gantts", "parallelism"):
         assert {file.suffix for file in figures_of_both.glob(f"bigbrain_{name}.*")} == {".svg", ".png", ".tsv", ".rst"}

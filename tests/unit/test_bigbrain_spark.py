@@ -15,7 +15,6 @@ from bigbrain_blocks import make, plan_of, task_of
 from neurotier.bigbrain.engines.spark import run_spark
 from neurotier.bigbrain.engines.spark_events import (
     DRIVER_PARTS,
-    TASK_PARTS,
     Driver,
     driver_parts,
     drivers_of,
@@ -69,21 +68,6 @@ def test_parts_of_the_driver_add_up_to_its_wall_time(done: Run) -> None:
     assert all(wall_s >= -CLOSE_S for wall_s in parts.values()), parts
     assert parts["jvm_start"] + parts["context"] == pytest.approx(driver.session_s)
     assert parts["tasks"] >= 2 * 2 * DELAY_S  # three blocks, two at once: one thread has two of them
-
-
-def test_parts_of_the_tasks_add_up_to_their_times(done: Run) -> None:
-    (driver,) = drivers_of(done.folder)
-    events, records = read_events(Path(driver.events)), records_of(done.task)
-    assert len(events.tasks) == 3
-    parts = task_parts(events, records)
-    assert tuple(parts) == TASK_PARTS
-    assert math.fsum(parts.values()) == pytest.approx(math.fsum(task.end_s - task.start_s for task in events.tasks))
-    assert all(sum_s >= -CLOSE_S for sum_s in parts.values()), parts
-    assert parts["python"] > 0
-    for name in ("read", "write", "delay"):
-        phases = [phase for record in records for phase in record["phases"] if phase["phase"] == name]
-        assert parts[name] == pytest.approx(math.fsum(phase["duration_s"] for phase in phases))
-    assert parts["delay"] >= 6 * DELAY_S
 
 
 def test_log_that_a_kill_cut_off_is_read_as_far_as_it_goes(done: Run, tmp_path: Path) -> None:

@@ -62,23 +62,6 @@ def test_a_run_is_known_by_what_it_measures(tmp_path: Path) -> None:
     assert not {run.name for run in planned_runs(base, Settings.from_config(base))} & before
 
 
-def test_sections_of_other_targets_are_nothing_to_a_run() -> None:
-    """They name tiers that it does not have."""
-    placement = dict.fromkeys(("dataset", "work", "images", "results"), "local")
-    tiers = {"local": {"path": "/scratch", "kind": "block"}, "tmpfs": {"path": "/dev/shm", "kind": "tmpfs"}}
-    campaign = {"placements": {"disk": {}}, "parallelism": [1], "repetitions": 1}
-    base: dict[str, Any] = {"tiers": tiers, "placement": placement, "campaign": campaign}
-    others: dict[str, dict[str, Any]] = {
-        name: {"tiers": ["tmpfs"]} for name in ("sweep", "daq", "ior", "staging", "bigbrain", "probe")
-    }
-    others["bigbrain"] |= {"repetitions": 7}
-    others["ior"] |= {"processes": [1, 2]}
-    (run,) = planned_runs(base, Settings.from_config(base))
-    (same,) = planned_runs(base | others, Settings.from_config(base | others))
-    assert same.name == run.name
-    assert not same.configuration.keys() & others.keys()
-
-
 @pytest.fixture
 def inputs(tmp_path: Path) -> list[Path]:
     if find_mount(tmp_path).kind in ("tmpfs", "fsdax"):

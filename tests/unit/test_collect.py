@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import statistics
 from pathlib import Path
 from typing import Any
 
 import pytest
-from comparison_rows import job_rows, run_row
 from neurotier.core.errors import InputError
 from neurotier.core.tables import read_table
 from neurotier.meter.traffic import flow
 from neurotier.pages.comparison.statistics import by_condition
-from neurotier.pages.comparison.summary import write_summary_tables
 from neurotier.run.compared import (
-    Compared,
     read_comparison_tables,
     runs_of_results,
     tier_bytes,
@@ -105,40 +101,3 @@ def test_bytes_are_counted_once() -> None:
         {"tier": "nfs", "read_bytes": 100, "written_bytes": None},
         {"tier": "ram", "read_bytes": None, "written_bytes": None},
     ]
-
-
-def test_summary_tables(tmp_path: Path) -> None:
-    makespans = {"nfs": (30.0, 36.0, 33.0), "tmpfs": (10.0, 12.0, 11.0)}
-    runs = [
-        run_row(f"{placement}-{number}", placement, makespan_s, logged_makespan_s=makespan_s - 1, wall_sum_s=makespan_s)
-        | {"repetition": number}
-        for placement, times in makespans.items()
-        for number, makespan_s in enumerate(times)
-    ]
-    runs.append(run_row("quick", "nfs", 5.0, parallelism=4))
-    runs.append(run_row("bad", "nfs", 1.0, valid="invalid: 1 participant failed"))
-    runs.append(run_row("alone", "disk", 1.0, valid="invalid: 1 participant failed"))
-    walls = {"nfs": 5.0, "tmpfs": 2.0}
-    jobs = [
-        row
-        for run in runs
-        for row in job_rows(run["run"], [walls.get(run["placement"], 1.0) + own for own in range(8)])
-    ]
-    write_summary_tables(Compared(runs, jobs), tmp_path)
-    rows = {(row["placement"], row["parallelism"]): row for row in read_table(tmp_path / "makespans.tsv", "makespans")}
-    nfs = rows["nfs", 2]
-    assert (nfs["runs_compared"], nfs["runs_left_out"]) == (3, 1)
-    assert (nfs["makespan_median_s"], nfs["makespan_min_s"], nfs["makespan_max_s"]) == (33.0, 30.0, 36.0)
-    assert nfs["logged_makespan_median_s"] == 32.0
-    assert nfs["cpu_sum_median_s"] == nfs["io_sum_median_s"] == statistics.median(makespans["nfs"]) / 2
-    assert nfs["mean_parallelism_median"] == 1.9
-    disk = rows["disk", 2]
-    assert (disk["runs_compared"], disk["runs_left_out"], disk["makespan_median_s"]) == (0, 1, None)
-    (difference,) = read_table(tmp_path / "differences.tsv", "differences")
-    assert (difference["slower"], difference["faster"], difference["participants"]) == ("nfs", "tmpfs", 8)
-    assert (difference["repetitions"], difference["median_s"]) == (3, 3.0)
-    assert [difference[name] for name in ("ratio", "ratio_low", "ratio_high")] == pytest.approx([3.0] * 3)
-    (speed_up,) = read_table(tmp_path / "speed_ups.tsv", "speed_ups")
-    assert (speed_up["placement"], speed_up["lower_parallelism"], speed_up["higher_parallelism"]) == ("nfs", 2, 4)
-    assert (speed_up["ratio_min"], speed_up["ratio_median"], speed_up["ratio_max"]) == pytest.approx((6.0, 6.6, 7.2))
-    assert speed_up["ideal"] == 2.0

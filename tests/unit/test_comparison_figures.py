@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,6 @@ from comparison_rows import run_row
 from neurotier.core.tables import Row
 from neurotier.pages.comparison import PAGE
 from neurotier.pages.comparison.figures import (
-    MOST_PANELS,
-    MOST_RUNS,
-    chosen,
     differences,
     gantts,
     makespan,
@@ -118,18 +114,3 @@ def test_numbers_are_the_tables(figures: Path, small: Tables) -> None:
     assert pairs.difference_s.median().to_dict() == pytest.approx(pairs.median_s.first().to_dict(), abs=1e-5)
     assert len(drawn["gantts"]) == len(jobs)
     assert drawn["tier_bytes"].query("tier == 'results'").read_median_bytes.isna().all()
-
-
-def test_of_many_runs_one_of_each_condition_is_drawn() -> None:
-    runs, jobs, _ = campaign(TIERS, (2, 4), 7, 2)
-    assert len(runs) > MOST_RUNS
-    shown, note = chosen(runs)
-    assert note == "Of 28 runs, the one of middle makespan of each condition is drawn. "
-    for drawn in shown:
-        name = drawn["run"].rpartition("-")[0]
-        times = [run["makespan_s"] for run in runs if run["run"].rpartition("-")[0] == name]
-        assert drawn["makespan_s"] == statistics.median(times)
-    runs, jobs, _ = campaign({f"tier{number}": 1.0 for number in range(MOST_PANELS + 2)}, (2,), 1, 1)
-    chart = gantts(Compared(runs, jobs))
-    assert len({row["run"] for row in chart.table}) == MOST_PANELS
-    assert f", of the first {MOST_PANELS} of {MOST_PANELS + 2} conditions. " in chart.note

@@ -19,7 +19,6 @@ from neurotier.storage.workspace import Workspace
 from page_reader import page_of
 from workloads import left, settings_of, throttled
 
-MIB = 1 << 20
 RECORD = 5568
 DISK_BYTES_PER_S = 20_000_000
 """What it takes of the writers."""
@@ -130,18 +129,3 @@ def test_writers_are_dealt_out_over_tiers(tmp_path: Path, memory: Path, mount_tm
     assert said[0].startswith("6 of 9 points are there, 3 to do")
     write_table(tmp_path / "daq.tsv", "daq", rows)
     assert len(read_table(tmp_path / "daq.tsv", "daq")) == 9
-
-
-def test_a_tier_that_fills_up_fails_its_point_alone(tmp_path: Path, memory: Path) -> None:
-    changes: dict[str, Any] = {"writers": [1, 2], "rate": "10 MB", "seconds": 0.5, "share": 0.9}
-    settings = settings_of("daq", tmp_path / "results", {"fast": memory}, **changes)
-
-    def fill(line: str) -> None:
-        if line.startswith("tier fast, engine"):
-            (memory / "ballast").write_bytes(bytes(8 * MIB))
-
-    rows, _ = run(settings, fill)
-    by_writers = {row["writers"]: row["status"] for row in rows}
-    assert by_writers[1] == "measured"
-    assert by_writers[2].startswith("failed: tier 'fast': filled up during the daq, which needed ")
-    assert not left(memory)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -89,27 +88,6 @@ def test_an_unusable_head_is_an_input_error(tmp_path: Path, kind: str) -> None:
 
 
 # The dataset
-
-
-def test_it_is_a_superdataset_of_two_sites(dataset: Path) -> None:
-    found = run("datalad", "-f", "{path}", "subdatasets", "-d", dataset).split("\n")
-    assert sorted(Path(line).name for line in found if line) == list(SITES) == ["SiteA", "SiteB"]
-    for repository in (dataset, dataset / "SiteA", dataset / "SiteB"):
-        assert run("git", "status", "--porcelain", cwd=repository) == ""
-    assert [path.name for path in dataset.parent.iterdir()] == [dataset.name]
-
-
-def test_it_is_uneven_like_corr(dataset: Path) -> None:
-    participants = sorted(dataset.glob("Site?/sub-*"))
-    assert len(participants) == 5
-    assert all(len(path.name) == len("sub-0025427") for path in participants)
-    images = [sorted(path.glob("ses-*/anat/*_T1w.nii.gz")) for path in participants]
-    assert [len(each) for each in images] == [1, 2, 0, 2, 1]
-    assert images[1][1].name == "sub-0099002_ses-2_run-1_T1w.nii.gz"
-    assert images[3][1].name == "sub-0099101_ses-1_run-2_T1w.nii.gz"
-    (bold,) = participants[2].rglob("*_bold.nii.gz")
-    assert nib.load(bold).shape == (8, 8, 6, 4)
-    assert "RepetitionTime" in json.loads(bold.with_suffix("").with_suffix(".json").read_text())
 
 
 def test_images_do_not_depend_on_when_they_are_made(dataset: Path, tmp_path: Path) -> None:

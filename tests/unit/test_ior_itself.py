@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,13 +12,13 @@ import psutil
 import pytest
 import workloads
 from neurotier.core.errors import ToolError
-from neurotier.core.processes import kill_all_marked, marked
+from neurotier.core.processes import marked
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.storage.ior.mpi import read_summary, run_ior
 from neurotier.storage.ior.points import Point
 from page_reader import page_of
-from support import ROOT, STAND_INS, wait_for
+from support import STAND_INS
 from workloads import MIB, TINY_IOR, left
 
 MARK = "NEUROTIER_TEST_OF_IOR"
@@ -98,27 +96,6 @@ def test_a_hanging_ior_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(ToolError, match=r"^write \(ior, 2 processes\) in .*: mpirun did not end within 1 s$"):
         run_ior(POINT, "write", False, tmp_path, 1.0)
     assert not started(tmp_path)
-
-
-def test_a_killed_run_goes_on(tmp_path: Path, memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it left on the tier is gone after the next."""
-    monkeypatch.setenv("IOR_STAND_IN", "hang")
-    program = (
-        f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r});"
-        "from pathlib import Path; from workloads import TINY_IOR, run, settings_of;"
-        "section = {**TINY_IOR, 'processes': [2], 'engine': 'ior'};"
-        "run('ior', settings_of('ior', Path(sys.argv[1], 'results'), {'fast': Path(sys.argv[2])}, **section))"
-    )
-    killed = subprocess.Popen([sys.executable, "-c", program, tmp_path, memory], stdout=subprocess.DEVNULL)
-    wait_for(lambda: len(started(tmp_path)) >= 3)
-    killed.kill()
-    killed.wait()
-    assert left(memory)
-    kill_all_marked(MARK, [str(tmp_path)])  # as the next start of Snakemake does, by the mark of the run
-    monkeypatch.delenv("IOR_STAND_IN")
-    (row,) = run(settings_of(tmp_path, memory, processes=[2]))
-    assert row["status"] == "measured"
-    assert not left(memory)
 
 
 @pytest.mark.parametrize(

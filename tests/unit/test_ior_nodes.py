@@ -17,13 +17,12 @@ from typing import Any
 
 import pytest
 import workloads
-from neurotier.core.errors import SettingsError, ToolError
+from neurotier.core.errors import ToolError
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier
 from neurotier.storage.ior.over_nodes import IorOverNodes, compared, reason_of
-from neurotier.storage.ior.points import ior_plan
 from neurotier.storage.ior.spans import cells_of
 from neurotier.storage.workload.walk import LeftOutError, walk
 from support import STAND_INS, processes_in, wait_for
@@ -117,21 +116,6 @@ def test_on_a_tier_of_the_node_another_process_reads(tmp_path: Path, memory: Pat
     assert (row["status"], row["read_by"], row["write_bytes"]) == ("measured", "another process", 4 * MIB)
     assert sorted(path.parent.name for path in memory.glob("*/tier")) == ["n1", "n2"]
     assert not left(memory)
-
-
-def test_benchmarks_at_once_are_added(tmp_path: Path, memory: Path, shared: dict[str, Any]) -> None:
-    """Each of them on nodes of its own, whose files it reads."""
-    settings = settings_of(tmp_path, shared, nodes=[4], processes=[1], concurrent=[2])
-    (row,) = measure(Here(memory), settings)
-    assert row["read_by"] == "another node"
-    (record,) = kept(settings)
-    own = []
-    for nodes in ((0, 1), (2, 3)):
-        spans = [span for span in record["spans"]["write"] if span["node"] in nodes]
-        own.append(2 * MIB / (max(span["end_s"] for span in spans) - min(span["start_s"] for span in spans)))
-    assert row["write_bytes_per_s"] == pytest.approx(sum(own))
-    with pytest.raises(SettingsError, match="3 benchmarks at once cannot have as many nodes each"):
-        ior_plan(settings_of(tmp_path, shared, nodes=[4], concurrent=[3]).ior)
 
 
 FIO = """#!/bin/sh

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Callable
 from pathlib import Path, PurePosixPath
-from unittest.mock import Mock
 
 import nibabel
 import numpy as np
 import pytest
 from neurotier.pages.kit.chart import ORANGE
-from neurotier.pages.report import mosaic
 from neurotier.pages.report.mosaic import SLICES, TILE_PX, TITLE_PX, draw_mosaic
 from neurotier.pages.report.mosaics import (
     Picture,
@@ -98,14 +93,6 @@ def test_thick_slices_keep_their_aspect(tmp_path: Path) -> None:
     assert abs(int(high) - int(wide)) <= 4
 
 
-def draw(pair: tuple[Path, Path], folder: Path, *names: str) -> dict[str, bytes]:
-    """Bring the folder ``mosaics`` up to date with pictures of one head; what is in it."""
-    pictures = [Picture(*pair, PurePosixPath(name), name) for name in names]
-    draw_mosaics(pictures, folder / "mosaics", 1, folder / "drawn")
-    found = (folder / "mosaics").rglob("*.png")
-    return {str(path.relative_to(folder / "mosaics")): path.read_bytes() for path in found}
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_one_bad_image_does_not_cost_the_others(tmp_path: Path, pair: tuple[Path, Path], workers: int) -> None:
     t1w, mask = pair
@@ -123,20 +110,3 @@ def test_one_bad_image_does_not_cost_the_others(tmp_path: Path, pair: tuple[Path
         assert "gone.nii.gz" in reasons["gone.png"]
         before_ns, made_ns = made_ns, {name: (folder / name).stat().st_mtime_ns for name in heads}
         assert [name for name in heads if made_ns[name] > before_ns[name]] == tried, "placeholders are tried again"
-
-
-@pytest.mark.parametrize("spoil", [os.unlink, lambda path: os.truncate(path, 1000)])
-def test_pictures_are_drawn_once_and_again_if_spoiled(
-    tmp_path: Path, pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Path], None]
-) -> None:
-    """Snakemake removes the folder before it has any of them made."""
-    names = ("SiteA/first.png", "SiteA/second.png")
-    whole = draw(pair, tmp_path, *names)
-    shutil.rmtree(tmp_path / "mosaics")
-    drawn = Mock(side_effect=draw_mosaic)
-    monkeypatch.setattr(mosaic, "draw_mosaic", drawn)
-    assert draw(pair, tmp_path, *names) == whole
-    drawn.assert_not_called()
-    spoil(tmp_path / "drawn" / names[0])
-    assert draw(pair, tmp_path, *names) == whole
-    assert [call.args[2] for call in drawn.mock_calls] == [tmp_path / "drawn" / names[0]]

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import NormalDist
 
 import pytest
-from neurotier.core.tables import Row, write_table
+from neurotier.core.tables import Row
 from neurotier.model.prediction import HIGH, MEASURED, MODEL_ERROR, PAPER
 from neurotier.published.bigbrain import Found
 from neurotier.published.conditions import condition
@@ -81,36 +81,6 @@ def test_nothing_of_what_is_held_out_has_a_part_in_its_prediction(waves: Predict
     changed = Predictor(without_runs_of(replay, DRAM_96)).predict(DRAM_25, held, CONDITION)
     usual = waves.predict(DRAM_25, held, CONDITION)
     assert changed.makespan_s != usual.makespan_s, "what may be known has a part in it"
-
-
-def test_scores_count_what_was_measured() -> None:
-    about: Row = {"held_out": DEVICE, "member": MEASURED, "device": "DRAM", "mode": "App Direct"}
-    about |= {"resolution_um": 40, "engine": "gnu-parallel", "processes": 25}
-    rows = [
-        about | {"ratio": 2.0, "close": False, "in_interval": True},
-        about | {"ratio": 0.5, "close": False, "in_interval": False},
-        about | {"ratio": 1.0, "close": True, "in_interval": True},
-        about | {"ratio": None, "close": None, "in_interval": None},
-    ]
-    (score,) = scores(rows)
-    assert score.factor == pytest.approx(4 ** (1 / 3))
-    assert (score.worst, score.close, score.covered, score.conditions) == (2.0, 1, 2, 3)
-
-
-def test_nothing_is_given_to_the_model_without_a_source(waves: Predictor, tmp_path: Path) -> None:
-    """Every speed that a tier has, and every time, is among the parameters."""
-    write_table(tmp_path / "published_parameters.tsv", "published_parameters", waves.parameters())
-    assert all(row["source"] for row in waves.parameters())
-    for one in waves.conditions:
-        given = waves.knowledge(one, frozenset([one]))
-        noted = {parameter.value for parameter in given.parameters}
-        speeds = {value for value in vars(given.tier).values() if not isinstance(value, bool)}
-        speeds -= {math.inf}  # no limit, such as that of small files, of which the logs have none
-        if given.tier.write_back:  # streams of a disk are as fast as the disk
-            speeds.add(given.memory.write_stream_bytes_per_s)
-        assert speeds <= noted, one
-        assert {given.launch_s} - {0.0} <= noted, one
-        assert not given.jvm or {given.jvm.first_s, given.jvm.bytes_per_s, given.jvm.load_s} <= noted, one
 
 
 def test_the_jvm_stands_still_in_proportion_to_what_is_in_flight(tmp_path: Path) -> None:

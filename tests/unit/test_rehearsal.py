@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -99,24 +98,6 @@ def test_what_is_described_is_done(tmp_path: Path) -> None:
     assert usage.logical_written_bytes == pytest.approx(SMALL.written_bytes, rel=0.01)
     assert SMALL.cpu_s <= usage.cpu_s < 3 * SMALL.cpu_s, "the work itself takes next to nothing"
     assert usage.max_rss_bytes == pytest.approx(SMALL.memory_bytes, rel=0.1)
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"files": (), "folders": 0, "removed_files": 0},
-        {"files": ((5, 0),), "folders": 0, "removed_files": 5},
-        {"files": ((1, 10),), "folders": 1, "removed_files": 1, "read_files": 7},
-        {"results": (), "memory_bytes": 0, "threads": 1},
-    ],
-)
-def test_descriptions_of_nearly_nothing(tmp_path: Path, changed: dict[str, Any]) -> None:
-    few = replace(SMALL, **{"cpu_s": 0.01, **changed})
-    called = run_description(few, tmp_path)
-    assert called.error is None
-    assert held(tmp_path / "scratch")[0] == few.made_files - few.removed_files
-    assert called.usage.logical_read_bytes == pytest.approx(few.read_bytes, rel=0.01)
-    assert called.usage.logical_written_bytes == pytest.approx(few.written_bytes, rel=0.01)
 
 
 def test_those_that_come_with_neurotier_can_be_read_and_scaled() -> None:

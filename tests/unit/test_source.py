@@ -164,26 +164,6 @@ def test_versions_have_clones_of_their_own(demo_copy: Path, tmp_path: Path) -> N
     assert {name: (path / "CHANGES").exists() for name, path in clones.items()} == {"v1": False, "v2": True, None: True}
 
 
-def test_participants_beside_derivatives_are_those_of_the_root(demo_source: Path, tmp_path: Path) -> None:
-    """An ordinary layout: raw data in the root, derivatives as a sub-dataset."""
-    from datalad.api import clone, create
-
-    prepare_environment()
-    root = create(str(tmp_path / "study"), result_renderer="disabled")
-    (root.pathobj / "sub-01" / "anat").mkdir(parents=True)
-    (root.pathobj / "sub-01" / "anat" / "sub-01_T1w.nii").write_bytes(b"x" * 100)
-    clone(
-        str(demo_source / "SiteA"),
-        str(root.pathobj / "derivatives" / "fmriprep"),
-        dataset=root,
-        result_renderer="disabled",
-    )
-    root.save(result_renderer="disabled")
-    dataset = obtain(dataclasses.replace(SETTINGS, sites=[]), str(root.path), tmp_path / "clones", quiet)
-    assert list(dataset.sites) == [""]
-    assert not (dataset.path / "derivatives" / "fmriprep" / ".git").exists()
-
-
 def test_unlocked_image_is_fetched(demo_copy: Path, tmp_path: Path) -> None:
     site = demo_copy / "SiteA"
     git(site, "annex", "unlock", IMAGE.removeprefix("SiteA/"))

@@ -1,8 +1,9 @@
 """The READMEs are right: commands run, in the order in which a reader would run them; links and names lead somewhere.
 
 What cannot be had here is planned only, or replaced by something local (:data:`ELSEWHERE`, :data:`LOCAL`). Each night
-all commands run, and what takes minutes is shortened (:data:`SHORTER`); otherwise those of the first README are planned,
-and some run. The first command is the demonstration as everyone runs it. One that several READMEs give is run once.
+all commands run, and what takes minutes is shortened (:data:`SHORTER`); otherwise those of the first README are
+planned, and some run. The first command is the demonstration as everyone runs it. One that several READMEs give is run
+once.
 """
 
 from __future__ import annotations
