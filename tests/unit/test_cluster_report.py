@@ -71,23 +71,6 @@ def test_a_slow_node_is_told_of_and_chance_is_not(tmp_path: Path) -> None:
     assert "Node n3 is slow: its median of" in read_report(places, settings).text
 
 
-def test_a_job_that_was_started_again_is_told_with_its_reason(results: tuple[Places, Settings]) -> None:
-    places, settings = results
-
-    def requeue(rows: list[Row]) -> list[Row]:
-        lost = rows[0] | {"state": "NODE_FAIL", "node": "n2", "started_s": rows[0]["started_s"] - 30}
-        lost |= {"ended_s": rows[0]["started_s"] - 20, "submitted_s": rows[0]["started_s"] - 31, "elapsed_s": 10.0}
-        return [lost, rows[0] | {"attempt": 2}, *rows[1:]]
-
-    change(places, "jobs", requeue)
-    text = read_report(places, settings).text
-    assert "Started again: share 0 as job 100 after NODE_FAIL on n2" in text
-    assert "1 job had to be started again" in text
-    again = cluster_of(places, settings)
-    assert set(again.node_of.values()) == {"n1", "n2"}
-    assert [again.node_of[name] for name in again.jobs[0]["members"].split()] == ["n1"] * 4  # the later start
-
-
 def test_without_accounting_what_is_missing_is_said_once_and_is_never_0(results: tuple[Places, Settings]) -> None:
     places, settings = results
     unknown = ("submitted_s", "queue_wait_s", "elapsed_s", "asked_cpus", "asked_memory_bytes", "max_rss_bytes", "cpu_s")

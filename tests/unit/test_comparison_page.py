@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -51,21 +50,6 @@ def test_verdict_then_a_figure_then_lists(tables: Tables, written: tuple[Path, R
     html = (folder / "comparison.html").read_text()
     assert html.index('<div class="verdict') < html.index('<figure class="chart"') < html.index("<table")
     assert "Partial" not in reader.text
-
-
-def test_equal_tiers_are_not_told_apart_and_two_repetitions_tell_nothing_apart(tmp_path: Path) -> None:
-    for repetitions, needed in ((2, "at least 3 are needed"), (3, "10 % needs about 17"), (5, "10 % needs about 11")):
-        text = page(campaign({"one": 1.0, "other": 1.0, "third": 1.0}, (2,), repetitions), tmp_path).text
-        assert f"not told apart with {repetitions} repetitions; {needed}" in text
-        assert " had the shortest makespan, " in text
-        assert text.count("not sure: not told apart") == 2, "in the table"
-    twice = page(campaign({"one": 1.0, "slow": 9.0}, (2,), 2), tmp_path).text
-    assert "is fastest" not in twice
-    assert "not sure against slow: not told apart with 2 repetitions; at least 3 are needed" in twice
-    thrice = page(campaign({"one": 1.0, "slow": 9.0}, (2,), 3), tmp_path).text
-    assert re.search(
-        r"one is fastest: makespan [\d.]+ s; slow took \d\.\d+ times as long \(\d.*, 3 repetitions\)\.", thrice
-    )
 
 
 def test_what_is_left_out_and_oversubscribed_is_said(written: tuple[Path, Reader], tmp_path: Path) -> None:

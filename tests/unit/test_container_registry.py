@@ -46,16 +46,6 @@ class Registry:
         """As a configuration names the image; by way of another address, or with another digest."""
         return f"oras://{address or self.address}/tiny@{digest or self.manifest}"
 
-    def downloads(self) -> int:
-        """How often the image has been downloaded, by the access log, which has a line after the last byte is sent."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not self.logged() and time.monotonic() < deadline:
-            time.sleep(0.02)
-        return self.logged()
-
-    def logged(self) -> int:
-        return len(re.findall(rf'"GET /v2/tiny/blobs/{self.layer} HTTP/[0-9.]+" 200', self.log.read_text()))
-
     def stop(self) -> None:
         """Stop it; it is no error if that has been done."""
         self.process.terminate()

@@ -16,7 +16,6 @@ from neurotier.storage.daq.holding import lines, most_held
 from neurotier.storage.daq.jobs import check_job, write_job
 from neurotier.storage.daq.points import Point
 from neurotier.storage.workspace import Workspace
-from page_reader import page_of
 from workloads import left, settings_of, throttled
 
 RECORD = 5568
@@ -67,18 +66,6 @@ def test_a_slow_disk_holds_the_writers_that_it_can(slow: Measured) -> None:
         assert row["records_checked"] == row["records_written"] > 0
     assert most_held(lines(rows)["slow, psync"]) == 5
     assert max(row["backlog_bytes"] for row in backlog if row["writers"] == 8) == eight["backlog_peak_bytes"]
-
-
-@pytest.mark.alone
-def test_figures_and_page_are_those_of_the_rows(slow: Measured, tmp_path: Path) -> None:
-    settings, rows, backlog = slow
-    spoilt = [*rows, rows[0] | {"status": "failed: <b>cable</b>", "writers": 9}]
-    (said,), reader = page_of("daq", tmp_path, settings, daq=spoilt, backlog=backlog)
-    assert said.startswith("slow, psync holds 5 writers at 4.00 MB/s; 8 writers need a buffer of ")
-    assert f"{said}." in reader.text
-    assert "<b>cable</b>" in reader.text
-    assert (tmp_path / "daq" / "figures" / "throughput.tsv").read_text().count("Figure 8") == 2
-    assert page_of("daq", tmp_path, settings, daq=spoilt[-1:], backlog=[])[0] == ["Nothing was measured"]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from neurotier.storage.access import BUFFERED
 from neurotier.storage.fio import run_fio
 from neurotier.storage.ior.jobs import job_of
 from neurotier.storage.ior.points import Point
-from page_reader import page_of
 from workloads import MIB, TINY_IOR, left, settings_of, throttled
 
 
@@ -58,17 +57,3 @@ def test_processes_are_pinned_by_fio(tmp_path: Path, memory: Path) -> None:
     several = ("pin", "measured", len(own_nodes()))
     assert found == {("none", "measured", None), one if len(own_nodes()) < 2 else several}
     assert not left(memory)
-
-
-def test_points_are_kept_and_drawn(tmp_path: Path, memory: Path) -> None:
-    settings = settings_of("ior", tmp_path / "results", {"fast": memory}, **TINY_IOR, repetitions=2)
-    rows, said = run(settings), list[str]()
-    assert run(settings, said.append) == rows
-    assert said[0].startswith("4 of 4 points are there, 0 to do")
-    spoilt = [*rows, rows[0] | {"status": "failed: <b>cable</b>", "processes": 9}]
-    (said_first,), reader = page_of("ior", tmp_path, ior=spoilt)
-    assert f"{said_first}." in reader.text
-    assert "<b>cable</b>" in reader.text
-    assert {"bandwidth", "nodes"} & set(reader.ids) == {"bandwidth"}, "several nodes were not measured"
-    assert (tmp_path / "ior" / "figures" / "bandwidth.tsv").read_text().count("Figure 3") == 2
-    assert page_of("ior", tmp_path, ior=spoilt[-1:])[0] == ["Nothing was measured"]

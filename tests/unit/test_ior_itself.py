@@ -17,7 +17,6 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.storage.ior.mpi import read_summary, run_ior
 from neurotier.storage.ior.points import Point
-from page_reader import page_of
 from support import STAND_INS
 from workloads import MIB, TINY_IOR, left
 
@@ -44,28 +43,6 @@ def run(settings: Settings, say: Callable[[str], None] = print) -> list[Row]:
 def started(tmp_path: Path) -> list[psutil.Process]:
     """Processes of the stand-ins that are still there."""
     return marked(MARK, [str(tmp_path)])
-
-
-def test_its_figures_are_those_of_the_table_and_the_page(tmp_path: Path, memory: Path) -> None:
-    settings = settings_of(tmp_path, memory)
-    rows, said = run(settings), list[str]()
-    assert run(settings, said.append) == rows
-    assert said[0].startswith("2 of 2 points are there, 0 to do")
-    for row in rows:
-        assert (row["status"], row["engine"], row["ior_version"], row["fio_version"]) == (
-            "measured",
-            "ior",
-            "4.0.0",
-            None,
-        )
-        for way in ("write", "read"):
-            assert row[f"{way}_bytes"] == row["processes"] * MIB
-            assert row[f"{way}_least_bytes_per_s"] is None
-    assert not left(memory)
-    (said_first,), reader = page_of("ior", tmp_path, ior=rows)
-    assert said_first.startswith("fast writes ")
-    assert "measured with IOR, on one node" in reader.text
-    assert "IOR itself measured" in reader.text
 
 
 @pytest.mark.parametrize(

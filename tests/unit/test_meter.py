@@ -17,35 +17,6 @@ from neurotier.meter.function import measure_function, run_in_phase
 from neurotier.meter.measure import measure_command
 from support import PATIENCE_S
 
-BURN = "import time\nwhile time.process_time() < {}: pass"
-"""Python that uses a known CPU time, s, whatever the machine's speed."""
-
-
-def burn(seconds: float) -> list[str]:
-    return [sys.executable, "-S", "-c", BURN.format(seconds)]
-
-
-def test_cpu_of_short_children_is_all_there() -> None:
-    before = os.times()
-    measured = measure_function(lambda: [subprocess.run(burn(0.2), check=True) for _ in range(10)] and None)
-    after = os.times()
-    used_s = after.children_user + after.children_system - before.children_user - before.children_system
-    assert 10 * 0.2 <= measured.usage.cpu_s <= used_s + 0.1, "each once"
-
-
-def test_daemon_that_forked_twice_is_accounted_for() -> None:
-    detach = "import os,sys,time\nif os.fork(): sys.exit()\nos.setsid()\nif os.fork(): sys.exit()\ntime.sleep(1)"
-    usage, exit_code = measure_command([sys.executable, "-S", "-c", f"{detach}\n{BURN.format(0.3)}"])
-    assert exit_code == 0
-    assert usage.left_behind >= 1
-    assert usage.cpu_s >= 0.3
-
-
-def test_wall_covers_waiting_and_cpu_does_not() -> None:
-    usage, _ = measure_command(["sleep", "0.5"])
-    assert usage.wall_s >= 0.5
-    assert usage.cpu_s < 0.25
-
 
 def test_memory_of_the_largest_process() -> None:
     hold = "x = bytearray(200_000_000)"
@@ -82,14 +53,6 @@ def test_phase_that_is_killed_is_an_error() -> None:
     measured = measure_function(lambda: os.kill(os.getpid(), signal.SIGKILL))
     assert isinstance(measured.error, ChildProcessError)
     assert "SIGKILL" in str(measured.error)
-
-
-def test_process_that_will_not_end_is_ended() -> None:
-    stubborn = "trap '' TERM; while :; do sleep 0.1; done"
-    measured = measure_function(lambda: subprocess.Popen(["sh", "-c", stubborn]).pid, grace_s=0.2)
-    assert measured.usage.left_behind == 1
-    assert measured.value is not None
-    assert not psutil.pid_exists(measured.value)
 
 
 @pytest.mark.parametrize(

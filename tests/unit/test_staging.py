@@ -21,13 +21,10 @@ from neurotier.core.errors import TierError, ToolError
 from neurotier.core.private import private_folder
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, columns, read_table, write_table
-from neurotier.pages import staging
-from neurotier.pages.kit.page import Data
 from neurotier.storage.staging.exchange import Exchange, Sink, Source
 from neurotier.storage.staging.grid import Point
 from neurotier.storage.staging.supervise import CALL, Outcome, require_engine, run_exchange
 from neurotier.storage.staging.walk import scratch
-from page_reader import page_of
 from support import ENVIRONMENT, processes_in, wait_for, words_of
 from workloads import throttled
 
@@ -265,31 +262,3 @@ def row(tier: str, writers: int, readers: int, servers: int, write_s: float, rea
     facts = {"tier": tier, "set": "a", "status": "measured", "kind": kind, "fs_type": "ext4", "host": "h"}
     facts |= {"kernel": "k", "engine_version": "ray 2"}
     return {**dict.fromkeys(columns("staging")), **facts, "device_read_bytes": 0, **asked, **ways, **changes}
-
-
-def rows_of_both() -> list[Row]:
-    """Reading is as fast on disk as in memory, more servers help to write on disk, and 4 readers are too many."""
-    return [
-        one
-        for tier, factor in (("memory", 1.0), ("disk", 4.0))
-        for one in (
-            row(tier, 4, 2, 1, 2.0 * factor, 1.0),
-            row(tier, 4, 2, 2, 2.0 if tier == "memory" else 4.0, 1.0),
-            row(tier, 4, 1, 1, 2.0 * factor, 1.5),
-            row(tier, 4, 4, 1, 2.0 * factor, 3.0),
-            row(tier, 4, 1, 1, 1.0, 1.0, set="w", per="client"),
-            row(tier, 4, 4, 1, 1.0, 2.0, set="w", per="client"),
-        )
-    ]
-
-
-@pytest.mark.parametrize("rows", [rows_of_both(), [row("disk", 1, 1, 1, 1.0, 1.0, status="failed: <b>stalled</b>")]])
-def test_figures_and_page_are_those_of_the_rows(rows: list[Row], tmp_path: Path) -> None:
-    said, reader = page_of("staging", tmp_path, staging=rows)
-    assert all(f"{sentence}." in reader.text for sentence in said)
-    for figure in staging.PAGE.figures:
-        chart = figure.chart(Data({"staging": rows}, None))
-        assert chart.says in ("\n".join(reader.alts) if chart.table else reader.text)
-    assert all(one["status"] in reader.text for one in rows if one["status"] != "measured")
-    behind = (tmp_path / "staging" / "figures" / "strong_scaling.tsv").read_text()
-    assert behind.count("Figure 7a") == (2 if len(rows) > 1 else 0)

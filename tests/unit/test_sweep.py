@@ -15,17 +15,14 @@ import pytest
 import workloads
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, columns, read_table, write_table
+from neurotier.core.tables import Row, read_table, write_table
 from neurotier.core.tiers import Tier, find_mount
 from neurotier.meter.measure import Interrupted
-from neurotier.pages.kit.page import Data
-from neurotier.pages.sweep import PAGE
 from neurotier.run.stops import unwinding
 from neurotier.storage.access import BUFFERED, Access, takes_direct
 from neurotier.storage.sweep.grid import Point, sweep_plan
 from neurotier.storage.sweep.ways import left_out, way_of
 from neurotier.storage.workload.records import Records
-from page_reader import page_of
 
 KIB, MIB = 1 << 10, 1 << 20
 TINY = {"block_sizes": ["4 KiB", "64 KiB"], "processes": [1, 2], "file_size": "1 MiB", "seconds": 0.02}
@@ -45,45 +42,6 @@ def run(settings: Settings, said: list[str] | None = None) -> list[Row]:
 def point(**changes: Any) -> Point:
     usual = Point("a", "read", 4 * KIB, 1, 1, 1, MIB, 1.0, True, "auto")
     return dataclasses.replace(usual, **changes)
-
-
-def row(pattern: str, block_bytes: int, processes: int, bandwidth: float, **changes: Any) -> Row:
-    """A row of ``sweep.tsv``."""
-    asked = {"set": "a", "pattern": pattern, "block_bytes": block_bytes, "processes": processes, "queue_depth": 1}
-    facts = {"tier": "disk", "host": "h", "kernel": "k", "kind": "block", "fs_type": "ext4", "status": "measured"}
-    way = {"engine": "libaio", "direct": True, "repetition": 1, "file_bytes": MIB}
-    rates = {"bandwidth_bytes_per_s": bandwidth, "requests_per_s": bandwidth / block_bytes, "latency_mean_s": 1.234e-7}
-    return {**dict.fromkeys(columns("sweep")), **asked, **facts, **way, **rates, **changes}
-
-
-def grid_rows() -> list[Row]:
-    """Two repetitions of a grid whose bandwidth grows with block size and processes; one cell was left out."""
-    return [
-        row(pattern, block, processes, 1e6 * processes * (block / KIB) ** 0.5 * share, repetition=repetition)
-        if (block, processes) != (256, 4)
-        else row(
-            pattern, block, processes, 0.0, repetition=repetition, status="left out: <b>too small</b>",
-            bandwidth_bytes_per_s=None, requests_per_s=None, engine=None, direct=None,
-        )
-        for repetition, share in ((1, 1.0), (2, 1.2))
-        for pattern in ("read", "write")
-        for block in (256, 4 * KIB, MIB)
-        for processes in (1, 4)
-    ]  # fmt: skip
-
-
-def findings(rows: list[Row]) -> dict[str, str]:
-    """What each figure says, by name."""
-    data, parts = Data({"sweep": rows}, None), dict.fromkeys(f"{one['tier']}_{one['set']}" for one in rows)
-    return {
-        f"{figure.chart.__name__}_{part}": figure.chart(data, part).says for figure in PAGE.figures for part in parts
-    }
-
-
-def settings_of_disk(folder: Path) -> Settings:
-    """Settings of one set on the tier disk."""
-    settings = settings_of(folder, {"a": TINY})
-    return replace(settings, sweep=replace(settings.sweep, tiers=["disk"]))
 
 
 def test_grid_is_complete_and_its_order_repeats(tmp_path: Path) -> None:
@@ -182,15 +140,6 @@ def test_points_are_kept_and_not_measured_again(memory: Path) -> None:
     assert [one["position"] for one in read_table(memory / "sweep.tsv", "sweep")] == list(range(1, 17))
     run(settings_of(memory, {"a": sets["a"] | {"seconds": 0.03}}))
     assert len(list(kept.iterdir())) == 16
-
-
-@pytest.mark.parametrize("rows", [grid_rows(), [row("mixed", 4096, 1, 5e6)], [row("read", 1, 1, 1, status="failed")]])
-def test_figures_and_page_are_those_of_the_rows(rows: list[Row], tmp_path: Path) -> None:
-    said, reader = page_of("sweep", tmp_path, settings_of_disk(tmp_path), sweep=rows)
-    assert {path.stem for path in (tmp_path / "sweep" / "figures").glob("*.svg")} == findings(rows).keys()
-    assert said == [findings(rows)["heat_map_disk_a"]]
-    assert f"{said[0]}." in reader.text
-    assert all(one["status"] in reader.text for one in rows if one["status"] != "measured")
 
 
 def test_points_are_those_of_a_class_of_nodes(tmp_path: Path) -> None:

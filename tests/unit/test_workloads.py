@@ -1,4 +1,4 @@
-"""Storage workloads that cannot be measured as they are written, or not here: said in a line before any is."""
+"""All storage workloads: what is wrong is said in a line before any is measured; points are kept, and shown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from neurotier.core.errors import NeurotierError, SettingsError, TierError
-from workloads import run, settings_of
+from neurotier.core.tables import Row, read_table, write_table
+from page_reader import page_of
+from workloads import left, run, settings_of
 
 GRID = {"block_sizes": ["4 KiB", "64 KiB"], "processes": [1, 2], "file_size": "1 MiB", "seconds": 0.02}
 SECTIONS: dict[str, dict[str, Any]] = {
@@ -16,6 +18,40 @@ SECTIONS: dict[str, dict[str, Any]] = {
     "ior": {"processes": [1, 2], "file_size": "1 MiB", "block_size": "64 KiB"},
     "staging": {"sets": {"a": {"writers": [1], "readers": [1], "servers": [1], "bytes": "8 MiB"}}},
 }
+MEASURED: dict[str, dict[str, Any]] = {
+    **SECTIONS,
+    "staging": {
+        "engines": ["adios2-bp5"],
+        "sets": {"a": {"writers": [1], "readers": [1], "bytes": "1 MiB"}},
+        "steps": 2,
+    },
+}
+
+
+@pytest.mark.parametrize("target", MEASURED)
+def test_points_are_measured_once_and_shown(
+    tmp_path: Path, memory: Path, target: str, request: pytest.FixtureRequest
+) -> None:
+    if target == "staging":
+        request.getfixturevalue("staging_engines")
+    settings, said = settings_of(target, tmp_path / "results", {"fast": memory}, **MEASURED[target]), list[str]()
+    tables = run(target, settings, said.append)
+    rows = tables[target]
+    assert {row["status"] for row in rows} == {"measured"}, rows
+    assert said[0].startswith(f"0 of {len(rows)} point")
+    assert not left(memory)
+    assert run(target, settings, said.append) == tables
+    assert said[-1].startswith(f"{len(rows)} of {len(rows)} point")
+    write_table(tmp_path / "table.tsv", target, rows)
+    assert len(read_table(tmp_path / "table.tsv", target)) == len(rows)
+    spoilt = [rows[0] | {"status": "failed: <b>cable</b>"}]
+    sentences, reader = page_of(target, tmp_path, settings, **tables | {target: [*rows, *spoilt]})
+    assert sentences
+    assert all(f"{sentence}." in reader.text for sentence in sentences)
+    assert "<b>cable</b>" in reader.text
+    assert any(path.stat().st_size for path in (tmp_path / target / "figures").glob("*.tsv"))
+    nothing: dict[str, list[Row]] = {name: [] for name in tables} | {target: spoilt}
+    assert page_of(target, tmp_path, settings, **nothing)[0][0].startswith("Nothing was measured")
 
 
 @pytest.mark.parametrize(
