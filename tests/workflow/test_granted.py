@@ -65,6 +65,17 @@ def test_what_snakemake_would_pass_over_is_refused(project: Project) -> None:
     assert not (project.results / "report.html").exists()
 
 
+def test_more_memory_than_any_job_is_given_is_refused_before_one_is_submitted(project: Project) -> None:
+    project.heads("01")
+    arguments = project.configure(tool={"name": "noop"})
+    project.succeeds("results/index/images.tsv", *arguments)
+    on_cluster = ["--profile", "profiles/slurm", "--resources", "mem_mb=300"]
+    ended = project.fails("participants", *arguments, "--dry-run", *on_cluster, cores=0)
+    assert ended.lines("neurotier: sub-01: needs a job of"), ended.output
+    assert ended.lines("none is given more than 300 MB; choose nodes with as much"), ended.output
+    project.succeeds("participants", *arguments, "--dry-run", "--profile", "profiles/slurm", cores=0)
+
+
 def test_tools_that_misbehave_leave_nothing_and_one_that_fills_the_tier_fails_alone(
     project: Project, mount_tmpfs: Callable[..., Path]
 ) -> None:

@@ -46,8 +46,9 @@ def test_what_was_spoiled_is_made_again_and_contents_stay(project: Project, demo
     assert "Nothing to be done" in again.output
     assert not again.lines("neurotier:"), again.output
 
-    (state / "outputs.json").unlink()
-    (state / "outputs.json").mkdir()
+    for file in (state / "outputs.json", max((state / "runs").iterdir())):
+        file.unlink()
+        file.mkdir()
     for file in (state / "identity", state / "source", record):
         file.write_bytes(b"\xa7\xfe no text")
     assert project.succeeds(*given, path=STAND_INS).analysed == []

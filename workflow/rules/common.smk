@@ -61,7 +61,8 @@ def index():
 
 def markers(wildcards):
     index()
-    return plan.markers(wildcards.share)
+    with internals.errors_in_a_line():
+        return plan.markers(wildcards.share)
 
 
 def all_ready(wildcards):

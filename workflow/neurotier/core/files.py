@@ -122,9 +122,9 @@ def read_json(path: Path) -> Any:
     Raises
     ------
     StateError
-        If the file is damaged, or a FIFO is in its place, which would block its reader for ever.
+        If the file is damaged, or no file: a FIFO would block its reader for ever.
     """
-    if stat.S_ISFIFO(os.stat(path).st_mode):
+    if not stat.S_ISREG(os.stat(path).st_mode):
         raise StateError(path)
     try:
         return json.loads(path.read_text())

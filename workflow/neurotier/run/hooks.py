@@ -57,6 +57,7 @@ from neurotier.run.snakemake_internals import (
     command_of,
     cores,
     end_timers,
+    errors_in_a_line,
     hear_submitted,
     is_main_process,
     leave_lost_folder,
@@ -115,13 +116,13 @@ def start(plan: Plan, workflow: Any, pages: Any) -> list[str]:
 
     The begin and the end of the run are hung up here, too: Snakemake passes over such hooks of a module. A process that
     Snakemake has started for a job does nothing but say how much there is of each resource.
-    An error ends this process with one line: of what an input function raises, Snakemake would show a trace. The inputs
-    that this adds to a rule are none.
+    The inputs that this adds to a rule are none.
     """
-    try:
+    with errors_in_a_line():
         if is_main_process(workflow):
             close_logs(workflow)
             leave_lost_folder(workflow)
+            plan.most_mb = slots(workflow, plan.threads).limits.get("mem_mb")
             look_ahead(plan, command_of(workflow), cores(workflow))
             watched: list[Watch] = []
             call_around(
@@ -131,8 +132,6 @@ def start(plan: Plan, workflow: Any, pages: Any) -> list[str]:
                 onerror=lambda: finish(plan, watched, succeeded=False, after=pages),
             )
         set_limits(workflow, plan.limits())
-    except (NeurotierError, OSError) as error:
-        sys.exit(f"neurotier: {error}")
     return []
 
 

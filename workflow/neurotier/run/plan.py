@@ -51,6 +51,11 @@ class Plan(Needs):
         Whether this is a Snakemake inside such a job, which must not read the index of everyone.
     cluster_class
         Class of the cluster's nodes, unless the configuration names it.
+
+    Attributes
+    ----------
+    most_mb
+        Most memory that a job of a cluster is given, MB; ``None`` if nobody has said.
     """
 
     def __init__(
@@ -65,6 +70,7 @@ class Plan(Needs):
         self.in_job, self.cluster_class = in_job, cluster_class
         self.serial, self.unfinished = f"{secrets.randbelow(10**8):08}", set[str]()
         self.taken_over: Mapping[str, str] = {}
+        self.most_mb: int | None = None
 
     @property
     def node_class(self) -> str:
@@ -114,9 +120,28 @@ class Plan(Needs):
         return [self.places.share(share) for share in named([CALIBRATION], self.places, self.serial)]
 
     def markers(self, share: str) -> list[Path]:
-        """What a share waits for of its own: on a cluster its images, whose nodes may have no way to fetch them."""
+        """What a share waits for of its own: on a cluster its images, whose nodes may have no way to fetch them.
+
+        Raises
+        ------
+        SettingsError
+            If somebody needs more memory than a job is given: it would be killed, at every attempt.
+        """
+        self.refuse_too_large(share)
         first = [self.places.advice / "calibration.json"] if share.startswith(CALIBRATION) else []
         return first + ([self.places.got(share)] if self.elsewhere and not self.is_plain else [])
+
+    def refuse_too_large(self, share: str) -> None:
+        """See :meth:`markers`."""
+        if self.most_mb is None or not self.elsewhere:
+            return
+        needed_mb, name = max((self.mem_mb(name) + self.own_mb(), name) for name in self.members(share))
+        if needed_mb > self.most_mb:
+            raise SettingsError(
+                f"needs a job of {needed_mb:,} MB of memory, and none is given more than {self.most_mb:,} MB",
+                where=name,
+                fix="choose nodes with as much, and say so: --resources mem_mb=N, or resources: mem_mb in the profile",
+            )
 
     def analysed(self) -> list[Path]:
         """Markers of all shares."""

@@ -12,8 +12,8 @@ import signal
 import sys
 import threading
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import redirect_stderr, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from io import StringIO
@@ -85,6 +85,15 @@ def names(given: Iterable[str], rule: str) -> bool:
     (True, True, False)
     """
     return any(name == rule or name.endswith(f"_{rule}") for name in given)
+
+
+@contextmanager
+def errors_in_a_line() -> Iterator[None]:
+    """Have an error end this process with one line: Snakemake shows a trace of what input functions and hooks raise."""
+    try:
+        yield
+    except (NeurotierError, OSError) as error:
+        sys.exit(f"neurotier: {error}")
 
 
 # Settings. Snakemake 8 put the command line into settings objects; a Snakefile is shown none of them but --config.
@@ -199,15 +208,12 @@ def run_locally_but(workflow: Any, names: Iterable[str]) -> None:
 def call_around(workflow: Any, **functions: Callable[[], None]) -> None:
     """Have functions called by ``onstart``, ``onsuccess`` and ``onerror``, before what these do already (``_onstart``).
 
-    To be called once all rules are read: until then Snakemake passes over those of a module (6.0). An error ends this
-    process with one line, as one of what a start does: Snakemake would show where in this library it was raised.
+    To be called once all rules are read: until then Snakemake passes over those of a module (6.0).
     """
 
     def call_both(function: Callable[[], None], known: Callable[[Any], None], log: Any) -> None:
-        try:
+        with errors_in_a_line():
             function()
-        except (NeurotierError, OSError) as error:
-            sys.exit(f"neurotier: {error}")
         known(log)
 
     for name, function in functions.items():
