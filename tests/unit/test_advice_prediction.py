@@ -18,8 +18,8 @@ from neurotier.core.files import write_json
 from neurotier.core.parallelism import PHASES
 from neurotier.core.places import short_hash
 from neurotier.meter.traffic import flow
-from neurotier.model.machine import PageCache, Processors, cache_of
-from neurotier.model.this_machine import Probed, between, machine_of, open_s
+from neurotier.model.machine import PageCache, Processors
+from neurotier.model.this_machine import Probed, open_s
 from neurotier.storage.probe.tier_figures import TierFigures
 from probed_tiers import tier_figures
 from report_data import make_results
@@ -65,31 +65,6 @@ def inputs(count: int = 4, **changes: Any) -> Inputs:
     return replace(ready, **changes)
 
 
-def test_machine_has_the_curves_at_the_parallelism() -> None:
-    machine = machine_of({"disk": figures(), "tmpfs": figures("tmpfs", "tmpfs")}, 2, Processors(2, 2), PageCache(1e9))
-    disk, tmpfs = machine.tiers["disk"], machine.tiers["tmpfs"]
-    assert (disk.read_bytes_per_s, disk.read_stream_bytes_per_s) == (150 * MB, 100 * MB)  # half-way in log streams
-    assert (disk.write_back, tmpfs.write_back, disk.mixed) == (True, False, 1.0)
-    assert machine.tiers[cache_of("disk")].write_bytes_per_s == 1500 * MB
-    assert (
-        machine_of({"disk": figures()}, 96, Processors(2, 2), PageCache(1e9)).tiers["disk"].read_bytes_per_s == 200 * MB
-    )
-    network = machine_of({"net": figures("net", "network")}, 1, Processors(2, 2), PageCache(1e9)).tiers["net"]
-    assert not network.write_back
-
-
-def test_a_draw_lies_between_what_was_measured() -> None:
-    probe = inputs().probes["disk"]
-    usual, low, high = (
-        machine_of({"disk": tier}, 1, Processors(2, 2), PageCache(1e9)) for tier in (probe.usual, probe.low, probe.high)
-    )
-    speeds = [
-        between(usual, low, high, {"disk": where, cache_of("disk"): 0.0}).tiers["disk"].read_bytes_per_s / MB
-        for where in (-1, 0, 0.5, 1)
-    ]
-    assert speeds == pytest.approx([50, 100, 2**0.5 * 100, 200])
-
-
 def test_workload_has_what_the_records_have() -> None:
     """Of 100 MB: read from the dataset tier, written to the work tier, from there half of it to the results."""
     costs = costs_of([job(50, 5.0), job(150, 15.0)])
@@ -110,16 +85,6 @@ def test_workload_has_what_the_records_have() -> None:
     ]
     assert [step.amount for step in fetch] == pytest.approx([1.5, 2.0 + 1.0])
     assert sum(step.amount for step in task if step.kind == "compute") == pytest.approx(10.0)
-
-
-def test_what_a_short_job_writes_for_itself_stays_in_the_page_cache() -> None:
-    def stays(expiry_s: float) -> list[bool]:
-        storage = replace(STORAGE, expiry_s=expiry_s)
-        (task,) = workload_of([Participant(int(100 * MB))], costs_of([job(100, 10.0)]), storage, Fetching()).tasks
-        return [step.cached for step in task if step.kind == "write" and step.amount]
-
-    assert stays(expiry_s=30.0) == [True, False]
-    assert stays(expiry_s=5.0) == [False, False]
 
 
 def record_of(name: str, *phases: dict[str, Any], **about: Any) -> dict[str, Any]:
@@ -224,16 +189,6 @@ def test_images_are_fetched_while_others_are_analysed(fetch_s: float, expected_s
     assert predict(six, memory, 2).usual.makespan_s == pytest.approx(expected_s, rel=0.1)
 
 
-def test_what_was_written_to_a_network_tier_may_have_to_be_read_from_there() -> None:
-    on_network = replace(STORAGE, kinds={"disk": "network"}, resident=1.0)
-    (task,) = workload_of([Participant(int(100 * MB))], costs_of([job(100, 10.0)]), on_network, Fetching()).tasks
-    reads = {(step.phase, step.cached): step.amount for step in task if step.kind == "read"}
-    assert reads["compute", True] == reads["compute", False] == pytest.approx(50 * MB)
-    assert reads["stage_in", False] == 0.0
-    all_kept = replace(on_network, reread=0.0)
-    assert predict(inputs(), all_kept, 2).usual.makespan_s < predict(inputs(), on_network, 2).usual.makespan_s
-
-
 def test_prediction_and_its_interval() -> None:
     """Four jobs of 10 s and about 1.5 s on the disk, two at once; the disk may be half or twice as fast."""
     on_disk, on_tmpfs = (
@@ -274,8 +229,3 @@ def test_disturbed_runs_are_left_out_of_the_calibration(tmp_path: Path) -> None:
     assert [one.participant for one in read_observed(settings, places, None)] == [second]
     places.record(second).unlink()
     assert [one.participant for one in read_observed(settings, places, None)] == [first]
-
-
-def test_others_on_the_processors_slow_everything_down() -> None:
-    alone, shared = (predict(inputs(processors=Processors(2, 2, others=others)), STORAGE, 2) for others in (0.0, 2.0))
-    assert shared.usual.phase_sums_s["compute"] == pytest.approx(2 * alone.usual.phase_sums_s["compute"], rel=0.05)

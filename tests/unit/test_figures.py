@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -13,11 +12,9 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from neurotier.core.parallelism import peak
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.chart import Chart, house_style, hover
-from neurotier.pages.kit.gantts import in_lanes
 from neurotier.pages.report.data import ReportData, collect
 from neurotier.pages.report.figures import account, brain_volume, gantt
 from report_data import RUN, make_results, phase_row, run_row, sampled
@@ -111,15 +108,6 @@ def test_sentences_state_the_finding(tmp_path: Path, chart_of: Callable[..., Cha
     assert said(brain_volume) == "no brain mask was made"
     assert said(brain_volume, group=group[:1]).startswith("Brain volume of the one image is ")
     assert f"of {len(group)} images); 1 stands out; 1 beyond what adults have" in said(brain_volume, group=group)
-
-
-def test_lanes_never_overlap_and_are_as_many_as_the_peak() -> None:
-    jobs: list[Row] = [{"participant": f"sub-{n}", "start_s": n * 1.0, "end_s": n + 2.5 + n % 3} for n in range(30)]
-    packed = in_lanes(jobs, "participant")
-    assert max(row["lane"] for row in packed) + 1 == peak([(job["start_s"], job["end_s"]) for job in jobs])
-    for lane in {row["lane"] for row in packed}:
-        own = [row for row in packed if row["lane"] == lane]
-        assert all(first["end_s"] <= second["start_s"] for first, second in pairwise(own))
 
 
 def test_of_very_many_shapes_are_pixels(tmp_path: Path) -> None:

@@ -81,20 +81,6 @@ def test_writers_wait_for_the_disk_when_too_much_is_dirty() -> None:
     assert found.limit == "tier write"
 
 
-def test_processes_share_the_cores_and_their_threads() -> None:
-    tasks = [(Step("compute", "compute", 10.0),)] * 8
-    four = Processors(cores=2, threads=4, smt_factor=1.5)
-    found = simulate(Workload(tasks), machine(FAST, processors=four), parallelism=8)
-    assert found.makespan_s == pytest.approx(8 * 10 / (2 * 1.5))
-    assert found.limits == pytest.approx({"processors": 1.0})
-
-
-def test_a_launch_precedes_every_task() -> None:
-    tasks = [(Step("wait", "wait", 1.0),)] * 5
-    assert simulate(Workload(tasks, launch_s=1.0), machine(FAST), 1).makespan_s == pytest.approx(10)
-    assert simulate(Workload(tasks, launch_s=1.0, launch_counts=False), machine(FAST), 1).makespan_s == 9
-
-
 def test_all_bytes_arrive_however_uneven_streams_are() -> None:
     even = simulate(copies(500), machine(LINK), parallelism=25).makespan_s
     uneven = [simulate(copies(500), machine(replace(LINK, unevenness=0.3)), 25, seed).makespan_s for seed in range(5)]

@@ -17,13 +17,10 @@ from typing import Any
 
 import pytest
 import workloads
-from neurotier.core.errors import ToolError
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
-from neurotier.core.tiers import Tier
-from neurotier.storage.ior.over_nodes import IorOverNodes, compared, reason_of
-from neurotier.storage.ior.spans import cells_of
+from neurotier.storage.ior.over_nodes import IorOverNodes, reason_of
 from neurotier.storage.workload.walk import LeftOutError, walk
 from support import STAND_INS, processes_in, wait_for
 from workloads import TINY_IOR
@@ -225,38 +222,5 @@ def test_why_an_allocation_ended_is_said_in_a_line(said: list[str], line: str) -
     assert isinstance(error, LeftOutError) == ("Memory specification" in line)
 
 
-def test_clocks_and_marks_are_compared() -> None:
-    """Of nodes as they tell of themselves."""
-    tier = Tier("fast", Path("/tier"), "network", None)
-    like = {"engine": "psync", "direct": False, "fs_type": "tmpfs", "clock_s": 105.0, "seen": 2}
-    found = [{**like, "host": f"n{node}"} for node in (1, 2)]
-    assert compared(found, tier) == (True, 0)
-    assert compared([{**each, "seen": 1} for each in found], tier) == (False, 0)
-    with pytest.raises(ToolError, match="tier 'fast': some nodes see each other's files and others do not"):
-        compared([found[0], {**found[1], "seen": 1}], tier)
-    with pytest.raises(ToolError, match="tier 'fast': nodes differ in engine: psync on n1, libaio on n2"):
-        compared([found[0], {**found[1], "engine": "libaio"}], tier)
-    with pytest.raises(ToolError, match=r"the clock of n1 is 5\.00 s ahead of that of n2"):
-        compared([found[0], {**found[1], "clock_s": 100.0}], tier)
-
-
 def span(node: int, start_s: float, end_s: float) -> dict[str, Any]:
     return {"node": node, "start_s": start_s, "end_s": end_s, "bytes": 100}
-
-
-def test_one_late_process_counts() -> None:
-    """What IOR counts is less than the sum of the nodes' own: node 1 began when node 0 had ended."""
-    spans = [
-        span(0, 10.0, 11.0),
-        span(0, 10.0, 12.0),
-        span(1, 12.0, 13.0),
-        span(1, 12, 14),
-    ]
-    cells = cells_of("read", spans, 2, 1)
-    assert (cells["read_bytes_per_s"], cells["read_nodes_bytes_per_s"], cells["read_span_s"]) == (100, 200, 4)
-    assert (cells["read_least_bytes_per_s"], cells["read_most_bytes_per_s"], cells["read_start_spread_s"]) == (
-        50,
-        100,
-        2,
-    )
-    assert cells_of("read", spans, 2, 2)["read_bytes_per_s"] == 200

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import signal
 import subprocess
 import sys
@@ -12,7 +10,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from neurotier.core.errors import InputError
 from neurotier.meter.function import measure_function, run_in_phase
 from neurotier.meter.measure import measure_command
 from support import PATIENCE_S
@@ -22,37 +19,6 @@ def test_memory_of_the_largest_process() -> None:
     hold = "x = bytearray(200_000_000)"
     usage, _ = measure_command([sys.executable, "-S", "-c", hold])
     assert 200_000_000 <= usage.max_rss_bytes < 400_000_000
-
-
-def test_value_and_error_come_back() -> None:
-    assert measure_function(lambda: {"voxels": 3}).value == {"voxels": 3}
-
-    def full() -> None:
-        raise OSError(errno.ENOSPC, "No space left on device", "file")
-
-    def bad() -> None:
-        raise InputError("truncated", where="a.nii.gz", fix="fetch it")
-
-    error = measure_function(full).error
-    assert isinstance(error, OSError)
-    assert error.errno == errno.ENOSPC
-    assert str(measure_function(bad).error) == "a.nii.gz: truncated; fetch it"
-
-
-def test_error_that_cannot_be_pickled_is_described() -> None:
-    class LocalError(Exception):
-        pass
-
-    def fail() -> None:
-        raise LocalError("why")
-
-    assert "LocalError: why" in str(measure_function(fail).error)
-
-
-def test_phase_that_is_killed_is_an_error() -> None:
-    measured = measure_function(lambda: os.kill(os.getpid(), signal.SIGKILL))
-    assert isinstance(measured.error, ChildProcessError)
-    assert "SIGKILL" in str(measured.error)
 
 
 @pytest.mark.parametrize(

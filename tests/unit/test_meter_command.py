@@ -16,7 +16,7 @@ import psutil
 import pytest
 from conftest import missing
 from neurotier.core.tables import checker, columns
-from neurotier.meter.traffic import FILE_SIZES, disk_of
+from neurotier.meter.traffic import FILE_SIZES
 from support import PATIENCE_S, wait_for
 
 METER = [str(Path(sys.executable).with_name("neurotier")), "meter"]
@@ -290,15 +290,3 @@ def test_a_record_that_is_cut_short_is_said(tmp_path: Path) -> None:
     ended = subprocess.run(limited, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.stderr == "neurotier: --record record.jsonl: cannot be written: File too large\n"
     assert ended.returncode == 0, "the command's own"
-
-
-def test_a_partition_is_counted_with_its_disk(tmp_path: Path) -> None:
-    disk = tmp_path / "devices" / "sda"
-    (disk / "sda2").mkdir(parents=True)
-    (disk / "dev").write_text("8:0\n")
-    (disk / "sda2" / "partition").write_text("2\n")
-    for name, folder in (("8:0", disk), ("8:2", disk / "sda2")):
-        (tmp_path / name).symlink_to(folder)
-        assert disk_of(name, str(tmp_path)) == "8:0"
-    with pytest.raises(OSError, match="0:45"):
-        disk_of("0:45", str(tmp_path))

@@ -46,10 +46,6 @@ def test_job_that_cannot_fit_asks_for_all_there_is(tmp_path: Path) -> None:
     assert plan(tmp_path, "50 MB", 10_000_000).work_mb("A/sub-01") == 50
 
 
-def test_unknown_size_asks_for_the_margin(tmp_path: Path) -> None:
-    assert plan(tmp_path, "1 GB", None).work_mb("A/sub-01") == 1
-
-
 @pytest.mark.parametrize(("tool", "mem_mb"), [("brainextractor", 3100), ("bet", 600), ("noop", 100)])
 def test_memory_is_asked_for_by_tool_and_size(tmp_path: Path, tool: str, mem_mb: int) -> None:
     made = plan(tmp_path, "1 GB", 10_000_000, tool)

@@ -15,7 +15,7 @@ from neurotier.core.tables import read_table, write_table
 from neurotier.meter.traffic import flow
 from neurotier.meter.usage import Usage
 from neurotier.run.group import group_rows, summary
-from neurotier.run.profile_tables import TABLES, close_run, profile_rows, run_rows, tabulate_profile, traffic_rows
+from neurotier.run.profile_tables import close_run, profile_rows, run_rows, traffic_rows
 
 
 def record(participant: str, start_s: float, run: str = "r1", voxels: int = 1000) -> dict[str, Any]:
@@ -84,14 +84,6 @@ def test_makespan_and_parallelism(places: Places) -> None:
     assert (run["makespan_s"], run["mean_parallelism"], run["peak_parallelism"]) == (6.0, 1.0, 2)
     assert (run["wall_sum_s"], run["cpu_sum_s"], run["participants"]) == (6.0, pytest.approx(2.4), 3)
     assert run["limited_by"] == "all 2 ran at once, but 1.0 on average: the first start and the last end one by one"
-
-
-def test_who_computes_is_counted_apart_from_who_is_there(places: Places) -> None:
-    """Jobs that copy for 0.5 s, compute for 1 s and copy for 0.5 s; one begins when that before it computes."""
-    rows = profile_rows([record(f"a/sub-{number}", 100.0 + number) for number in range(4)])
-    note(places, "r1", ended_s=1)
-    (run,) = run_rows(places, rows, [], 4)
-    assert (run["peak_parallelism"], run["peak_computing"]) == (2, 1)
 
 
 def test_memory_that_keeps_jobs_waiting_is_named(places: Places) -> None:
@@ -193,19 +185,3 @@ def test_a_row_that_does_not_satisfy_its_schema_is_refused(places: Places, wrong
     with pytest.raises(JsonSchemaValueException):
         write_table(table, "profile", [*rows, rows[0] | wrong])
     assert not list(places.profile.iterdir()), "neither the table nor a part of it"
-
-
-def test_the_table_is_written_from_records_and_the_run_from_few_columns(places: Places) -> None:
-    records = []
-    for number in range(3):
-        records.append(places.record(f"a/sub-{number}"))
-        write_json(records[-1], record(f"a/sub-{number}", 100.0 + number))
-    note(places, "r1", started_s=99.0, ended_s=110.0)
-    tables = {name: places.profile / f"{name}.tsv" for name in TABLES}
-    tabulate_profile(places, [*records, places.record("a/sub-failed")], tables)
-    rows = [json.loads(file.read_text()) for file in records]
-    expected = {"profile": profile_rows(rows), "traffic": traffic_rows(rows)}
-    expected["runs"] = run_rows(places, expected["profile"], [], 4)
-    for name, content in expected.items():
-        write_table(places.profile / "expected.tsv", name, content)
-        assert tables[name].read_text() == (places.profile / "expected.tsv").read_text(), name

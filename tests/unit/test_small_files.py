@@ -7,22 +7,15 @@ from pathlib import Path
 import pytest
 from neurotier.advice.observed import QUANTITIES, ObservedJob
 from neurotier.advice.predict import Inputs, predict
-from neurotier.advice.words import limit_text
 from neurotier.advice.workload import Fetching, Participant, Storage
 from neurotier.core.errors import TierError, ToolError
-from neurotier.core.tables import read_table, write_table
-from neurotier.core.tiers import Tier
-from neurotier.model.fluid import simulate
-from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
+from neurotier.model.machine import PageCache, Processors
 from neurotier.model.prediction import Simulated
-from neurotier.model.this_machine import Probed, file_cost, file_speed
-from neurotier.model.workload import Step, Workload
-from neurotier.storage.probe.small_files import LEAST_FILES, OPERATIONS, Operation, measure_files
-from neurotier.storage.probe.table import file_rows
-from neurotier.storage.probe.tier_figures import FileCost, file_costs
+from neurotier.model.this_machine import Probed
+from neurotier.storage.probe.small_files import LEAST_FILES, OPERATIONS, measure_files
+from neurotier.storage.probe.tier_figures import FileCost
 from probed_tiers import tier_figures
 
-GB = 1e9
 N = 10_000
 
 
@@ -56,40 +49,6 @@ def test_what_cannot_be_done_or_does_not_end_is_one_line(tmp_path: Path) -> None
         measure_files("odd", tmp_path, 3, 0.5, 60.0)
     with pytest.raises(ToolError, match=r"^tier 'slow', small files: python.* did not end within 0 s$"):
         measure_files("slow", tmp_path, 1, 0.5, 0.001)
-
-
-def test_rows_give_a_cost_by_streams(tmp_path: Path) -> None:
-    alone, two = (
-        [{name: Operation(wall_s=9.0, cpu_s=1.0, wait_s=wait_s) for name in OPERATIONS} for wait_s in waits_s]
-        for waits_s in ((1.0, 2.0, 3.0), (5.0,))
-    )
-    tier = Tier("disk", tmp_path, "block", None)
-    write_table(tmp_path / "probe.tsv", "probe", file_rows(tier, {1: alone, 2: two}, "fio-3"))
-    rows = read_table(tmp_path / "probe.tsv", "probe")
-    assert [row["operations_per_s"] for row in rows] == pytest.approx([1 / 9] * 3 + [2 / 9] * 3, rel=1e-5)
-    assert file_costs(rows) == {1: FileCost(3.0, 6.0, 2 / 3, 4 / 3), 2: FileCost(3.0, 15.0)}
-    in_memory = file_costs([row | {"kind": "tmpfs"} for row in rows])
-    assert (in_memory[2].cpu_s, in_memory[2].wait_s) == (3.0, 0.0)
-
-
-def test_streams_are_served_as_the_probe_has_seen_them() -> None:
-    disk = probed("disk", {1: FileCost(1e-5, 1e-3), 4: FileCost(1e-5, 8e-3)}).usual
-    assert file_speed(disk, 1) == {"files_stream_per_s": pytest.approx(1000), "files_per_s": pytest.approx(1000)}
-    assert file_speed(disk, 4)["files_per_s"] == pytest.approx(1000), "never less than one stream alone"
-    assert file_cost(disk, 2).wait_s == pytest.approx(4.5e-3), "half-way in log streams"
-    machine = Machine(
-        Processors(8, 8), PageCache(1e12), {"disk": tier_with_files(100.0, 250.0), cache_of("disk"): tier_with_files()}
-    )
-    for parallelism, expected_s in ((1, 50.0), (2, 30.0), (5, 20.0)):
-        run = simulate(Workload([(Step("compute", "files", 1000, "disk"),)] * 5), machine, parallelism)
-        assert run.makespan_s == pytest.approx(expected_s), parallelism
-        assert run.limit == "small files on disk"
-    assert limit_text(run.limit, 5, 8) == "small files on disk"
-
-
-def tier_with_files(alone_per_s: float = 1e9, together_per_s: float = 1e9) -> TierSpeed:
-    """A tier of 1 GB/s."""
-    return TierSpeed(GB, GB, GB, GB, files_stream_per_s=alone_per_s, files_per_s=together_per_s)
 
 
 def probed(name: str, files: dict[int, FileCost], kind: str = "block") -> Probed:

@@ -20,9 +20,8 @@ import workloads
 from neurotier.core.errors import TierError, ToolError
 from neurotier.core.private import private_folder
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, columns, read_table, write_table
+from neurotier.core.tables import Row, read_table, write_table
 from neurotier.storage.staging.exchange import Exchange, Sink, Source
-from neurotier.storage.staging.grid import Point
 from neurotier.storage.staging.supervise import CALL, Outcome, require_engine, run_exchange
 from neurotier.storage.staging.walk import scratch
 from support import ENVIRONMENT, processes_in, wait_for, words_of
@@ -248,17 +247,3 @@ def test_a_ray_that_asks_nobody_for_a_token_is_refused(tmp_path: Path, monkeypat
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ToolError, match=r"^target staging: Ray 2\.51\.1 lets every user of this machine run programs"):
         require_engine("ray", "target staging")
-
-
-def row(tier: str, writers: int, readers: int, servers: int, write_s: float, read_s: float, **changes: Any) -> Row:
-    """A row of ``staging.tsv``."""
-    point = Point("a", "ray", writers, readers, servers, "step", 8, 8, 10, True, 1)
-    asked = {name: getattr(point, name) for name in columns("staging") if hasattr(point, name)}
-    ways: Row = {}
-    for way, time_s in (("write", write_s), ("read", read_s)):
-        times = {"s": time_s, "least_s": time_s, "most_s": time_s, "client_s": time_s / 2, "round_s": time_s}
-        ways |= {f"{way}_{name}": value for name, value in times.items()} | {f"{way}_bytes": 100}
-    kind = {"memory": "tmpfs"}.get(tier, "block")
-    facts = {"tier": tier, "set": "a", "status": "measured", "kind": kind, "fs_type": "ext4", "host": "h"}
-    facts |= {"kernel": "k", "engine_version": "ray 2"}
-    return {**dict.fromkeys(columns("staging")), **facts, "device_read_bytes": 0, **asked, **ways, **changes}

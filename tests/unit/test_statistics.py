@@ -105,23 +105,6 @@ def test_inputs_in_memory_stand_beside_every_cache_state() -> None:
     }
 
 
-def test_two_placements_in_memory_are_compared_once() -> None:
-    names = {"a": ("ram", "memory"), "b": ("tmpfs", "memory"), "c": ("nfs", "cold"), "d": ("nfs", "warm")}
-    runs = [run_row(run, placement, 9.0, cache=cache) for run, (placement, cache) in names.items()]
-    phases = [row for number, run in enumerate(names) for row in job_rows(run, [10.0 + number] * 8)]
-    pairs = [
-        (difference.slower.placement, difference.slower.cache, difference.faster.placement)
-        for difference in paired_differences(runs, phases)
-    ]
-    assert sorted(pairs) == [
-        ("nfs", "cold", "ram"),
-        ("nfs", "cold", "tmpfs"),
-        ("nfs", "warm", "ram"),
-        ("nfs", "warm", "tmpfs"),
-        ("tmpfs", "memory", "ram"),
-    ]
-
-
 def test_speed_up_spans_all_repetitions() -> None:
     times = {2: (100.0, 110.0), 4: (50.0, 55.0), 8: (40.0,)}
     runs = [

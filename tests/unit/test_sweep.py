@@ -7,7 +7,6 @@ import itertools
 import os
 import signal
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,11 @@ import workloads
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table, write_table
-from neurotier.core.tiers import Tier, find_mount
 from neurotier.meter.measure import Interrupted
 from neurotier.run.stops import unwinding
 from neurotier.storage.access import BUFFERED, Access, takes_direct
-from neurotier.storage.sweep.grid import Point, sweep_plan
+from neurotier.storage.sweep.grid import Point
 from neurotier.storage.sweep.ways import left_out, way_of
-from neurotier.storage.workload.records import Records
 
 KIB, MIB = 1 << 10, 1 << 20
 TINY = {"block_sizes": ["4 KiB", "64 KiB"], "processes": [1, 2], "file_size": "1 MiB", "seconds": 0.02}
@@ -42,18 +39,6 @@ def run(settings: Settings, said: list[str] | None = None) -> list[Row]:
 def point(**changes: Any) -> Point:
     usual = Point("a", "read", 4 * KIB, 1, 1, 1, MIB, 1.0, True, "auto")
     return dataclasses.replace(usual, **changes)
-
-
-def test_grid_is_complete_and_its_order_repeats(tmp_path: Path) -> None:
-    sets = {"a": {**TINY, "patterns": ["read", "randwrite"], "queue_depths": [1, 8], "repetitions": 2}}
-    points = sweep_plan(settings_of(tmp_path, sets).sweep)["fast"]["a"]
-    assert len(points) == len(set(points)) == 2 * 2 * 2 * 2 * 2
-    assert [one.repetition for one in points] == [1] * 16 + [2] * 16
-    first, second = ([dataclasses.replace(one, repetition=0) for one in half] for half in (points[:16], points[16:]))
-    assert first != second
-    assert set(first) == set(second)
-    assert sweep_plan(settings_of(tmp_path, sets).sweep)["fast"]["a"] == points
-    assert sweep_plan(settings_of(tmp_path, sets, seed=1).sweep)["fast"]["a"] != points
 
 
 @pytest.mark.parametrize(
@@ -140,16 +125,3 @@ def test_points_are_kept_and_not_measured_again(memory: Path) -> None:
     assert [one["position"] for one in read_table(memory / "sweep.tsv", "sweep")] == list(range(1, 17))
     run(settings_of(memory, {"a": sets["a"] | {"seconds": 0.03}}))
     assert len(list(kept.iterdir())) == 16
-
-
-def test_points_are_those_of_a_class_of_nodes(tmp_path: Path) -> None:
-    """A job on another node of the class, with another folder of its own, goes on with the same points."""
-    declared = Tier("scratch", Path("/local/$SLURM_JOB_ID"), find_mount(tmp_path).kind, None, node=True)
-    places = Places(*[tmp_path] * 5)
-    (one, *_) = sweep_plan(settings_of(tmp_path, {"a": TINY}).sweep)["fast"]["a"]
-    jobs = [replace(declared, path=tmp_path / name, node=False) for name in ("7", "8")]
-    for job in jobs:
-        job.path.mkdir()
-    thin = {Records.of(places.sweep, job, declared, "thin").file(one) for job in jobs}
-    assert len(thin) == 1
-    assert Records.of(places.sweep, jobs[0], declared, "fat").file(one) not in thin

@@ -179,18 +179,6 @@ def test_a_step_tells_now_and_then_and_nothing_at_its_end(places: Places, monkey
     assert read_steps(places, "now") == []
 
 
-def test_the_time_left_is_corrected_as_participants_end(places: Places) -> None:
-    """By how often they end; who runs is half done."""
-    assert look(places.results).left_s is None
-    end(places, "sub-01", wall_s=10)
-    assert look(places.results).left_s == pytest.approx(30, abs=1)  # 1 in 10 s, 3 left
-    end(places, "sub-02", wall_s=4)
-    begin_log(places, "sub-03")
-    assert look(places.results).left_s == pytest.approx(10 * 1.5 / 2.5, abs=1)
-    begin(places, ended_s=time.time())
-    assert look(places.results).left_s is None
-
-
 def test_a_terminal_gets_one_screen(places: Places) -> None:
     """What a terminal shows is cut to its width, and each look takes the place of the one before."""
     fail(places, "sub-01", "\x1b[31mlong " * 100)
