@@ -41,7 +41,7 @@ test-fast: $(READY) ## run the tests of the library, which need no run of the wo
 check: $(READY) ## style, types and lints, as in continuous integration
 	$(BIN)/ruff check workflow tests
 	$(BIN)/ruff format --check workflow tests
-	$(BIN)/snakefmt --check workflow config
+	$(BIN)/snakefmt --check workflow config profiles
 	$(BIN)/mypy
 	PYTHONPATH=workflow $(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/python tests/lint.py

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +103,8 @@ def prepared_results(folder: Path, labels: Sequence[str], others: int = 0, **sec
     write_json(places.index / "tool.json", {"name": settings.tool.name, "version": "1"})
     size_bytes = {path: (dataset / path).stat().st_size for path in map(t1w, labels)}
     index = [
-        read_image(path, "", size_bytes.get(path))
+        replace(read_image(path, ""), size_bytes=size_bytes.get(path))
         for path in map(t1w, [*labels, *map("x{:07d}".format, range(others))])
     ]
-    write_table(places.index / "images.tsv", "images", Index(index, []).rows())
+    write_table(places.index / "images.tsv", "images", Index(index, {}).rows())
     return places.results

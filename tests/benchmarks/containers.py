@@ -21,8 +21,8 @@ from pathlib import Path
 from bench import drop_caches, print_table, spread
 from neurotier.containers.engine import find_engine
 from neurotier.containers.run import Container
+from neurotier.containers.shelf import placed_sha256
 from neurotier.containers.store import ContainerImage, Store
-from neurotier.containers.verify import placed_sha256
 from neurotier.core.errors import NeurotierError
 from neurotier.core.settings import ContainerSettings
 from slow_network import available, slow_network_folder

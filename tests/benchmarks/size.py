@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +81,9 @@ def index(places: Places, settings: Settings) -> None:
     from neurotier.run.participants import checksum_of
 
     found = index_dataset(load_dataset(places), settings.dataset)
-    write_table(places.index / "skipped.tsv", "skipped", [asdict(entry) for entry in found.skipped])
+    write_table(
+        places.index / "skipped.tsv", "skipped", [{"item": item, "reason": why} for item, why in found.skipped.items()]
+    )
     table = places.index / "images.tsv"
     write_table(table, "images", found.rows())
     write_text(places.index / "images.sha256", checksum_of(table.read_bytes()))
@@ -99,7 +100,7 @@ def plan(places: Places, settings: Settings) -> None:
     assert not damage_lines(find_damage(places, by_app=False, whole=whole), removed=False)
     asked, table = Plan(settings, places), places.index / "images.tsv"
     images = selected_by(table)  # of which the invented records do not know the contents
-    whole = {name: replace(made, analysis=key_of(asked.analysis, images[name])) for name, made in whole.items()}
+    whole = {name: {**made, "analysis": key_of(asked.analysis, images[name])} for name, made in whole.items()}
     asked.settle(whole, anew=False, slots=25)
     asked.ready(table)
     for share in asked.shares:

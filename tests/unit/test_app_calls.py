@@ -14,7 +14,7 @@ from neurotier.analysis.app import (
     call_app,
     merge_outputs,
 )
-from neurotier.containers.caches import PlacedCache
+from neurotier.containers.shelf import PlacedCache
 from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import ToolError
 from neurotier.core.places import Places
@@ -148,7 +148,7 @@ def test_an_app_reads_its_caches_and_cannot_write_to_them(called: Called, tmp_pa
 
 
 def images(size_bytes: int) -> list[Image]:
-    return [read_image("sub-01/anat/sub-01_T1w.nii.gz", "", size_bytes)]
+    return [replace(read_image("sub-01/anat/sub-01_T1w.nii.gz", ""), size_bytes=size_bytes)]
 
 
 @pytest.mark.parametrize(

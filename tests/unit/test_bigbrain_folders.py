@@ -16,7 +16,7 @@ from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.core.errors import InputError, SourceError
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.dataset.datalad_environment import prepare_environment
+from neurotier.dataset.commands import prepare_environment
 from support import git
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from neurotier.bigbrain.calibration import Calibration, learn
-from neurotier.bigbrain.predictions import Basis, is_cached, rows_of
+from neurotier.bigbrain.predictions import Prospect
 from neurotier.bigbrain.tasks import STREAMING, Block, Task
 from neurotier.core.errors import InputError
 from neurotier.core.settings import Settings
@@ -41,18 +41,20 @@ def probed(kind: str, read: float, write: float) -> Probed:
     return Probed(figures(kind, read, write), figures(kind, 0.9 * read, 0.9 * write), figures(kind, read, write))
 
 
-def known(**keys: object) -> Basis:
+def known(engine: str = "gnu-parallel", tier: str = "disk", **keys: object) -> Prospect:
     placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
     asked = Settings.from_config({"tiers": TIERS, "placement": placement, "bigbrain": keys}).bigbrain
     probes = {"disk": probed("block", 0.2 * GB, 0.1 * GB), "memory": probed("tmpfs", 4 * GB, 2 * GB)}
-    return Basis(asked, BLOCKS, probes, Processors(cores=8, threads=8), PageCache(100.0 * GB))
+    machine = Processors(cores=8, threads=8), PageCache(100.0 * GB)
+    return Prospect(asked, BLOCKS, probes, *machine, engine, tier, 2, FREE)
 
 
 FREE = Calibration(0.0, 0.0, 0.0, 0.0)
 
 
-def predicted(basis: Basis, engine: str, tier: str, calibration: Calibration = FREE) -> dict[str, Row]:
-    return {row["member"]: row for row in rows_of(basis, engine, tier, 2, calibration)}
+def predicted(tier: str, calibration: Calibration = FREE, **keys: Any) -> dict[str, Row]:
+    prospect = dataclasses.replace(known(tier=tier, **keys), calibration=calibration)
+    return {row["member"]: row for row in prospect.rows()}
 
 
 def record(start_s: float, start_up_s: float, increment_s: float, end_s: float) -> dict[str, Any]:
@@ -87,13 +89,13 @@ def test_what_an_engine_costs_is_learned_from_its_records() -> None:
 
 
 def test_predictions_add_up() -> None:
-    memory = predicted(known(iterations=2), "gnu-parallel", "memory")
+    memory = predicted("memory", iterations=2)
     # 1.6 GB are read at 4 GB/s and written at 2 GB/s, by two that share both
     assert memory[FLUID]["predicted_s"] == pytest.approx(1.2, rel=0.02)
     assert memory[PAPER]["predicted_s"] == pytest.approx(1.2)
     assert memory[FLUID]["low_s"] <= memory[FLUID]["predicted_s"] < memory[FLUID]["high_s"]
     costly = Calibration(0.5, 0.25, 1e-9, 3.0)
-    slow = predicted(known(iterations=2), "gnu-parallel", "memory", costly)
+    slow = predicted("memory", costly, iterations=2)
     # four blocks by each of two: starts, gaps between them, incrementing, and what is around
     by_hand = 1.2 + 4 * 0.5 + 3 * 0.25 + 8 * 0.1 + 3.0
     assert slow[FLUID]["predicted_s"] == pytest.approx(by_hand, rel=0.02)
@@ -103,18 +105,18 @@ def test_predictions_add_up() -> None:
 
 
 def test_a_disk_is_read_once_and_written_to_memory_unless_flushed() -> None:
-    cold = predicted(known(iterations=3), "gnu-parallel", "disk")[FLUID]["predicted_s"]
+    cold = predicted("disk", iterations=3)[FLUID]["predicted_s"]
     assert cold == pytest.approx(0.8 / 0.2 + 2 * 0.8 / 4 + 3 * 0.8 / 4, rel=0.05)
-    warm = predicted(known(iterations=3, cache="warm"), "gnu-parallel", "disk")[FLUID]["predicted_s"]
+    warm = predicted("disk", iterations=3, cache="warm")[FLUID]["predicted_s"]
     assert warm == pytest.approx(6 * 0.8 / 4, rel=0.05)
-    flushed = predicted(known(iterations=3, cache="warm", fsync=True), "gnu-parallel", "disk")[FLUID]["predicted_s"]
+    flushed = predicted("disk", iterations=3, cache="warm", fsync=True)[FLUID]["predicted_s"]
     assert flushed == pytest.approx(3 * 0.8 / 4 + 3 * 0.8 / 0.1, rel=0.05)
-    assert predicted(known(iterations=3), "gnu-parallel", "disk")[PAPER]["predicted_s"] == pytest.approx(36)
+    assert predicted("disk", iterations=3)[PAPER]["predicted_s"] == pytest.approx(36)
 
 
 def test_what_does_not_fit_the_page_cache_is_read_again() -> None:
     small = dataclasses.replace(known(iterations=2), page_cache=PageCache(1.0 * GB))
-    assert is_cached(small, "disk", 2, apart=False, parallelism=2)  # two blocks and what was made of them
-    assert not is_cached(small, "disk", 2, apart=True, parallelism=2)  # all blocks, twice
-    assert not is_cached(small, "disk", 1, apart=False, parallelism=2)
-    assert not is_cached(known(cache="warm"), "memory", 1, apart=False, parallelism=2)
+    assert small.is_cached(2)  # two blocks and what was made of them
+    assert not dataclasses.replace(small, engine="snakemake").is_cached(2)  # all blocks, twice
+    assert not small.is_cached(1)
+    assert not known(tier="memory", cache="warm").is_cached(1)

@@ -82,7 +82,7 @@ def test_log_that_a_kill_cut_off_is_read_as_far_as_it_goes(done: Run, tmp_path: 
     killed = replace(driver, end_s=None)
     parts = driver_parts(killed, events)
     assert parts["ending"] == 0
-    assert math.fsum(parts.values()) == pytest.approx(events.tasks[0].end_s - driver.start_s)
+    assert math.fsum(parts.values()) == pytest.approx(events.tasks[0]["end_s"] - driver.start_s)
     (tmp_path / "nothing").mkdir()
     nothing = read_events(tmp_path / "nothing")
     assert driver_parts(killed, nothing) == pytest.approx(

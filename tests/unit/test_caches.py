@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.containers.caches import CacheStore, look_at
+from neurotier.containers.shelf import Shelf, look_at, place_cache
 from neurotier.core.errors import InputError, SourceError
 from support import ENVIRONMENT, PATIENCE_S, held
 
 PLACE = """
 import sys
 from pathlib import Path
-from neurotier.containers.caches import CacheStore, look_at
+from neurotier.containers.shelf import Shelf, look_at, place_cache
 folder = Path(sys.argv[1])
 cache = look_at("flow", str(folder / "source"))
 print("looked", flush=True)
 sys.stdin.readline()
-store = CacheStore(folder / "kept", folder / "images", print, folder / "verified", sys.argv[2])
-print(store.place(cache), flush=True)
+store = Shelf(folder / "kept", folder / "images", print, folder / "verified", sys.argv[2])
+print(place_cache(store, cache), flush=True)
 """
 """A program that places a cache, as a job does."""
 
@@ -41,25 +41,25 @@ def source(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> CacheStore:
+def store(tmp_path: Path) -> Shelf:
     (tmp_path / "images").mkdir()
-    return CacheStore(tmp_path / "kept", tmp_path / "images", print, tmp_path / "verified", "one")
+    return Shelf(tmp_path / "kept", tmp_path / "images", print, tmp_path / "verified", "one")
 
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_cache_is_placed_once_and_known_by_its_contents(source: Path, store: CacheStore) -> None:
+def test_a_cache_is_placed_once_and_known_by_its_contents(source: Path, store: Shelf) -> None:
     said: list[str] = []
     store = replace(store, say=said.append)
     cache = look_at("flow", str(source))
-    placed = store.place(cache)
+    placed = place_cache(store, cache)
     assert contents(placed) == contents(source)
     assert os.readlink(placed / "tpl-A" / "latest.nii.gz") == "tpl-A_T1w.nii.gz"
     assert placed.name == f"flow-{cache.sha256[:12]}.folder"
     for again in (store, replace(store, run="two")):
-        assert again.place(cache) == placed
+        assert place_cache(again, cache) == placed
     assert len(said) == 1
     (source / "template_description.json").chmod(0o600)
     assert look_at("flow", str(source)) == cache, "permissions are those of a file system"
@@ -67,25 +67,25 @@ def test_a_cache_is_placed_once_and_known_by_its_contents(source: Path, store: C
     assert look_at("flow", str(source)).sha256 != cache.sha256
 
 
-def test_an_altered_cache_is_placed_again(source: Path, store: CacheStore) -> None:
+def test_an_altered_cache_is_placed_again(source: Path, store: Shelf) -> None:
     cache = look_at("flow", str(source))
-    placed = store.place(cache)
+    placed = place_cache(store, cache)
     (placed / "template_description.json").write_text("[]")
-    assert store.place(cache) == placed
+    assert place_cache(store, cache) == placed
     assert (placed / "template_description.json").read_text() == "[]", "this run has compared it"
-    assert contents(replace(store, run="two").place(cache)) == contents(source)
+    assert contents(place_cache(replace(store, run="two"), cache)) == contents(source)
     (placed / "planted").symlink_to("/etc")
-    assert contents(replace(store, run="three").place(cache)) == contents(source)
+    assert contents(place_cache(replace(store, run="three"), cache)) == contents(source)
 
 
-def test_a_source_that_has_changed_or_gone_is_said_so(source: Path, store: CacheStore) -> None:
+def test_a_source_that_has_changed_or_gone_is_said_so(source: Path, store: Shelf) -> None:
     cache = look_at("flow", str(source))
     (source / "more").write_text("more")
     with pytest.raises(SourceError, match=r"^app\.caches\.flow: .*source: has changed since it was looked at; start w"):
-        store.place(cache)
+        place_cache(store, cache)
     source.rename(source.with_name("away"))
     with pytest.raises(SourceError, match="is not there any more"):
-        store.place(cache)
+        place_cache(store, cache)
     assert [path.name for path in store.images.iterdir() if not path.name.endswith(".lock")] == []
 
 
@@ -100,7 +100,7 @@ def test_what_leads_out_of_a_cache_is_refused(source: Path, kind: str) -> None:
 
 
 def test_a_copy_that_is_killed_half_way_has_no_name_and_is_made_again(
-    source: Path, store: CacheStore, tmp_path: Path
+    source: Path, store: Shelf, tmp_path: Path
 ) -> None:
     for number in range(50):
         (source / f"{number:04d}").write_bytes(b"x")

@@ -13,9 +13,8 @@ from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table, write_table
 from neurotier.core.tiers import find_mount
-from neurotier.run.campaign.matrix import PlannedRun, planned_runs
-from neurotier.run.campaign.preflight import check_campaign, plan_rows
-from neurotier.run.campaign.records import Campaign, keep_run, read_condition
+from neurotier.run.campaign.matrix import Campaign, PlannedRun, check_campaign, plan_rows, planned_runs
+from neurotier.run.campaign.snakemake_run import keep_run
 from neurotier.storage.page_cache import prepare_cache
 
 CAMPAIGN = {"placements": {"disk": {}, "memory": {"work": "tmpfs"}}, "parallelism": [1, 2], "repetitions": 3}
@@ -177,7 +176,7 @@ def test_a_run_is_judged_and_kept(campaign: Campaign, tmp_path: Path) -> None:
     assert fewer["valid"] == "invalid: 1 of 2 jobs at most ran at once: memory has room for 1 at once"
     swapped = keep(campaign, runs[3], {"x": "1"}, valid="invalid: the machine swapped")
     assert swapped["valid"] == "invalid: the machine swapped"
-    assert read_condition(campaign.folder(runs[0])) == first
+    assert campaign.condition_of(runs[0]) == first
     write_table(tmp_path / "plan.tsv", "plan", plan_rows(campaign))
     assert sum(row["there"] for row in read_table(tmp_path / "plan.tsv", "plan")) == 4
 

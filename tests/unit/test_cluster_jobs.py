@@ -10,13 +10,14 @@ from neurotier.core.files import write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import RUN
 from neurotier.core.tables import read_table, write_table
-from neurotier.run import accounting
-from neurotier.run.accounting import ask_accounting, starts_in
+from neurotier.run import cluster_jobs
 from neurotier.run.cluster_jobs import (
+    ask_accounting,
     close_jobs,
     job_rows,
     note_jobs,
     read_jobs,
+    starts_in,
 )
 from neurotier.run.journal import heard, read_notes, tell
 
@@ -126,7 +127,7 @@ def test_an_accounting_that_does_not_answer_is_a_reason(
     if script is not None:
         monkeypatch.setenv("PATH", f"{program(tmp_path / 'bin', 'sacct', script)}:/usr/bin:/bin")
     if script == "exec sleep 30":
-        monkeypatch.setattr(accounting, "PATIENCE_S", 1.0)
+        monkeypatch.setattr(cluster_jobs, "PATIENCE_S", 1.0)
     submit(places, 8)
     close_jobs(places, "run")
     (row,) = read_jobs(places, "run")

@@ -18,8 +18,8 @@ import pytest
 from conftest import missing
 from container_images import Engine
 from neurotier.containers.run import Container
+from neurotier.containers.shelf import sha256
 from neurotier.containers.store import Store
-from neurotier.containers.verify import sha256
 from neurotier.core.errors import SourceError
 from neurotier.core.settings import ContainerSettings
 from support import PATIENCE_S

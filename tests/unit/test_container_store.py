@@ -14,12 +14,11 @@ from pathlib import Path
 
 import pytest
 from container_images import Engine, make_tiny, tiny_root
-from neurotier.containers.build import build_arguments, content_of, mirror
-from neurotier.containers.notes import remove_unused, stored_images
+from neurotier.containers.engine import build_arguments, content_of, mirror
 from neurotier.containers.reference import read_reference
 from neurotier.containers.run import Container
+from neurotier.containers.shelf import placed_sha256, remove_unused, sha256, stored_images
 from neurotier.containers.store import Store
-from neurotier.containers.verify import placed_sha256, sha256
 from neurotier.core.errors import ContainerError, SettingsError, TierError
 from neurotier.core.settings import ContainerSettings
 from support import ROOT

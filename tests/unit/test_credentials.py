@@ -14,7 +14,7 @@ from neurotier.core.errors import SourceError
 from neurotier.core.files import read_json, write_json
 from neurotier.core.places import Places, dataset_name
 from neurotier.core.settings import DatasetSettings
-from neurotier.dataset.attempts import message_of
+from neurotier.dataset.commands import message_of
 from neurotier.dataset.sites import site_facts
 from neurotier.dataset.source import named_source, obtain
 from neurotier.pages.report import PAGE

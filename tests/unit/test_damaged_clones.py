@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.contents import content_of, get_images
-from neurotier.dataset.health import is_broken
+from neurotier.dataset.sites import is_broken
 from neurotier.dataset.source import Dataset, obtain
 from support import git
 

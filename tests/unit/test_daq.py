@@ -10,11 +10,12 @@ import pytest
 import workloads
 from neurotier.core.errors import ToolError
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, read_table, write_table
+from neurotier.core.tables import Row, read_table
 from neurotier.core.tiers import Tier
 from neurotier.storage.daq.holding import lines, most_held
 from neurotier.storage.daq.jobs import check_job, write_job
 from neurotier.storage.daq.points import Point
+from neurotier.storage.workload.walk import write_tables
 from neurotier.storage.workspace import Workspace
 from workloads import left, settings_of, throttled
 
@@ -114,5 +115,5 @@ def test_writers_are_dealt_out_over_tiers(tmp_path: Path, memory: Path, mount_tm
     said: list[str] = []
     assert run(settings, said.append) == (rows, backlog)
     assert said[0].startswith("6 of 9 points are there, 3 to do")
-    write_table(tmp_path / "daq.tsv", "daq", rows)
+    write_tables({"daq": rows}, {"daq": str(tmp_path / "daq.tsv")})
     assert len(read_table(tmp_path / "daq.tsv", "daq")) == 9

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from container_images import Engine, make_docker_archive, make_oci_layout, tiny_root
 from neurotier.containers.run import Container
+from neurotier.containers.shelf import sha256
 from neurotier.containers.store import Store
-from neurotier.containers.verify import sha256
 from neurotier.core.errors import ContainerError, NeurotierError, SettingsError, SourceError
 from neurotier.core.settings import ContainerSettings, DatasetSettings
 from support import ENVIRONMENT, git

@@ -81,6 +81,11 @@ def test_writers_wait_for_the_disk_when_too_much_is_dirty() -> None:
     assert found.limit == "tier write"
 
 
+def test_a_makespan_begins_after_the_first_launch() -> None:
+    tasks = [(replace(LAUNCH, amount=1.0), Step("wait", "wait", 1.0))] * 5
+    assert simulate(Workload(tasks), machine(FAST), 1).makespan_s == pytest.approx(9)
+
+
 def test_all_bytes_arrive_however_uneven_streams_are() -> None:
     even = simulate(copies(500), machine(LINK), parallelism=25).makespan_s
     uneven = [simulate(copies(500), machine(replace(LINK, unevenness=0.3)), 25, seed).makespan_s for seed in range(5)]
@@ -107,7 +112,7 @@ def test_a_job_holds_its_slots_until_the_last_of_its_tasks_is_over() -> None:
     tasks = [(Step("compute", "compute", seconds),) for seconds in (1.0, 3.0, 1.0, 3.0)]
     launch = (Step(LAUNCH.phase, "compute", 0.5),)
     jobs = [Job((0, 1), launch), Job((2, 3), launch)]
-    held = Workload(tasks, launch_counts=False, jobs=jobs)
+    held = Workload(tasks, jobs=jobs)
     found = simulate(held, machine(LINK), parallelism=2)
     assert found.makespan_s == pytest.approx(3.0 + 0.5 + 3.0)
     assert found.phase_sums_s == pytest.approx({"compute": 8.0})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,8 @@ def places(tmp_path: Path) -> Places:
     write_json(places.record("sub-01"), {"participant": "sub-01", "derivatives": kept})
     write_json(places.runs / "a.json", {"run": "a", "started_s": 1.0, "ended_s": 2.0})
     write_json(places.index / "dataset.json", {"source": "x"})
-    write_table(places.index / "images.tsv", "images", Index([read_image(t1w("01"), "", 1, "key")], []).rows())
+    image = replace(read_image(t1w("01"), ""), size_bytes=1, content="key")
+    write_table(places.index / "images.tsv", "images", Index([image], {}).rows())
     write_text(places.index / "images.sha256", checksum_of((places.index / "images.tsv").read_bytes()))
     write_text(places.index / "skipped.tsv", "item\treason\n")
     write_json(places.index / "skipped.json", {"x": {"Description": "x"}})

@@ -17,7 +17,8 @@ from neurotier.core.errors import TierError
 from neurotier.core.places import Places
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import Tier, find_mount
-from neurotier.run.plan import Plan, needs_of
+from neurotier.run.needs import needs_of
+from neurotier.run.plan import Plan
 from pool_jobs import prepared_results
 from support import ENVIRONMENT, ROOT
 
@@ -104,7 +105,7 @@ def test_inodes_are_a_resource_that_jobs_wait_for(small_disk: Path, tmp_path: Pa
     free = plan.limits()["work_files"]
     assert 900 < free < INODES
     assert 400 < plan.work_files("sub-01") < 450
-    assert needs_of(settings, places, ["sub-01"])["work_files"] == [plan.work_files("sub-01")]
+    assert needs_of(plan, ["sub-01"])["work_files"] == [plan.work_files("sub-01")]
     plan.slots = 15
     assert (plan.at_once("1-of-1"), plan.share_work_files("1-of-1")) == (3, free), "the pool starts no more than fit"
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import nibabel
 import numpy as np
 import pytest
+from neurotier.analysis.brains import masks_of_app
+from neurotier.dataset.bids import Image as T1w
 from neurotier.pages.kit.chart import ORANGE
 from neurotier.pages.report.mosaic import SLICES, TILE_PX, TITLE_PX, draw_mosaic
 from neurotier.pages.report.mosaics import (
     Picture,
     draw_mosaics,
+    pictures_of,
     placeholder_reason,
 )
+from neurotier.run.group import group_rows
 from PIL import Image, ImageColor
+from report_data import make_results
 
 SHAPE = (60, 72, 56)
 
@@ -110,3 +117,28 @@ def test_one_bad_image_does_not_cost_the_others(tmp_path: Path, pair: tuple[Path
         assert "gone.nii.gz" in reasons["gone.png"]
         before_ns, made_ns = made_ns, {name: (folder / name).stat().st_mtime_ns for name in heads}
         assert [name for name in heads if made_ns[name] > before_ns[name]] == tried, "placeholders are tried again"
+
+
+def test_masks_of_an_app_have_volumes_and_mosaics(tmp_path: Path, pair: tuple[Path, Path]) -> None:
+    """Of every T1w image beside which an app wrote a mask; one that cannot be read is named in the log."""
+    out, log = tmp_path / "out", tmp_path / "log"
+    images = [f"SiteA/sub-1/anat/sub-1_run-{run}_T1w.nii.gz" for run in "123"]
+    images.append("SiteA/sub-1/func/sub-1_task-rest_bold.nii.gz")
+    masks = [out / f"sub-1/anat/sub-1_run-{run}_desc-brain_mask.nii.gz" for run in "12"]
+    masks[0].parent.mkdir(parents=True)
+    shutil.copy(pair[1], masks[0])
+    masks[1].write_bytes(b"no image")
+    given = [T1w("SiteA/sub-1", "SiteA", "1", "", "", path) for path in images]
+    rows = masks_of_app(given, out, log)
+    assert [(row["image"], row["mask"]) for row in rows] == [
+        (images[0], "SiteA/sub-1/anat/sub-1_run-1_desc-brain_mask.nii.gz")
+    ]
+    assert rows[0]["brain_voxels"] == np.count_nonzero(nibabel.load(pair[1]).get_fdata())
+    assert "not in the group table: mask sub-1/anat/sub-1_run-2_desc-brain_mask.nii.gz" in log.read_text()
+    places, settings = make_results(tmp_path / "results", 1)
+    (picture,) = pictures_of(
+        group_rows([{"participant": "SiteA/sub-1", "images": rows}]),
+        places,
+        replace(settings, app=replace(settings.app, image="app.sif")),
+    )
+    assert picture.mask == places.results / "app/SiteA/sub-1/sub-1/anat/sub-1_run-1_desc-brain_mask.nii.gz"

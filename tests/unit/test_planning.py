@@ -49,7 +49,7 @@ def test_job_that_cannot_fit_asks_for_all_there_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("tool", "mem_mb"), [("brainextractor", 3100), ("bet", 600), ("noop", 100)])
 def test_memory_is_asked_for_by_tool_and_size(tmp_path: Path, tool: str, mem_mb: int) -> None:
     made = plan(tmp_path, "1 GB", 10_000_000, tool)
-    made.memory_limit_mb = 10**6
+    made.room["mem_mb"] = 10**6
     assert made.mem_mb("A/sub-01") == mem_mb
 
 

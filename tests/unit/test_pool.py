@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -27,9 +28,8 @@ from neurotier.dataset.source import Dataset, obtain
 from neurotier.run.children import Child, Children
 from neurotier.run.jobs import dataset_json, load_dataset, load_settings
 from neurotier.run.needs import Granted
-from neurotier.run.pool import Asked, Pool
+from neurotier.run.pool import ANALYSE, DROP, FETCH, Asked, Pool
 from neurotier.run.shares import members_of
-from neurotier.run.work import ANALYSE, DROP, FETCH
 from pool_jobs import RUN, done_in, job, prepared_results, said_by, sleepers, sleeping
 from support import PATIENCE_S, git, plain_dataset, t1w, wait_for, while_running
 
@@ -98,6 +98,23 @@ def test_who_is_killed_is_tried_again_and_who_is_done_is_not(tmp_path: Path) -> 
     assert f"1 of 3 to analyse: {killed}" in (results / "pool.log").read_text()
     assert {name: record(results, name) for name in done} == before
     assert not file_of(results / "state" / "failures", killed).exists()
+
+
+def test_phases_in_which_a_pool_was_stopped_are_said(tmp_path: Path) -> None:
+    """By Ctrl-Z, or by ``scontrol suspend``, which stop all its processes: those phases have no account."""
+    results = sleeping(tmp_path, 3.0, "01")
+    process = job(results)
+    sleepers(process, 1)
+    pool = psutil.Process(process.pid)
+    for number in (signal.SIGSTOP, signal.SIGCONT):
+        for each in (pool, *pool.children(recursive=True)):
+            each.send_signal(number)
+        time.sleep(0.5)
+    said_by(process)
+    phases = record(results, "sub-01")["phases"]
+    reasons = {phase["phase"]: phase["account_reason"] for phase in phases}
+    assert [name for name, reason in reasons.items() if reason == "it was stopped meanwhile"] == ["compute"]
+    assert [phase["phase"] for phase in phases if phase["account"] is None] == ["compute"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -339,8 +356,11 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
     gets = dice.randint(1, 3)
     dataset = {"ahead": ahead, "drop": dice.random() < 0.5, "concurrent_gets": gets}
     places = places_of(prepared_results(tmp_path, [], dataset=dataset))
-    images = [read_image(t1w(str(number)), "", dice.randint(1, 30_000_000)) for number in range(dice.randint(1, 12))]
-    write_table(places.index / "images.tsv", "images", Index(images, []).rows())
+    images = [
+        replace(read_image(t1w(str(number)), ""), size_bytes=dice.randint(1, 30_000_000))
+        for number in range(dice.randint(1, 12))
+    ]
+    write_table(places.index / "images.tsv", "images", Index(images, {}).rows())
     gone = Dataset("gone", tmp_path / "gone", "datalad", {"": {}})
     write_json(places.index / "dataset.json", dataset_json(gone))
     keep_going = dice.random() < 0.8

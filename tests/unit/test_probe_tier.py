@@ -19,7 +19,7 @@ from neurotier.storage.probe.effort import Effort, effort_for
 from neurotier.storage.probe.measurements import Measurement, concurrency, one_stream
 from neurotier.storage.probe.plan import ProbePlan
 from neurotier.storage.probe.small_files import OPERATIONS
-from neurotier.storage.probe.table import file_rows, probe_rows
+from neurotier.storage.probe.table import probe_rows
 from neurotier.storage.probe.walk import Walk
 from neurotier.storage.workspace import Workspace
 from workloads import throttled
@@ -45,7 +45,7 @@ def memory_rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Row]]
         rows = probe_rows(tier, walk.run())
         assert list(folder.iterdir()) == []
         table = tmp_path_factory.mktemp("probe") / "probe.tsv"
-        write_table(table, "probe", [*rows, *file_rows(tier, walk.files, rows[0]["fio"])])
+        write_table(table, "probe", rows)
         yield read_table(table, "probe")
     finally:
         folder.rmdir()

@@ -10,12 +10,12 @@ import pytest
 from neurotier.analysis.activity import How
 from neurotier.analysis.staging import OF_DATASET, aside, publish, set_dataset_aside, take_dataset_back
 from neurotier.core.errors import InputError, ToolError
-from neurotier.dataset.datalad_environment import prepare_environment
+from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.source import Dataset
 from neurotier.provenance.description import RAW
-from neurotier.provenance.made import COMMAND_BYTES, Made, groups
 from neurotier.provenance.remake import inputs_of_group, put_back
-from neurotier.provenance.repository import changed_entries, open_dataset, refuse_ignored, register, save_all
+from neurotier.provenance.repository import Made, changed_entries, open_dataset, refuse_ignored, register, save
+from neurotier.provenance.saving import COMMAND_BYTES, groups
 from support import git
 
 HOW: How = {"neurotier": "0.1.0", "name": "bet", "version": "6.0", "options": {"fractional_threshold": 0.5}}
@@ -159,7 +159,7 @@ def test_what_git_is_told_to_ignore_is_named(tmp_path: Path, monkeypatch: pytest
     (folder / "sub-1" / "brain.nii.gz").touch()
     open_dataset(folder, "", print)
     refuse_ignored(folder)
-    assert changed_entries(folder)[0] == {"sub-1"}
+    assert changed_entries(folder) == {"sub-1"}
     (folder / "sub-1" / ".gitignore").write_text("*.gz\n")
     with pytest.raises(InputError, match=r"sub-1/brain\.nii\.gz would not be saved"):
         refuse_ignored(folder)
@@ -177,6 +177,6 @@ def test_thousands_of_participants_leave_in_one_commit(tmp_path: Path) -> None:
     listed = "".join(f"100644 {blob}\t{name}/mask.nii\n" for name in names)
     subprocess.run(["git", "update-index", "--index-info"], cwd=folder, input=listed, text=True, check=True)
     git(folder, "commit", "--quiet", "--message", "derivatives")
-    save_all(dataset, names, "gone")
+    save(dataset, "gone", names)
     assert git(folder, "log", "-1", "--format=%s") == "gone"
     assert not [name for name in git(folder, "ls-files").splitlines() if name.startswith("sub-")]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from neurotier.bigbrain.image import BLOCK_BYTES
-from neurotier.published.bigbrain import HEADER, TASK, BlockRun, find_runs, read_run
+from neurotier.published.bigbrain import HEADER, INCREMENT, TASK, WRITE, BlockRun, find_runs, read_run
+from neurotier.published.conditions import condition, device_and_mode
 from neurotier.published.skipped import DAMAGED
 from neurotier.published.table_one import find_bandwidths
 from published_logs import DISK_BENCH, DRAM_25, SPARK_25, spark_log, task, whole_log, write_log
@@ -15,12 +16,14 @@ from published_logs import DISK_BENCH, DRAM_25, SPARK_25, spark_log, task, whole
 
 def test_a_log_of_gnu_parallel(tmp_path: Path) -> None:
     run = read_run(write_log(tmp_path, DRAM_25, whole_log(wave_s=4.0)))
-    assert (run.engine, run.resolution_um, run.device, run.mode) == ("gnu-parallel", 40, "DRAM", "App Direct")
-    assert (run.processes, run.iterations, run.repetition, run.variant) == (25, 1, 0, "")
+    assert run.condition == condition(40, "gnu-parallel", 25, ("DRAM", "App Direct"))
+    assert run.repetition == 0
     assert run.makespan_s == pytest.approx(5 * 4.0)
-    assert (run.header_s, run.increment_s, run.write_s) == pytest.approx((125 * 0.25, 125 * 1.5, 125 * 2.0))
+    assert (run.sum_s(HEADER), run.sum_s(INCREMENT), run.sum_s(WRITE)) == pytest.approx(
+        (125 * 0.25, 125 * 1.5, 125 * 2.0)
+    )
     assert run.mean_parallelism == pytest.approx(25 * 3.75 / 4)
-    assert (len(run.blocks), run.incomplete_blocks, run.missing_blocks) == (125, (), 0)
+    assert (len(run.blocks), run.incomplete_blocks, run.missing_blocks) == (125, [], 0)
     assert run.data_bytes == 125 * BLOCK_BYTES[40]
     ended = run.named(TASK)
     assert [phase.block for phase in ended] == [phase.block for phase in run.named(HEADER)]
@@ -29,11 +32,11 @@ def test_a_log_of_gnu_parallel(tmp_path: Path) -> None:
 def test_incomplete_blocks_count_in_the_sums_and_not_in_the_makespan(tmp_path: Path) -> None:
     late = task(3, 100.0, (0.25, 1.0))
     run = read_run(write_log(tmp_path, DRAM_25, task(0, 0.0) + task(1, 1.0) + late))
-    assert run.incomplete_blocks == ("bigbrain_0_0_2082.nii",)
+    assert run.incomplete_blocks == ["bigbrain_0_0_2082.nii"]
     assert (len(run.blocks), run.missing_blocks) == (3, 122)
     assert run.makespan_s == pytest.approx(1.0 + 2.0)
     assert run.span_s == pytest.approx(101.5 - 0.25)
-    assert run.increment_s == pytest.approx(3.0)
+    assert run.sum_s(INCREMENT) == pytest.approx(3.0)
 
 
 @pytest.mark.parametrize("label", ["tmpfsAD", "localAD"])
@@ -44,18 +47,17 @@ def test_a_log_that_lacks_a_block_or_the_end_of_a_task_is_not_whole(tmp_path: Pa
     kept = {"all": whole, "without a block": whole[4:], "without an end": whole[:-1]}
     for which, lines in kept.items():
         run = read_run(write_log(tmp_path / which, name, "".join(lines)))
-        assert run.is_whole == (which == "all")
         assert run.invalid_because.startswith(said[which])
         assert bool(run.invalid_because) == bool(said[which])
 
 
 def test_a_log_of_spark(tmp_path: Path) -> None:
     run = read_run(write_log(tmp_path, SPARK_25, spark_log()))
-    assert (run.engine, run.resolution_um, run.device, run.mode) == ("spark", 20, "Optane", "App Direct")
+    assert run.condition == condition(20, "spark", 25, ("Optane", "App Direct"))
     assert (run.makespan_s, run.span_s) == (20.0, 8.0)
-    assert (run.header_s, run.increment_s, run.write_s) == (8.0, 16.0, 8.0)
+    assert (run.sum_s(HEADER), run.sum_s(INCREMENT), run.sum_s(WRITE)) == (8.0, 16.0, 8.0)
     assert run.mean_parallelism == 32 / 20
-    assert (run.incomplete_blocks, run.missing_blocks) == ((), 992)
+    assert (run.incomplete_blocks, run.missing_blocks) == ([], 992)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,10 @@ def test_a_log_of_spark(tmp_path: Path) -> None:
     [
         ("1-tmpfs_1it_96cpus_40bb-2.out", ("Optane", "Memory mode", 96, 1, 2, "")),
         ("1-isilon_1it_25cpu_40bb-0.out", ("Isilon", "Memory mode", 25, 1, 0, "")),
-        ("1-localAD_10it_25cpus_120delay_withpc-4.out", ("local SSD", "App Direct", 25, 10, 4, "120delay withpc")),
+        (
+            "1-localAD_10it_25cpus_120delay_withpc-4.out",
+            ("local SSD", "App Direct", 25, 10, 4, "10 iterations, 120delay withpc"),
+        ),
         ("1-optane_1it_10cpus_40bb_em-0.out", ("optane", "Memory mode", 10, 1, 0, "em")),
         ("1-newtierAD_1it_7cpus_40bb-0.out", ("newtierAD", "App Direct", 7, 1, 0, "")),
     ],
@@ -71,7 +76,8 @@ def test_a_log_of_spark(tmp_path: Path) -> None:
 def test_names_tell_conditions(tmp_path: Path, name: str, said: tuple[object, ...]) -> None:
     run = read_run(write_log(tmp_path, name, task(26, 0.0)))
     assert run.resolution_um == 40
-    assert (run.device, run.mode, run.processes, run.iterations, run.repetition, run.variant) == said
+    one = run.condition
+    assert (*device_and_mode(one), one.parallelism, one.iterations, run.repetition, one.variant) == said
 
 
 GOOD = task(0, 0.0) + task(1, 1.0)
@@ -94,9 +100,9 @@ GOOD = task(0, 0.0) + task(1, 1.0)
 def test_broken_logs_are_named_and_skipped(tmp_path: Path, text: str, said: str) -> None:
     file = write_log(tmp_path, DRAM_25, text)
     write_log(tmp_path / "fine", DRAM_25, GOOD)
-    contents = find_runs(tmp_path)
-    assert [run.path.parent.name for run in contents.runs] == ["fine"]
-    (skipped,) = contents.skipped
+    runs, skipped_files = find_runs(tmp_path)
+    assert [run.path.parent.name for run in runs] == ["fine"]
+    (skipped,) = skipped_files
     assert (skipped.path, skipped.kind) == (file, DAMAGED)
     assert said in skipped.reason
     assert "\n" not in skipped.reason
@@ -119,9 +125,9 @@ def test_bandwidths(tmp_path: Path) -> None:
 def conditions(reference: Path) -> dict[tuple[str, str, int], list[BlockRun]]:
     """The published runs at 40 um by device, mode and processes."""
     found: dict[tuple[str, str, int], list[BlockRun]] = {}
-    for run in find_runs(reference).runs:
+    for run in find_runs(reference)[0]:
         if run.resolution_um == 40:
-            found.setdefault((run.device, run.mode, run.processes), []).append(run)
+            found.setdefault((*device_and_mode(run.condition), run.condition.parallelism), []).append(run)
     return found
 
 

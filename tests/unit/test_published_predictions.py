@@ -11,7 +11,6 @@ from statistics import NormalDist
 import pytest
 from neurotier.core.tables import Row
 from neurotier.model.prediction import HIGH, MEASURED, MODEL_ERROR, PAPER
-from neurotier.published.bigbrain import Found
 from neurotier.published.conditions import condition
 from neurotier.published.evidence import evidence_of, shipping_in
 from neurotier.published.knowledge import Learner
@@ -60,11 +59,10 @@ def test_waves_are_reproduced_and_continued(predicted: list[Row]) -> None:
 def without_runs_of(replay: Replay, *held: object) -> Replay:
     """The replay with other logs in the place of those that are held out: five times as slow."""
     runs = []
-    for run in replay.bigbrain.runs:
-        (own,) = [one for one, members in replay.conditions.items() if run in members]
+    for run in replay.runs:
         slow = tuple(replace(one, start_s=5 * one.start_s, end_s=5 * one.end_s) for one in run.phases)
-        runs.append(replace(run, phases=slow) if own in held else run)
-    return replace(replay, bigbrain=Found(runs, []))
+        runs.append(replace(run, phases=slow) if run.condition in held else run)
+    return replace(replay, runs=runs)
 
 
 def test_nothing_of_what_is_held_out_has_a_part_in_its_prediction(waves: Predictor) -> None:
@@ -93,7 +91,7 @@ def test_the_jvm_stands_still_in_proportion_to_what_is_in_flight(tmp_path: Path)
     text = f"driver_program,0,{clock + 3!r},/out/run,allfiles\n" + "".join(rows)
     write_log(logs, "spark-1-tmpfs_1it_25cpus_20bb-0.out", text)
     replay = read_published(tmp_path)
-    seen = shipping_in(replay.bigbrain.runs[0])
+    seen = shipping_in(replay.runs[0])
     assert seen is not None
     assert seen.first_s == 30.5
     assert seen.pauses == pytest.approx(12 * 20.5 / (12 * 20.5 + 962 * 0.5), rel=0.01)

@@ -168,7 +168,7 @@ def test_the_page_says_what_is_absent_skipped_and_known_to_be_wrong(replay: Repl
 def test_the_published_subset(reference: Path) -> None:
     replay = read_published(reference)
     assert replay.skipped == []
-    assert sum(run.resolution_um == 40 for run in replay.bigbrain.runs) == 42  # all; those of 20 um are a part
+    assert sum(run.resolution_um == 40 for run in replay.runs) == 42  # all; those of 20 um are a part
     assert absent(replay.conditions).keys() == {5, 6, 7, 8}
     assert said_by(replay, [])["makespan_40um"].endswith("Eq. (1) is off by a factor of 2.33 on average")
     estimates = [replay.equation_one_s(condition) for condition in replay.conditions]

@@ -34,17 +34,16 @@ class Start(Plan):
 
     def index(self, selected: dict[str, list[Image]]) -> None:
         everyone = [each for images in selected.values() for each in images]
-        write_table(self.places.index / "images.tsv", "images", Index(everyone, []).rows())
+        write_table(self.places.index / "images.tsv", "images", Index(everyone, {}).rows())
         self.selected = selected
 
     def made(self, names: Sequence[str], **changed: Any) -> dict[str, Made]:
         """What whole records of some say."""
         for name in names:
             write_json(self.places.record(name), {})
-        keys = {name: key_of(self.analysis, self.selected[name]) for name in names}
-        return {
-            name: replace(Made(key, "noop", "1", None, "earlier", MARKED_NS), **changed) for name, key in keys.items()
-        }
+            os.utime(self.places.record(name), ns=(MARKED_NS, MARKED_NS))
+        own = {"tool": "noop", "tool_version": "1", "run": "earlier", **changed}
+        return {name: {"analysis": key_of(self.analysis, self.selected[name]), **own} for name in names}
 
     def left(self, made: dict[str, Made], anew: bool = False) -> list[str]:
         """Who would be analysed, of shares without a marker, by what Snakemake and the pool see."""
@@ -112,7 +111,7 @@ def test_who_is_done_needs_no_job_and_its_marker_is_as_old_as_what_it_is_made_of
 
 
 @pytest.mark.parametrize(
-    "changed", [{}, {"analysis": "0" * 8}, {"version": "0.9"}, {"tool": "bet"}, {"container": "sha256:0"}]
+    "changed", [{}, {"analysis": "0" * 8}, {"tool_version": "0.9"}, {"tool": "bet"}, {"container": "sha256:0"}]
 )
 def test_who_was_analysed_otherwise_is_analysed_again(tmp_path: Path, changed: dict[str, Any]) -> None:
     """And the old record goes, or it would pass for the new result were that to fail; of those done, failures go."""
@@ -138,7 +137,7 @@ def test_everyone_is_analysed_anew_if_asked_but_once(tmp_path: Path) -> None:
     finish(start)
     made = start.made(["sub-00"]) | start.made(["sub-01"], run="now")
     assert start.left(made, anew=True) == ["sub-00", "sub-01"]
-    wanted = wanted_by(start.places, start.analysis, "noop", anew=True, run="now")
+    wanted = wanted_by(start.places, start.analysis, anew=True, run="now")
     assert [wanted.is_met(made[name], start.selected[name]) for name in made] == [False, True]
 
 

@@ -10,7 +10,7 @@ from neurotier.__main__ import main
 from neurotier.core.errors import SourceError
 from neurotier.core.settings import TierSettings
 from neurotier.core.tiers import Tier
-from neurotier.run.site import BASE, BETWEEN, nodes_in, profile_of
+from neurotier.run.site import BASE, BETWEEN, Mine, nodes_in, profile_of
 from snakemake.profiles import ProfileConfigFileParser
 from snakemake.resources import Resource
 from snakemake_executor_plugin_slurm import ExecutorSettings
@@ -48,7 +48,7 @@ def evaluated(profile: str, folder: Path, name: str) -> object:
 def test_whatever_the_names_are_the_profile_means_them_or_leaves_them_out(name: str, tmp_path: Path) -> None:
     on_a_line = name.replace("\n", " ")
     sinfo = nodes(f"{on_a_line}*", features=on_a_line)
-    text = profile_of(nodes_in(sinfo), {}, [name])
+    text = profile_of(nodes_in(sinfo), {}, Mine([name]))
     profile = yaml.safe_load(text)
     base = yaml.safe_load(BASE.read_text())
     assert profile.keys() == base.keys()
@@ -63,12 +63,28 @@ def test_whatever_the_names_are_the_profile_means_them_or_leaves_them_out(name: 
 
 def test_the_draft_is_of_the_default_partition_and_its_smallest_node() -> None:
     sinfo = nodes("big", memory="900000") + nodes("main*", memory="5000", cpus="2") + nodes("main*", memory="7000+")
-    config = {"MinJobAge": "30 sec", "AccountingStorageType": "accounting_storage/slurmdbd"}
-    profile = yaml.safe_load(profile_of(nodes_in(sinfo), config, ["lab"]))
+    profile = yaml.safe_load(profile_of(nodes_in(sinfo), {}, Mine(["lab"])))
     assert profile["default-resources"]["slurm_partition"] == "'main'"
     assert profile["resources"]["mem_mb"] == 5000
     assert profile["cores"] == 2
-    assert profile["slurm-status-command"] == "sacct"
+
+
+def test_nothing_is_asked_for_that_the_site_refuses() -> None:
+    sinfo = nodes("closed*") + nodes("odd") + nodes("open", limit="1-00:00:00")
+    partitions = {
+        "closed": {"AllowAccounts": "others"},
+        "odd": {"DenyAccounts": "lab"},
+        "open": {"MaxMemPerNode": "2500"},
+    }
+    text = profile_of(nodes_in(sinfo), partitions, Mine(["lab"], minutes=120, jobs=10))
+    profile = yaml.safe_load(text)
+    assert profile["default-resources"]["slurm_partition"] == "'open'"
+    assert (profile["resources"]["mem_mb"], profile["jobs"]) == (2500, 10)
+    asked = [profile["default-resources"], *profile["set-resources"].values()]
+    assert max(each.get("mem_mb", 0) for each in asked) == 2500
+    assert max(each.get("runtime", 0) for each in asked) == 120
+    assert "# - run_campaign: runtime 1440, which is more than the 120 that a job may have" in text
+    assert "closed" not in text
 
 
 class Job:

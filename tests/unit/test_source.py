@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from neurotier.core.errors import NeurotierError, SourceError
 from neurotier.core.settings import DatasetSettings
+from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.contents import content_of, drop_images, get_images, is_present
-from neurotier.dataset.datalad_environment import prepare_environment
 from neurotier.dataset.source import obtain
 from support import git
 

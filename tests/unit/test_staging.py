@@ -21,8 +21,9 @@ from neurotier.core.errors import TierError, ToolError
 from neurotier.core.private import private_folder
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table, write_table
+from neurotier.storage.calls import CALL
 from neurotier.storage.staging.exchange import Exchange, Sink, Source
-from neurotier.storage.staging.supervise import CALL, Outcome, require_engine, run_exchange
+from neurotier.storage.staging.supervise import Outcome, require_engine, run_exchange
 from neurotier.storage.staging.walk import scratch
 from support import ENVIRONMENT, processes_in, wait_for, words_of
 from workloads import throttled
@@ -44,7 +45,10 @@ def run(settings: Settings, said: list[str] | None = None) -> list[Row]:
 
 def exchange(folder: Path, scratch_folder: Path, **changes: Any) -> Exchange:
     given: dict[str, Any] = {
+        "set_name": "set",
         "engine": "adios2-bp5",
+        "per": "step",
+        "repetition": 1,
         "writers": 2,
         "readers": 2,
         "servers": 0,

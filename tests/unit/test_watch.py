@@ -20,8 +20,7 @@ from neurotier.core.places import Places
 from neurotier.core.processes import RUN
 from neurotier.run.jobs import load_settings
 from neurotier.run.journal import Step, read_steps
-from neurotier.watch.command import rows, watch
-from neurotier.watch.looking import Look, look
+from neurotier.watch.command import Look, look, rows, watch
 from pool_jobs import prepared_results
 from support import ENVIRONMENT, PATIENCE_S
 

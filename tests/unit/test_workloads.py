@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.core.errors import NeurotierError, SettingsError, TierError
+from neurotier.core.errors import NeurotierError, SettingsError, TierError, ToolError
 from neurotier.core.tables import Row, read_table, write_table
 from page_reader import page_of
 from workloads import left, run, settings_of
@@ -18,6 +18,45 @@ SECTIONS: dict[str, dict[str, Any]] = {
     "ior": {"processes": [1, 2], "file_size": "1 MiB", "block_size": "64 KiB"},
     "staging": {"sets": {"a": {"writers": [1], "readers": [1], "servers": [1], "bytes": "8 MiB"}}},
 }
+
+
+@pytest.mark.parametrize(
+    ("target", "changes", "error", "line"),
+    [
+        *(
+            (target, {"tiers": []}, SettingsError, "tiers: there is nothing to measure; take one")
+            for target in SECTIONS
+        ),
+        ("sweep", {"sets": {}}, SettingsError, "sets: there is nothing to measure"),
+        ("sweep", {"tiers": ["fsat"]}, SettingsError, "tiers: no tier is named 'fsat'; did you"),
+        ("sweep", {"sets": {"a": {**GRID, "block_sizes": ["2 MiB"]}}}, SettingsError, "sets.a.block_sizes: a block"),
+        ("sweep", {"sets": {"a": {**GRID, "file_size": "much"}}}, SettingsError, "sets.a.file_size: 'much' is not"),
+        ("sweep", {"sets": {"a": {**GRID, "file_size": "8 MiB"}}}, TierError, "sweep set 'a' needs 16 MiB (2 files of"),
+        ("daq", {"rate": 100}, SettingsError, "rate: less than a record comes per second"),
+        ("daq", {"rate": "fast"}, SettingsError, "rate: 'fast' is not a size"),
+        ("daq", {"together": [["fast"]]}, SettingsError, "together: tiers are to be several"),
+        ("daq", {"rate": "1 GB"}, TierError, "daq set 'psync' needs "),
+        ("ior", {"block_size": "3 MiB"}, SettingsError, "block_size: blocks do not fill a file"),
+        ("ior", {"file_size": "much"}, SettingsError, "file_size: 'much' is not a size"),
+        ("ior", {"file_size": "1 GiB"}, TierError, "ior set 'none' needs 2 GiB (2 files of 1 GiB)"),
+        ("staging", {"sets": {"a": {"bytes": "4"}}}, SettingsError, "sets.a.bytes: 4 cannot be divided"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(
+    tmp_path: Path, memory: Path, target: str, changes: dict[str, Any], error: type[NeurotierError], line: str
+) -> None:
+    with pytest.raises(error) as raised:
+        run(target, settings_of(target, tmp_path / "results", {"fast": memory}, **SECTIONS[target] | changes))
+    where = "tier 'fast': " if error is TierError else f"config key {target}."
+    assert str(raised.value).startswith(f"{where}{line}")
+
+
+def test_a_workload_that_measured_nothing_fails_with_the_reason(tmp_path: Path, memory: Path) -> None:
+    settings = settings_of("ior", tmp_path / "results", {"fast": memory}, **SECTIONS["ior"], nodes=[2])
+    with pytest.raises(ToolError, match=r"^target ior: nothing was measured: 2 points left out: several nodes are had"):
+        run("ior", settings)
+
+
 MEASURED: dict[str, dict[str, Any]] = {
     **SECTIONS,
     "staging": {
@@ -52,34 +91,3 @@ def test_points_are_measured_once_and_shown(
     nothing: dict[str, list[Row]] = {name: [] for name in tables} | {target: spoilt}
     said_first = page_of(target, tmp_path, settings, **nothing)[0][0]
     assert said_first.startswith("No two numbers of servers" if target == "staging" else "Nothing was measured")
-
-
-@pytest.mark.parametrize(
-    ("target", "changes", "error", "line"),
-    [
-        *(
-            (target, {"tiers": []}, SettingsError, "tiers: there is nothing to measure; take one")
-            for target in SECTIONS
-        ),
-        ("sweep", {"sets": {}}, SettingsError, "sets: there is nothing to measure"),
-        ("sweep", {"tiers": ["fsat"]}, SettingsError, "tiers: no tier is named 'fsat'; did you"),
-        ("sweep", {"sets": {"a": {**GRID, "block_sizes": ["2 MiB"]}}}, SettingsError, "sets.a.block_sizes: a block"),
-        ("sweep", {"sets": {"a": {**GRID, "file_size": "much"}}}, SettingsError, "sets.a.file_size: 'much' is not"),
-        ("sweep", {"sets": {"a": {**GRID, "file_size": "8 MiB"}}}, TierError, "sweep set 'a' needs 16 MiB (2 files of"),
-        ("daq", {"rate": 100}, SettingsError, "rate: less than a record comes per second"),
-        ("daq", {"rate": "fast"}, SettingsError, "rate: 'fast' is not a size"),
-        ("daq", {"together": [["fast"]]}, SettingsError, "together: tiers are to be several"),
-        ("daq", {"rate": "1 GB"}, TierError, "daq set 'psync' needs "),
-        ("ior", {"block_size": "3 MiB"}, SettingsError, "block_size: blocks do not fill a file"),
-        ("ior", {"file_size": "much"}, SettingsError, "file_size: 'much' is not a size"),
-        ("ior", {"file_size": "1 GiB"}, TierError, "ior set 'none' needs 2 GiB (2 files of 1 GiB)"),
-        ("staging", {"sets": {"a": {"bytes": "4"}}}, SettingsError, "sets.a.bytes: 4 cannot be divided"),
-    ],
-)
-def test_what_is_wrong_is_said_in_a_line(
-    tmp_path: Path, memory: Path, target: str, changes: dict[str, Any], error: type[NeurotierError], line: str
-) -> None:
-    with pytest.raises(error) as raised:
-        run(target, settings_of(target, tmp_path / "results", {"fast": memory}, **SECTIONS[target] | changes))
-    where = "tier 'fast': " if error is TierError else f"config key {target}."
-    assert str(raised.value).startswith(f"{where}{line}")

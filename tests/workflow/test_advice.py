@@ -145,8 +145,6 @@ def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Projec
     assert found["why"] == ""
     records = found["shared"]["records"]
     assert [len(record["phases"]) for record in records] == [4, 4]
-    assert found["shared"]["launch_s"] > 0
-    assert found["shared"]["closing_s"] > 0
     assert found["shared"]["others_cpu_share"] > 0.3
     assert records[0]["phases"][0]["cpu_s"] < 0.05, "the start of Python is not that of a copy"
     said = project.page("advice")

@@ -164,3 +164,5 @@ def test_synthstrip_as_an_app(project: Project, study: dict[str, Any], engine: E
     folders = {f"sub-01/ses-{session}/anat/sub-01_ses-{session}" for session in "12"}
     endings = ("desc-brain_T1w.nii.gz", "desc-brain_mask.nii.gz")
     assert made >= {f"{folder}_{ending}" for folder in folders for ending in endings}
+    masks = [row["mask"] for row in record_of(project.folder / "results-synthstrip", "sub-01")["images"]]
+    assert masks == [f"{folder}_{endings[1]}" for folder in sorted(folders)], "as tools of one's own have them"

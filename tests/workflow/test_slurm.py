@@ -441,6 +441,22 @@ def test_what_slurm_refuses_is_submitted_later(cluster: Cluster, project: Projec
     assert ended_since(cluster, first, "State") == [["COMPLETED"]] * 8
 
 
+@pytest.mark.nightly
+def test_the_profile_of_other_schedulers_hears_of_a_killed_job(cluster: Cluster, project: Project) -> None:
+    """By the plugin cluster-generic; the second attempt succeeds."""
+    project.heads("00")
+    tools = project.folder / "tools"
+    bet_that(tools, f"mkdir {tools}/begun && exec sleep 1000")
+    arguments = ["--profile", "profiles/cluster-generic", "--latency-wait", "2", "--resources", "mem_mb=5000"]
+    head = started(project, *arguments, *project.configure(tool="bet"), path=tools)
+    job, _ = wait_for(lambda: slurm_job(project, "sub-00"))
+    wait_for((tools / "begun").exists)
+    subprocess.run(["scancel", "--signal=KILL", "--full", job], check=True)
+    done = ended(head)
+    assert done.code == 0, done.output
+    assert len(records(project)) == 1
+
+
 def test_a_node_at_fault_gets_no_other_job(cluster: Cluster, project: Project) -> None:
     """It lacks a tier; the jobs that have failed there are done on others."""
     project.heads("00", "01", "02", "03", "04")
@@ -526,18 +542,31 @@ def read_rows(file: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def drafted_profile(project: Project) -> Path:
+def drafted_profile(project: Project, limit: str = "infinite", memory_mb: int = 5000) -> Path:
     """The profile that is drafted for this cluster."""
     drafted = project.run("-m", "neurotier", "site")
     assert drafted.code == 0, drafted.output
-    assert "- main (default): limit infinite; 4 nodes with 24 CPUs, 5000 MB" in drafted.output
+    assert re.search(rf"^# main\*\s+up\s+{limit}\s+24\s+5000 .* 4$", drafted.output, re.MULTILINE)
     profile = yaml.safe_load(drafted.output)
     assert profile["default-resources"]["slurm_partition"] == "'main'"
-    assert (profile["cores"], profile["resources"]) == (4, {"mem_mb": 5000})
+    assert (profile["cores"], profile["resources"]) == (4, {"mem_mb": memory_mb})
     file = project.folder / "site" / "profile.yaml"
     file.parent.mkdir()
     file.write_text(drafted.output)
     return file.parent
+
+
+@pytest.mark.nightly
+def test_each_kind_of_job_of_the_drafted_profile_is_taken(cluster: Cluster, project: Project) -> None:
+    """Limits of the partition and of the user's account are kept; the scheduler itself says so."""
+    subprocess.run(["scontrol", "update", "PartitionName=main", "MaxTime=90", "MaxMemPerNode=4000"], check=True)
+    try:
+        profile = drafted_profile(project, limit="1:30:00", memory_mb=4000)
+        given = ["--snakefile", "profiles/try.smk", "--profile", str(profile), *QUICK[:4], "--directory", "tried"]
+        done = project.succeeds(*given, cores=0)
+        assert len(list((project.folder / "tried" / "tried").iterdir())) == 13, done.output
+    finally:
+        subprocess.run(["scontrol", "update", "PartitionName=main", "MaxTime=INFINITE", "MaxMemPerNode=0"], check=True)
 
 
 def head_in_a_job(project: Project, *arguments: str, path: Path) -> str:
@@ -755,15 +784,6 @@ def test_what_nodes_have_of_their_own_is_used_by_their_jobs(
     assert sorted(path.relative_to(cluster.folder).parts[0] for path in placed) == ["local-n1", "local-n2"]
 
 
-FIO_STUCK = """#!/bin/sh
-# The real fio; when four nodes write for the first time, n3 comes to no end.
-case $*:$(hostname):$SLURM_NNODES in *rw=write*:n3:4)
-    [ -e {folder}/went ] || {{ touch {folder}/went; exec sleep 1000; }};;
-esac
-exec {fio} "$@"
-"""
-
-
 def test_a_file_per_process_over_nodes(cluster: Cluster, project: Project) -> None:
     """A node that is set down fails its point alone, which is measured by the next start."""
     tools = project.folder / "tools"
@@ -805,3 +825,12 @@ def test_a_file_per_process_over_nodes(cluster: Cluster, project: Project) -> No
     assert several == ["2", "2", "4", "4"]  # of one node there may be jobs of other tests, which sacct hears of late
     assert [state for state, _ in jobs if state != "COMPLETED"] == ["NODE_FAIL"]
     assert "on nodes of a cluster" in project.page("ior")
+
+
+FIO_STUCK = """#!/bin/sh
+# The real fio; when four nodes write for the first time, n3 comes to no end.
+case $*:$(hostname):$SLURM_NNODES in *rw=write*:n3:4)
+    [ -e {folder}/went ] || {{ touch {folder}/went; exec sleep 1000; }};;
+esac
+exec {fio} "$@"
+"""

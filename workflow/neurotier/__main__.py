@@ -108,7 +108,7 @@ def answer(options: argparse.Namespace) -> int:
 
             return watch(options.results, options.every, options.once)
         case "remake":
-            from neurotier.dataset.attempts import naming_commands
+            from neurotier.dataset.commands import naming_commands
             from neurotier.provenance.remake import remake
 
             with naming_commands():
@@ -116,9 +116,7 @@ def answer(options: argparse.Namespace) -> int:
         case "open":
             return asked.open_page(options.results, options.page)
         case "init":
-            from neurotier.run.working_folder import lay_out
-
-            print("\n".join(lay_out(options.folder)))
+            print("\n".join(asked.lay_out(options.folder)))
             return 0
         case "site":
             from neurotier.run.site import draft

@@ -15,7 +15,7 @@ rule run_group_level:
         mem_mb=lambda wildcards, attempt: plan.app_memory_mb(
             plan.of_site(wildcards.site_folder), attempt
         ),
-        work_mb=lambda wildcards: plan.work_limit_mb or 1,  # all of it, since the size of the outputs is not known yet
+        work_mb=lambda wildcards: plan.room.get("work_mb") or 1,  # all of it, since the size of the outputs is not known yet
     params:
         results=RESULTS,
         participants=lambda wildcards: plan.of_site(wildcards.site_folder),

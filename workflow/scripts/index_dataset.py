@@ -3,8 +3,6 @@
 A checksum lies beside it: of a table that was cut at the end of a line nothing else would tell.
 """
 
-from dataclasses import asdict
-
 from neurotier.core.files import write_text
 from neurotier.core.quantities import counted
 from neurotier.dataset.index import index_dataset, kind_of_file
@@ -18,7 +16,8 @@ with script(snakemake) as context:
     suffixes = context.settings.app.suffixes if context.settings.app.image else None
     dataset = ensure_dataset(context.settings, context.places, context.say)
     index = index_dataset(dataset, context.settings.dataset, suffixes, context.step.tell)
-    context.write_table("skipped", "skipped", [asdict(entry) for entry in index.skipped])
+    skipped = [{"item": item, "reason": reason} for item, reason in index.skipped.items()]
+    context.write_table("skipped", "skipped", skipped)
     context.write_table("images", "images", index.rows())
     write_text(context.output("checksum"), checksum_of(context.output("images").read_bytes()))
     facts = context.run_facts
@@ -27,5 +26,5 @@ with script(snakemake) as context:
     people = counted(len(participants(context.places)), "participant")
     found = counted(len(index.images), kind_of_file(suffixes))
     context.say(f"{found} of {people}; {len(index.skipped)} skipped")
-    for entry in index.skipped:
-        context.say(f"skipped {entry.item}: {entry.reason}")
+    for item, reason in index.skipped.items():
+        context.say(f"skipped {item}: {reason}")

@@ -1,8 +1,7 @@
 """Run every run of the campaign that is not there yet, in the order drawn; then the plan is done."""
 
-from neurotier.run.campaign.preflight import plan_rows
-from neurotier.run.campaign.records import Campaign
-from neurotier.run.campaign.walk import walk
+from neurotier.run.campaign.matrix import Campaign, plan_rows
+from neurotier.run.campaign.snakemake_run import walk
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:

@@ -23,13 +23,18 @@ import re
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir, suppress
 from pathlib import Path
 from typing import Any
 
 import snakemake_executor_plugin_slurm as plugin
+from neurotier.core.errors import BusyError
+from neurotier.core.places import Places
+from neurotier.run import slurm
+from neurotier.run.adoption import name_of_job, node_at_fault, prefix_of
+from neurotier.run.jobs import load_settings
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 
 common_settings = plugin.common_settings
@@ -143,10 +148,6 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
 
     def name_of(self, job: Any) -> str:
         """Name of the Slurm job for a job: that of its work, if it is one of neurotier's."""
-        from neurotier.core.places import Places
-        from neurotier.run.adoption import name_of_job, prefix_of
-        from neurotier.run.jobs import load_settings
-
         if job.is_group() or not job.params.get("results"):
             return str(self.run_uuid)
         self.places = Places.from_settings(load_settings(Path(job.params.results)))
@@ -160,9 +161,6 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
 
         If Slurm does not answer, that is its refusal.
         """
-        from neurotier.core.errors import BusyError
-        from neurotier.run import slurm
-
         try:
             if self.left is None or self.refusal:
                 self.left = {queued.name: number for number, queued in slurm.queue().items()}
@@ -193,9 +191,6 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
 
     async def check_active_jobs(self, active_jobs: Sequence[SubmittedJobInfo]) -> AsyncIterator[SubmittedJobInfo]:
         """Look at all jobs by one call of squeue; those that go on are given back."""
-        from neurotier.core.errors import BusyError
-        from neurotier.run import slurm
-
         if not active_jobs:  # the plugin may not be set up yet, and this thread would end in silence
             return
         clusters = [f"--clusters={','.join(self._submitted_job_clusters)}"] if self._submitted_job_clusters else []
@@ -223,11 +218,8 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
                 )
             self.has_news.set()
 
-    def avoid_node(self, number: str, jobs: Any) -> None:
+    def avoid_node(self, number: str, jobs: Mapping[str, slurm.Queued]) -> None:
         """Have no other job go to the node of a failed one, if the node was at fault by the job's own word."""
-        from neurotier.run import slurm
-        from neurotier.run.adoption import node_at_fault
-
         node = self.places and node_at_fault(self.places, number)
         if not node or node in self._failed_nodes:
             return
@@ -256,9 +248,6 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
 
     def cancel_jobs(self, active_jobs: Sequence[SubmittedJobInfo]) -> None:
         """End all jobs of this run, also one whose number nobody has heard, since sbatch was ended, too."""
-        from neurotier.core.errors import BusyError
-        from neurotier.run import slurm
-
         self.wait = False
         self.has_news.set()
         self._job_submission_executor.shutdown(wait=True, cancel_futures=True)

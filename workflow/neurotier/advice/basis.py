@@ -57,13 +57,10 @@ def calibrated(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> s
 
 def shared_jobs(inputs: Inputs) -> list[str]:
     """What a job of several participants takes beside them."""
-    tried = inputs.rehearsed
-    if tried is None:
+    if not inputs.rehearsed:
         return ["What participants take that share a job was not tried: Python's start is counted once for all of them"]
-    cpu_s = statistics.fmean(job.cpu_s for job in tried.observed)
-    first = f"it takes {seconds(tried.launch_s)} of CPU time to begin the first, each of them takes {seconds(cpu_s)}"
-    last = f"and it ends {seconds(tried.closing_s)} after the last"
-    return [f"Participants share jobs: by one that was tried, {first}, {last}"]
+    cpu_s = statistics.fmean(job.cpu_s for job in inputs.rehearsed)
+    return [f"Participants share jobs: by one that was tried, each of them takes {seconds(cpu_s)} of CPU time"]
 
 
 def cold_programs(inputs: Inputs) -> list[str]:

@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from neurotier.advice.observed import ObservedJob
-from neurotier.advice.rehearsal import Rehearsed
 from neurotier.advice.scaling import costs_of, scatter, ways_of
 from neurotier.advice.small_files import costs_here, drawn_files, without_files
 from neurotier.advice.workload import READS, WRITES, Fetching, JobParts, Participant, Storage, workload_of
@@ -53,7 +52,7 @@ class Inputs:
     computing
         How many participants of a job compute at the same time, while others copy; 0 if each may.
     rehearsed
-        What a job of several participants took, if it was tried.
+        Participants of a job of several that was tried, if one was.
     load_s
         Phase to what it waits for its programs in the first jobs of a cold run, s; ``None`` if no run is to be cold.
     load_unknown_because
@@ -70,7 +69,7 @@ class Inputs:
     page_cache: PageCache
     jobs: Sequence[JobParts] | None = None
     computing: int = 0
-    rehearsed: Rehearsed | None = None
+    rehearsed: Sequence[ObservedJob] = ()
     load_s: Mapping[str, float] | None = None
     load_unknown_because: str = ""
     others_cpu_share: float | None = None
@@ -97,7 +96,7 @@ def workload(
     """The workload of some participants, with costs that scale in some way."""
     files, dirty_bytes = costs_here(inputs.observed, inputs.probes, parallelism), inputs.page_cache.throttling_bytes
     storage = replace(storage, files=files, dirty_bytes=dirty_bytes / parallelism)
-    tried = inputs.rehearsed.observed if inputs.rehearsed else inputs.observed
+    tried = inputs.rehearsed or inputs.observed
     costs, copied = (costs_of(without_files(jobs, inputs.probes), way) for jobs in (inputs.observed, tried))
     who = inputs.jobs, copied, inputs.computing
     return workload_of(participants, costs, storage, inputs.fetching, parallelism, *who)

@@ -1,9 +1,9 @@
 """The rehearsal: participants of the calibration are analysed once more, with nothing else running; nothing is kept.
 
 The calibration's participants have a job each, beside which Snakemake is at work. Where participants are short, and so
-share jobs, they are analysed once more by one job: that tells when the first of a job is begun, what each takes in a
-copy of the job's process, and how long the job then takes to end. If others disturb it, it is tried again. For cold
-runs one of them is analysed from an empty page cache (:mod:`neurotier.advice.cold_start`).
+share jobs, they are analysed once more by one job: that tells what each takes in a copy of the job's process. If others
+disturb it, it is tried again. For cold runs one of them is analysed from an empty page cache
+(:mod:`neurotier.advice.cold_start`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,27 +44,8 @@ COPIED = ("dataset.json", "tool.json", "image.json", "caches.json")
 """What a participant job reads of the index, besides what is prepared for it."""
 
 
-@dataclass(frozen=True)
-class Rehearsed:
-    """A job of several participants that was tried.
-
-    Attributes
-    ----------
-    observed
-        Its participants.
-    launch_s
-        From its start to that of its first participant, s: as CPU time, since others may have been in its way.
-    closing_s
-        From the end of its last participant to its own, s.
-    """
-
-    observed: Sequence[ObservedJob]
-    launch_s: float
-    closing_s: float
-
-
-def read_rehearsed(found: Mapping[str, Any], sizes_bytes: Mapping[str, int]) -> Rehearsed | None:
-    """What :func:`rehearse_shared` found; ``None`` if it was not tried.
+def read_rehearsed(found: Mapping[str, Any], sizes_bytes: Mapping[str, int]) -> list[ObservedJob]:
+    """The participants of the job that :func:`rehearse_shared` tried; none if it was not.
 
     Parameters
     ----------
@@ -73,11 +54,8 @@ def read_rehearsed(found: Mapping[str, Any], sizes_bytes: Mapping[str, int]) -> 
     sizes_bytes
         Participant to the size of the images.
     """
-    job = found.get("shared")
-    if not job:
-        return None
-    observed = [observe(record, sizes_bytes[record["participant"]]) for record in job["records"]]
-    return Rehearsed(observed, job["launch_s"], job["closing_s"])
+    job = found.get("shared") or {"records": []}
+    return [observe(record, sizes_bytes[record["participant"]]) for record in job["records"]]
 
 
 def rehearse_shared(
@@ -97,50 +75,28 @@ def rehearse_shared(
     Returns
     -------
     dict
-        ``records`` of the participants, ``launch_s`` and ``closing_s`` as in :class:`Rehearsed`; what others took of
-        the processors meanwhile: ``others_cpu_share``, if that can be told. Of several tries
-        it is the one that was disturbed least.
+        ``records`` of the participants, and ``others_cpu_share``, what others took of the processors meanwhile, if that
+        can be told. Of several tries it is the one that was disturbed least.
 
     Raises
     ------
     ToolError
         If the job fails.
     """
-    tries = []
+    tries, processors = list[dict[str, Any]](), len(os.sched_getaffinity(0))
     for _ in range(TRIES):
-        tries.append(rehearse_once(settings, known, participants, log))
-        if (tries[-1]["others_cpu_share"] or 0.0) <= settings.validity.others_cpu_share:
+        with scratch_results(settings, known, participants, log) as places:
+            before = read_processors(os.getpid())
+            run_job(places, list(participants), log, min(len(participants), processors))
+            time.sleep(max(0.0, before.time_s + SHORTEST_S - time.time()))
+            after = read_processors(os.getpid())
+            records = [read_json(places.record(name)) for name in participants]
+        share = others_share([before, after], before.time_s, after.time_s, processors)
+        known_share = share if isinstance(share, float) else None
+        tries.append({"records": records, "others_cpu_share": known_share})
+        if (known_share or 0.0) <= settings.validity.others_cpu_share:
             break
     return min(tries, key=lambda one: one["others_cpu_share"] or 0.0)
-
-
-def rehearse_once(
-    settings: Settings, known: Places, participants: Mapping[str, Sequence[Image]], log: Path
-) -> dict[str, Any]:
-    """Try it once."""
-    with scratch_results(settings, known, participants, log) as places:
-        before, begin_s, processors = read_processors(os.getpid()), time.time(), len(os.sched_getaffinity(0))
-        cpu_s = -children_cpu_s()
-        run_job(places, list(participants), log, min(len(participants), processors))
-        end_s, cpu_s = time.time(), cpu_s + children_cpu_s()
-        time.sleep(max(0.0, before.time_s + SHORTEST_S - end_s))
-        after = read_processors(os.getpid())
-        records = [read_json(places.record(name)) for name in participants]
-    rows = [row for record in records for row in record["phases"]]
-    first_s = min(row["start_s"] for row in rows)
-    share = others_share([before, after], before.time_s, after.time_s, processors)
-    return {
-        "records": records,
-        "launch_s": max(0.0, min(cpu_s - sum(row["cpu_s"] for row in rows), first_s - begin_s)),
-        "closing_s": max(0.0, end_s - max(row["end_s"] for row in rows)),
-        "others_cpu_share": share if isinstance(share, float) else None,
-    }
-
-
-def children_cpu_s() -> float:
-    """CPU time of the processes that this one has waited for, and of those that they have, s."""
-    times = os.times()
-    return times.children_user + times.children_system
 
 
 @contextmanager
@@ -159,7 +115,7 @@ def scratch_results(
         for file in COPIED:
             if (known.index / file).exists():
                 write_json(places.index / file, read_json(known.index / file))
-        index = Index([image for images in participants.values() for image in images], [])
+        index = Index([image for images in participants.values() for image in images], {})
         write_table(places.index / "images.tsv", "images", index.rows())
         placed_image(own, places, log)
         yield places

@@ -62,8 +62,18 @@ def recommendation(rows: Sequence[Row]) -> str:
     slower = [row for row in fitting if matters(best, row)]
     far = [f"{row['placement']} takes {interval(row)}, limited by {limited(row)}" for row in slower]
     if used is None or used is best:
+        second = min((row for row in fitting if row is not best), key=lambda row: float(row["predicted_s"]))
+        gain, names = 1 - best["predicted_s"] / second["predicted_s"], (best["placement"], second["placement"])
+        if matters(best, second):
+            verb = "take" if used is None else "stay with"
+            text = f"{verb} {names[0]}: {interval(best)}, and {names[1]} takes {interval(second)}"
+        elif gain < NOTHING:
+            text = f"{bound(best)}it does not matter whether {names[0]} or {names[1]}"
+        else:
+            by = f"{names[0]} saves {percent(gain)} against {names[1]}"
+            text = f"{bound(best)}{by}, within the interval of the predictions: it does not matter"
         is_close = len(slower) < len(fitting) - 1
-        return sentence(without_change(best, fitting, used is best), [*(far if is_close else []), *misfits])
+        return sentence(text, [*(far if is_close else []), *misfits])
     gain = 1 - best["predicted_s"] / used["predicted_s"]
     if not matters(best, used):
         buys = f"{best['placement']} buys {percent(gain)}, within the interval of the predictions: "
@@ -76,24 +86,6 @@ def recommendation(rows: Sequence[Row]) -> str:
         f" which is limited by {limited(used)}",
         misfits,
     )
-
-
-def without_change(best: Row, fitting: Sequence[Row], in_use: bool) -> str:
-    """The recommendation where the best placement is in use, or none is: with how far behind the next one is."""
-    second = min((row for row in fitting if row is not best), key=lambda row: float(row["predicted_s"]))
-    gain = 1 - best["predicted_s"] / second["predicted_s"]
-    if not matters(best, second):
-        return f"{bound(best)}{apart(best, second, gain)}"
-    verb = "stay with" if in_use else "take"
-    return f"{verb} {best['placement']}: {interval(best)}, and {second['placement']} takes {interval(second)}"
-
-
-def apart(best: Row, second: Row, gain: float) -> str:
-    """Two placements whose difference does not matter."""
-    if gain < NOTHING:
-        return f"it does not matter whether {best['placement']} or {second['placement']}"
-    by = f"{best['placement']} saves {percent(gain)} against {second['placement']}"
-    return f"{by}, within the interval of the predictions: it does not matter"
 
 
 def matters(best: Row, other: Row) -> bool:

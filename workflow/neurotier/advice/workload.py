@@ -47,8 +47,6 @@ class Storage:
         Name of a tier to the time it takes to make a small file there, s, when staging.
     files
         Name of a tier to what a file of the tool takes there (:mod:`neurotier.advice.small_files`).
-    open_s
-        Name of a tier to what opening a file there takes before its bytes flow, s: looking it up, and a small request.
     resident
         Share of the images that is in the page cache at the start.
     expiry_s, dirty_bytes
@@ -64,7 +62,6 @@ class Storage:
     kinds: Mapping[str, str]
     make_s: Mapping[str, float] = field(default_factory=dict)
     files: Mapping[str, FileCost] = field(default_factory=dict)
-    open_s: Mapping[str, float] = field(default_factory=dict)
     resident: float = 1.0
     expiry_s: float = 0.0
     dirty_bytes: float = math.inf
@@ -158,7 +155,7 @@ def workload_of(
             tasks.append(tuple(of_part))
     fetches = [fetching.steps(participants[position]) for position in fetched]
     at_once = max(1, fetching.at_once)
-    return Workload(tasks, launch_counts=False, jobs=made, fetches=fetches, fetches_at_once=at_once)
+    return Workload(tasks, jobs=made, fetches=fetches, fetches_at_once=at_once)
 
 
 def in_slots(steps_of_job: Sequence[Step]) -> list[Step]:
@@ -206,7 +203,6 @@ def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step
         wait_s = cost["wait_s"].of(size) + storage.load_s.get(phase, 0.0)
         if phase in READS:
             steps_of_job += reads(phase, READS[phase], read, storage)
-            wait_s += opening_s(phase, READS[phase], cost["read_files"].of(size), storage)
         if phase in WRITES:
             tier = storage.tiers[WRITES[phase]]
             if staging:
@@ -218,11 +214,6 @@ def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step
             steps_of_job.append(Step(phase, "write", written, tier, cached=stays and WRITES[phase] == "work"))
         steps_of_job += [Step(phase, "wait", wait_s), Step(phase, "compute", cpu_s)]
     return steps_of_job
-
-
-def opening_s(phase: str, role: str, files: float, storage: Storage) -> float:
-    """Time in which the files that a phase reads are looked up and first asked for, s; none of what is cached."""
-    return (1 - storage.resident_of(phase, role)) * files * storage.open_s.get(storage.tiers[role], 0.0)
 
 
 def reads(phase: str, role: str, count: float, storage: Storage) -> list[Step]:

@@ -14,6 +14,7 @@ from neurotier.analysis.staging import remove_counted
 from neurotier.analysis.tool import Pair, Tool
 from neurotier.analysis.tools import make_tool
 from neurotier.containers.store import PlacedImage
+from neurotier.core.errors import ToolError
 from neurotier.core.settings import Settings
 from neurotier.core.work_folders import IN, OUT, SCRATCH
 from neurotier.dataset.bids import Image, derivative_name
@@ -87,12 +88,37 @@ def save(image: Image, head: Any, mask: Any, out: Path) -> dict[str, Any]:
     from neurotier.analysis.images import write_brain, write_mask
 
     mask_name = derivative_name(image.in_site, "mask", ".nii.gz")
-    voxels, voxel_volume_mm3 = write_mask(mask, head, out / mask_name)
+    measured = write_mask(mask, head, out / mask_name)
     write_brain(mask, head, out / derivative_name(image.in_site, "T1w", ".nii.gz"))
     write_sidecars(image.in_site, out)
+    return mask_row(image, *measured)
+
+
+def masks_of_app(images: Iterable[Image], out: Path, log: Path) -> list[dict[str, Any]]:
+    """Rows for the group stage of the masks that an app has written under the names that they have here, as fMRIPrep
+    does; the log says which of them cannot be read.
+    """
+    from neurotier.analysis.images import measure_mask
+
+    rows = []
+    for image in images:
+        if image.in_site.name.split(".")[0].endswith("_T1w"):
+            try:
+                measured = measure_mask(out, str(derivative_name(image.in_site, "mask", ".nii.gz")))
+                rows.append(mask_row(image, *measured))
+            except FileNotFoundError:
+                continue
+            except ToolError as error:
+                with log.open("a") as file:
+                    file.write(f"neurotier: not in the group table: {error}\n")
+    return rows
+
+
+def mask_row(image: Image, voxels: int, voxel_volume_mm3: float) -> dict[str, Any]:
+    """The row of a mask for the group stage."""
     return {
         "image": image.path,
-        "mask": str(Path(image.site, mask_name)),
+        "mask": str(Path(image.site, derivative_name(image.in_site, "mask", ".nii.gz"))),
         "session": image.session or None,
         "bids_run": image.bids_run or None,
         "brain_voxels": voxels,

@@ -100,6 +100,29 @@ def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name:
     return as_mask(data, tool, name)
 
 
+def measure_mask(folder: Path, below: str) -> tuple[int, float]:
+    """Voxels of a mask that an app wrote, and the volume of one in mm3.
+
+    Parameters
+    ----------
+    folder
+        A trusted folder, below which the app wrote.
+    below
+        The mask's path below it; no component may be a link.
+
+    Raises
+    ------
+    ToolError
+        If the file is damaged, not a file, or too large for the memory.
+    FileNotFoundError
+        If it is not there.
+    """
+    with opened_content(folder, below, f"mask {below}", ToolError, "the file") as content:
+        stored = Stored(content)
+        stored.check_memory(memory_for_images())
+        return int(np.count_nonzero(stored.array() > 0)), float(np.prod(stored.header.get_zooms()[:3]))
+
+
 def as_mask(data: Volume, tool: str, name: str) -> Mask:
     """Zeros and ones as booleans; :class:`ToolError` if there are other values, or one of the two is missing."""
     if not np.isin(data, (0, 1)).all():

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from neurotier.analysis.app import Share, app_name, call_app, root_files
-from neurotier.analysis.brains import Analysed, analyze_images
+from neurotier.analysis.brains import Analysed, analyze_images, masks_of_app
 from neurotier.analysis.needs import work_bytes, work_files
 from neurotier.analysis.staging import check_room, naming_full_tier, publish, stage_in
 from neurotier.containers.store import PlacedImage
@@ -188,7 +188,7 @@ def analyze(job: Job, folder: Path) -> Analysed:
         share = job.share or Share(app.threads, app.memory_mb)
         bids_dir, label = folder / IN / job.site, job.images[0].label
         start, calls, removal = call_app(label, sessions, bids_dir, folder, job.settings, share, job.log, job.placed)
-        return Analysed([], start, calls, removal)
+        return Analysed(masks_of_app(job.images, folder / OUT, job.log), start, calls, removal)
     analysed = analyze_images(job.images, folder, job.settings, job.log, job.placed)
     if job.settings.results_dataset:
         from neurotier.analysis.activity import how_of, identifier, refer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -56,23 +55,19 @@ def learn(
     """
     last = max(records, key=lambda record: span(record)[1], default={}).get("attempt")
     records = [record for record in records if record.get("attempt") == last]  # what lies between two is no gap
-    spans = sorted(span(record) for record in records)
-    at_once = peak([busy(record) for record in records])
     phases = [phase for record in records for phase in record["phases"]]
     incremented = [phase for phase in phases if phase["phase"] == INCREMENT]
     if not incremented:
         raise InputError("a calibration left no record", f"run {task.run}", "start with --forcerun begin_increment")
-    speed = processors.speed(at_once)
-    ends = sorted(end for _, end in spans)
-    gaps = [max(0.0, start - end) for (start, _), end in zip(spans[at_once:], ends, strict=False)]
-    driver = finished.get("driver")
-    inside_s = ends[-1] - spans[0][0]
-    starts_s = [phase["duration_s"] for phase in phases if phase["phase"] == START_UP]
+    at_once = peak([busy(record) for record in records])
+    starts, ends = (sorted(times) for times in zip(*map(span, records), strict=True))
+    gaps = [max(0.0, start - end) for start, end in zip(starts[at_once:], ends, strict=False)]
+    starting_s = [phase["duration_s"] for phase in phases if phase["phase"] == START_UP]
+    speed, driver = processors.speed(at_once), finished.get("driver")
+    increment_s, increment_bytes = (sum(phase[name] for phase in incremented) for name in ("duration_s", "bytes"))
     return Calibration(
-        start_cpu_s=speed * statistics.median(starts_s or [0.0]),
+        start_cpu_s=speed * statistics.median(starting_s or [0.0]),
         gap_s=statistics.median(gaps or [0.0]),
-        increment_cpu_s_per_byte=speed
-        * math.fsum(phase["duration_s"] for phase in incremented)
-        / sum(phase["bytes"] for phase in incremented),
-        around_s=driver["end_s"] - driver["start_s"] - inside_s if driver else 0.0,
+        increment_cpu_s_per_byte=speed * increment_s / increment_bytes,
+        around_s=driver["end_s"] - driver["start_s"] - (ends[-1] - starts[0]) if driver else 0.0,
     )

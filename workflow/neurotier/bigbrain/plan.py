@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,9 @@ FINISHED, CHECKED = "finished.json", "checked.json"
 CALIBRATION = 0
 """Repetition of a short run on small blocks, from which is learned what an engine costs; it is in no table of runs."""
 
+CALIBRATIONS = "calibration"
+"""Folder of the blocks of all calibrations, below that of the blocks of these results."""
+
 CALIBRATION_SCALE = 0.2
 """Of the published shape: 5 MB a block, so that starts are much of the time, and incrementing is there to be timed."""
 
@@ -44,12 +47,12 @@ class BigBrainPlan:
     """Answers for the rules' input functions, resources and parameters."""
 
     def __init__(self, settings: Settings, places: Places, node_class: str = "") -> None:
-        self.settings, self.places, self.node_class = settings, places, node_class
+        self.settings, self.places, self.node_class, self.asked = settings, places, node_class, settings.bigbrain
 
     @property
     def tiers(self) -> list[str]:
         """Names of the tiers that are read and written."""
-        return self.settings.bigbrain.tiers or [self.settings.placement["work"]]
+        return self.asked.tiers or [self.settings.placement["work"]]
 
     @cached_property
     def runs(self) -> list[str]:
@@ -57,16 +60,14 @@ class BigBrainPlan:
 
         Repetitions are the outermost, so that what drifts with time on the machine does so for all conditions.
         """
-        asked = self.settings.bigbrain
-        repetitions = range(1, asked.repetitions + 1)
-        every = itertools.product(repetitions, self.tiers, asked.parallelism, asked.engines)
+        repetitions = range(1, self.asked.repetitions + 1)
+        every = itertools.product(repetitions, self.tiers, self.asked.parallelism, self.asked.engines)
         return [f"{engine}/{tier}/{parallelism}/{repetition}" for repetition, tier, parallelism, engine in every]
 
     @cached_property
     def calibrations(self) -> list[str]:
         """Short runs on small blocks, on the first tier, for each engine and parallelism; none without predictions."""
-        asked = self.settings.bigbrain
-        every = itertools.product(asked.parallelism, asked.engines) if asked.predict else ()
+        every = itertools.product(self.asked.parallelism, self.asked.engines) if self.asked.predict else ()
         return [f"{engine}/{self.tiers[0]}/{parallelism}/{CALIBRATION}" for parallelism, engine in every]
 
     @property
@@ -77,7 +78,7 @@ class BigBrainPlan:
     @property
     def shares(self) -> int:
         """How much there is of the resource that jobs of the engine ``snakemake`` share."""
-        return math.lcm(*self.settings.bigbrain.parallelism)
+        return math.lcm(*self.asked.parallelism)
 
     def share(self, run: str) -> int:
         """How much of it a job takes."""
@@ -87,11 +88,10 @@ class BigBrainPlan:
         """What the blocks of a run are made from."""
         from neurotier.bigbrain.blocks.sources import SYNTHETIC, source_of  # no other target needs what it loads
 
-        asked = self.settings.bigbrain
-        if is_calibration(run):
-            count = max(CALIBRATION_BLOCKS, 2 * parallelism_of(run))
-            asked = replace(asked, source=SYNTHETIC, count=count, scale=CALIBRATION_SCALE)
-        return source_of(asked)
+        if not is_calibration(run):
+            return source_of(self.asked)
+        count = max(CALIBRATION_BLOCKS, 2 * parallelism_of(run))
+        return source_of(replace(self.asked, source=SYNTHETIC, count=count, scale=CALIBRATION_SCALE))
 
     @cached_property
     def names(self) -> Callable[[str], list[str]]:
@@ -100,20 +100,17 @@ class BigBrainPlan:
 
     def asked_blocks(self, wildcards: Any) -> dict[str, Any]:
         """What makes the blocks on a tier: when it changes, they are made again."""
-        from neurotier.bigbrain.blocks.sources import versions_of  # as below
+        from neurotier.bigbrain.blocks.sources import versions_of  # as above
 
-        asked = asdict(self.settings.bigbrain)
-        versions = "\n".join(versions_of(self.settings.bigbrain))
         tier = Tier.from_settings(self.settings.tiers[wildcards.tier])
-        about = {"files": short_hash(versions), "path": str(tier.path), "kind": tier.kind}
-        return {key: asked[key] for key in BLOCK_KEYS} | about
+        about = {"files": short_hash("\n".join(versions_of(self.asked))), "path": str(tier.path), "kind": tier.kind}
+        return {key: getattr(self.asked, key) for key in BLOCK_KEYS} | about
 
     def asked_increment(self, wildcards: Any) -> dict[str, Any]:
         """What is done with them: when it changes, it is done again."""
-        asked = asdict(self.settings.bigbrain)
         keys = CALIBRATION_KEYS if is_calibration(wildcards.run) else INCREMENT_KEYS
         more = SPARK_KEYS if wildcards.run.startswith(f"{SPARK}/") else ()
-        return {key: asked[key] for key in (*keys, *more)}
+        return {key: getattr(self.asked, key) for key in (*keys, *more)}
 
     def asked_of_node(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
         """The part of a configuration, as it was given, that says what a node of a cluster is to do."""
@@ -137,8 +134,8 @@ class BigBrainPlan:
 
     def before(self, run: str) -> list[Path]:
         """What a run waits for: the end of the run before it."""
-        at = self.order.index(run) if run in self.order else 0
-        return [self.checked(self.order[at - 1])] if at else []
+        before = dict(zip(self.order[1:], self.order, strict=False)).get(run)
+        return [self.checked(before)] if before else []
 
     def checked(self, run: str) -> Path:
         """What the check of a run leaves."""
@@ -147,13 +144,13 @@ class BigBrainPlan:
     def needed_bytes(self, source: Source) -> int:
         """Room that blocks as large as the first one take on a tier, with what one run makes of them: what an iteration
         reads, it leaves until the next one is through."""
-        names, asked = source.names(), self.settings.bigbrain
-        kept = asked.iterations if asked.keep == ALL else min(asked.iterations, 2)
+        names, iterations = source.names(), self.asked.iterations
+        kept = iterations if self.asked.keep == ALL else min(iterations, 2)
         return len(names) * source.block(names[0])[0].file_bytes * (1 + kept)
 
     def iterations(self, run: str) -> int:
         """How often a run increments each block."""
-        return 1 if is_calibration(run) else self.settings.bigbrain.iterations
+        return 1 if is_calibration(run) else self.asked.iterations
 
     def record(self, run: str, block: str, iteration: int) -> Path:
         """What a job of the engine ``snakemake`` leaves."""
@@ -165,21 +162,20 @@ class BigBrainPlan:
 
     def prefix(self, plan: Path | str, block: str) -> str:
         """What stands before the command of such a job; its run's plan has decided it."""
-        if self.settings.bigbrain.numa == NONE:
+        if self.asked.numa == NONE:
             return ""
         task = load_task(Path(plan), Path(plan).stat().st_mtime_ns)
         return "".join(f"{word} " for word in prefix(node_of(task, block)))
 
     def done(self, run: str) -> list[Path]:
         """What the check of a run waits for."""
-        if run.split("/")[0] != SNAKEMAKE:
+        if not run.startswith(f"{SNAKEMAKE}/"):
             return [self.places.bigbrain_run(run) / FINISHED]
         return [self.record(run, name, self.iterations(run)) for name in self.names(run)]
 
     def probes(self) -> list[Path]:
         """Probes of the tiers, on which predictions rest; none if nothing is predicted."""
-        asked = self.settings.bigbrain.predict
-        return [self.places.probed(tier, self.node_class) for tier in self.tiers] if asked else []
+        return [self.places.probed(tier, self.node_class) for tier in self.tiers] if self.asked.predict else []
 
     def tier(self, name: str) -> Tier:
         """A tier that is read and written.
@@ -198,34 +194,30 @@ class BigBrainPlan:
         tier.check()
         return tier
 
-    def folder(self, tier: Tier) -> Path:
+    def folder(self, tier: str) -> Path:
         """Where the blocks of these results are on a tier."""
-        return tier.folder("bigbrain") / short_hash(str(self.places.results))
+        return self.tier(tier).folder("bigbrain") / short_hash(str(self.places.results))
 
     def blocks_folder(self, run: str) -> Path:
         """Where the blocks are that a run reads."""
-        folder = self.folder(self.tier(tier_of(run)))
-        return calibration_folder(folder) / run.replace("/", "_") if is_calibration(run) else folder / "blocks"
-
-    def blocks(self, run: str) -> tuple[Block, ...]:
-        """The blocks that a run reads, as their manifest has them; a calibration's are made when it begins."""
-        return () if is_calibration(run) else read_manifest(self.places.bigbrain_blocks(tier_of(run)))
+        folder = self.folder(tier_of(run))
+        return folder / CALIBRATIONS / run.replace("/", "_") if is_calibration(run) else folder / "blocks"
 
     def task(self, run: str) -> Task:
-        """A run with all that its workers must know."""
-        asked, calibrates = self.settings.bigbrain, is_calibration(run)
-        pinned, nodes = pinning(asked.numa)
+        """A run with all that its workers must know; the blocks of a calibration are made when it begins."""
+        pinned, nodes = pinning(self.asked.numa)
+        calibrates = is_calibration(run)
         return Task(
             run=run,
             tier=tier_of(run),
-            folder=str(self.folder(self.tier(tier_of(run))) / "runs" / run),
+            folder=str(self.folder(tier_of(run)) / "runs" / run),
             records=str(self.places.bigbrain_run(run) / "records"),
             iterations=self.iterations(run),
-            delay_s=0.0 if calibrates else asked.delay_s,
-            pairing=asked.pairing,
-            fsync=asked.fsync,
-            keep=NONE if calibrates else asked.keep,
-            blocks=self.blocks(run),
+            delay_s=0.0 if calibrates else self.asked.delay_s,
+            pairing=self.asked.pairing,
+            fsync=self.asked.fsync,
+            keep=NONE if calibrates else self.asked.keep,
+            blocks=() if calibrates else read_manifest(self.places.bigbrain_blocks(tier_of(run))),
             pinned=pinned,
             nodes=nodes,
         )
@@ -234,11 +226,6 @@ class BigBrainPlan:
 def read_manifest(file: Path) -> tuple[Block, ...]:
     """The blocks on a tier."""
     return tuple(Block(**row) for row in read_table(file, "bigbrain_blocks"))
-
-
-def calibration_folder(folder: Path) -> Path:
-    """Where the blocks of all calibrations are, below the folder of the blocks."""
-    return folder / "calibration"
 
 
 def is_calibration(run: str) -> bool:

@@ -34,12 +34,11 @@ from neurotier.model.paper import least_makespan_s
 from neurotier.model.prediction import FLUID, PAPER, Simulated, Situation, predict_among
 from neurotier.model.this_machine import Probed, between, machine_of, page_cache_here, processors_here, read_probed
 from neurotier.model.workload import LAUNCH, Step, Workload
-from neurotier.storage.probe.tier_figures import TierFigures
 
 
 @dataclass(frozen=True)
-class Basis:
-    """What is known before a run.
+class Prospect:
+    """What is known before the runs of a condition.
 
     Attributes
     ----------
@@ -51,6 +50,10 @@ class Basis:
         Tier to what was measured of it.
     processors, page_cache
         Of this machine.
+    engine, tier, parallelism
+        The condition.
+    calibration
+        What the engine costs besides the blocks' bytes.
     """
 
     asked: BigBrainSettings
@@ -58,11 +61,92 @@ class Basis:
     probes: Mapping[str, Probed]
     processors: Processors
     page_cache: PageCache
+    engine: str
+    tier: str
+    parallelism: int
+    calibration: Calibration
 
     @property
     def data_bytes(self) -> int:
         """Size of all blocks, bytes."""
         return sum(block.bytes for block in self.blocks)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether the engine has a job per block and iteration, and not per block."""
+        return self.engine == SNAKEMAKE or (self.engine == SPARK and self.asked.pairing == PUBLISHED)
+
+    def rows(self) -> list[Row]:
+        """Rows of ``bigbrain_predictions.tsv``: what each member predicts."""
+        simulated, around_s = self.fluid(), self.calibration.around_s
+        about = {"engine": self.engine, "tier": self.tier, "parallelism": self.parallelism}
+        none = dict.fromkeys(("low_s", "high_s", "limit"))
+        whole = 1 + around_s / simulated.makespan_s  # the session is known as well as what is within it
+        times = {"predicted_s": simulated.makespan_s, "low_s": simulated.low_s, "high_s": simulated.high_s}
+        limit = "Spark's session" if around_s > simulated.makespan_s else simulated.usual.limit
+        return [
+            about | {"member": PAPER, "predicted_s": self.equation_one_s()} | none,
+            about | {"member": FLUID, "limit": limit} | {name: whole * time_s for name, time_s in times.items()},
+        ]
+
+    def equation_one_s(self) -> float:
+        """Eq. (1), s: every iteration reads and writes the image once, by one stream, from and to the device."""
+        moved, figures = self.data_bytes * self.asked.iterations, self.probes[self.tier].usual
+        return least_makespan_s(moved, moved, figures.single_read_bytes_per_s, figures.single_write_bytes_per_s)
+
+    def fluid(self) -> Simulated:
+        """What the fluid model predicts for the blocks, from the start of the first to the end of the last."""
+        usual, low, high = map(self.machine, ("usual", "low", "high"))
+        workload = self.workload()
+
+        def draw(rng: np.random.Generator) -> Situation:
+            return workload, between(usual, low, high, {name: float(rng.uniform(-1, 1)) for name in usual.tiers})
+
+        return predict_among((workload, usual), draw, self.parallelism)
+
+    def machine(self, end: str) -> Machine:
+        """This machine at one end of what was measured; with ``fsync`` nothing is left to be written back."""
+        figures = {name: getattr(probe, end) for name, probe in self.probes.items()}
+        machine = machine_of(figures, self.parallelism, self.processors, self.page_cache)
+        if self.asked.fsync:
+            machine.tiers[self.tier] = replace(machine.tiers[self.tier], write_back=False)
+        return machine
+
+    def workload(self) -> Workload:
+        """What there is to do, in the order in which the engine starts it.
+
+        The engine's gap comes before every job that takes the place of another. Copying is within the tier's streams;
+        phases that alternate add up as well in turn.
+        """
+        known, tier, every = self.calibration, self.tier, list(range(1, self.asked.iterations + 1))
+        jobs = [(block, every) for block in self.blocks]
+        if self.is_apart:
+            jobs = [(block, [k]) for k in every for block in self.blocks]
+        tasks = []
+        for number, (block, iterations) in enumerate(jobs):
+            steps = [Step(LAUNCH.phase, "wait", known.gap_s)] if number >= self.parallelism else []
+            steps.append(Step(START_UP, "compute", known.start_cpu_s))
+            for k in iterations:
+                steps += [
+                    Step(READ, "read", block.bytes, tier, cached=self.is_cached(k)),
+                    Step(INCREMENT, "compute", block.bytes * known.increment_cpu_s_per_byte),
+                    Step(WRITE, "write", block.bytes, tier),
+                    Step(DELAY, "wait", self.asked.delay_s),
+                ]
+            tasks.append(tuple(steps))
+        return Workload(tasks)
+
+    def is_cached(self, iteration: int) -> bool:
+        """Whether an iteration finds its blocks in the page cache: what was read, or written just before, and fits.
+
+        Files in memory by nature are read at their tier's own speed.
+        """
+        if is_in_memory(self.probes[self.tier].usual.kind) or (iteration == 1 and self.asked.cache == "cold"):
+            return False
+        since = 2.0 * self.data_bytes
+        if iteration > 1 and not self.is_apart:
+            since *= self.parallelism / max(1, len(self.blocks))
+        return since < self.page_cache.available_bytes
 
 
 def predict(
@@ -84,108 +168,17 @@ def predict(
     calibrations
         Folders of the calibrations in the results, one for each engine and parallelism.
     """
-    processors, page_cache = processors_here(1, others=0.0), page_cache_here(0.0)
+    machine = processors_here(1, others=0.0), page_cache_here(0.0)
     learned = {}
     for folder in calibrations:
         task = Task.load(folder / "plan.json")
-        calibration = learn(task, records_of(task), read_if_there(folder / FINISHED), processors)
-        learned[task.engine, task.parallelism] = calibration
+        left = records_of(task), read_if_there(folder / FINISHED)
+        learned[task.engine, task.parallelism] = learn(task, *left, machine[0])
     probed = {tier: read_probed(file) for tier, file in probes.items()}
-    rows = []
-    for tier, parallelism, engine in itertools.product(probed, asked.parallelism, asked.engines):
-        basis = Basis(asked, blocks[tier], probed, processors, page_cache)
-        rows += rows_of(basis, engine, tier, parallelism, learned[engine, parallelism])
-    return rows
-
-
-def rows_of(basis: Basis, engine: str, tier: str, parallelism: int, calibration: Calibration) -> list[Row]:
-    """Rows of ``bigbrain_predictions.tsv`` for a condition: what each member predicts."""
-    simulated = fluid_prediction(basis, engine, tier, parallelism, calibration)
-    about = {"engine": engine, "tier": tier, "parallelism": parallelism}
-    none = {"low_s": None, "high_s": None, "limit": None}
-    whole = 1 + calibration.around_s / simulated.makespan_s  # the session is known as well as what is within it
     return [
-        about | {"member": PAPER, "predicted_s": equation_one_s(basis, tier)} | none,
-        about
-        | {
-            "member": FLUID,
-            "predicted_s": simulated.makespan_s * whole,
-            "low_s": simulated.low_s * whole,
-            "high_s": simulated.high_s * whole,
-            "limit": "Spark's session" if calibration.around_s > simulated.makespan_s else simulated.usual.limit,
-        },
+        row
+        for tier, at_once, engine in itertools.product(probed, asked.parallelism, asked.engines)
+        for row in Prospect(
+            asked, blocks[tier], probed, *machine, engine, tier, at_once, learned[engine, at_once]
+        ).rows()
     ]
-
-
-def equation_one_s(basis: Basis, tier: str) -> float:
-    """Eq. (1), s: every iteration reads and writes the image once, by one stream, from and to the device."""
-    moved = basis.data_bytes * basis.asked.iterations
-    figures = basis.probes[tier].usual
-    return least_makespan_s(moved, moved, figures.single_read_bytes_per_s, figures.single_write_bytes_per_s)
-
-
-def fluid_prediction(basis: Basis, engine: str, tier: str, parallelism: int, calibration: Calibration) -> Simulated:
-    """What the fluid model predicts for the blocks, from the start of the first to the end of the last."""
-    machines = {
-        end: machine_here(basis, tier, parallelism, {name: getattr(probe, end) for name, probe in basis.probes.items()})
-        for end in ("usual", "low", "high")
-    }
-
-    workload = workload_of(basis, engine, tier, parallelism, calibration)
-
-    def draw(rng: np.random.Generator) -> Situation:
-        where = {name: float(rng.uniform(-1, 1)) for name in machines["usual"].tiers}
-        return workload, between(machines["usual"], machines["low"], machines["high"], where)
-
-    return predict_among((workload, machines["usual"]), draw, parallelism)
-
-
-def machine_here(basis: Basis, tier: str, parallelism: int, figures: Mapping[str, TierFigures]) -> Machine:
-    """This machine with one set of figures; with ``fsync`` nothing is left to be written back."""
-    machine = machine_of(figures, parallelism, basis.processors, basis.page_cache)
-    if basis.asked.fsync:
-        machine.tiers[tier] = replace(machine.tiers[tier], write_back=False)
-    return machine
-
-
-def workload_of(basis: Basis, engine: str, tier: str, parallelism: int, calibration: Calibration) -> Workload:
-    """What there is to do, in the order in which the engine starts it.
-
-    A job per block and iteration (Snakemake; Spark when it reads whole files), or a job per block. The engine's gap
-    comes before every job that takes the place of another.
-    """
-    asked = basis.asked
-    apart = engine == SNAKEMAKE or (engine == SPARK and asked.pairing == PUBLISHED)
-    every = list(range(1, asked.iterations + 1))
-    jobs = [(block, [k]) for k in every for block in basis.blocks] if apart else [(one, every) for one in basis.blocks]
-    launch = Step(START_UP, "compute", calibration.start_cpu_s)
-    tasks = []
-    for number, (block, iterations) in enumerate(jobs):
-        gap_s = calibration.gap_s if number >= parallelism else 0.0
-        steps = [Step(LAUNCH.phase, "wait", gap_s), launch]
-        for k in iterations:
-            steps += steps_of(basis, tier, block, is_cached(basis, tier, k, apart, parallelism), calibration)
-        tasks.append(tuple(steps))
-    return Workload(tasks)
-
-
-def steps_of(basis: Basis, tier: str, block: Block, cached: bool, calibration: Calibration) -> list[Step]:
-    """One iteration of a block. Copying is within the tier's streams; phases that alternate add up as well in turn."""
-    return [
-        Step(READ, "read", block.bytes, tier, cached=cached),
-        Step(INCREMENT, "compute", block.bytes * calibration.increment_cpu_s_per_byte),
-        Step(WRITE, "write", block.bytes, tier),
-        Step(DELAY, "wait", basis.asked.delay_s),
-    ]
-
-
-def is_cached(basis: Basis, tier: str, iteration: int, apart: bool, parallelism: int) -> bool:
-    """Whether an iteration finds its blocks in the page cache: what was read, or written just before, and fits.
-
-    Files in memory by nature are read at their tier's own speed.
-    """
-    if is_in_memory(basis.probes[tier].usual.kind) or (iteration == 1 and basis.asked.cache == "cold"):
-        return False
-    size = basis.data_bytes
-    since = 2 * size if apart or iteration == 1 else 2 * parallelism * size / max(1, len(basis.blocks))
-    return since < basis.page_cache.available_bytes

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from neurotier.bigbrain.blocks.making import make_blocks
 from neurotier.bigbrain.blocks.sources import source_of
-from neurotier.bigbrain.plan import BigBrainPlan, calibration_folder
+from neurotier.bigbrain.plan import CALIBRATIONS, BigBrainPlan
 from neurotier.bigbrain.tasks import ALL, NONE, Block, Task, size_of
 from neurotier.core.errors import SourceError
 from neurotier.core.private import remove_empty
@@ -21,7 +21,7 @@ def fill_tier(plan: BigBrainPlan, name: str, say: Callable[[str], None]) -> list
     """Make the blocks on a tier, in place of those that are there; ``say`` tells if they will not fit."""
     tier, source = plan.tier(name), source_of(plan.settings.bigbrain)
     tier.claim()
-    folder = plan.folder(tier) / "blocks"
+    folder = plan.folder(name) / "blocks"
     shutil.rmtree(folder, ignore_errors=True)
     needed, free = plan.needed_bytes(source), tier.free_bytes()
     if needed > free:  # said, and tried: a file system that compresses may hold more than it seems
@@ -68,10 +68,10 @@ def make_room(plan: BigBrainPlan) -> None:
             shutil.rmtree(Path(task.folder, str(iteration)), ignore_errors=True)
     to_come = {plan.blocks_folder(run) for run in plan.calibrations if not plan.checked(run).exists()}
     for name in plan.tiers:
-        for folder in calibration_folder(plan.folder(plan.tier(name))).glob("*"):
+        for folder in (plan.folder(name) / CALIBRATIONS).glob("*"):
             if folder not in to_come:
                 shutil.rmtree(folder, ignore_errors=True)
-        written = plan.folder(plan.tier(name)) / "runs"
+        written = plan.folder(name) / "runs"
         for folder in written.glob("*/*/*/*"):
             run = folder.relative_to(written).as_posix()
             if run not in plan.order and not plan.checked(run).exists():
@@ -86,7 +86,7 @@ def remove_blocks(plan: BigBrainPlan) -> None:
     """
     if checked_runs(plan) == plan.order and plan.settings.bigbrain.keep == NONE:
         for name in plan.tiers:
-            folder = plan.folder(plan.tier(name))
+            folder = plan.folder(name)
             shutil.rmtree(folder / "blocks", ignore_errors=True)
             for left in sorted(folder.rglob("*"), reverse=True):  # what is below comes first
                 with suppress(OSError):

@@ -79,7 +79,7 @@ def take_up(plan: BigBrainPlan, file: Path) -> None:
 
 def write_spark_end(driver: Driver, file: Path) -> None:
     """Write what Spark's driver did, and the time that each task's JVM collected garbage, s."""
-    garbage_s = [one.garbage_s for one in read_events(Path(driver.events)).tasks]
+    garbage_s = [one["garbage_s"] for one in read_events(Path(driver.events)).tasks]
     write_json(file, {"driver": asdict(driver) | {"garbage_s": garbage_s}})
 
 

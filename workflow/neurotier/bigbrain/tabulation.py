@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -23,12 +24,7 @@ def records_of(task: Task) -> list[dict[str, Any]]:
 
 def condition(task: Task) -> Row:
     """What tells a run from others."""
-    return {
-        "engine": task.engine,
-        "tier": task.tier,
-        "parallelism": task.parallelism,
-        "repetition": task.repetition,
-    }
+    return {name: getattr(task, name) for name in ("engine", "tier", "parallelism", "repetition")}
 
 
 def phase_rows(task: Task, records: Iterable[Mapping[str, Any]]) -> list[Row]:
@@ -54,17 +50,13 @@ def run_row(
     starts
         How often Spark was started for it.
     """
-    driver = finished.get("driver")
-    phases = [phase for record in records for phase in record["phases"]]
-    spans = [span(record) for record in records]
-
-    def total(key: str, *names: str) -> Any:
-        return math.fsum(phase[key] for phase in phases if phase["phase"] in names)
-
-    whole = [*spans, (driver["start_s"], driver["end_s"])] if driver else spans
+    driver, seconds, moved = finished.get("driver"), defaultdict[str, float](float), Counter[str]()
+    for phase in (phase for record in records for phase in record["phases"]):
+        seconds[phase["phase"]] += phase["duration_s"]
+        moved[phase["phase"]] += phase["bytes"]
+    whole = [span(record) for record in records] + ([(driver["start_s"], driver["end_s"])] if driver else [])
     makespan_s = max(end for _, end in whole) - min(start for start, _ in whole) if whole else None
     most = peak([busy(record) for record in records])
-    read_apart = any(phase["phase"] == READ for phase in phases)
     reasons = invalid_because(task, records, checked, most, starts)
     return condition(task) | {
         "valid": f"invalid: {'; '.join(reasons)}" if reasons else "valid",
@@ -77,15 +69,15 @@ def run_row(
         "block_bytes": sum(block.bytes for block in task.blocks),
         "incomplete_blocks": len(task.incomplete()),
         "makespan_s": makespan_s,
-        "start_up_s": total("duration_s", START_UP) + (driver["session_s"] if driver else 0),
-        "load_header_s": total("duration_s", HEADER),
-        "read_s": total("duration_s", READ) if read_apart else None,
-        "increment_s": total("duration_s", INCREMENT),
-        "write_s": total("duration_s", WRITE),
-        "mean_parallelism": total("duration_s", *WORK_PHASES) / makespan_s if makespan_s else None,
+        "start_up_s": seconds[START_UP] + (driver["session_s"] if driver else 0),
+        "load_header_s": seconds[HEADER],
+        "read_s": seconds.get(READ),
+        "increment_s": seconds[INCREMENT],
+        "write_s": seconds[WRITE],
+        "mean_parallelism": sum(seconds.get(name, 0.0) for name in WORK_PHASES) / makespan_s if makespan_s else None,
         "peak_parallelism": most,
-        "read_bytes": int(total("bytes", READ if read_apart else INCREMENT)),
-        "written_bytes": int(total("bytes", WRITE)),
+        "read_bytes": moved[READ if READ in seconds else INCREMENT],
+        "written_bytes": moved[WRITE],
         "wrapped_voxels": sum(record["wrapped_voxels"] for record in records),
         "max_rss_bytes": max((record["max_rss_bytes"] for record in records), default=None),
         "garbage_s": math.fsum(driver["garbage_s"]) if driver else None,

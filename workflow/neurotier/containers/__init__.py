@@ -1,6 +1,6 @@
 """Containers: images obtained once and placed on a tier, and tools run in them that see only their own data.
 
-``engine`` finds Apptainer (or Singularity) and explains its failures; ``reference`` reads how the configuration names
-an image; ``build`` makes one from a definition file; ``store`` obtains and places it, ``verify`` checks its digest;
-``run`` runs a command in it, and ``guard`` ends the container if the job dies.
+``reference`` reads how the configuration names an image, and fetches those of DataLad datasets; ``engine`` finds
+Apptainer (or Singularity), has it make images, and explains its failures; ``store`` obtains and places images, on a
+``shelf`` that compares them with their digest; ``run`` runs a command in one, and ends the container if the job dies.
 """

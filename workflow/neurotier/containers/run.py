@@ -3,7 +3,7 @@
 A few lines of shell run in the container before the command. They report that the container has started, wait for
 permission to go on, and then watch the pipe through which that came. If the job at the other end dies, even by SIGKILL,
 the command and with it the container is killed; the engine alone would leave it running. As a command can kill
-processes that it sees, there is a second guard that it does not see (:mod:`neurotier.containers.guard`).
+processes that it sees, there is a second guard that it does not see: a copy of the job (:func:`guarded`).
 
 Pipes, environment and script lie in a folder which the command can read but not write.
 """
@@ -11,12 +11,12 @@ Pipes, environment and script lie in a folder which the command can read but not
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import re
-import select
 import shlex
-import shutil
+import signal
 import stat
 import subprocess
 import tempfile
@@ -24,13 +24,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from io import FileIO
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import NamedTuple
 
 from neurotier.containers.engine import MISSING, clean_environment, explain, read_from
-from neurotier.containers.guard import MARK, guarded
 from neurotier.core.errors import ContainerError, ToolError
 from neurotier.core.foreign import kind_of
+from neurotier.core.processes import RUN, fork_process, kill_all_marked, signals_wait
 from neurotier.core.settings import ContainerSettings
 from neurotier.meter.lap import lap_of
 from neurotier.meter.residency import resident_share
@@ -43,8 +44,8 @@ WORK = "/work"
 STATE = "/.neurotier"
 """Folder in the container with pipes, environment and script, read-only."""
 
-RUN = "NEUROTIER_RUN"
-"""As in :mod:`neurotier.core.processes`, which is slow to import."""
+MARK = "NEUROTIER_CONTAINER"
+"""Environment variable that marks the processes of one container."""
 
 SCRIPT = f"{STATE}/script"
 """The script in the container."""
@@ -166,8 +167,8 @@ class Container:
                 raise ContainerError(f"is {kind_of(mode)} that a container has left, not a folder", where=str(folder))
         variables = {"HOME": f"{WORK}/home", "TMPDIR": f"{WORK}/tmp", **self.settings.environment}  # noqa: S108
         lines = [f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()]
-        state = Path(tempfile.mkdtemp(prefix=f".{self.scratch.name}-", dir=self.scratch.parent))
-        try:
+        with tempfile.TemporaryDirectory(prefix=f".{self.scratch.name}-", dir=self.scratch.parent) as made:
+            state = Path(made)
             (state / "nothing").mkdir()
             refused = {"names": CALLS, "action": "SCMP_ACT_ERRNO"}
             (state / "calls").write_text(json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [refused]}))
@@ -178,8 +179,6 @@ class Container:
             with FileIO(state / "said", "r+") as said, FileIO(state / "go", "r+") as go:
                 os.set_blocking(said.fileno(), False)
                 yield state, said, go
-        finally:
-            shutil.rmtree(state)
 
     def run(
         self,
@@ -233,33 +232,59 @@ class Container:
                 preexec_fn=die_with_parent,
                 start_new_session=True,  # or it could put commands into the terminal (TIOCSTI)
             )
-            with guarded(token) as note_end:
-                try:
-                    if not wait_for(said, process):
-                        problem = f"the container had not started after {PATIENCE_S:.0f} s"
-                        if not os.access(self.image, os.R_OK):
-                            problem = "the image is missing or not readable"
-                        elif process.poll() is not None:
-                            raise explain(read_from(log, begin), str(self.image))
-                        raise ContainerError(problem, where=str(self.image))
-                    said.read(PIPE_BYTES)
-                    lap = lap_of(process.pid, start_s, began_s)
-                    lap.input_bytes = self.image.stat().st_size if image else None
-                    lap.input_resident_before, lap.input_resident_after = resident_before, resident_share(image)
-                    if held is not None:
-                        held()
-                    go.write(b"go\n")
-                    code = shell_code(process.wait())
-                    note_end()
-                except BaseException:
-                    process.kill()
-                    process.wait()
-                    raise
+            with guarded(token, process):
+                if not wait_for(said, process):
+                    problem = f"the container had not started after {PATIENCE_S:.0f} s"
+                    if not os.access(self.image, os.R_OK):
+                        problem = "the image is missing or not readable"
+                    elif process.poll() is not None:
+                        raise explain(read_from(log, begin), str(self.image))
+                    raise ContainerError(problem, where=str(self.image))
+                said.read(PIPE_BYTES)
+                lap = lap_of(process.pid, start_s, began_s)
+                lap.input_bytes = self.image.stat().st_size if image else None
+                lap.input_resident_before, lap.input_resident_after = resident_before, resident_share(image)
+                if held is not None:
+                    held()
+                go.write(b"go\n")
+                code = shell_code(process.wait())
             # what was written, if anything was, may be anything
             if b"missing" in (said.read(PIPE_BYTES) or b"") and code in MISSING:
                 problem, fix = MISSING[code]
                 raise ToolError(problem.format(program or command[0]), where=self.image.name, fix=fix)
         return code, lap
+
+
+@contextlib.contextmanager
+def guarded(token: str, engine: subprocess.Popen[bytes]) -> Iterator[None]:
+    """End a container, whose processes have ``token`` as their :data:`MARK`, if this is left by an exception.
+
+    If this process dies meanwhile, however that happens, a copy of it does so: the guard, which the container cannot
+    see. A copy, since another Python would take longer to start than the container.
+    """
+    with signals_wait():  # which the guard inherits: signals to end are meant for the job, and it ends after the job
+        guard = fork_process(functools.partial(stand_guard, token, os.getpid()))
+    try:
+        yield
+    except BaseException:
+        engine.kill()
+        engine.wait()
+        kill_all_marked(MARK, [token])
+        raise
+    finally:
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):  # reaped already, with other children
+            os.kill(guard, signal.SIGKILL)
+            os.waitpid(guard, 0)
+
+
+def stand_guard(token: str, job: int) -> int:
+    """The guard's side: the kernel tells it by a signal that its parent, the job, has died."""
+    os.setsid()  # or the terminal's signals to a group could end it first
+    os.closerange(0, os.sysconf("SC_OPEN_MAX"))  # or the pool would wait for the end of what the job says
+    while os.getppid() == job:
+        signal.sigwait([signal.SIGTERM])
+    kill_all_marked(MARK, [token])
+    return 0
 
 
 def further_binds(words: list[str]) -> list[Bind]:
@@ -311,10 +336,5 @@ def kept_out(state: Path) -> list[str]:
 
 def wait_for(said: FileIO, process: subprocess.Popen[bytes]) -> bool:
     """Wait until the container reports its start; ``False`` if it ended instead, or took longer than the patience."""
-    poll = select.poll()
-    poll.register(said, select.POLLIN)
     with os.fdopen(os.pidfd_open(process.pid), "rb") as ended:
-        poll.register(ended, select.POLLIN)
-        happened = dict(poll.poll(1000 * PATIENCE_S))
-    process.poll()
-    return said.fileno() in happened
+        return said.fileno() in wait([said.fileno(), ended.fileno()], PATIENCE_S)

@@ -7,26 +7,23 @@ for the one that makes it.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neurotier.containers.build import BASE, build_arguments, content_of, make_image
-from neurotier.containers.caches import PlacedCache
-from neurotier.containers.dataset_images import fetch
-from neurotier.containers.engine import run_logged
-from neurotier.containers.notes import note_use, source_of, stored_images
-from neurotier.containers.reference import Reference, read_reference
-from neurotier.containers.verify import Shelf, placed_sha256, sha256
-from neurotier.core.errors import ContainerError, SourceError, StateError, TierError
+from neurotier.containers.engine import BASE, build_arguments, content_of, make_image, run_logged
+from neurotier.containers.reference import Reference, fetch, read_reference
+from neurotier.containers.shelf import PlacedCache, Shelf, note_use, placed_sha256, sha256, source_of, stored_images
+from neurotier.core.errors import ContainerError, SourceError, TierError
 from neurotier.core.files import (
     exclusive,
     flush_file_system,
     partial_of,
+    read_if_whole,
     read_json,
     remove_whatever,
     rename_durably,
@@ -211,34 +208,30 @@ class Store(Shelf):
         target = image.file(self.images)
         unpacked = self.kept / f"{target.name}-{short_hash(str(target))}.tree"
 
-        def is_right() -> bool:
-            expected = image.sha256
-            if image.form == "sandbox":
-                try:
-                    expected = read_json(unpacked)
-                except (OSError, StateError):  # lost, or damaged: it is unpacked again
-                    return False
-            return placed_sha256(target) == expected
+        def is_right(placed: Path) -> bool:
+            expected = image.sha256 if image.form == "sif" else read_if_whole(unpacked).get("sha256")
+            return placed_sha256(placed) == expected
 
         def put(partial: Path) -> None:
-            source = source_of(kept.with_suffix(".json") if kept else self.find_notes(image))
+            stored = stored_images(self.kept, self.images)  # whose file the user may have moved, and named its new path
+            notes = [kept.with_suffix(".json")] if kept else [one.facts for one in stored if one.sha256 == image.sha256]
+            source = next(filter(Path.exists, map(source_of, notes)), None)
+            if source is None:
+                raise ContainerError("is neither on the images tier nor in the store", where=image.name, fix=AGAIN)
             if image.form == "sif":
-                copy(source, partial, link=source.is_relative_to(self.kept))
+                if source.is_relative_to(self.kept):  # which nobody else writes to
+                    with suppress(OSError):
+                        os.link(source.resolve(), partial)
+                if not partial.exists():
+                    shutil.copyfile(source, partial)
                 check_digest(partial, source, image)
                 return
             check_digest(source, source, image)
             self.say(f"unpacking {image.name} on the images tier")
             self.unpack(source, partial)
-            write_json(unpacked, placed_sha256(partial))
+            write_json(unpacked, {"sha256": placed_sha256(partial)})
 
         return self.place_once(target, is_right, put, lambda: note_use(self.kept, self.images, image.sha256))
-
-    def find_notes(self, image: ContainerImage) -> Path:
-        """The notes of an image whose file is there: the user may have moved it since, and named its new path."""
-        for stored in stored_images(self.kept, self.images):
-            if stored.sha256 == image.sha256 and source_of(stored.facts).exists():
-                return stored.facts
-        raise ContainerError("is neither on the images tier nor in the store", where=image.name, fix=AGAIN)
 
     def unpack(self, source: Path, target: Path) -> None:
         """Unpack an image's file system; not by the engine, which fails where it cannot change the owner of files."""
@@ -277,12 +270,3 @@ ATTRIBUTES_LACKING = 2
 def can_unpack() -> bool:
     """Whether this machine can unpack images."""
     return shutil.which("unsquashfs") is not None
-
-
-def copy(source: Path, target: Path, link: bool) -> None:
-    """Copy an image file; with ``link``, for a file that nobody else writes to, by a hard link where possible."""
-    if link:
-        with contextlib.suppress(OSError):
-            os.link(source.resolve(), target)
-            return
-    shutil.copyfile(source, target)

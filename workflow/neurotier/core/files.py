@@ -132,11 +132,27 @@ def read_json(path: Path) -> Any:
         raise StateError(path) from None
 
 
+def read_if_whole(path: Path) -> dict[str, Any]:
+    """The object in a JSON file of ours; nothing if it is lost or damaged."""
+    with suppress(FileNotFoundError, StateError, TypeError, ValueError):
+        return dict(read_json(path))
+    return {}
+
+
 def content_of(file: Path) -> bytes:
     """Content of a regular file; empty if there is none, or a FIFO, which would block its reader for ever."""
     with suppress(OSError):
         return file.read_bytes() if stat.S_ISREG(file.lstat().st_mode) else b""
     return b""
+
+
+def whole_json(file: Path) -> dict[str, Any] | None:
+    """The JSON object that a file holds; ``None`` if it is missing, or damaged in whatever way."""
+    try:
+        data = json.loads(content_of(file))
+    except ValueError:
+        return None
+    return data if isinstance(data, dict) else None
 
 
 def once_per_version(read: Callable[[Path], Content]) -> Callable[[Path], Content]:

@@ -56,14 +56,19 @@ def peak(spans: Sequence[Span]) -> int:
     return most
 
 
+def extent(spans: Sequence[Span]) -> Span | None:
+    """The first start and the last end; ``None`` if there are no spans."""
+    return (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None
+
+
 def mean(spans: Sequence[Span]) -> float | None:
     """Sum of the spans over the time from the first start to the last end; ``None`` if that time is 0.
 
     >>> mean([(0, 2), (1, 3)])
     1.3333333333333333
     """
-    makespan_s = max(end for _, end in spans) - min(start for start, _ in spans) if spans else 0
-    return sum(end - start for start, end in spans) / makespan_s if makespan_s else None
+    begin_s, over_s = extent(spans) or (0.0, 0.0)
+    return sum(end - start for start, end in spans) / (over_s - begin_s) if over_s > begin_s else None
 
 
 def fits(limits: Mapping[str, int], needs: Mapping[str, Sequence[int]]) -> dict[str, int]:

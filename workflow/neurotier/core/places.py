@@ -83,11 +83,8 @@ class Places:
     comparison = Below("comparison")
     published = Below("published")
     probe = Below("probe")
-    probe_figures = Below("probe/figures")
     sweep = Below("sweep")
-    sweep_figures = Below("sweep/figures")
     advice = Below("advice")
-    advice_figures = Below("advice/figures")
     bigbrain = Below("bigbrain")
     logs = Below("logs")
     state = Below("state")
@@ -119,8 +116,6 @@ class Places:
 
     workload = Each("{}")
     """A storage workload: ``points/``, its tables, and its figures."""
-    workload_figures = Each("{}/figures")
-    """Figures of a storage workload."""
     bigbrain_blocks = Each("bigbrain/blocks/{}.tsv")
     """The manifest of the blocks on a tier."""
     bigbrain_run = Each("bigbrain/runs/{}")

@@ -6,13 +6,16 @@ rest of the library uses attributes instead of dictionary keys.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from neurotier.core.app_settings import AppSettings
 from neurotier.core.configuration import WORKLOADS, check, config_schema, read_scalars, with_defaults
 from neurotier.core.errors import SettingsError
+
+Say = Callable[[str], None]
+"""Takes a line per step, for the user."""
 
 ROLES = ("dataset", "work", "images", "results")
 """Roles that a placement gives to tiers."""

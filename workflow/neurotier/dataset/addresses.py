@@ -8,12 +8,13 @@ refused here, before any of these programs gets them.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
 from neurotier.core.errors import InputError, one_line
-from neurotier.dataset.datalad_environment import TRANSPORTS, ask_git
+from neurotier.dataset.commands import TRANSPORTS, ask_git
 
 URL = re.compile(r"(?P<ria>ria\+)?(?P<scheme>[A-Za-z][A-Za-z0-9.+-]*)://(?P<authority>[^/?#]*)")
 HELPER = re.compile(r"[^/\s]*::")
@@ -69,14 +70,14 @@ def refused_subdatasets(folder: Path, paths: Iterable[str]) -> dict[str, str]:
         Their paths below it.
     """
     recorded, everywhere = config_of(folder, ".gitmodules"), refused_candidates(folder)
-    addresses: dict[str, list[str]] = {}
-    for key in (key for key in recorded if key.endswith(".path")):
-        for path in recorded[key]:
-            for last in ("url", "datalad-url"):
-                addresses.setdefault(path, []).extend(recorded.get(f"{key.removesuffix('path')}{last}", []))
+    addresses = defaultdict[str, list[str]](list)
+    for key, values in recorded.items():
+        name, _, last = key.rpartition(".")
+        for path in recorded.get(f"{name}.path", []) if last in ("url", "datalad-url") else []:
+            addresses[path] += values
     refused = {}
     for path in paths:
-        reason = next(filter(None, [*map(refusal, addresses.get(path, [])), everywhere]), "")
+        reason = next(filter(None, [*map(refusal, addresses[path]), everywhere]), "")
         parts = PurePosixPath(path).parts
         if any(part.startswith("-") or part in ("..", ".git") for part in parts) or not path.isprintable():
             reason = f"its path {one_line(path)[:100]!r} would be read as an option, or leads elsewhere"
@@ -97,14 +98,9 @@ def check_own_files(folder: Path) -> None:
 def refused_candidates(folder: Path) -> str:
     """Why addresses that ``.datalad/config`` adds for sub-datasets must not reach git; empty if they may."""
     for key, values in config_of(folder, ".datalad/config").items():
-        if key.startswith(CANDIDATE):
-            addresses = values
-        elif key.startswith(SUBSTITUTE):  # the first character divides pattern and replacement
-            addresses = [value.rsplit(value[:1], 1)[-1] for value in values if value]
-        else:
-            continue
-        reason = next(filter(None, map(refusal, addresses)), "")
-        if reason:
+        if key.startswith(SUBSTITUTE):  # the first character divides pattern and replacement
+            values = [value.rsplit(value[:1], 1)[-1] for value in values if value]
+        if key.startswith((CANDIDATE, SUBSTITUTE)) and (reason := next(filter(None, map(refusal, values)), "")):
             return f"{reason} (.datalad/config, {one_line(key)[:80]})"
     return ""
 
@@ -115,8 +111,8 @@ def config_of(folder: Path, name: str) -> dict[str, list[str]]:
     It is read from the commit and not from the work tree, where it could be a link.
     """
     listed = ask_git(folder, "config", "--null", "--no-includes", "--blob", f"HEAD:{name}", "--list")
-    values: dict[str, list[str]] = {}
+    values = defaultdict[str, list[str]](list)
     for entry in filter(None, (listed or "").split("\0")):
         key, _, value = entry.partition("\n")
-        values.setdefault(key, []).append(value)
-    return values
+        values[key].append(value)
+    return dict(values)

@@ -7,9 +7,10 @@ processed, so that no later step has to guard against unusual names.
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from neurotier.core.errors import InputError
 
@@ -88,7 +89,7 @@ def entities(file_name: str) -> dict[str, str]:
     return labels
 
 
-def read_image(path: str, site: str, size_bytes: int | None = None, content: str = "") -> Image:
+def read_image(path: str, site: str) -> Image:
     """Read a T1w image's path below the dataset, strictly.
 
     Raises
@@ -119,8 +120,6 @@ def read_image(path: str, site: str, size_bytes: int | None = None, content: str
         session=labels.get("ses", ""),
         bids_run=labels.get("run", ""),
         path=path,
-        size_bytes=size_bytes,
-        content=content,
     )
 
 
@@ -137,7 +136,22 @@ def derivative_name(source: str | PurePosixPath, suffix: str, extension: str) ->
 
 def strip_extension(file_name: str) -> str:
     """A NIfTI file's name without its extension."""
-    for extension in EXTENSIONS:
-        if file_name.endswith(extension):
-            return file_name.removesuffix(extension)
-    raise InputError("not a NIfTI name (.nii or .nii.gz)", where=repr(file_name))
+    if not file_name.endswith(EXTENSIONS):
+        raise InputError("not a NIfTI name (.nii or .nii.gz)", where=repr(file_name))
+    return file_name.removesuffix(".gz").removesuffix(".nii")
+
+
+def is_bids(folder: Path) -> bool:
+    """Whether a folder looks like a BIDS dataset: it has a description or participants.
+
+    Only names count, since the description may be a link whose content is not here.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            return any(
+                entry.name == "dataset_description.json"
+                or (entry.name.startswith("sub-") and (entry.is_dir(follow_symlinks=False) or entry.is_symlink()))
+                for entry in entries
+            )
+    except OSError:
+        return False

@@ -6,25 +6,20 @@ jobs they race on the same repository (datalad#4606).
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePath
-from subprocess import DEVNULL, PIPE
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from neurotier.core.credentials import without_credentials
-from neurotier.core.errors import InputError, KilledError, SourceError, one_line
+from neurotier.core.errors import InputError, SourceError
 from neurotier.core.files import flush_folder
 from neurotier.core.foreign import file_in_dataset, kind_of, open_file
-from neurotier.core.processes import start_process
-from neurotier.core.settings import DatasetSettings
-from neurotier.dataset.attempts import retry
-from neurotier.dataset.datalad_environment import prepare_environment
+from neurotier.core.settings import DatasetSettings, Say
+from neurotier.dataset.commands import ask_annex, retry
 
 if TYPE_CHECKING:
     from neurotier.dataset.bids import Image
@@ -34,12 +29,6 @@ KEY_SIZE = re.compile(r"-s(\d{1,18})(?=-|$)")
 
 OBJECTS = "/annex/objects/"
 """Text before the key, in links and in pointers."""
-
-NO_ANNEX = "First run: git-annex init"
-"""What git-annex says in a repository that is not its own."""
-
-KILLED = re.compile(r"exited -\d")
-"""What git-annex says of a git that was killed by a signal."""
 
 ANYWHERE = ("/",)
 """Where links may lead in a folder that the user has made."""
@@ -109,7 +98,7 @@ def content_of(dataset: Path, path: str, links_to: Sequence[str] = ()) -> Conten
     return Content(key, facts.st_size if size is None else size, facts.st_size, version)
 
 
-def content_if_readable(dataset: Path, path: str, links_to: Sequence[str] = ()) -> Content:
+def content_if_readable(dataset: Path, path: str, links_to: Sequence[str]) -> Content:
     """The content of a file; an empty one if it must not be read: the job that needs it will say why."""
     try:
         return content_of(dataset, path, links_to)
@@ -134,7 +123,7 @@ def is_present(dataset: Path, path: str, links_to: Sequence[str] = ()) -> bool:
     return content_if_readable(dataset, path, links_to).is_here
 
 
-def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, say: Callable[[str], None]) -> int:
+def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, say: Say) -> int:
     """Get the contents of files to the dataset tier, flushed to its device; how many had to be fetched.
 
     Raises
@@ -176,60 +165,6 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
         for folder in list((trusted / below).parents)[:3]:  # which git-annex made for it
             flush_folder(folder)
     return len(missing)
-
-
-def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) -> tuple[list[dict[str, Any]], str]:
-    """Have git-annex do a command with files of a dataset, in the repository of each.
-
-    It is called without git, which would stand between this process and git-annex, and leave that alive if it is
-    killed; and it takes names literally, unlike git.
-
-    Returns
-    -------
-    list, str
-        What git-annex says of each file, and a line with the reasons of all failures.
-
-    Raises
-    ------
-    SourceError
-        If a file is in no repository, or in one without an annex, git is missing, or git-annex does not start.
-    KilledError
-        If git-annex, or git which it calls, was killed.
-    """
-    prepare_environment()
-    below = dict[Path, list[str]]()
-    for path in paths:
-        root = repository_of(dataset, path)
-        below.setdefault(root, []).append(str((dataset / path).relative_to(root)))
-    records, reasons = list[dict[str, Any]](), list[str]()
-    for root, names in below.items():
-        words = ["git-annex", command, *options, "--json", "--json-error-messages", "--", *names]
-        try:
-            process = start_process(words, cwd=root, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, errors="replace")
-        except OSError as error:
-            fix = "reinstall the environment"
-            raise SourceError(f"does not answer: {error.strerror}", where="git-annex", fix=fix) from None
-        out, complaints = process.communicate()
-        if process.returncode < 0 or process.returncode > 128 or KILLED.search(complaints):
-            raise KilledError(f"git-annex {command} was killed", where="git or git-annex")
-        if NO_ANNEX in complaints:
-            raise SourceError("its content is not there: its repository has no annex", where=paths[0])
-        own = [json.loads(line) for line in out.splitlines()]
-        failed = [record for record in own if not record["success"]]
-        reasons += [text for record in failed for text in record["error-messages"] or [record.get("note", "")]]
-        if process.returncode and not failed:
-            reasons.append(complaints)
-        records += own
-    said = "; ".join(dict.fromkeys(filter(None, reasons))) or "git-annex gave no reason"
-    return records, one_line(without_credentials(said))[:300]
-
-
-def repository_of(dataset: Path, path: str) -> Path:
-    """The repository that holds a file: the dataset, or a sub-dataset; :class:`SourceError` if there is none."""
-    for parent in PurePath(path).parents:
-        if (dataset / parent / ".git").exists():
-            return dataset / parent
-    raise SourceError("is not in the dataset", where=path)
 
 
 def check_known_somewhere(dataset: Path, path: str) -> None:

@@ -11,20 +11,21 @@ import csv
 import io
 import os
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from neurotier.core.configuration import suggestion
 from neurotier.core.errors import InputError, one_line
-from neurotier.core.foreign import open_in_dataset
-from neurotier.core.settings import DatasetSettings
-from neurotier.dataset.bids import EXTENSIONS, LABEL, SITE, Image, read_image, strip_extension
+from neurotier.core.foreign import file_in_dataset, open_in_dataset
+from neurotier.core.quantities import first_of
+from neurotier.core.settings import DatasetSettings, Say
+from neurotier.dataset.bids import EXTENSIONS, LABEL, SITE, Image, is_bids, read_image, strip_extension
 from neurotier.dataset.contents import content_if_readable
-from neurotier.dataset.selection import select, selector
 from neurotier.dataset.source import Dataset
-from neurotier.dataset.tree import is_bids, list_tree
 
 IGNORE = [
     re.compile(r"^/(code|derivatives|sourcedata|stimuli|phenotype)(/|$)"),
@@ -48,19 +49,11 @@ SAFE_PATH = re.compile(r"[A-Za-z0-9_.+/-]+")
 
 
 @dataclass(frozen=True)
-class Skipped:
-    """An item of the dataset that is not analysed, and why."""
-
-    item: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class Index:
-    """The selected images of a dataset and the items left out, sorted by path."""
+    """The selected images of a dataset, and the items left out with the reason, sorted by path."""
 
     images: list[Image]
-    skipped: list[Skipped]
+    skipped: dict[str, str]
 
     def rows(self) -> list[dict[str, Any]]:
         """Rows of ``images.tsv``."""
@@ -71,7 +64,7 @@ def index_dataset(
     dataset: Dataset,
     settings: DatasetSettings,
     suffixes: Sequence[str] | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Say = lambda _: None,
 ) -> Index:
     """Index all sites of a dataset and apply the selection.
 
@@ -89,10 +82,9 @@ def index_dataset(
     InputError
         If the dataset is not BIDS, something asked for does not exist, or nothing is left to analyse.
     """
-    images: list[Image] = []
-    skipped = [Skipped(repr(path), f"cannot be reached: {reason}") for path, reason in dataset.unreachable.items()]
-    everyone: set[str] = set()
-    kind, where = kind_of_file(suffixes), f"dataset.source {dataset.source!r}"
+    skipped = {repr(path): f"cannot be reached: {reason}" for path, reason in dataset.unreachable.items()}
+    images, everyone = list[Image](), set[str]()
+    kind, where, is_app = kind_of_file(suffixes), f"dataset.source {dataset.source!r}", suffixes is not None
     is_participant = selector(settings.participants, "sub")
     for count, site in enumerate(dataset.sites, start=1):
         tell(f"site {count} of {len(dataset.sites)}, {len(images):,} {kind}s so far")
@@ -106,34 +98,44 @@ def index_dataset(
                 )
             deeper = (root / ".gitmodules").exists()
             more = "; it holds sub-datasets: name it as dataset.source to analyse them" if deeper else ""
-            skipped.append(Skipped(site, f"not a BIDS dataset{more}"))
+            skipped[site] = f"not a BIDS dataset{more}"
             continue
         if site and not SITE.fullmatch(site):
-            skipped.append(Skipped(repr(site), "the sub-dataset's name has characters that BIDS paths do not have"))
+            skipped[repr(site)] = "the sub-dataset's name has characters that BIDS paths do not have"
             continue
         found, refused = index_site(dataset.path, site, suffixes, settings.links_to, dataset.sites)
-        members, unread = participants_of(dataset.path, site, settings.links_to, kind)
+        members = participants_of(dataset.path, site, settings.links_to, kind, refused)
         with_images = {image.participant for image in found}
         images += found
         everyone |= with_images | members.keys()
-        skipped += refused + unread
-        skipped += [
-            Skipped(member, reason)
-            for member, reason in members.items()
-            if member not in with_images and is_participant(member.rsplit("/", 1)[-1].removeprefix("sub-"))
-        ]
+        lacking = {
+            name: members[name] for name in sorted(members.keys() - with_images) if is_participant(label_of(name))
+        }
+        skipped |= refused | lacking
     sites = {image.site for image in images}
-    if suffixes is not None and "" in sites and len(sites) > 1:
+    if is_app and "" in sites and len(sites) > 1:
         raise InputError(
             "holds participants both itself and in sub-datasets, whose derivatives an app would mix",
             where=where,
             fix="name the sub-datasets to analyse in dataset.sites",
         )
     if not images:
-        first_skipped = f"; skipped {skipped[0].item}: {skipped[0].reason}" if skipped else ""
+        first_skipped = "".join(f"; skipped {item}: {reason}" for item, reason in list(skipped.items())[:1])
         raise InputError(f"holds no {kind}{first_skipped}", where=where)
-    selected = select(images, settings, everyone, dataset, suffixes is not None)
-    return Index(sorted(selected, key=lambda image: image.path), sorted(skipped, key=lambda entry: entry.item))
+    if not dataset.unreachable:  # or unknown labels may belong to a site that cannot be reached
+        check_known("participants", "sub", settings.participants, map(label_of, everyone))
+        check_known("sessions", "ses", settings.sessions, (image.session for image in images))
+        check_known("runs", "run", settings.runs, (image.bids_run for image in images))
+    asked = [image for image in images if is_participant(image.label)]
+    selected = chosen(asked, settings.sessions, settings.runs, is_app)
+    if not selected:
+        raise InputError("nothing is left to analyse", where=where, fix="see the filters under dataset")
+    return Index(sorted(selected, key=lambda image: image.path), dict(sorted(skipped.items())))
+
+
+def label_of(participant: str) -> str:
+    """The label of a participant's folder."""
+    return participant.rpartition("/")[2].removeprefix("sub-")
 
 
 def index_site(
@@ -142,8 +144,9 @@ def index_site(
     suffixes: Sequence[str] | None,
     links_to: Sequence[str] = (),
     sites: Iterable[str] = (),
-) -> tuple[list[Image], list[Skipped]]:
-    """Images of one site, and files that look like one but have no such name; other ``sites`` are not entered.
+) -> tuple[list[Image], dict[str, str]]:
+    """Images of one site; and folders that were not entered and files that look like one but have no such name, with
+    the reason; other ``sites`` are not entered.
 
     For an app, these are all the files that it is given, sidecars included.
     """
@@ -157,7 +160,7 @@ def index_site(
 
     files, refused = list_tree(dataset, site, may_enter, links_to)
     images, taken = list[Image](), set[str]()
-    skipped = [Skipped(repr(path), reason) for path, reason in refused.items()]
+    skipped = {repr(path): reason for path, reason in refused.items()}
     for path in files:
         try:
             image = image_at(path, site, suffixes)
@@ -170,8 +173,71 @@ def index_site(
             content = content_if_readable(dataset, path, links_to)
             images.append(replace(image, size_bytes=content.size_bytes, content=content.version))
         except InputError as error:
-            skipped.append(Skipped(repr(path), error.what))
+            skipped[repr(path)] = error.what
     return images, skipped
+
+
+def list_tree(
+    dataset: Path, top: str, may_enter: Callable[[str], bool], links_to: Sequence[str] = ()
+) -> tuple[list[str], dict[str, str]]:
+    """List the files below a folder of a dataset, except names that begin with a dot.
+
+    Parameters
+    ----------
+    dataset
+        The dataset's folder.
+    top
+        The folder below it to list; empty for the dataset itself.
+    may_enter
+        Whether to enter a folder, by its path below the dataset.
+    links_to
+        Folders outside the dataset that links may lead into.
+
+    Returns
+    -------
+    list
+        Paths below the dataset of files, and of anything else that is no folder. A link out of the dataset is among
+        them if it has a file's name, so that the job that needs it reports it.
+    dict
+        Folders that were not entered, with the reason.
+    """
+    files, refused, seen = list[str](), dict[str, str](), set[tuple[int, int]]()
+    pending = deque([top])  # links wait at its left, until all folders that are none are listed
+    while pending:
+        here = pending.pop()
+        try:
+            facts = os.stat(dataset / here)
+            with os.scandir(dataset / here) as entries:
+                children = sorted((entry for entry in entries if entry.name[0] != "."), key=lambda entry: entry.name)
+        except OSError as error:
+            refused[here or "."] = f"cannot be read: {error.strerror}"
+            continue
+        if (facts.st_dev, facts.st_ino) in seen:
+            refused[here or "."] = "is a link to a folder that is listed already"
+            continue
+        seen.add((facts.st_dev, facts.st_ino))
+        for entry in children:
+            path, why = f"{here}/{entry.name}" if here else entry.name, ""
+            is_folder, is_link = entry.is_dir(follow_symlinks=False), entry.is_symlink()
+            if is_link:
+                try:
+                    trusted, below = file_in_dataset(dataset, path, links_to)
+                    is_folder = (trusted / below).is_dir()
+                except InputError as error:
+                    # its target is not examined; names of files have a dot, and those of folders in BIDS have none
+                    is_folder, why = "." not in entry.name, error.what
+            if not is_folder:
+                files.append(path)
+            elif entry.name.endswith(EXTENSIONS):
+                refused[path] = "is a folder"
+            elif may_enter(path):
+                if why:
+                    refused[path] = why
+                elif is_link:
+                    pending.appendleft(path)
+                else:
+                    pending.append(path)
+    return sorted(files), refused
 
 
 def image_at(path: str, site: str, suffixes: Sequence[str] | None) -> Image | None:
@@ -218,34 +284,90 @@ def kind_of_file(suffixes: Sequence[str] | None) -> str:
 
 
 def participants_of(
-    dataset: Path, site: str, links_to: Sequence[str], kind: str
-) -> tuple[dict[str, str], list[Skipped]]:
-    """All participants that a site has folders of or lists in its participants.tsv.
+    dataset: Path, site: str, links_to: Sequence[str], kind: str, skipped: dict[str, str]
+) -> dict[str, str]:
+    """All participants that a site has folders of or lists in its participants.tsv: folder to why one is left out.
 
-    Returns
-    -------
-    dict
-        Participant's folder to why it is left out if it has no image, a file of a ``kind``.
-    list
-        participants.tsv, if it could not be read.
+    That is for those without an image, a file of a ``kind``. A participants.tsv that cannot be read is ``skipped``.
     """
     prefix = f"{site}/" if site else ""
-    members, skipped, table = dict[str, str](), list[Skipped](), f"{prefix}participants.tsv"
+    members, table = dict[str, str](), f"{prefix}participants.tsv"
     try:
         with suppress(FileNotFoundError), open_in_dataset(dataset, table, links_to) as file:
             content = file.read(PARTICIPANTS_BYTES + 1)
             if len(content) > PARTICIPANTS_BYTES:
                 raise InputError(f"holds more than {PARTICIPANTS_BYTES:,} bytes")
-            lines = io.StringIO(content.decode(errors="replace"), newline="")
-            for row in csv.DictReader(lines, delimiter="\t"):
+            for row in csv.DictReader(io.StringIO(content.decode(errors="replace"), newline=""), delimiter="\t"):
                 if label := one_line(row.get("participant_id") or "")[:LABEL_SHOWN]:
                     members[f"{prefix}sub-{label.removeprefix('sub-')}"] = "in participants.tsv, but there is no folder"
     except (OSError, csv.Error, InputError) as error:
         why = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else f"is no table: {error}"
-        members, skipped = {}, [Skipped(repr(table), error.what if isinstance(error, InputError) else why)]
+        members, skipped[repr(table)] = {}, error.what if isinstance(error, InputError) else why
     with os.scandir(dataset / site) as entries:
         for entry in entries:
             is_folder = entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and "." not in entry.name)
             if entry.name.startswith("sub-") and is_folder:
                 members[f"{prefix}{one_line(entry.name)}"] = f"no {kind}"
-    return members, skipped
+    return members
+
+
+# The selection.
+
+
+def chosen(
+    images: Sequence[Image], sessions: Sequence[str | int], runs: Sequence[str | int], of_none: bool
+) -> list[Image]:
+    """Those images that filters of sessions and runs select.
+
+    Parameters
+    ----------
+    images
+        Of one or more participants.
+    sessions, runs
+        Labels; none select all.
+    of_none
+        Whether files of no session or no run belong to those of each, as an app takes them, such as sidecars and field
+        maps. They are kept of participants who have a file of what is asked for.
+    """
+    is_session, is_run = selector(sessions, "ses"), selector(runs, "run")
+    named = [image for image in images if is_session(image.session) and is_run(image.bids_run)]
+    if not of_none:
+        return named
+    participants = {image.participant for image in named}
+    return [
+        image
+        for image in images
+        if image.participant in participants
+        and (not image.session or is_session(image.session))
+        and (not image.bids_run or is_run(image.bids_run))
+    ]
+
+
+def selector(wanted: Sequence[str | int], prefix: str) -> Callable[[str], bool]:
+    """Whether a filter selects a label; an empty filter selects all. A filter may list thousands.
+
+    >>> selector(["ses-1"], "ses")("1"), selector(["1"], "run")("01"), selector(["1"], "sub")("01")
+    (True, True, False)
+    """
+    names = {plain_label(str(name), prefix) for name in wanted}
+    return lambda label: not names or plain_label(label, prefix) in names
+
+
+def plain_label(name: str, prefix: str) -> str:
+    """A label as the user or a file wrote it, to compare. BIDS runs are numbers, so that 1 and 01 are the same."""
+    bare = name.removeprefix(f"{prefix}-")
+    return str(int(bare)) if prefix == "run" and bare.isdigit() else bare
+
+
+def check_known(key: str, prefix: str, wanted: Sequence[str | int], known: Iterable[str]) -> None:
+    """Raise :class:`InputError` if a filter names a label that does not exist."""
+    labels = sorted({*known} - {""})
+    plain = {plain_label(label, prefix) for label in labels}
+    for name in map(str, wanted):
+        if plain_label(name, prefix) not in plain:
+            bare = name.removeprefix(f"{prefix}-")
+            raise InputError(
+                f"the dataset has no {prefix}-{bare}{suggestion(bare, labels)}",
+                where=f"dataset.{key}",
+                fix=f"it has {len(labels)}: {first_of(labels, 5)}",
+            )

@@ -1,4 +1,4 @@
-"""Sites: the sub-datasets that hold participants, chosen and installed.
+"""Sites: the sub-datasets that hold participants, chosen and installed; and clones that a power cut has damaged.
 
 A site that cannot be installed is reported with the reason, and the others are analysed all the same.
 """
@@ -6,33 +6,35 @@ A site that cannot be installed is reported with the reason, and the others are 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from neurotier.core.configuration import suggestion
 from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import InputError, SourceError
-from neurotier.core.files import flush_file_system
-from neurotier.core.settings import DatasetSettings
+from neurotier.core.files import exclusive, flush_file_system, read_if_whole, remove_tree
+from neurotier.core.places import Places
+from neurotier.core.settings import DatasetSettings, Say
 from neurotier.dataset.addresses import check_own_files, config_of, refused_subdatasets
-from neurotier.dataset.attempts import NETWORK_DOWN, message_of, retry
-from neurotier.dataset.datalad_environment import ask_git
-from neurotier.dataset.health import is_broken, set_aside
-from neurotier.dataset.tree import is_bids
+from neurotier.dataset.bids import is_bids
+from neurotier.dataset.commands import NETWORK_DOWN, ask_git, message_of, prepare_environment, retry
 
 NO_SITES = re.compile(r"(.*/)?(derivatives|sourcedata|code|stimuli|phenotype)(/.*)?")
 """Sub-datasets without raw data; they are sites only if the configuration names them."""
 
 IDENTIFIER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
+LOOK_AGAIN_S = 1.0
+
 Facts = dict[str, dict[str, str]]
 """Site to its facts, ``url`` and ``version``."""
 
 
-def install_sites(
-    settings: DatasetSettings, source: str, folder: Path, say: Callable[[str], None]
-) -> tuple[Facts, dict[str, str]]:
+def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say) -> tuple[Facts, dict[str, str]]:
     """Install the chosen sub-datasets at the commits that the dataset records.
 
     Returns
@@ -73,9 +75,7 @@ def install_sites(
     return {site: site_facts(folder / site, source, site) for site in there}, unreachable
 
 
-def install_all(
-    folder: Path, recorded: dict[str, str], settings: DatasetSettings, say: Callable[[str], None]
-) -> dict[str, str]:
+def install_all(folder: Path, recorded: dict[str, str], settings: DatasetSettings, say: Say) -> dict[str, str]:
     """Install sub-datasets, with retries; those that could not be installed, with the reason.
 
     All are tried before any is retried, so that the pauses are spent once and not for each site that is down.
@@ -117,7 +117,7 @@ def install_all(
     return failed
 
 
-def clear(folder: Path, path: str, say: Callable[[str], None]) -> None:
+def clear(folder: Path, path: str, say: Say) -> None:
     """Empty the folder of a sub-dataset that is incomplete, damaged, or at another commit."""
     mark_of(folder, path).unlink(missing_ok=True)
     if (folder / path / ".git").exists():
@@ -180,10 +180,9 @@ def site_facts(folder: Path, source: str, site: str) -> dict[str, str]:
     A public address is extended by the site's path; for any other source, the URI is made of the DataLad identifier.
     User name and token stay out of it: derivatives are published with it.
     """
-    if source.startswith("///"):
-        url = f"https://datasets.datalad.org/{source[3:]}/{site}".rstrip("/")
-    elif source.startswith(("http://", "https://")):
-        url = f"{without_credentials(source).rstrip('/')}/{site}".rstrip("/")
+    address = f"https://datasets.datalad.org/{source[3:]}" if source.startswith("///") else without_credentials(source)
+    if address.startswith(("http://", "https://")):
+        url = f"{address.rstrip('/')}/{site}".rstrip("/")
     else:
         url = f"urn:uuid:{identifier}" if (identifier := identifier_of(folder)) else "urn:neurotier:unidentified"
     return {"url": url, "version": commit(folder)}
@@ -193,3 +192,95 @@ def identifier_of(folder: Path) -> str:
     """The DataLad identifier of a dataset; empty if it has none."""
     (known, *_) = config_of(folder, ".datalad/config").get("datalad.dataset.id", [""])
     return known if IDENTIFIER.fullmatch(known) else ""
+
+
+# Damage.
+
+
+def is_broken(repository: Path) -> bool:
+    """Whether git or git-annex cannot work in a repository.
+
+    It is asked twice, since a run for other results may share the clone and be fetching into it.
+    """
+    if not looks_broken(repository):
+        return False
+    time.sleep(LOOK_AGAIN_S)
+    return looks_broken(repository)
+
+
+def looks_broken(repository: Path) -> bool:
+    """Whether git finds refs, objects or an index unusable, also git-annex's own, or its annex has lost its name."""
+    git_folder = ask_git(repository, "rev-parse", "--absolute-git-dir")
+    if git_folder is None or ask_git(repository, "rev-parse", "--verify", "-q", "HEAD") is None:
+        return True
+    annex = Path(git_folder.strip(), "annex")
+    for file in (annex / "journal").glob("*"):
+        with suppress(FileNotFoundError):  # an empty one, as a power cut leaves, hides what git-annex's branch says
+            if file.stat().st_size == 0:
+                file.unlink()
+    has_branch, has_name = (
+        ask_git(repository, *words) is not None
+        for words in (("rev-parse", "--verify", "-q", "refs/heads/git-annex"), ("config", "annex.uuid"))
+    )
+    objects = ask_git(repository, "cat-file", "--batch-all-objects", "--batch-check=%(objecttype)")
+    return (
+        has_branch != has_name
+        or objects is None
+        or " missing" in objects  # as git says of one that is there and cannot be read
+        or ask_git(repository, "fsck", "--connectivity-only", "--no-dangling", "--no-reflogs", "--no-progress") is None
+        or ask_git(repository, "ls-files", GIT_INDEX_FILE=str(annex / "index")) is None
+    )
+
+
+def set_aside(folder: Path, clone: Path, say: Say) -> None:
+    """Make way for a new clone of a dataset, or of a site in it; contents may be nowhere else, and stay.
+
+    Parameters
+    ----------
+    folder
+        The clone, or a site in it.
+    clone
+        The clone.
+    say
+        Takes a line that names where it lies now, if it had contents.
+    """
+    if folder != clone and not any((folder / ".git" / "annex" / "objects").glob("*")):
+        remove_tree(folder)
+    else:
+        name = "-".join((clone.name, *folder.relative_to(clone).parts))
+        aside = clone.with_name(f"{name}-until-{time.strftime('%Y%m%dT%H%M%S')}")
+        folder.rename(aside)
+        say(f"{folder} is now {aside}; remove that if nothing in it is needed")
+    if folder != clone:
+        folder.mkdir()  # an empty folder stands for a sub-dataset that is not installed
+
+
+def indexed_dataset(places: Places) -> dict[str, Any]:
+    """What is known of the dataset that was cloned last; empty if nothing is."""
+    return read_if_whole(places.index / "dataset.json")
+
+
+def renew_clone(places: Places, say: Say) -> None:
+    """Set aside the indexed clone, or the sites in it, if git cannot use them any more, and forget unreachable sites.
+
+    The jobs that need them clone them again; without its record, Snakemake has the clone completed. To be called at the
+    start of a run, before Snakemake decides what to do, and while no other run works on the results. Plain folders and
+    anything else of the user's is never touched.
+    """
+    data = indexed_dataset(places)
+    clone = Path(data.get("path", ""))
+    if data.get("kind") == "datalad" and clone.parent.absolute() == places.datasets.absolute() and clone.exists():
+        prepare_environment()
+        with exclusive(clone):
+            for folder in (clone, *(clone / site for site in data["sites"] if site)):
+                if (folder / ".git").exists():
+                    set_aside_if_broken(folder, clone, say)
+    if data.get("unreachable"):
+        (places.index / "dataset.json").unlink(missing_ok=True)
+
+
+def set_aside_if_broken(folder: Path, clone: Path, say: Say) -> None:
+    """Make way for a new clone, as :func:`set_aside`, where git or git-annex cannot work in this one."""
+    if is_broken(folder):
+        say(f"{folder} is damaged (after a power cut?), and is cloned again")
+        set_aside(folder, clone, say)

@@ -7,7 +7,7 @@ of another.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,14 +18,12 @@ from neurotier.core.files import exclusive, made_whole
 from neurotier.core.foreign import file_in_dataset
 from neurotier.core.places import Places, dataset_name, short_hash
 from neurotier.core.private import make_private, private_folder
-from neurotier.core.settings import DatasetSettings
+from neurotier.core.settings import DatasetSettings, Say
 from neurotier.core.tiers import Tier, find_mount
 from neurotier.dataset.addresses import refusal
-from neurotier.dataset.attempts import first_message, retry
-from neurotier.dataset.datalad_environment import ask_git, prepare_environment
-from neurotier.dataset.health import indexed_dataset, is_broken, set_aside
-from neurotier.dataset.sites import choose_sites, install_sites
-from neurotier.dataset.tree import is_bids
+from neurotier.dataset.bids import is_bids
+from neurotier.dataset.commands import ask_git, naming_commands, prepare_environment, retry
+from neurotier.dataset.sites import choose_sites, indexed_dataset, install_sites, set_aside_if_broken
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class Dataset:
     unreachable: dict[str, str] = field(default_factory=dict)
 
 
-def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Callable[[str], None]) -> Dataset:
+def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Say) -> Dataset:
     """Clone the dataset, unless there is a clone already, and install the selected sites.
 
     Parameters
@@ -88,9 +86,8 @@ def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Callable
     folder = datasets / dataset_name(source, settings.version)
     make_folder(datasets)
     with exclusive(folder):
-        if folder.exists() and is_broken(folder):
-            say(f"{folder} is damaged (after a power cut?), and is cloned again")
-            set_aside(folder, folder, say)
+        if folder.exists():
+            set_aside_if_broken(folder, folder, say)
         if not folder.exists():
             say(f"cloning {without_credentials(source)}")
             retry(lambda: clone(source, folder, settings.version), settings, say)
@@ -153,17 +150,12 @@ def clone(source: str, folder: Path, version: str | None, where: str = "") -> No
     Errors name ``where``, or else the key ``dataset.source``.
     """
     from datalad.api import clone as datalad_clone
-    from datalad.support.exceptions import IncompleteResultsError
 
     where = where or f"dataset.source {source!r}"
-    try:
-        with made_whole(folder) as partial:
-            datalad_clone(source=source, path=str(partial), result_renderer="disabled")
-            if version is not None:
-                check_out(partial, version, where)
-    except IncompleteResultsError as error:
-        fix = "check the address and the network"
-        raise SourceError(f"cannot be cloned: {first_message(error)}", where=where, fix=fix) from None
+    with naming_commands("cannot be cloned", where, "check the address and the network"), made_whole(folder) as partial:
+        datalad_clone(source=source, path=str(partial), result_renderer="disabled")
+        if version is not None:
+            check_out(partial, version, where)
 
 
 def check_out(repository: Path, version: str, where: str) -> None:

@@ -9,20 +9,18 @@ from __future__ import annotations
 import itertools
 import logging
 import zlib
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import nibabel as nib
 import numpy as np
 from nibabel.filebasedimages import ImageFileError
 
-from neurotier.core.errors import InputError, SourceError, TierError
+from neurotier.core.errors import InputError, TierError
 from neurotier.core.files import made_whole, write_json, write_text
-from neurotier.core.settings import DemoSettings
-from neurotier.dataset.datalad_environment import prepare_environment
-from neurotier.demo.head_model import model_head
-from neurotier.demo.phantom import varied_head
-from neurotier.demo.texts import bold_facts, simulated_scanner, site_texts, superdataset_readme
+from neurotier.core.settings import DemoSettings, Say
+from neurotier.dataset.commands import naming_commands, prepare_environment
+from neurotier.demo.heads import DATA, model_head, varied_head
 
 DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")
 """A real whole head (Colin27, 1 mm), where Debian's package mricron-data is installed."""
@@ -30,18 +28,13 @@ DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")
 SIMULATED = "simulated"
 """Value of ``demo.head`` that asks for the simulated head, whatever is installed."""
 
-Say = Callable[[str], None]
 FIX = "give a NIfTI file of a whole head"
 
 BOLD_SHAPE = (8, 8, 6, 4)
-BOLD_VOXEL_MM, REPETITION_TIME_S = 4.0, 2.0
+BOLD_VOXEL_MM = 4.0
 
-SITES = {
-    "SiteA": {"0099001": (24, "F", [1]), "0099002": (31, "M", [1, 1]), "0099003": (27, "F", [])},
-    "SiteB": {"0099101": (22, "M", [2]), "0099102": (45, "F", [1])},
-}
-"""Participants of each site by label: age (years) and sex, which are invented, and the number of T1w runs in each
-session, of which one who has functional data only has none: 5 participants, 6 T1w images."""
+SITES: dict[str, dict[str, tuple[int, str, list[int]]]] = DATA["sites"]
+"""Participants of each site by label: age in years, sex, and the number of T1w runs in each session."""
 
 
 def make_demo_dataset(folder: Path, settings: DemoSettings, say: Say = print) -> None:
@@ -111,33 +104,44 @@ def load_head(path: Path) -> nib.Nifti1Image:
         data = np.nan_to_num(image.get_fdata(dtype=np.float32))
     except (ImageFileError, OSError, EOFError, ValueError, zlib.error) as error:
         raise InputError(f"cannot be read as NIfTI ({error})", where=str(path), fix=FIX) from error
-    if data.ndim != 3 or min(data.shape) < 2:
-        raise InputError(f"is not a 3D image but of shape {data.shape}", where=str(path), fix=FIX)
-    if data.max() <= 0:
-        raise InputError("has no positive voxel", where=str(path), fix=FIX)
+    is_3d = data.ndim == 3 and min(data.shape) > 1
+    if not is_3d or data.max() <= 0:
+        problem = "has no positive voxel" if is_3d else f"is not a 3D image but of shape {data.shape}"
+        raise InputError(problem, where=str(path), fix=FIX)
     return nib.Nifti1Image(data, image.affine)
 
 
 def write_files(folder: Path, settings: DemoSettings, head: nib.Nifti1Image, origin: str, say: Say) -> None:
     """Write the files of superdataset and sites, without version control; ``origin`` is what the head is, in words."""
-    write_text(folder / "README.md", superdataset_readme(origin))
+    write_text(folder / "README.md", (DATA["readme"] + DATA["origin"]).format(origin=origin))
     seeds = itertools.count(settings.seed)
     for site, participants in SITES.items():
-        rows = [(f"sub-{label}", age_years, sex) for label, (age_years, sex, _) in participants.items()]
-        for name, text in site_texts(site, origin, rows).items():
-            write_text(folder / site / name, text)
-        for (subject, *_), (*_, sessions) in zip(rows, participants.values(), strict=True):
+        write_text(folder / site / "README.md", (DATA["site_readme"] + DATA["origin"]).format(site=site, origin=origin))
+        write_json(folder / site / "dataset_description.json", filled(DATA["description"], site=site, origin=origin))
+        write_json(folder / site / "participants.json", DATA["columns"])
+        rows = [f"sub-{label}\t{age_years}\t{sex}\n" for label, (age_years, sex, _) in participants.items()]
+        write_text(folder / site / "participants.tsv", "".join(["participant_id\tage\tsex\n", *rows]))
+        for label, (*_, sessions) in participants.items():
+            subject, seed = f"sub-{label}", next(seeds)
             say(f"Making {site}/{subject}.")
-            seed, of_subject = next(seeds), folder / site / subject
             scans = [(session, run) for session, runs in enumerate(sessions, 1) for run in range(1, runs + 1)]
             for scan, (session, run) in enumerate(scans):
-                stem = of_subject / f"ses-{session}" / "anat" / f"{subject}_ses-{session}_run-{run}_T1w"
-                write_json(stem.with_suffix(".json"), simulated_scanner(f"T1w image computed from {origin}"))
-                nib.save(varied_head(head, seed, settings.voxel_size_mm, scan), stem.with_suffix(".nii.gz"))
+                stem = folder / site / subject / f"ses-{session}/anat/{subject}_ses-{session}_run-{run}_T1w"
+                save(varied_head(head, seed, settings.voxel_size_mm, scan), stem, filled(DATA["t1w"], origin=origin))
             if not scans:
-                stem = of_subject / "ses-1" / "func" / f"{subject}_ses-1_task-rest_run-1_bold"
-                write_json(stem.with_suffix(".json"), bold_facts(REPETITION_TIME_S))
-                nib.save(noise_bold(seed), stem.with_suffix(".nii.gz"))
+                stem = folder / site / subject / f"ses-1/func/{subject}_ses-1_task-rest_run-1_bold"
+                save(noise_bold(seed), stem, DATA["t1w"] | DATA["bold"])
+
+
+def filled(texts: dict[str, Any], **names: str) -> dict[str, Any]:
+    """Some keys and values, with names filled in where the values have them in braces."""
+    return {key: value.format(**names) if isinstance(value, str) else value for key, value in texts.items()}
+
+
+def save(image: nib.Nifti1Image, stem: Path, sidecar: dict[str, Any]) -> None:
+    """Write an image with its sidecar."""
+    write_json(stem.with_suffix(".json"), sidecar)
+    nib.save(image, stem.with_suffix(".nii.gz"))
 
 
 def noise_bold(seed: int) -> nib.Nifti1Image:
@@ -145,7 +149,7 @@ def noise_bold(seed: int) -> nib.Nifti1Image:
     values = np.random.default_rng(seed).integers(0, 1000, BOLD_SHAPE, dtype=np.int16)
     image = nib.Nifti1Image(values, np.diag([BOLD_VOXEL_MM] * 3 + [1.0]))
     image.header.set_xyzt_units("mm", "sec")
-    image.header["pixdim"][4] = REPETITION_TIME_S
+    image.header["pixdim"][4] = DATA["bold"]["RepetitionTime"]
     return image
 
 
@@ -161,11 +165,9 @@ def save_datasets(folder: Path) -> None:
 
     logging.getLogger("datalad").setLevel(logging.ERROR)
     quiet, superdataset = {"result_renderer": "disabled"}, str(folder)
-    try:
+    with naming_commands("could not save the demonstration dataset", superdataset):
         for name, within in {"": None, **dict.fromkeys(SITES, superdataset)}.items():
             # without a description, git-annex records the name of the temporary folder
             options = {"cfg_proc": "text2git", "force": True, "description": "demonstration", **quiet}
             api.create(path=str(folder / name), dataset=within, **options)
         api.save(dataset=superdataset, recursive=True, message="Make the demonstration dataset", **quiet)
-    except RuntimeError as error:  # as all of DataLad's own are
-        raise SourceError(f"DataLad could not save the demonstration dataset ({error})", where=superdataset) from error

@@ -16,26 +16,45 @@ from neurotier.meter.tree import shell_code
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import argparse
     from typing import Any
 
     from neurotier.meter.traffic import TierWatch
     from neurotier.meter.usage import Usage
 
-EPILOG = """\
+HELP = """\
+usage: neurotier meter [option ...] [--] COMMAND [ARGUMENT ...]
+
+Measure a command and its whole process tree.
+
+options:
+  -h, --help                   show this help message and exit
+  --record FILE                append one JSON line with every figure to this file
+  --phase NAME                 name of the record (default: the command's name)
+  -t, --tier NAME[=FOLDER]     report bytes and files of this storage tier; without FOLDER, a tier of
+                               config/config.yaml (repeatable)
+  -i, --input FILE             report how much of this file is in the page cache before and after (repeatable)
+  -g, --grace SECONDS          how long processes may run on after the command has ended, or after a signal to
+                               stop (default: 5)
+  -q, --quiet                  print no summary
+
 The summary goes to standard error. Where that is no terminal (in a batch job, in a pipe, in a log) and there is a
 --record, no summary is printed: the figures are in the record.
 As root the waits are exact, from the kernel's exit records; otherwise they are sampled. Waits for storage are always
 sampled until root has said: sysctl kernel.task_delayacct=1"""
 
-PLAIN = {"--record": "record", "--phase": "phase", "--quiet": "quiet", "-q": "quiet"}
-"""Options that :meth:`Options.plain` reads, and their attributes."""
+LONG = {"-t": "--tier", "-i": "--input", "-g": "--grace", "-q": "--quiet", "-h": "--help"}
+KEPT = {"--record": "record", "--phase": "phase", "--tier": "tiers", "--input": "inputs", "--grace": "grace"}
+"""Options with a value, and the attributes that have it."""
 
 
 def main(arguments: list[str]) -> int:
     """``neurotier meter`` with these arguments; the exit code of the process."""
     try:
-        return run(Options.plain(arguments) or parser().parse_args(arguments, Options()))
+        options = Options(arguments)
+        if options.help:
+            print(HELP)
+            return 0
+        return run(options)
     except NeurotierError as error:
         print(f"neurotier: {error}", file=sys.stderr)
         return error.exit_code
@@ -44,74 +63,44 @@ def main(arguments: list[str]) -> int:
 
 
 class Options:
-    """What the command line says; attributes as in the help."""
+    """What the command line says; attributes as in the help. ``argparse`` would take a third of the meter's time.
 
-    def __init__(self) -> None:
+    Raises
+    ------
+    SettingsError
+        If there is no such option, or it has no value or a wrong one.
+
+    >>> options = Options(["-q", "--record=x", "-t", "fast=/dev/shm", "--", "true", "-q"])
+    >>> options.quiet, options.record, options.tiers, options.command
+    (True, 'x', ['fast=/dev/shm'], ['true', '-q'])
+    """
+
+    def __init__(self, arguments: list[str]) -> None:
         self.record: str | None = None
         self.phase: str | None = None
         self.tiers: list[str] = []
         self.inputs: list[str] = []
-        self.grace = 5.0
-        self.quiet = False
-        self.words: list[str] = []
-
-    @classmethod
-    def plain(cls, arguments: list[str]) -> Options | None:
-        """The options of a plain command line; ``None`` if it needs :func:`parser`, which takes 5 ms to make.
-
-        >>> Options.plain(["-q", "--record", "x", "--", "true"]).words, Options.plain(["--record=x", "true"])
-        (['--', 'true'], None)
-        """
-        options, words = cls(), list(arguments)
-        while words and words[0] in PLAIN:
-            name = PLAIN[words.pop(0)]
-            if name == "quiet":
-                options.quiet = True
-            elif not words or words[0].startswith("-"):
-                return None
-            else:
-                setattr(options, name, words.pop(0))
-        options.words = words
-        return options if words and (words[0] == "--" or not words[0].startswith("-")) else None
-
-
-def parser() -> argparse.ArgumentParser:
-    """The command line."""
-    import argparse  # here, since most command lines are plain
-
-    parser = argparse.ArgumentParser(
-        prog="neurotier meter",
-        usage="neurotier meter [option ...] [--] COMMAND [ARGUMENT ...]",
-        description="Measure a command and its whole process tree.",
-        epilog=EPILOG,
-        # a fixed width, since asking for that of the terminal takes milliseconds of imports
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=100),
-    )
-    parser.add_argument("--record", metavar="FILE", help="append one JSON line with every figure to this file")
-    parser.add_argument("--phase", metavar="NAME", help="name of the record (default: the command's name)")
-    parser.add_argument(
-        *("--tier", "-t"),
-        metavar="NAME[=FOLDER]",
-        dest="tiers",
-        action="append",
-        help="report bytes and files of this storage tier; without FOLDER, a tier of config/config.yaml (repeatable)",
-    )
-    parser.add_argument(
-        *("--input", "-i"),
-        metavar="FILE",
-        dest="inputs",
-        action="append",
-        help="report how much of this file is in the page cache before and after (repeatable)",
-    )
-    parser.add_argument(
-        *("--grace", "-g"),
-        metavar="SECONDS",
-        type=float,
-        help="how long processes may run on after the command has ended, or after a signal to stop (default: 5)",
-    )
-    parser.add_argument("--quiet", "-q", action="store_true", help="print no summary")
-    parser.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    return parser
+        self.grace = "5"
+        self.quiet = self.help = False
+        self.command = list(arguments)
+        while self.command and self.command[0].startswith("-"):
+            option, given, value = self.command.pop(0).partition("=")
+            if option == "--":
+                break
+            option = LONG.get(option, option)
+            if option in ("--quiet", "--help"):
+                setattr(self, option[2:], True)
+                continue
+            if option not in KEPT or not (given or self.command):
+                what = "needs a value" if option in KEPT else "is no option"
+                raise SettingsError(what, where=option, fix="see neurotier meter --help")
+            name, word = KEPT[option], value if given else self.command.pop(0)
+            known = getattr(self, name)
+            setattr(self, name, [*known, word] if isinstance(known, list) else word)
+        try:
+            self.grace_s = float(self.grace)
+        except ValueError:
+            raise SettingsError(f"{self.grace!r} is no time in seconds", where="--grace") from None
 
 
 def run(options: Options) -> int:
@@ -122,14 +111,14 @@ def run(options: Options) -> int:
     NeurotierError
         Before the command is started, if an option is wrong.
     """
-    command = options.words[1:] if options.words[:1] == ["--"] else options.words
+    command = options.command
     if not command:
         raise SettingsError("there is no command", where="neurotier meter", fix="write it after --")
     record = open_record(options.record) if options.record else None
     watches = [watch(word) for word in options.tiers]
     resident_before = residency(options.inputs)
 
-    usage, exit_code = measure_command(command, options.grace, forward=True, watches=[tier.watch for tier in watches])
+    usage, exit_code = measure_command(command, options.grace_s, forward=True, watches=[tier.watch for tier in watches])
 
     if options.inputs:
         usage.input_bytes, usage.input_resident_before = resident_before

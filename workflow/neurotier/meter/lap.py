@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 
 from neurotier.meter.exits import delays_accounted, run_queue_accounted
-from neurotier.meter.tree import TICKS_PER_S, descendants, read_io, stat_fields
+from neurotier.meter.tree import TICKS_PER_S, descendants, read_io, read_proc, stat_fields, status
 from neurotier.meter.usage import ACCOUNT, BYTES, COUNTS, SWITCHED_OFF, Usage
 
 SECONDS = ("user_s", "system_s", "run_queue_s", "block_io_s")
@@ -65,8 +65,7 @@ def take_process(usage: Usage, pid: int) -> None:
     for thread in os.listdir(f"/proc/{pid}/task"):
         folder = f"/proc/{pid}/task/{thread}"
         fields = stat_fields(f"{folder}/stat")
-        with open(f"{folder}/schedstat", "rb") as file:
-            runtime_ns, run_queue_ns, _ = map(int, file.read().split())
+        runtime_ns, run_queue_ns, _ = map(int, read_proc(f"{folder}/schedstat").split())
         user, system = int(fields[11]), int(fields[12])  # ticks only divide the exact time of the scheduler
         share = user / (user + system) if user + system else 0.5
         usage.user_s += share * runtime_ns / 1e9
@@ -77,15 +76,10 @@ def take_process(usage: Usage, pid: int) -> None:
             usage.block_io_s = (usage.block_io_s or 0.0) + waited_s
         usage.minor_faults += int(fields[7])
         usage.major_faults += int(fields[9])
-        with open(f"{folder}/status", "rb") as file:
-            for line in file:
-                name, _, value = line.partition(b":")
-                if name == b"VmHWM":
-                    usage.max_rss_bytes = max(usage.max_rss_bytes, 1024 * int(value.split()[0]))
-                elif name == b"voluntary_ctxt_switches":
-                    usage.voluntary_switches += int(value)
-                elif name == b"nonvoluntary_ctxt_switches":
-                    usage.involuntary_switches += int(value)
+        numbers = status(folder)
+        usage.max_rss_bytes = max(usage.max_rss_bytes, 1024 * numbers.get(b"VmHWM", 0))
+        usage.voluntary_switches += numbers[b"voluntary_ctxt_switches"]
+        usage.involuntary_switches += numbers[b"nonvoluntary_ctxt_switches"]
 
 
 def take_out(lap: Usage, whole: Usage) -> None:

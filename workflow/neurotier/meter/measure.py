@@ -86,7 +86,7 @@ def measure_child(
         try:
             usage = Usage(start_s=time.time())
             begin = time.monotonic()
-            tree = Tree.start(child, mask, usage, instruments.sampler.look_at_ended)
+            tree = Tree(child, mask, usage, instruments.sampler.look_at_ended)
             try:
                 watch(tree, instruments, grace_s, forward)
                 usage.wall_s = tree.ended_s - begin
@@ -148,7 +148,7 @@ class Instruments:
         self.delays = delays_accounted()
         self.sampler = Sampler(os.getpid(), self.exits, self.delays)
         self.noticed_late_s = 0.0
-        self.pressure = Pressure.start()
+        self.pressure = Pressure()
         self.bytes_before = bytes_of_children()
         self.next_drain_s = time.monotonic() + DRAIN_INTERVAL_S
 

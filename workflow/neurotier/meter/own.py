@@ -13,7 +13,7 @@ import time
 
 from neurotier.core import processes
 from neurotier.meter.exits import delays_accounted, record_of, run_queue_accounted
-from neurotier.meter.tree import TICKS_PER_S, queued_s, read_io, stat_fields
+from neurotier.meter.tree import TICKS_PER_S, queued_s, read_io, stat_fields, status
 from neurotier.meter.usage import SWITCHED_OFF, Usage
 
 
@@ -39,7 +39,8 @@ def usage_since_birth() -> Usage:
     for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
         usage.add_spent(resource.getrusage(who))
     usage.cpu_source = "getrusage"
-    usage.max_rss_bytes, usage.memory_source = largest_resident_set(), "procfs"
+    # ``getrusage`` would also count the image that it was forked with
+    usage.max_rss_bytes, usage.memory_source = 1024 * status("/proc/self")[b"VmHWM"], "procfs"
     usage.take_bytes(read_io("/proc/self/io"))
     record, delays = record_of(), delays_accounted()
     if record is not None and delays:
@@ -56,9 +57,3 @@ def usage_since_birth() -> Usage:
             usage.account_reason = SWITCHED_OFF
     usage.divide(None, None)
     return usage
-
-
-def largest_resident_set() -> int:
-    """Peak memory of this program, bytes; ``getrusage`` would also count the image that it was forked with."""
-    with open("/proc/self/status", "rb") as file:
-        return next(1024 * int(line.split()[1]) for line in file if line.startswith(b"VmHWM:"))

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import os
 
+from neurotier.meter.tree import stat_fields
+
 RESOURCES = ("cpu", "io", "memory")
 
 
 class Pressure:
-    """Stall times since a moment; make it with :meth:`start`.
+    """Stall times since it was made.
 
     Attributes
     ----------
@@ -23,23 +25,15 @@ class Pressure:
         ``cgroup``: the tree's own control group; ``machine``: all processes.
     """
 
-    def __init__(self, files: dict[str, str], source: str) -> None:
-        self.files, self.source = files, source
+    def __init__(self) -> None:
+        group = own_control_group()
+        self.files, self.source = {name: f"{group}/{name}.pressure" for name in RESOURCES}, "cgroup"
+        if not os.path.exists(self.files["cpu"]):
+            self.files, self.source = {name: f"/proc/pressure/{name}" for name in RESOURCES}, "machine"
         self.before = self.read()
 
-    @classmethod
-    def start(cls) -> Pressure | None:
-        """Start counting; ``None`` where the kernel has no pressure information."""
-        folder = own_control_group()
-        if folder is not None:
-            files, source = {name: f"{folder}/{name}.pressure" for name in RESOURCES}, "cgroup"
-            if os.path.exists(files["cpu"]):
-                return cls(files, source)
-        files = {name: f"/proc/pressure/{name}" for name in RESOURCES}
-        return cls(files, "machine") if os.path.exists(files["cpu"]) else None
-
     def read(self) -> dict[str, float]:
-        """Total time with some thread stalled, s, per resource."""
+        """Total time with some thread stalled, s, per resource that the kernel tells of."""
         totals = {}
         for name, path in self.files.items():
             try:
@@ -49,12 +43,10 @@ class Pressure:
                 continue
         return totals
 
-    def since_start(self) -> dict[str, float | None]:
-        """Stall time since the start, s, per resource; ``None`` where it could not be read."""
+    def since_start(self) -> dict[str, float]:
+        """Stall time since the start, s, per resource that could be read."""
         now = self.read()
-        return {
-            name: now[name] - self.before[name] if name in now and name in self.before else None for name in RESOURCES
-        }
+        return {name: now[name] - self.before[name] for name in RESOURCES if name in now and name in self.before}
 
 
 def own_control_group() -> str | None:
@@ -79,8 +71,7 @@ def ancestors() -> set[int]:
     while pid > 0:
         pids.add(pid)
         try:
-            with open(f"/proc/{pid}/stat", "rb") as file:
-                pid = int(file.read().rpartition(b")")[2].split()[1])
+            pid = int(stat_fields(f"/proc/{pid}/stat")[1])
         except OSError:
             break
     return pids

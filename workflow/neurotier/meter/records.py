@@ -10,8 +10,21 @@ import struct
 
 from neurotier.meter.usage import BYTES, COUNTS
 
-RECORD = struct.Struct("=H14x 8Q 48x II 8x 5Q 16x Q 8x 2Q 16x 5Q 32x Q 8x Q 16x Q I4xQ")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+RECORD = struct.Struct("=H14x 8xQ8xQ8xQ8xQ 48x II 8x 5Q 16x Q 8x 2Q 16x 5Q 32x Q 8x Q 16x Q I4xQ")
 """``struct taskstats`` up to version 12; later versions append, except 15, which inserted and was undone by 16."""
+
+FIELDS = (
+    *("version", "run_queue_ns", "block_io_ns", "swap_in_ns", "runtime_ns", "pid", "parent"),
+    *("lifetime_us", "user_us", "system_us", "minor_faults", "major_faults", "rss_kib"),
+    *("logical_read_bytes", "logical_written_bytes", "device_read_bytes", "device_written_bytes", "cancelled_bytes"),
+    *("voluntary_switches", "involuntary_switches", "reclaim_ns", "thrashing_ns", "compaction_ns"),
+    *("group", "group_lifetime_us"),
+)
+"""What it holds, as far as it is read."""
 
 LEAST_VERSION, MISPLACED_VERSION = 8, 15
 TOLERANCE_NS = 1_000_000
@@ -60,11 +73,15 @@ class Branch:
         """Thread-time that was not asleep, ns."""
         return self.runtime_ns + self.run_queue_ns + self.block_io_ns + self.memory_ns
 
+    def add(self, figures: Mapping[str, int]) -> None:
+        """Add the figures of a thread, or of a process with all its descendants."""
+        for name in SUMMED:
+            setattr(self, name, getattr(self, name) + figures[name])
+        self.max_rss_bytes = max(self.max_rss_bytes, figures["max_rss_bytes"])
+
     def merge(self, ended: Branch, lifetime_ns: int) -> None:
         """Add a child that has ended, with all its descendants."""
-        for name in SUMMED:
-            setattr(self, name, getattr(self, name) + getattr(ended, name))
-        self.max_rss_bytes = max(self.max_rss_bytes, ended.max_rss_bytes)
+        self.add(vars(ended))
         self.children_lifetime_ns += lifetime_ns
         self.children_active_ns += ended.active_ns
 
@@ -93,18 +110,12 @@ class Branches:
     ended
         Of every thread that has ended since this was last taken: its number, its process, its parent, and its active
         time and time on a core, s. The records of the whole machine arrive, so some are of other trees.
-    leaders
-        Time on a core and waiting for one, s, of the main threads of the root's children, as their records have it.
-    outliving_s
-        Active time of other threads that ended later than these main threads, s: while they end, the process is there.
     """
 
     def __init__(self, root: int) -> None:
         self.root = root
         self.pending: dict[int, Branch] = {}
         self.ended: list[tuple[int, int, int, float, float]] = []
-        self.leaders: dict[int, tuple[float, float]] = {}
-        self.outliving_s = 0.0
 
     def branch(self, pid: int) -> Branch:
         """Sums below a process that is still alive."""
@@ -112,54 +123,34 @@ class Branches:
 
     def add(self, record: bytes) -> None:
         """Add the exit record of one thread (``struct taskstats``)."""
-        values = RECORD.unpack_from(record.ljust(RECORD.size, b"\0"))
-        version, _, run_queue_ns, _, block_io_ns, _, swap_in_ns, _, runtime_ns = values[:9]
-        pid, parent, lifetime_us, user_us, system_us, minor, major, rss_kib = values[9:17]
-        read_logical, written_logical, read_device, written_device, cancelled = values[17:22]
-        voluntary, involuntary = values[22:24]
-        reclaim_ns, thrashing_ns, compaction_ns, group, group_lifetime_us = values[24:]
+        figures = dict(zip(FIELDS, RECORD.unpack_from(record.ljust(RECORD.size, b"\0")), strict=True))
+        version, pid, parent, group = (figures[name] for name in ("version", "pid", "parent", "group"))
         if version < LEAST_VERSION or version == MISPLACED_VERSION:
             raise OSError(errno.EPROTO, f"taskstats version {version} has another layout")
         if group == self.root:
             return
         leads = group in (0, pid)  # unknown before version 12: every thread then counts as a process
         branch = self.branch(pid if leads else group)
-        memory_ns = swap_in_ns + thrashing_ns + reclaim_ns + compaction_ns
-        room_ns = max(0, 1000 * lifetime_us - runtime_ns - run_queue_ns)
-        if block_io_ns > room_ns + TOLERANCE_NS:
-            branch.misbooked_ns += room_ns
-            block_io_ns = 0
-        storage_ns = max(0, block_io_ns - swap_in_ns - thrashing_ns)  # the kernel books those twice
-        active_ns = runtime_ns + run_queue_ns + memory_ns + storage_ns
-        self.ended.append((pid, group or pid, parent, active_ns / 1e9, runtime_ns / 1e9))
-        if leads and parent == self.root:
-            self.leaders[pid] = runtime_ns / 1e9, run_queue_ns / 1e9
+        on_core_ns = figures["runtime_ns"] + figures["run_queue_ns"]
+        memory_ns = sum(figures[f"{name}_ns"] for name in ("swap_in", "thrashing", "reclaim", "compaction"))
+        storage_ns, misbooked_ns = figures["block_io_ns"], 0
+        room_ns = max(0, 1000 * figures["lifetime_us"] - on_core_ns)
+        if storage_ns > room_ns + TOLERANCE_NS:
+            storage_ns, misbooked_ns = 0, room_ns
+        storage_ns = max(0, storage_ns - figures["swap_in_ns"] - figures["thrashing_ns"])  # those are booked twice
+        active_ns, overlap_ns = on_core_ns + memory_ns + storage_ns, 0
+        self.ended.append((pid, group or pid, parent, active_ns / 1e9, figures["runtime_ns"] / 1e9))
         if leads:
-            lifetime_ns = 1000 * (group_lifetime_us or lifetime_us)
+            lifetime_ns = 1000 * (figures["group_lifetime_us"] or figures["lifetime_us"])
             concurrent_ns = branch.children_lifetime_ns - (lifetime_ns - active_ns)
-            branch.overlap_ns += max(0, min(branch.children_active_ns, concurrent_ns)) + branch.other_threads_ns
-            branch.processes += 1
+            overlap_ns = max(0, min(branch.children_active_ns, concurrent_ns)) + branch.other_threads_ns
         else:
-            self.outliving_s += active_ns / 1e9 if group in self.leaders else 0.0
             branch.other_threads_ns += active_ns
             branch.parent = parent
-        branch.threads += 1
-        branch.runtime_ns += runtime_ns
-        branch.run_queue_ns += run_queue_ns
-        branch.block_io_ns += storage_ns
-        branch.memory_ns += memory_ns
-        branch.user_us += user_us
-        branch.system_us += system_us
-        branch.lifetime_us += lifetime_us
-        branch.minor_faults += minor
-        branch.major_faults += major
-        branch.voluntary_switches += voluntary
-        branch.involuntary_switches += involuntary
-        branch.logical_read_bytes += read_logical
-        branch.logical_written_bytes += written_logical
-        branch.device_read_bytes += read_device
-        branch.device_written_bytes += written_device - cancelled
-        branch.max_rss_bytes = max(branch.max_rss_bytes, 1024 * rss_kib)
+        figures |= {"memory_ns": memory_ns, "block_io_ns": storage_ns, "misbooked_ns": misbooked_ns}
+        figures |= {"overlap_ns": overlap_ns, "processes": int(leads), "threads": 1}
+        figures["device_written_bytes"] -= figures["cancelled_bytes"]
+        branch.add(figures | {"max_rss_bytes": 1024 * figures["rss_kib"]})
         if leads:
             del self.pending[pid]
             self.branch(parent).merge(branch, lifetime_ns)

@@ -55,8 +55,6 @@ class Sampler:
         Bounds of the time in which any thread was active.
     asynchronous
         Whether processes were seen that move bytes by asynchronous calls.
-    complete
-        Time on a core and waiting for one, s, of the root's children, when they had ended.
     """
 
     def __init__(self, root: int, exits: ExitRecords | None, delays: bool) -> None:
@@ -64,7 +62,6 @@ class Sampler:
         self.activity, self.asynchronous = Activity(delays), AsynchronousCalls()
         self.gone: list[tuple[int, Books]] = []
         self.family: set[int] = set()
-        self.complete: dict[int, tuple[float, float]] = {}
         self.active_s = self.disk_s = self.asleep_s = self.disk_threads_s = self.cost_s = 0.0
         self.most_active = self.looks = 0
         self.interval_s = FIRST_INTERVAL_S
@@ -149,38 +146,11 @@ class Sampler:
             _, books = self.look_at(f"/proc/{pid}", pid)
             if books:
                 self.gone.append((pid, books))
-            return
-        try:
-            runtime_ns, run_queue_ns, _ = read_proc(f"/proc/{pid}/schedstat").split()
-        except OSError:
-            return
-        self.complete[pid] = int(runtime_ns) / 1e9, int(run_queue_ns) / 1e9
 
-    @property
-    def ending_s(self) -> tuple[float, float]:
-        """Time on a core and waiting for one, s, of the root's children after their exit records.
-
-        The kernel makes a record before the process gives back its memory, which takes long where that is much.
-        """
-        leaders = self.exits.branches.leaders if self.exits else {}
-        pairs = [(self.complete[pid], leaders[pid]) for pid in self.complete.keys() & leaders.keys()]
-        on_core_s = sum(max(0.0, whole[0] - record[0]) for whole, record in pairs)
-        return on_core_s, sum(max(0.0, whole[1] - record[1]) for whole, record in pairs)
-
-    @property
-    def outliving_s(self) -> float:
-        """Active time of threads that ended after the main threads of the root's children, s."""
-        return self.exits.branches.outliving_s if self.exits else 0.0
-
-    @property
-    def runtime_s(self) -> float:
-        """CPU time that was seen, s."""
-        return sum(seen[0] for seen in self.threads.values())
-
-    @property
-    def run_queue_s(self) -> float:
-        """Waiting for a CPU that was seen, s."""
-        return sum(seen[1] for seen in self.threads.values())
+    def seen(self) -> list[float]:
+        """Time on a core, waiting for one, and booked as waiting for storage, s, the last in steps of a clock tick per
+        thread; and ticks in user and in system mode: of all threads that were seen."""
+        return [sum(figures) for figures in zip(*self.threads.values(), strict=True)] or [0.0] * 5
 
     def waiting_s(self, wall_s: float) -> float | None:
         """Thread-seconds of uninterruptible sleep in a phase, s, by states; ``None`` without a sample.
@@ -190,15 +160,3 @@ class Sampler:
         """
         seen_s = self.active_s + self.disk_s + self.asleep_s
         return self.disk_threads_s * max(1.0, wall_s / seen_s) if seen_s else None
-
-    @property
-    def block_io_s(self) -> float:
-        """Waiting for block I/O that was seen, s, in steps of a clock tick (10 ms) per thread."""
-        return sum(seen[2] for seen in self.threads.values())
-
-    @property
-    def user_share(self) -> float:
-        """User time's share of the CPU time that was seen."""
-        user = sum(seen[3] for seen in self.threads.values())
-        both = user + sum(seen[4] for seen in self.threads.values())
-        return user / both if both else 1.0

@@ -37,9 +37,20 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class Tree:
-    """The tree below one child; make it with :meth:`start`.
+    """The tree below one child, which is forked.
 
     The caller must have a single thread and no other children: every child that ends counts towards this tree.
+
+    Parameters
+    ----------
+    child
+        Run in the new process; its value is the exit code.
+    mask
+        The signals that are blocked now, and that :meth:`wait` may return.
+    usage
+        What the cost of each child that has ended is added to, as ``wait4`` has it.
+    before_reaping
+        Called with the process number of each child that has ended, while ``/proc`` still shows it.
 
     Attributes
     ----------
@@ -52,50 +63,20 @@ class Tree:
     ended_s
         When it was found to have ended, by the monotonic clock, s: before it was reaped, which may take 0.1 s where
         processes compete for a core (Linux 6.18).
-    usage
-        What has the figures of ``wait4`` of all that have ended.
-    signals
-        Signals that :meth:`wait` may return.
     """
 
     def __init__(
-        self, pid: int, signals: frozenset[signal.Signals], usage: Usage, before_reaping: Callable[[int], None]
+        self, child: Callable[[], int], mask: Mask, usage: Usage, before_reaping: Callable[[int], None]
     ) -> None:
-        self.pid = pid
         self.exit_code: int | None = None
         self.ended_s = float("inf")
         self.empty = self.was_stopped = False
-        self.usage = usage
-        self.signals = signals
-        self.before_reaping = before_reaping
-
-    @classmethod
-    def start(
-        cls,
-        child: Callable[[], int],
-        mask: Mask,
-        usage: Usage,
-        before_reaping: Callable[[int], None],
-    ) -> Tree:
-        """Fork and run ``child`` there.
-
-        Parameters
-        ----------
-        child
-            Run in the new process; its value is the exit code.
-        mask
-            The signals that are blocked now.
-        usage
-            What the cost of each child that has ended is added to.
-        before_reaping
-            Called with the process number of each child that has ended, while ``/proc`` still shows it.
-        """
+        self.usage, self.signals, self.before_reaping = usage, mask.blocked, before_reaping
         check(LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
         parent = os.getpid()
-        pid = os.fork()
-        if pid == 0:
+        self.pid = os.fork()
+        if self.pid == 0:
             run_child(child, parent, mask)
-        return cls(pid, mask.blocked, usage, before_reaping)
 
     def wait(self, timeout_s: float) -> signal.struct_siginfo | None:
         """Wait for a signal and reap children that have ended; one that asks for something is returned.
@@ -255,6 +236,12 @@ def queued_s() -> float:
 def stat_fields(path: str) -> list[bytes]:
     """The fields of a ``stat`` file of /proc from field 3 of proc(5) on: what comes after the command's name."""
     return read_proc(path).rpartition(b")")[2].split()
+
+
+def status(folder: str) -> dict[bytes, int]:
+    """The numbers in the ``status`` file of a folder of /proc, by name; sizes in KiB."""
+    lines = (line.split() for line in read_proc(f"{folder}/status").splitlines())
+    return {words[0][:-1]: int(words[1]) for words in lines if len(words) > 1 and words[1].isdigit()}
 
 
 def check(result: int) -> None:

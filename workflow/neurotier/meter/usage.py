@@ -206,7 +206,7 @@ class Usage:
                 setattr(self, name, getattr(branch, name))
             self.cpu_source = "taskstats"
         if run_queue:
-            self.run_queue_s = branch.run_queue_ns / 1e9 + sampler.ending_s[1]
+            self.run_queue_s = branch.run_queue_ns / 1e9
             self.wait_source, self.seen_share = "taskstats", 1.0
         if delays:
             self.memory_stall_s = branch.memory_ns / 1e9
@@ -227,18 +227,17 @@ class Usage:
 
     def take_samples(self, sampler: Sampler, run_queue: bool, delays: bool) -> None:
         """Take the waits that were sampled; parameters as :meth:`take_exits`."""
+        runtime_s, run_queue_s, booked_s, user, system = sampler.seen()
         if run_queue:
-            self.run_queue_s = sampler.run_queue_s
-            self.wait_source = "sampled"
-            self.seen_share = min(1.0, sampler.runtime_s / self.cpu_s) if self.cpu_s else 1.0
-            if sampler.runtime_s > self.cpu_s * (1 + UNHEARD_SHARE) + UNHEARD_S:
-                self.user_s = sampler.runtime_s * sampler.user_share
-                self.system_s = sampler.runtime_s - self.user_s
+            self.run_queue_s, self.wait_source = run_queue_s, "sampled"
+            self.seen_share = min(1.0, runtime_s / self.cpu_s) if self.cpu_s else 1.0
+            if runtime_s > self.cpu_s * (1 + UNHEARD_SHARE) + UNHEARD_S:
+                self.user_s = runtime_s * user / (user + system or 1)
+                self.system_s = runtime_s - self.user_s
                 self.cpu_source, self.seen_share = "sampled", None
         if run_queue and (delays or not sampler.asynchronous.found):
             is_booked = delays and not sampler.activity.misbooked
-            seen_s = sampler.block_io_s if is_booked else sampler.waiting_s(self.wall_s)
-            self.block_io_s = self.off_core(seen_s, sampler)
+            self.block_io_s = self.off_core(booked_s if is_booked else sampler.waiting_s(self.wall_s), sampler)
 
     def off_core(self, sampled_s: float | None, sampler: Sampler) -> float | None:
         """A sampled wait, s; for a tree with one thread of action, at most the time it was off a core."""
@@ -246,12 +245,11 @@ class Usage:
             return sampled_s
         return max(0.0, min(sampled_s, self.wall_s - self.cpu_s - (self.run_queue_s or 0.0)))
 
-    def take_pressure(self, pressure: Pressure | None) -> None:
+    def take_pressure(self, pressure: Pressure) -> None:
         """Take the stall times, where there are any."""
-        for name, stalled_s in (pressure.since_start() if pressure else {}).items():
+        for name, stalled_s in pressure.since_start().items():
             setattr(self, f"pressure_{name}_s", stalled_s)
-            if pressure and stalled_s is not None:
-                self.pressure_source = pressure.source
+            self.pressure_source = pressure.source
 
     def divide(self, branch: Branch | None, sampler: Sampler | None, noticed_late_s: float = 0.0) -> None:
         """Divide the wall time by cause: fill the account.
@@ -265,40 +263,34 @@ class Usage:
         noticed_late_s
             How long the meter waited for a core before it noticed the end; that is part of the wall time, s.
 
-        A tree with one thread of action is asleep for the rest of its lifetime, exactly. A tree with several was active
-        for a time between two bounds: its thread-seconds are scaled to the lower one, it was asleep for what the upper
-        one leaves, and what lies between them is not explained.
+        A tree with one thread of action is asleep for the rest of the wall time, exactly. A tree with several was
+        active for a time between two bounds: its thread-seconds are scaled to the lower one, it was asleep for what the
+        upper one leaves, and what lies between them is not explained.
         """
         if self.run_queue_s is None:
             return
         parts = [self.user_s, self.system_s, self.run_queue_s, self.block_io_s or 0.0, self.memory_stall_s or 0.0]
         known_s = sum(parts)
-        if branch is None:
-            lifetime_s, overlap_s = self.wall_s, 0.0
-        else:
-            lifetime_s = branch.children_lifetime_ns / 1e9
+        overlap_s = known_s - self.wall_s
+        if branch is not None:
             # daemons that ended during the phase are children of the meter, next to the phase's own process
-            concurrent_s = max(0.0, lifetime_s - self.wall_s)
-            overlap_s = branch.overlap_ns / 1e9 + min(concurrent_s, branch.children_active_ns / 1e9)
-            if sampler:  # a process goes on after its main thread's record
-                lifetime_s += sum(sampler.ending_s) + sampler.outliving_s
-            lifetime_s = min(self.wall_s, lifetime_s)
-        noticed_late_s = min(noticed_late_s, self.wall_s - lifetime_s)
-        overlap_s = max(overlap_s, known_s - self.wall_s)
+            concurrent_s = max(0.0, branch.children_lifetime_ns / 1e9 - self.wall_s)
+            overlap_s = max(overlap_s, branch.overlap_ns / 1e9 + min(concurrent_s, branch.children_active_ns / 1e9))
         several = overlap_s > self.wall_s * OVERLAP_SHARE + OVERLAP_S
         if self.wait_source == "sampled" and sampler:
             several = several or sampler.most_active > 1
-        other_s = max(0.0, lifetime_s - known_s)
+        other_s = max(0.0, self.wall_s - known_s)
         if sampler and (several or self.wait_source == "sampled"):
             least_s, most_s = self.active_bounds_s(sampler, branch, known_s)
             if self.wait_source != "sampled":
                 least_s = max(least_s, min(known_s, self.wall_s) - overlap_s)
             if several and known_s > least_s:
                 parts = [part * least_s / known_s for part in parts]
-            other_s = max(0.0, min(lifetime_s - sum(parts), lifetime_s - most_s))
+            other_s = max(0.0, self.wall_s - max(sum(parts), most_s))
         elif several:
             parts, other_s = [part * self.wall_s / known_s for part in parts], 0.0
-        parts[2] += noticed_late_s
+        late_s = min(noticed_late_s, other_s)
+        parts[2], other_s = parts[2] + late_s, other_s - late_s
         self.account = "sampled" if self.wait_source == "sampled" else "scaled" if several else "exact"
         self.account_user_s, self.account_system_s, self.account_run_queue_s = parts[:3]
         self.account_block_io_s = None if self.block_io_s is None else parts[3]
@@ -311,12 +303,10 @@ class Usage:
         least_s, most_s = sampler.activity.bounds_s()
         unseen_s = 0.0
         if branch is None:  # threads that were not seen may have waited as those did that were
-            unseen_s = max(0.0, self.cpu_s - sampler.runtime_s)
-            unseen_s *= 1 + (self.run_queue_s or 0.0) / sampler.runtime_s if sampler.runtime_s else 1.0
+            runtime_s, *_ = sampler.seen()
+            unseen_s = max(0.0, self.cpu_s - runtime_s)
+            unseen_s *= 1 + (self.run_queue_s or 0.0) / runtime_s if runtime_s else 1.0
             most_s += unseen_s
-        else:
-            ending_s = sum(sampler.ending_s)
-            least_s, most_s = least_s + ending_s, most_s + ending_s
         is_booked = not sampler.activity.misbooked if branch is None else self.wait_source != "sampled"
         if sampler.delays and is_booked:  # all that may be active is in the books
             most_s = min(most_s, known_s + unseen_s)

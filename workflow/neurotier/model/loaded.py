@@ -71,24 +71,23 @@ def loaded(streams: Sequence[Stream]) -> Loaded:
     A stream is taken to move its bytes evenly from its start to its end.
     """
     start_s, end_s = (np.array([getattr(stream, name) for stream in streams]) for name in ("start_s", "end_s"))
+    is_write, speeds = np.array([stream.is_write for stream in streams]), speeds_of(streams)
     edges_s = np.unique(np.concatenate([start_s, end_s]))
-    lengths_s = np.diff(edges_s)
-    begin, end = np.searchsorted(edges_s, start_s), np.searchsorted(edges_s, end_s)
+    lengths_s, begin, end = np.diff(edges_s), np.searchsorted(edges_s, start_s), np.searchsorted(edges_s, end_s)
 
-    def in_flight(weights: NDArray[np.generic]) -> Vector:
-        """Sum of the weights of the streams that are busy, for each interval between two edges."""
+    def in_flight(chosen: NDArray[np.bool_], weights: Vector) -> Vector:
+        """Sum of the weights of the chosen streams that are busy, for each interval between two edges."""
         changes = np.zeros(len(edges_s))
-        np.add.at(changes, begin, weights)
-        np.add.at(changes, end, -weights.astype(float))
+        np.add.at(changes, begin, weights * chosen)
+        np.add.at(changes, end, -weights * chosen)
         sums: Vector = np.cumsum(changes)[:-1]
         return sums
 
-    is_write, speeds = np.array([stream.is_write for stream in streams]), speeds_of(streams)
-    reading, writing = in_flight(np.where(is_write, 0.0, speeds)), in_flight(np.where(is_write, speeds, 0.0))
-    reads_now, writes_now = in_flight(~is_write).round() > 0, in_flight(is_write).round() > 0
+    reading, writing = in_flight(~is_write, speeds), in_flight(is_write, speeds)
+    one = np.ones(len(streams))
+    reads_now, writes_now = in_flight(~is_write, one).round() > 0, in_flight(is_write, one).round() > 0
     only_reads, only_writes = reads_now & ~writes_now, writes_now & ~reads_now
-    first_write_s, last_read_s = start_s[is_write].min(), end_s[~is_write].max()
-    both = (edges_s[:-1] >= first_write_s) & (edges_s[:-1] < last_read_s)
+    both = (edges_s[:-1] >= start_s[is_write].min()) & (edges_s[:-1] < end_s[~is_write].max())
     read, write = mean(reading, lengths_s, only_reads), mean(writing, lengths_s, only_writes)
     mixed_read, mixed_write = mean(reading, lengths_s, both), mean(writing, lengths_s, both)
     reads, writes = speeds[~is_write], speeds[is_write]
@@ -153,15 +152,14 @@ def pooled(runs: Sequence[Loaded], weights: Sequence[float] | None = None) -> Lo
     weights
         How much each run counts; alike if ``None``.
     """
-    weight = np.ones(len(runs)) if weights is None else np.array(weights, float)
-    values = {}
+    weight, values = np.array(weights or [1.0] * len(runs)), {}
     for field in fields(Loaded):
         column = np.array([getattr(run, field.name) for run in runs])
+        known = np.isfinite(column) & (column > 0)
         if field.name.endswith("_only_s"):
             values[field.name] = float(column.sum())
-            continue
-        known = np.isfinite(column) & (column > 0)
-        logarithms = np.log(column[known])
-        some = known.any()
-        values[field.name] = float(np.exp(np.average(logarithms, weights=weight[known]))) if some else float("nan")
+        elif known.any():
+            values[field.name] = float(np.exp(np.average(np.log(column[known]), weights=weight[known])))
+        else:
+            values[field.name] = float("nan")
     return Loaded(**values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ import psutil
 
 from neurotier.core.control_groups import MOUNTED, memory_left_bytes
 from neurotier.core.errors import InputError
-from neurotier.core.kinds import KINDS, is_in_memory
+from neurotier.core.kinds import KINDS
 from neurotier.core.tables import read_table
 from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
 from neurotier.storage.probe.tier_figures import Curve, FileCost, TierFigures, figures_of
@@ -46,16 +46,13 @@ def read_probed(table: Path) -> Probed:
     InputError
         If a measurement that a probe makes is not in the table.
     """
-    rows = read_table(table, "probe")
+    rows, ends = read_table(table, "probe"), ("bandwidth_", "bandwidth_low_", "bandwidth_high_")
     try:
-        figures = [
-            figures_of([row | {"bandwidth_bytes_per_s": row[f"bandwidth_{end}bytes_per_s"]} for row in rows])
-            for end in ("", "low_", "high_")
-        ]
+        return Probed(
+            *(figures_of([row | {"bandwidth_bytes_per_s": row[f"{end}bytes_per_s"]} for row in rows]) for end in ends)
+        )
     except (KeyError, IndexError) as error:
-        fix = "probe again: --forcerun probe_tier"
-        raise InputError(f"has no {error}", where=str(table), fix=fix) from None
-    return Probed(*figures)
+        raise InputError(f"has no {error}", where=str(table), fix="probe again: --forcerun probe_tier") from None
 
 
 def at(curve: Curve, streams: int) -> float:
@@ -73,50 +70,33 @@ def tier_speed(figures: TierFigures, streams: int) -> TierSpeed:
 
     There is no write-back where writers get no more than from the device: they wait for it, as on a FUSE file system or
     a device whose dirty bytes are strictly limited. Network file systems flush when a file is closed.
+
+    Small files are made by one stream, and by all together, as fast as they wait for them; as many as one likes without
+    waiting. Streams that begin the next file when the last is done are served at their number over what each waits.
     """
     speed = speed_by(figures.read_bytes_per_s, figures.write_bytes_per_s, streams)
     read, write = speed.read_bytes_per_s, speed.write_bytes_per_s
     buffered = at(figures.buffered_write_bytes_per_s, streams)
     write_back = KINDS[figures.kind].write_back and buffered > HIDES * write
-    taking_turns = 2 / (1 / read + 1 / write)
-    mixed = at(figures.mixed_bytes_per_s, streams) / taking_turns
+    mixed = at(figures.mixed_bytes_per_s, streams) / (2 / (1 / read + 1 / write))  # over what taking turns gives
+    alone_s, each_s = file_cost(figures, 1).wait_s, file_cost(figures, streams).wait_s
+    together = streams / each_s if each_s else math.inf
+    alone = 1 / alone_s if alone_s and each_s else together
     return replace(
         speed,
         write_bytes_per_s=write if write_back else min(write, buffered),
         mixed=min(max(mixed, MIXED_RANGE[0]), MIXED_RANGE[1]),
         write_back=write_back,
-        **file_speed(figures, streams),
+        files_stream_per_s=alone,
+        files_per_s=max(together, alone),
     )
 
 
 def file_cost(figures: TierFigures, streams: int) -> FileCost:
     """What a small file takes on a tier with so many streams; as in :func:`at`."""
-    if not figures.files:
-        return FileCost(0.0, 0.0)
-    return FileCost(
-        *(
-            at({count: getattr(cost, part) for count, cost in figures.files.items()}, streams)
-            for part in ("cpu_s", "wait_s", "low", "high")
-        )
-    )
-
-
-def file_speed(figures: TierFigures, streams: int) -> dict[str, float]:
-    """Files per second of one stream, and of all together, by what they wait; as many as one likes without waiting.
-
-    Streams that begin the next file when the last is done are served at their number over what each of them waits.
-    """
-    alone_s, each_s = file_cost(figures, 1).wait_s, file_cost(figures, streams).wait_s
-    if not each_s:
-        return {"files_stream_per_s": math.inf, "files_per_s": math.inf}
-    together = streams / each_s
-    alone = 1 / alone_s if alone_s else together
-    return {"files_stream_per_s": alone, "files_per_s": max(together, alone)}
-
-
-def open_s(figures: TierFigures) -> float:
-    """What a tier takes before a file's bytes flow, s: looking the file up, and one small request; none in memory."""
-    return 0.0 if is_in_memory(figures.kind) else figures.look_s + figures.random_read_s
+    parts = zip(*map(astuple, figures.files.values()), strict=True)
+    curves = [dict(zip(figures.files, part, strict=True)) for part in parts]
+    return FileCost(*(at(curve, streams) for curve in curves)) if curves else FileCost(0.0, 0.0)
 
 
 def speed_by(read: Curve, write: Curve, streams: int) -> TierSpeed:
@@ -146,11 +126,9 @@ def between(usual: Machine, low: Machine, high: Machine, where: Mapping[str, flo
     """
     tiers = {}
     for name, tier in usual.tiers.items():
-        end = (high if where[name] > 0 else low).tiers[name]
-        speeds = {}
-        for field in ("read_bytes_per_s", "write_bytes_per_s", "read_stream_bytes_per_s", "write_stream_bytes_per_s"):
-            median: float = getattr(tier, field)
-            speeds[field] = median * (getattr(end, field) / median) ** abs(where[name])
+        end, part = (high if where[name] > 0 else low).tiers[name], abs(where[name])
+        medians = {one.name: getattr(tier, one.name) for one in fields(tier) if one.name.endswith("bytes_per_s")}
+        speeds = {one: median * (getattr(end, one) / median) ** part for one, median in medians.items()}
         tiers[name] = replace(tier, **speeds)
     return replace(usual, tiers=tiers)
 

@@ -36,6 +36,7 @@ class Step:
 
 
 LAUNCH = Step("launch", "compute", 0.0)
+"""What precedes the first step of a task, of which no log tells: it is no part of a makespan, nor of its phases."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +71,6 @@ class Workload:
     ----------
     tasks
         The steps of every task.
-    launch_s
-        CPU time from the start of a task to its first step.
-    launch_counts
-        Whether a makespan begins with the first launch, or with the first step after it, as in the published logs.
     jobs
         In order of start; each task is a job if ``None``.
     fetches
@@ -83,8 +80,6 @@ class Workload:
     """
 
     tasks: Sequence[tuple[Step, ...]]
-    launch_s: float = 0.0
-    launch_counts: bool = True
     jobs: Sequence[Job] | None = None
     fetches: Sequence[tuple[Step, ...]] = ()
     fetches_at_once: int = 1

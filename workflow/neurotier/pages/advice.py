@@ -14,6 +14,7 @@ from neurotier.core.quantities import counted, mean_count, percent
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table
 from neurotier.pages.kit.chart import BLUE, LIGHT_GREY, NOTHING, ORANGE, Chart
+from neurotier.pages.kit.findings import gathered
 from neurotier.pages.kit.marks import Kind, Lanes, Line, Points, Stack
 from neurotier.pages.kit.page import OPEN, Figure, Head, Page, Section, Verdict
 
@@ -39,9 +40,7 @@ def verdicts(data: Advice) -> list[Verdict]:
 
 def advised(data: Advice) -> Chart:
     """A bar for each placement. Where intervals overlap, the difference does not matter."""
-    panels: dict[tuple[int, str], list[Row]] = {}
-    for row in data.rows:
-        panels.setdefault((row["parallelism"], row["cache"]), []).append(row)
+    panels = gathered(((row["parallelism"], row["cache"]), row) for row in data.rows)
     if not panels:
         return Chart(NOTHING)
     chosen = max(panels, key=lambda panel: panel[0])

@@ -8,6 +8,7 @@ from neurotier.core.kinds import is_in_memory
 from neurotier.core.quantities import counted, number, rate, seconds
 from neurotier.core.tables import Row
 from neurotier.pages.kit.chart import BLUE, LIGHT_GREY, SKY, Chart
+from neurotier.pages.kit.findings import gathered
 from neurotier.pages.kit.lines import MEASURED, Lines, point
 from neurotier.pages.kit.marks import Kind, Lanes, Line, Stack
 from neurotier.pages.kit.page import OPEN, Data, Figure, Head, Page, Section, Verdict
@@ -114,10 +115,8 @@ def one_stream(data: Data) -> Chart:
 
 def concurrency(data: Data) -> Chart:
     """A panel for each tier, all on the same scales, both logarithmic. What many participant jobs share."""
-    rows, reads = data["probe"], dict[str, list[Row]]()
-    for row in curves(rows):
-        if row["pattern"] == "read":
-            reads.setdefault(row["tier"], []).append(row)
+    rows = data["probe"]
+    reads = gathered((row["tier"], row) for row in curves(rows) if row["pattern"] == "read")
     if not reads:
         return Chart(NONE)
     ordered = sorted(reads, key=lambda tier: most(reads[tier]), reverse=True)

@@ -73,10 +73,10 @@ def describe(folder: Path, ways: Iterable[How]) -> None:
         How those that are there were made.
     """
     known = {file.stem: read_how(folder, file.stem) for file in sorted((folder / HOW).glob("*.json"))}
-    for activity, how in {identifier(how): how for how in ways}.items():
-        if activity not in known:
-            known[activity] = how
-            write_json(folder / how_file(activity), how)
+    given = {identifier(how): how for how in ways}
+    for activity in given.keys() - known.keys():
+        write_json(folder / how_file(activity), given[activity])
+    known |= given
     for name, content in provenance(known).items():
         write_json(folder / "prov" / f"{GROUP}_{name}.json", content)
     write_text(folder / "prov" / "provenance.tsv", TABLE)

@@ -24,7 +24,7 @@ from neurotier.analysis.participant import Job, analyze, run_phase, staged_limit
 from neurotier.analysis.staging import publish, stage_in
 from neurotier.analysis.tools import make_tool
 from neurotier.containers.store import PlacedImage
-from neurotier.core.errors import ContainerError, InputError, SourceError, ToolError
+from neurotier.core.errors import ContainerError, InputError, ToolError
 from neurotier.core.files import make_folders, remove_whatever, write_json, written_whole
 from neurotier.core.foreign import open_file
 from neurotier.core.places import Places
@@ -32,11 +32,9 @@ from neurotier.core.quantities import first_of
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import find_mount, tiers_of
 from neurotier.core.work_folders import IN, OUT, work_folder
-from neurotier.dataset.attempts import first_message
 from neurotier.dataset.bids import Image, read_image
-from neurotier.dataset.datalad_environment import ask_git, prepare_environment
-from neurotier.dataset.index import index_site
-from neurotier.dataset.selection import chosen as chosen_of
+from neurotier.dataset.commands import ask_git, naming_commands, prepare_environment
+from neurotier.dataset.index import chosen, index_site
 from neurotier.provenance.description import HOW, RAW, owner_of, read_how
 from neurotier.provenance.repository import run_git
 from neurotier.run.caches import obtain_caches
@@ -51,7 +49,7 @@ IMAGE = "NEUROTIER_IMAGE"
 GROUP_LEVEL = "the group level"
 
 
-def remake(how_file: Path, inputs: Sequence[Path], work: Path | None = None) -> int:
+def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
     """Make derivatives again in the dataset that says how they were made; the exit code of the process.
 
     Parameters
@@ -82,6 +80,7 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None = None) -> 
         names = list(dict.fromkeys(map(owner_of, paths)))
         put_back(dataset, set(map(owner_of, everyone)).difference(names))
         read = [f"{RAW}/{path}" for path in paths]
+    prepare_environment()
     fetch(dataset, [RAW], get_data=False)
     fetch(dataset, [*read, *(f"{RAW}/{file}" for file in (root_files(raw) if how.get("app") else []))])
     with tempfile.TemporaryDirectory(prefix="neurotier-", dir=work) as scratch:
@@ -90,20 +89,24 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None = None) -> 
         log.touch()
         image = placed(how, settings, places, log)
         version = how["version"] if image else make_tool(settings.tool).version()  # an image is known by its digest
-        for name, recorded, here in (
-            ("neurotier", how["neurotier"], __version__),
-            (how["name"], how["version"], version),
-        ):
+        versions = ("neurotier", how["neurotier"], __version__), (how["name"], how["version"], version)
+        for name, recorded, here in versions:
             if recorded != here:
                 say(f"neurotier: {name} is {here} here, and was {recorded}: other bytes may come out")
         for name in names:
             with work_folder(places.work_of(name), identity="") as folder:
                 if group:
-                    run_group_again(dataset, read, settings, folder, log, image)
+                    if image is None:
+                        raise InputError("names no container image, and the group level needs it", where=str(how_file))
+                    arguments = group_arguments(settings.app, Share(settings.app.threads, settings.app.memory_mb))
+                    given = partial(put, dataset, paths=read)
+                    (folder / OUT).mkdir()
+                    given(folder / OUT)
+                    run_level(arguments, raw, folder, settings, log, image, given)
                     made = group["made"]
                 else:
                     own = [path for path in paths if owner_of(path) == name]
-                    images = images_of(raw, name, own, settings, how.get("chosen", {}))
+                    images = images_of(raw, name, own, settings)
                     job = Job(name, "", images, raw, settings, version, log, image, activity=how_file.stem)
                     limit_bytes = staged_limit_bytes(images, tiers_of(settings)["work"])
                     stage_in(raw, job.staged_files, folder / IN, limit_bytes)
@@ -123,26 +126,13 @@ def inputs_of_group(dataset: Path, group: Mapping[str, Any]) -> list[str]:
     InputError
         If a participant has no derivatives here any more.
     """
-    found = {
-        str(name): [entry for entry in os.listdir(dataset) if owner_of(entry) == name] for name in group["participants"]
-    }
-    for name, entries in found.items():
+    found = list(group["shared"])
+    for name in group["participants"]:
+        entries = [entry for entry in os.listdir(dataset) if owner_of(entry) == name]
         if not entries:
             raise InputError("has no derivatives here, and the group level needs everyone's", where=str(dataset / name))
-    return sorted([*map(str, group["shared"]), *(entry for entries in found.values() for entry in entries)])
-
-
-def run_group_again(
-    dataset: Path, given: Sequence[str], settings: Settings, folder: Path, log: Path, placed: PlacedImage | None
-) -> None:
-    """Run the group level in a work folder, on some files and folders of the dataset."""
-    if placed is None:
-        raise InputError("names no container image, and the group level needs it", where=str(dataset / HOW))
-    (folder / OUT).mkdir()
-    put(dataset, folder / OUT, given)
-    share = Share(settings.app.threads, settings.app.memory_mb)
-    arguments = group_arguments(settings.app, share)
-    run_level(arguments, dataset / RAW, folder, settings, log, placed, lambda emptied: put(dataset, emptied, given))
+        found += entries
+    return sorted(found)
 
 
 def put(source: Path, target: Path, paths: Iterable[str]) -> None:
@@ -176,12 +166,11 @@ def raw_paths(dataset: Path, inputs: Sequence[Path]) -> list[str]:
     InputError
         If one is not below it.
     """
-    raw, paths = dataset / RAW, []
+    paths = []
     for path in inputs:
-        whole = Path(os.path.abspath(path))  # not resolved: images are links into the annex
-        if not whole.is_relative_to(raw) or not owner_of(whole.relative_to(raw).as_posix()):
-            raise InputError(f"is not a participant's below {raw}", where=str(path))
-        paths.append(whole.relative_to(raw).as_posix())
+        paths.append(os.path.relpath(path, dataset / RAW))  # not resolved: images are links into the annex
+        if not owner_of(paths[-1]):
+            raise InputError(f"is not a participant's below {dataset / RAW}", where=str(path))
     return paths
 
 
@@ -203,11 +192,11 @@ def wanted(paths: Sequence[str], only: str) -> list[str]:
     ['sub-02/anat/b.nii']
     """
     names = only.replace(",", " ").split()
-    chosen = [path for path in paths if not names or owner_of(path) in names]
-    if not chosen:
+    asked = [path for path in paths if not names or owner_of(path) in names]
+    if not asked:
         known = first_of(list(dict.fromkeys(map(owner_of, paths))))
         raise InputError("names nobody of this command", where=f"{ONLY}={only!r}", fix=f"it is about {known}")
-    return chosen
+    return asked
 
 
 def fetch(dataset: Path, paths: Sequence[str], get_data: bool = True) -> None:
@@ -227,38 +216,34 @@ def fetch(dataset: Path, paths: Sequence[str], get_data: bool = True) -> None:
     SourceError
         If it cannot be had.
     """
-    prepare_environment()  # which DataLad reads on import
     from datalad.api import get
-    from datalad.support.exceptions import IncompleteResultsError
 
-    try:
+    with naming_commands("could not be fetched", str(dataset / paths[0])):
         whole = [str(dataset / path) for path in paths]
         get(path=whole, dataset=str(dataset), get_data=get_data, result_renderer="disabled")
-    except IncompleteResultsError as error:
-        raise SourceError(f"could not be fetched: {first_message(error)}", where=str(dataset / paths[0])) from None
 
 
 def settings_of(how: How, folder: Path) -> Settings:
     """Settings that make derivatives as they were made, with a folder as the only tier."""
-    container, options = how.get("container"), dict(how["options"])
-    image = container["image"] if container else None
+    container, options = how.get("container", {}), dict(how["options"])
     sections: dict[str, Any] = {
+        "dataset": how.get("chosen", {}),
         "tiers": {"here": {"path": str(folder), "kind": find_mount(folder).kind}},
         "placement": dict.fromkeys(ROLES, "here"),
         "results_dataset": bool(how.get("sidecars_refer")),
+        "containers": {name: container[name] for name in ("network", "environment", "binds") if container},
     }
-    if container:
-        sections["containers"] = {name: container[name] for name in ("network", "environment", "binds")}
-    if not how.get("app"):
-        sections["tool"] = {"name": how["name"], how["name"]: options | ({"image": image} if image else {})}
-        return Settings.from_config(sections, in_containers=container is not None)
-    if named := options.get("filter_file"):
-        if "filter" not in how:
-            raise InputError("was gone when derivatives were saved", where=str(named))
-        options["filter_file"] = str(folder / "filter.json")
-        (folder / "filter.json").write_text(how["filter"])
-    sections["app"] = options | {"image": image, "name": how["name"]}
-    return Settings.from_config(sections, in_containers=container is not None)
+    if how.get("app"):
+        if named := options.get("filter_file"):
+            if "filter" not in how:
+                raise InputError("was gone when derivatives were saved", where=str(named))
+            options["filter_file"] = str(folder / "filter.json")
+            (folder / "filter.json").write_text(how["filter"])
+        sections["app"] = options | {"image": container["image"], "name": how["name"]}
+    else:
+        image = {"image": container["image"]} if container else {}
+        sections["tool"] = {"name": how["name"], how["name"]: options | image}
+    return Settings.from_config(sections, in_containers=bool(container))
 
 
 def say(line: str) -> None:
@@ -277,7 +262,7 @@ def placed(how: How, settings: Settings, places: Places, log: Path) -> PlacedIma
         If such a folder has other contents now.
     """
     container = how.get("container")
-    if container is None:
+    if not container:
         return None
     reference = os.environ.get(IMAGE) or container["image"]
     image = asdict(image_store(settings, places, log, say).obtain(reference, where="the recorded image"))
@@ -299,11 +284,9 @@ def placed(how: How, settings: Settings, places: Places, log: Path) -> PlacedIma
     return placed_image(settings, places, log)
 
 
-def images_of(
-    raw: Path, participant: str, paths: Sequence[str], settings: Settings, chosen: Mapping[str, Any]
-) -> list[Image]:
+def images_of(raw: Path, participant: str, paths: Sequence[str], settings: Settings) -> list[Image]:
     """The images of a participant; for an app, the files that it was given of the chosen sessions and runs."""
     if not settings.app.image:
         return [read_image(path, "") for path in paths]
     files = [file for file in index_site(raw, "", settings.app.suffixes)[0] if file.participant == participant]
-    return chosen_of(files, chosen.get("sessions", []), chosen.get("runs", []), of_none=True)
+    return chosen(files, settings.dataset.sessions, settings.dataset.runs, of_none=True)

@@ -13,25 +13,25 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from neurotier.analysis.activity import How
 from neurotier.analysis.staging import aside, take_dataset_back
 from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import BusyError, InputError, NeurotierError, TierError, one_line
 from neurotier.core.files import flush_file_system, partial_of, remove_tree, remove_whatever
+from neurotier.core.settings import Say
 from neurotier.dataset.addresses import refusal
-from neurotier.dataset.attempts import first_message, message_of
-from neurotier.dataset.datalad_environment import ask_git
-from neurotier.dataset.health import is_broken
-from neurotier.dataset.sites import commit, identifier_of
+from neurotier.dataset.commands import ask_git, call_git, message_of
+from neurotier.dataset.sites import commit, identifier_of, is_broken
 from neurotier.dataset.source import Dataset
 from neurotier.provenance.description import RAW, add_lines, command_of
-from neurotier.provenance.made import Made
 
 OPTIONS = {
     "annex.thin": "true",
@@ -55,7 +55,7 @@ OTHERS = re.compile(
 """What git says when somebody else is writing to its repository."""
 
 
-def open_dataset(folder: Path, killed_on: str, say: Callable[[str], None]) -> Any:
+def open_dataset(folder: Path, killed_on: str, say: Say) -> Any:
     """The DataLad dataset in a folder, which becomes one if it is none; files that are there stay untouched.
 
     Parameters
@@ -88,8 +88,7 @@ def open_dataset(folder: Path, killed_on: str, say: Callable[[str], None]) -> An
         for key, value in OPTIONS.items():
             run_git(partial, "config", "--local", key, value)
         here = f"{socket.gethostname()}:{folder}"
-        with naming_unsaved(folder):
-            create(path=str(partial), force=True, description=here, result_renderer="disabled")
+        create(path=str(partial), force=True, description=here, result_renderer="disabled")
         run_git(partial, "annex", "config", "--set", "annex.addunlocked", "true")  # for clones
         flush_file_system(partial)
         add_lines(folder / ".gitattributes", (partial / ".gitattributes").read_text().splitlines())
@@ -148,32 +147,11 @@ def holder(folder: Path, killed_on: str) -> str:
 
 
 def run_git(folder: Path, *arguments: str) -> str:
-    """Output of a git command in a dataset of derivatives.
-
-    Raises
-    ------
-    TierError
-        If it fails, as on a full tier.
-    """
-    from datalad.runner import CommandError, GitRunner, StdOutErrCapture
-
-    try:
-        return str(GitRunner(cwd=str(folder)).run(["git", *arguments], protocol=StdOutErrCapture)["stdout"])
-    except CommandError as error:
-        lines = str(error.stderr or error).strip().splitlines()
-        fatal = [line for line in lines if line.startswith(("fatal: ", "error: "))]  # advice may follow it
-        raise unsaved(folder, (fatal or lines[-1:] or [""])[0]) from None
-
-
-@contextmanager
-def naming_unsaved(folder: Path) -> Iterator[None]:
-    """Turn what DataLad says of a dataset that it could not make or save into :func:`unsaved`."""
-    from datalad.support.exceptions import IncompleteResultsError
-
-    try:
-        yield
-    except IncompleteResultsError as error:
-        raise unsaved(folder, first_message(error)) from None
+    """Output of a git command in a dataset of derivatives; :func:`unsaved` if it fails, as on a full tier."""
+    done = call_git(folder, *arguments)
+    if done.returncode != 0:
+        raise unsaved(folder, message_of([], done.stderr))
+    return done.stdout
 
 
 def unsaved(folder: Path, reason: str) -> NeurotierError:
@@ -208,9 +186,8 @@ def register(folder: Path, dataset: Dataset, site: str) -> str:
     address = without_credentials((ask_git(clone, "config", "remote.origin.url") or "").strip())
     if not address or refusal(address):
         raise InputError(f"has no address to register: {refusal(address) or 'no remote is named origin'}", str(clone))
-    analysed = (
-        dataset.sites.get(site, {}).get("version") or here
-    )  # results that share the clone may have moved it since
+    # the commit that was indexed: results that share the clone may have moved it since
+    analysed = dataset.sites.get(site, {}).get("version") or here
     (folder / RAW).mkdir(parents=True, exist_ok=True)  # without the folder, git takes the sub-dataset for removed
     for key, value in (("path", RAW), ("url", address), ("datalad-id", identifier_of(clone))):
         if value:
@@ -219,11 +196,10 @@ def register(folder: Path, dataset: Dataset, site: str) -> str:
     return analysed
 
 
-def changed_entries(folder: Path) -> tuple[set[str], set[str]]:
-    """Participants' folders, and files beside them, that are not as they were saved, and those that are gone."""
+def changed_entries(folder: Path) -> set[str]:
+    """Participants' folders, and files beside them, that are not as they were saved, or gone."""
     listed = run_git(folder, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--", "sub-*")
-    changed = {entry[3:].split("/", 1)[0] for entry in listed.split("\0") if entry}
-    return changed, {name for name in changed if not os.path.lexists(folder / name)}
+    return {entry[3:].split("/", 1)[0] for entry in listed.split("\0") if entry}
 
 
 def refuse_ignored(folder: Path) -> None:
@@ -237,24 +213,49 @@ def refuse_ignored(folder: Path) -> None:
         )
 
 
-def save_all(datalad_dataset: Any, paths: Sequence[str], message: str) -> None:
-    """Save some paths of a dataset. The source is not among them: if it is installed, it may be at another commit."""
-    with naming_unsaved(Path(datalad_dataset.path)):
-        datalad_dataset.save(
-            path=[str(datalad_dataset.pathobj / path) for path in paths], message=message, result_renderer="disabled"
-        )
+@dataclass(frozen=True)
+class Made:
+    """The derivatives of a participant, or what the group level of a site has made.
+
+    Attributes
+    ----------
+    name
+        ``[SITE/]sub-LABEL``; empty for the group level.
+    inputs
+        What was read, as paths below the dataset of derivatives.
+    how
+        How they were made; empty if the facts of that run are lost.
+    outputs
+        A participant's folder and, from an app, files beside it; the files of the group level. Below the site.
+    shared
+        Path and checksum of each file that a participant has written for all.
+    """
+
+    name: str
+    inputs: list[str]
+    how: How
+    outputs: list[str]
+    shared: dict[str, str] = field(default_factory=dict)
 
 
-def record_run(datalad_dataset: Any, made: Sequence[Made], message: str) -> None:
-    """Save what was made in the same way in one commit, with a run record by which ``datalad rerun`` makes it again."""
+def save(dataset: Any, message: str, paths: Sequence[str] = (), made: Sequence[Made] = ()) -> None:
+    """Save some paths of a dataset in one commit, or else what was ``made`` in one way.
+
+    If that is known, the commit has a run record by which ``datalad rerun`` makes it again. The source is not among the
+    paths: if it is installed, it may be at another commit.
+    """
     from datalad.core.local.run import run_command
 
-    how = made[0].how or {}
+    how, paths = made[0].how if made else {}, [*paths, *(path for one in made for path in one.outputs)]
+    if not how:
+        whole = [str(dataset.pathobj / path) for path in paths]
+        dataset.save(path=whole, message=message, result_renderer="disabled")
+        return
     results = run_command(
         command_of(how, "{inputs}"),
-        dataset=datalad_dataset,
+        dataset=dataset,
         inputs=[path for one in made for path in one.inputs],
-        outputs=[path for one in made for path in one.outputs],
+        outputs=paths,
         explicit=True,
         inject=True,  # it has been run: nothing is executed here
         message=message,
@@ -262,4 +263,4 @@ def record_run(datalad_dataset: Any, made: Sequence[Made], message: str) -> None
         extra_info={"exit": 0, "neurotier": {key: value for key, value in how.items() if key != "group"}},
     )
     if bad := [result for result in results if result["status"] in ("error", "impossible")]:
-        raise unsaved(Path(datalad_dataset.path), message_of(bad, "DataLad gave no reason"))
+        raise unsaved(Path(dataset.path), message_of(bad, "DataLad gave no reason"))

@@ -22,17 +22,16 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from email.utils import mktime_tz, parsedate_tz
 from pathlib import Path
-from typing import Any
 
 from neurotier.bigbrain.conditions import ORIGIN
 from neurotier.core.errors import InputError
 from neurotier.core.parallelism import peak
 from neurotier.core.quantities import counted
 from neurotier.core.tables import Row, columns
-from neurotier.published.skipped import DAMAGED, Skipped
+from neurotier.published.skipped import DAMAGED, FIX, Skipped, skipping
 from neurotier.run.compared import MEMORY, Compared
 
 TOOL = "bids-app-example"
@@ -54,7 +53,6 @@ IMAGE, IMAGES_TIER = "bids-example.simg", "Isilon"
 LOG = "tasks.json"
 NAME = re.compile(r"(?P<condition>.+)-(?P<number>\d+)")
 DURATION = re.compile(r"(?P<minutes>\d+)m(?P<seconds>\d+(\.\d+)?)s")
-FIX = "fetch the file again from the public repository, or leave out its folder"
 
 
 def published_runs(path: Path) -> Compared:
@@ -72,36 +70,29 @@ def published_runs(path: Path) -> Compared:
     if not compared.runs:
         if damaged:
             raise InputError(damaged[0].reason, str(damaged[0].path), FIX)
-        if not skipped:
-            fix = "give a checkout of big-data-lab-team/paper-memory-storage, or its folder bids-app-example"
-            raise InputError("has no CONDITION-NUMBER/tasks.json of the published runs", str(path), fix)
-    return compared + Compared([damaged_row(one) for one in damaged if one.path.name == LOG])
-
-
-def damaged_row(skipped: Skipped) -> Row:
-    """The row of ``compared_runs.tsv`` of a log that cannot be read; the parallelism is a guess."""
-    _, number = run_name(skipped.path)
-    return run_row(skipped.path, []) | {"valid": f"invalid: {LOG} {skipped.reason}", "repetition": number}
+        fix = "give a checkout of big-data-lab-team/paper-memory-storage, or its folder bids-app-example"
+        raise InputError("has no CONDITION-NUMBER/tasks.json of the published runs", str(path), fix)
+    return compared + Compared(
+        [
+            run_row(one.path, []) | {"valid": f"invalid: {LOG} {one.reason}", "repetition": run_name(one.path)[1]}
+            for one in damaged
+            if one.path.name == LOG
+        ]
+    )
 
 
 def find_published(path: Path) -> tuple[Compared, list[Skipped]]:
     """All published runs at or below a path, and what of them could not be read."""
-    compared, repetitions = Compared(), Counter[tuple[str, int]]()
-    skipped = []
+    compared, skipped, repetitions = Compared(), list[Skipped](), Counter[tuple[str, int]]()
     for log in sorted(find_logs(path), key=run_name):
-        try:
+        with skipping(log, skipped):
             tasks, failed = read_tasks(log)
-        except (InputError, OSError) as error:
-            skipped.append(Skipped.damaged(log, error))
-            continue
-        row, makespan = run_row(log, tasks, failed), log.with_name("makespan_seconds")
-        try:
-            row["logged_makespan_s"] = logged_makespan_s(makespan)
-        except (InputError, OSError) as error:
-            skipped.append(Skipped.damaged(makespan, error))
-        condition = row["placement"], row["parallelism"]
-        repetitions[condition] += 1
-        compared += Compared([row | {"repetition": repetitions[condition]}], tasks)
+            row, makespan = run_row(log, tasks, failed), log.with_name("makespan_seconds")
+            with skipping(makespan, skipped):
+                row["logged_makespan_s"] = logged_makespan_s(makespan)
+            condition = row["placement"], row["parallelism"]
+            repetitions[condition] += 1
+            compared += Compared([row | {"repetition": repetitions[condition]}], tasks)
     return compared, skipped
 
 
@@ -138,30 +129,23 @@ def asked_parallelism(running: int) -> int:
 def read_tasks(log: Path) -> tuple[list[Row], int]:
     """The tasks of a log that ended well, as rows of ``compared_participants.tsv``, and how many did not."""
     try:
-        entries: list[dict[str, Any]] = json.loads(log.read_text())["tasks"]
-        good = [entry for entry in entries if entry["Exit code"] == "0"]
-        return [participant_row(log, entry) for entry in good], len(entries) - len(good)
+        entries = json.loads(log.read_text())["tasks"]
+        good = [participant_row(log, entry) for entry in entries if entry["Exit code"] == "0"]
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise InputError(f"is no whole log of tasks ({error})", str(log), FIX) from None
+        raise ValueError(f"is no whole log of tasks ({error})") from None
+    return good, len(entries) - len(good)
 
 
-def participant_row(log: Path, entry: dict[str, Any]) -> Row:
+def participant_row(log: Path, entry: Mapping[str, str]) -> Row:
     """The row of a task; ``ValueError`` if a time cannot be read or is not possible."""
-    start_s, end_s, wall_s = moment_s(entry["Start"]), moment_s(entry["Finish"]), duration_s(entry["real time"])
-    cpu_s = duration_s(entry["user time"]) + duration_s(entry["system time"])
+    start_s, end_s = moment_s(entry["Start"]), moment_s(entry["Finish"])
+    wall_s, user_s, system_s = (duration_s(entry[f"{kind} time"]) for kind in ("real", "user", "system"))
     if end_s < start_s:
         raise ValueError(f"task {entry['Name']} ends before it starts")
-    return {
-        "origin": ORIGIN,
-        "run": log.parent.name,
-        "participant": entry["Name"],
-        "phase": "whole",
-        "start_s": start_s,
-        "end_s": end_s,
-        "wall_s": wall_s,
-        "cpu_s": cpu_s,
-        "io_s": wall_s - cpu_s,
-    }
+    cpu_s = user_s + system_s
+    about = {"origin": ORIGIN, "run": log.parent.name, "participant": entry["Name"], "phase": "whole"}
+    times = {"start_s": start_s, "end_s": end_s, "wall_s": wall_s, "cpu_s": cpu_s, "io_s": wall_s - cpu_s}
+    return about | times
 
 
 def moment_s(text: str) -> float:
@@ -201,11 +185,12 @@ def run_row(log: Path, tasks: Sequence[Row], failed: int = 0) -> Row:
     spans = [(task["start_s"], task["end_s"]) for task in tasks]
     running, start_s = peak(spans), min((start for start, _ in spans), default=None)
     makespan_s = None if start_s is None else max(end for _, end in spans) - start_s
-    wall_s, cpu_s = (sum(task[name] for task in tasks) for name in ("wall_s", "cpu_s"))
     reasons = [f"{counted(failed, 'participant')} failed"] if failed else []
     reasons += [] if tasks else ["no participant finished"]
     return {
         **dict.fromkeys(columns("compared_runs")),
+        **{f"{role}_tier": placement for role in ("dataset", "work", "results")},
+        **{f"{name}_sum_s": sum(task[f"{name}_s"] for task in tasks) for name in ("wall", "cpu", "io")},
         "origin": ORIGIN,
         "run": log.parent.name,
         "placement": placement,
@@ -213,17 +198,11 @@ def run_row(log: Path, tasks: Sequence[Row], failed: int = 0) -> Row:
         "tool": TOOL,
         "valid": f"invalid: {'; '.join(reasons)}" if reasons else "valid",
         "image": IMAGE,
-        "dataset_tier": placement,
-        "work_tier": placement,
         "images_tier": IMAGES_TIER,
-        "results_tier": placement,
         "participants": len(tasks),
         "failed": failed,
         "start_s": start_s,
         "makespan_s": makespan_s,
-        "wall_sum_s": wall_s,
-        "cpu_sum_s": cpu_s,
-        "io_sum_s": wall_s - cpu_s,
         "parallelism": asked_parallelism(running),
         "mean_parallelism": sum(end - start for start, end in spans) / makespan_s if makespan_s else None,
         "peak_parallelism": running,
@@ -232,9 +211,7 @@ def run_row(log: Path, tasks: Sequence[Row], failed: int = 0) -> Row:
 
 def logged_makespan_s(file: Path) -> float | None:
     """What ``makespan_seconds`` says; ``None`` without such a file."""
-    if not file.exists():
-        return None
     try:
-        return float(file.read_text())
+        return float(file.read_text()) if file.exists() else None
     except ValueError:
-        raise InputError("is no number of seconds", str(file), FIX) from None
+        raise ValueError("is no number of seconds") from None

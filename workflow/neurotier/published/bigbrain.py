@@ -24,18 +24,19 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.image import BLOCK_BYTES, BLOCKS, GRIDS
+from neurotier.bigbrain.tasks import GNU_PARALLEL, SPARK
 from neurotier.core.errors import InputError
 from neurotier.core.quantities import counted
-from neurotier.published.skipped import UNNAMED, Skipped
+from neurotier.published.conditions import APP_DIRECT, MEMORY_MODE, condition
+from neurotier.published.skipped import UNNAMED, Skipped, skipping
 
-GNU_PARALLEL, SPARK = "gnu-parallel", "spark"
-MEMORY_MODE, APP_DIRECT = "Memory mode", "App Direct"
 HEADER, INCREMENT, WRITE, TASK, DRIVER = "load header", "read+increment", "write", "task", "driver"
 
 NAMES_IN_LOGS = {
@@ -52,13 +53,15 @@ DEVICES = {"tmpfs": "Optane", "tmpfsAD": "DRAM", "optaneAD": "Optane"} | {
 EMULATED = "em"
 """Word in the name of a run whose many tasks share a few files, so that an image larger than the device is emulated."""
 
+LATER = "_redo"
+"""A folder named so holds runs that were made again: the paper's figures show these."""
+
 NAME = re.compile(
     r"(?P<spark>spark-)?(?P<epoch>\d+)-(?P<label>[^_]+)_(?P<iterations>\d+)it_(?P<processes>\d+)cpus?"
     r"(?P<rest>(_[^_]+)*)-(?P<repetition>\d+)\.out"
 )
 RESOLUTION = re.compile(r"(\d+)bb")
 BLOCK = re.compile(r"bigbrain_(\d+)_(\d+)_(\d+)")
-FIX = "fetch the log again from the public repository, or give the path of a folder without it"
 
 
 def place_of(label: str) -> tuple[str, str]:
@@ -93,37 +96,27 @@ class BlockRun:
     ----------
     path
         Its log.
-    engine
-        ``gnu-parallel`` or ``spark``.
-    resolution_um
-        40 or 20.
-    device, mode
-        Where the blocks are read and written, and how Optane is configured.
+    condition
+        What its name tells; a variant has what else that says, such as ``60delay withpc``.
     label
         The device's name in the name of the log.
-    processes
-        Processes that were asked for.
-    iterations
-        How often each block is incremented.
     repetition
         Number in the name of the log, from 0.
-    variant
-        What else the name says, such as ``60delay withpc``; empty for the runs of the paper's figures.
     phases
         Rows of the log, in order.
     """
 
     path: Path
-    engine: str
-    resolution_um: int
-    device: str
-    mode: str
+    condition: IncrementCondition
     label: str
-    processes: int
-    iterations: int
     repetition: int
-    variant: str
     phases: tuple[Phase, ...]
+
+    @property
+    def resolution_um(self) -> int:
+        """40 or 20."""
+        assert self.condition.resolution_um is not None  # noqa: S101  # the reader has seen to it
+        return self.condition.resolution_um
 
     @property
     def makespan_s(self) -> float:
@@ -139,32 +132,18 @@ class BlockRun:
         return span_s(self.work)
 
     @cached_property
-    def work(self) -> tuple[Phase, ...]:
+    def work(self) -> list[Phase]:
         """The phases of blocks."""
-        return tuple(self.named(HEADER, INCREMENT, WRITE))
+        return self.named(HEADER, INCREMENT, WRITE)
 
     def named(self, *names: str) -> list[Phase]:
         """The phases of some names."""
         return [phase for phase in self.phases if phase.name in names]
 
     def sum_s(self, *names: str) -> float:
-        """Sum of the durations of phases over all blocks, s."""
+        """Sum of the durations of phases over all blocks, s; of Spark, loading headers is turning bytes into images,
+        and incrementing is without reading."""
         return math.fsum(phase.duration_s for phase in self.named(*names))
-
-    @property
-    def header_s(self) -> float:
-        """Sum over blocks of loading headers, s; of Spark, of turning bytes into images."""
-        return self.sum_s(HEADER)
-
-    @property
-    def increment_s(self) -> float:
-        """Sum over blocks of reading and incrementing, s; of Spark, of incrementing alone."""
-        return self.sum_s(INCREMENT)
-
-    @property
-    def write_s(self) -> float:
-        """Sum over blocks of writing, s."""
-        return self.sum_s(WRITE)
 
     @property
     def mean_parallelism(self) -> float:
@@ -172,46 +151,36 @@ class BlockRun:
         return self.sum_s(HEADER, INCREMENT, WRITE) / self.makespan_s if self.makespan_s else 0.0
 
     @cached_property
-    def blocks(self) -> tuple[str, ...]:
+    def blocks(self) -> list[str]:
         """Names of the blocks that the log knows, sorted."""
-        return tuple(sorted({phase.block for phase in self.work}))
+        return sorted({phase.block for phase in self.work})
 
     @cached_property
-    def incomplete_blocks(self) -> tuple[str, ...]:
+    def incomplete_blocks(self) -> list[str]:
         """Blocks that were read at least once more than written."""
-        reads = Counter(phase.block for phase in self.named(HEADER))
-        writes = Counter(phase.block for phase in self.named(WRITE))
-        return tuple(block for block in self.blocks if writes[block] < max(1, reads[block]))
+        reads, writes = (Counter(phase.block for phase in self.named(name)) for name in (HEADER, WRITE))
+        return [block for block in self.blocks if writes[block] < max(1, reads[block])]
 
     @property
     def is_emulated(self) -> bool:
         """Whether its tasks share files: a task stands for a block then."""
-        return EMULATED in self.variant.split()
+        return EMULATED in re.findall(r"\w+", self.condition.variant)
 
     @property
     def missing_blocks(self) -> int:
         """How many blocks of the image the log does not know: their tasks failed at once, or the log is a part."""
         known = len(self.named(HEADER)) if self.is_emulated else len(self.blocks)
-        return max(0, BLOCKS[self.resolution_um] - known)
-
-    @property
-    def lost_ends(self) -> int:
-        """How many tasks of GNU Parallel have written a block, and have no end in the log."""
-        ends = len(self.named(TASK))
-        return max(0, len(self.named(WRITE)) // self.iterations - ends) if ends else 0
+        return max(0, self.condition.blocks - known)
 
     @property
     def invalid_because(self) -> str:
-        """Why the log is not that of a whole run; empty if it is."""
+        """Why the log is not that of a whole run; empty if it is: every block is in it, and no task lost its end."""
         if self.missing_blocks:
             verb = "block is" if self.missing_blocks == 1 else "blocks are"
             return f"{self.missing_blocks} {verb} not in the log"
-        return f"{counted(self.lost_ends, 'task')} without an end: the log is a part" if self.lost_ends else ""
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the log can be that of a whole run: every block is in it, and no task lost its end."""
-        return not self.invalid_because
+        ends = len(self.named(TASK))
+        lost = len(self.named(WRITE)) // self.condition.iterations - ends if ends else 0
+        return f"{counted(lost, 'task')} without an end: the log is a part" if lost > 0 else ""
 
     @property
     def block_bytes(self) -> int:
@@ -221,36 +190,32 @@ class BlockRun:
     @property
     def data_bytes(self) -> int:
         """Size of the image, bytes: D of the model, once per iteration."""
-        return self.block_bytes * BLOCKS[self.resolution_um] * self.iterations
+        return self.condition.block_bytes * self.condition.iterations
 
 
-@dataclass(frozen=True)
-class Found:
-    """What a folder holds: runs, and what looks like a log and is none, with the reason."""
-
-    runs: list[BlockRun] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
-
-
-def find_runs(root: Path) -> Found:
-    """All runs at or below a path, by condition and repetition; a log that cannot be read is skipped.
+def find_runs(root: Path) -> tuple[list[BlockRun], list[Skipped]]:
+    """All runs at or below a path, as in the paper's figures, repetitions last; and which logs could not be read.
 
     Raises
     ------
     InputError
         If the path is not there.
     """
-    contents = Found()
+    runs, skipped = list[BlockRun](), list[Skipped]()
     for path in find_logs(root):
         if not NAME.fullmatch(path.name):
-            contents.skipped.append(Skipped(path, UNNAMED, "its name does not tell a condition"))
+            skipped.append(Skipped(path, UNNAMED, "its name does not tell a condition"))
             continue
-        try:
-            contents.runs.append(read_run(path))
-        except (InputError, OSError) as error:
-            contents.skipped.append(Skipped.damaged(path, error))
-    contents.runs.sort(key=order)
-    return contents
+        with skipping(path, skipped):
+            runs.append(read_run(path))
+
+    def place(run: BlockRun) -> tuple[object, ...]:
+        one = run.condition
+        about = one.engine, one.parallelism, one.iterations, one.variant, place_of(run.label)[1]
+        return (-run.resolution_um, *about, run.label, run.repetition, str(run.path))
+
+    again = {run.condition for run in runs if run.path.parent.name.endswith(LATER) and not run.invalid_because}
+    return [made_again(run, again) for run in sorted(runs, key=place)], skipped
 
 
 def find_logs(root: Path) -> Iterator[Path]:
@@ -263,37 +228,32 @@ def find_logs(root: Path) -> Iterator[Path]:
             yield path
 
 
-def order(run: BlockRun) -> tuple[object, ...]:
-    """Place of a run among others: as the paper's figures, repetitions last."""
-    condition = (run.resolution_um, run.engine, run.processes, run.iterations, run.variant, run.mode, run.label)
-    return (-condition[0], *condition[1:], run.repetition, str(run.path))
+def made_again(run: BlockRun, again: Collection[IncrementCondition]) -> BlockRun:
+    """The run; as a variant if it was made again later, as the paper's figures show it."""
+    folder = run.path.parent.name
+    if run.invalid_because or folder.endswith(LATER) or run.condition not in again:
+        return run
+    variant = ", ".join(filter(None, (run.condition.variant, f"in {folder}")))
+    return replace(run, condition=replace(run.condition, variant=variant))
 
 
 def read_run(path: Path) -> BlockRun:
-    """Read a log.
-
-    Raises
-    ------
-    InputError
-        If its name tells no condition, or it is not whole.
-    """
+    """Read a log; ``ValueError`` says what is wrong if its name tells no condition, or it is not whole."""
     match = NAME.fullmatch(path.name)
     if match is None:
-        fix = "a log is named [spark-]EPOCH-LABEL_ITit_PROCESSEScpus_RESbb-REP.out"
-        raise InputError("is not named as the published logs are", str(path), fix)
+        raise ValueError("is not named as the published logs are: [spark-]EPOCH-LABEL_ITit_PROCESSEScpus_RESbb-REP.out")
     engine = SPARK if match["spark"] else GNU_PARALLEL
-    try:
-        phases = tuple(read_phases(path.read_text(encoding="ascii"), engine))
-        resolution_um, variant = variant_of(match["rest"], phases)
-    except UnicodeDecodeError:
-        raise InputError("is not text", str(path), FIX) from None
-    except ValueError as error:
-        raise InputError(str(error), str(path), FIX) from None
-    (device, mode), label = place_of(match["label"]), match["label"]
+    phases = tuple(read_phases(path.read_text(encoding="ascii"), engine))
     processes, iterations, repetition = map(int, match.group("processes", "iterations", "repetition"))
-    return BlockRun(
-        path, engine, resolution_um, device, mode, label, processes, iterations, repetition, variant, phases
-    )
+    words = [word for word in match["rest"].split("_") if word]
+    resolutions = [int(bb[1]) for word in words if (bb := RESOLUTION.fullmatch(word))]
+    resolution_um = resolutions[0] if resolutions else resolution_of({phase.block for phase in phases} - {""})
+    if resolution_um not in BLOCKS:
+        raise ValueError(f"is of a resolution of {resolution_um} um, not of {' or '.join(map(str, BLOCKS))}")
+    variant = " ".join(word for word in words if not RESOLUTION.fullmatch(word))
+    several = f"{iterations} iterations" if iterations != 1 else ""
+    about = place_of(match["label"]), iterations, ", ".join(filter(None, (several, variant)))
+    return BlockRun(path, condition(resolution_um, engine, processes, *about), match["label"], repetition, phases)
 
 
 def read_phases(text: str, engine: str) -> Iterator[Phase]:
@@ -319,27 +279,12 @@ def read_phases(text: str, engine: str) -> Iterator[Phase]:
         try:
             start_s, end_s = float(start), float(end)
         except ValueError:
-            raise ValueError(f"line {number}: {start!r} and {end!r} are no times in s") from None
-        if not (math.isfinite(start_s) and math.isfinite(end_s)):
+            start_s = end_s = math.nan
+        if not math.isfinite(start_s + end_s):
             raise ValueError(f"line {number}: {start!r} and {end!r} are no times in s")
         if end_s < start_s:
             raise ValueError(f"line {number}: {name} ends before it starts")
         yield Phase(phase, start_s, end_s, block)
-
-
-def variant_of(rest: str, phases: Iterable[Phase]) -> tuple[int, str]:
-    """Resolution, um, and what else the rest of a log's name says; the first logs' names tell no resolution.
-
-    >>> variant_of("_40bb", []), variant_of("_60delay_withpc", [Phase(HEADER, 0, 1, "bigbrain_769_0_1388.nii")])
-    ((40, ''), (40, '60delay withpc'))
-    """
-    words = [word for word in rest.split("_") if word]
-    resolutions = [int(match[1]) for word in words if (match := RESOLUTION.fullmatch(word))]
-    others = " ".join(word for word in words if not RESOLUTION.fullmatch(word))
-    resolution_um = resolutions[0] if resolutions else resolution_of({phase.block for phase in phases} - {""})
-    if resolution_um not in BLOCKS:
-        raise ValueError(f"is of a resolution of {resolution_um} um, not of {' or '.join(map(str, BLOCKS))}")
-    return resolution_um, others
 
 
 def resolution_of(blocks: set[str]) -> int:

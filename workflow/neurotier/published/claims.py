@@ -26,8 +26,9 @@ import itertools
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,7 +38,7 @@ from neurotier.bigbrain.image import BLOCKS
 from neurotier.core.quantities import number
 from neurotier.core.tables import Row
 from neurotier.model.loaded import loaded
-from neurotier.published.bigbrain import GNU_PARALLEL, HEADER, INCREMENT, SPARK, TASK, WRITE, BlockRun
+from neurotier.published.bigbrain import HEADER, INCREMENT, TASK, WRITE, BlockRun
 from neurotier.published.conditions import PLACES, condition, steady, tier_of
 from neurotier.published.evidence import streams_of
 from neurotier.published.replay import Replay
@@ -52,19 +53,6 @@ SIGNIFICANT = 0.05
 """Makespans differ that would differ so by chance less often."""
 
 BIDS_APP = "bids-app"
-DEFAULTS = {"measure": "makespan_s", "engine": GNU_PARALLEL, "um": 40, "processes": 25, "device": tier_of(*PLACES[0])}
-NAMES = {
-    GNU_PARALLEL: "GNU Parallel",
-    SPARK: "Spark",
-    BIDS_APP: "BIDS App",
-    "increment_s": "reading",
-    "write_s": "writing",
-    "io_sum_s": "I/O",
-    "cpu_sum_s": "CPU",
-    "only_reads_gbit_s": "only reads",
-    "only_writes_gbit_s": "only writes",
-}
-UNITS = {"_mb_s": " MB/s", "_gbit_s": " Gbit/s", "_gib": " GiB", "_s": " s"}
 
 
 class AbsentError(LookupError):
@@ -80,92 +68,99 @@ class Case(NamedTuple):
     processes: int
     device: str
 
-    def within(self, several: Sequence[Case]) -> str:
+    @property
+    def place(self) -> tuple[str, str]:
+        """Device and mode."""
+        return next(place for place in PLACES if tier_of(*place) == self.device)
+
+    @property
+    def placement(self) -> str:
+        """The device as the BIDS App example knows it: but for Optane, in Memory mode alone."""
+        name, mode = self.place
+        return f"{name} {mode}" if name == "Optane" else name
+
+    def within(self, several: Iterable[Case]) -> str:
         """What tells a case from others."""
         words = {
-            "measure": NAMES.get(self.measure, self.measure),
-            "engine": NAMES[self.engine],
+            "measure": written()["names"].get(self.measure, self.measure),
+            "engine": written()["names"][self.engine],
             "um": f"{self.um} µm",
-            "device": placement_of(self.device) if self.engine == BIDS_APP else self.device,
+            "device": self.placement if self.engine == BIDS_APP else self.device,
             "processes": f"with {self.processes}",
         }
         return ", ".join(word for name, word in words.items() if len({getattr(one, name) for one in several}) > 1)
 
 
-def placement_of(device: str) -> str:
-    """A device as the BIDS App example knows it: but for Optane, in Memory mode alone.
-
-    >>> placement_of("Optane, App Direct"), placement_of("Isilon, Memory mode")
-    ('Optane App Direct', 'Isilon')
-    """
-    name, _, mode = device.partition(", ")
-    return f"{name} {mode}" if name == "Optane" else name
+@cache
+def written() -> dict[str, Any]:
+    """The claims, and the words of their cases."""
+    claims: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+    return claims
 
 
-def outside_s(runs: Sequence[BlockRun]) -> float:
+def outside_s(run: BlockRun) -> float:
     """Mean time that a task took besides its phases, s."""
-    times_s = []
-    for run in runs:
-        ended = {task.block for task in run.named(TASK)}
-        inside_s = sum(one.duration_s for one in run.work if one.block in ended)
-        times_s.append((run.sum_s(TASK) - inside_s) / max(len(ended), 1))
-    return statistics.fmean(times_s)
+    ended = {task.block for task in run.named(TASK)}
+    inside_s = sum(one.duration_s for one in run.work if one.block in ended)
+    return (run.sum_s(TASK) - inside_s) / max(len(ended), 1)
 
 
-MEASURES: dict[str, Callable[[Sequence[BlockRun]], float]] = {
-    "total_s": lambda runs: statistics.fmean(run.sum_s(HEADER, INCREMENT, WRITE) for run in steady(runs)),
-    "block_read_s": lambda runs: statistics.fmean(run.increment_s / BLOCKS[run.resolution_um] for run in steady(runs)),
-    "block_write_s": lambda runs: statistics.fmean(run.write_s / BLOCKS[run.resolution_um] for run in steady(runs)),
+OF_A_RUN: dict[str, Callable[[BlockRun], float]] = {
+    "makespan_s": lambda run: run.makespan_s,
+    "header_s": lambda run: run.sum_s(HEADER),
+    "increment_s": lambda run: run.sum_s(INCREMENT),
+    "write_s": lambda run: run.sum_s(WRITE),
+    "total_s": lambda run: run.sum_s(HEADER, INCREMENT, WRITE),
+    "block_read_s": lambda run: run.sum_s(INCREMENT) / BLOCKS[run.resolution_um],
+    "block_write_s": lambda run: run.sum_s(WRITE) / BLOCKS[run.resolution_um],
+    "outside_s": outside_s,
+    "data_gib": lambda run: run.data_bytes / 2**30,
+}
+"""Measures that are means over the repetitions that are no outliers."""
+
+OF_ALL: dict[str, Callable[[Sequence[BlockRun]], float]] = {
     "fastest_write_s": lambda runs: min(one.duration_s for run in steady(runs) for one in run.named(WRITE)),
-    "outside_s": lambda runs: outside_s(steady(runs)),
     "only_reads_gbit_s": lambda runs: 8e-9 * loaded(streams_of(steady(runs)[0])).read_bytes_per_s,
     "only_writes_gbit_s": lambda runs: 8e-9 * loaded(streams_of(steady(runs)[0])).write_bytes_per_s,
-    "data_gib": lambda runs: runs[0].data_bytes / 2**30,
-    # of all repetitions, as the paper has them
     "mean_parallelism": lambda runs: statistics.fmean(run.mean_parallelism for run in runs),
     "slowest_over_fastest": lambda runs: max(run.makespan_s for run in runs) / min(run.makespan_s for run in runs),
     "unwritten_blocks": lambda runs: statistics.fmean(len(run.incomplete_blocks) for run in runs),
     "repetitions": len,
 }
-"""Measures of a condition; others are properties of its runs, as means over those that are no outliers."""
+"""Measures of all repetitions, as the paper has them."""
 
 
 def figure_of(replay: Replay, case: Case) -> float:
     """The figure of a case; raises :class:`AbsentError` without the runs that it is of."""
-    measure, engine, um, processes, device = case
-    place = next(place for place in PLACES if tier_of(*place) == device)
+    measure, one = case.measure, condition(case.um, case.engine, case.processes, case.place)
     if measure == "sites":
         if not (tasks := replay.bids_app.participants):
             raise AbsentError("no run of the BIDS App example")
         return len({row["participant"].rpartition("_")[0] for row in tasks})
-    if engine == BIDS_APP:
-        about = placement_of(device), processes
+    if case.engine == BIDS_APP:
+        about = case.placement, case.processes
         rows = [row for row in replay.bids_app.runs if (row["placement"], row["parallelism"]) == about]
         if not (rows := list(filter(is_compared, rows))):
-            raise AbsentError(f"no run of the BIDS App example on {about[0]} with {processes} processes")
+            raise AbsentError(f"no run of the BIDS App example on {about[0]} with {about[1]} processes")
         return len(rows) if measure == "repetitions" else statistics.fmean(row[measure] for row in rows)
     if measure in ("read_mb_s", "write_mb_s", "drawn_s", "equation_s"):
-        one = condition(um, engine, processes, place)
-        own = [row.of(statistics.fmean) for row in replay.bandwidths if (row.device, row.mode) == place]
-        if measure.endswith("_mb_s"):
-            value = own[0][measure == "write_mb_s"] if own else None
-        else:
-            value = replay.drawn_equation_s(one) if measure == "drawn_s" else replay.equation_one_s(one)
-        if value is None:
-            raise AbsentError(f"no storage benchmark of {device}")
+        own = [row.of(statistics.fmean) for row in replay.bandwidths if (row.device, row.mode) == case.place]
+        printed = dict(zip(("read_mb_s", "write_mb_s"), own[0], strict=True)) if own else {}
+        equations = {"drawn_s": replay.drawn_equation_s(one), "equation_s": replay.equation_one_s(one)}
+        if (value := (printed | equations).get(measure)) is None:
+            raise AbsentError(f"no storage benchmark of {case.device}")
         return value
     runs = runs_of(replay, case)
-    if measure in MEASURES:
-        return float(MEASURES[measure](runs))
-    return statistics.fmean(getattr(run, measure) for run in steady(runs))
+    if measure in OF_ALL:
+        return float(OF_ALL[measure](runs))
+    return statistics.fmean(map(OF_A_RUN[measure], steady(runs)))
 
 
 def runs_of(replay: Replay, case: Case) -> list[BlockRun]:
     """Every repetition of a case's condition."""
-    place = next(place for place in PLACES if tier_of(*place) == case.device)
-    one = condition(case.um, case.engine, case.processes, place)
+    one = condition(case.um, case.engine, case.processes, case.place)
     if one not in replay.conditions:
-        about = f"{case.processes} processes at {case.um} µm, {NAMES[case.engine]}"
+        about = f"{case.processes} processes at {case.um} µm, {written()['names'][case.engine]}"
         raise AbsentError(f"no run of {case.device} with {about}")
     return replay.conditions[one]
 
@@ -173,9 +168,7 @@ def runs_of(replay: Replay, case: Case) -> list[BlockRun]:
 def cases_of(about: Mapping[str, Any], otherwise: Mapping[str, Any]) -> list[Case]:
     """All combinations of what a check names, the places of each in order."""
     values = [about.get(name, otherwise[name]) for name in Case._fields]
-    return list(
-        itertools.starmap(Case, itertools.product(*(one if isinstance(one, list) else [one] for one in values)))
-    )
+    return [Case(*one) for one in itertools.product(*(one if isinstance(one, list) else [one] for one in values))]
 
 
 @dataclass
@@ -190,10 +183,10 @@ class Judged:
     def check(self, check: Mapping[str, Any]) -> None:
         """Judge one check."""
         said: Any = check.get("said")
-        cases = cases_of({"device": list(said), **check} if isinstance(said, dict) else check, DEFAULTS)
+        of_devices = {"device": list(said)} if isinstance(said, dict) else {}
+        cases, found = cases_of({**of_devices, **check}, written()["defaults"]), dict[Case, float]()
         if "alike" in check:
             return self.check_alike(cases)
-        found: dict[Case, float] = {}
         for case in cases:
             try:
                 found[case] = check.get("times", 1.0) * figure_of(self.replay, case) / self.under(case, check)
@@ -204,13 +197,13 @@ class Judged:
             return None
         self.off += [0.0 if is_so else math.inf for is_so in truths(check, found)]
         for case, value in found.items() if said else ():
-            of_case = said[case.device] if isinstance(said, dict) else said
+            of_case = said[case.device] if of_devices else said
             low, high = of_case if isinstance(of_case, list) else [of_case] * 2
             self.off.append(max(low / value if value else math.inf, value / high, 1.0) - 1)
-        unit = next((unit for ending, unit in UNITS.items() if cases[0].measure.endswith(ending)), "")
-        text = listed(
-            {case.within(cases): value for case, value in found.items()}, " times" if "over" in check else unit
-        )
+        unit = next((unit for ending, unit in written()["units"].items() if cases[0].measure.endswith(ending)), "")
+        unit = " times" if "over" in check else unit
+        names = {case: case.within(cases) for case in found}
+        text = "; ".join(f"{names[one]}: {figure(found[one])}{unit}".removeprefix(": ") for one in found)
         self.texts.append(f"{check['text']}: {text}" if "text" in check else text)
         return None
 
@@ -240,21 +233,20 @@ class Judged:
         except AbsentError as error:
             self.missing.append(str(error))
             return
-        means = " and ".join(figure(math.exp(statistics.fmean(some))) for some in times)
-        text = f"{cases[0].device.partition(', ')[0]} {means} s"
+        device = cases[0].place[0]
+        text = f"{device} {' and '.join(figure(math.exp(statistics.fmean(some))) for some in times)} s"
         if min(map(len, times)) < 2:
             self.missing.append(f"{text}: too few repetitions to tell")
             return
         test = ttest_ind(*times, equal_var=False)
         low, high = (math.exp(end) for end in test.confidence_interval())
-        text += f" (p = {figure(test.pvalue)}, ratio {figure(low)} to {figure(high)})"
-        self.texts.append(text)
+        self.texts.append(f"{text} (p = {figure(test.pvalue)}, ratio {figure(low)} to {figure(high)})")
         if test.pvalue < SIGNIFICANT:
             self.off.append(math.inf)
         elif max(1 / low, high) <= 1 + AGREES:
             self.off.append(0.0)
         else:
-            self.missing.append(f"too few repetitions to tell of {cases[0].device.partition(', ')[0]}")
+            self.missing.append(f"too few repetitions to tell of {device}")
 
     @property
     def row(self) -> Row:
@@ -271,9 +263,9 @@ class Judged:
 
 def truths(check: Mapping[str, Any], found: Mapping[Case, float]) -> list[bool]:
     """What is expected of the figures but for what was said, each true or not."""
-    is_so = [value > check.get("above", -math.inf) for value in found.values()] if "above" in check else []
-    is_so += [value < check["below"] for value in found.values()] if "below" in check else []
-    is_so += [max(found.values()) < check["similar"] * min(found.values())] if "similar" in check else []
+    low, high, every = check.get("above", -math.inf), check.get("below", math.inf), found.values()
+    is_so = [low < value < high for value in every] if {"above", "below"} & check.keys() else []
+    is_so += [max(every) < check["similar"] * min(every)] if "similar" in check else []
     for _, group in itertools.groupby(found, key=lambda case: case[:-1]):
         values = {case.device: found[case] for case in group}
         for name, end in (("least", min), ("greatest", max)):
@@ -292,19 +284,10 @@ def figure(value: float) -> str:
     return number(value, 0 if value >= 99.95 else 2 if value < 9.995 else 1)
 
 
-def listed(found: Mapping[str, float], unit: str = "") -> str:
-    """Cases with their figures.
-
-    >>> listed({"DRAM": 7.63, "SSD": 247.0}, " s")
-    'DRAM: 7.63 s; SSD: 247 s'
-    """
-    return "; ".join(f"{f'{name}: ' if name else ''}{figure(value)}{unit}" for name, value in found.items())
-
-
 def claim_rows(replay: Replay) -> list[Row]:
     """Rows of ``published_claims.tsv``, in the order of the paper."""
     rows = []
-    for claim in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))["claims"]:
+    for claim in written()["claims"]:
         judged = Judged(replay)
         for check in claim.get("checks", [claim]):
             judged.check(check)

@@ -5,11 +5,18 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from neurotier.bigbrain.conditions import ORIGIN, IncrementCondition
 from neurotier.bigbrain.image import BLOCK_BYTES, BLOCKS
-from neurotier.bigbrain.tasks import PUBLISHED
-from neurotier.published.bigbrain import APP_DIRECT, GNU_PARALLEL, MEMORY_MODE, SPARK, BlockRun
+from neurotier.bigbrain.tasks import GNU_PARALLEL, PUBLISHED, SPARK
+from neurotier.core.tables import Row
+
+if TYPE_CHECKING:
+    from neurotier.published.bigbrain import BlockRun
+
+MEMORY_MODE, APP_DIRECT = "Memory mode", "App Direct"
+"""How Optane is configured."""
 
 FIGURES = {
     (40, GNU_PARALLEL, 25): 1,
@@ -21,22 +28,19 @@ FIGURES = {
 }
 """The paper's figure (a: makespan, b: phase sums) by resolution (um), engine and processes."""
 
-PLACES = (
-    ("DRAM", APP_DIRECT),
-    ("Optane", MEMORY_MODE),
-    ("Optane", APP_DIRECT),
-    ("local SSD", MEMORY_MODE),
-    ("local SSD", APP_DIRECT),
-    ("Isilon", MEMORY_MODE),
-    ("Isilon", APP_DIRECT),
-)
-"""Devices and modes, in the order of the paper's figures."""
+PLACES = {
+    ("DRAM", APP_DIRECT): "tmpfs",
+    ("Optane", MEMORY_MODE): "tmpfs",
+    ("Optane", APP_DIRECT): "fsdax",
+    ("local SSD", MEMORY_MODE): "block",
+    ("local SSD", APP_DIRECT): "block",
+    ("Isilon", MEMORY_MODE): "network",
+    ("Isilon", APP_DIRECT): "network",
+}
+"""Devices and modes in the order of the paper's figures, to the kind of tier that they are (section II-A)."""
 
 STALLED = 1.5
 """A repetition that takes so many times the middle one, or so much less, is shown apart."""
-
-LATER = "_redo"
-"""A folder named so holds runs that were made again: the paper's figures show these."""
 
 
 def tier_of(device: str, mode: str) -> str:
@@ -70,35 +74,18 @@ def condition(
     return IncrementCondition(*about, variant)
 
 
-def by_condition(runs: Iterable[BlockRun]) -> dict[IncrementCondition, list[BlockRun]]:
-    """Whole runs by condition, in the order of the paper's figures; the first repetition first.
-
-    What was made again takes the place of what was there before, which becomes a variant.
-    """
-    whole = [run for run in runs if run.is_whole]
-    again = {condition_of(run) for run in whole if run.path.parent.name.endswith(LATER)}
-    found: dict[IncrementCondition, list[BlockRun]] = {}
-    for run in whole:
-        own, folder = condition_of(run), run.path.parent.name
-        if own in again and not folder.endswith(LATER):
-            own = condition_of(run, f"in {folder}")
-        found.setdefault(own, []).append(run)
-    return dict(sorted(found.items(), key=lambda item: order(item[0])))
-
-
-def condition_of(run: BlockRun, further: str = "") -> IncrementCondition:
-    """The condition of a run; ``further`` adds to its variant."""
-    several = f"{run.iterations} iterations" if run.iterations != 1 else ""
-    variant = ", ".join(filter(None, (several, run.variant, further)))
-    place = (run.device, run.mode)
-    return condition(run.resolution_um, run.engine, run.processes, place, run.iterations, variant)
+def described(condition: IncrementCondition) -> Row:
+    """The columns of the published tables that say which condition a row is about."""
+    device, mode = device_and_mode(condition)
+    about = {"resolution_um": condition.resolution_um, "engine": condition.engine}
+    return about | {"processes": condition.parallelism, "device": device, "mode": mode}
 
 
 def order(one: IncrementCondition) -> tuple[object, ...]:
     """Place of a published condition among others: by image, engine and processes, then as the paper's figures."""
-    place = device_and_mode(one)
-    known = PLACES.index(place) if place in PLACES else len(PLACES)
-    return (-(one.resolution_um or 0), one.engine, one.parallelism, known, *place, one.variant)
+    place, known = device_and_mode(one), list(PLACES)
+    at = known.index(place) if place in known else len(known)
+    return (-(one.resolution_um or 0), one.engine, one.parallelism, at, *place, one.variant)
 
 
 def expected() -> list[IncrementCondition]:
@@ -113,12 +100,10 @@ def expected() -> list[IncrementCondition]:
 
 def absent(conditions: Iterable[IncrementCondition]) -> dict[int, list[str]]:
     """Conditions of the paper's figures that are not there: figure to devices and modes; none of one, ``all``."""
-    known = set(conditions)
-    found: dict[int, list[str]] = {}
-    for panel, several in groupby(expected(), key=lambda one: one.panel):
-        of_figure = list(several)
-        missing = [one.tier for one in of_figure if one not in known]
-        if missing:
+    known, found = set(conditions), dict[int, list[str]]()
+    for panel, of_panel in groupby(expected(), key=lambda one: one.panel):
+        of_figure = list(of_panel)
+        if missing := [one.tier for one in of_figure if one not in known]:
             found[FIGURES[panel]] = missing if len(missing) < len(of_figure) else ["all"]
     return found
 

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 
 from neurotier.bigbrain.conditions import IncrementCondition
+from neurotier.bigbrain.tasks import SPARK
 from neurotier.model.loaded import Loaded, Stream, loaded, pooled, unevenness
-from neurotier.published.bigbrain import HEADER, INCREMENT, SPARK, TASK, WRITE, BlockRun
-from neurotier.published.conditions import device_and_mode, steady
+from neurotier.published.bigbrain import HEADER, INCREMENT, TASK, WRITE, BlockRun
+from neurotier.published.conditions import PLACES, device_and_mode, steady
 from neurotier.published.replay import Replay
-from neurotier.published.server import DEVICE_KINDS
 
 PAUSE = 4.0
 """The JVM stood still where blocks came so many times later than usual: by chance that is one gap in 55 (e^-4)."""
@@ -69,25 +69,21 @@ class Evidence:
 
 def evidence_of(replay: Replay) -> dict[IncrementCondition, Evidence]:
     """The evidence of every condition of the paper's figures, on devices that are described."""
-    known = [one for one in replay.conditions if not one.variant and device_and_mode(one) in DEVICE_KINDS]
+    known = [one for one in replay.conditions if not one.variant and device_and_mode(one) in PLACES]
     return {one: read_evidence(steady(replay.conditions[one])) for one in known}
 
 
 def read_evidence(runs: Sequence[BlockRun]) -> Evidence:
     """The evidence of a condition, from the repetitions that are no outliers."""
-    if runs[0].engine == SPARK:
-        shown = [vars(one) for one in map(shipping_in, runs) if one is not None]
-        means = {name: statistics.fmean(one[name] for one in shown) for name in (shown[0] if shown else ())}
-        return Evidence(shipping=Shipping(**means) if shown else None)
+    if runs[0].condition.engine == SPARK:
+        shown = [astuple(one) for one in map(shipping_in, runs) if one is not None]
+        return Evidence(shipping=Shipping(*map(statistics.fmean, zip(*shown, strict=True))) if shown else None)
     if not all(run.named(INCREMENT) and run.named(WRITE) for run in runs):
         return Evidence()
     observed = [streams_of(run) for run in runs]
     gaps_s = [gap_s for gap_s in map(launch_s, runs) if gap_s is not None]
-    return Evidence(
-        loaded=pooled([loaded(one) for one in observed]),
-        unevenness=unevenness(observed),
-        launch_s=statistics.median(gaps_s) if gaps_s else None,
-    )
+    launching_s = statistics.median(gaps_s) if gaps_s else None
+    return Evidence(pooled([loaded(one) for one in observed]), unevenness(observed), launching_s)
 
 
 def streams_of(run: BlockRun) -> list[Stream]:
@@ -100,25 +96,23 @@ def streams_of(run: BlockRun) -> list[Stream]:
 
 def launch_s(run: BlockRun) -> float | None:
     """From the end of a process to the start of its successor in one run, s; ``None`` if none followed another."""
-    tasks = run.named(TASK)
-    starts, ends = sorted(task.start_s for task in tasks), sorted(task.end_s for task in tasks)
-    gaps_s = [start - end for start, end in zip(starts[run.processes :], ends, strict=False)]
+    starts, ends = (sorted(getattr(task, name) for task in run.named(TASK)) for name in ("start_s", "end_s"))
+    gaps_s = [start - end for start, end in zip(starts[run.condition.parallelism :], ends, strict=False)]
     return max(statistics.median(gaps_s), 0.0) if gaps_s else None
 
 
 def shipping_in(run: BlockRun) -> Shipping | None:
     """What one run shows: a block has been shipped when Python begins with it."""
-    wave = run.processes
-    starts = np.sort([phase.start_s for phase in run.named(HEADER)])
+    wave, made = run.condition.parallelism, run.named(HEADER)
+    starts = np.sort([phase.start_s for phase in made])
     if len(starts) <= 2 * wave or starts[-1] <= starts[wave]:
         return None
-    gaps = np.diff(starts[wave:])
-    waves_s = starts[wave:] - starts[:-wave]
+    gaps, waves_s = np.diff(starts[wave:]), starts[wave:] - starts[:-wave]
     return Shipping(
         first_s=float(starts[0]),
         bytes_per_s=float(len(gaps) * run.block_bytes / gaps.sum()),
         fastest_bytes_per_s=float(wave * run.block_bytes / np.quantile(waves_s, 1 - FASTEST_WAVES)),
         pauses=float(gaps[gaps > PAUSE * gaps.mean()].sum() / gaps.sum()),
-        load_s=statistics.median(phase.duration_s for phase in run.named(HEADER)),
+        load_s=statistics.median(phase.duration_s for phase in made),
         increment_s=statistics.median(phase.duration_s for phase in run.named(INCREMENT)),
     )

@@ -25,35 +25,42 @@ from functools import cached_property
 from typing import TypeVar
 
 from neurotier.bigbrain.conditions import IncrementCondition
+from neurotier.bigbrain.tasks import SPARK
+from neurotier.core.kinds import KINDS
 from neurotier.core.quantities import percent
 from neurotier.model.loaded import BUSIER, FASTEST, Loaded, pooled
-from neurotier.model.machine import Machine, TierSpeed
-from neurotier.model.workload import Step, Workload
-from neurotier.published.bigbrain import HEADER, INCREMENT, MEMORY_MODE, SPARK, WRITE
-from neurotier.published.conditions import STALLED, device_and_mode, device_of
+from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
+from neurotier.model.workload import LAUNCH, Step, Workload
+from neurotier.published.bigbrain import HEADER, INCREMENT, WRITE
+from neurotier.published.conditions import APP_DIRECT, MEMORY_MODE, PLACES, STALLED, device_and_mode, device_of
 from neurotier.published.evidence import FASTEST_WAVES, PAUSE, Evidence, Shipping
 from neurotier.published.replay import Replay
-from neurotier.published.server import (
-    CORES,
-    DEVICE_KINDS,
-    DRAM_BYTES,
-    MEMORY_DEVICES,
-    MODULE_BYTES_PER_S,
-    TIER,
-    known_beforehand,
-    page_cache,
-    processors,
-    server,
-)
+from neurotier.published.table_one import device_bandwidths
+from neurotier.storage.table_one import bytes_per_s
 
-MEASURED_LOGS, TABLE, PHYSICS, ASSUMED = "measured", "Table I", "physics", "assumed"
+MEASURED_LOGS, TABLE, PHYSICS = "measured", "Table I", "physics"
 """Where a parameter is from."""
+
+CORES, THREADS = 48, 96
+"""Two Xeon Platinum 8260M."""
+
+MEMORY_DEVICES = 12
+"""Memory modules that a tmpfs is spread over, DRAM or, in Memory mode, Optane (the paper, sections II-A and IV-C)."""
+
+DRAM_BYTES = 12 * 64 * 2**30
+"""What Memory mode caches Optane in (the paper, section II-A)."""
+
+MODULE_BYTES_PER_S = (1.75e9, 0.58e9)
+"""Read and write bandwidth of a module of 256 GiB, 64 bytes at a time (Intel's product brief of the module, 2019)."""
+
+PAGE_CACHES = {
+    mode: PageCache(1024.0 * available_kib, background_ratio=0.1, ratio=0.4, expiry_s=30.0)
+    for mode, available_kib in ((APP_DIRECT, 781_305_872), (MEMORY_MODE, 3_095_667_592))
+}
+"""``MemAvailable`` and the kernel's settings in either mode, as their ``system_conf`` has them."""
 
 OTHERS_COUNT = 0.5
 """What runs with another number of processes count beside those with the same."""
-
-PAUSES_UNSEEN = 0.5
-"""Part of its time that a JVM is taken to stand still, where no run shows it."""
 
 DEVICE_LIMITS = 0.5
 """A device limits a run of Spark that reaches this part of what the device gives: not the JVM does."""
@@ -68,21 +75,24 @@ CHOSEN = (
     f"the JVM stands still where blocks come more than {PAUSE:g} times as late as on average",
     f"a device limits a run of Spark that reaches {percent(DEVICE_LIMITS)} of what the device gives",
     f"the fastest {percent(1 - FASTEST_WAVES)} of waves then show what the JVM can ship",
-    f"where no run shows it, the JVM stands still for {percent(PAUSES_UNSEEN)} of the time",
     f"a tier that reads and writes does at most {MOST_MIXED:g} times what it does when it does one of them",
     f"a repetition counts in nothing that takes {STALLED:g} times as long as the middle one, or as much less",
 )
 """What was chosen, once for all conditions."""
 
-JVM = "JVM"
-"""The model's name of what ships blocks to Python."""
+DEVICE, JVM = "device", "JVM"
+"""The model's names of the device, and of what ships blocks to Python."""
+
+SPREAD = f"one stream of dd, times {MEMORY_DEVICES} modules"
+CEILING = (MEASURED_LOGS, "the program itself: the fastest tenth of streams on any device that is known")
+UNKNOWN = "no run of the device is known"
 
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One figure that the model is given: SI units, its origin (one of four), and in words where it is from."""
+    """One figure that the model is given: SI units, its origin (one of three), and in words where it is from."""
 
     name: str
     value: float
@@ -119,7 +129,7 @@ class Knowledge:
     memory: TierSpeed
     launch_s: float
     jvm: Jvm | None
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[Parameter, ...] = field(compare=False)
 
 
 @dataclass
@@ -133,7 +143,7 @@ class Learner:
     evidence
         What may be known; nothing else of the runs is looked at.
     replay
-        For Table I and the kernel's settings.
+        For Table I.
     """
 
     condition: IncrementCondition
@@ -143,42 +153,40 @@ class Learner:
 
     @cached_property
     def printed(self) -> tuple[TierSpeed, TierSpeed]:
-        """Device and memory by Table I."""
-        return known_beforehand(self.replay, self.condition)
+        """The condition's device by Table I, and the memory that its writes go to first.
+
+        In Memory mode the benchmark of tmpfs, which is not in the printed table, tells of Optane as memory.
+        """
+        table = device_bandwidths(self.replay.bandwidths)
+        own = {(one.device, one.mode): one.of(statistics.fmean) for one in self.replay.bandwidths}
+        place = device_and_mode(self.condition)
+        return by_table(PLACES[place], *own.get(place, table[place[0]])), by_table("tmpfs", *table["DRAM"])
 
     def note(self, name: str, value: float, unit: str, origin: str, source: str) -> float:
         """Note a figure, and give it back."""
         self.parameters.append(Parameter(name, value, unit, origin, source))
         return value
 
-    def note_streams(self, read: float, write: float, origin: tuple[str, str]) -> None:
-        """Note what one stream gets, bytes/s."""
-        self.note("one stream, read", read, "bytes/s", *origin)
-        self.note("one stream, write", write, "bytes/s", *origin)
+    def note_speeds(self, origin: tuple[str, str], speeds: Mapping[str, float]) -> None:
+        """Note bandwidths of one origin, bytes/s."""
+        for name, value in speeds.items():
+            self.note(name, value, "bytes/s", *origin)
 
     def learn(self) -> Knowledge:
         """Everything for the condition."""
         tier, (_, memory) = self.tier(), self.printed
         if tier.write_back:
             memory = replace(memory, write_stream_bytes_per_s=self.ceiling()[1])
-            cache = page_cache(self.replay.root, device_and_mode(self.condition)[1])
+            cache = PAGE_CACHES[device_and_mode(self.condition)[1]]
             settings = MEASURED_LOGS, "the kernel's settings in system_conf"
-            for name, value, unit, origin in (
-                ("one stream, write to the page cache", memory.write_stream_bytes_per_s, "bytes/s", CEILING),
-                ("write to the page cache", memory.write_bytes_per_s, "bytes/s", (TABLE, f"of DRAM, {SPREAD}")),
-                ("dirty bytes that are written back", cache.background_bytes, "bytes", settings),
-                ("dirty bytes at which writers wait", cache.throttling_bytes, "bytes", settings),
-                ("time after which they are written back", cache.expiry_s, "s", settings),
-            ):
-                self.note(name, value, unit, *origin)
-        grew = (
-            "CPU time of the BIDS App example with 25 processes, a core each, over that with 96; 1.47 without its runs"
-        )
-        self.note("two threads on a core, over one", processors(self.replay).smt_factor, "", MEASURED_LOGS, grew)
-        if self.condition.engine == SPARK:
-            return Knowledge(tier, memory, 0.0, self.jvm(tier.read_bytes_per_s), tuple(self.parameters))
-        launch_s = self.launch_s()
-        return Knowledge(tier, memory, launch_s, None, tuple(self.parameters))
+            self.note_speeds(CEILING, {"one stream, write to the page cache": memory.write_stream_bytes_per_s})
+            self.note_speeds((TABLE, f"of DRAM, {SPREAD}"), {"write to the page cache": memory.write_bytes_per_s})
+            self.note("dirty bytes that are written back", cache.background_bytes, "bytes", *settings)
+            self.note("dirty bytes at which writers wait", cache.throttling_bytes, "bytes", *settings)
+            self.note("time after which they are written back", cache.expiry_s, "s", *settings)
+        spark = self.condition.engine == SPARK
+        launch_s, jvm = (0.0, self.jvm(tier.read_bytes_per_s)) if spark else (self.launch_s(), None)
+        return Knowledge(tier, memory, launch_s, jvm, tuple(self.parameters))
 
     def has_as_many(self, one: IncrementCondition) -> bool:
         """Whether a condition has as many processes as the one to be predicted."""
@@ -192,9 +200,10 @@ class Learner:
     def ceiling(self) -> tuple[float, float]:
         """What one process reads and writes at most, bytes/s: its own processing is most of it."""
         seen = [one.loaded for where, one in self.evidence.items() if one.loaded and fits_cores(where)]
-        _, memory = self.printed
-        read = max((one.fastest_read_bytes_per_s for one in seen), default=memory.read_stream_bytes_per_s)
-        write = max((one.fastest_write_bytes_per_s for one in seen), default=memory.write_stream_bytes_per_s)
+        if not seen:
+            return self.printed[1].read_stream_bytes_per_s, self.printed[1].write_stream_bytes_per_s
+        fastest = "fastest_read_bytes_per_s", "fastest_write_bytes_per_s"
+        read, write = (max(getattr(one, name) for one in seen) for name in fastest)
         return read, write
 
     def weighted(self, own: Mapping[IncrementCondition, Loaded]) -> Loaded:
@@ -203,7 +212,7 @@ class Learner:
 
     def tier(self) -> TierSpeed:
         """Speeds of the device."""
-        kind = DEVICE_KINDS[device_and_mode(self.condition)]
+        kind = PLACES[device_and_mode(self.condition)]
         speed = {"tmpfs": self.memory_tier, "block": self.disk_tier}.get(kind, self.shared_tier)()
         own = self.own()
         seen = [one.unevenness for where, one in self.evidence.items() if where in own or (one.loaded and not own)]
@@ -221,49 +230,44 @@ class Learner:
             printed, _ = self.printed
             pool = 2 / (1 / printed.read_bytes_per_s + 1 / printed.write_bytes_per_s)
             source = TABLE, f"{UNKNOWN}: {SPREAD}"
-        self.note("read and write together", pool, "bytes/s", *source)
-        read_stream, write_stream = self.ceiling()
-        origin = CEILING
+        self.note_speeds(source, {"read and write together": pool})
+        (read, write), origin = self.ceiling(), CEILING
         if alone := those(cached, fits_cores):
             seen = pooled(list(alone.values()))
-            read_stream, write_stream = seen.read_stream_bytes_per_s, seen.write_stream_bytes_per_s
+            read, write = seen.read_stream_bytes_per_s, seen.write_stream_bytes_per_s
             origin = MEASURED_LOGS, f"median stream, {words(alone)}"
-        self.note_streams(read_stream, write_stream, origin)
+        self.note_speeds(origin, {"one stream, read": read, "one stream, write": write})
         if not exceeds_cache(self.condition):
             self.note("both at once", 1.0, "", PHYSICS, "reading and writing are copies of the same processors")
-            return TierSpeed(pool, pool, read_stream, write_stream)
+            return TierSpeed(pool, pool, read, write)
         apart = "reading waits for the modules and writing for the processors: neither takes from the other"
         self.note("both at once", MOST_MIXED, "", PHYSICS, apart)
-        return TierSpeed(self.missed_bytes_per_s(), pool, read_stream, write_stream, mixed=MOST_MIXED)
+        return TierSpeed(self.missed_bytes_per_s(), pool, read, write, mixed=MOST_MIXED)
 
     def missed_bytes_per_s(self) -> float:
         """What Memory mode reads when nothing is in its DRAM."""
-        beyond = those(self.own(), exceeds_cache)
-        if beyond:
+        if beyond := those(self.own(), exceeds_cache):
             missed = self.weighted(beyond).mixed_read_bytes_per_s
-            return self.note(
-                "read, not in DRAM", missed, "bytes/s", MEASURED_LOGS, f"while both go on, {words(beyond)}"
-            )
-        fetch, write_back = (MEMORY_DEVICES * one for one in MODULE_BYTES_PER_S)
-        source = (
-            "data sheet, 64 bytes at a time: for each block read, it is fetched, another is fetched to be written, and"
-            " one is written back"
-        )
-        return self.note("read, not in DRAM", 1 / (2 / fetch + 1 / write_back), "bytes/s", PHYSICS, source)
+            source = MEASURED_LOGS, f"while both go on, {words(beyond)}"
+        else:
+            fetch, write_back = (MEMORY_DEVICES * one for one in MODULE_BYTES_PER_S)
+            missed = 1 / (2 / fetch + 1 / write_back)
+            sheet = "data sheet, 64 bytes at a time: for each block read, it is fetched, another is fetched to be"
+            source = PHYSICS, f"{sheet} written, and one is written back"
+        return self.note("read, not in DRAM", missed, "bytes/s", *source)
 
     def disk_tier(self) -> TierSpeed:
         """The local SSD: one stream uses it up, so Table I tells what many get."""
         printed, _ = self.printed
         source = TABLE, "one stream of dd uses the SSD up"
-        self.note("read", printed.read_bytes_per_s, "bytes/s", *source)
-        self.note("write", printed.write_bytes_per_s, "bytes/s", *source)
+        self.note_speeds(source, {"read": printed.read_bytes_per_s, "write": printed.write_bytes_per_s})
         self.note("both at once", 1.0, "", PHYSICS, "reading and write-back take turns: half of the time each")
         return printed
 
     def shared_tier(self) -> TierSpeed:
         """Optane in App Direct mode, and Isilon."""
-        (printed, _), own = self.printed, self.own()
-        read, write, mixed = printed.read_bytes_per_s, printed.write_bytes_per_s, 1.0
+        (printed, _), own, mixed = self.printed, self.own(), 1.0
+        read, write = printed.read_bytes_per_s, printed.write_bytes_per_s
         origins = [(TABLE, f"{UNKNOWN}: one stream of dd")] * 2 + [(PHYSICS, f"{UNKNOWN}: it takes turns")]
         if own:
             seen = self.weighted(own)
@@ -275,21 +279,20 @@ class Learner:
                 "from the first write to the last read",
             )
             origins = [(MEASURED_LOGS, f"{text}, {words(own)}") for text in texts]
-        figures = (("read", read, "bytes/s"), ("write", write, "bytes/s"), ("both at once", mixed, ""))
-        for figure, origin in zip(figures, origins, strict=True):
-            self.note(*figure, *origin)
-        read_stream, write_stream = self.ceiling()
-        self.note_streams(read_stream, write_stream, CEILING)
-        return TierSpeed(read, write, read_stream, write_stream, mixed)
+        self.note_speeds(origins[0], {"read": read})
+        self.note_speeds(origins[1], {"write": write})
+        self.note("both at once", mixed, "", *origins[2])
+        streams = self.ceiling()
+        self.note_speeds(CEILING, {"one stream, read": streams[0], "one stream, write": streams[1]})
+        return TierSpeed(read, write, *streams, mixed)
 
     def launch_s(self) -> float:
         """What GNU Parallel takes to start a process: Python and its libraries, which are the same on every device."""
         found = {one: seen.launch_s for one, seen in self.evidence.items() if seen.launch_s is not None}
         some = those(found, fits_cores) or found
-        if not some:
-            return self.note("start of a process", 0.0, "s", PHYSICS, "no run shows it")
-        source = f"end of a task to the start of the next, median of {len(some)} conditions"
-        return self.note("start of a process", statistics.median(some.values()), "s", MEASURED_LOGS, source)
+        source = MEASURED_LOGS, f"end of a task to the start of the next, median of {len(some)} conditions"
+        launch_s = statistics.median(some.values()) if some else 0.0
+        return self.note("start of a process", launch_s, "s", *(source if some else (PHYSICS, "no run shows it")))
 
     def jvm(self, read_bytes_per_s: float) -> Jvm | None:
         """What the JVM does at the condition's number of processes; ``None``, at no cost, if no run of it is known."""
@@ -302,17 +305,12 @@ class Learner:
         per_process_s = statistics.geometric_mean([seen.first_s / one.parallelism for one, seen in own.items()])
         first_s = per_process_s * self.condition.parallelism
         self.note("first wave", first_s, "s", MEASURED_LOGS, f"per process as in {spark_words(own)}")
-        wave_bytes = self.condition.parallelism * self.condition.block_bytes / self.condition.blocks
-        if wave_bytes / read_bytes_per_s > first_s:
-            first_s = wave_bytes / read_bytes_per_s
-            self.note("first wave, reading", first_s, "s", PHYSICS, "the device takes longer than the JVM")
-        load_s, increment_s = (
-            statistics.fmean(getattr(seen, name) for seen in found.values()) for name in ("load_s", "increment_s")
-        )
-        source = f"median of a block, {spark_words(found)}"
-        self.note("image from bytes", load_s, "s", MEASURED_LOGS, source)
-        self.note("increment", increment_s, "s", MEASURED_LOGS, source)
-        return Jvm(first_s, ships, load_s, increment_s)
+        reading_s = self.condition.parallelism * self.condition.block_bytes / self.condition.blocks / read_bytes_per_s
+        if reading_s > first_s:
+            first_s = self.note("first wave, reading", reading_s, "s", PHYSICS, "the device takes longer than the JVM")
+        source = MEASURED_LOGS, f"median of a block, {spark_words(found)}"
+        load_s = self.note("image from bytes", mean(found, "load_s"), "s", *source)
+        return Jvm(first_s, ships, load_s, self.note("increment", mean(found, "increment_s"), "s", *source))
 
     def ships_bytes_per_s(self, found: Mapping[IncrementCondition, Shipping]) -> float:
         """What the JVM ships.
@@ -321,26 +319,21 @@ class Learner:
         and of runs with another number of processes, what they ship, with pauses that grow with the blocks in flight;
         of both, the geometric mean.
         """
-        limited = {one: seen for one, seen in found.items() if not self.device_limits(one, seen)}
+        limited = those(found, lambda one: not self.device_limits(one, found[one]))
         if same := those(limited, self.has_as_many):
-            ships = statistics.fmean(seen.bytes_per_s for seen in same.values())
             source = f"mean after the first wave, {spark_words(same)}"
-            return self.note("the JVM ships", ships, "bytes/s", MEASURED_LOGS, source)
+            return self.note("the JVM ships", mean(same, "bytes_per_s"), "bytes/s", MEASURED_LOGS, source)
         estimates, sources = [], []
-        if held_up := those(found, self.has_as_many):
+        if held_up := those(found, self.has_as_many) or ({} if limited else found):
             estimates.append(max(seen.fastest_bytes_per_s for seen in held_up.values()))
             sources.append(f"the fastest waves where the device limits, {spark_words(held_up)}")
-        others = limited or ({} if held_up else found)
-        if others:
-            more = self.condition.parallelism / statistics.fmean(one.parallelism for one in others)
-            shipped = statistics.fmean(
-                seen.bytes_per_s if limited else seen.fastest_bytes_per_s for seen in others.values()
-            )
-            pauses = statistics.fmean(seen.pauses for seen in others.values()) if limited else PAUSES_UNSEEN
-            estimates.append(shipped / (1 - pauses + pauses * more))
+        if limited:
+            more = self.condition.parallelism / statistics.fmean(one.parallelism for one in limited)
+            pauses = mean(limited, "pauses")
+            estimates.append(mean(limited, "bytes_per_s") / (1 - pauses + pauses * more))
             grow = "of the time, grow with the blocks in flight"
-            sources.append(f"{spark_words(others)}: pauses, {percent(pauses)} {grow}")
-        origin = PHYSICS if others else MEASURED_LOGS
+            sources.append(f"{spark_words(limited)}: pauses, {percent(pauses)} {grow}")
+        origin = PHYSICS if limited else MEASURED_LOGS
         return self.note("the JVM ships", statistics.geometric_mean(estimates), "bytes/s", origin, "; ".join(sources))
 
     def device_limits(self, one: IncrementCondition, seen: Shipping) -> bool:
@@ -350,9 +343,16 @@ class Learner:
         return seen.bytes_per_s * max(sum(one_way_s) / speed.mixed, *one_way_s) > DEVICE_LIMITS
 
 
-SPREAD = f"one stream of dd, times {MEMORY_DEVICES} modules"
-CEILING = (MEASURED_LOGS, "the program itself: the fastest tenth of streams on any device that is known")
-UNKNOWN = "no run of the device is known"
+def by_table(kind: str, read_mb_s: float, write_mb_s: float) -> TierSpeed:
+    """A tier of which only Table I is known, one stream of ``dd``; a tmpfs is spread over all memory modules."""
+    devices = MEMORY_DEVICES if kind == "tmpfs" else 1
+    read, write = bytes_per_s(read_mb_s), bytes_per_s(write_mb_s)
+    return TierSpeed(read * devices, write * devices, read, write, write_back=KINDS[kind].write_back)
+
+
+def mean(found: Mapping[IncrementCondition, Shipping], name: str) -> float:
+    """Mean of a figure over conditions of Spark."""
+    return statistics.fmean(getattr(seen, name) for seen in found.values())
 
 
 def those(
@@ -388,18 +388,18 @@ def spark_words(found: Mapping[IncrementCondition, Shipping]) -> str:
     return ", ".join(f"{one.tier} with {one.parallelism}" for one in found)
 
 
-def situation(condition: IncrementCondition, given: Knowledge, replay: Replay) -> tuple[Workload, Machine]:
-    """Workload and machine of a condition."""
-    size = condition.block_bytes / condition.blocks
-    machine = server(replay, condition, given.tier, given.memory)
-    read, write = Step(INCREMENT, "read", size, TIER), Step(WRITE, "write", size, TIER)
-    jvm = given.jvm
+def situation(condition: IncrementCondition, given: Knowledge) -> tuple[Workload, Machine]:
+    """Workload and machine of a condition: what two threads on a core achieve is not asked, as none computes long."""
+    size, jvm = condition.block_bytes / condition.blocks, given.jvm
+    tiers = {DEVICE: given.tier, cache_of(DEVICE): given.memory}
+    machine = Machine(Processors(CORES, THREADS), PAGE_CACHES[device_and_mode(condition)[1]], tiers)
+    read, write = Step(INCREMENT, "read", size, DEVICE), Step(WRITE, "write", size, DEVICE)
     if jvm is None:
-        tasks = [(read, write)] * condition.blocks
-        return Workload(tasks, launch_s=given.launch_s, launch_counts=False), machine
-    machine.tiers[JVM] = TierSpeed(jvm.bytes_per_s, jvm.bytes_per_s, jvm.bytes_per_s, jvm.bytes_per_s)
+        return Workload([(replace(LAUNCH, amount=given.launch_s), read, write)] * condition.blocks), machine
+    ships = jvm.bytes_per_s
+    tiers[JVM] = TierSpeed(ships, ships, ships, ships)
     work = (Step(HEADER, "compute", jvm.load_s), Step(INCREMENT, "compute", jvm.increment_s), write)
     first = (Step("first wave", "wait", jvm.first_s), *work)
-    later = (Step("ship", "read", size, TIER), Step("ship", "read", size, JVM), *work)
+    later = (Step("ship", "read", size, DEVICE), Step("ship", "read", size, JVM), *work)
     waves = min(condition.parallelism, condition.blocks)
     return Workload([first] * waves + [later] * (condition.blocks - waves)), machine

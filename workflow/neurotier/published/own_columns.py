@@ -42,9 +42,10 @@ def run_rows(runs: Iterable[Row], phases: Iterable[Row]) -> list[Row]:
     ]
 
 
-def phase_rows(own: IncrementCondition, run: BlockRun) -> list[Row]:
+def phase_rows(run: BlockRun) -> list[Row]:
     """Rows of ``bigbrain_phases.tsv`` for a run: those of its blocks' phases, the n-th one of a kind of iteration n."""
-    about = {name: getattr(own, name) for name in ("engine", "tier", "parallelism")} | {"repetition": run.repetition}
+    about = {name: getattr(run.condition, name) for name in ("engine", "tier", "parallelism")}
+    about |= {"repetition": run.repetition}
     iterations = Counter[tuple[str, str]]()
     rows = []
     for phase in run.work:

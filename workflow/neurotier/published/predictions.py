@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.tables import Row, columns
 from neurotier.model.fluid import SimulatedRun, simulate
 from neurotier.model.prediction import MEASURED, PAPER, Simulated
-from neurotier.published.conditions import device_and_mode, expected, steady
+from neurotier.published.conditions import described, expected, steady
 from neurotier.published.evidence import evidence_of
 from neurotier.published.knowledge import Knowledge, Learner, situation
 from neurotier.published.replay import Replay
@@ -44,20 +44,16 @@ class Predictor:
         }
         self.conditions = list(dict.fromkeys([*self.evidence, *expected()]))
         """Those that have runs, and those of the paper's figures that have none."""
-        self.made: dict[tuple[object, ...], SimulatedRun] = {}
+        self.made: dict[tuple[IncrementCondition, Knowledge], SimulatedRun] = {}
 
     def predictions(self) -> list[Row]:
         """Rows of ``published_predictions.tsv``: each member for each of the paper's conditions on a known device."""
-        return [row for one in self.conditions for row in self.rows(one, CONDITION, "published_predictions")]
+        return self.rows(self.conditions, CONDITION, "published_predictions")
 
     def validation(self) -> list[Row]:
         """Rows of ``published_validation.tsv``: each member for each condition, without it and without its device."""
-        return [
-            row
-            for held_out in (CONDITION, DEVICE)
-            for one in self.evidence
-            for row in self.rows(one, held_out, "published_validation")
-        ]
+        held_out = CONDITION, DEVICE
+        return [row for one in held_out for row in self.rows(self.evidence, one, "published_validation")]
 
     def parameters(self) -> list[Row]:
         """Rows of ``published_parameters.tsv``: all that the measured member is given, by condition."""
@@ -67,24 +63,29 @@ class Predictor:
             for parameter in self.knowledge(one, frozenset([one])).parameters
         ]
 
-    def rows(self, condition: IncrementCondition, held_out: str, table: str) -> Iterator[Row]:
-        """What each member predicts, held against the mean of the runs that are no outliers, as rows of a table."""
+    def rows(self, conditions: Iterable[IncrementCondition], held_out: str, table: str) -> list[Row]:
+        """What the members predict for some conditions, as rows of a table."""
+        return [
+            {name: row[name] for name in columns(table)} for one in conditions for row in self.judged(one, held_out)
+        ]
+
+    def judged(self, condition: IncrementCondition, held_out: str) -> Iterator[Row]:
+        """What each member predicts, held against the mean of the runs that are no outliers."""
         runs, measured_s = self.replay.conditions.get(condition, []), self.measured_s.get(condition)
+        about = described(condition) | {"held_out": held_out, "measured_s": measured_s}
+        about["stalled"] = len(runs) - len(steady(runs))
         simulated = self.predict(condition, left_out(condition, self.evidence, held_out), held_out)
         own = {"low_s": simulated.low_s, "high_s": simulated.high_s, "limit": simulated.usual.limit}
-        members = {MEASURED: (simulated.makespan_s, own)}
+        inside = simulated.low_s <= measured_s <= simulated.high_s if measured_s else None
         equation_s = self.replay.equation_one_s(condition)
-        if equation_s is not None:
-            members = {PAPER: (equation_s, dict.fromkeys(own)), **members}
-        for member, (predicted_s, further) in members.items():
-            ratio = predicted_s / measured_s if measured_s else None
-            row = described(condition) | further
-            row |= {"held_out": held_out, "member": member, "predicted_s": predicted_s, "measured_s": measured_s}
-            row |= {"stalled": len(runs) - len(steady(runs)), "ratio": ratio, "close": None, "in_interval": None}
-            if ratio is not None and measured_s is not None:
-                row["close"] = 1 / CLOSE <= ratio <= CLOSE
-                row["in_interval"] = simulated.low_s <= measured_s <= simulated.high_s if member == MEASURED else None
-            yield {name: row[name] for name in columns(table)}
+        for member, predicted_s, further in (
+            (PAPER, equation_s, dict.fromkeys([*own, "in_interval"])),
+            (MEASURED, simulated.makespan_s, own | {"in_interval": inside}),
+        ):
+            if predicted_s is not None:
+                ratio = predicted_s / measured_s if measured_s else None
+                close = 1 / CLOSE <= ratio <= CLOSE if ratio else None
+                yield about | further | {"member": member, "predicted_s": predicted_s, "ratio": ratio, "close": close}
 
     def knowledge(self, condition: IncrementCondition, held: Held) -> Knowledge:
         """What is known for a condition without those that are held out."""
@@ -93,10 +94,9 @@ class Predictor:
 
     def run(self, condition: IncrementCondition, held: Held) -> SimulatedRun:
         """The simulated run of a condition without what is held out."""
-        given = self.knowledge(condition, held)
-        key = condition, given.tier, given.memory, given.launch_s, given.jvm
+        key = condition, self.knowledge(condition, held)
         if key not in self.made:
-            self.made[key] = simulate(*situation(condition, given, self.replay), condition.parallelism)
+            self.made[key] = simulate(*situation(*key), condition.parallelism)
         return self.made[key]
 
     def predict(self, condition: IncrementCondition, held: Held, held_out: str) -> Simulated:
@@ -122,10 +122,3 @@ def width(ratios: Sequence[float]) -> float:
     from scipy.stats import t
 
     return math.exp(t.ppf((1 + COVERED) / 2, len(ratios)) * error_of(ratios))
-
-
-def described(condition: IncrementCondition) -> Row:
-    """The columns that say which condition a row is about."""
-    device, mode = device_and_mode(condition)
-    about = {"resolution_um": condition.resolution_um, "engine": condition.engine}
-    return about | {"processes": condition.parallelism, "device": device, "mode": mode}

@@ -5,61 +5,38 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.errors import InputError
 from neurotier.core.tables import Row, write_table
 from neurotier.published.bids_app import find_published
-from neurotier.published.bigbrain import (
-    DRIVER,
-    FIX,
-    HEADER,
-    INCREMENT,
-    MEMORY_MODE,
-    TASK,
-    WRITE,
-    BlockRun,
-    Found,
-    find_runs,
-)
-from neurotier.published.conditions import by_condition, device_and_mode
-from neurotier.published.skipped import DAMAGED, Skipped
+from neurotier.published.bigbrain import DRIVER, HEADER, INCREMENT, TASK, WRITE, BlockRun, find_runs
+from neurotier.published.conditions import MEMORY_MODE, described, device_and_mode, order
+from neurotier.published.skipped import DAMAGED, FIX, Skipped
 from neurotier.published.table_one import Bandwidth, device_bandwidths, equation_one_s, find_bandwidths
 from neurotier.run.compared import Compared
 
-AS_READ = (
-    *("resolution_um", "engine", "processes", "device", "mode", "label", "iterations", "repetition"),
-    *("missing_blocks", "data_bytes", "makespan_s", "span_s", "mean_parallelism"),
-)
+AS_READ = ("label", "repetition", "missing_blocks", "data_bytes", "makespan_s", "span_s", "mean_parallelism")
 """Columns of ``published_runs.tsv`` that a run has under the same name."""
 
 
 @dataclass(frozen=True)
 class Replay:
-    """What was found below a path: BigBrain runs, storage benchmarks, BIDS App runs.
-
-    Attributes
-    ----------
-    others_skipped
-        What was not read of the last two.
-    """
+    """What was found below a path: BigBrain runs, storage benchmarks, BIDS App runs; and what was not read."""
 
     root: Path
-    bigbrain: Found = field(default_factory=Found)
+    runs: list[BlockRun] = field(default_factory=list)
     bandwidths: list[Bandwidth] = field(default_factory=list)
     bids_app: Compared = field(default_factory=Compared)
-    others_skipped: list[Skipped] = field(default_factory=list)
-
-    @property
-    def skipped(self) -> list[Skipped]:
-        """All that was not read."""
-        return [*self.bigbrain.skipped, *self.others_skipped]
+    skipped: list[Skipped] = field(default_factory=list)
 
     @cached_property
     def conditions(self) -> dict[IncrementCondition, list[BlockRun]]:
-        """The whole BigBrain runs by condition."""
-        return by_condition(self.bigbrain.runs)
+        """The whole BigBrain runs by condition, in the order of the paper's figures; the first repetition first."""
+        whole = sorted((run for run in self.runs if not run.invalid_because), key=lambda run: order(run.condition))
+        return {one: [*runs] for one, runs in groupby(whole, key=lambda run: run.condition)}
 
     def equation_one_s(self, condition: IncrementCondition) -> float | None:
         """Makespan of a condition by Eq. (1) with Table I, s; ``None`` of a device that is not in it."""
@@ -88,11 +65,11 @@ def read_published(root: Path) -> Replay:
     InputError
         If there is nothing of the published data below the path that can be read.
     """
-    bigbrain = find_runs(root)
+    runs, skipped = find_runs(root)
     bandwidths, spoiled = find_bandwidths(root)
     bids_app, broken = find_published(root)
-    replay = Replay(root, bigbrain, bandwidths, bids_app, spoiled + broken)
-    if not (bigbrain.runs or bandwidths or bids_app.runs):
+    replay = Replay(root, runs, bandwidths, bids_app, skipped + spoiled + broken)
+    if not (runs or bandwidths or bids_app.runs):
         damaged = [one for one in replay.skipped if one.kind == DAMAGED]
         if damaged:
             more = f" (and {len(damaged) - 1} more files cannot be read)" if len(damaged) > 1 else ""
@@ -118,31 +95,28 @@ def name_of(replay: Replay, path: Path) -> str:
 
 def run_rows(replay: Replay) -> list[Row]:
     """Rows of ``published_runs.tsv``: every BigBrain run, whole or not."""
-    conditions = {id(run): condition for condition, runs in replay.conditions.items() for run in runs}
-    rows = []
-    for run in replay.bigbrain.runs:
-        condition = conditions.get(id(run))
-        rows.append(
-            {name: getattr(run, name) for name in AS_READ}
-            | {
-                "run": name_of(replay, run.path),
-                "valid": f"invalid: {run.invalid_because}" if run.invalid_because else "valid",
-                "variant": (condition.variant if condition else run.variant) or None,
-                "blocks": len(run.blocks),
-                "incomplete_blocks": len(run.incomplete_blocks),
-                "equation_one_s": replay.equation_one_s(condition) if condition else None,
-            }
-        )
-    return rows
+    return [
+        described(run.condition)
+        | {name: getattr(run, name) for name in AS_READ}
+        | {
+            "run": name_of(replay, run.path),
+            "valid": f"invalid: {run.invalid_because}" if run.invalid_because else "valid",
+            "variant": run.condition.variant or None,
+            "iterations": run.condition.iterations,
+            "blocks": len(run.blocks),
+            "incomplete_blocks": len(run.incomplete_blocks),
+            "equation_one_s": None if run.invalid_because else replay.equation_one_s(run.condition),
+        }
+        for run in replay.runs
+    ]
 
 
 def phase_rows(replay: Replay) -> list[Row]:
     """Rows of ``published_phases.tsv``: every phase of every BigBrain run."""
     rows = []
-    for run in replay.bigbrain.runs:
+    for run in replay.runs:
         for name in (HEADER, INCREMENT, WRITE, TASK, DRIVER):
-            times = [phase.duration_s for phase in run.named(name)]
-            if times:
+            if times := [phase.duration_s for phase in run.named(name)]:
                 values = {"sum_s": sum(times), "median_s": statistics.median(times), "max_s": max(times)}
                 rows.append({"run": name_of(replay, run.path), "phase": name, "count": len(times), **values})
     return rows
@@ -152,23 +126,15 @@ def bandwidth_rows(replay: Replay) -> list[Row]:
     """Rows of ``table_one.tsv``: every device in every mode."""
     rows = []
     for one in replay.bandwidths:
-        (read, write), (read_median, write_median) = one.of(statistics.fmean), one.of(statistics.median)
-        printed = one.published or (None, None)
-        rows.append(
-            {
-                "device": one.device,
-                "mode": one.mode,
-                "label": one.label,
-                "samples": len(one.read_mb_s),
-                "read_mean_mb_s": read,
-                "read_median_mb_s": read_median,
-                "read_published_mb_s": printed[0],
-                "write_mean_mb_s": write,
-                "write_median_mb_s": write_median,
-                "write_published_mb_s": printed[1],
-                "cached_read_mean_mb_s": statistics.fmean(one.cached_read_mb_s),
-            }
-        )
+        about = {name: getattr(one, name) for name in ("device", "mode", "label")}
+        row: Row = about | {"samples": len(one.read_mb_s)}
+        for name, pair in (
+            ("mean", one.of(statistics.fmean)),
+            ("median", one.of(statistics.median)),
+            ("published", one.published or (None, None)),
+        ):
+            row[f"read_{name}_mb_s"], row[f"write_{name}_mb_s"] = pair
+        rows.append(row | {"cached_read_mean_mb_s": statistics.fmean(one.cached_read_mb_s)})
     return rows
 
 

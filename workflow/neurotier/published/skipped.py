@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from neurotier.core.errors import InputError
-
 DAMAGED, UNNAMED = "damaged", "name tells no condition"
 """Kinds of what is skipped."""
+
+FIX = "fetch the file again from the public repository, or give the path of a folder without it"
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,12 @@ class Skipped:
     kind: str
     reason: str
 
-    @classmethod
-    def damaged(cls, path: Path, error: InputError | OSError) -> Skipped:
-        """A file that cannot be read, or is not what it should be."""
-        return cls(path, DAMAGED, error.what if isinstance(error, InputError) else error.strerror or "cannot be read")
+
+@contextmanager
+def skipping(path: Path, skipped: list[Skipped]) -> Iterator[None]:
+    """Read a file, or note why it cannot be read: a ``ValueError`` says what it should be, and is not."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        reason = "is not text" if isinstance(error, UnicodeDecodeError) else str(error)
+        skipped.append(Skipped(path, DAMAGED, getattr(error, "strerror", None) or reason))

@@ -12,34 +12,33 @@ first write to Optane and to DRAM is slow, so that medians are 7 and 13 % above 
 from __future__ import annotations
 
 import csv
-import math
 import re
 import statistics
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from neurotier.core.errors import InputError
 from neurotier.model.paper import least_makespan_s
-from neurotier.published.bigbrain import APP_DIRECT, FIX, place_of
-from neurotier.published.skipped import Skipped
+from neurotier.published.bigbrain import place_of
+from neurotier.published.conditions import APP_DIRECT
+from neurotier.published.skipped import Skipped, skipping
 from neurotier.storage.table_one import MB_PER_GB, PUBLISHED_MB_S
 
 PATTERN = "*diskbench.out"
-HEADINGS = ("Device", "Write", "Read", "CacheRead")
+HEADINGS = ["Device", "Write", "Read", "CacheRead"]
 BANDWIDTH = re.compile(r"(?P<value>\d+(\.\d+)?) (?P<unit>[MG]B)/s")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Bandwidth:
     """One device in one mode: its measurements, MB/s with 1 GB = 1,024 MB, in order."""
 
     label: str
     device: str
     mode: str
-    read_mb_s: tuple[float, ...]
-    write_mb_s: tuple[float, ...]
-    cached_read_mb_s: tuple[float, ...]
+    read_mb_s: list[float] = field(default_factory=list)
+    write_mb_s: list[float] = field(default_factory=list)
+    cached_read_mb_s: list[float] = field(default_factory=list)
 
     @property
     def published(self) -> tuple[float, float] | None:
@@ -53,40 +52,31 @@ class Bandwidth:
 
 def find_bandwidths(root: Path) -> tuple[list[Bandwidth], list[Skipped]]:
     """The devices of all storage benchmarks at or below a path, in order of Table I, and which could not be read."""
-    files = [root] if root.match(PATTERN) else sorted(root.rglob(PATTERN))
-    samples: dict[str, list[tuple[float, float, float]]] = {}
-    skipped = []
-    for file in files:
-        try:
-            rows = list(read_samples(file))
-        except (InputError, OSError) as error:
-            skipped.append(Skipped.damaged(file, error))
-            continue
-        for label, sample in rows:
-            samples.setdefault(label, []).append(sample)
-    bandwidths = []
-    for label, of_device in samples.items():
-        write, read, cached = zip(*of_device, strict=True)
-        bandwidths.append(Bandwidth(label, *place_of(label), read, write, cached))
-    return sorted(bandwidths, key=lambda one: (one.mode, -statistics.mean(one.read_mb_s))), skipped
+    found, skipped = dict[str, Bandwidth](), list[Skipped]()
+    for file in [root] if root.match(PATTERN) else sorted(root.rglob(PATTERN)):
+        with skipping(file, skipped):
+            for label, (write, read, cached) in read_samples(file):
+                one = found.setdefault(label, Bandwidth(label, *place_of(label)))
+                one.write_mb_s.append(write)
+                one.read_mb_s.append(read)
+                one.cached_read_mb_s.append(cached)
+    return sorted(found.values(), key=lambda one: (one.mode, -statistics.mean(one.read_mb_s))), skipped
 
 
-def read_samples(file: Path) -> Iterator[tuple[str, tuple[float, float, float]]]:
-    """Label, and write, read and cached read bandwidth of every measurement of a log."""
-    try:
-        rows = list(csv.reader(file.read_text(encoding="ascii").splitlines()))
-    except UnicodeDecodeError:
-        raise InputError("is not text", str(file), FIX) from None
-    if not rows or tuple(rows[0]) != HEADINGS or len(rows) == 1:
-        raise InputError(f"is no storage benchmark: no rows below {','.join(HEADINGS)}", str(file), FIX)
-    for number, row in enumerate(rows[1:], start=2):
+def read_samples(file: Path) -> list[tuple[str, list[float]]]:
+    """Label, and write, read and cached read bandwidth of every measurement; ``ValueError`` says what is wrong."""
+    headings, *rows = [*csv.reader(file.read_text(encoding="ascii").splitlines())] or [[]]
+    if headings != HEADINGS or not rows:
+        raise ValueError(f"is no storage benchmark: no rows below {','.join(HEADINGS)}")
+    samples = []
+    for number, row in enumerate(rows, start=2):
         if len(row) != len(HEADINGS):
-            raise InputError(f"line {number} has {len(row)} fields, not {len(HEADINGS)}", str(file), FIX)
+            raise ValueError(f"line {number} has {len(row)} fields, not {len(HEADINGS)}")
         try:
-            write, read, cached = (mb_s(text) for text in row[1:])
+            samples.append((row[0], [mb_s(text) for text in row[1:]]))
         except ValueError as error:
-            raise InputError(f"line {number}: {error}", str(file), FIX) from None
-        yield row[0], (write, read, cached)
+            raise ValueError(f"line {number}: {error}") from None
+    return samples
 
 
 def mb_s(text: str) -> float:
@@ -96,7 +86,7 @@ def mb_s(text: str) -> float:
     (112.0, 1536.0)
     """
     match = BANDWIDTH.fullmatch(text.strip())
-    if match is None or math.isclose(float(match["value"]), 0):
+    if match is None or not float(match["value"]):
         raise ValueError(f"{text!r} is no bandwidth")
     return float(match["value"]) * (MB_PER_GB if match["unit"] == "GB" else 1)
 

@@ -12,24 +12,27 @@ import json
 import os
 import re
 import shlex
-import subprocess
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from neurotier.core.errors import ContainerError, InputError, StateError, TierError
-from neurotier.core.files import read_json
+from neurotier.core.errors import ContainerError, InputError, TierError
+from neurotier.core.files import read_json, whole_json
 from neurotier.core.foreign import read_text
 from neurotier.core.places import Places, short_hash
 from neurotier.core.processes import RUN, current_run
 from neurotier.core.quantities import counted
 from neurotier.run import slurm
-from neurotier.run.jobs import run_facts
 from neurotier.run.journal import heard, read_notes
 from neurotier.run.participants import images_of
 from neurotier.run.shares import key_of, members_of
 
 Say = Callable[[str], None]
+
+NUMBER = re.compile(r"\w[\w.\[\]-]*")
+"""What looks like the number of a job, of whatever scheduler: a planted one may look like an option."""
+
+NO_COMMAND = "the profile has no command for it (cluster-generic-cancel-cmd)"
 
 JOB_NAME = re.compile(r"(?P<work>neurotier-\w+-\w+-(?P<share>\d+-of-\d+))\.(?P<serial>\d+)")
 """Names of Slurm jobs that analyse a share; those of other steps end with the rule."""
@@ -50,34 +53,27 @@ def name_of_job(places: Places, share: str, analysis: str, settings: Any = None)
     return f"{prefix_of(places)}{work}-{share}"
 
 
-def told_jobs(places: Places) -> dict[str, str]:
-    """Jobs that runs without an end have submitted, and that have not told their own end: number to run."""
-    found = dict[str, str]()
-    for folder in sorted(places.journal("any").parent.glob("*")):
-        over = {note["job"] for note in read_notes(places, folder.name) if "exit_code" in note}
-        numbers = (str(line.get("job")) for line in heard(places, folder.name, "submitted"))
-        found |= {number: folder.name for number in numbers if slurm.is_number(number) and number not in over}
-    return found
-
-
-def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], list[str]]:
-    """Jobs for a results folder that Slurm has by name or number, and numbers of other schedulers' jobs.
+def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
+    """Jobs of runs without an end: those that Slurm has by name or number, and numbers of other schedulers' jobs that
+    have been submitted and have not told their own end, each with its run.
 
     Raises
     ------
     BusyError
         If Slurm does not answer.
     """
-    told, prefix = told_jobs(places), prefix_of(places)
+    told, prefix = dict[str, str](), prefix_of(places)
+    for folder in sorted(places.journal("any").parent.glob("*")):
+        over = {note["job"] for note in read_notes(places, folder.name) if "exit_code" in note}
+        numbers = {str(line.get("job")) for line in heard(places, folder.name, "submitted")} - over
+        told |= dict.fromkeys(sorted(filter(NUMBER.fullmatch, numbers)), folder.name)
     known = {number: job for number, job in slurm.queue().items() if job.name.startswith(prefix) or number in told}
-    return known, [number for number in told if not number.isdigit()]
+    return known, {number: run for number, run in told.items() if not number.isdigit()}
 
 
 def may_have_left(places: Places) -> bool:
     """Whether the last run was one on a cluster that did not come to a good end."""
-    facts: Mapping[str, Any] = {}
-    with suppress(StateError):
-        facts = run_facts(places, latest_run(places))
+    facts = whole_json(places.runs / f"{latest_run(places)}.json") or {}
     return bool(facts.get("elsewhere")) and not facts.get("succeeded")
 
 
@@ -102,33 +98,27 @@ def take_over(places: Places, wanted: Mapping[str, str], command: str, say: Say)
     """
     left, others = left_jobs(places)
     taken, kept = dict[str, str](), list[str]()
-    for number, job in left.items():
+    for number, job in list(left.items()):
         found = JOB_NAME.fullmatch(job.name)
         if found and found["share"] not in taken and wanted.get(found["share"]) == found["work"]:
             taken[found["share"]] = found["serial"]
             kept.append(number)
+            del left[number]
     if kept:
         are = "are" if len(kept) > 1 else "is"
         say(f"neurotier: {counted(len(kept), 'cluster job')} of an earlier run {are} waited for: {' '.join(kept)}")
-    end_jobs({number: job for number, job in left.items() if number not in kept}, others, command, say)
+    end_jobs(left, others, command, say)
     return taken
 
 
-def end_jobs(jobs: Mapping[str, slurm.Queued], others: Collection[str], command: str, say: Say) -> None:
+def end_jobs(jobs: Mapping[str, slurm.Queued], others: Iterable[str], command: str, say: Say) -> None:
     """End jobs of Slurm, and wait until they are gone; and jobs of another scheduler by its command."""
-    still = slurm.cancel(jobs)
-    gone = [f"{number} ({job.state})" for number, job in jobs.items() if number not in still]
-    failed = {number: f"it is {state} still" for number, state in still.items()}
+    failed = {number: f"it is {state} still" for number, state in slurm.cancel(jobs).items()}
+    gone = [f"{number} ({job.state})" for number, job in jobs.items() if number not in failed]
     for number in others:
-        try:
-            ended = subprocess.run([*shlex.split(command), number], capture_output=True, text=True) if command else None
-            why = ended.stderr.strip() if ended else "the profile has no command for it (cluster-generic-cancel-cmd)"
-            if ended and not ended.returncode:
-                gone.append(number)
-            else:
-                failed[number] = why or f"{command} failed"
-        except OSError as error:
-            failed[number] = f"{command}: {error.strerror}"
+        _, why = slurm.answer(*shlex.split(command), number) if command else ("", NO_COMMAND)
+        failed |= {number: why} if why else {}
+        gone += [] if why else [number]
     if gone:
         say(f"neurotier: ended {counted(len(gone), 'cluster job')} that an earlier run had left: {' '.join(gone)}")
     for number, why in failed.items():
@@ -139,8 +129,7 @@ def list_jobs(places: Places) -> list[str]:
     """A line for each job of runs that have not ended, with its state and, if it waits, Slurm's reason."""
     jobs, others = left_jobs(places)
     lines = [f"{number}\t{job.said}\t{job.name.removeprefix(prefix_of(places))}" for number, job in jobs.items()]
-    told = told_jobs(places)
-    return lines + [f"{number}\tstate not known\trun {told[number]}" for number in others]
+    return lines + [f"{number}\tstate not known\trun {run}" for number, run in others.items()]
 
 
 def node_at_fault(places: Places, number: str) -> str | None:

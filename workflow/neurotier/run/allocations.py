@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import shlex
-import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
+from neurotier.core.errors import BusyError
 from neurotier.core.places import Places
 from neurotier.core.settings import IorSettings
 from neurotier.run import slurm
@@ -84,7 +85,5 @@ class Allocations:
 
     def end(self) -> None:
         """End the allocation if it is there still, and wait until it is gone."""
-        slurm.answer("scancel", "--me", f"--name={self.name}")
-        deadline_s = time.monotonic() + END_S
-        while self.state()[0] and time.monotonic() < deadline_s:
-            time.sleep(1)
+        with suppress(BusyError):
+            slurm.cancel(slurm.queue(f"--name={self.name}"), END_S)

@@ -4,13 +4,17 @@ pages, its jobs on a cluster and the container images in its store; and for a de
 from __future__ import annotations
 
 import os
+import shutil
+import stat
 from pathlib import Path
 
 from neurotier.analysis.rehearsal.describing import describe
-from neurotier.containers.notes import DAY_S, remove_unused, stored_images, users_of
+from neurotier.containers.shelf import DAY_S, remove_unused, stored_images, users_of
 from neurotier.core.errors import SettingsError, TierError
-from neurotier.core.files import write_text
+from neurotier.core.files import made_whole, partial_of, remove_whatever, write_text
+from neurotier.core.installed import ROOT
 from neurotier.core.places import Places
+from neurotier.core.private import refuse_planted
 from neurotier.core.quantities import size, utc
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
@@ -68,9 +72,8 @@ def open_page(results: Path, name: str) -> int:
     PermissionError
         If the folder may not be looked into.
     """
-    names = os.listdir(results) if results.is_dir() else []  # glob would find nothing in a folder that is closed to us
-    files = [results / name for name in names if name.endswith(".html")]
-    pages = {file.stem: file for file in files if file.is_file() and not file.is_symlink()}
+    files = list(results.iterdir()) if results.is_dir() else []  # glob would find nothing in a folder closed to us
+    pages = {file.stem: file for file in files if file.suffix == ".html" and stat.S_ISREG(file.lstat().st_mode)}
     if not pages:
         fix = "give a results folder, or have one made: snakemake all"
         raise SettingsError("has no page" if results.is_dir() else "is no folder", where=str(results), fix=fix)
@@ -123,3 +126,51 @@ def show_description(record: Path, phase: str | None, output: Path | None) -> in
     except OSError as error:
         raise TierError(f"cannot be written: {error.strerror}", where=f"--output {output}") from None
     return 0
+
+
+LINKED = "workflow"
+"""Rules and scripts are those of the library, always: a copy would stay behind when the package is renewed."""
+
+COPIED = ("config", "profiles", "containers")
+"""What users change."""
+
+
+def lay_out(folder: Path) -> list[str]:
+    """Lay out a folder with the workflow, its configuration and profiles; what to do next, in lines.
+
+    In a folder that was laid out before, the workflow is that of this version afterwards, what is missing is copied,
+    and what is there stays as it is.
+
+    Raises
+    ------
+    SettingsError
+        If something else is there by the name of the workflow.
+    TierError
+        If the folder cannot be written, or another user may have planted what leads there.
+    """
+    refuse_planted(folder, "folder to work in", "choose another folder")
+    link, added = folder / LINKED, []
+    if os.path.lexists(link) and not link.is_symlink():
+        fix = "choose another folder; in a checkout there is nothing to lay out"
+        raise SettingsError("is there already, and is no link to an installed workflow", where=str(link), fix=fix)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in COPIED:
+            if not os.path.lexists(folder / name):
+                with made_whole(folder / name) as partial:
+                    shutil.copytree(ROOT / name, partial, ignore=shutil.ignore_patterns("__pycache__"))
+                added.append(name)
+        if not link.is_symlink() or link.resolve() != (ROOT / LINKED).resolve():
+            new = partial_of(link)
+            remove_whatever(new)
+            new.symlink_to(ROOT / LINKED)
+            new.replace(link)
+            added.append(LINKED)
+    except shutil.Error as error:  # from copytree: what was copied, where to, and why not, of each file
+        raise TierError(f"cannot be written: {error.args[0][0][2]}", where=str(folder)) from None
+    except OSError as error:
+        raise TierError(f"cannot be written: {error.strerror}", where=str(error.filename or folder)) from None
+    return [
+        f"{folder}: {', '.join(added)}" if added else f"{folder}: everything is there",
+        f"Begin with: cd {folder} && snakemake --workflow-profile profiles/local --cores 2",
+    ]

@@ -14,16 +14,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from neurotier.bigbrain.blocks.sources import versions_of
 from neurotier.bigbrain.plan import BLOCK_KEYS, INCREMENT_KEYS, SPARK_KEYS, BigBrainPlan
 from neurotier.core.errors import RunError
-from neurotier.core.files import read_json, remove_tree, write_json, write_secret, write_text
+from neurotier.core.files import read_json, remove_tree, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier
-from neurotier.run.campaign.snakemake_run import ALONE, here, snakemake
+from neurotier.run.campaign.snakemake_run import ALONE, inner_settings, snakemake
 
 FOLDER = "node"
 SAID = "neurotier: "
@@ -49,17 +47,13 @@ def run_here(asked: Mapping[str, Any], settings: Settings, places: Places, log: 
     RunError
         If the runs did not come to their end.
     """
-    tiers = {name: here(tier, settings.tiers[name]) for name, tier in asked["tiers"].items()}
-    results = str(Path(settings.results, places.bigbrain.name, FOLDER))
-    configuration = {**asked, "tiers": tiers, "results": results}
-    inner = Settings.from_config(configuration)
+    file, results = log.with_name("configuration.yaml"), Path(settings.results, places.bigbrain.name, FOLDER)
+    inner = inner_settings(asked, settings, results, file)
     plan = BigBrainPlan(inner, inner_places := Places.from_settings(inner))
-    for name in tiers:
-        Tier.from_settings(inner.tiers[name]).check()
+    for tier in inner.tiers.values():
+        Tier.from_settings(tier).check()
     forget_others(settings, plan)
     forget_interrupted(plan)
-    file = log.with_name("configuration.yaml")
-    write_secret(file, yaml.safe_dump(configuration, sort_keys=False))
     write_text(log, "")
     cores = max(len(os.sched_getaffinity(0)), *inner.bigbrain.parallelism)
     # A tier's path may have the job's number in it, which is no reason to do again what is done.

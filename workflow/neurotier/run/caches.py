@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from neurotier.containers.caches import Cache, CacheStore, PlacedCache, look_at
+from neurotier.containers.shelf import Cache, PlacedCache, Shelf, look_at, place_cache
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
@@ -19,9 +19,9 @@ def obtain_caches(settings: Settings, places: Places, say: Callable[[str], None]
     """Look at the sources of all caches and, if ``placing``, place them; content of ``index/caches.json``."""
     caches = {name: look_at(name, each["source"]) for name, each in settings.app.caches.items()}
     if placing:
-        store = CacheStore(**shelf(settings, places), say=say)
+        placing_on = Shelf(**shelf(settings, places), say=say)
         for cache in caches.values():
-            store.place(cache)
+            place_cache(placing_on, cache)
     return {name: asdict(cache) for name, cache in caches.items()}
 
 
@@ -29,11 +29,11 @@ def placed_caches(settings: Settings, places: Places, say: Callable[[str], None]
     """The caches as a job's containers see them, placed again if their tier has lost them."""
     if not settings.app.caches:
         return ()
-    store, known = CacheStore(**shelf(settings, places), say=say), read_json(places.index / "caches.json")
+    placing_on, known = Shelf(**shelf(settings, places), say=say), read_json(places.index / "caches.json")
     placed = []
     for name, each in settings.app.caches.items():
         cache = Cache(**known[name])
-        placed.append(PlacedCache(name, store.place(cache), each["inside"], each["variable"], cache.sha256))
+        placed.append(PlacedCache(name, place_cache(placing_on, cache), each["inside"], each["variable"], cache.sha256))
     return tuple(placed)
 
 

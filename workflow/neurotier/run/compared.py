@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
 from neurotier.core.errors import InputError, StateError
-from neurotier.core.files import read_json
+from neurotier.core.files import read_json, whole_json
 from neurotier.core.quantities import counted
 from neurotier.core.tables import Row, columns, read_table, write_table
-
-Content = TypeVar("Content")
+from neurotier.run.conditions import CAMPAIGN, VALID, valid_unless
 
 MEMORY = "memory"
 """Cache state of inputs on a tier that is memory."""
@@ -42,7 +42,7 @@ class Compared:
 
 def is_compared(run: Row) -> bool:
     """Whether a run takes part in the comparison."""
-    return bool(run["valid"] == "valid" and run["makespan_s"] is not None)
+    return bool(run["valid"] == VALID and run["makespan_s"] is not None)
 
 
 def write_comparison_tables(compared: Compared, folder: Path) -> None:
@@ -53,12 +53,9 @@ def write_comparison_tables(compared: Compared, folder: Path) -> None:
     InputError
         If two runs have the same name: their participants could not be told apart.
     """
-    seen: set[tuple[str, str]] = set()
-    for run in compared.runs:
-        name = (run["origin"], run["run"])
-        if name in seen:
-            raise InputError("is compared with itself", f"run {name[1]} of {name[0]}", "name each folder once")
-        seen.add(name)
+    names = Counter((run["origin"], run["run"]) for run in compared.runs)
+    for origin, run in (name for name, count in names.items() if count > 1):
+        raise InputError("is compared with itself", f"run {run} of {origin}", "name each folder once")
     for table, rows in zip(TABLES, (compared.runs, compared.participants, compared.traffic), strict=True):
         write_table(folder / f"{table}.tsv", table, rows)
 
@@ -95,47 +92,45 @@ def runs_of_results(
     InputError
         If the folder holds no tables of a run, or others than this version writes.
     """
-    runs, profile, traffic = (read(folder, name) for name in ("runs", "profile", "traffic"))
-    everyone = len({row["participant"] for row in profile})
+    tables: dict[str, list[Row]] = {}
+    for name in ("runs", "profile", "traffic"):
+        with reading(folder / "profile" / f"{name}.tsv") as path:
+            tables[name] = read_table(path, name)
+    everyone = len({row["participant"] for row in tables["profile"]})
     compared = Compared()
-    for run in runs:
-        phases = [row for row in profile if row["run"] == run["run"]]
-        flows = [row for row in traffic if row["run"] == run["run"]]
-        in_memory = dataset_kind(folder, run["run"]) == "tmpfs"
-        given = {
+    for run in tables["runs"]:
+        phases, flows = ([row for row in tables[name] if row["run"] == run["run"]] for name in ("profile", "traffic"))
+        kept = len({row["participant"] for row in phases})
+        whole = kept == run["participants"]
+        with reading(folder / "state" / "runs" / f"{run['run']}.json") as path:
+            in_memory = path.exists() and read_json(path)["tiers"]["dataset"]["kind"] == "tmpfs"
+        known = {
             "origin": origin,
             "placement": placement or placement_label(run),
             "repetition": repetition,
             "cache": MEMORY if in_memory else cache,
+            "logged_makespan_s": None,
+            **measures(phases if whole else []),
+            "valid": validity(run, everyone, kept),
         }
-        kept = len({row["participant"] for row in phases})
-        whole = kept == run["participants"]
         compared += Compared(
-            [given | run_row(run, phases if whole else []) | {"valid": validity(run, everyone, kept)}],
-            [participant_row(origin, row) for row in phases],
+            [cells_of("compared_runs", run | known)],
+            [cells_of("compared_participants", {"origin": origin, **row}) for row in phases],
             [{"origin": origin, "run": run["run"], **row} for row in tier_bytes(flows)] if whole else [],
         )
     return compared
 
 
-def read(folder: Path, name: str) -> list[Row]:
-    """One table of folder ``profile``."""
-    path = folder / "profile" / f"{name}.tsv"
-    return readable(path, lambda: read_table(path, name))
+def cells_of(table: str, row: Row) -> Row:
+    """What a row has for the columns of a table."""
+    return {name: row[name] for name in columns(table)}
 
 
-def dataset_kind(folder: Path, run: str) -> str | None:
-    """Kind of the tier that the dataset was on; ``None`` if the run's facts are not there."""
-    path = folder / "state" / "runs" / f"{run}.json"
-    if not path.exists():
-        return None
-    return readable(path, lambda: str(read_json(path)["tiers"]["dataset"]["kind"]))
-
-
-def readable(path: Path, reader: Callable[[], Content]) -> Content:
-    """What a reader returns of a file that is there and as this version writes it."""
+@contextmanager
+def reading(path: Path) -> Iterator[Path]:
+    """Read a file that is to be there, and to be as this version writes it."""
     try:
-        return reader()
+        yield path
     except FileNotFoundError:
         raise InputError("is not there", str(path), "give a results folder with a finished run") from None
     except (KeyError, StateError, TypeError, ValueError) as error:
@@ -160,21 +155,10 @@ def placement_label(run: Row) -> str:
     return label if images is None else f"{label}, image on {images}"
 
 
-def run_row(run: Row, phases: Sequence[Row]) -> Row:
-    """A row of ``runs.tsv`` as one of ``compared_runs.tsv``, but for what the caller knows.
-
-    Parameters
-    ----------
-    run
-        Row of ``runs.tsv``.
-    phases
-        Rows of ``profile.tsv`` of this run; none if some of its records are gone.
-    """
+def measures(phases: Sequence[Row]) -> Row:
+    """What is told of a run by its rows of ``profile.tsv``; none are given if some of its records are gone."""
     starts = [row["wall_s"] for row in phases if row["phase"] == "container_start"]
-    kept = columns("compared_runs").keys() & run.keys()
     return {
-        **{name: run[name] for name in kept},
-        "logged_makespan_s": None,
         "container_start_median_s": statistics.median(starts) if starts else None,
         "input_resident_before": resident_before(phases),
     }
@@ -191,12 +175,13 @@ def validity(run: Row, everyone: int, kept: int) -> str:
     >>> validity({"valid": "valid", "participants": 60, "failed": 0}, everyone=60, kept=59)
     'invalid: later runs have replaced the records of 1 participant'
     """
-    reasons = [] if run["valid"] == "valid" else [str(run["valid"]).removeprefix("invalid: ")]
-    if run["participants"] + run["failed"] < everyone:
-        reasons.append(f"{run['participants']} of {everyone} participants only, the others are of other runs")
-    if kept < run["participants"]:
-        reasons.append(f"later runs have replaced the records of {counted(run['participants'] - kept, 'participant')}")
-    return f"invalid: {'; '.join(reasons)}" if reasons else "valid"
+    done, replaced = run["participants"], run["participants"] - kept
+    reasons = []
+    if done + run["failed"] < everyone:
+        reasons.append(f"{done} of {everyone} participants only, the others are of other runs")
+    if replaced > 0:
+        reasons.append(f"later runs have replaced the records of {counted(replaced, 'participant')}")
+    return valid_unless(reasons, run["valid"])
 
 
 def resident_before(phases: Iterable[Row]) -> float | None:
@@ -204,11 +189,6 @@ def resident_before(phases: Iterable[Row]) -> float | None:
     known = [row for row in phases if row["phase"] == "stage_in" and row["input_resident_before"] is not None]
     total = sum(row["input_bytes"] or 0 for row in known)
     return sum(row["input_resident_before"] * (row["input_bytes"] or 0) for row in known) / total if total else None
-
-
-def participant_row(origin: str, row: Row) -> Row:
-    """A row of ``profile.tsv`` as one of ``compared_participants.tsv``."""
-    return {"origin": origin} | {name: row[name] for name in columns("compared_participants") if name != "origin"}
 
 
 def tier_bytes(flows: Iterable[Row]) -> list[Row]:
@@ -236,3 +216,26 @@ def tier_bytes(flows: Iterable[Row]) -> list[Row]:
     known = own.combine_first(seen).groupby("tier").sum(min_count=1).reindex(sorted(set(table.tier)))
     rows: list[Row] = known.astype(object).where(known.notna(), None).reset_index().to_dict("records")
     return rows
+
+
+def campaign_runs(plan: Path) -> Compared:
+    """The runs of a campaign that are there; ``plan`` is its table, beside the folder of its runs."""
+    compared = Compared()
+    for row in read_table(plan, "plan"):
+        folder = plan.parent / "runs" / row["folder"]
+        condition = whole_json(folder / "condition.json")
+        if condition is not None:
+            cache = condition["cache_state"]["state"]
+            found = runs_of_results(folder, CAMPAIGN, row["placement"], row["repetition"], cache)
+            judged = {"valid": condition["valid"], "parallelism": row["parallelism"], "cache": row["cache"]}
+            compared += Compared([run | judged for run in found.runs], found.participants, found.traffic)
+    return compared
+
+
+def lacking(plan: Path) -> str:
+    """What a campaign has not done yet, for people; empty if it is done."""
+    rows = read_table(plan, "plan")
+    there = sum(whole_json(plan.parent / "runs" / row["folder"] / "condition.json") is not None for row in rows)
+    if there == len(rows):
+        return ""
+    return f"{there} of {counted(len(rows), 'run')} of the campaign are there; the same command goes on with the others"

@@ -1,7 +1,8 @@
-"""Conditions: what is compared, as a campaign plans it and as the comparison reads it back from its tables."""
+"""Conditions: what is compared, as a campaign plans it and as the comparison reads it back; and what is fit for it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from neurotier.core.tables import Row
@@ -37,3 +38,17 @@ class Condition:
 
     def __str__(self) -> str:
         return f"{self.placement}, {self.parallelism} at once, cache {self.cache}, {self.tool}"
+
+
+VALID, INVALID = "valid", "invalid: "
+"""What a run that is fit for comparison is, and how the reasons of another begin."""
+
+
+def valid_unless(reasons: Iterable[str], before: str = VALID) -> str:
+    """The validity of a run: ``valid`` or, if there are reasons against it, these; ``before`` is what it was so far.
+
+    >>> valid_unless([]), valid_unless(["the machine swapped"], "invalid: 1 participant failed")
+    ('valid', 'invalid: 1 participant failed; the machine swapped')
+    """
+    known = [*([] if before == VALID else [before.removeprefix(INVALID)]), *reasons]
+    return f"{INVALID}{'; '.join(known)}" if known else VALID

@@ -7,13 +7,11 @@ are not as they were written are removed, and Snakemake makes these again and no
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import secrets
 import stat
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,23 +19,19 @@ from typing import Any
 
 from neurotier.analysis.staging import first_missing
 from neurotier.core.configuration import WORKLOADS
-from neurotier.core.errors import StateError
-from neurotier.core.files import content_of, remove_whatever, write_json, write_text
+from neurotier.core.files import content_of, remove_whatever, whole_json, write_json, write_text
 from neurotier.core.places import Places, participant_of
-from neurotier.run.participants import checksum_of, selected_by
-from neurotier.run.shares import Made
-
-LISTED_FOLDERS = ("index", "profile", "group", "figures", "comparison", "published", "probe", *WORKLOADS, "advice")
-"""Folders of the results whose files are listed at the end of a run."""
+from neurotier.run.participants import checksum_of
+from neurotier.run.shares import OF_ANALYSIS, Made
 
 PAGES = {name: name for name in ("comparison", "published", "probe", *WORKLOADS, "advice")} | {"campaign": "comparison"}
 """Folders with a page of their own; tables and figures in the others belong to the run report."""
 
-RECORDS = {"records", "steps"}
-"""Folders whose files are checked by their content, and not by size."""
+LISTED_FOLDERS = {*PAGES, "index", "profile", "group", "figures", "derivatives"}
+"""Folders of the results whose files are listed at the end of a run."""
 
-IDENTITY = re.compile(rb"[0-9a-f]{16}\n")
-"""Content of the file of the state that is not JSON."""
+QUICKLY_MADE = ("profile", "group", "figures", "comparison", "report.html", "comparison.html")
+"""What is made from records in seconds; not what was measured, or predicted once."""
 
 SAVED = {"sourcedata", "code", "prov"}
 """Folders of a site's derivatives that are written when they are saved as a dataset: git knows what was in them."""
@@ -45,8 +39,8 @@ SAVED = {"sourcedata", "code", "prov"}
 ADDED_TO = {".bidsignore", ".gitattributes"}
 """Files that an app may write, and that get more lines when its derivatives are saved as a dataset."""
 
-NO_RULES = RECORDS | SAVED | {"app", "logs", "failures"}
-"""Folders whose files no rule makes or waits for."""
+NO_RULES = {"records", "steps", "app", "logs", "failures"} | SAVED
+"""Folders whose files no rule makes or waits for; records are checked by their content, and not by size."""
 
 SHOWN = 3
 
@@ -87,26 +81,11 @@ def find_damage(places: Places, by_app: bool, whole: dict[str, Made] | None = No
     damages = [
         *damaged_records(places, by_app, {} if whole is None else whole),
         *damaged_json(places),
-        *lost_sites(places),
         *damaged_index(places),
         *damaged_outputs(places),
         *lost_datasets(places),
     ]
     return list({damage.files: damage for damage in reversed(damages)}.values())[::-1]  # the first reason counts
-
-
-def damaged_json(places: Places) -> Iterator[Damage]:
-    """State that cannot be read; each file is made again, or can be done without."""
-    for folder in (places.failures, places.profile / "steps", places.index):
-        for file in sorted(folder.rglob("*.json")):
-            if read(file) is None:
-                yield Damage(tuple(outputs_with(file, places)), f"{file} is damaged")
-    for file in sorted(places.runs.glob("*.json")):
-        if read(file) is None:
-            yield Damage((file,), f"{file} is damaged: the facts of that run are lost", again=False)
-    file = places.state / "identity"
-    if os.path.lexists(file) and not IDENTITY.fullmatch(content_of(file)):
-        yield Damage((file,), f"{file} is damaged")
 
 
 def damaged_records(places: Places, by_app: bool, whole: dict[str, Made]) -> Iterator[Damage]:
@@ -115,21 +94,22 @@ def damaged_records(places: Places, by_app: bool, whole: dict[str, Made]) -> Ite
     Of all others, ``whole`` takes how they were made.
     """
     for file in sorted(places.records.rglob("*.json")):
-        record = read(file)
+        participant, record = participant_of(file, places.records), whole_json(file)
         if record is None:
             yield Damage((file,), f"{file} is damaged")
-            continue
-        participant = participant_of(file, places.records)
-        analysed = places.analysed(participant, by_app)
-        try:
-            name = first_missing(record.get("derivatives", {}), analysed) if analysed.is_dir() else "its folder"
-            made = Made.by(record, file.stat().st_mtime_ns)
-        except (AttributeError, TypeError, ValueError):
-            name = "its record"
-        if name:
+        elif name := lost_of(record, places.analysed(participant, by_app)):
             yield Damage((file,), f"{participant}: {name} is not as it was written")
         else:
-            whole[participant] = made
+            whole[participant] = {key: record.get(key) for key in OF_ANALYSIS}
+
+
+def lost_of(record: Mapping[str, Any], folder: Path) -> str:
+    """What a record lists of a folder, and what is missing there or has another size; empty if all is as written."""
+    try:
+        listed = {path: facts for path, facts in record.get("derivatives", {}).items() if path not in ADDED_TO}
+        return first_missing(listed, folder) if folder.is_dir() else "its folder"
+    except (AttributeError, TypeError, ValueError):
+        return "its record"
 
 
 def whole_records(places: Places, by_app: bool) -> dict[str, Made]:
@@ -139,46 +119,43 @@ def whole_records(places: Places, by_app: bool) -> dict[str, Made]:
     return made
 
 
-def lost_sites(places: Places) -> Iterator[Damage]:
-    """Sites with files of the group level that are missing or have another size than in its record."""
-    folder = places.profile / "steps"
-    for file in sorted(folder.rglob("run_group_level.json")):
-        record = read(file) or {}
-        site = file.parent.relative_to(folder).as_posix()
-        derivatives = places.derivatives / site
-        manifest = record.get("derivatives", {})
-        name = first_missing({path: facts for path, facts in manifest.items() if path not in ADDED_TO}, derivatives)
-        if name:
-            yield Damage((derivatives / "dataset_description.json",), f"{derivatives}: {name} is not as it was written")
+def damaged_json(places: Places) -> Iterator[Damage]:
+    """State that cannot be read, which is made again, or can be done without; and sites that have lost derivatives."""
+    steps = places.profile / "steps"
+    for file in [file for folder in (places.failures, steps, places.index) for file in sorted(folder.rglob("*.json"))]:
+        record = whole_json(file)
+        if record is None:
+            yield Damage(tuple(outputs_with(file, places)), f"{file} is damaged")
+        elif file.name == "run_group_level.json":
+            site = places.derivatives / file.parent.relative_to(steps)
+            if name := lost_of(record, site):
+                yield Damage((site / "dataset_description.json",), f"{site}: {name} is not as it was written")
+    for file in sorted(places.runs.glob("*.json")):
+        if whole_json(file) is None:
+            yield Damage((file,), f"{file} is damaged: the facts of that run are lost", again=False)
 
 
 def lost_datasets(places: Places) -> Iterator[Damage]:
     """Sites whose derivatives have been saved as a DataLad dataset that is not there any more."""
-    saved = read(places.saved) or {}
-    for site in {*saved, *([""] if saved else [])}:  # and the dataset above those of sites
+    saved = whole_json(places.saved) or {}
+    for site in {*saved, ""} if saved else ():  # and the dataset above those of sites
         repository = places.derivatives / site / ".git"
         if not (repository / "HEAD").is_file():
             yield Damage((places.saved,), f"{repository} is gone")
 
 
 def damaged_index(places: Places) -> Iterator[Damage]:
-    """The index of images, if it or what is made with it cannot be read, or the record of its dataset is lost."""
-    table = places.index / "images.tsv"
+    """The index of images, if it or what is made with it is not as it was written, or its dataset is not known."""
+    index, table = places.index, places.index / "images.tsv"
     if not os.path.lexists(table):
         return
-    others = (places.index / name for name in ("skipped.tsv", "images.json", "skipped.json"))
-    for file in others:  # made by the same rule: Snakemake would end with exit code 0 and not analyse
-        if not content_of(file):
-            yield Damage((table,), f"{file} is not as it was written")
-            return
-    try:
-        if content_of(places.index / "images.sha256") != checksum_of(content_of(table)).encode():
-            raise StateError(table)
-        selected_by(table)
-    except (StateError, ValueError):
-        yield Damage((table,), f"{table} is not as it was written")
-        return
-    if read(places.index / "dataset.json") is None:
+    beside = [index / name for name in ("skipped.tsv", "images.json", "skipped.json")]
+    lost = [file for file in beside if not content_of(file)]  # Snakemake would end with exit code 0 and not analyse
+    if content_of(index / "images.sha256") != checksum_of(content_of(table)).encode():
+        lost.append(table)
+    if lost:
+        yield Damage((table,), f"{lost[0]} is not as it was written")
+    elif whole_json(index / "dataset.json") is None:
         yield Damage((table,), f"{table} is of a dataset that is not known any more")
 
 
@@ -188,31 +165,22 @@ def damaged_outputs(places: Places) -> Iterator[Damage]:
     Snakemake makes a missing file only if something else needs it, so the page that shows it is removed as well.
     Without the list of sizes damage cannot be detected, so whatever is made in seconds is made again.
     """
-    known = read(places.outputs)
+    known = whole_json(places.outputs)
     if known is None and "ended_s" in (last_run(places) or {"ended_s"}):  # one that was killed has listed nothing
         if files := tuple(quickly_made(places)):
             yield Damage(files, f"{places.outputs}, which lists the outputs, is gone or damaged")
         return
     for name, size_bytes in (known or {}).items():
         file = places.results / name
-        if not places.holds(name):
-            continue
-        if not file.is_file() or file.stat().st_size != size_bytes:
+        if places.holds(name) and not (file.is_file() and file.stat().st_size == size_bytes):
             page = places.results / f"{PAGES.get(name.split('/')[0], 'report')}.html"
             yield Damage((*outputs_with(file, places), page), f"{file} is not as it was written")
 
 
 def last_run(places: Places) -> dict[str, Any] | None:
     """What the last run has noted of itself; ``None`` if there was none."""
-    runs = [facts for file in places.runs.glob("*.json") if (facts := read(file)) is not None]
+    runs = [facts for file in places.runs.glob("*.json") if (facts := whole_json(file)) is not None]
     return max(runs, key=lambda facts: facts.get("started_s", 0.0), default=None)
-
-
-def quickly_made(places: Places) -> Iterator[Path]:
-    """Tables, figures and pages that are made from records in seconds; not what was measured, or predicted once."""
-    for folder in (places.profile, places.group, places.figures, places.comparison, places.comparison / "figures"):
-        yield from (file for file in sorted(folder.glob("*.*")) if file.is_file() and not file.name.startswith("."))
-    yield from (page for page in (places.results / "report.html", places.results / "comparison.html") if page.exists())
 
 
 def remove_partial(places: Places, targets: Collection[str]) -> None:
@@ -221,27 +189,31 @@ def remove_partial(places: Places, targets: Collection[str]) -> None:
     They may show a part. A target such as ``all`` asks for what they are made from, too, and that is made first; of a
     page alone Snakemake would say that there is nothing to be done.
     """
-    bigbrain = [file for pattern in ("*.tsv", "figures/*.*") for file in places.bigbrain.glob(pattern)]
-    files = (*quickly_made(places), places.results / "bigbrain.html", *bigbrain)
-    made = {file.absolute(): file.relative_to(places.results) for file in files}
-    if not (last_run(places) or {}).get("succeeded") and any(Path(target).absolute() in made for target in targets):
-        for file, name in made.items():
-            if places.holds(str(name)):
-                remove_whatever(file)
+    made = quickly_made(places, {*QUICKLY_MADE, "bigbrain", "bigbrain.html"})
+    asked = {Path(target).absolute() for target in targets}
+    if not (last_run(places) or {}).get("succeeded") and not asked.isdisjoint(file.absolute() for file in made):
+        for file in made:
+            remove_whatever(file)
+
+
+def quickly_made(places: Places, of: Collection[str] = QUICKLY_MADE) -> list[Path]:
+    """Tables, figures and pages of some folders: those that are made in seconds lie there or in folder ``figures``."""
+    names = [name.parts for name in outputs_in(places, of)]
+    return [places.results.joinpath(*parts) for parts in names if len(parts) < 3 or parts[1] == "figures"]
 
 
 def outputs_with(file: Path, places: Places) -> list[Path]:
     """Files to remove so that Snakemake makes a file again: outputs of the rule that writes it."""
     if places.mosaics in file.parents:
         return [places.mosaics]
-    if places.campaign in file.parents:
-        return [file, places.campaign / "done.tsv"]
+    table, files = file.with_suffix(".tsv"), [file]
     if file.parent == places.index and file.stem in ("skipped", "images"):
-        return [file, places.index / "images.tsv"]
-    table = file.with_suffix(".tsv")
-    if file.suffix == ".json" and table.exists():  # a table's sidecar is written with it
-        return [file, table]
-    return [file]
+        files.append(places.index / "images.tsv")
+    elif file.suffix == ".json" and table.exists():  # a table's sidecar is written with it
+        files.append(table)
+    if places.campaign in file.parents:
+        files.append(places.campaign / "done.tsv")
+    return files
 
 
 def remove(damages: list[Damage]) -> None:
@@ -263,23 +235,24 @@ def damage_lines(damages: list[Damage], removed: bool) -> list[str]:
 
 def note_outputs(places: Places) -> None:
     """List outputs and their sizes at the end of a run, for :func:`damaged_outputs`."""
-    folders = [places.results / name for name in LISTED_FOLDERS]
-    files = [*places.results.glob("*.html"), *places.campaign.glob("*.tsv")]
-    files += [*places.campaign.glob("runs/*/*/condition.json"), *places.campaign.glob("outputs/*.json")]
-    files += [file for folder in folders for file in files_below(folder, lambda name: name not in RECORDS)]
-    files += files_below(places.derivatives, lambda name: not name.startswith(("sub-", ".")) and name not in SAVED)
-    known = {
-        file.relative_to(places.results).as_posix(): file.stat().st_size
-        for file in files
-        if file.is_file() and not file.is_symlink() and not file.name.startswith(".")
-    }
-    write_json(places.outputs, known)
+    listed = outputs_in(places, {*LISTED_FOLDERS, *(file.name for file in places.results.glob("*.html"))})
+    write_json(places.outputs, {str(name): (places.results / name).stat().st_size for name in listed})
 
 
-def files_below(folder: Path, may_enter: Callable[[str], bool]) -> Iterator[Path]:
-    """Files below a folder; folders below it, such as those of participants, are entered if their names allow it."""
-    for root, names, files in os.walk(folder):
-        names[:] = [name for name in names if may_enter(name)]
+def outputs_in(places: Places, of: Collection[str]) -> list[Path]:
+    """Names of outputs in some folders of the results, or of pages; of the runs of a campaign one file each is.
+
+    No link is followed.
+    """
+    names = (file.relative_to(places.results) for file in files_of_rules(places) if stat.S_ISREG(file.lstat().st_mode))
+    listed = [name for name in names if name.parts[0] in of and not name.name.startswith(".")]
+    return [name for name in listed if "runs" not in name.parts or name.name == "condition.json"]
+
+
+def files_of_rules(places: Places) -> Iterator[Path]:
+    """Files of the results that rules make or wait for: folders of participants have none, nor those of records."""
+    for root, names, files in os.walk(places.results):
+        names[:] = [name for name in names if not name.startswith(("sub-", ".")) and name not in NO_RULES]
         yield from (Path(root, name) for name in files)
 
 
@@ -287,14 +260,14 @@ def remove_from_records() -> None:
     """Remove what is no record among Snakemake's, at which it would end; its own folders begin with ``@``."""
     for root, names, files in os.walk(".snakemake/metadata"):
         for file in (Path(root, name) for name in [*names, *files] if not name.startswith("@")):
-            if read(file) is None:
+            if whole_json(file) is None:
                 remove_whatever(file)
 
 
 def take_back_dates(places: Places) -> None:
     """Date files of the future now: Snakemake would refuse to make anything of them, as by a clock that is wrong."""
     now_s = time.time()
-    for file in files_below(places.results, lambda name: not name.startswith(("sub-", ".")) and name not in NO_RULES):
+    for file in files_of_rules(places):
         with suppress(OSError):  # a colleague's
             if stat.S_ISREG((facts := file.lstat()).st_mode) and facts.st_mtime > now_s:
                 os.utime(file, (now_s, now_s))
@@ -304,12 +277,3 @@ def restore_state(places: Places) -> None:
     """Restore what a run writes at its start, and that must exist even if there is nothing left to run."""
     if not places.identity:
         write_text(places.state / "identity", secrets.token_hex(8) + "\n")
-
-
-def read(file: Path) -> dict[str, Any] | None:
-    """A JSON object; ``None`` if the file is missing or damaged."""
-    try:
-        data = json.loads(content_of(file))
-    except ValueError:
-        return None
-    return data if isinstance(data, dict) else None

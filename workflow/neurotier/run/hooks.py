@@ -18,7 +18,7 @@ from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import ROLES
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import tiers_of
-from neurotier.dataset.health import renew_clone
+from neurotier.dataset.sites import renew_clone
 from neurotier.dataset.source import unreachable_sites
 from neurotier.run.adoption import may_have_left, take_over
 from neurotier.run.cluster_jobs import close_jobs, renew_jobs_table

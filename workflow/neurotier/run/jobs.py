@@ -178,7 +178,7 @@ def shelf(settings: Settings, places: Places, placing: bool = True) -> dict[str,
     TierError
         If the images tier is not there, or not what it is declared to be.
     """
-    from neurotier.containers.notes import note_user
+    from neurotier.containers.shelf import note_user
     from neurotier.core.private import make_private
     from neurotier.core.tiers import tiers_of
 
@@ -284,7 +284,7 @@ def prepare_tool(settings: Settings, places: Places, log: Path) -> dict[str, Any
 def get_images_of(name: str, settings: Settings, places: Places, log: Path) -> dict[str, Any]:
     """Get one participant's images; how many files there are, and how many of them were fetched."""
     from neurotier.analysis.app import root_files
-    from neurotier.dataset.attempts import naming_commands
+    from neurotier.dataset.commands import naming_commands
     from neurotier.dataset.contents import get_images
 
     images = images_of(places, name)

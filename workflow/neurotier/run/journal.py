@@ -11,8 +11,8 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from neurotier.core.errors import InputError
@@ -115,11 +115,10 @@ def read_steps(places: Places, run: str) -> list[StepNote]:
     return list(found.values())
 
 
-@contextmanager
 def noting_job(
     places: Places, share: str, members: Sequence[str], slots: int, needed_cpus: int
-) -> Iterator[Callable[[int | None], None]]:
-    """Tell of a job's start and, with the function given, of its end and exit code.
+) -> Callable[[int | None], None]:
+    """Tell of a job's start and, with the function given back, of its end and exit code.
 
     With ``None``, its start is told again if it works for another run by now.
 
@@ -149,14 +148,15 @@ def noting_job(
     told = set[str]()
 
     def tell_of_it(exit_code: int | None) -> None:
-        if exit_code is None and current_run() in told:
+        if exit_code is not None:
+            note.update(ended_s=time.time(), exit_code=exit_code)
+        elif current_run() in told:
             return
         told.add(current_run())
-        end = {} if exit_code is None else {"ended_s": time.time(), "exit_code": exit_code}
-        tell(places, "job", **note, **end)
+        tell(places, "job", **note)
 
     tell_of_it(None)
-    yield tell_of_it
+    return tell_of_it
 
 
 def whole(variable: str) -> int | None:

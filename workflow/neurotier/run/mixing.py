@@ -16,11 +16,11 @@ from typing import Any
 
 from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import SettingsError
-from neurotier.core.files import remove_whatever
+from neurotier.core.files import remove_whatever, whole_json
 from neurotier.core.places import Places, participant_of
 from neurotier.core.quantities import counted
 from neurotier.dataset.source import is_address
-from neurotier.run.healing import SAVED, read
+from neurotier.run.healing import SAVED
 from neurotier.run.plan import Plan
 
 WHOLE = ("dataset", "tool", "app", "image")
@@ -70,15 +70,13 @@ class Others:
         """
         for folder in self.folders:
             patterns = ["[!.]*"] if self.by_app else ["sub-*", "dataset_description.json", "README"]
-            for entry in [entry for pattern in patterns for entry in folder.glob(pattern)]:
-                if entry.name not in SAVED:
-                    remove_whatever(entry)
+            for entry in [entry for pattern in patterns for entry in folder.glob(pattern) if entry.name not in SAVED]:
+                remove_whatever(entry)
             with suppress(OSError):  # it is a dataset, or has files of the user's own
                 folder.rmdir()
-        for file in (self.places.profile / "steps").rglob("run_group_level.json"):
-            remove_whatever(file)
-        for folder in (self.places.results / "app", self.places.records):
-            remove_whatever(folder)
+        steps = (self.places.profile / "steps").rglob("run_group_level.json")
+        for path in (*steps, self.places.results / "app", self.places.records):
+            remove_whatever(path)
 
 
 def made_with(plan: Plan) -> dict[str, Any]:
@@ -131,7 +129,7 @@ def other_results(plan: Plan, places: Places, accepted: bool) -> Others | None:
 def made_before(places: Places) -> Mapping[str, Any]:
     """What the results were made with; nothing if there are none, or the facts of all of their runs are lost."""
     for file in places.records.rglob("*.json"):
-        facts = read(places.runs / f"{(read(file) or {}).get('run')}.json") or {}
+        facts = whole_json(places.runs / f"{(whole_json(file) or {}).get('run')}.json") or {}
         if isinstance(made := facts.get("made_with"), dict):
             return made
     return {}

@@ -18,9 +18,9 @@ from neurotier.core.errors import TierError
 from neurotier.core.kinds import KINDS
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.core.tiers import Tier, tiers_of
+from neurotier.core.tiers import tiers_of
 from neurotier.dataset.bids import Image
-from neurotier.run.participants import selected_by
+from neurotier.run.participants import selected_in
 from neurotier.run.shares import members_of
 
 MEGABYTE = 1_000_000
@@ -79,10 +79,9 @@ class Granted(NamedTuple):
         """
         if not settings.app.image:
             return self
-        needs_mb: list[int] = []
-        if KINDS[settings.tiers[settings.placement["work"]].kind].takes_memory:
-            needs_mb = sorted((megabytes(work_bytes(list(images), settings)) for images in everyone), reverse=True)
-        return self._replace(files_mb=sum(needs_mb[: self.present]) + self.placed_mb(settings, places))
+        needs_mb = (megabytes(work_bytes(list(images), settings)) for images in everyone)
+        files_mb = largest(needs_mb, self.present) if fills_memory(settings) else 0
+        return self._replace(files_mb=files_mb + self.placed_mb(settings, places))
 
     def with_outputs(self, settings: Settings, places: Places, participants: Iterable[str]) -> Granted:
         """The same for the group level, whose files are the outputs of participants, and what the job places.
@@ -124,9 +123,14 @@ def megabytes(size_bytes: int) -> int:
     return -(-size_bytes // MEGABYTE)
 
 
-def within(need: int, limit: int | None) -> int:
-    """A need, at most a limit that is known: a job that needs more says so itself."""
-    return min(need, limit) if limit else need
+def largest(needs: Iterable[int], count: int) -> int:
+    """The sum of so many of the largest needs."""
+    return sum(sorted(needs, reverse=True)[:count])
+
+
+def fills_memory(settings: Settings) -> bool:
+    """Whether what a job has on its work tier takes memory."""
+    return KINDS[settings.tiers[settings.placement["work"]].kind].takes_memory
 
 
 class Needs:
@@ -148,10 +152,7 @@ class Needs:
 
     def images(self, participant: str) -> list[Image]:
         """A participant's images; none while there is no index."""
-        try:
-            return selected_by(self.places.index / "images.tsv").get(participant, [])
-        except FileNotFoundError:
-            return []
+        return selected_in(self.places).get(participant, [])
 
     def members(self, share: str) -> list[str]:
         """Participants of a share."""
@@ -180,13 +181,17 @@ class Needs:
         """Cores that one participant takes."""
         return threads_of(self.settings)
 
+    def of(self, participant: str, attempt: int = 1) -> tuple[int, int, int]:
+        """What a participant takes: memory (MB), room (MB) and files on the work tier."""
+        return self.mem_mb(participant, attempt), self.work_mb(participant), self.work_files(participant)
+
     def work_mb(self, participant: str) -> int:
         """Room that a participant takes on the work tier, MB, at most all of it: a job that needs more says so."""
-        return within(megabytes(work_bytes(self.images(participant), self.settings)), self.work_limit_mb)
+        return self.within("work_mb", megabytes(work_bytes(self.images(participant), self.settings)))
 
     def work_files(self, participant: str) -> int:
         """Files that a participant takes on the work tier, at most all its inodes; 0 if none are counted."""
-        return within(work_files(self.images(participant), self.settings) or 0, self.work_files_limit)
+        return self.within("work_files", work_files(self.images(participant), self.settings) or 0)
 
     def mem_mb(self, participant: str, attempt: int = 1) -> int:
         """Peak memory of a participant with what it keeps on a tier that is memory, MB, at most what the machine has.
@@ -194,40 +199,37 @@ class Needs:
         That of its processes is multiplied by the number of the attempt.
         """
         if self.is_app:
-            needed_mb = self.settings.app.memory_mb * attempt
+            needed_mb = self.settings.app.memory_mb
         else:
             from neurotier.analysis.tools import make_tool  # which loads what reads images
 
             base_mb, per_mb = make_tool(self.settings.tool).memory_mb
             largest_bytes = max((image.size_bytes or 0 for image in self.images(participant)), default=0)
-            needed_mb = (base_mb + per_mb * largest_bytes // MEGABYTE) * attempt
-        if KINDS[self.work_kind].takes_memory:
-            needed_mb += self.work_mb(participant)
-        return within(needed_mb, self.memory_limit_mb)
+            needed_mb = base_mb + per_mb * largest_bytes // MEGABYTE
+        files_mb = self.work_mb(participant) if fills_memory(self.settings) else 0
+        return self.within("mem_mb", needed_mb * attempt + files_mb)
 
-    def most(self, need: Callable[[str], int], share: str, count: int | None = None) -> int:
-        """What so many participants of a share need together at most; by default all who are there at the same time."""
-        count = self.at_once(share) + self.beside(share) if count is None else count
-        return sum(sorted(map(need, self.members(share)), reverse=True)[:count])
+    def most(self, need: Callable[[str], int], share: str) -> int:
+        """What those participants of a share need together at most who are there at the same time."""
+        return largest(map(need, self.members(share)), self.at_once(share) + self.beside(share))
 
     def share_work_mb(self, share: str) -> int:
         """Room that a share takes on the work tier, MB: that of its largest participants, as many as are at once."""
-        return within(self.most(self.work_mb, share), self.work_limit_mb)
+        return self.within("work_mb", self.most(self.work_mb, share))
 
     def share_work_files(self, share: str) -> int:
         """Files that a share takes on the work tier, as :meth:`share_work_mb`."""
-        return within(self.most(self.work_files, share), self.work_files_limit)
+        return self.within("work_files", self.most(self.work_files, share))
 
     def share_mem_mb(self, share: str, attempt: int = 1) -> int:
         """Memory of the job of a share, MB: of those who compute, and beside them; on a cluster of its Snakemake.
 
         There it is the job's, too, what it places on an images tier that is memory: it may be the first on its node.
         """
-        beside = self.beside(share)
-        needed_mb = self.most(lambda name: self.mem_mb(name, attempt), share, self.at_once(share)) + STAGING_MB * beside
-        if KINDS[self.work_kind].takes_memory:
-            needed_mb += self.most(self.work_mb, share, beside)
-        return within(needed_mb + self.own_mb(attempt), self.memory_limit_mb)
+        members, beside = self.members(share), self.beside(share)
+        needed_mb = largest((self.mem_mb(name, attempt) for name in members), self.at_once(share)) + STAGING_MB * beside
+        files_mb = largest(map(self.work_mb, members), beside) if fills_memory(self.settings) else 0
+        return self.within("mem_mb", needed_mb + files_mb + self.own_mb(attempt))
 
     def own_mb(self, attempt: int = 1) -> int:
         """Memory of a job besides its participants', MB."""
@@ -241,39 +243,34 @@ class Needs:
         """
         needed_mb = self.settings.app.memory_mb * attempt + self.own_mb(attempt)
         needed_mb += megabytes(merged_bytes(self.settings, self.places, participants))
-        return within(needed_mb, self.memory_limit_mb)
+        return self.within("mem_mb", needed_mb)
 
-    @property
-    def work_kind(self) -> str:
-        """Kind of the work tier."""
-        return self.settings.tiers[self.settings.placement["work"]].kind
-
-    @cached_property
-    def work_tier(self) -> Tier | None:
-        """The work tier; ``None`` if that of this node is not that of the jobs, or its path is not there."""
-        if self.elsewhere and not KINDS[self.work_kind].remote:
-            return None
-        tier = tiers_of(self.settings)["work"]
-        return tier if tier.path.is_dir() else None
+    def within(self, resource: str, need: int) -> int:
+        """A need, at most what there is of the resource, if that is known: a job that needs more says so itself."""
+        return min(need, self.room.get(resource) or need)
 
     @cached_property
-    def work_limit_mb(self) -> int | None:
-        """Free capacity of the work tier, MB, as far as it is known."""
-        return self.work_tier.free_bytes() // MEGABYTE if self.work_tier else None
-
-    @cached_property
-    def work_files_limit(self) -> int | None:
-        """Files that the work tier has inodes for; ``None`` if they have no limit, or nobody counts those of jobs."""
-        counted = work_files([], self.settings) is not None
-        return self.work_tier.free_files() if self.work_tier and counted else None
-
-    @cached_property
-    def memory_limit_mb(self) -> int | None:
-        """Memory of this machine that jobs may fill, MB; ``None`` if the jobs run on others."""
-        return None if self.elsewhere else int(0.95 * psutil.virtual_memory().total / MEGABYTE)
+    def room(self) -> dict[str, int]:
+        """How much there is for jobs, as far as it is known: of this machine's memory, unless they run on others; of
+        the work tier, unless each of those has its own, or its path is not there; of inodes, if anybody counts files.
+        """
+        room: dict[str, int | None] = {}
+        if not self.elsewhere:
+            room["mem_mb"] = int(0.95 * psutil.virtual_memory().total / MEGABYTE)
+        work = self.settings.tiers[self.settings.placement["work"]]
+        if not self.elsewhere or KINDS[work.kind].remote:
+            tier = tiers_of(self.settings)["work"]
+            is_there, counted = tier.path.is_dir(), work_files([], self.settings) is not None
+            room["work_mb"] = tier.free_bytes() // MEGABYTE if is_there else None
+            room["work_files"] = tier.free_files() if is_there and counted else None
+        return {name: limit for name, limit in room.items() if limit is not None}
 
     def limits(self) -> dict[str, int]:
         """Limits of the resources that jobs share."""
-        limits = {"gets": self.settings.dataset.concurrent_gets, "probes": 1}
-        known = {"mem_mb": self.memory_limit_mb, "work_mb": self.work_limit_mb, "work_files": self.work_files_limit}
-        return limits | {name: limit for name, limit in known.items() if limit is not None}
+        return {"gets": self.settings.dataset.concurrent_gets, "probes": 1, **self.room}
+
+
+def needs_of(needs: Needs, participants: Iterable[str]) -> dict[str, list[int]]:
+    """Amount of each resource that each participant job takes, MB or files."""
+    each = zip(*map(needs.of, participants), strict=True)
+    return dict(zip(("mem_mb", "work_mb", "work_files"), map(list, each), strict=False))

@@ -12,8 +12,8 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ import psutil
 from neurotier.core.answering import require_answers
 from neurotier.core.control_groups import core_limits, memory_limits
 from neurotier.core.errors import NeurotierError, TierError
-from neurotier.core.files import write_secret
+from neurotier.core.files import content_of, write_secret
 from neurotier.core.places import Places, short_hash
 from neurotier.core.private import make_private, read_own, remove_empty, remove_private
 from neurotier.core.quantities import aligned, counted, size
@@ -48,25 +48,29 @@ def folder_on(tier: Tier, places: Places) -> Path:
 def mark_tiers(settings: Settings, places: Places) -> dict[str, str]:
     """Write a file on each tier that this machine has, for the jobs to see; tier to its text."""
     marks = {}
-    for name, declared in settings.tiers.items():
+    for tier in tiers_here(settings):
         with suppress(NeurotierError, OSError):
-            tier, text = Tier.from_settings(declared), secrets.token_hex(8)
-            require_answers([tier])
-            if tier.node or not tier.path.is_dir():
-                continue
+            text = secrets.token_hex(8)
             write_and_read(folder_on(tier, places) / "mark", text)
-            marks[name] = text
+            marks[tier.name] = text
     return marks
 
 
 def remove_marks(settings: Settings, places: Places) -> None:
     """Remove what was written on the tiers of this machine; those that cannot be cleared are left as they are."""
+    for tier in tiers_here(settings):
+        with suppress(NeurotierError, OSError):
+            clear(folder_on(tier, places))
+
+
+def tiers_here(settings: Settings) -> Iterator[Tier]:
+    """The declared tiers that this machine has, but for those of each node."""
     for declared in settings.tiers.values():
         with suppress(NeurotierError, OSError):
             tier = Tier.from_settings(declared)
             require_answers([tier])
-            if not tier.node and folder_on(tier, places).is_dir():
-                clear(folder_on(tier, places))
+            if not tier.node and tier.path.is_dir():
+                yield tier
 
 
 def write_and_read(file: Path, text: str) -> None:
@@ -101,40 +105,48 @@ def check_node(settings: Settings, places: Places, node_class: str, marks: Marks
     marks
         What was written where Snakemake runs; ``None`` if that is this node.
     """
-    node = node_facts(node_class)
-    return [{**check_tier(settings, places, name, marks), **node} for name in settings.tiers]
+    node, rows = dict.fromkeys(columns("check")) | node_facts(node_class), []
+    for name, declared in settings.tiers.items():
+        row = {**node, "tier": name, "in_use": name in settings.tiers_in_use, "path": declared.path}
+        row |= {"kind": declared.kind, "there": False, "writable": False}
+        with saying_why(row):
+            tier = Tier.from_settings(declared)
+            require_answers([tier])
+            tier = tier.here()
+            row |= {"path": str(tier.path), "there": tier.path.is_dir()}
+            if row["there"]:
+                look_at(tier, places, row)
+                if marks is not None and (declared.node or name in marks):
+                    row["shared"] = not declared.node and is_seen(folder_on(tier, places) / "mark", marks[name])
+            tier.check()  # what it says comes first
+        rows.append(row)
+    return rows
 
 
-def check_tier(settings: Settings, places: Places, name: str, marks: Marks | None) -> Row:
-    """What this node finds of one tier."""
-    declared = settings.tiers[name]
-    row: Row = dict.fromkeys(columns("check"))
-    row |= {"tier": name, "in_use": name in settings.tiers_in_use, "path": declared.path, "kind": declared.kind}
-    row |= {"there": False, "writable": False}
+@contextmanager
+def saying_why(row: Row) -> Iterator[None]:
+    """Note an error as the problem of a tier, in one line that names it."""
     try:
-        tier = Tier.from_settings(declared)
-        require_answers([tier])
-        tier = tier.here()
-        row |= {"path": str(tier.path), "there": tier.path.is_dir()}
-        if row["there"]:
-            mount = tier.mount()
-            row |= {"found_kind": mount.kind, "fs_type": mount.fs_type, "device": mount.source}
-            row |= {"total_bytes": shutil.disk_usage(tier.path).total, "usable_bytes": tier.usable_bytes()}
-            if marks is not None and (declared.node or name in marks):
-                row["shared"] = not declared.node and is_seen(folder_on(tier, places) / "mark", marks[name])
-            row["problem"] = why_not_written(tier, places)
-            row["writable"] = row["problem"] is None
-        tier.check()  # what it says comes first
-    except (NeurotierError, OSError) as error:
-        row["problem"] = reason(tier_name=name, error=error)
-    return row
+        yield
+    except NeurotierError as error:
+        row["problem"] = str(error)
+    except OSError as error:
+        row["problem"] = f"tier {row['tier']!r}: {error.filename}: {error.strerror}"
 
 
-def reason(tier_name: str, error: NeurotierError | OSError) -> str:
-    """An error in one line that names the tier."""
-    if isinstance(error, NeurotierError):
-        return str(error)
-    return f"tier {tier_name!r}: {error.filename}: {error.strerror}"
+def look_at(tier: Tier, places: Places, row: Row) -> None:
+    """What this node finds of a tier, on which a file of this job's own is written and removed."""
+    mount = tier.mount()
+    row |= {"found_kind": mount.kind, "fs_type": mount.fs_type, "device": mount.source}
+    row |= {"total_bytes": shutil.disk_usage(tier.path).total, "usable_bytes": tier.usable_bytes()}
+    folder = folder_on(tier, places).with_name(f"{socket.gethostname()}-{os.getpid()}")
+    with saying_why(row):
+        try:
+            write_and_read(folder / "written", secrets.token_hex(8))
+            row["writable"] = True
+        finally:
+            with suppress(NeurotierError, OSError):
+                clear(folder)
 
 
 def is_seen(file: Path, text: str) -> bool:
@@ -145,19 +157,6 @@ def is_seen(file: Path, text: str) -> bool:
             return False
         time.sleep(0.5)
     return True
-
-
-def why_not_written(tier: Tier, places: Places) -> str | None:
-    """Write a file of this job's own on a tier, and remove it; the reason if that cannot be done."""
-    folder = folder_on(tier, places).with_name(f"{socket.gethostname()}-{os.getpid()}")
-    try:
-        write_and_read(folder / "written", secrets.token_hex(8))
-    except (NeurotierError, OSError) as error:
-        return reason(tier.name, error)
-    finally:
-        with suppress(NeurotierError, OSError):
-            clear(folder)
-    return None
 
 
 def node_facts(node_class: str) -> Row:
@@ -171,26 +170,19 @@ def node_facts(node_class: str) -> Row:
         "job_cores": min([usable, *core_limits()]),
         "memory_bytes": psutil.virtual_memory().total,
         "job_memory_bytes": min(memory_limits(), default=None),
-        "delay_accounting": delay_accounting(),
+        # Where the kernel cannot account waits, the switch is not there.
+        "delay_accounting": {b"0\n": False, b"1\n": True}.get(content_of(Path(DELAY_SWITCH))),
         "user_namespaces": may_make_namespaces(),
         "fio": shutil.which("fio") is not None,
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
 
 
-def delay_accounting() -> bool | None:
-    """Whether the kernel accounts waits; ``None`` if it cannot."""
-    with suppress(OSError):
-        return Path(DELAY_SWITCH).read_text().strip() == "1"
-    return None
-
-
 def may_make_namespaces() -> bool:
     """Whether this user may make user name spaces."""
-    try:
+    with suppress(OSError):
         return subprocess.run(NAMESPACES, capture_output=True).returncode == 0
-    except OSError:
-        return False
+    return False
 
 
 def usable_tiers(table: Path) -> list[str]:
@@ -211,23 +203,17 @@ def check_lines(rows: Sequence[Row]) -> list[str]:
     of_class = f" of class {node['node_class']}" if node["node_class"] != node["host"] else ""
     has = f"{counted(node['cores'], 'core')}, {size(node['memory_bytes'])}"
     switches = {"delay accounting": "delay_accounting", "user name spaces": "user_namespaces", "fio": "fio"}
-    cells = [
-        [
-            row["tier"],
-            answer(row["in_use"]),
-            row["kind"] if row["found_kind"] in (None, row["kind"]) else f"{row['kind']}, but is {row['found_kind']}",
-            answer(row["there"]),
-            answer(row["writable"]),
-            answer(row["shared"]),
-            EMPTY if row["usable_bytes"] is None else size(row["usable_bytes"]),
-            row["path"] + (f" ({row['fs_type']})" if row["fs_type"] else ""),
-        ]
-        for row in rows
-    ]
+    lines = [["tier", "in use", "kind", "there", "writable", "shared", "room", "path"]]
+    for row in rows:
+        kind = row["kind"] if row["found_kind"] in (None, row["kind"]) else f"{row['kind']}, but is {row['found_kind']}"
+        room = EMPTY if row["usable_bytes"] is None else size(row["usable_bytes"])
+        there = [answer(row[name]) for name in ("there", "writable", "shared")]
+        path = row["path"] + (f" ({row['fs_type']})" if row["fs_type"] else "")
+        lines.append([row["tier"], answer(row["in_use"]), kind, *there, room, path])
     return [
         f"Node {node['host']}{of_class}, {node['kernel']}: {has}; a job like this one has {' and '.join(held_to)}",
         "; ".join(f"{name}: {answer(node[key])}" for name, key in switches.items()),
-        *aligned([["tier", "in use", "kind", "there", "writable", "shared", "room", "path"], *cells]),
+        *aligned(lines),
     ]
 
 

@@ -7,7 +7,7 @@ two seconds.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from pathlib import Path
 
 from neurotier.core.errors import InputError, StateError, ToolError
@@ -31,12 +31,21 @@ def selected_by(table: Path) -> Selected:
     """
     with table.open() as file:
         try:
-            names = next(file, "").rstrip("\n").split("\t")
-            return by_participant(
-                image_of(dict(zip(names, line.rstrip("\n").split("\t"), strict=True))) for line in file
-            )
+            names, selected = next(file, "").rstrip("\n").split("\t"), Selected()
+            for line in file:
+                image = image_of(dict(zip(names, line.rstrip("\n").split("\t"), strict=True)))
+                selected.setdefault(image.participant, []).append(image)
         except (LookupError, TypeError, ValueError):
             raise StateError(table) from None
+    return selected
+
+
+def selected_in(places: Places) -> Selected:
+    """The same of a results folder; nobody while there is no index."""
+    try:
+        return selected_by(places.index / "images.tsv")
+    except FileNotFoundError:
+        return {}
 
 
 def checksum_of(content: bytes) -> str:
@@ -51,18 +60,9 @@ def image_of(cells: dict[str, str]) -> Image:
     return Image(**known, size_bytes=int(size_bytes) if size_bytes else None)
 
 
-def by_participant(images: Iterable[Image]) -> Selected:
-    """Participants with their images, in the order of the images."""
-    selected: Selected = {}
-    for image in images:
-        selected.setdefault(image.participant, []).append(image)
-    return selected
-
-
 def participants(places: Places) -> list[str]:
     """All participants that the index selects; none while there is no index."""
-    table = places.index / "images.tsv"
-    return list(selected_by(table)) if table.exists() else []
+    return list(selected_in(places))
 
 
 def records_of(places: Places) -> list[Path]:
@@ -97,7 +97,7 @@ def images_of(places: Places, participant: str) -> list[Image]:
     InputError
         If the index does not select this participant.
     """
-    images = selected_by(places.index / "images.tsv").get(participant)
+    images = selected_in(places).get(participant)
     if not images:
         raise InputError("no such participant is selected", where=participant, fix="see index/images.tsv")
     return images

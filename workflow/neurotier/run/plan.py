@@ -6,33 +6,26 @@ The rules ask thousands of times, so the index is read once per version of its f
 from __future__ import annotations
 
 import json
+import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from neurotier.analysis.app import app_name, app_options
 from neurotier.analysis.needs import rehearsal_of
-from neurotier.containers.build import content_of
+from neurotier.containers.engine import content_of
 from neurotier.core.errors import NeurotierError, SettingsError
-from neurotier.core.files import once_per_version, read_json, remove_whatever
-from neurotier.core.places import Places, short_hash
+from neurotier.core.files import once_per_version, read_json, remove_whatever, write_json
+from neurotier.core.places import Places, participant_of, short_hash
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import absolute, on_nodes
 from neurotier.run.adoption import name_of_job
 from neurotier.run.jobs import noted, run_facts
 from neurotier.run.needs import Needs
-from neurotier.run.participants import selected_by
-from neurotier.run.shares import (
-    CALIBRATION,
-    Made,
-    missing_in,
-    named,
-    names_of_shares,
-    settle,
-    wanted_by,
-)
+from neurotier.run.participants import selected_by, selected_in
+from neurotier.run.shares import CALIBRATION, Made, name_of, names_of_shares, wanted_by
 
 read_dataset = once_per_version(read_json)
 """Reads what is known of the dataset: each share asks."""
@@ -100,13 +93,23 @@ class Plan(Needs):
     @property
     def every_share(self) -> list[str]:
         """All shares; none while there is no index."""
-        table = self.places.index / "images.tsv"
-        return names_of_shares(len(selected_by(table)), self.settings, self.elsewhere) if table.exists() else []
+        return names_of_shares(len(selected_in(self.places)), self.settings, self.elsewhere)
 
     @property
     def shares(self) -> list[str]:
         """All shares, by their names in files."""
-        return named(self.every_share, self.places, self.serial, self.unfinished, self.taken_over)
+        return self.named(self.every_share)
+
+    def named(self, shares: Iterable[str]) -> list[str]:
+        """The names of shares in files: those of their markers; a new one without, and if somebody is missing.
+
+        A share that a job of an earlier start is at has the serial number of that start.
+        """
+        folder = self.places.share("any").parent
+        markers = sorted(folder.iterdir()) if folder.is_dir() else []
+        known = {name_of(marker.name): marker.name for marker in markers}
+        new = {share: f"{share}.{self.taken_over.get(share, self.serial)}" for share in shares}
+        return [new[share] if share in self.unfinished else known.get(share, new[share]) for share in new]
 
     def works(self) -> dict[str, str]:
         """Names of the shares' jobs: of a cluster's jobs of an earlier run, those that do the same are waited for."""
@@ -117,7 +120,7 @@ class Plan(Needs):
 
     def calibrated(self) -> list[Path]:
         """Marker that those are done whom an advice has analysed first."""
-        return [self.places.share(share) for share in named([CALIBRATION], self.places, self.serial)]
+        return [self.places.share(share) for share in self.named([CALIBRATION])]
 
     def markers(self, share: str) -> list[Path]:
         """What a share waits for of its own: on a cluster its images, whose nodes may have no way to fetch them.
@@ -171,26 +174,57 @@ class Plan(Needs):
         write
             Whether to remove markers and records of those who are missing, or only to answer by it.
         """
-        self.slots = slots
-        table = self.places.index / "images.tsv"
-        if not table.exists():
+        self.slots, selected = slots, selected_in(self.places)
+        if not selected:
             if write:  # or Snakemake, asked for the participants alone, would find all that it was asked for
                 remove_whatever(self.places.complete)
             return []
-        selected = selected_by(table)
-        wanted = wanted_by(self.places, self.analysis, self.tool()["name"], anew)
+        wanted = wanted_by(self.places, self.analysis, anew)
         done = {name for name in selected if name in made and wanted.is_met(made[name], selected[name])}
         # A pool of which nobody is left has made again what it waits for: no target asks for these files themselves.
         has_lost = not all(file.exists() for file in (self.places.index / "tool.json", *self.image_facts()))
-        unfinished = set(self.every_share) if has_lost else missing_in(self.every_share, self.places, done)
+        unfinished = set(self.every_share) if has_lost else self.missing_in(self.every_share, done)
         if write:
             if unfinished:  # Snakemake may have lost its records, by which it would see that it is of other shares now
                 remove_whatever(self.places.complete)
-            known = {name: made[name] for name in made if name in selected}
-            settle(self.places, {*self.every_share} - unfinished, known, done, self.serial)
+            for name in (made.keys() & selected) - done:
+                remove_whatever(self.places.record(name))  # were the new analysis to fail, an old one would pass for it
+            self.leave_markers({*self.every_share} - unfinished, done)
         else:
             self.unfinished = unfinished
         return [name for name in selected if name not in done]
+
+    def missing_in(self, shares: Iterable[str], done: Collection[str]) -> set[str]:
+        """The shares in which somebody is not done."""
+        return {share for share in shares if not all(name in done for name in self.members(share))}
+
+    def leave_markers(self, finished: set[str], done: Collection[str]) -> None:
+        """Leave markers of those shares alone in which everyone is done, and no failure of anybody who is."""
+        places = self.places
+        for file in places.failures.rglob("*.json"):
+            if participant_of(file, places.failures) in done:
+                remove_whatever(file)
+        if self.members(CALIBRATION):
+            finished = {*finished, CALIBRATION} - self.missing_in([CALIBRATION], done)
+        for folder in (places.share("any").parent, places.dropped("any").parent):
+            if folder.is_symlink() or not folder.is_dir():  # planted: what it leads to is not ours
+                remove_whatever(folder)
+                continue
+            for file in sorted(folder.iterdir()):
+                is_whole = file.is_file() and not file.is_symlink() and places.share(file.name).is_file()
+                if name_of(file.name) not in finished or not is_whole:
+                    remove_whatever(file)
+        for share in self.named(finished):
+            marker = places.share(share)
+            if marker.exists():
+                continue
+            # As old as what its jobs made and waited for, or what followed is done again.
+            write_json(marker, {"failed": {}}, durable=False)
+            waited_for = [places.index / name for name in ("tool.json", "image.json", "caches.json")]
+            waited_for += places.index.glob("**/validation.json")
+            files = [*waited_for, *map(places.record, self.members(share))]
+            newest_ns = max(file.stat().st_mtime_ns for file in files if file.exists())
+            os.utime(marker, ns=(newest_ns, newest_ns))
 
     @property
     def is_campaign(self) -> bool:
@@ -269,8 +303,8 @@ class Plan(Needs):
 
     def of_site(self, site_folder: str) -> list[str]:
         """Participants of one site (``SITE/``, or empty)."""
-        table, site = self.places.index / "images.tsv", site_folder.rstrip("/")
-        return [name for name, images in selected_by(table).items() if images[0].site == site]
+        everyone, site = selected_in(self.places), site_folder.rstrip("/")
+        return [name for name, images in everyone.items() if images[0].site == site]
 
     def before_group_level(self) -> dict[str, list[Path]]:
         """Files that the group level of every site waits for."""
@@ -286,13 +320,3 @@ class Plan(Needs):
         """Time that the job of a share asks a cluster for, min."""
         rounds = -(-len(self.members(share)) // self.at_once(share))
         return self.settings.shares.minutes_per_participant * rounds * attempt
-
-
-def needs_of(settings: Settings, places: Places, participants: Iterable[str]) -> dict[str, list[int]]:
-    """Amount of each resource that each participant job takes, MB or files."""
-    plan, everyone = Plan(settings, places), list(participants)
-    return {
-        "mem_mb": [plan.mem_mb(name) for name in everyone],
-        "work_mb": [plan.work_mb(name) for name in everyone],
-        "work_files": [plan.work_files(name) for name in everyone],
-    }

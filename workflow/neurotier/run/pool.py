@@ -1,8 +1,8 @@
 """The pool: one process through which the participants of a share flow: fetched, analysed, and their images dropped.
 
 Who goes next is decided here, in memory, within what Snakemake has granted; nobody waits on a file. What is then done
-(:mod:`neurotier.run.work`) a child does, a copy of this process: Python and the libraries start once. The pool ends
-well when everyone has a record, or a failure that would come again; it fails when another attempt may do better.
+a child does, a copy of this process: Python and the libraries start once. The pool ends well when everyone has a
+record, or a failure that would come again; it fails when another attempt may do better.
 """
 
 from __future__ import annotations
@@ -10,34 +10,53 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
+from multiprocessing.connection import Connection
 from pathlib import Path
+from signal import Signals
 from typing import Any
 
 from neurotier.analysis.needs import threads_of, work_bytes, work_files
+from neurotier.analysis.participant import Job, run_participant
 from neurotier.analysis.staging import check_room
-from neurotier.core.errors import BusyError, InputError, NeurotierError, SourceError, StateError, TierError, may_pass
-from neurotier.core.files import clear_log, read_json, write_json, write_text
+from neurotier.analysis.tools import make_tool
+from neurotier.containers.store import PlacedImage
+from neurotier.core.errors import BusyError, InputError, KilledError, NeurotierError, SourceError, TierError, may_pass
+from neurotier.core.files import clear_log, read_json, whole_json, write_json, write_text
 from neurotier.core.places import Places
-from neurotier.core.processes import end_with_parent, spare_collections
+from neurotier.core.processes import current_run, end_with_parent, spare_collections
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, parse_size, tiers_of
-from neurotier.dataset.contents import is_present
+from neurotier.dataset.contents import drop_images, is_present, not_shared
 from neurotier.dataset.validation import check
 from neurotier.meter.measure import Interrupted
+from neurotier.meter.own import times_so_far
 from neurotier.run import slurm
 from neurotier.run.adoption import is_wanted
 from neurotier.run.children import Child, Children, Turns
-from neurotier.run.jobs import keep_failure, load_settings, note, reporting, run_facts
+from neurotier.run.jobs import (
+    begin_log,
+    get_images_of,
+    keep_failure,
+    load_settings,
+    note,
+    placed_image,
+    reporting,
+    run_facts,
+)
 from neurotier.run.journal import SAY_S, noting_job, tell
 from neurotier.run.needs import Granted, Needs
-from neurotier.run.participants import images_of, selected_by
-from neurotier.run.shares import members_of, name_of, size_bytes
-from neurotier.run.work import ANALYSE, DROP, FETCH, Facts, Work
+from neurotier.run.participants import images_of, selected_in
+from neurotier.run.shares import key_of, members_of, name_of, size_bytes, wanted_by
+
+FETCH, ANALYSE, DROP = "get_images", "analyze_participant", "drop_images"
+"""What is done for a participant, as failures name it."""
+
+Facts = Mapping[str, Any]
 
 ATTEMPTS = 2
 """How often a share is tried because of failures that may pass."""
@@ -111,23 +130,19 @@ def run_pool(results: Path, asked: Asked, granted: Granted, log: Path) -> int:
     write_text(log, slurm.job_line(), durable=False)
     if asked.attempt > 1 and not elsewhere:
         tell(places, "again", attempt=asked.attempt)
-    noting = noting_job(places, name_of(asked.share), names, at_once, at_once * threads) if elsewhere else nullcontext()
-    with noting as note_end:
-        pool = Pool(settings, places, asked, granted, log)
-        pool.note_again = note_end
-        left = [name for name in names if not places.record(name).exists()]
-        with reporting(places, left, ANALYSE, log) as result:
-            pool.prepare(names)
-        if result.exit_code > 128:
-            exit_code = result.exit_code
-        elif result.exit_code:
-            pool.codes.update(dict.fromkeys(left, result.exit_code))
-            exit_code = pool.close()
-        else:
-            exit_code = pool.run()
-        if note_end is not None:
-            is_wanted(places)
-            note_end(exit_code)
+    pool = Pool(settings, places, asked, granted, log)
+    if elsewhere:
+        pool.note_job = noting_job(places, name_of(asked.share), names, at_once, at_once * threads)
+    left = [name for name in names if not places.record(name).exists()]
+    with reporting(places, left, ANALYSE, log) as result:
+        pool.prepare(names)
+    exit_code = result.exit_code or pool.run()
+    if 0 < result.exit_code <= 128:
+        pool.codes.update(dict.fromkeys(left, exit_code))
+        exit_code = pool.close()
+    if pool.note_job is not None:
+        is_wanted(places)
+        pool.note_job(exit_code)
     return exit_code
 
 
@@ -140,43 +155,48 @@ class Pool:
         Of the run.
     asked, granted, log
         See :func:`run_pool`.
+
+    Attributes
+    ----------
+    placed
+        The container image, if there is one.
+    prepared
+        Times at which tool and container image were ready, s since 1970.
     """
 
+    placed: PlacedImage | None = None
+    prepared: Sequence[float] = ()
+    note_job: Callable[[int | None], None] | None = None
+
     def __init__(self, settings: Settings, places: Places, asked: Asked, granted: Granted, log: Path) -> None:
-        self.settings, self.places, self.asked, self.log = settings, places, asked, log
-        self.keep_going = run_facts(places).get("keep_going", True)
-        self.work = Work.of_share(settings, places, log, granted, asked.analysis)
-        self.needs = Needs(settings, places, granted.elsewhere)
-        self.children = Children()
-        beside, at_once = granted.beside, granted.at_once
+        known, facts = read_json(places.index / "dataset.json"), run_facts(places)
+        self.settings, self.places, self.log, self.granted = settings, places, log, granted
+        self.dataset, is_plain = Path(known["path"]), known["kind"] == "folder"
+        self.keep_going = facts.get("keep_going", True)
+        self.wanted = wanted_by(places, asked.analysis, facts.get("anew", False), current_run())
+        self.asked, self.children, needs = asked, Children(), Needs(settings, places, granted.elsewhere)
+        beside, at_once, own_mb = granted.beside, granted.at_once, needs.own_mb()
         self.turns = Turns({"stage_in": beside, "compute": at_once, "stage_out": beside} if beside else {})
         self.to_fetch, self.to_analyse, self.to_drop = deque[str](), deque[str](), deque[str]()
         self.codes: dict[str, int] = {}
         self.got: dict[str, Facts] = {}
         self.once_more: set[tuple[str, int]] = set()
-        self.verdicts: dict[str, str] = {}
         self.bytes: dict[str, int] = {}
-        self.needed: dict[str, tuple[int, int, int]] = {}
+        self.needs_of = cache(partial(needs.of, attempt=min(asked.attempt, ATTEMPTS)))
+        self.limits = granted.memory_mb and granted.memory_mb - own_mb, granted.work_mb, granted.work_files
+        self.why_invalid = cache(self.invalid)
         self.users: Counter[str] = Counter()
         self.count, self.said_s = 0, time.monotonic()
-        self.note_again: Callable[[int | None], None] | None = None
-        self.fetches, ahead = False, settings.dataset.ahead
+        self.fetches = not is_plain and bool(asked.share) and not granted.elsewhere
+        ahead = settings.dataset.ahead
         self.limit_bytes = None if ahead is None else parse_size(ahead, "config key dataset.ahead")
-
-    @property
-    def granted(self) -> Granted:
-        """What the job has."""
-        return self.work.granted
 
     def prepare(self, names: Sequence[str]) -> None:
         """Find out who is left, and where each of them begins."""
         settings, places, fetch_only = self.settings, self.places, self.asked.fetch_only
-        selected, kind = selected_by(places.index / "images.tsv"), read_json(places.index / "dataset.json")["kind"]
-        self.count = len(names)
-        self.fetches = kind != "folder" and bool(self.asked.share) and not self.granted.elsewhere
+        selected, self.count = selected_in(places), len(names)
         if self.asked.share and not fetch_only:
-            with suppress(FileNotFoundError, StateError):  # only times are lost
-                self.got = dict(read_json(places.got(self.asked.share))["participants"])
+            self.got = (whole_json(places.got(self.asked.share)) or {}).get("participants", {})  # else times are lost
         codes = {name: self.code_before(name) for name in names}
         self.codes = {name: code for name, code in codes.items() if code is not None}
         left = [name for name in names if name not in self.codes]
@@ -185,7 +205,12 @@ class Pool:
             for name in names:  # were its images not to be had, an old result would pass for a new one
                 is_done = self.codes.get(name) == 0
                 (places.failure(name) if is_done else places.record(name)).unlink(missing_ok=True)
-            self.work = self.work.with_tool(names, left)
+            if left and not settings.app.image:
+                make_tool(settings.tool).load()
+            files = [places.index / name for name in ("tool.json", "image.json", "caches.json")]
+            self.placed = placed_image(settings, places, self.log)
+            self.prepared = [file.stat().st_mtime for file in files if file.exists()]
+            self.granted = self.granted.with_files(settings, places, (selected[name] for name in names))
         for name in left:
             (self.to_fetch if self.fetches and not self.are_here(name) else self.to_analyse).append(name)
         if fetch_only:
@@ -199,6 +224,21 @@ class Pool:
             doing = "Fetching the images of" if fetch_only else "Analysing"
             self.say(f"{doing} {len(left)} of {counted(len(names), 'participant')}: {first_of(left, shown=SHOWN)}")
 
+    def failure_code(self, name: str) -> int | None:
+        """The exit code in the failure record that this run has written of a participant."""
+        failure = whole_json(self.places.failure(name)) or {}
+        return failure.get("exit_code") if failure.get("run") == current_run() else None
+
+    def was_killed(self, name: str, stage: str, number: int) -> str:
+        """Write down that a child was killed by a signal, which could not itself; the reason, if it is news."""
+        if not may_pass(self.failure_code(name) or 128 + number):
+            return ""
+        reason = str(KilledError(f"the job was killed by {Signals(number).name} (out of memory?)"))
+        log = self.places.log(name).absolute() if stage == ANALYSE else self.log
+        with suppress(OSError):
+            keep_failure(self.places, name, stage, reason, 128 + number, log)
+        return reason
+
     def say(self, line: str) -> None:
         """Tell the user, where Snakemake tells its own progress."""
         self.said_s = time.monotonic()
@@ -206,38 +246,37 @@ class Pool:
 
     def code_before(self, name: str) -> int | None:
         """The exit code of a participant that is done, not valid, not fetched, or has failed in this run; else none."""
-        if self.places.record(name).exists() and (self.asked.fetch_only or self.work.is_done(name)):
-            return 0
+        record, images = whole_json(self.places.record(name)), images_of(self.places, name)
+        if record is not None and (self.asked.fetch_only or self.wanted.is_met(record, images)):
+            return 0  # at whose derivatives the start has looked
         missed = self.got.get(name, {}).get("failed")
         if missed is not None:
             return int(missed)
-        if why := self.invalid(images_of(self.places, name)[0].site):
+        if why := self.why_invalid(images[0].site):
             keep_failure(self.places, name, "validate_dataset", why, InputError.exit_code, self.log)
             return InputError.exit_code
-        code = self.work.failure_code(name) if self.asked.attempt > 1 else None
+        code = self.failure_code(name) if self.asked.attempt > 1 else None
         if code is None or may_pass(code):
             return None
         self.say(f"neurotier: {name}: failed in this run already, and is not tried again")
         return code
 
     def invalid(self, site: str) -> str:
-        """Why nobody of a site is analysed, of which the user is told once: it is not valid, and must be."""
+        """Why nobody of a site is analysed, of which the user is told: it is not valid, and must be."""
         if self.settings.dataset.validation != "require" or self.asked.fetch_only or not self.asked.share:
             return ""
-        if site not in self.verdicts:
-            self.verdicts[site] = ""
-            try:
-                check(read_json(self.places.validation(site)), site or "dataset", "require")
-            except InputError as error:
-                self.verdicts[site] = str(error)
-                self.say(f"neurotier: {error}")
-        return self.verdicts[site]
+        try:
+            check(read_json(self.places.validation(site)), site or "dataset", "require")
+        except InputError as error:
+            self.say(f"neurotier: {error}")
+            return str(error)
+        return ""
 
     def are_here(self, name: str) -> bool:
         """Whether a participant's images are on the dataset tier; an app's other files are looked at in a child."""
         paths = [image.path for image in images_of(self.places, name)]
         links_to = self.settings.dataset.links_to
-        if self.settings.app.image or not all(is_present(self.work.dataset, path, links_to) for path in paths):
+        if self.settings.app.image or not all(is_present(self.dataset, path, links_to) for path in paths):
             return False
         self.got[name] = {**NOTHING_TOOK, "end_s": time.time(), "files": len(paths)}
         return True
@@ -271,29 +310,27 @@ class Pool:
             self.to_analyse.clear()
         if self.to_drop and not self.children.at(DROP):  # one at a time: git-annex has others wait anyway
             name = self.to_drop.popleft()
-            self.children.start(DROP, name, partial(self.work.drop, name, self.users.__getitem__))
-        if self.note_again is not None and is_wanted(self.places):
-            self.note_again(None)
+            self.children.start(DROP, name, partial(self.drop, name, self.users.__getitem__))
+        if self.note_job is not None and is_wanted(self.places):
+            self.note_job(None)
         while self.to_analyse and self.may_analyse(self.to_analyse[0]):
             name = self.to_analyse.popleft()
-            self.children.start(
-                ANALYSE, name, partial(self.work.analyse, name, self.got.get(name), bool(self.turns.limits))
-            )
+            takes_turns = bool(self.turns.limits)
+            self.children.start(ANALYSE, name, partial(self.analyse, name, self.got.get(name), takes_turns))
         while self.to_fetch and self.may_fetch(self.to_fetch[0]):
             name = self.to_fetch.popleft()
-            self.children.start(FETCH, name, partial(self.work.fetch, name))
+            self.children.start(FETCH, name, partial(self.fetch, name))
         return bool(self.to_drop or self.to_analyse or self.to_fetch)
 
     def may_analyse(self, name: str) -> bool:
         """Whether there is room for one more: of what was granted, and of what is free now, as others use the tier."""
-        running, granted = self.children.at(ANALYSE), self.granted
+        running = self.children.at(ANALYSE)
         if not running:
             return True
-        if len(running) >= granted.present:
-            return False
-        together = zip(*map(self.needs_of, [*running, name]), strict=True)
-        limits = self.memory_limit_mb, granted.work_mb, granted.work_files
-        if any(limit is not None and sum(needs) > limit for needs, limit in zip(together, limits, strict=True)):
+        together = zip(self.limits, *map(self.needs_of, [*running, name]), strict=True)
+        if len(running) >= self.granted.present or any(
+            limit is not None and sum(needs) > limit for limit, *needs in together
+        ):
             return False
         images = images_of(self.places, name)
         try:
@@ -303,23 +340,10 @@ class Pool:
         return True
 
     @cached_property
-    def memory_limit_mb(self) -> int | None:
-        """Memory that participants may take together, MB: on a cluster a job's Snakemake takes some."""
-        granted_mb = self.granted.memory_mb
-        return None if granted_mb is None else granted_mb - self.needs.own_mb()
-
-    @cached_property
     def tiers(self) -> dict[str, Tier]:
         """The tiers that are looked at; that of the node this is on, if each has its own."""
         tiers = tiers_of(self.settings)
         return {"work": tiers["work"].here(), "dataset": tiers["dataset"]}
-
-    def needs_of(self, name: str) -> tuple[int, int, int]:
-        """What a participant takes: memory (MB), room (MB) and files on the work tier."""
-        if name not in self.needed:
-            memory_mb = self.needs.mem_mb(name, min(self.asked.attempt, ATTEMPTS))
-            self.needed[name] = memory_mb, self.needs.work_mb(name), self.needs.work_files(name)
-        return self.needed[name]
 
     def may_fetch(self, name: str) -> bool:
         """Whether to fetch a participant's images now: for a slot that is free, or ahead of it if there is room."""
@@ -350,7 +374,7 @@ class Pool:
         if stage == DROP:
             return
         if code < 0:
-            if reason := self.work.was_killed(name, stage, -code):
+            if reason := self.was_killed(name, stage, -code):
                 self.say(f"neurotier: {name}: {reason}")
             code = 128 - code
         note(self.log, f"{name}: {stage}: exit code {code}")
@@ -391,20 +415,71 @@ class Pool:
     def close(self) -> int:
         """Write the marker if nothing is left that another attempt may do; the exit code of the process."""
         failed = {name: code for name, code in self.codes.items() if code}
+        marker = self.asked.marker
+        told: dict[str, Any] = {"participants": self.got} if self.asked.fetch_only else {"failed": failed}
         if self.asked.fetch_only:
-            stopping = [code for code in failed.values() if code > 128 or not self.keep_going]
-            if not stopping and self.asked.marker is not None:
-                write_json(self.asked.marker, {"participants": self.got})
-            return next(iter(stopping), 0)
-        again = [code for name, code in failed.items() if self.may_do_better(name, code)]
-        stops = self.asked.marker is None or (self.granted.elsewhere and not self.keep_going)  # other shares, too
-        exit_code = next(iter(failed.values() if stops else again), 0)
-        if self.asked.marker is not None and not exit_code:
-            write_json(self.asked.marker, {"failed": failed}, durable=False)
-        return exit_code
+            again = [code for code in failed.values() if code > 128 or not self.keep_going]
+        elif marker is None or (self.granted.elsewhere and not self.keep_going):  # other shares, too
+            again = list(failed.values())
+        else:
+            again = [code for name, code in failed.items() if self.may_do_better(name, code)]
+        if marker is not None and not again:
+            write_json(marker, told, durable=self.asked.fetch_only)
+        return next(iter(again), 0)
 
     def may_do_better(self, name: str, code: int) -> bool:
         """Whether another attempt may: with more memory, and on a cluster on another node."""
         if self.asked.attempt >= ATTEMPTS or "failed" in self.got.get(name, {}):
             return False
         return code > 128 or (self.granted.elsewhere and may_pass(code))
+
+    # Children do what follows; each gives its exit code.
+
+    def fetch(self, name: str, said: Connection) -> int:
+        """Fetch the images of a participant, and say what that took."""
+        with reporting(self.places, [name], FETCH, self.log) as result:
+            self.places.failure(name).unlink(missing_ok=True)
+            fetched = get_images_of(name, self.settings, self.places, self.log)
+            said.send({**times_so_far(), "end_s": time.time(), **fetched})
+        return result.exit_code
+
+    def analyse(self, name: str, got: Facts | None, takes_turns: bool, said: Connection) -> int:
+        """Analyse a participant; ``got`` is what it took to fetch its images, for which it may have waited last."""
+        places, log = self.places, self.places.log(name).absolute()
+
+        def wait_for(turn: str) -> None:
+            said.send(turn)
+            said.recv()
+
+        with reporting(places, [name], ANALYSE, log) as result:
+            begin_log(places, name, log)
+            images = images_of(places, name)
+            # Snakemake updates the times of files when their jobs end, so for other inputs only their order is known.
+            waited_last = got and all(time_s <= got["end_s"] for time_s in self.prepared)
+            job = Job(
+                participant=name,
+                run=current_run(),
+                images=images,
+                dataset=self.dataset,
+                settings=self.settings,
+                tool_version=self.wanted.tool.get("version") or "",
+                log=log,
+                placed=self.placed,
+                before={
+                    "analysis": key_of(self.wanted.analysis, images),
+                    "ready_s": got["end_s"] if got and waited_last else None,
+                    "got": got and dict(got),
+                },
+                share=self.granted.share(self.settings) if self.settings.app.image else None,
+                wait_for=wait_for if takes_turns else None,
+            )
+            run_participant(job)
+        return result.exit_code
+
+    def drop(self, name: str, is_in_use: Callable[[str], object], _said: Connection) -> int:
+        """Drop those images of a participant whose contents nobody needs who is not done."""
+        images = images_of(self.places, name)
+        in_use = {image.content for image in images if is_in_use(image.content)}
+        kept = drop_images(self.dataset, not_shared(images, in_use))
+        note(self.log, f"{name}: kept: {kept}" if kept else f"{name}: dropped")
+        return 0

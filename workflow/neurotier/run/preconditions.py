@@ -5,10 +5,12 @@ What only a job can know is left to it, and said by it; here is what is plain at
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+from neurotier.analysis.app import filter_path
 from neurotier.analysis.needs import rehearsal_of
 from neurotier.bigbrain.engines import gnu_parallel
 from neurotier.core.configuration import WORKLOADS
@@ -19,7 +21,6 @@ from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, on_nodes
 from neurotier.dataset.source import is_address, local_folder
 from neurotier.run.allocations import asks_for_nodes
-from neurotier.run.container_inputs import check_container_inputs
 from neurotier.run.plan import Plan
 from neurotier.run.snakemake_internals import Command, names
 from neurotier.storage import fio
@@ -80,9 +81,12 @@ def check_start(plan: Plan, command: Command, say: Callable[[str], None]) -> Non
     if command.asks_for("comparison"):  # Snakemake would show a trace of what an input function raises
         plan.compared()
     check_rehearsal(plan.settings)
-    if command.is_dry_run:
-        for line in missing_tiers(plan.settings, plan.elsewhere):
-            say(line)
+    tiers = [name for name in plan.settings.placed_tiers if not (plan.elsewhere and on_nodes(plan.settings, name))]
+    for name in tiers if command.is_dry_run else ():  # nodes look at their own
+        try:
+            Tier.from_settings(plan.settings.tiers[name]).check()
+        except TierError as error:
+            say(f"neurotier: a run would be refused: {error}")
 
 
 def check_dataset(plan: Plan) -> None:
@@ -114,17 +118,6 @@ def check_rehearsal(settings: Settings) -> None:
         rehearsal.version()
 
 
-def missing_tiers(settings: Settings, elsewhere: bool = False) -> list[str]:
-    """A line for each tier that a run, or a run of the campaign, would refuse here; nodes look at their own tiers."""
-    found = []
-    for name in [name for name in settings.placed_tiers if not (elsewhere and on_nodes(settings, name))]:
-        try:
-            Tier.from_settings(settings.tiers[name]).check()
-        except TierError as error:
-            found.append(f"neurotier: a run would be refused: {error}")
-    return found
-
-
 def check_programs(rules: Collection[str], settings: Settings) -> None:
     """Refuse to start when a program is missing that a rule will need hours later.
 
@@ -147,3 +140,58 @@ def check_programs(rules: Collection[str], settings: Settings) -> None:
         mpi.require_engine(settings.ior.engine, "target ior")
     for engine in settings.staging.engines if names(rules, "run_staging") else ():
         require_engine(engine, "target staging")
+
+
+FILTER_BYTES = 1_000_000
+"""Largest size of a BIDS filter file: a few lines that a person has written."""
+
+
+def check_container_inputs(settings: Settings, elsewhere: bool) -> None:
+    """Look for the files and folders that the configuration has containers see.
+
+    Parameters
+    ----------
+    settings
+        The configuration.
+    elsewhere
+        Whether containers run on the nodes of a cluster: what is bound need not be here, and the first one looks.
+
+    Raises
+    ------
+    ContainerError
+        If a bind does not exist.
+    SettingsError
+        If the BIDS filter file is missing or no JSON object, or the source of a cache is no folder.
+    """
+    if settings.image is None:
+        return
+    if not elsewhere:
+        from neurotier.containers.run import further_binds
+
+        further_binds(settings.containers.binds)
+    if settings.app.image:
+        check_filter_file(settings.app.filter_file)
+        for name, cache in settings.app.caches.items():
+            if not Path(cache["source"]).expanduser().is_dir():
+                where = f"config key app.caches.{name}.source: {cache['source']}"
+                raise SettingsError("there is no such folder", where=where, fix="correct the path")
+
+
+def check_filter_file(text: str | None) -> None:
+    """Raise :class:`SettingsError` unless a BIDS filter file, if there is one, is a JSON object."""
+    if text is None:
+        return
+    where, path = f"config key app.filter_file: {text}", filter_path(text)
+    if not path.is_file():
+        raise SettingsError("no such file", where=where, fix="correct the path")
+    try:
+        with path.open("rb") as file:
+            content = file.read(FILTER_BYTES + 1)
+        filters = json.loads(content)
+    except OSError as error:
+        raise SettingsError(f"cannot be read: {error.strerror}", where=where, fix="correct its permissions") from None
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"is no JSON: {error}", where=where, fix="correct it") from None
+    if not isinstance(filters, dict) or len(content) > FILTER_BYTES:
+        fix = 'write {"SUFFIX": {"ENTITY": VALUE}}, as in the documentation of the app'
+        raise SettingsError("holds no filters", where=where, fix=fix)

@@ -66,7 +66,8 @@ def profiles(arguments: Sequence[str], snakefile: Path) -> list[str]:
     """The profiles that a command line selects, the one that counts most last; as :func:`profile_config`."""
     options = options_of(arguments)
     start = starting_folder(options.directory)
-    names = [path_from(start, name) for name in options.profile or [] if name != "none"]
+    asked = [name for name in options.profile or [] if name != "none"]
+    names = [start / name if (start / name).exists() else name for name in asked]  # else Snakemake searches for it
     workflow_profile = find_workflow_profile(options.workflow_profile, start, snakefile)
     return [str(name) for name in (*names, *([workflow_profile] if workflow_profile else []))]
 
@@ -125,11 +126,6 @@ def starting_folder(directory: Path | None) -> Path:
     """Where the command was given: profiles are meant from there, but ``--directory`` has left it by now."""
     here, before = Path.cwd(), Path(os.environ.get("PWD", "/"))
     return before if directory is not None and (before / directory).resolve() == here else here
-
-
-def path_from(start: Path, name: str) -> Path:
-    """A profile's name as a path, if it is one there; else as it is, for Snakemake's own search."""
-    return start / name if (start / name).exists() else Path(name)
 
 
 def find_workflow_profile(asked: str | None, start: Path, snakefile: Path) -> Path | None:

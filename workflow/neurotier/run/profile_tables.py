@@ -9,23 +9,26 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from neurotier.analysis.steps import step_rows
 from neurotier.core.files import flush_file_system, read_json, write_json
-from neurotier.core.parallelism import COMPUTING_PHASES, job_spans, limited_by, mean, peak
+from neurotier.core.parallelism import COMPUTING_PHASES, extent, job_spans, limited_by, mean, peak
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
+from neurotier.core.quantities import counted
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, write_table, writing_table
 from neurotier.meter.traffic import FILE_SIZES
 from neurotier.meter.usage import ACCOUNT
 from neurotier.run.cluster_jobs import all_job_rows, is_crowded, note_jobs, read_jobs
+from neurotier.run.conditions import INVALID, VALID, valid_unless
 from neurotier.run.disturbance import DISTURBED, note_processors, others, read_readings
 from neurotier.run.jobs import read_failures
 from neurotier.run.journal import heard
-from neurotier.run.plan import needs_of
+from neurotier.run.needs import Needs, needs_of
 from neurotier.run.start import note_swapping
 
 Record = dict[str, Any]
@@ -45,28 +48,23 @@ RUN_COLUMNS = (
 )
 """What the row of a run is made from: those columns of ``profile.tsv``."""
 
+OF_RECORD = ("run", "participant", "tool", "work_tier", "host")
+"""What a record says of all of its phases."""
+
 
 def read_records(files: Iterable[Path]) -> Iterator[Record]:
     """Records of participant jobs, as far as the files are there, in the given order; one at a time is in memory."""
     for file in files:
-        try:
+        with suppress(FileNotFoundError):
             yield read_json(file)
-        except FileNotFoundError:
-            continue
 
 
 def profile_rows(records: Iterable[Record]) -> list[Row]:
     """Rows of ``profile.tsv``: one per phase of each participant job."""
     return [
-        {
-            "run": record["run"],
-            "participant": record["participant"],
-            "site": site_of(record["participant"]),
-            "tool": record["tool"],
-            "work_tier": record["work_tier"],
-            "host": record["host"],
-            **{key: value for key, value in phase.items() if key != "traffic"},
-        }
+        {name: record[name] for name in OF_RECORD}
+        | {"site": site_of(record["participant"])}
+        | without(phase, "traffic")
         for record in records
         for phase in record["phases"]
     ]
@@ -74,23 +72,28 @@ def profile_rows(records: Iterable[Record]) -> list[Row]:
 
 def read_timed_rows(files: Iterable[Path]) -> list[Row]:
     """Rows of ``profile.tsv`` with nothing but :data:`RUN_COLUMNS`: those of many participants fit into memory."""
-    rows = (row for record in read_records(files) for row in profile_rows([record]))
-    return [{name: row[name] for name in RUN_COLUMNS} for row in rows]
+    return [timed(row) for record in read_records(files) for row in profile_rows([record])]
+
+
+def timed(row: Row) -> Row:
+    """:data:`RUN_COLUMNS` of a row of ``profile.tsv``."""
+    return {name: row[name] for name in RUN_COLUMNS}
 
 
 def traffic_rows(records: Iterable[Record]) -> list[Row]:
     """Rows of ``traffic.tsv``: one per phase, tier and source."""
     return [
-        {
-            "run": record["run"],
-            "participant": record["participant"],
-            "phase": phase["phase"],
-            **{key: value for key, value in flow.items() if key != FILE_SIZES},
-        }
+        {"run": record["run"], "participant": record["participant"], "phase": phase["phase"]}
+        | without(flow, FILE_SIZES)
         for record in records
         for phase in record["phases"]
         for flow in phase["traffic"]
     ]
+
+
+def without(row: Row, name: str) -> Row:
+    """A row less one of its cells."""
+    return {key: value for key, value in row.items() if key != name}
 
 
 def tabulate_profile(places: Places, records: Sequence[Path], tables: Mapping[str, Path]) -> None:
@@ -110,7 +113,7 @@ def tabulate_profile(places: Places, records: Sequence[Path], tables: Mapping[st
     """
     flush = flush_results(places)
     note_jobs(places, current_run())
-    timed: list[Row] = []
+    rows: list[Row] = []
     with (
         writing_table(tables["profile"], "profile") as write_profile,
         writing_table(tables["traffic"], "traffic") as write_traffic,
@@ -118,13 +121,13 @@ def tabulate_profile(places: Places, records: Sequence[Path], tables: Mapping[st
         for record in read_records(records):
             for row in profile_rows([record]):
                 write_profile(row)
-                timed.append({name: row[name] for name in RUN_COLUMNS})
+                rows.append(timed(row))
             for row in traffic_rows([record]):
                 write_traffic(row)
-    note_flush(places, flush, timed)
+    note_flush(places, flush, rows)
     note_swapping(places, current_run())
     note_processors(places, current_run())
-    write_table(tables["runs"], "runs", run_rows(places, timed, read_failures(places), len(records)))
+    write_table(tables["runs"], "runs", run_rows(places, rows, read_failures(places), len(records)))
     write_table(tables["steps"], "steps", step_rows(places))
     write_table(tables["jobs"], "jobs", all_job_rows(places))
 
@@ -192,21 +195,19 @@ def run_row(
     if not rows and not failed:
         return None
     spans = job_spans(rows)
-    span = (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None
+    span = extent(spans)
     taken = others(facts, rows, span, read_readings(places.readings(run)))
     facts = judged(places, facts) | {"others_cpu_share": taken["others_cpu_share"]}
-    needs = needs_of(Settings.from_json(facts["settings"]), places, {row["participant"] for row in rows})
+    needed_by = Needs(Settings.from_json(facts["settings"]), places, elsewhere=False)
+    needs = needs_of(needed_by, {row["participant"] for row in rows})
     return {
         "run": run,
         "valid": validity(facts, failed, everyone - done - len(failures), running=run == current_run()),
-        "oversubscribed": facts["oversubscribed"],
+        **{name: facts[name] for name in ("oversubscribed", "image", "cores", "parallelism")},
         "tool": facts["analysis"],
-        "image": facts["image"],
         **{f"{role}_tier": tier["name"] for role, tier in facts["tiers"].items()},
         **({} if facts["image"] else {"images_tier": None}),
         "nodes": " ".join(sorted({row["host"] for row in rows})) or None,
-        "cores": facts["cores"],
-        "parallelism": facts["parallelism"],
         "participants": len(spans),
         "failed": failed,
         "start_s": span and span[0],
@@ -280,23 +281,18 @@ def validity(facts: Record, failed: int, not_run: int, running: bool) -> str:
     >>> validity({"ended_s": 1.0}, failed=2, not_run=0, running=False)
     'invalid: 2 participants failed'
     """
-    reasons = []
-    if not running and "ended_s" not in facts:
-        reasons.append("the run was killed")
-    if facts.get("stopped_by"):
-        reasons.append(f"the run was stopped by {facts['stopped_by']}")
-    if facts.get("again"):
-        reasons.append("participants were analysed again after a kill")
-    if failed:
-        reasons.append(f"{failed} participant{'s' if failed > 1 else ''} failed")
-    if not_run > 0:
-        reasons.append(f"{not_run} participant{'s' if not_run > 1 else ''} not run")
-    if facts.get("swap_out_bytes", 0) > 0:
-        reasons.append("the machine swapped")
-    taken = facts.get("others_cpu_share")
-    if taken is not None and taken > facts["settings"]["validity"]["others_cpu_share"]:
-        reasons.append(f"{DISTURBED}: others took {100 * taken:.0f} % of the CPU time")
-    return f"invalid: {'; '.join(reasons)}" if reasons else "valid"
+    taken = facts.get("others_cpu_share") or 0.0
+    reasons = {
+        "the run was killed": not running and "ended_s" not in facts,
+        f"the run was stopped by {facts.get('stopped_by')}": facts.get("stopped_by"),
+        "participants were analysed again after a kill": facts.get("again"),
+        f"{counted(failed, 'participant')} failed": failed,
+        f"{counted(not_run, 'participant')} not run": not_run > 0,
+        "the machine swapped": facts.get("swap_out_bytes", 0) > 0,
+        f"{DISTURBED}: others took {100 * taken:.0f} % of the CPU time": taken
+        and taken > facts["settings"]["validity"]["others_cpu_share"],
+    }
+    return valid_unless(reason for reason, applies in reasons.items() if applies)
 
 
 def timings(valid: str) -> str:
@@ -305,7 +301,7 @@ def timings(valid: str) -> str:
     >>> timings("valid"), timings("invalid: the machine swapped")
     ('fit for comparison', 'not for comparison: the machine swapped')
     """
-    return "fit for comparison" if valid == "valid" else f"not for comparison: {valid.removeprefix('invalid: ')}"
+    return "fit for comparison" if valid == VALID else f"not for comparison: {valid.removeprefix(INVALID)}"
 
 
 def site_of(participant: str) -> str | None:

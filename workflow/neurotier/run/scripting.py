@@ -18,7 +18,7 @@ from neurotier.core.places import Places
 from neurotier.core.processes import current_run, spare_collections
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table, write_table
-from neurotier.dataset.attempts import naming_commands
+from neurotier.dataset.commands import naming_commands
 from neurotier.meter.measure import Interrupted
 from neurotier.run.jobs import load_settings, run_facts
 from neurotier.run.journal import Step, tell

@@ -9,17 +9,14 @@ does make one of another name: each start gives these shares its own number.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
-from neurotier.core.errors import InputError, StateError
-from neurotier.core.files import once_per_version, read_json, remove_whatever, write_json
-from neurotier.core.places import Places, participant_of, short_hash
+from neurotier.core.errors import InputError
+from neurotier.core.files import once_per_version, whole_json
+from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import Settings
 from neurotier.dataset.bids import Image
 from neurotier.run.participants import selected_by
@@ -34,6 +31,12 @@ PARTICIPANTS_OF_A_JOB = 16
 """How many share a job of a cluster, where the configuration does not say; an app is taken to need one of its own."""
 
 
+Made = Mapping[str, Any]
+"""What a record says of how it was made: at least :data:`OF_ANALYSIS`."""
+
+OF_ANALYSIS = ("analysis", "tool", "tool_version", "container", "run")
+
+
 @dataclass(frozen=True)
 class Wanted:
     """What a record must say, or its participant is analysed again.
@@ -42,8 +45,8 @@ class Wanted:
     ----------
     analysis
         What determines the results of everyone: see :attr:`neurotier.run.plan.Plan.analysis`.
-    tool, version, container
-        As in ``index/tool.json``; a version that is not known yet is not looked at.
+    tool
+        Content of ``index/tool.json``; a version that is not known yet is not looked at.
     anew
         Whether nobody counts as done, because the user asked so (``--forcerun analyze_participants``).
     run
@@ -51,44 +54,19 @@ class Wanted:
     """
 
     analysis: str
-    tool: str
-    version: str | None
-    container: str | None
+    tool: Mapping[str, Any]
     anew: bool = False
     run: str = ""
 
     def is_met(self, made: Made, images: Sequence[Image]) -> bool:
         """Whether somebody with these images has been analysed as wanted."""
-        if made.analysis != key_of(self.analysis, images):
-            return False
-        made_by = (self.tool, self.version, self.container)
-        if self.version is not None and (made.tool, made.version, made.container) != made_by:
-            return False
-        return not self.anew or (bool(self.run) and made.run == self.run)
-
-
-@dataclass(frozen=True)
-class Made:
-    """What a record says of how it was made."""
-
-    analysis: str
-    tool: str
-    version: str
-    container: str | None
-    run: str
-    time_ns: int
-
-    @classmethod
-    def by(cls, record: Mapping[str, Any], time_ns: int = 0) -> Made:
-        """Of a record, written at a time (ns since 1970)."""
-        return cls(
-            record.get("analysis", ""),
-            record.get("tool", ""),
-            record.get("tool_version", ""),
-            record.get("container"),
-            record.get("run", ""),
-            time_ns,
-        )
+        if self.tool.get("version") is not None:
+            image = self.tool.get("image")
+            made_by = [self.tool["name"], self.tool["version"], image and f"sha256:{image}"]
+            if made_by != [made.get(key) for key in ("tool", "tool_version", "container")]:
+                return False
+        is_new = not self.anew or made.get("run") == self.run
+        return is_new and made.get("analysis") == key_of(self.analysis, images)
 
 
 def key_of(analysis: str, images: Sequence[Image]) -> str:
@@ -96,13 +74,9 @@ def key_of(analysis: str, images: Sequence[Image]) -> str:
     return short_hash("\n".join([analysis, *(f"{image.path} {image.content}" for image in images)]))
 
 
-def wanted_by(places: Places, analysis: str, tool: str, anew: bool, run: str = "") -> Wanted:
+def wanted_by(places: Places, analysis: str, anew: bool, run: str = "") -> Wanted:
     """What records must say, by the tool that was prepared, if one was."""
-    facts: Mapping[str, Any] = {}
-    with suppress(FileNotFoundError, StateError):
-        facts = read_json(places.index / "tool.json")
-    image = facts.get("image")
-    return Wanted(analysis, tool, facts.get("version"), image and f"sha256:{image}", anew, run)
+    return Wanted(analysis, whole_json(places.index / "tool.json") or {}, anew, run)
 
 
 def size_bytes(images: Iterable[Image]) -> int:
@@ -159,77 +133,5 @@ def members_of(share: str, places: Places) -> list[str]:
 
 def calibration(places: Places) -> list[str]:
     """Those whom an advice has analysed first."""
-    with suppress(FileNotFoundError, StateError, LookupError, TypeError):
-        return list(read_json(places.advice / "calibration.json")["participants"])
-    return []
-
-
-def missing_in(shares: Iterable[str], places: Places, done: Collection[str]) -> set[str]:
-    """The shares in which somebody is not done."""
-    return {share for share in shares if not all(name in done for name in members_of(share, places))}
-
-
-def named(
-    shares: Iterable[str],
-    places: Places,
-    serial: str,
-    unfinished: Collection[str] = (),
-    taken_over: Mapping[str, str] = MappingProxyType({}),
-) -> list[str]:
-    """The names of shares in files: those of their markers; a new one without a marker, and if somebody is missing.
-
-    A share that a job of an earlier start is at has the serial number of that start.
-    """
-    folder = places.share("any").parent
-    markers = sorted(folder.iterdir()) if folder.is_dir() else []
-    known = {name_of(marker.name): marker.name for marker in markers}
-    new = {share: f"{share}.{taken_over.get(share, serial)}" for share in shares}
-    return [new[share] if share in unfinished else known.get(share, new[share]) for share in new]
-
-
-def settle(
-    places: Places, finished: Collection[str], made: Mapping[str, Made], done: Collection[str], serial: str
-) -> None:
-    """Leave markers of those shares alone in which everyone is done, and no record of anybody who is analysed again.
-
-    Parameters
-    ----------
-    places
-        Of the results.
-    finished
-        Those shares.
-    made
-        Those who have a record and whole derivatives.
-    done
-        Those of them who were analysed as wanted.
-    serial
-        Number of this start, for the names of shares whose markers are written here.
-    """
-    for name in made.keys() - done:
-        remove_whatever(places.record(name))  # were the new analysis to fail, an old one would pass for it
-    for file in places.failures.rglob("*.json"):
-        if participant_of(file, places.failures) in done:
-            remove_whatever(file)
-    if calibration(places):
-        finished = {*finished, CALIBRATION} - missing_in([CALIBRATION], places, done)
-    for folder in (places.share("any").parent, places.dropped("any").parent):
-        if folder.is_symlink() or not folder.is_dir():  # planted: what it leads to is not ours
-            remove_whatever(folder)
-            continue
-        for file in sorted(folder.iterdir()):
-            is_whole = file.is_file() and not file.is_symlink() and places.share(file.name).is_file()
-            if name_of(file.name) not in finished or not is_whole:
-                remove_whatever(file)
-    for share in named(finished, places, serial):
-        if not places.share(share).exists():
-            write_marker(places, share, max(made[name].time_ns for name in members_of(share, places)))
-
-
-def write_marker(places: Places, share: str, time_ns: int) -> None:
-    """Write the marker of a share that needs no job, as old as what its jobs made, or what followed is done again."""
-    marker = places.share(share)
-    write_json(marker, {"failed": {}}, durable=False)
-    waited_for = ("tool.json", "image.json", "caches.json")
-    inputs = [*(places.index / name for name in waited_for), *places.index.glob("**/validation.json")]
-    newest_ns = max([time_ns, *(file.stat().st_mtime_ns for file in inputs if file.exists())])
-    os.utime(marker, ns=(newest_ns, newest_ns))
+    names = (whole_json(places.advice / "calibration.json") or {}).get("participants")
+    return names if isinstance(names, list) else []

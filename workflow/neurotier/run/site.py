@@ -7,16 +7,18 @@ is shown, and not used.
 
 from __future__ import annotations
 
+import grp
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from neurotier.core.errors import SourceError, one_line
 from neurotier.core.installed import ROOT
 from neurotier.core.private import user_name
-from neurotier.core.quantities import counted
+from neurotier.core.quantities import aligned
 from neurotier.run import slurm
 
 BASE = ROOT / "profiles" / "slurm" / "profile.yaml"
@@ -41,8 +43,23 @@ COLUMNS = {
 Nodes = dict[str, str]
 """Nodes of a partition that are alike: a line of sinfo."""
 
-LEAST_AGE_S = 200
-"""How long squeue must know jobs that have ended: Snakemake asks every 180 s, when nothing happens."""
+
+class Mine(NamedTuple):
+    """What Slurm's accounting says of this user: accounts, most used first, and limits of them and their QOS.
+
+    Attributes
+    ----------
+    accounts
+        Names of accounts.
+    minutes
+        Longest time of a job, min; ``None`` without a limit.
+    jobs
+        Most jobs that wait or run at once; ``None`` without a limit.
+    """
+
+    accounts: Sequence[str] = ()
+    minutes: int | None = None
+    jobs: int | None = None
 
 
 def draft() -> str:
@@ -59,11 +76,46 @@ def draft() -> str:
         raise SourceError(
             why or "sinfo names no partition", where="neurotier site", fix="run it on a login node of a Slurm cluster"
         )
-    pairs = (line.partition("=") for line in slurm.answer("scontrol", "show", "config")[0].splitlines())
-    asked = ("show", "associations", "where", f"user={user_name()}", "format=Account")
-    accounts, _ = slurm.answer("sacctmgr", "--noheader", "--parsable2", *asked)
-    config = {key.strip(): value.strip() for key, _, value in pairs}
-    return profile_of(nodes, config, list(dict.fromkeys(filter(None, accounts.splitlines()))))
+    lines = slurm.answer("scontrol", "--oneliner", "show", "partition")[0].splitlines()
+    partitions = [dict(re.findall(r"(\w+)=(\S*)", line, re.ASCII)) for line in lines]
+    return profile_of(nodes, {facts.get("PartitionName", ""): facts for facts in partitions}, asked_of_accounting())
+
+
+def asked_of_accounting() -> Mine:
+    """What accounting says of this user; nothing where there is none."""
+
+    def rows(*asked: str) -> list[list[str]]:
+        lines = slurm.answer("sacctmgr", "--noheader", "--parsable2", "show", *asked)[0].splitlines()
+        return [line.split("|") for line in lines]
+
+    columns = "format=Account,DefaultQOS,QOS,MaxWall,MaxSubmitJobs"
+    own = [row for row in rows("associations", "where", f"user={user_name()}", columns) if len(row) == 5]
+    accounts = list(dict.fromkeys(row[0] for row in own if row[0]))
+    first = [row for row in own if row[0] == next(filter(is_plain, accounts), None)]
+    qos = {row[1] or row[2] for row in first}  # the default one, or the only one that may be used
+    limits = [row[3:] for row in first]
+    limits += [row[1:] for row in rows("qos", "format=Name,MaxWall,MaxSubmitJobsPerUser") if row[0] in qos]
+    return Mine(accounts, least(minutes_of(wall) for wall, _ in limits), least(number(most) for _, most in limits))
+
+
+def least(limits: Iterable[int | None]) -> int | None:
+    """The least of some limits, of which ``None`` is none."""
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def minutes_of(text: str) -> int | None:
+    """Whole minutes of a time as Slurm says it; ``None`` for one without an end.
+
+    >>> [minutes_of(text) for text in ("1-02:00:00", "30:00", "UNLIMITED", "")]
+    [1560, 30, None, None]
+    """
+    days, _, clock = text.rpartition("-")
+    try:
+        parts = [int(part) for part in clock.split(":")]
+        seconds = sum(part * (1, 60, 3600)[place] for place, part in enumerate(reversed(parts[-3:])))
+        return int(days or 0) * 1440 + seconds // 60
+    except ValueError:  # in words: there is none
+        return None
 
 
 def nodes_in(text: str) -> list[Nodes]:
@@ -81,10 +133,25 @@ def number(text: str) -> int | None:
 def is_plain(name: str) -> bool:
     """Whether a name means itself wherever it is written.
 
-    >>> [is_plain(name) for name in ("gpu-long_2", "a b", "$(date)", "x\\\\n", "-p")]
+    >>> [is_plain(name) for name in ("gpu-long_2", "a b", "$(date)", "x\\n", "-p")]
     [True, False, False, False, False]
     """
     return re.fullmatch(r"\w[\w.+@-]*", name, re.ASCII) is not None
+
+
+def is_open(facts: Nodes, account: str | None) -> bool:
+    """Whether a partition takes this user's jobs, as far as Slurm says."""
+    groups = {grp.getgrgid(group).gr_name for group in os.getgroups()}
+
+    def among(names: str | None, own: set[str]) -> bool:
+        return names in (None, "ALL", "(null)") or not own.isdisjoint(names.split(","))
+
+    own = {account} if account else set[str]()
+    return (
+        among(facts.get("AllowGroups"), groups)
+        and among(facts.get("AllowAccounts"), own)
+        and own.isdisjoint(facts.get("DenyAccounts", "").split(","))
+    )
 
 
 def chosen(nodes: Iterable[Nodes]) -> str | None:
@@ -94,55 +161,54 @@ def chosen(nodes: Iterable[Nodes]) -> str | None:
     return next(iter(sorted(usable, key=lambda name: not name.endswith("*"))), None)
 
 
-def profile_of(nodes: Sequence[Nodes], config: Mapping[str, str], accounts: Sequence[str]) -> str:
+def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mine) -> str:
     """The text of the profile.
 
     Parameters
     ----------
     nodes
-        The nodes.
-    config
-        The controller's configuration.
-    accounts
-        What the user may use, most used first.
+        The nodes, by partition.
+    partitions
+        What the controller says of each partition, by its name.
+    mine
+        What accounting says of the user.
     """
     profile: dict[str, Any] = yaml.safe_load(BASE.read_text())
+    account = next(filter(is_plain, mine.accounts), None)
+    nodes = [each for each in nodes if is_open(partitions.get(each["partition"].removesuffix("*"), {}), account)]
     partition = chosen(nodes)
     own = [each for each in nodes if each["partition"] == partition]
-    names = {"slurm_account": next(filter(is_plain, accounts), None), "slurm_partition": partition}
+    facts = partitions.get((partition or "").removesuffix("*"), {})
+    names = {"slurm_account": account, "slurm_partition": partition and partition.removesuffix("*")}
     # Snakemake evaluates resources as Python where it can ("all" is a function of it), hence quotes within quotes.
-    resources = {key: repr(name.removesuffix("*")) for key, name in names.items() if name is not None}
+    resources = {key: repr(name) for key, name in names.items() if name is not None}
     profile["default-resources"] = resources | profile["default-resources"]
-    if memories := [memory for each in own if (memory := number(each["memory"]))]:
-        profile["resources"] = {**profile["resources"], "mem_mb": min(memories)}
-    profile["cores"] = min([profile["cores"], *(cpus for each in own if (cpus := number(each["cpus"])))])
-    has_accounting = not config.get("AccountingStorageType", "").endswith("none")
-    age_s = number(config.get("MinJobAge", "").partition(" ")[0])
-    if has_accounting and age_s is not None and age_s < LEAST_AGE_S:
-        profile["slurm-status-command"] = "sacct"
+    most = {
+        "mem_mb": least([*(number(each["memory"]) for each in own), number(facts.get("MaxMemPerNode", ""))]),
+        "runtime": least([*(minutes_of(each["limit"]) for each in own), mine.minutes]),
+    }
+    if most["mem_mb"]:
+        profile["resources"]["mem_mb"] = most["mem_mb"]
+    profile["cores"] = least([profile["cores"], *(number(each["cpus"]) for each in own)])
+    profile["jobs"] = least([profile["jobs"], mine.jobs])
+    cut = []
+    for rule, asked in {"default": profile["default-resources"], **profile["set-resources"]}.items():
+        for name, limit in most.items():
+            if limit and asked.get(name, 0) > limit:
+                cut.append(f"- {rule}: {name} {asked[name]}, which is more than the {limit} that a job may have")
+                asked[name] = limit
     head = [
         "Drafted by `neurotier site` from what this cluster's Slurm says; what is not the site's is explained in",
         "profiles/slurm, and more keys in profiles/site-example.",
-        "Read it, correct it, and use it:",
-        "  snakemake --profile FOLDER-OF-THIS-FILE --workflow-profile profiles/local",
+        "Read it, correct it, and have each kind of job tried:",
+        "  snakemake --snakefile profiles/try.smk --profile FOLDER-OF-THIS-FILE --directory tried",
         "",
-        "Partitions and their nodes:",
-        *(f"- {said_of(each)}" for each in nodes),
-        *([f"Your accounts: {', '.join(map(one_line, accounts))}"] if accounts else []),
+        "Partitions that take your jobs (the default one has a star) and their nodes, memory and local disk in MB:",
+        *aligned([[*COLUMNS], *([one_line(cell) for cell in each.values()] for each in nodes)]),
+        *([f"Your accounts: {', '.join(map(one_line, mine.accounts))}"] if mine.accounts else []),
+        *(["Asked for less than usual; what is not done in that time, the same command goes on with:"] if cut else []),
+        *cut,
     ]
     comment = "".join(f"# {line}".rstrip() + "\n" for line in head)
     parts = [yaml.safe_dump({key: value}, sort_keys=False, width=10_000) for key, value in profile.items()]
     return "\n".join([comment, *parts])
-
-
-def said_of(nodes: Nodes) -> str:
-    """Nodes of a partition in a line for people, whatever their names are."""
-    name, nulls = nodes["partition"], ("(null)", "N/A", "0", "")
-    marks = [*(["default"] if name.endswith("*") else []), *([] if nodes["up"] == "up" else ["takes no jobs"])]
-    mark = f" ({', '.join(marks)})" if marks else ""
-    more = [f"{key} {nodes[key]}" for key in ("features", "gres") if nodes[key] not in nulls]
-    more += [f"local disk {nodes['disk']} MB"] if nodes["disk"] not in nulls else []
-    count = number(nodes["nodes"])
-    of_each = ", ".join([f"{nodes['cpus']} CPUs", f"{nodes['memory']} MB", *more])
-    many = counted(count, "node") if count is not None else nodes["nodes"]
-    return one_line(f"{name.removesuffix('*')}{mark}: limit {nodes['limit']}; {many} with {of_each}")

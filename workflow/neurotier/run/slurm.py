@@ -102,11 +102,6 @@ class Queued(NamedTuple):
         return f"{self.state} ({self.reason})" if self.state == "PENDING" else self.state
 
 
-def is_number(text: str) -> bool:
-    """Whether a text looks like the number of a job, of whatever scheduler."""
-    return re.fullmatch(r"\w[\w.\[\]-]*", text) is not None
-
-
 def queue(*options: str) -> dict[str, Queued]:
     """This user's jobs that wait or run, in order of number; none without Slurm. Options of squeue may ask for others.
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import secrets
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from neurotier.core.errors import ToolError, one_line
 from neurotier.core.processes import PATIENCE_S, kill_all_marked, start_process
@@ -32,45 +33,75 @@ def run_call(
 
     Parameters
     ----------
-    command
-        Its command line.
-    folder
-        Where it works.
+    command, folder, where, environment, before
+        As for :func:`started`.
     timeout_s
         End it after this time, s; a device that hangs must not take us with it.
-    where
-        What it is doing, for errors.
-    environment
-        Variables that it gets besides ours.
-    before
-        What its process does first.
 
     Raises
     ------
     ToolError
         If it cannot be started, or does not end.
     """
+    streams = {"stderr": subprocess.PIPE, "text": True, "errors": "replace"}
+    with started(command, folder, where, environment, before, **streams) as process:
+        try:
+            output, errors = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            raise ToolError(f"{Path(command[0]).name} did not end within {timeout_s:.0f} s", where=where) from None
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+
+
+@contextmanager
+def started(
+    command: Sequence[str],
+    folder: Path,
+    where: str,
+    environment: Mapping[str, str] | None = None,
+    before: Callable[[], None] = lambda: None,
+    **streams: Any,
+) -> Iterator[subprocess.Popen[Any]]:
+    """A program that runs; afterwards nothing is left of it, if it has not ended well by itself.
+
+    Parameters
+    ----------
+    command
+        Its command line.
+    folder
+        Where it works.
+    where
+        What it is doing, for errors.
+    environment
+        Variables that it gets besides ours.
+    before
+        What its process does first.
+    streams
+        Further arguments of :class:`subprocess.Popen`; its output is a pipe.
+
+    Raises
+    ------
+    ToolError
+        If it cannot be started.
+    """
     call = secrets.token_hex(8)
     process = None
     try:
-        process = start_process(
-            command,
-            before,
-            cwd=folder,
-            env={**os.environ, **(environment or {}), CALL: call},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            # SIGPIPE stays ignored: else fio, told to end, dies of its last words, and its streams go on
-            restore_signals=False,
-        )
-        output, errors = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        raise ToolError(f"{Path(command[0]).name} did not end within {timeout_s:.0f} s", where=where) from None
-    except OSError as error:
-        raise ToolError(f"{Path(command[0]).name} cannot be started: {error.strerror}", where=where) from None
+        try:
+            process = start_process(
+                command,
+                before,
+                cwd=folder,
+                env={**os.environ, **(environment or {}), CALL: call},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                # SIGPIPE stays ignored: else fio, told to end, dies of its last words, and its streams go on
+                restore_signals=False,
+                **streams,
+            )
+        except OSError as error:
+            what = f"{Path(command[0]).name} cannot be started: {error.strerror}"
+            raise ToolError(what, where=where) from None
+        yield process
     finally:
         if process is None or process.returncode != 0:
             kill_all_marked(CALL, [call])  # each stream leads a session of its own, so that no group holds them all
@@ -78,7 +109,6 @@ def run_call(
             process.kill()
             with suppress(subprocess.TimeoutExpired):
                 process.communicate(timeout=PATIENCE_S)  # who waits for a dead device cannot even be killed
-    return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
 def reason_of(said: str, exit_code: int) -> str:

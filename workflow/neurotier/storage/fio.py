@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import ToolError, one_line
+from neurotier.core.tables import Row
 from neurotier.storage.calls import reason_of, run_call
 
 INSTALL = "install it (Debian, Ubuntu: apt install fio; conda: conda-forge's fio)"
@@ -22,6 +23,9 @@ INSTALL = "install it (Debian, Ubuntu: apt install fio; conda: conda-forge's fio
 NS = 1e-9
 PERCENTILES = {"latency_p50_s": "50.000000", "latency_p99_s": "99.000000", "latency_p999_s": "99.900000"}
 """Ours, and fio's names of them."""
+
+FIGURES = ("bandwidth_bytes_per_s", "operations_per_s", "cpu_s", "cpu_s_per_byte", "fio_version")
+"""Figures of all that a job has done."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +201,16 @@ class FioResult:
     def cpu_s_per_byte(self) -> float | None:
         """CPU seconds, user and system, for each byte; ``None`` if nothing was moved."""
         return self.cpu_s / self.both.bytes if self.both.bytes else None
+
+    def cells(self) -> Row:
+        """All figures by the names that columns of tables have; each table keeps its own."""
+        ways = {"read": self.read, "write": self.write}
+        return {
+            **vars(self.both),
+            **{name: getattr(self, name) for name in FIGURES},
+            **{f"{way}_bytes": flow.bytes for way, flow in ways.items()},
+            **{f"{way}_bytes_per_s": flow.bandwidth_bytes_per_s for way, flow in ways.items()},
+        }
 
 
 def require_fio(where: str) -> None:

@@ -1,16 +1,36 @@
-"""``neurotier watch RESULTS``: a screen that follows a run, or a line every so often where there is no terminal."""
+"""``neurotier watch RESULTS``: a screen that follows a run, or a line every so often where there is no terminal.
+
+Who is done, running, failed and left, what the run's steps are doing and where there is room is all read from the
+results folder, so it can be seen from any node, and by whoever may read it; nothing is changed or locked.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from neurotier.core.errors import SettingsError
+from neurotier.core.errors import InputError, NeurotierError, SettingsError
+from neurotier.core.foreign import read_text
+from neurotier.core.places import Places, participant_of
 from neurotier.core.quantities import about, clock, counted, first_of, seconds, shorten, size
-from neurotier.watch.looking import Look, look
+from neurotier.core.settings import Settings
+from neurotier.core.tiers import Tier, on_nodes
+from neurotier.core.work_folders import OWNER
+from neurotier.run.adoption import latest_run
+from neurotier.run.jobs import load_settings, run_facts
+from neurotier.run.journal import StepNote, read_notes, read_steps
+from neurotier.run.participants import participants
+from neurotier.run.stops import runner
 
 UP, CLEAR = "\x1b[{}A", "\x1b[J"
 """What has a terminal's cursor go up by so many lines, and clear what is below it."""
@@ -21,6 +41,12 @@ PAUSE = 4.0
 BAR = 24
 FAILURES_SHOWN, STEPS_SHOWN, PARTICIPANTS_SHOWN, NODES_SHOWN = 5, 6, 6, 12
 LINE = 160
+
+LARGEST_BYTES = 16 << 20
+"""Most that is read of a record: one lists every file that an app has written."""
+
+UNREADABLE = (OSError, InputError, LookupError, TypeError, ValueError)
+"""What reading a file raises that is gone, damaged or planted; it is passed over."""
 
 
 def watch(results: Path, every_s: float, once: bool) -> int:
@@ -56,7 +82,7 @@ def watch(results: Path, every_s: float, once: bool) -> int:
             if once:
                 return 0
             if seen.alive is False:
-                return 0 if seen.succeeded else 1
+                return 0 if seen.facts.get("succeeded") else 1
             time.sleep(max(every_s, PAUSE * (time.monotonic() - began_s)))
     except (KeyboardInterrupt, BrokenPipeError):
         return 0
@@ -99,10 +125,9 @@ def rows(seen: Look, results: str) -> Iterator[tuple[str, str, str]]:
         lasts = seconds(seen.time_s - step.started_s)
         told = f": {step.told}" if step.told else ""
         yield "step", f"{step.name}, {lasts}{told}", f"{step.name}: {step.told or lasts}" if count < 2 else ""
-    for name, roles, free_bytes, size_bytes in seen.rooms:
-        free = "not seen from here" if free_bytes is None else f"{size(free_bytes)} of {size(size_bytes)} free"
-        known = "" if free_bytes is None else f"{name} {size(free_bytes)} free"
-        yield "tier", f"{name} ({', '.join(roles)}): {free}", known
+    for name, roles, free, of_size in seen.rooms:
+        text = f"{free} of {of_size} free" if free else "not seen from here"
+        yield "tier", f"{name} ({roles}): {text}", f"{name} {free} free" if free else ""
     nodes = [f"{name} {counted(jobs, 'job')}" for name, jobs in sorted(seen.nodes.items())]
     yield "nodes", first_of(nodes, NODES_SHOWN), counted(len(nodes), "node") if nodes else ""
     for count, (name, reason) in enumerate(reversed(seen.failed[-FAILURES_SHOWN:])):
@@ -115,15 +140,15 @@ def state(seen: Look) -> str:
     """Whether the run goes on, and for how long."""
     if not seen.run:
         return "no run has begun"
-    if not seen.started_s:
+    if "started_s" not in seen.facts:
         return "is starting"
-    lasted_s = (seen.ended_s or seen.time_s) - seen.started_s
+    lasted_s = seen.facts.get("ended_s", seen.time_s) - seen.facts["started_s"]
     words = clock(lasted_s) or seconds(round(max(0.0, lasted_s)))
-    if seen.ended_s is not None:
-        return f"{'done' if seen.succeeded else 'ended, and not all was done,'} after {words}"
+    if "ended_s" in seen.facts:
+        return f"{'done' if seen.facts.get('succeeded') else 'ended, and not all was done,'} after {words}"
     if seen.alive is False:
         return f"stopped without an end; the same command goes on (began {words} ago)"
-    return f"for {words}" + (f" on {seen.host}, which cannot be asked from here" if seen.alive is None else "")
+    return f"for {words}" + ("" if seen.alive else f" on {seen.facts.get('host')}, which cannot be asked from here")
 
 
 def printable(text: str) -> str:
@@ -133,3 +158,183 @@ def printable(text: str) -> str:
     'red ?[31m alert'
     """
     return "".join(character if character.isprintable() else "?" for character in text)
+
+
+# What is seen.
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is seen of a run at a moment.
+
+    Attributes
+    ----------
+    time_s
+        When, s since 1970.
+    run, facts
+        The latest run, and what it has noted of itself.
+    alive
+        Whether it goes on; ``None`` if it has not ended, and its host cannot be asked from here.
+    everyone
+        How many participants there are; 0 while the dataset is not indexed, and of a campaign.
+    done, running, failed
+        Of these: how many are done; those that are being analysed, and since when, s since 1970, as far as their work
+        folders are seen from here; and those that failed, with the reason, latest last.
+    nodes
+        Jobs by node, on a cluster.
+    steps
+        What goes on besides participants, and how far it is.
+    rooms
+        Of each tier in use its name and roles, and in words what is free of what; none if that cannot be seen here.
+    left_s
+        How long the participants will still take, s; ``None`` before one has ended.
+    """
+
+    time_s: float
+    run: str
+    facts: Mapping[str, Any]
+    alive: bool | None
+    everyone: int
+    done: int
+    running: Mapping[str, float | None]
+    failed: Sequence[tuple[str, str]]
+    nodes: Mapping[str, int]
+    steps: Sequence[StepNote]
+    rooms: Sequence[tuple[str, str, str, str]]
+    left_s: float | None
+
+    @property
+    def waiting(self) -> int:
+        """How many are neither done, running nor failed."""
+        return max(0, self.everyone - self.done - len(self.running) - len(self.failed))
+
+
+def look(results: Path) -> Look:
+    """What is seen now of the latest run of a results folder: of a campaign, what its step tells of its runs.
+
+    Raises
+    ------
+    SettingsError
+        If no run has begun there.
+    StateError
+        If its settings or facts are damaged.
+    """
+    settings = load_settings(results)
+    places = Places.from_settings(settings)
+    run = latest_run(places)
+    facts = run_facts(places, run)
+    alive, began_s = lives(places, run, facts), float(facts.get("started_s", 0.0))
+    everyone = set() if settings.is_campaign else names_in(places)
+    done = {name: at_s for name, at_s in times_of(places.records, ".json").items() if name in everyone}
+    failed = failures_of(places, run, everyone - done.keys())
+    rest = everyone - done.keys() - {name for name, _ in failed}
+    begun = {} if alive is False else times_of(places.logs / "analyze_participant", ".log")
+    running = {name: since_s(places, name) for name in sorted(rest & begun.keys()) if begun[name] >= began_s}
+    ended = {name: at_s for name, at_s in done.items() if at_s >= began_s and alive is not False}
+    on_cluster, now_s = bool(facts.get("elsewhere")), time.time()
+    return Look(
+        time_s=now_s,
+        run=run,
+        facts=facts,
+        alive=alive,
+        everyone=len(everyone),
+        done=len(done),
+        running=running,
+        failed=failed,
+        nodes=nodes_of(places, run) if on_cluster and alive is not False else {},
+        steps=[] if alive is False else read_steps(places, run),
+        rooms=list(rooms_of(settings, on_cluster)),
+        left_s=left_s(places, ended, len(running), len(rest)),
+    )
+
+
+def names_in(places: Places) -> set[str]:
+    """Everyone whom the index selects; nobody before there is an index that can be read."""
+    with suppress(OSError, NeurotierError):
+        return set(participants(places)) if (places.index / "images.tsv").is_file() else set()
+    return set()
+
+
+def failures_of(places: Places, run: str, of: Iterable[str]) -> list[tuple[str, str]]:
+    """Those of some participants that have failed in a run, and why; the latest last."""
+    found, times = [], times_of(places.failures, ".json")
+    for name in sorted(times.keys() & of, key=times.__getitem__):
+        with suppress(*UNREADABLE):
+            failure = read_whatever(places.failure(name))
+            found += [(name, str(failure["reason"]))] if str(failure["run"]) == run else []
+    return found
+
+
+def since_s(places: Places, name: str) -> float | None:
+    """Since when a participant is analysed, s since 1970: by its work folder, which may not be seen from here."""
+    with suppress(OSError):
+        return os.lstat(places.work_of(name) / OWNER).st_mtime
+    return None
+
+
+def left_s(places: Places, ended: Mapping[str, float], running: int, left: int) -> float | None:
+    """How long participants will still take if they go on ending as often as so far; those that run count half.
+
+    Parameters
+    ----------
+    places
+        Of the results.
+    ended
+        Participants that have ended in this run, and when, s since 1970.
+    running, left
+        How many run, and how many run or wait.
+    """
+    if not ended or not left:
+        return None
+    with suppress(*UNREADABLE):
+        first = read_whatever(places.record(min(ended, key=ended.__getitem__)))
+        so_far_s = time.time() - min(float(phase["start_s"]) for phase in first["phases"])
+        return max(0.0, so_far_s) * (left - running / 2) / (len(ended) + running / 2)
+    return None
+
+
+def times_of(root: Path, suffix: str) -> dict[str, float]:
+    """Participants who have a file below a folder, and when it was written, s since 1970."""
+    found = {}
+    for folder, _, names in os.walk(root):
+        for name in names:
+            if name.endswith(suffix) and not name.startswith("."):
+                with suppress(OSError):
+                    file = Path(folder, name)
+                    found[participant_of(file, root)] = os.lstat(file).st_mtime
+    return found
+
+
+def read_whatever(file: Path) -> Any:
+    """The JSON in a file below the results, which somebody may have replaced by what blocks its reader; raises what
+    :data:`UNREADABLE` lists."""
+    return json.loads(read_text(file.parent, file.name, str(file), limit_bytes=LARGEST_BYTES))
+
+
+def lives(places: Places, run: str, facts: Mapping[str, Any]) -> bool | None:
+    """Whether a run goes on; ``None`` if its host cannot be asked from here."""
+    if not facts:
+        return None if run else False  # it has its name, and clears up what earlier ones have left
+    if "ended_s" in facts:
+        return False
+    return runner(places.runs / f"{run}.json") is not None if facts.get("host") == socket.gethostname() else None
+
+
+def nodes_of(places: Places, run: str) -> dict[str, int]:
+    """Jobs of a run on a cluster that have begun and not ended, by node."""
+    return dict(Counter(str(note["node"]) for note in read_notes(places, run) if "ended_s" not in note))
+
+
+def rooms_of(settings: Settings, on_cluster: bool) -> Iterator[tuple[str, str, str, str]]:
+    """The tiers of a placement, their roles, what is free on them and of what, in words; of tiers that each node has
+    for itself, no words."""
+    placement = {role: name for role, name in settings.placement.items() if role != "images" or settings.image}
+    for name in dict.fromkeys(placement.values()):
+        free = whole = ""
+        if not (on_cluster and on_nodes(settings, name)) and not settings.tiers[name].node:
+            with suppress(OSError, NeurotierError):
+                tier = Tier.from_settings(settings.tiers[name])
+                facts = os.statvfs(tier.path)
+                free = size(tier.free_bytes())
+                whole = size(min(facts.f_blocks * facts.f_frsize, tier.capacity_bytes or sys.maxsize))
+        yield name, ", ".join(role for role in placement if placement[role] == name), free, whole

@@ -12,7 +12,6 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,29 +25,16 @@ from neurotier.core.errors import InputError
 PIECE_BYTES = 2 << 20
 """What is read, incremented and written at once, bytes; larger pieces leave the processor's cache."""
 
-FIX = "make the blocks again with --forcerun make_blocks"
-
 EPOCH_S = time.time() - time.monotonic()
 """What makes s since 1970 of the monotonic clock, which nobody sets meanwhile."""
 
 
-@dataclass
-class Phase:
-    """A phase of an iteration: from its first piece's start to its last one's end, and how long its pieces took."""
-
-    phase: str
-    start_s: float
-    end_s: float
-    duration_s: float = 0.0
-    pieces: int = 0
-    bytes: int = 0
-
-
-@dataclass
 class Stopwatch:
-    """The phases of one iteration of one block."""
+    """The phases of one iteration of one block: from the first piece's start to the last one's end, and how long its
+    pieces took."""
 
-    phases: dict[str, Phase] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.phases: dict[str, dict[str, Any]] = {}
 
     @contextmanager
     def timing(self, name: str, moved_bytes: int = 0) -> Iterator[None]:
@@ -61,11 +47,12 @@ class Stopwatch:
 
     def add(self, name: str, start_s: float, end_s: float, moved_bytes: int = 0) -> None:
         """Add a piece."""
-        phase = self.phases.setdefault(name, Phase(name, start_s, end_s))
-        phase.end_s = end_s
-        phase.duration_s += end_s - start_s
-        phase.pieces += 1
-        phase.bytes += moved_bytes
+        none = {"phase": name, "start_s": start_s, "end_s": end_s, "duration_s": 0.0, "pieces": 0, "bytes": 0}
+        phase = self.phases.setdefault(name, none)
+        phase["end_s"] = end_s
+        phase["duration_s"] += end_s - start_s
+        phase["pieces"] += 1
+        phase["bytes"] += moved_bytes
 
 
 def increment(
@@ -119,7 +106,7 @@ def increment(
         "iteration": iteration,
         "wrapped_voxels": wrapped,
         "max_rss_bytes": peak_memory_bytes(),
-        "phases": [vars(phase) for phase in watch.phases.values()],
+        "phases": list(watch.phases.values()),
     }
 
 
@@ -182,8 +169,7 @@ def open_block(block: Block, source: Path) -> tuple[Any, bytes, Layout]:
     try:
         file = source.open("rb", buffering=0)
     except FileNotFoundError:
-        problem = f"is not there: expected {block.bytes} bytes, found no file"
-        raise InputError(problem, f"block {block.block} ({source})", FIX) from None
+        raise problem_of(block, source, f"is not there: expected {block.bytes} bytes, found no file") from None
     try:
         header = file.read(HEADER_BYTES)
         layout = layout_of(block, source, header, os.fstat(file.fileno()).st_size)
@@ -194,23 +180,23 @@ def open_block(block: Block, source: Path) -> tuple[Any, bytes, Layout]:
 
 
 def layout_of(block: Block, source: Path, header: bytes, size_bytes: int) -> Layout:
-    """The layout of a block that is what its manifest says.
-
-    Raises
-    ------
-    InputError
-        If it is not; with expected and found.
-    """
+    """The layout of a block that is what its manifest says, or :class:`InputError` with expected and found."""
     try:
         layout = read_layout(header)
-        if layout.dtype != np.dtype(block.dtype):
-            raise ValueError(f"is of another type: expected {np.dtype(block.dtype).name}, found {layout.dtype.name}")
-        if shape_text(layout.shape) != block.shape:
-            raise ValueError(f"is of another shape: expected {block.shape}, found {shape_text(layout.shape)}")
+        wanted, shape = np.dtype(block.dtype), shape_text(layout.shape)
+        if layout.dtype != wanted:
+            raise ValueError(f"is of another type: expected {wanted.name}, found {layout.dtype.name}")
+        if shape != block.shape:
+            raise ValueError(f"is of another shape: expected {block.shape}, found {shape}")
         require_size(block.bytes, size_bytes)
     except ValueError as error:
-        raise InputError(str(error), f"block {block.block} ({source})", FIX) from None
+        raise problem_of(block, source, str(error)) from None
     return layout
+
+
+def problem_of(block: Block, source: Path, text: str) -> InputError:
+    """What is wrong with a block's file."""
+    return InputError(text, f"block {block.block} ({source})", "make the blocks again with --forcerun make_blocks")
 
 
 def read_into(piece: np.ndarray, file: Any, block: Block, source: Path) -> None:
@@ -219,11 +205,8 @@ def read_into(piece: np.ndarray, file: Any, block: Block, source: Path) -> None:
     while rest:
         count = file.readinto(rest)
         if not count:
-            found = file.tell()
-            raise InputError(
-                f"ends while it is read: expected {block.bytes} bytes, found {found}",
-                where=f"block {block.block} ({source})",
-            )
+            found = f"expected {block.bytes} bytes, found {file.tell()}"
+            raise problem_of(block, source, f"ends while it is read: {found}")
         rest = rest[count:]
 
 

@@ -21,7 +21,18 @@ from neurotier.core.tables import Row
 
 DRIVER, TASKS = "driver", "tasks"
 DRIVER_PARTS = ("jvm_start", "context", "planning", "tasks", "ending")
-TASK_PARTS = ("scheduling", "deserialise", "garbage", "python", *WORK_PHASES, DELAY, "serialise")
+OURS = (*WORK_PHASES, DELAY)
+TASK_PARTS = ("scheduling", "deserialise", "garbage", "python", *OURS, "serialise")
+TASK_TIMES = {
+    "start_s": "Launch Time",
+    "end_s": "Finish Time",
+    "deserialise_s": "Executor Deserialize Time",
+    "run_s": "Executor Run Time",
+    "serialise_s": "Result Serialization Time",
+    "garbage_s": "JVM GC Time",
+}
+"""Our names of what Spark says of a task that has ended."""
+
 DRIVERS = "drivers"
 """Folder of a run, beside its plan, in which each start of Spark leaves what its driver program did."""
 
@@ -49,44 +60,29 @@ class Driver:
 
 
 @dataclass(frozen=True)
-class SparkTask:
-    """A task of Spark that has ended; times in s, the first two since 1970.
-
-    Attributes
-    ----------
-    start_s, end_s
-        When the driver launched it, and when it had its result.
-    deserialise_s, run_s, serialise_s
-        What its executor spent on unpacking it, on running it, Python included, and on packing its result.
-    garbage_s
-        Time that its JVM spent meanwhile on collecting garbage; one in a JVM counts for all tasks in it.
-    """
-
-    start_s: float
-    end_s: float
-    deserialise_s: float
-    run_s: float
-    serialise_s: float
-    garbage_s: float
-
-
-@dataclass(frozen=True)
 class Events:
-    """A log of events.
+    """A log of events; moments in s since 1970.
 
     Attributes
     ----------
     begin_s
-        When the JVM began to make the context, s since 1970; ``None`` of a log without it.
+        When the JVM began to make the context; ``None`` of a log without it.
     last_s
-        When its last task ended, or the application, s since 1970; ``None`` if nothing did.
+        When its last task ended, or the application; ``None`` if nothing did.
     tasks
-        All that ended with figures, those that failed, too.
+        A row for each task that ended with figures, those that failed, too: ``start_s`` when the driver launched it and
+        ``end_s`` when it had its result; ``deserialise_s``, ``run_s`` and ``serialise_s``, what its executor spent on
+        unpacking it, on running it, Python included, and on packing its result; and ``garbage_s``, the time that its
+        JVM spent meanwhile on collecting garbage, of which one in a JVM counts for all tasks in it.
     """
 
     begin_s: float | None
     last_s: float | None
-    tasks: tuple[SparkTask, ...]
+    tasks: list[dict[str, float]]
+
+    def sum_s(self, name: str) -> float:
+        """A time of all tasks, s."""
+        return math.fsum(task[name] for task in self.tasks)
 
 
 def drivers_of(run: Path) -> list[Driver]:
@@ -96,7 +92,7 @@ def drivers_of(run: Path) -> list[Driver]:
 
 
 def read_events(folder: Path) -> Events:
-    """Read the log of events in a folder."""
+    """Read the log of events in a folder, which is in ms."""
     begin_s, ends_s, tasks = None, [], []
     for event in events_in(folder):
         match event["Event"]:
@@ -105,8 +101,9 @@ def read_events(folder: Path) -> Events:
             case "SparkListenerApplicationEnd":
                 ends_s.append(event["Timestamp"] / 1000)
             case "SparkListenerTaskEnd" if event.get("Task Metrics"):
-                tasks.append(task_of(event["Task Info"], event["Task Metrics"]))
-    return Events(begin_s, max([*ends_s, *(task.end_s for task in tasks)], default=None), tuple(tasks))
+                said = event["Task Info"] | event["Task Metrics"]
+                tasks.append({ours: said[theirs] / 1000 for ours, theirs in TASK_TIMES.items()})
+    return Events(begin_s, max([*ends_s, *(task["end_s"] for task in tasks)], default=None), tasks)
 
 
 def events_in(folder: Path) -> Iterator[dict[str, Any]]:
@@ -122,13 +119,6 @@ def events_in(folder: Path) -> Iterator[dict[str, Any]]:
                     break
 
 
-def task_of(info: Mapping[str, Any], metrics: Mapping[str, Any]) -> SparkTask:
-    """A task from what the event of its end says; there, times are in ms."""
-    lasted = ("Executor Deserialize Time", "Executor Run Time", "Result Serialization Time", "JVM GC Time")
-    times_ms = [info["Launch Time"], info["Finish Time"], *(metrics[name] for name in lasted)]
-    return SparkTask(*(time_ms / 1000 for time_ms in times_ms))
-
-
 def driver_parts(driver: Driver, events: Events) -> dict[str, float]:
     """Wall time of the driver program by part, s.
 
@@ -138,8 +128,8 @@ def driver_parts(driver: Driver, events: Events) -> dict[str, float]:
     """
     ready_s = driver.start_s + driver.session_s
     begin_s = min(max(events.begin_s or ready_s, driver.start_s), ready_s)
-    busy_s = union_s([(task.start_s, task.end_s) for task in events.tasks])
-    through_s = max((task.end_s for task in events.tasks), default=ready_s)
+    busy_s = union_s([(task["start_s"], task["end_s"]) for task in events.tasks])
+    through_s = max((task["end_s"] for task in events.tasks), default=ready_s)
     end_s = driver.end_s or max(events.last_s or ready_s, ready_s)
     times = (begin_s - driver.start_s, ready_s - begin_s, through_s - ready_s - busy_s, busy_s, end_s - through_s)
     return dict(zip(DRIVER_PARTS, times, strict=True))
@@ -156,33 +146,23 @@ def task_parts(events: Events, records: Sequence[Mapping[str, Any]]) -> dict[str
     Parameters
     ----------
     records
-        What iterations of blocks left; those count that lie within a task.
+        What iterations of blocks left; those count whose middle lies within a task: clocks of several nodes differ a
+        little.
     """
-    tasks = events.tasks
-    run_s = math.fsum(task.run_s for task in tasks)
-    deserialise_s, serialise_s = (math.fsum(getattr(t, key) for t in tasks) for key in ("deserialise_s", "serialise_s"))
-    whole_s = math.fsum(task.end_s - task.start_s for task in tasks)
-    phases = [phase for record in records if lies_within(span(record), tasks) for phase in record["phases"]]
-    ours = {
-        name: math.fsum(phase["duration_s"] for phase in phases if phase["phase"] == name)
-        for name in (*WORK_PHASES, DELAY)
-    }
-    rest_s = run_s - math.fsum(ours.values())
-    garbage_s = min(math.fsum(task.garbage_s for task in tasks), max(0.0, rest_s))
-    parts = ours | {
-        "scheduling": whole_s - deserialise_s - run_s - serialise_s,
-        "deserialise": deserialise_s,
-        "garbage": garbage_s,
-        "python": rest_s - garbage_s,
-        "serialise": serialise_s,
-    }
-    return {part: parts[part] for part in TASK_PARTS}
-
-
-def lies_within(iteration: Span, tasks: Sequence[SparkTask]) -> bool:
-    """Whether the middle of an iteration lies within a task: clocks of several nodes differ a little."""
-    middle_s = sum(iteration) / 2
-    return any(task.start_s <= middle_s <= task.end_s for task in tasks)
+    parts = dict.fromkeys(TASK_PARTS, 0.0)
+    for record in records:
+        middle_s = sum(span(record)) / 2
+        if any(task["start_s"] <= middle_s <= task["end_s"] for task in events.tasks):
+            for phase in record["phases"]:
+                if phase["phase"] in OURS:
+                    parts[phase["phase"]] += phase["duration_s"]
+    rest_s = events.sum_s("run_s") - math.fsum(parts.values())
+    parts["garbage"] = min(events.sum_s("garbage_s"), max(0.0, rest_s))
+    parts["python"] = rest_s - parts["garbage"]
+    parts["deserialise"], parts["serialise"] = events.sum_s("deserialise_s"), events.sum_s("serialise_s")
+    whole_s = math.fsum(task["end_s"] - task["start_s"] for task in events.tasks)
+    parts["scheduling"] = whole_s - math.fsum(parts.values())
+    return parts
 
 
 def union_s(spans: Sequence[Span]) -> float:

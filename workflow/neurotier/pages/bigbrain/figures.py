@@ -54,7 +54,7 @@ from neurotier.pages.kit.chart import (
     YELLOW,
     Chart,
 )
-from neurotier.pages.kit.findings import at_once, between, times_text
+from neurotier.pages.kit.findings import at_once, between, gathered, times_text
 from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
 from neurotier.pages.kit.marks import Kind, Lanes, Line, Mark, Points, Stack
 from neurotier.published.conditions import is_outlier
@@ -290,10 +290,7 @@ def drawn_phase(phase: Row) -> Row:
 
 def one_after_the_other(phases: Sequence[Row]) -> list[Row]:
     """Phases of streaming, which alternate, one after the other: each as long as its pieces together."""
-    iterations: dict[tuple[str, int], list[Row]] = {}
-    for phase in phases:
-        iterations.setdefault((phase["block"], phase["iteration"]), []).append(phase)
-    found = []
+    found, iterations = [], gathered(((phase["block"], phase["iteration"]), phase) for phase in phases)
     for members in iterations.values():
         at_s, last_s = min(one["start_s"] for one in members), max(one["end_s"] for one in members)
         for one in sorted(members, key=lambda one: [*PHASES].index(one["phase"])):
@@ -355,11 +352,8 @@ def bigbrain_parallelism(data: Tables) -> Chart:
 
 def runs_of(runs: Sequence[Row], engine: str) -> dict[Place, list[Row]]:
     """The valid repetitions of an engine's conditions, in the order of the table."""
-    found: dict[Place, list[Row]] = {}
-    for run in runs:
-        if run["engine"] == engine and is_compared(run):
-            found.setdefault((run["tier"], run["parallelism"]), []).append(run)
-    return found
+    own = (run for run in runs if run["engine"] == engine and is_compared(run))
+    return gathered(((run["tier"], run["parallelism"]), run) for run in own)
 
 
 def bigbrain_spark(data: Tables) -> Chart:

@@ -10,7 +10,7 @@ from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tasks import GNU_PARALLEL, PUBLISHED, SPARK
 from neurotier.core.quantities import counted, number, seconds, size
 from neurotier.core.tables import Row
-from neurotier.pages.kit.findings import at_once
+from neurotier.pages.kit.findings import at_once, gathered
 from neurotier.published.conditions import FIGURES
 
 NO_RUN = "No run of the incrementation is valid"
@@ -95,10 +95,7 @@ def in_panels(rows: Iterable[Row], part: str = "") -> list[Row]:
 
 def by_heading(rows: Iterable[Row]) -> dict[str, list[Row]]:
     """Conditions by their image and parallelism, in words."""
-    found: dict[str, list[Row]] = {}
-    for row in rows:
-        found.setdefault(f"{image_of(row)}; {heading_of(row)}", []).append(row)
-    return found
+    return gathered((f"{image_of(row)}; {heading_of(row)}", row) for row in rows)
 
 
 def range_text(rows: Sequence[Row]) -> str:

@@ -18,6 +18,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.spread import spread
 from neurotier.core.tables import Row, columns, read_table, write_table
 from neurotier.model.prediction import FLUID, MEASURED, PAPER, Prediction
+from neurotier.pages.kit.findings import gathered
 from neurotier.published import own_columns
 from neurotier.run.compared import is_compared
 
@@ -89,9 +90,7 @@ def read_tables(places: Places, settings: Settings) -> Tables:
     runs = own_runs(runs, host)
     if any(row["origin"] == ORIGIN for row in conditions):
         runs += read_published_runs(BigBrainPlan(settings, places).published)
-    by_run: dict[tuple[object, ...], list[Row]] = {}
-    for row in phases:
-        by_run.setdefault(run_key(row), []).append(row)
+    by_run = gathered((run_key(row), row) for row in phases)
     return Tables(conditions, runs, lambda run: by_run.get(run_key(run), []), spark)
 
 
@@ -141,9 +140,7 @@ def read_if_there(files: Mapping[str, Path], name: str) -> list[Row]:
 
 def by_condition(runs: Iterable[Row]) -> dict[IncrementCondition, list[Row]]:
     """All runs, invalid ones too, by condition; those of one's own by parallelism, else in the order given."""
-    found: dict[IncrementCondition, list[Row]] = {}
-    for run in runs:
-        found.setdefault(IncrementCondition.of(run), []).append(run)
+    found = gathered((IncrementCondition.of(run), run) for run in runs)
     own = sorted((one for one in found if not one.is_published), key=lambda one: one.parallelism)
     return {one: found[one] for one in [*own, *(one for one in found if one.is_published)]}
 

@@ -10,7 +10,7 @@ from neurotier.core.tables import Row
 from neurotier.pages.bigbrain.names import NO_RUN, factors_text, name_of, own, published
 from neurotier.pages.bigbrain.tables import Tables
 from neurotier.pages.kit.contrasts import Contrast, contrasts
-from neurotier.pages.kit.findings import at_once, times_text
+from neurotier.pages.kit.findings import at_once, gathered, times_text
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Section, Verdict
 from neurotier.run.compared import is_compared
 
@@ -66,10 +66,8 @@ def effects_text(known: Sequence[Row], runs: Sequence[Row]) -> str:
     def key(row: Row, left_out: str = "") -> tuple[object, ...]:
         return tuple(row[name] for name in (*FIELDS, "blocks", "iterations", "pairing") if name != left_out)
 
-    best, groups = fastest_of(known), dict[tuple[object, ...], list[Row]]()
-    for run in filter(is_compared, runs):
-        groups.setdefault(key(run), []).append(run)
-    found, effects = contrasts(groups, paired=True), []
+    best, effects = fastest_of(known), []
+    found = contrasts(gathered((key(run), run) for run in runs if is_compared(run)), paired=True)
     for field in FIELDS:
         alike = [row for row in known if key(row, field) == key(best, field)]
         slowest = max(alike, key=lambda row: float(row["makespan_s"]))

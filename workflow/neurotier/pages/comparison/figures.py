@@ -33,7 +33,7 @@ from neurotier.pages.kit.chart import (
     VERMILION,
     Chart,
 )
-from neurotier.pages.kit.findings import at_once, between, spread_text, times_text
+from neurotier.pages.kit.findings import at_once, between, gathered, spread_text, times_text
 from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
 from neurotier.pages.kit.marks import Box, Kind, Lanes, Points, Stack
 from neurotier.run.compared import MEMORY, Compared
@@ -309,9 +309,7 @@ def phases(data: Compared) -> Chart:
 
 def gantts(data: Compared) -> Chart:
     """One small Gantt per run: jobs by phase, one after the other on its lanes."""
-    jobs: dict[tuple[str, str], list[Row]] = {}
-    for row in data.participants:
-        jobs.setdefault(run_key(row), []).append(row)
+    jobs = gathered((run_key(row), row) for row in data.participants)
     every = sorted((run for run in data.runs if run_key(run) in jobs), key=order_of)
     if not every:
         return Chart("No participant finished")
@@ -360,9 +358,7 @@ def chosen(runs: Sequence[Row]) -> tuple[list[Row], str]:
     """Runs that are drawn, and a sentence about those that are not; empty if all are."""
     if len(runs) <= MOST_RUNS:
         return list(runs), ""
-    groups: dict[tuple[object, bool], list[Row]] = {}
-    for run in runs:
-        groups.setdefault((Condition.of(run), run["valid"] == "valid"), []).append(run)
+    groups = gathered(((Condition.of(run), run["valid"] == "valid"), run) for run in runs)
     middle = [
         sorted(members, key=lambda run: (run["makespan_s"] or 0.0, run["run"]))[(len(members) - 1) // 2]
         for members in groups.values()

@@ -23,10 +23,9 @@ from neurotier.pages.comparison.figures import (
 from neurotier.pages.comparison.reasons import causes_text
 from neurotier.pages.comparison.statistics import by_condition, left_out
 from neurotier.pages.comparison.verdict import ComparisonVerdict, judge
-from neurotier.pages.kit.findings import spread_text
+from neurotier.pages.kit.findings import gathered, spread_text
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Figure, Head, Page, Section, Verdict
-from neurotier.run.campaign.comparing import lacking
-from neurotier.run.compared import Compared, read_comparison_tables
+from neurotier.run.compared import Compared, lacking, read_comparison_tables
 
 OPEN_ROWS = 6
 """Longer lists are folded."""
@@ -128,10 +127,7 @@ def by_how_much(data: Comparison) -> Section | None:
 
 def reasons(data: Comparison) -> Section | None:
     """What bounds conditions, and what may mislead about them; what holds for all of them is said once."""
-    families: dict[str, list[str]] = {}
-    for family in data.verdict.families:
-        for line in family.reasons:
-            families.setdefault(line, []).append(family.name)
+    families = gathered((line, family.name) for family in data.verdict.families for line in family.reasons)
     every = len(data.verdict.families)
     items = [f"{line}." if len(of) == every else f"{'; '.join(of)}: {line}." for line, of in families.items()]
     folded = "What bounds them, and what may mislead" if len(items) > OPEN_ROWS else ""
@@ -178,10 +174,7 @@ def conditions(data: Comparison) -> Section | None:
 
 def tiers_text(placement: str, run: Row) -> str:
     """Which roles are on which tier, as far as is known; empty if all are on the one that names the placement."""
-    tiers: dict[str, list[str]] = {}
-    for role in ROLES:
-        if run[f"{role}_tier"] is not None:
-            tiers.setdefault(run[f"{role}_tier"], []).append(role)
+    tiers = gathered((run[f"{role}_tier"], role) for role in ROLES if run[f"{role}_tier"] is not None)
     if list(tiers) == [placement]:
         return ""
     return "; ".join(f"{'all' if len(tiers) == 1 else ', '.join(roles)} on {tier}" for tier, roles in tiers.items())

@@ -31,7 +31,7 @@ from neurotier.pages.kit.causes import (
     UNEXPLAINED,
     WARM_SHARE,
 )
-from neurotier.pages.kit.findings import between
+from neurotier.pages.kit.findings import between, gathered
 from neurotier.run.compared import MEMORY
 from neurotier.run.conditions import Condition
 
@@ -229,10 +229,7 @@ def idle_lines(groups: Groups) -> list[str]:
 
 def by_nodes(runs: Runs) -> dict[str | None, list[Row]]:
     """Runs by the nodes that they were on: ``None`` where that is not known, as of published logs."""
-    groups: dict[str | None, list[Row]] = {}
-    for run in runs:
-        groups.setdefault(run["nodes"], []).append(run)
-    return groups
+    return gathered((run["nodes"], run) for run in runs)
 
 
 def inseparable(one: Runs, other: Runs) -> bool:

@@ -15,6 +15,7 @@ from neurotier.core.quantities import share_of
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
 from neurotier.pages.kit.contrasts import Contrast, blocks, contrasts
+from neurotier.pages.kit.findings import gathered
 from neurotier.run.compared import MEMORY, is_compared
 from neurotier.run.conditions import CAMPAIGN, Condition
 
@@ -26,11 +27,7 @@ def run_key(row: Row) -> tuple[str, str]:
 
 def by_condition(runs: Iterable[Row]) -> dict[Condition, list[Row]]:
     """Valid runs by condition, in order."""
-    groups: dict[Condition, list[Row]] = {}
-    for run in runs:
-        if is_compared(run):
-            groups.setdefault(Condition.of(run), []).append(run)
-    return dict(sorted(groups.items()))
+    return dict(sorted(gathered((Condition.of(run), run) for run in runs if is_compared(run)).items()))
 
 
 def left_out(runs: Iterable[Row]) -> list[Row]:
@@ -103,10 +100,7 @@ def paired_differences(runs: Sequence[Row], phases: Sequence[Row]) -> list[Diffe
 
 def means(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Mean of what each participant has, over the runs that have it."""
-    found: dict[str, list[float]] = {}
-    for run in runs:
-        for name, value in run.items():
-            found.setdefault(name, []).append(value)
+    found = gathered(item for run in runs for item in run.items())
     return {name: statistics.fmean(values) for name, values in found.items()}
 
 
@@ -139,10 +133,10 @@ def families(conditions: Iterable[Condition]) -> dict[Family, list[Condition]]:
 
     Inputs in memory have no page cache before them: such conditions stand beside those of every cache state.
     """
-    groups: dict[Family, list[Condition]] = {}
-    for condition in sorted(conditions):
-        family = Family(condition.origin, condition.tool, condition.parallelism, condition.cache)
-        groups.setdefault(family, []).append(condition)
+    groups = gathered(
+        (Family(condition.origin, condition.tool, condition.parallelism, condition.cache), condition)
+        for condition in sorted(conditions)
+    )
     for family in [family for family in groups if family.cache == MEMORY]:
         others = [other for other in groups if other != family and replace(other, cache=MEMORY) == family]
         for other in others:
@@ -179,12 +173,8 @@ def speed_ups(runs: Sequence[Row]) -> list[SpeedUp]:
 
     Repetitions of two conditions are no pairs, so every two of them are compared; the range is the widest there is.
     """
-    families: dict[tuple[str, str, str, str], list[Condition]] = {}
-    groups = by_condition(runs)
-    for condition in groups:
-        family = (condition.origin, condition.tool, condition.cache, condition.placement)
-        families.setdefault(family, []).append(condition)
-    ups = []
+    groups, ups = by_condition(runs), []
+    families = gathered(((each.origin, each.tool, each.cache, each.placement), each) for each in groups)
     for lower, *others in families.values():
         for higher in others:
             pairs = product(groups[lower], groups[higher])

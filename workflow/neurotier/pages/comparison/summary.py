@@ -19,8 +19,7 @@ from neurotier.pages.comparison.statistics import (
 )
 from neurotier.pages.kit.contrasts import Contrast
 from neurotier.published.bids_app import published_runs
-from neurotier.run.campaign.comparing import campaign_runs
-from neurotier.run.compared import Compared, runs_of_results
+from neurotier.run.compared import Compared, campaign_runs, runs_of_results
 from neurotier.run.conditions import Condition
 
 

@@ -1,28 +1,27 @@
-"""What a figure says in one sentence, and the words that all of them use."""
+"""Words that several pages use."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import TypeVar
 
 from neurotier.core.quantities import number, seconds
 from neurotier.core.spread import Spread
 
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
-@dataclass(frozen=True)
-class Finding:
-    """The sentence of a figure: its title, or why it shows nothing.
 
-    Attributes
-    ----------
-    sentence
-        Without a full stop.
-    shown
-        False if there is nothing to draw; the sentence then says why.
+def gathered(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """What belongs to each key, all in order.
+
+    >>> gathered([("a", 1), ("b", 2), ("a", 3)])
+    {'a': [1, 3], 'b': [2]}
     """
-
-    sentence: str
-    shown: bool = True
+    found: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 def at_once(parallelism: int) -> str:

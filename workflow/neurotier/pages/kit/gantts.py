@@ -12,6 +12,7 @@ from neurotier.core.quantities import counted, seconds
 from neurotier.core.tables import Row
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.chart import BLACK, GREY, WIDTH_IN, Chart, hover
+from neurotier.pages.kit.findings import gathered
 from neurotier.pages.kit.marks import LEGEND_IN, draw_legend
 
 LANE_IN = 0.25
@@ -46,9 +47,8 @@ def in_lanes(rows: Iterable[Row], name: str, slack_s: float = 0.0) -> list[Row]:
     >>> [(row["lane"], row["job"], row["start_s"]) for row in in_lanes(rows, "job")]
     [(0, 'a', 0), (1, 'b', 0), (1, 'c', 1)]
     """
-    jobs: dict[tuple[str, Any], list[Row]] = {}
-    for row in sorted(rows, key=lambda row: (row["start_s"], row[name])):
-        jobs.setdefault((row[name], row.get("iteration")), []).append(row)
+    ordered = sorted(rows, key=lambda row: (row["start_s"], row[name]))
+    jobs = gathered(((row[name], row.get("iteration")), row) for row in ordered)
     placed, busy, free = list[Row](), list[tuple[float, int]](), list[int]()
     for phases in jobs.values():
         while busy and busy[0][0] <= phases[0]["start_s"] + slack_s:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import statistics
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from neurotier.core.quantities import MISSING, seconds, shorten
 from neurotier.core.spread import Spread
@@ -57,18 +58,20 @@ class Kind(NamedTuple):
         return {"color": self.colour, "linewidth": 0}
 
 
-class Mark(Protocol):
+class Mark(ABC):
     """What is drawn of the rows of a panel."""
 
+    @abstractmethod
     def draw(self, axes: plot.Axes, rows: Placed, scale: float, words: Words) -> float:
         """Draw it, with values divided by a scale; where it ends."""
 
     def handles(self) -> list[plot.Artist]:
-        """What the legend has of it."""
+        """What the legend has of it: nothing, where the note says what it is."""
+        return []
 
 
 @dataclass(frozen=True)
-class Stack:
+class Stack(Mark):
     """A bar of parts, one after the other, of numbers or spreads: columns to their looks. Below 0 nothing is drawn.
 
     ``colour`` gives the colour of a row's bar of a single part, and ``ranges`` draws from least to greatest.
@@ -116,7 +119,7 @@ class Stack:
 
 
 @dataclass(frozen=True)
-class Line:
+class Line(Mark):
     """A line from one column to another; ``above`` the middle of the lane by so much."""
 
     low: str
@@ -132,13 +135,9 @@ class Line:
                 axes.plot(ends, [place - self.above] * 2, color=self.colour, linewidth=1.0, marker="|", markersize=4)
         return max((row[self.high] / scale for _, row in rows if row[self.high] is not None), default=0.0)
 
-    def handles(self) -> list[plot.Artist]:
-        """Nothing; the note says what it is."""
-        return []
-
 
 @dataclass(frozen=True)
-class Points:
+class Points(Mark):
     """A number, or each number of a list, as points side by side; ``above`` the middle of the lane by so much.
 
     Of a list, ``apart`` is the height over which its points are laid out; with 0 equal ones lie on each other.
@@ -180,7 +179,7 @@ class Points:
 
 
 @dataclass(frozen=True)
-class Box:
+class Box(Mark):
     """The distribution of a list: a box of the quartiles, a line from the 5th to the 95th per cent, few values as dots,
     the median as a diamond; and what each of them says (a list, too), with rings round those that are to be seen."""
 
@@ -219,10 +218,6 @@ class Box:
             median = statistics.median(values)
             axes.plot([median], [place], marker="D", markersize=5, color=self.colour(row), markeredgecolor=BLACK)
         return 0.0
-
-    def handles(self) -> list[plot.Artist]:
-        """Nothing; the note says what it is."""
-        return []
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,11 @@ from neurotier.pages.bigbrain.figures import (
 from neurotier.pages.bigbrain.names import ENGINES, off_factor, published_name, ratio_text
 from neurotier.pages.comparison import figures as comparison
 from neurotier.pages.kit.chart import SKY, VERMILION, Chart
+from neurotier.pages.kit.findings import gathered
 from neurotier.pages.kit.marks import Lanes, Line, Points
 from neurotier.pages.published.tables import Replayed
 from neurotier.published import own_columns
-from neurotier.published.bigbrain import APP_DIRECT
-from neurotier.published.conditions import device_and_mode
+from neurotier.published.conditions import APP_DIRECT, device_and_mode
 from neurotier.published.table_one import Bandwidth
 from neurotier.published.validation import ALONE, CLOSE, CONDITION, DEVICE, TWIN, Score, scores
 
@@ -155,12 +155,9 @@ def makespan(data: Replayed, part: str) -> Chart:
 def makespan_text(data: Replayed) -> str:
     """The widest gap between devices, and how far Eq. (1) is off, outliers left out of that."""
     repetitions, times, ratios = data.repetitions(), dict[IncrementCondition, float](), []
-    panels: dict[tuple[int, str, int], list[IncrementCondition]] = {}
     for row in data.conditions:
         one = IncrementCondition.of(row)
         times[one] = row["makespan_s"]
-        if one.panel:
-            panels.setdefault(one.panel, []).append(one)
         if row["equation_one_s"]:
             went_on_s, _ = apart([run["makespan_s"] for run in repetitions[one]])
             ratios.append(row["equation_one_s"] / statistics.fmean(went_on_s))
@@ -170,6 +167,7 @@ def makespan_text(data: Replayed) -> str:
     if len(times) == 1:
         (only,) = times
         return f"{published_name(only)}: {seconds(times[only])}{off}"
+    panels = gathered((one.panel, one) for one in times if one.panel)
     ordered = [sorted(members, key=lambda one: times[one]) for members in panels.values()]
     widest = max(ordered, key=lambda members: times[members[-1]] / times[members[0]], default=[])
     if len(widest) < 2:

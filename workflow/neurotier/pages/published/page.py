@@ -14,7 +14,7 @@ from neurotier.model.prediction import MEASURED, PAPER
 from neurotier.pages.bigbrain.figures import MEMBERS
 from neurotier.pages.bigbrain.names import by_heading, label_of, published_name
 from neurotier.pages.comparison.statistics import by_condition as bids_conditions
-from neurotier.pages.kit.findings import between
+from neurotier.pages.kit.findings import between, gathered
 from neurotier.pages.kit.page import OPEN, Figure, Head, Page, Section, Verdict
 from neurotier.pages.published.figures import (
     bids_cpu_io,
@@ -59,7 +59,7 @@ def verdicts(data: Replayed) -> list[Verdict]:
         said.append(validation_text(data.validation))
     devices = len({one.device for one in replay.bandwidths})
     found = [
-        counted(len(replay.bigbrain.runs), "BigBrain run") if replay.bigbrain.runs else "",
+        counted(len(replay.runs), "BigBrain run") if replay.runs else "",
         counted(len(replay.bids_app.runs), "BIDS App run") if replay.bids_app.runs else "",
         f"the storage benchmark of {counted(devices, 'device')}" if devices else "",
     ]
@@ -216,15 +216,15 @@ def outlier_texts(one: IncrementCondition, runs: Sequence[BlockRun]) -> list[str
     """Repetitions far from the middle one, and what tells why."""
     middle_s = statistics.median(run.makespan_s for run in runs)
     going, texts = steady(runs), []
-    usual_s = statistics.fmean(run.header_s for run in going) if going else 0.0
+    usual_s = statistics.fmean(run.sum_s(HEADER) for run in going) if going else 0.0
     for run in runs:
         if run in going:
             continue
         longest = max(run.work, key=lambda phase: phase.duration_s)
         why = f"its longest phase is a {longest.name} of {longest.duration_s:,.2f} s"
         if run.makespan_s < middle_s:
-            why = f"its images took {run.header_s:,.2f} s to make in all, those of the others {usual_s:,.0f} s"
-            why += ": it read its input lazily" if run.header_s < usual_s / 10 else ""
+            why = f"its images took {run.sum_s(HEADER):,.2f} s to make in all, those of the others {usual_s:,.0f} s"
+            why += ": it read its input lazily" if run.sum_s(HEADER) < usual_s / 10 else ""
         took = f"repetition {run.repetition} took {run.makespan_s:,.2f} s, the middle one {middle_s:,.2f} s"
         texts.append(f"{published_name(one)}: {took}; {why}.")
     return texts
@@ -286,14 +286,13 @@ SLIPS = Section(
 
 def left_out(data: Replayed) -> list[Section]:
     """What the page does not show, or counts apart, by kind."""
-    replay, kinds = data.replay, dict[str, list[str]]()
-    for row in skipped_rows(replay):
-        kinds.setdefault(row["kind"], []).append(f"{row['path']}: {row['reason']}")
+    replay = data.replay
+    kinds = gathered((row["kind"], f"{row['path']}: {row['reason']}") for row in skipped_rows(replay))
     missing = absent_texts(replay)
     invalid = [f"{row['run']}: {row['valid']}" for row in run_rows(replay) if row["valid"] != "valid"]
     emulated = [
         f"{name_of(replay, run.path)}: {len(run.named(HEADER)):,} tasks over {len(run.blocks):,} files"
-        for run in replay.bigbrain.runs
+        for run in replay.runs
         if run.is_emulated
     ]
     found = {

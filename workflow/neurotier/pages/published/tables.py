@@ -72,14 +72,14 @@ def replayed(replay: Replay, predicted: Sequence[Row] = (), **tables: Sequence[R
         The other tables of :class:`Replayed`.
     """
     runs = own_columns.run_rows(run_rows(replay), phase_rows(replay))
-    logs = {name_of(replay, run.path): run for run in replay.bigbrain.runs}
+    logs = {name_of(replay, run.path): run for run in replay.runs}
     conditions = [
         row | {"equation_one_s": row["equation_one_s"] or replay.equation_one_s(IncrementCondition.of(row))}
         for row in condition_rows(runs, predictions_by_condition(runs, (), predicted), statistics.fmean)
     ]
 
     def phases_of(run: Row) -> list[Row]:
-        return own_columns.phase_rows(IncrementCondition.of(run), logs[run["run"]])
+        return own_columns.phase_rows(logs[run["run"]])
 
     about: dict[str, Any] = {"replay": replay, "predicted": predicted, **tables}
     return Replayed(conditions, runs, phases_of, middle="mean", **about)

@@ -11,6 +11,7 @@ from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.causes import MEMORY_STALL, UNEXPLAINED, Causes, sum_causes, why_no_account
 from neurotier.pages.kit.chart import BLUE, CAUSE_COLOURS, VERMILION, Chart
+from neurotier.pages.kit.findings import gathered
 from neurotier.pages.kit.marks import READABLE_LANES, Box, Kind, Lanes, Stack
 from neurotier.pages.report.cluster import node_verdict
 from neurotier.pages.report.data import ReportData, doubts, is_plausible
@@ -165,9 +166,8 @@ def brain_volume(data: ReportData) -> Chart:
     volumes = [row["brain_volume_mm3"] for row in data.group]
     if not volumes:
         return Chart("no brain mask was made")
-    sites: dict[str, list[Row]] = {}
-    for row in sorted(data.group, key=lambda row: row["site"] or ""):
-        sites.setdefault(row["site"] or "all images", []).append(row)
+    by_site = sorted(data.group, key=lambda row: row["site"] or "")
+    sites = gathered((row["site"] or "all images", row) for row in by_site)
     lanes = [
         {
             "lane": f"{site} ({len(rows):,})",

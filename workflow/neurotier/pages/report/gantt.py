@@ -9,6 +9,7 @@ from neurotier.core.quantities import mean_count, shorten
 from neurotier.core.tables import Row
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.chart import BLACK, BLUE, LIGHT_GREY, PHASE_COLOURS, WIDTH_IN, Chart
+from neurotier.pages.kit.findings import gathered
 from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
 from neurotier.pages.kit.marks import DRAWN_SINGLY, READABLE_LANES, beside, draw_legend
 from neurotier.pages.report.cluster import Cluster, steps
@@ -82,15 +83,10 @@ class Running(Chart):
         """Jobs that stand together, one after the other in each lane: of a node, or all of many; else each alone."""
         if self.cluster is None and len(self.spans()) > READABLE_LANES:
             return {"one job after\nthe other\nin each lane": [*self.table]}
-        together: dict[str, list[Row]] = {}
-        for row in self.table:
-            own = (row["node"] or UNKNOWN_NODE) if self.cluster else row["participant"]
-            together.setdefault(own, []).append(row)
         if self.cluster is None:
-            return together
-        return {
-            f"{node} ({len({row['participant'] for row in rows})})": rows for node, rows in sorted(together.items())
-        }
+            return gathered((row["participant"], row) for row in self.table)
+        nodes = gathered((row["node"] or UNKNOWN_NODE, row) for row in self.table)
+        return {f"{node} ({len({row['participant'] for row in rows})})": rows for node, rows in sorted(nodes.items())}
 
     def draw_running(self, axes: plot.Axes, pixels: bool) -> None:
         """How many jobs ran, and the mean over the makespan; on a cluster, what was granted beside them."""

@@ -44,6 +44,9 @@ def pictures_of(rows: Iterable[Row], places: Places, settings: Settings) -> list
     dataset, pictures = Path(read_json(places.index / "dataset.json")["path"]), []
     for row in rows:
         mask, name = places.derivatives / row["mask"], mosaic_name(row["image"])
+        if settings.app.image:  # whose group level brings together what each participant has in a folder of its own
+            in_site = PurePosixPath(row["mask"]).relative_to(row["site"] or "")
+            mask = places.analysed(row["participant"], by_app=True) / in_site
         title = f"{name.with_suffix('')}: {cm3(row['brain_volume_mm3'])}"
         try:
             t1w = Path(*file_in_dataset(dataset, row["image"], settings.dataset.links_to)).resolve(strict=True)

@@ -31,6 +31,7 @@ from neurotier.core.quantities import (
 )
 from neurotier.core.tables import Row
 from neurotier.pages.kit.causes import sum_causes
+from neurotier.pages.kit.findings import gathered
 from neurotier.pages.kit.methods import APPTAINER, BIDS, software
 from neurotier.pages.kit.page import SHOWN_ROWS, Figure, Page, Section, link
 from neurotier.pages.report.answers import participant_answers, run_answers
@@ -96,12 +97,8 @@ def dataset_name(data: ReportData) -> str:
 
 def problems(data: ReportData) -> list[Section]:
     """Who failed, by reason; and what was not run, skipped, or missing."""
-    alike: dict[tuple[Any, ...], list[Record]] = {}
-    for failure in map(complete, data.failures):
-        name = str(failure["participant"])
-        if name in data.failed:
-            reason = str(failure["reason"]).replace(name.rpartition("/")[2], "sub-*")
-            alike.setdefault((failure["stage"], reason, failure["exit_code"]), []).append(failure)
+    every = [failure for failure in map(complete, data.failures) if str(failure["participant"]) in data.failed]
+    alike = gathered(((failure["stage"], reason_of(failure), failure["exit_code"]), failure) for failure in every)
     failed = [
         {
             "failed": len(failures),
@@ -122,6 +119,11 @@ def problems(data: ReportData) -> list[Section]:
     if data.missing:
         sections.append(Section(text="Missing when this report was written:", items=data.missing))
     return [Section("Failed, not run, skipped"), *sections] if sections else []
+
+
+def reason_of(failure: Record) -> str:
+    """Why a participant failed, without its name."""
+    return str(failure["reason"]).replace(str(failure["participant"]).rpartition("/")[2], "sub-*")
 
 
 def failed_names(data: ReportData, failures: Sequence[Record]) -> str:
@@ -218,9 +220,7 @@ def volumes(data: ReportData) -> list[Section]:
 
 def answers(data: ReportData) -> list[Section]:
     """Where the time went, in sentences; the slowest participants; and bytes and files per tier."""
-    runs: dict[str, list[Row]] = {}
-    for row in sorted(data.profile, key=lambda row: -float(row["start_s"])):
-        runs.setdefault(row["run"], []).append(row)
+    runs = gathered((row["run"], row) for row in sorted(data.profile, key=lambda row: -float(row["start_s"])))
     sections = []
     for run, rows in list(runs.items())[:SHOWN_RUNS]:
         text = f"Run {run}, {counted(len({row['participant'] for row in rows}), 'participant')}:" * (len(runs) > 1)
@@ -292,9 +292,7 @@ def cluster(data: ReportData) -> Section | None:
 
 def participants(data: ReportData) -> Section:
     """Times of each, with links to derivatives, masks and log."""
-    phases, images = present_phases(data.times), dict[str, list[str]]()
-    for row in data.group:
-        images.setdefault(row["participant"], []).append(row["image"])
+    phases, images = present_phases(data.times), gathered((row["participant"], row["image"]) for row in data.group)
     by_app, several = data.settings.app.image is not None, len({time.run for time in data.times}) > 1
     rows = []
     for time in data.times[:SHOWN_ROWS]:

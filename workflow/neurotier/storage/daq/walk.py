@@ -110,20 +110,17 @@ class Daq(Workload[Point]):
 
 def cells(done: FioResult, curve: Curve) -> Row:
     """What the writers did, as cells of the table, and the rate of each."""
-    flow, writers = done.write, [one.bandwidth_bytes_per_s for one in done.writes]
+    writers = [one.bandwidth_bytes_per_s for one in done.writes]
     return {
-        "throughput_bytes_per_s": flow.bandwidth_bytes_per_s,
+        **done.cells(),
+        "throughput_bytes_per_s": done.bandwidth_bytes_per_s,
         "writer_mean_bytes_per_s": sum(writers) / len(writers),
         "writer_least_bytes_per_s": min(writers),
         "writer_rates": writers,
         "backlog_peak_bytes": max((bytes_ for _, bytes_ in curve), default=None),
         "backlog_slope_bytes_per_s": slope(curve),
-        "records_written": flow.operations,
-        **{name: value for name, value in vars(flow).items() if name.startswith("latency_")},
+        "records_written": done.write.operations,
         "cpu_s_per_gb": GB * done.cpu_s_per_byte if done.cpu_s_per_byte else None,
-        "runtime_s": flow.runtime_s,
-        "write_bytes": flow.bytes,
-        "fio_version": done.fio_version,
     }
 
 

@@ -7,10 +7,12 @@ from functools import partial
 from typing import Literal
 
 from neurotier.core.kinds import is_in_memory
+from neurotier.core.tables import Row
 from neurotier.storage.access import MIB, Access
-from neurotier.storage.fio import FioJob, FioResult
+from neurotier.storage.fio import FioJob
 
-Part = Literal["one_stream", "concurrency", "small"]
+FILES: Literal["files"] = "files"
+Part = Literal["one_stream", "concurrency", "small", "files"]
 
 BLOCK_BYTES = MIB
 """As the published ``dd``."""
@@ -25,14 +27,17 @@ PATIENCE = 3.0
 
 @dataclass(frozen=True)
 class Measurement:
-    """A row of the table before it is measured: what it is part of, and the job, named by its pattern."""
+    """A row of the table before it is measured: what it is part of, and the job, named by its pattern.
+
+    The job of :data:`FILES` says what our own processes do.
+    """
 
     part: Part
     job: FioJob
 
 
-Samples = dict[Measurement, list[FioResult]]
-"""Results of each measurement, by repetition."""
+Samples = dict[Measurement, list[Row]]
+"""Figures of each measurement, by repetition."""
 
 
 def one_stream(kind: str, file_bytes: int) -> list[Measurement]:

@@ -12,10 +12,10 @@ import errno
 import json
 import multiprocessing
 import os
+import shutil
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Barrier
@@ -25,6 +25,7 @@ from typing import Any
 
 from neurotier.core.errors import TierError, ToolError, one_line
 from neurotier.core.processes import end_with_parent
+from neurotier.core.tables import Row
 from neurotier.meter.tree import queued_s
 from neurotier.storage.calls import run_call
 
@@ -62,6 +63,17 @@ class Operation:
     wall_s: float
     cpu_s: float
     wait_s: float
+
+    def cells(self, streams: int) -> Row:
+        """The same as cells of the table; ``operation_s`` is without what others took of the processors."""
+        return {
+            "bandwidth_bytes_per_s": 0.0,
+            "operations_per_s": streams / self.wall_s,
+            "latency_mean_s": self.wall_s,
+            "operation_cpu_s": self.cpu_s,
+            "operation_wait_s": self.wait_s,
+            "operation_s": self.cpu_s + self.wait_s,
+        }
 
 
 Measured = dict[str, Operation]
@@ -126,15 +138,6 @@ def make(files: int, slice_s: float) -> int:
     return made
 
 
-def leave(folder: str) -> None:
-    """Remove a stream's folder, and what is in it after an error."""
-    os.chdir("..")
-    with suppress(OSError):
-        for entry in os.listdir(folder):
-            os.unlink(f"{folder}/{entry}")
-        os.rmdir(folder)
-
-
 def work(folder: str, files: int, slice_s: float, together: Barrier, results: SimpleQueue[Any]) -> None:
     """What the process of a stream does in a folder of its own; for each operation, files and what they took."""
     end_with_parent()
@@ -159,7 +162,8 @@ def work(folder: str, files: int, slice_s: float, together: Barrier, results: Si
         together.abort()
         results.put(error)
     finally:
-        leave(folder)
+        os.chdir("..")
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def run_streams(folder: str, streams: int, slice_s: float) -> Measured:

@@ -12,11 +12,11 @@ from neurotier.core.settings import ProbeSettings
 from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier
 from neurotier.storage.access import Access, find_access
-from neurotier.storage.fio import FioResult, require_fio
+from neurotier.storage.fio import FioJob, require_fio
 from neurotier.storage.probe.effort import SMALLEST_BYTES, Effort, effort_for
-from neurotier.storage.probe.measurements import Measurement, Samples, concurrency, levels, one_stream, small
-from neurotier.storage.probe.small_files import Measured, measure_files
-from neurotier.storage.probe.table import file_rows, probe_rows
+from neurotier.storage.probe.measurements import FILES, Measurement, Samples, concurrency, levels, one_stream, small
+from neurotier.storage.probe.small_files import SIZE_BYTES, measure_files
+from neurotier.storage.probe.table import probe_rows
 from neurotier.storage.workspace import Workspace, claim
 
 TIMEOUT_S = 60.0
@@ -61,9 +61,7 @@ def probe_tier(
         effort = effort_for(tier, settings, streams)
         limits = f"up to {counted(effort.streams, 'stream')}, at most {size(effort.room_bytes)}"
         say(f"Probing tier {tier.name} ({tier.path}): {limits}, within {seconds(effort.time_s)}")
-        walk = Walk(workspace, effort, tell)
-        samples = walk.run()
-    rows = [*probe_rows(tier, samples), *file_rows(tier, walk.files, next(iter(samples.values()))[0].fio_version)]
+        rows = probe_rows(tier, Walk(workspace, effort, tell).run())
     least, asked = min(row["repetitions"] for row in rows), effort.repetitions
     if least < asked:
         say(f"  {least} of {counted(asked, 'repetition')} in that time; raise probe.time_s for more")
@@ -81,17 +79,11 @@ class Walk:
         What it may take.
     tell
         Takes how far it is.
-
-    Attributes
-    ----------
-    files
-        What small files took, by number of streams, in each repetition.
     """
 
     def __init__(self, workspace: Workspace, effort: Effort, tell: Callable[[str], None]) -> None:
         self.workspace, self.effort, self.tell = workspace, effort, tell
         self.samples: Samples = {}
-        self.files: dict[int, list[Measured]] = {}
         self.began_s = time.monotonic()
 
     def run(self) -> Samples:
@@ -113,8 +105,7 @@ class Walk:
         """
         effort, kind, slice_s = self.effort, self.workspace.tier.kind, self.effort.slice_s
         self.measure_files()
-        rate = self.rate(concurrency(access, kind, 1, SMALLEST_BYTES, slice_s)[:2])
-        self.samples.clear()
+        rate = rate_of(self.measured(concurrency(access, kind, 1, SMALLEST_BYTES, slice_s)[:2]))
         alone = effort.stream_bytes(1, rate)
         groups = [[*one_stream(kind, alone), *small(access, kind, alone, slice_s)]]
         self.measure(groups[0])
@@ -122,20 +113,21 @@ class Walk:
         for streams in levels(effort.streams):
             group = concurrency(access, kind, streams, effort.stream_bytes(streams, rate), slice_s)
             groups.append(group)
-            rate = max(rate, self.rate(group))
+            rate = max(rate, rate_of(self.measure(group)))
         self.measure_files()
         return groups
 
-    def rate(self, group: list[Measurement]) -> float:
-        """Measure a group; bandwidth to or from the device, bytes/s, whichever is less."""
-        self.measure(group)
-        return min(self.samples[each][-1].bandwidth_bytes_per_s for each in group if each.job.name in ("read", "write"))
+    def measure(self, group: list[Measurement]) -> list[Row]:
+        """Measure a group, and keep the figures of each, which are returned."""
+        rows = self.measured(group)
+        for each, row in zip(group, rows, strict=True):
+            self.samples.setdefault(each, []).append(row)
+        return rows
 
-    def measure(self, group: list[Measurement]) -> None:
-        """Measure a group on files that they share with no other group."""
+    def measured(self, group: list[Measurement]) -> list[Row]:
+        """Figures of a group, measured on files that it shares with no other."""
         try:
-            for each in group:
-                self.samples.setdefault(each, []).append(self.measure_one(each))
+            return [self.measure_one(each.job) for each in group]
         finally:
             self.workspace.remove_files()
 
@@ -144,15 +136,21 @@ class Walk:
         tier, folder, slice_s = self.workspace.tier.name, self.workspace.folder, self.effort.slice_s
         for streams in levels(self.effort.streams):
             self.tell(f"small files by {counted(streams, 'stream')}")
-            measured = measure_files(tier, folder, streams, slice_s, TIMEOUT_S + 10 * slice_s)
-            self.files.setdefault(streams, []).append(measured)
+            for name, operation in measure_files(tier, folder, streams, slice_s, TIMEOUT_S + 10 * slice_s).items():
+                job = FioJob(name, name, SIZE_BYTES, SIZE_BYTES, streams, engine="calls")
+                self.samples.setdefault(Measurement(FILES, job), []).append(operation.cells(streams))
 
-    def measure_one(self, measurement: Measurement) -> FioResult:
-        """Measure once."""
-        job, taken_s = measurement.job, time.monotonic() - self.began_s
+    def measure_one(self, job: FioJob) -> Row:
+        """Figures of a job of fio."""
+        taken_s = time.monotonic() - self.began_s
         self.tell(f"{job.name}, after {seconds(taken_s)} of some {seconds(self.effort.time_s)}")
         result = self.workspace.run(job, TIMEOUT_S + 10 * self.effort.slice_s)
         if not result.operations_per_s:
             where = f"tier {self.workspace.tier.name!r}"
             raise ToolError(f"{job.name} did nothing within {job.runtime_s} s", where=where)
-        return result
+        return result.cells() | {"name": job.name}
+
+
+def rate_of(rows: list[Row]) -> float:
+    """Bandwidth to or from the device, bytes/s, whichever is less."""
+    return min(float(row["bandwidth_bytes_per_s"]) for row in rows if row["name"] in ("read", "write"))

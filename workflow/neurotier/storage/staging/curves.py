@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.quantities import counted
 from neurotier.core.spread import Spread
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, columns
 from neurotier.storage.staging.grid import IN_MEMORY
 from neurotier.storage.workload.records import measured, measured_by
 
 COUNTS = ("writers", "readers", "servers")
 FIXED = ("tier", "engine", "per", "set")
+SAME = ["engine", "set", "per", *COUNTS, "bytes_per_writer", "bytes_per_reader", "repetition"]
+"""What rows of the same point on different tiers have in common."""
 
 
 @dataclass(frozen=True)
@@ -148,26 +150,18 @@ class Hidden:
 
 def hidden(rows: Iterable[Row]) -> list[Hidden]:
     """Every tier that is no memory beside one that is, over the points that both have."""
-    known = [row for row in measured(rows) if row["engine"] not in IN_MEMORY]
-    memory = {same_point(row): row for row in reversed(known) if is_in_memory(row["kind"])}
+    from pandas import DataFrame  # here, since rules read what the pages show
+
+    known = DataFrame([row for row in measured(rows) if row["engine"] not in IN_MEMORY], columns=columns("staging"))
+    fast = known["kind"].map(is_in_memory).astype(bool)
+    both = known[~fast].merge(known[fast].drop_duplicates(SAME), on=SAME, suffixes=("", "_memory"))
     found = []
-    for tier, engine in dict.fromkeys((row["tier"], row["engine"]) for row in known if not is_in_memory(row["kind"])):
-        own = [row for row in known if (row["tier"], row["engine"]) == (tier, engine) and same_point(row) in memory]
-        if own:
-            pairs = [(row, memory[same_point(row)]) for row in own]
-            writes, reads = (
-                Spread(tuple(one[name] / other[name] for one, other in pairs)).median for name in ("write_s", "read_s")
-            )
-            device = [row["device_read_bytes"] for row in own]
-            share = None if None in device else sum(device) / sum(row["read_bytes"] for row in own)
-            found.append(Hidden(tier, engine, writes, reads, share))
+    for (tier, engine), own in both.groupby(["tier", "engine"], sort=False):
+        writes, reads = ((own[name] / own[f"{name}_memory"]).median() for name in ("write_s", "read_s"))
+        device = own["device_read_bytes"]
+        share = None if device.isna().any() else device.sum() / own["read_bytes"].sum()
+        found.append(Hidden(tier, engine, writes, reads, share))
     return found
-
-
-def same_point(row: Row) -> tuple[object, ...]:
-    """What rows of the same point on different tiers have in common."""
-    names = ("engine", "set", "per", *COUNTS, "bytes_per_writer", "bytes_per_reader", "repetition")
-    return tuple(row[name] for name in names)
 
 
 def synchronising(rows: Iterable[Row]) -> tuple[float, Row, str] | None:

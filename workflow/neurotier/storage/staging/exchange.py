@@ -14,29 +14,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-WORD_BYTES = 8
-"""Contents are whole words, so that another step's are made by one addition."""
+from neurotier.storage.staging.grid import WORD_BYTES, Point
 
 STRIDE = np.uint64(0x9E3779B97F4A7C15)
 """What a step adds to each word: odd, so that no two steps are the same."""
 
 
 @dataclass(frozen=True)
-class Exchange:
-    """Writers, readers and what they hand over.
+class Exchange(Point):
+    """Writers, readers and what they hand over; servers are Ray's, ADIOS2 has none.
 
     Attributes
     ----------
-    engine
-        ``ray``, ``adios2-sst`` or ``adios2-bp5``.
-    writers, readers, servers
-        Processes of each kind; servers are Ray's, ADIOS2 has none.
-    bytes_per_writer, bytes_per_reader
-        What each writes and reads in a step, bytes: multiples of a word.
-    steps
-        Time steps, one after the other.
-    flush
-        Whether a write ends when its data are on the tier's device, and not in memory.
     seed
         Seed of the contents.
     folder
@@ -45,14 +34,6 @@ class Exchange:
         Short path of a folder for sockets and logs of the service.
     """
 
-    engine: str
-    writers: int
-    readers: int
-    servers: int
-    bytes_per_writer: int
-    bytes_per_reader: int
-    steps: int
-    flush: bool
     seed: int
     folder: str
     scratch: str
@@ -70,7 +51,7 @@ class Exchange:
     def pieces_of_reader(self, reader: int) -> list[int]:
         """Numbers of the pieces that a reader gets, those of all writers counted on; beyond the last, the first again.
 
-        >>> exchange = Exchange("ray", 4, 2, 1, 8, 16, 1, False, 1, "", "")
+        >>> exchange = Exchange("set", "ray", 4, 2, 1, "step", 8, 16, 1, False, 1, 1, "", "")
         >>> [exchange.pieces_of_reader(reader) for reader in range(2)]
         [[0, 1], [2, 3]]
         """
@@ -81,7 +62,8 @@ class Exchange:
     def server_of(self, client: int) -> int:
         """Server that a writer or a reader is attached to.
 
-        >>> [Exchange("ray", 4, 4, 2, 8, 8, 1, False, 1, "", "").server_of(client) for client in range(4)]
+        >>> exchange = Exchange("set", "ray", 4, 4, 2, "step", 8, 8, 1, False, 1, 1, "", "")
+        >>> [exchange.server_of(client) for client in range(4)]
         [0, 1, 0, 1]
         """
         return client % self.servers

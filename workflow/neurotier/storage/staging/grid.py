@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from neurotier.core.errors import SettingsError
 from neurotier.core.settings import StagingSetSettings, StagingSettings
 from neurotier.core.tiers import parse_size
-from neurotier.storage.staging.exchange import WORD_BYTES
 from neurotier.storage.workload.points import in_order
+
+WORD_BYTES = 8
+"""Contents are whole words, so that another step's are made by one addition."""
 
 STEP = "step"
 """Value of ``per``: bytes are those of a whole step (strong scaling); else of each writer and reader (weak scaling)."""

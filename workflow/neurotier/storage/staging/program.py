@@ -18,6 +18,7 @@ from typing import Any
 
 from neurotier.core.errors import NeurotierError, ToolError, one_line
 from neurotier.core.files import read_json
+from neurotier.meter.tree import read_io
 from neurotier.storage.staging.exchange import Exchange
 
 
@@ -115,14 +116,10 @@ def timed_step(exchange: Exchange, service: Service) -> dict[str, Any]:
 
 def device_read_bytes(pids: list[int]) -> int | None:
     """Bytes that processes have had read from devices; ``None`` if the kernel does not tell, or one has ended."""
-    total = 0
-    for pid in pids:
-        try:
-            text = Path(f"/proc/{pid}/io").read_text()
-        except OSError:
-            return None
-        total += next(int(line.split()[1]) for line in text.splitlines() if line.startswith("read_bytes"))
-    return total
+    try:
+        return sum(read_io(f"/proc/{pid}/io")[2] for pid in pids)
+    except OSError:
+        return None
 
 
 if __name__ == "__main__":

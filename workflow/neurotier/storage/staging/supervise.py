@@ -1,22 +1,21 @@
 """Supervision: an exchange is run in processes of its own, and whatever happens to them, none is left.
 
-All that one exchange starts has a mark in its environment (:mod:`neurotier.core.processes`): Ray's servers lead
-sessions of their own, so that no group holds them all. A step that does not end in time, a server or a client that is
+Ray's servers lead sessions of their own, so that no group holds them all; the mark of the call does
+(:mod:`neurotier.storage.calls`). A step that does not end in time, a server or a client that is
 gone, and a tier that fills up end the exchange with a line.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import secrets
 import select
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -29,12 +28,10 @@ from neurotier.core.errors import NeurotierError, TierError, ToolError
 from neurotier.core.files import write_json
 from neurotier.core.installed import search_path
 from neurotier.core.own_network import enter_own_network, require_own_network
-from neurotier.core.processes import PATIENCE_S, kill_all_marked, lives, start_process, wait_for
+from neurotier.core.processes import PATIENCE_S, lives, wait_for
 from neurotier.core.quantities import size
+from neurotier.storage.calls import started
 from neurotier.storage.staging.exchange import Exchange
-
-CALL = "NEUROTIER_STAGING"
-"""Environment variable that marks the processes of one exchange."""
 
 ENGINES = {"ray": "ray", "adios2-sst": "adios2", "adios2-bp5": "adios2"}
 """Engine to the Python package that it needs."""
@@ -107,29 +104,26 @@ def run_exchange(
     TierError
         If the tier fills up.
     """
-    call, outcome, process = secrets.token_hex(8), Outcome(), None
-    plan = Path(exchange.scratch, "plan.json")
+    outcome, plan = Outcome(), Path(exchange.scratch, "plan.json")
     write_json(plan, asdict(exchange), durable=False)
-    environment = {**os.environ, CALL: call, "PYTHONPATH": search_path(), "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "neurotier.storage.staging.program", str(plan)]
+    environment = {"PYTHONPATH": search_path(), "OPENBLAS_NUM_THREADS": "1"}
+    before = enter_own_network if exchange.engine in OWN_NETWORK else lambda: None
+    # no buffer, so that a line that has come is never waited for
+    streams = {"bufsize": 0, "start_new_session": True}
+    folder = Path(exchange.folder)
     try:
-        with log.open("ab") as errors:
-            process = start_process(
-                [sys.executable, "-m", "neurotier.storage.staging.program", str(plan)],
-                enter_own_network if exchange.engine in OWN_NETWORK else lambda: None,
-                cwd=exchange.folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                bufsize=0,  # so that a line that has come is never waited for
-                stderr=errors,
-                start_new_session=True,
-            )
-        listen(process, exchange, outcome, timeout_s, heard)
+        with (
+            log.open("ab") as errors,
+            started(command, folder, exchange.engine, environment, before, stderr=errors, **streams) as process,
+        ):
+            try:
+                listen(process, exchange, outcome, timeout_s, heard)
+            except ToolError as error:
+                raise reason(error, exchange, outcome) from None
         return outcome
-    except ToolError as error:
-        raise reason(error, exchange, outcome) from None
     finally:
-        end_all(call, process, exchange.folder)
+        end_unmarked(exchange.folder)
 
 
 def listen(
@@ -197,20 +191,11 @@ def is_there(pid: int) -> bool:
         return False
 
 
-def end_all(call: str, process: subprocess.Popen[bytes] | None, folder: str) -> None:
-    """End everything that an exchange has started, at once: there is nothing that it should still do.
-
-    Ray's agents write their title over their environment, and with it over the mark; their working folder tells them.
-    """
-    kill_all_marked(CALL, [call])
+def end_unmarked(folder: str) -> None:
+    """End what has lost its mark: Ray's agents write their title over their environment. Their working folder tells
+    them."""
     unmarked = [one for one in psutil.process_iter(["cwd"]) if one.info["cwd"] == folder and one.pid != os.getpid()]
     for one in unmarked:
-        with contextlib.suppress(psutil.Error):
+        with suppress(psutil.Error):
             one.kill()
     wait_for(unmarked)
-    if process is not None:
-        process.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(PATIENCE_S)
-        if process.stdout is not None:
-            process.stdout.close()

@@ -45,9 +45,8 @@ class Staging(Workload[Point]):
     def room(self, points: list[Point]) -> tuple[int, str]:
         """The largest store of the set, and whose it is."""
         most = max(points, key=room_of)
-        return room_of(
-            most
-        ), f"{counted(most.writers, 'writer')} of {size(most.bytes_per_writer)} a step, {most.engine}"
+        of_each = f"{counted(most.writers, 'writer')} of {size(most.bytes_per_writer)} a step"
+        return room_of(most), f"{of_each}, {most.engine}"
 
     def measure(self, workspace: Workspace, point: Point) -> Row:
         """Measure one exchange."""
@@ -56,23 +55,19 @@ class Staging(Workload[Point]):
         settings = self.settings.staging
         try:
             with scratch() as folder:
-                exchange = exchange_of(point, workspace.folder, folder, settings.seed)
+                exchange = Exchange(
+                    **vars(point), seed=settings.seed, folder=str(workspace.folder), scratch=str(folder)
+                )
                 outcome = run_exchange(exchange, log, settings.timeout_s)
             return cells(exchange, outcome)
         finally:
             workspace.remove_files()
 
 
-def exchange_of(point: Point, folder: Path, scratch_folder: Path, seed: int) -> Exchange:
-    """The exchange of a point."""
-    counts = (point.writers, point.readers, point.servers, point.bytes_per_writer, point.bytes_per_reader)
-    return Exchange(point.engine, *counts, point.steps, point.flush, seed, str(folder), str(scratch_folder))
-
-
 def room_of(point: Point) -> int:
     """Bytes that a point takes of the tier."""
     if point.engine in SERVED:
-        return point.servers * store_bytes(exchange_of(point, Path(), Path(), 0))
+        return point.servers * store_bytes(point)
     return 0 if point.engine in IN_MEMORY else int(METADATA_SHARE * point.written_bytes)
 
 

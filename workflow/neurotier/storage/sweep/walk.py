@@ -41,14 +41,4 @@ class Sweep(Workload[Point]):
         """Measure one point."""
         way = self.ways[point]
         result = workspace.run(job_of(point, way), 2 * point.seconds + patience_s(0))
-        one_way = {"read": result.read, "write": result.write}
-        return {
-            **vars(way),
-            "bandwidth_bytes_per_s": result.bandwidth_bytes_per_s,
-            "requests_per_s": result.operations_per_s,
-            **{name: getattr(result.both, name) for name in ("latency_mean_s", "latency_p99_s", "runtime_s")},
-            **{f"{name}_bytes_per_s": flow.bandwidth_bytes_per_s for name, flow in one_way.items()},
-            **{f"{name}_bytes": flow.bytes for name, flow in one_way.items()},
-            "cpu_s": result.cpu_s,
-            "fio_version": result.fio_version,
-        }
+        return {**vars(way), **result.cells(), "requests_per_s": result.operations_per_s}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from pathlib import Path
 from typing import TypeVar
 
@@ -38,34 +38,30 @@ def measured_by(rows: Iterable[Row], key: Callable[[Row], Key]) -> dict[Key, lis
     return groups
 
 
-@dataclass(frozen=True)
 class Records:
     """The points of one tier that have been measured, and what is known of that tier.
 
-    Attributes
+    Parameters
     ----------
     folder
-        Of their files.
+        The workload's in the results.
+    tier
+        As it is on this node, and on all of its class.
+    declared
+        As the configuration has it: a path with variables is another one in each job of a cluster.
+    node_class
+        Class of this node, whose points are kept together; empty for this host alone.
+
+    Attributes
+    ----------
     facts
         Cells of the table that all its points share, but for the host where a point names its own.
-    where
-        What tells its points from those of other nodes and places.
     """
 
-    folder: Path
-    facts: Row
-    where: str
-
-    @classmethod
-    def of(cls, folder: Path, tier: Tier, declared: Tier, node_class: str) -> Records:
-        """Those of a tier that is on this node, and on all of its class.
-
-        ``folder`` is the workload's in the results. ``declared`` is the tier as the configuration has it: a path with
-        variables is another one in each job of a cluster.
-        """
-        facts = facts_of(tier) | {"kernel": os.uname().release}
-        where = f"{node_class or facts['host']} {tier.kind} {declared.path}"
-        return cls(folder / "points" / tier.name, facts, where)
+    def __init__(self, folder: Path, tier: Tier, declared: Tier, node_class: str) -> None:
+        self.folder = folder / "points" / tier.name
+        self.facts = facts_of(tier) | {"kernel": os.uname().release}
+        self.where = f"{node_class or self.facts['host']} {tier.kind} {declared.path}"
 
     def file(self, point: Point) -> Path:
         """The file of a point, whose name has all that tells it from others."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -129,7 +130,7 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
     TierError
         If a tier is not as it was declared, or too small.
     ToolError
-        If a program is missing, or one point after the other fails.
+        If a program is missing, one point after the other fails, or no point at all is measured.
     """
     target, settings, places = workload.target, workload.settings, workload.places
     section = getattr(settings, target)
@@ -146,7 +147,7 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
             workspace = Workspace(target, declared, declared.path)
         else:
             workspace = claim(declared.here(), target, places)
-        records = Records.of(places.workload(target), workspace.tier, declared, node_class)
+        records = Records(places.workload(target), workspace.tier, declared, node_class)
         for set_name, points in sets.items():
             begun.append((workspace, records, points))
             if not workload.elsewhere and (left := records.missing(points)):
@@ -172,6 +173,10 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
             named = {"set": point.set_name, "position": position, "status": reasons.get(point, MEASURED)}
             kept = {} if point in reasons else read_json(records.file(point))
             rows.append({**row, **named, **records.facts, **kept})
+    found = Counter(row["status"] for row in rows)
+    if rows and MEASURED not in found:
+        why = "; ".join(f"{counted(count, 'point')} {reason}" for reason, count in found.items())
+        raise ToolError(f"nothing was measured: {why}", where=f"target {target}")
     return workload.tables(rows)
 
 

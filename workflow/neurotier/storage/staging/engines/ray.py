@@ -25,6 +25,7 @@ from neurotier.core.errors import TierError, ToolError
 from neurotier.core.libc import LIBC
 from neurotier.core.quantities import size
 from neurotier.storage.staging.exchange import Exchange, Sink, Source
+from neurotier.storage.staging.grid import Point
 from neurotier.storage.staging.program import Service
 
 LEAST_STORE_BYTES = 96 << 20
@@ -46,10 +47,10 @@ ENVIRONMENT = {
 }
 
 
-def store_bytes(exchange: Exchange) -> int:
+def store_bytes(point: Point) -> int:
     """Size of each server's store, bytes: what its writers write in a step, and what its readers have sent to it."""
-    writers, readers = (-(-count // exchange.servers) for count in (exchange.writers, exchange.readers))
-    step = writers * exchange.bytes_per_writer + readers * exchange.bytes_per_reader * (exchange.servers > 1)
+    writers, readers = (-(-count // point.servers) for count in (point.writers, point.readers))
+    step = writers * point.bytes_per_writer + readers * point.bytes_per_reader * (point.servers > 1)
     return max(LEAST_STORE_BYTES, int(STORE_FACTOR * step))
 
 

@@ -12,7 +12,7 @@ import pytest
 from support import ENVIRONMENT
 
 GET = """
-from neurotier.dataset.attempts import naming_commands
+from neurotier.dataset.commands import naming_commands
 from neurotier.core.errors import NeurotierError
 try:
     with naming_commands():

@@ -1,0 +1,211 @@
+"""Commands: git, git-annex and DataLad as they are called here: found, without questions, tried again, explained.
+
+Whatever fails in them becomes an error of one line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePath
+from typing import Any
+
+from neurotier.core.credentials import without_credentials
+from neurotier.core.errors import KilledError, SourceError, one_line
+from neurotier.core.processes import start_process
+from neurotier.core.settings import DatasetSettings, Say
+
+TRANSPORTS = ("https", "http", "ssh", "git", "file")
+"""Schemes of addresses that only fetch."""
+
+NETWORK_DOWN = re.compile(
+    r"could not resolve|connection (refused|reset|timed out)|timed? ?out|unreachable|temporar|network"
+    r"|unable to access|HTTP (4(08|29)|5\d\d)|early EOF|SSL|download failed",
+    re.IGNORECASE,
+)
+
+FETCHED_BY_ANOTHER = re.compile(r"transfer already in progress|unable to take transfer lock")
+"""What git-annex prints instead of waiting when another process is fetching the same content."""
+
+LOOK_AGAIN_S = 2.0
+"""Pause before asking again for content that another process is fetching."""
+
+NO_ANNEX = "First run: git-annex init"
+"""What git-annex says in a repository that is not its own."""
+
+KILLED = re.compile(r"exited -\d")
+"""What git-annex says of a git that was killed by a signal."""
+
+
+def prepare_environment() -> None:
+    """Prepare this process and its children; to be called before DataLad is imported.
+
+    Variables set by the user stay. git-annex is installed from a wheel, next to Python. A git identity is set only
+    where there is none, since git-annex cannot record the location of a clone without one.
+
+    Raises
+    ------
+    SourceError
+        If git is not installed.
+    """
+    if shutil.which("git") is None:
+        raise SourceError("git is not installed", fix="install git; DataLad needs it")
+    folders = [str(Path(sys.executable).parent), *os.environ.get("PATH", os.defpath).split(os.pathsep)]
+    os.environ["PATH"] = os.pathsep.join(dict.fromkeys(folders))
+    variables = {"GIT_TERMINAL_PROMPT": "0", "DATALAD_LOG_LEVEL": "critical", "DATALAD_UI_PROGRESSBAR": "none"}
+    # Whatever a dataset's own configuration asks for: only fetching, and clones that share nothing with their source.
+    variables |= {"GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS), "DATALAD_CLONE_RECKLESS": ""}
+    for variable, value in variables.items():
+        os.environ.setdefault(variable, value)
+    for key, value in {"name": "neurotier", "email": "neurotier@localhost"}.items():
+        known = subprocess.run(["git", "config", f"user.{key}"], capture_output=True, check=False)
+        if known.returncode != 0:
+            for who in ("AUTHOR", "COMMITTER"):
+                os.environ.setdefault(f"GIT_{who}_{key.upper()}", value)
+
+
+def call_git(repository: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Call git for this repository, never for one above it."""
+    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(repository.absolute().parent), **variables}
+    words = ["git", "-C", str(repository), *arguments]
+    return subprocess.run(words, env=environment, capture_output=True, text=True, errors="replace", check=False)
+
+
+def ask_git(repository: Path, *arguments: str, **variables: str) -> str | None:
+    """Output of a git command as :func:`call_git` calls it; ``None`` if it fails."""
+    done = call_git(repository, *arguments, **variables)
+    return done.stdout if done.returncode == 0 else None
+
+
+def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) -> tuple[list[dict[str, Any]], str]:
+    """Have git-annex do a command with files of a dataset, in the repository of each.
+
+    It is called without git, which would stand between this process and git-annex, and leave that alive if it is
+    killed; and it takes names literally, unlike git.
+
+    Returns
+    -------
+    list, str
+        What git-annex says of each file, and a line with the reasons of all failures.
+
+    Raises
+    ------
+    SourceError
+        If a file is in no repository, or in one without an annex, git is missing, or git-annex does not start.
+    KilledError
+        If git-annex, or git which it calls, was killed.
+    """
+    prepare_environment()
+    below = dict[Path, list[str]]()
+    for path in paths:
+        root = repository_of(dataset, path)
+        below.setdefault(root, []).append(str((dataset / path).relative_to(root)))
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "errors": "replace"}
+    records, reasons = list[dict[str, Any]](), list[str]()
+    for root, names in below.items():
+        words = ["git-annex", command, *options, "--json", "--json-error-messages", "--", *names]
+        try:
+            process = start_process(words, cwd=root, stdin=subprocess.DEVNULL, **pipes)
+        except OSError as error:
+            fix = "reinstall the environment"
+            raise SourceError(f"does not answer: {error.strerror}", where="git-annex", fix=fix) from None
+        out, complaints = process.communicate()
+        if process.returncode < 0 or process.returncode > 128 or KILLED.search(complaints):
+            raise KilledError(f"git-annex {command} was killed", where="git or git-annex")
+        if NO_ANNEX in complaints:
+            raise SourceError("its content is not there: its repository has no annex", where=paths[0])
+        own = [json.loads(line) for line in out.splitlines()]
+        failed = [record for record in own if not record["success"]]
+        reasons += [text for record in failed for text in record["error-messages"] or [record.get("note", "")]]
+        if process.returncode and not failed:
+            reasons.append(complaints)
+        records += own
+    said = "; ".join(dict.fromkeys(filter(None, reasons))) or "git-annex gave no reason"
+    return records, one_line(without_credentials(said))[:300]
+
+
+def repository_of(dataset: Path, path: str) -> Path:
+    """The repository that holds a file: the dataset, or a sub-dataset; :class:`SourceError` if there is none."""
+    for parent in PurePath(path).parents:
+        if (dataset / parent / ".git").exists():
+            return dataset / parent
+    raise SourceError("is not in the dataset", where=path)
+
+
+def retry(action: Callable[[], None], settings: DatasetSettings, say: Say) -> None:
+    """Try an action that depends on a network, pausing twice as long after each failure.
+
+    While another process fetches one of the contents that it fetches, it is tried again without counting as a failure.
+    """
+    attempt, is_waiting = 1, False
+    while True:
+        try:
+            return action()
+        except SourceError as error:
+            if FETCHED_BY_ANOTHER.search(error.what):
+                if not is_waiting:
+                    say(f"{error.where}: another process is fetching it; waiting")
+                is_waiting, pause_s = True, LOOK_AGAIN_S
+            elif attempt >= settings.get_attempts or not NETWORK_DOWN.search(error.what):
+                raise
+            else:
+                pause_s = settings.get_backoff_s * 2 ** (attempt - 1)
+                say(f"attempt {attempt} of {settings.get_attempts} failed ({error}); next in {pause_s:g} s")
+                attempt += 1
+            time.sleep(pause_s)
+
+
+@contextmanager
+def naming_commands(problem: str = "failed", where: str = "DataLad", fix: str = "") -> Iterator[None]:
+    """Turn what DataLad raises, even on import, into an error of one line: all that it does is called within this.
+
+    Parameters
+    ----------
+    problem, where, fix
+        What is said of something that DataLad could not do, before its reason; not of a git that fails or is killed.
+
+    Raises
+    ------
+    KilledError
+        If git or git-annex was killed.
+    SourceError
+        If one of them, or what was asked of DataLad, failed.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not type(error).__module__.startswith("datalad."):
+            raise
+        names, code = [base.__name__ for base in type(error).__mro__], getattr(error, "code", None)
+        if "IncompleteResultsError" in names:
+            reason = message_of(getattr(error, "failed", None) or [], str(error))
+            raise SourceError(f"{problem}: {reason}", where=where, fix=fix) from None
+        if "MissingExternalDependency" in names:
+            # DataLad asks git for its version, and reports a git that was killed as missing
+            fix = "start the same command again; if that does not help, reinstall the environment"
+            raise SourceError(f"does not answer: {one_line(str(error))}", where="git or git-annex", fix=fix) from None
+        if not isinstance(code, int):
+            raise
+        said = one_line(str(getattr(error, "stderr", "") or "")).strip()[:200]
+        command = " ".join(map(str, getattr(error, "cmd", [])[:2]))
+        if code < 0 or code > 128:
+            raise KilledError(f"{command} was killed", where="git or git-annex") from None
+        raise SourceError(f"{command} failed with exit code {code}: {said}", where="git or git-annex") from None
+
+
+def message_of(results: Sequence[Any], otherwise: str) -> str:
+    """The reason that DataLad's results give for a failure; ``otherwise`` if they give none."""
+    texts = []
+    for result in results:
+        message = result.get("message") or result.get("error_message") or ""
+        texts.append(str(message[0] % message[1:] if isinstance(message, tuple) else message))
+    text = "\n".join(dict.fromkeys(filter(None, texts))) or otherwise
+    fatal = re.findall(r"(?:fatal|error): ([^\n]+?)['\"\]]*(?:\n|\\n|$)", text)
+    return one_line(without_credentials(fatal[-1] if fatal else text))[:300]
