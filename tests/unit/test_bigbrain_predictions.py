@@ -112,11 +112,3 @@ def test_a_disk_is_read_once_and_written_to_memory_unless_flushed() -> None:
     flushed = predicted("disk", iterations=3, cache="warm", fsync=True)[FLUID]["predicted_s"]
     assert flushed == pytest.approx(3 * 0.8 / 4 + 3 * 0.8 / 0.1, rel=0.05)
     assert predicted("disk", iterations=3)[PAPER]["predicted_s"] == pytest.approx(36)
-
-
-def test_what_does_not_fit_the_page_cache_is_read_again() -> None:
-    small = dataclasses.replace(known(iterations=2), page_cache=PageCache(1.0 * GB))
-    assert small.is_cached(2)  # two blocks and what was made of them
-    assert not dataclasses.replace(small, engine="snakemake").is_cached(2)  # all blocks, twice
-    assert not small.is_cached(1)
-    assert not known(tier="memory", cache="warm").is_cached(1)

@@ -219,10 +219,6 @@ def test_verdict_names_engine_tier_and_parallelism_by_their_weight(tmp_path: Pat
     ]
     assert same == "Outputs of 4 runs are byte-identical"
     assert [one.kind for one in verdicts(collected)] == ["good"]
-    times = {("gnu-parallel", "disk"): (4.0, 4.1, 4.2), ("gnu-parallel", "memory"): (2.0, 2.0, 2.1)}
-    thrice = [run(*what, time_s, repetition=at) for what, each in times.items() for at, time_s in enumerate(each, 1)]
-    line, _ = headline_and_lines(collect(tmp_path, thrice, []))[1]
-    assert line == "disk took 2.02 times as long as memory with gnu-parallel, 2 at once"
     other = [one | {"origin": "here"} for one in (*runs, run("spark", "disk", 9.0, sha256="b" * 64))]
     assert headline_and_lines(Tables([], other))[1] == ["Outputs of 5 runs are NOT the same"]
     assert headline_and_lines(Tables([], []))[0] == "No run of the incrementation is valid"

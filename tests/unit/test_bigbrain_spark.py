@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import shutil
 import subprocess
 import sys
@@ -19,12 +18,10 @@ from neurotier.bigbrain.engines.spark_events import (
     driver_parts,
     drivers_of,
     read_events,
-    spark_rows,
     task_parts,
 )
 from neurotier.bigbrain.tabulation import records_of
-from neurotier.bigbrain.tasks import PUBLISHED, STREAMING, Task
-from neurotier.core.errors import RunError
+from neurotier.bigbrain.tasks import STREAMING, Task
 from support import ENVIRONMENT, PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -102,20 +99,3 @@ def test_missing_java_is_said(tmp_path: Path) -> None:
     line = ended.stderr.splitlines()[-1]
     assert "engine spark: Spark failed: [JAVA_GATEWAY_EXITED]" in line
     assert line.endswith(f"; is there Java 17 or later? see {tmp_path / 'logs' / 'spark.log'}")
-
-
-def test_bad_blocks_that_spark_is_to_read_are_said_and_the_others_done(tmp_path: Path) -> None:
-    run = Run.prepared(tmp_path, PUBLISHED, 1)
-    missing, truncated, whole = run.task.blocks
-    Path(missing.file).unlink()
-    os.truncate(truncated.file, 400)
-    with pytest.raises(RunError) as raised:
-        run.start()
-    line = f"spark/disk/2/1: 2 of 3 blocks are incomplete: {missing.block}, {truncated.block}; the first said: "
-    assert str(raised.value).startswith(f"{line}{missing.file} is not there")
-    assert run.task.file(whole, 1).exists()
-    assert [Path(file).name for file in os.listdir(run.task.folder + "/1")] == [f"{whole.block}.nii"]
-    (driver,) = drivers_of(run.folder)
-    assert driver.end_s is not None
-    rows = spark_rows(run.task, [driver], records_of(run.task))
-    assert {row["tasks"] for row in rows} == {2}

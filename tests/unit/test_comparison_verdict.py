@@ -166,22 +166,3 @@ def test_a_difference_is_laid_to_its_causes_with_signs() -> None:
     assert "40 % (nfs), 0 % (tmpfs) of wall time waiting for storage" in text
     assert "20 % (nfs), 2 % (tmpfs) of wall time is system time" in text
     assert "Compute-bound" not in text
-
-
-@pytest.mark.parametrize(
-    ("cache", "resident", "sentence"),
-    [
-        ("warm", 1.0, "Page cache: it held the inputs of nfs (100 %)"),
-        ("as found", 0.4, "Page cache: it held 40 % of the inputs of nfs before the runs"),
-        ("cold", 0.0, None),
-        ("as found", None, "Whether the inputs were in the page cache is not known of nfs"),
-        ("memory", None, None),
-    ],
-)
-def test_page_cache(cache: str, resident: float | None, sentence: str | None) -> None:
-    changes = {"cache": cache, "input_resident_before": resident}
-    reasons = [
-        line for line in only(compared([9.0], [9.5], nfs=changes, tmpfs={"cache": "memory"})).reasons if "cache" in line
-    ]
-    assert len(reasons) == (sentence is not None)
-    assert all(line.startswith(str(sentence)) for line in reasons)

@@ -108,13 +108,3 @@ def test_sentences_state_the_finding(tmp_path: Path, chart_of: Callable[..., Cha
     assert said(brain_volume) == "no brain mask was made"
     assert said(brain_volume, group=group[:1]).startswith("Brain volume of the one image is ")
     assert f"of {len(group)} images); 1 stands out; 1 beyond what adults have" in said(brain_volume, group=group)
-
-
-def test_of_very_many_shapes_are_pixels(tmp_path: Path) -> None:
-    for count, pixels in ((200, False), (260, True)):
-        content, shown = tables(tmp_path / str(count), count, slots=25), drawn(count, slots=25)
-        assert [("data:image/png" in shown[f"{name}.svg"]) for name in ("account", "gantt")] == [pixels] * 2
-        named = [f"<title>{time.participant}, compute: " in shown["gantt.svg"] for time in content.times]
-        assert all(named) if not pixels else not any(named)
-        outliers = [row["image"] for row in content.group if row["outlier"]]
-        assert all(f"<title>{image}: " in shown["brain_volume.svg"] for image in outliers)

@@ -88,18 +88,6 @@ def test_right_is_on_the_right(tmp_path: Path, pair: tuple[Path, Path]) -> None:
     assert middle[TILE_PX // 2 :].sum() > middle[: TILE_PX // 2].sum(), "the made head is brighter on its right"
 
 
-def test_thick_slices_keep_their_aspect(tmp_path: Path) -> None:
-    brain = np.zeros((40, 40, 10), np.uint8)
-    brain[10:30, 10:30, 2:7] = 1  # a cube in mm: slices are four times as thick as wide
-    affine = np.diag([1.0, 1.0, 4.0, 1.0])
-    path = tmp_path / "m.nii.gz"
-    nibabel.save(nibabel.Nifti1Image(brain, affine), path)
-    draw_mosaic(path, path, tmp_path / "a.png", "")
-    tile = outline_in(tmp_path / "a.png")[TITLE_PX + TILE_PX : TITLE_PX + 2 * TILE_PX, 2 * TILE_PX : 3 * TILE_PX]
-    high, wide = (np.ptp(np.flatnonzero(tile.any(axis=axis))) for axis in (1, 0))
-    assert abs(int(high) - int(wide)) <= 4
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_one_bad_image_does_not_cost_the_others(tmp_path: Path, pair: tuple[Path, Path], workers: int) -> None:
     t1w, mask = pair

@@ -37,10 +37,6 @@ def plan(folder: Path, capacity: str, size_bytes: int | None, tool: str = "brain
     return Plan(settings, places)
 
 
-def test_work_space_is_asked_for_by_size(tmp_path: Path) -> None:
-    assert plan(tmp_path, "1 GB", 10_000_000).work_mb("A/sub-01") == 61  # 3 x 20 MB and a margin of 1 MB
-
-
 def test_job_that_cannot_fit_asks_for_all_there_is(tmp_path: Path) -> None:
     """Snakemake refuses the whole run otherwise; the job itself says what it misses."""
     assert plan(tmp_path, "50 MB", 10_000_000).work_mb("A/sub-01") == 50

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from neurotier.core.errors import ToolError
-from neurotier.storage.fio import FioJob, find_json, run_fio
+from neurotier.storage.fio import FioJob, run_fio
 from support import processes_in, wait_for, while_running
 
 MIB = 1 << 20
@@ -69,14 +68,3 @@ def test_fio_ends_with_who_started_it(tmp_path: Path) -> None:
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     wait_for(lambda: not processes_in(tmp_path))
-
-
-def test_stray_text_around_the_report_is_passed_over(tmp_path: Path) -> None:
-    job = FioJob("w", "write", 4096, MIB, queue_depth=4)
-    done = subprocess.run(job.command(), cwd=tmp_path, capture_output=True, text=True, check=True)
-    said = "fio: {this is a note}\nanother {} note\n"
-    report = find_json(f"{said}{done.stdout}\nbye\n")
-    assert report is not None
-    assert report["jobs"][0]["write"]["io_bytes"] == MIB
-    assert find_json(done.stdout[: len(done.stdout) // 2]) is None
-    assert json.loads(done.stdout[done.stdout.index("{") :]) == report

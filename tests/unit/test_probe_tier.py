@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from neurotier.core.errors import InputError, TierError
+from neurotier.core.errors import TierError
 from neurotier.core.places import Places
 from neurotier.core.settings import ProbeSettings, Settings
 from neurotier.core.tables import Row, read_table, write_table
 from neurotier.core.tiers import Tier
-from neurotier.model.this_machine import read_probed
 from neurotier.storage.access import MIB, Access, find_access
 from neurotier.storage.fio import FioJob
 from neurotier.storage.probe.effort import Effort, effort_for
@@ -71,23 +70,6 @@ def test_a_tier_in_memory_is_measured_whole(memory_rows: list[Row]) -> None:
             assert row["streams"] * row["file_bytes"] <= 64 * MIB
 
 
-def test_a_model_gets_its_figures(memory_rows: list[Row], tmp_path: Path) -> None:
-    table = tmp_path / "probe.tsv"
-    write_table(table, "probe", memory_rows)
-    figures = read_probed(table).usual
-    assert figures.kind == "tmpfs"
-    assert list(figures.read_bytes_per_s) == list(figures.mixed_bytes_per_s) == [1, 2]
-    assert figures.cached_read_bytes_per_s == figures.read_bytes_per_s
-    assert figures.buffered_write_bytes_per_s == figures.write_bytes_per_s
-    assert 0 < figures.look_s < 1e-3
-    write_table(table, "probe", [row for row in memory_rows if row["pattern"] != "mixed"])
-    with pytest.raises(InputError, match=r"probe.tsv: has no 'mixed'; probe again: --forcerun probe_tier"):
-        read_probed(table)
-    write_table(table, "probe", [row for row in memory_rows if row["part"] != "files"])
-    with pytest.raises(InputError, match=r"probe.tsv: has no 'make'; probe again"):
-        read_probed(table)
-
-
 @pytest.fixture
 def slow_disk() -> Iterator[Path]:
     with throttled(128, THROTTLE_BYTES_PER_S) as folder:
@@ -132,16 +114,6 @@ def test_a_tier_that_fills_up_meanwhile_is_named(tmp_path: Path, mount_tmpfs: py
     with pytest.raises(TierError, match=r"^tier 'small': filled up during the probe, which needed 16 MiB; "):
         walk.measure([Measurement("one_stream", FioJob("write", "write", MIB, 16 * MIB))])
     assert list(mount.iterdir()) == []
-
-
-def test_files_are_as_large_as_room_and_time_allow() -> None:
-    effort = Effort(streams=96, repetitions=3, time_s=120, file_bytes=GIB, room_bytes=8 * GIB)
-    assert effort.slice_s == 0.5
-    fast, slow = 100e9, 20e6
-    assert effort.stream_bytes(1, fast) == GIB
-    assert effort.stream_bytes(96, fast) == 8 * GIB // 96 // MIB * MIB
-    assert effort.stream_bytes(1, slow) == 16 * MIB, "less would show what the device takes at once"
-    assert effort.stream_bytes(96, slow) == MIB
 
 
 def planned(tmp_path: Path, cores: int | None = 2, **probe: object) -> ProbePlan:

@@ -9,7 +9,6 @@ from pathlib import Path
 from statistics import NormalDist
 
 import pytest
-from neurotier.core.tables import Row
 from neurotier.model.prediction import HIGH, MEASURED, MODEL_ERROR, PAPER
 from neurotier.published.conditions import condition
 from neurotier.published.evidence import evidence_of, shipping_in
@@ -21,10 +20,6 @@ from neurotier.published.validation import ALONE, CONDITION, DEVICE, SPLITS, TWI
 from published_logs import DISK_BENCH, block_name, spark_log, whole_log, write_log
 
 DRAM_25, DRAM_96 = (condition(40, "gnu-parallel", processes, ("DRAM", "App Direct")) for processes in (25, 96))
-
-
-def by_member(rows: list[Row], processes: int) -> dict[str, Row]:
-    return {row["member"]: row for row in rows if row["processes"] == processes}
 
 
 def checkout(folder: Path) -> Path:
@@ -41,19 +36,6 @@ def checkout(folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def waves(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
     return Predictor(read_published(checkout(tmp_path_factory.mktemp("checkout"))))
-
-
-@pytest.fixture(scope="module")
-def predicted(waves: Predictor) -> list[Row]:
-    return waves.predictions()
-
-
-def test_waves_are_reproduced_and_continued(predicted: list[Row]) -> None:
-    """25 streams read for 1.5 s and write for 2 s, five times; so do 96, for what 25 get is all that is known."""
-    dram = [row for row in predicted if row["device"] == "DRAM"]
-    more = by_member(dram, 96)[MEASURED]
-    assert more["predicted_s"] == pytest.approx(5 * 3.5, rel=0.15)
-    assert more["low_s"] < more["predicted_s"] < more["high_s"]
 
 
 def without_runs_of(replay: Replay, *held: object) -> Replay:
