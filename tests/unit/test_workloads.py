@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from neurotier.core.errors import NeurotierError, SettingsError, TierError, ToolError
-from neurotier.core.tables import Row, read_table, write_table
+from neurotier.core.tables import Row, read_table
+from neurotier.storage.workload.walk import write_tables
 from page_reader import page_of
 from workloads import left, run, settings_of
 
@@ -81,7 +82,7 @@ def test_points_are_measured_once_and_shown(
     assert not left(memory)
     assert run(target, settings, said.append) == tables
     assert said[-1].startswith(f"{len(rows)} of {len(rows)} point")
-    write_table(tmp_path / "table.tsv", target, rows)
+    write_tables({target: rows}, {target: str(tmp_path / "table.tsv")})
     assert len(read_table(tmp_path / "table.tsv", target)) == len(rows)
     spoilt = [rows[0] | {"status": "failed: <b>cable</b>"}]
     sentences, reader = page_of(target, tmp_path, settings, **tables | {target: [*rows, *spoilt]})
