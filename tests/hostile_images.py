@@ -153,7 +153,7 @@ HOSTILE = {
     "10^12 voxels": Hostile(compressed(header(dim=HUGE)), "10000 x 10000 x 10000 voxels of int16, which take"),
     "negative size": Hostile(compressed(header(dim=dims(20, -5, 20))), "declares 20 x -5 x 20 voxels"),
     "no size": Hostile(compressed(header(dim=dims(20, 0, 20))), "declares 20 x 0 x 20 voxels"),
-    "no dimension": Hostile(compressed(header(dim=[0] * 8)), "declares 0 dimensions"),
+    "no dimension": Hostile(compressed(header(dim=[0] * 8)), "declares 0 voxels"),
     "-3 dimensions": Hostile(compressed(header(dim=[-3, 20, 20, 20, 1, 1, 1, 1])), "image file"),
     "8 dimensions": Hostile(compressed(header(dim=[8, 20, 20, 20, 1, 1, 1, 1])), "image file"),
     "7 large dimensions": Hostile(compressed(header(dim=dims(*[32767] * 7))), "this one is 32767 x"),
@@ -161,8 +161,8 @@ HOSTILE = {
         compressed(header(nib.Nifti2Header, dim=dims(*[2**62] * 3))), "voxels of int16, which take"
     ),
     "freesurfer's large vector": Hostile(compressed(header(dim=dims(-1, 1, 1), glmin=2**31 - 1)), "three dimensions"),
-    "unknown type": Hostile(compressed(header(datatype=4242)), "voxels of an unknown type (4242)"),
-    "no type": Hostile(compressed(header(datatype=0, bitpix=0)), "no real numbers"),
+    "unknown type": Hostile(compressed(header(datatype=4242)), "data code 4242"),
+    "no type": Hostile(compressed(header(datatype=0, bitpix=0)), "data code 0"),
     "complex": Hostile(compressed(header(datatype=32, bitpix=64), VOXELS * 4), "complex64, which are no real numbers"),
     "colours": Hostile(compressed(header(datatype=128, bitpix=24), VOXELS * 2), "no real numbers"),
     "4D": Hostile(compressed(header(dim=dims(20, 20, 20, 2)), VOXELS * 2), "this one is 20 x 20 x 20 x 2"),
@@ -199,7 +199,7 @@ HOSTILE = {
         partial(bomb, head=header() + VOXELS, data_bytes=20 * GB), "goes on long after"
     ),
     "300 MB after a head, one stream": Hostile(one_stream, "goes on long after"),
-    "300,000 empty members": Hostile(partial(write, content=packed(b"") * 300_000 + WHOLE), "cut into more than"),
+    "300,000 empty members": Hostile(partial(write, content=packed(b"") * 300_000 + WHOLE), "most of them empty"),
     # no image, or damaged
     "empty": Hostile(partial(write, content=b""), "is empty (0 bytes)"),
     "empty content": Hostile(partial(write, content=packed(b"")), "truncated or no NIfTI"),

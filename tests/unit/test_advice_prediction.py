@@ -19,7 +19,7 @@ from neurotier.core.parallelism import PHASES
 from neurotier.core.places import short_hash
 from neurotier.meter.traffic import flow
 from neurotier.model.machine import PageCache, Processors
-from neurotier.model.this_machine import Probed
+from neurotier.model.this_machine import Probed, open_s
 from neurotier.storage.probe.tier_figures import TierFigures
 from probed_tiers import tier_figures
 from report_data import make_results
@@ -107,13 +107,28 @@ def test_a_record_tells_bytes_and_files_by_phase() -> None:
     found = observe(record, 5)
     none = dict.fromkeys(QUANTITIES, 0)
     assert found.phases == {
-        "stage_in": none | {"cpu_s": 0.5, "read_bytes": 5, "written_bytes": 7, "written_files": 1},
+        "stage_in": none | {"cpu_s": 0.5, "read_bytes": 5, "read_files": 2, "written_bytes": 7, "written_files": 1},
         "compute": none
         | {"cpu_s": 0.5, "wait_s": 0.25, "read_bytes": 5, "written_bytes": 9, "written_files": 3, "made_files": 12},
         BETWEEN: none | {"cpu_s": 0.5},
     }
     assert read_rehearsed({"shared": {"records": [record]}}, {"sub-1": 5}) == [found]
     assert read_rehearsed({"shared": None}, {}) == []
+
+
+@pytest.mark.parametrize(("resident", "opened"), [(0.0, 1.0), (0.75, 0.25), (1.0, 0.0)])
+def test_files_that_are_not_cached_have_to_be_opened(resident: float, opened: float) -> None:
+    """A thousand files on a tier that takes 3 ms to look one up and to give its first bytes; copies are cached."""
+    many = job(100, 10.0)
+    for phase in ("stage_in", "compute"):
+        many.phases[phase]["read_files"] = 1000.0
+    slow = replace(figures("net", "network"), look_s=0.001, random_read_s=0.002)
+    storage = replace(STORAGE, resident=resident, open_s={"disk": open_s(slow)})
+    (task,) = workload_of([Participant(int(100 * MB))], costs_of([many]), storage, Fetching()).tasks
+    waits = {step.phase: step.amount for step in task if step.kind == "wait"}
+    assert waits["stage_in"] == pytest.approx(3.0 * opened)
+    assert waits["compute"] == 0.0
+    assert open_s(replace(slow, kind="tmpfs")) == 0.0
 
 
 def test_participants_that_share_a_job_start_once_and_follow_each_other() -> None:

@@ -20,8 +20,10 @@ from neurotier.core.errors import ToolError
 from neurotier.core.places import Places
 from neurotier.core.private import make_private, private_folder
 from neurotier.core.settings import Settings
+from neurotier.core.tables import write_table
 from neurotier.dataset.bids import Image, read_image
-from neurotier.run.needs import Granted
+from neurotier.dataset.index import Index
+from neurotier.run.needs import Granted, Needs
 
 APP = """echo "call $*"
 case " $* " in
@@ -66,9 +68,8 @@ class Called:
     def call(self, sessions: tuple[str, ...] = ("1", "2"), **app: Any) -> list[dict[str, Any]]:
         """Call the app with such settings; the rows of its calls."""
         settings = settings_of(**app)
-        return call_app(
-            "01", {*sessions, ""}, self.work / "in", self.work, settings, Share(2, 3500), self.log, self.placed
-        )[1]
+        given = self.work / "in", self.work, settings, Share(2, 3500), self.log, self.placed
+        return call_app("01", {*sessions, ""}, *given).calls or []
 
     @property
     def made(self) -> dict[str, str]:
@@ -147,8 +148,8 @@ def test_an_app_reads_its_caches_and_cannot_write_to_them(called: Called, tmp_pa
     assert not (tmp_path / "written").exists()
 
 
-def images(size_bytes: int) -> list[Image]:
-    return [replace(read_image("sub-01/anat/sub-01_T1w.nii.gz", ""), size_bytes=size_bytes)]
+def images(size_bytes: int, name: str = "sub-01") -> list[Image]:
+    return [replace(read_image(f"{name}/anat/{name}_T1w.nii.gz", ""), size_bytes=size_bytes)]
 
 
 @pytest.mark.parametrize(
@@ -164,19 +165,21 @@ def images(size_bytes: int) -> list[Image]:
     ],
 )
 def test_what_the_app_is_told_is_what_the_job_has(granted: Granted, share: Share) -> None:
-    assert granted.share(settings_of(threads=4, memory_mb=8000)) == share
+    settings = settings_of(threads=4, memory_mb=8000)
+    assert Needs(settings, Places.from_settings(settings), granted.elsewhere).share_of(granted, 0) == share
 
 
 def test_what_lies_on_a_tier_that_is_memory_is_not_the_app_s(tmp_path: Path) -> None:
     settings = settings_of(threads=1, memory_mb=8000)
     places = replace(Places.from_settings(settings), results=tmp_path)
     settings = replace(settings, placement={**settings.placement, "work": "memory"})
-    everyone = [images(100_000_000), images(1), images(400_000_000)]
-    granted = Granted(2, 62_002, at_once=2).with_files(settings, places, everyone)
-    assert granted.files_mb == 301 + 1201, "of the two largest, as was asked for"
-    assert granted.share(settings) == Share(1, (62_002 - 301 - 1201) // 2)
+    everyone = {"sub-01": 100_000_000, "sub-02": 1, "sub-03": 400_000_000}
+    found = [image for name, size_bytes in everyone.items() for image in images(size_bytes, name)]
+    write_table(places.index / "images.tsv", "images", Index(found, {}).rows())
+    share = Needs(settings, places, elsewhere=False).share_in_pool(Granted(2, 62_002, at_once=2), everyone)
+    assert share == Share(1, (62_002 - 301 - 1201) // 2), "of the two largest, as was asked for"
     on_disk = replace(settings, placement={**settings.placement, "work": settings.placement["dataset"]})
-    assert Granted(1, 8000, at_once=1).with_files(on_disk, places, everyone[:1]).share(on_disk) == Share(1, 8000)
+    assert Needs(on_disk, places, elsewhere=False).share_in_pool(Granted(1, 8000), everyone) == Share(1, 8000)
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
 from neurotier.bigbrain.engines.numa import PIN, node_of, prefix
 from neurotier.bigbrain.engines.worker import work
 from neurotier.core.errors import SettingsError
-from neurotier.core.numa import usable_nodes
 from neurotier.core.settings import Settings
+from neurotier.storage.numa import usable_nodes
 
 ALL_CPUS = set(range(256))
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from container_images import Engine, make_tiny, tiny_root
-from neurotier.containers.engine import build_arguments, content_of, mirror
+from neurotier.containers.build import build_arguments, content_of, mirror
 from neurotier.containers.reference import read_reference
 from neurotier.containers.run import Container
 from neurotier.containers.shelf import placed_sha256, remove_unused, sha256, stored_images

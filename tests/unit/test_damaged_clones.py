@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from neurotier.core.errors import SourceError
 from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.contents import content_of, get_images
-from neurotier.dataset.sites import is_broken
+from neurotier.dataset.sites import is_broken, is_whole
 from neurotier.dataset.source import Dataset, obtain
 from support import git
 
@@ -63,6 +65,33 @@ def test_clone_that_git_cannot_use_is_cloned_anew(demo_source: Path, tmp_path: P
     assert not is_broken(repository)
     assert any("cloned anew" in line or "installing 1" in line for line in said), said
     assert get_images(again.path, [IMAGE], SETTINGS, lambda _: None) == 1
+
+
+GIT = """\
+#!/bin/sh
+{git} "$@"
+code=$?
+for word; do [ "$word" != clone ] || cloned=yes; last=$word; done
+[ -z "$cloned" ] || [ -e {spoiled} ] || [ "${{last%{name}}}" = "$last" ] || rm "$last"/.git/index >{spoiled}
+exit $code
+"""
+"""A git that leaves a clone as one does that is ended by Ctrl-C at its end, once; DataLad does not notice."""
+
+
+@pytest.mark.parametrize("name", [".partial", "/SiteA"])
+def test_a_clone_whose_git_was_ended_is_made_again(
+    demo_source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    tools, spoiled = tmp_path / "tools", tmp_path / "spoiled"
+    tools.mkdir()
+    (tools / "git").write_text(GIT.format(git=shutil.which("git"), spoiled=spoiled, name=name))
+    (tools / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(SourceError, match="was ended while it was cloned"):
+        clone(demo_source, tmp_path)
+    assert spoiled.exists()
+    dataset = clone(demo_source, tmp_path)
+    assert all(is_whole(dataset.path / site) for site in ("", "SiteA"))
 
 
 def test_source_of_the_user_is_never_removed(demo_copy: Path, tmp_path: Path) -> None:

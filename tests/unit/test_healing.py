@@ -37,7 +37,7 @@ def places(tmp_path: Path) -> Places:
     (made / "anat").mkdir(parents=True)
     (made / MASK).write_bytes(b"mask" * 100)
     (made / "anat" / "link").symlink_to("sub-01_desc-brain_mask.nii.gz")
-    _, _, kept = publish(made, places.analysed("sub-01", False))
+    _, kept = publish(made, places.analysed("sub-01", False))
     write_json(places.record("sub-01"), {"participant": "sub-01", "derivatives": kept})
     write_json(places.runs / "a.json", {"run": "a", "started_s": 1.0, "ended_s": 2.0})
     write_json(places.index / "dataset.json", {"source": "x"})

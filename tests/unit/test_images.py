@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from hostile_images import GB, dims, header
 from neurotier.analysis.images import as_mask, check_mask, load_head, write_brain, write_mask
-from neurotier.analysis.inflating import Content, DamagedError
+from neurotier.analysis.inflating import Content
 from neurotier.analysis.memory import LEAST_BYTES
 from neurotier.analysis.nifti import Stored
 from neurotier.core.errors import ToolError
+from neurotier.core.foreign import ForeignError
 from support import save_image, small_head
 
 
@@ -96,5 +97,5 @@ def test_head_of_half_a_mm_fits_a_job_of_8_gb(tmp_path: Path, memory_bytes: int,
     if fits:
         stored.check_memory(memory_bytes)
     else:
-        with pytest.raises(DamagedError, match=r"which take 2.5 GiB of memory to analyse, and this job has 1.86 GiB"):
+        with pytest.raises(ForeignError, match=r"which take 2.5 GiB of memory to analyse, and this job has 1.86 GiB"):
             stored.check_memory(memory_bytes)

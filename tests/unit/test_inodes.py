@@ -78,7 +78,7 @@ def test_a_tool_that_uses_up_the_inodes_is_told_so(small_disk: Path, tmp_path: P
     done = job(results, tmp_path / "log", str(tmp_path / "bin"))
     print(done.stderr)
     assert done.returncode == TierError.exit_code
-    assert "tier 'small' is out of inodes (files)" in done.stderr
+    assert "tier 'small' is out of inodes" in done.stderr
     assert "No space left" not in done.stderr
     assert done.stderr.count("\n") == 2
     assert not list(small_disk.glob("neurotier-*/work/*/*")), "what was made is removed"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from neurotier.core import control_groups
-from neurotier.core.control_groups import core_limits, memory_left_bytes, memory_limits
+from neurotier.core.control_groups import core_limits, memory
 
 
 def grouped(folder: Path, membership: str, limits: dict[str, str]) -> list[int]:
@@ -17,8 +17,11 @@ def grouped(folder: Path, membership: str, limits: dict[str, str]) -> list[int]:
     for name, text in limits.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(f"{text}\n")
+        for used in ("memory.current", "memory.usage_in_bytes", "memory.stat"):
+            file = (folder / name).with_name(used)
+            file.write_text(limits.get(str(file.relative_to(folder)), "" if used == "memory.stat" else "0"))
     (folder / "membership").write_text(membership)
-    return list(memory_limits())
+    return [limit_bytes for limit_bytes, _ in memory()]
 
 
 @pytest.fixture(autouse=True)
@@ -45,9 +48,9 @@ def test_groups_of_the_first_version_count(tmp_path: Path) -> None:
 def test_files_that_only_the_page_cache_has_leave_room(tmp_path: Path) -> None:
     files = {"job/memory.max": "9000", "job/memory.current": "8000", "job/memory.stat": "anon 10\ninactive_file 500"}
     grouped(tmp_path, "0::/job\n", files)
-    assert memory_left_bytes() == 1500
-    grouped(tmp_path, "0::/job\n", {"job/memory.current": "9900"})
-    assert memory_left_bytes() == 0
+    assert min(left_bytes for _, left_bytes in memory()) == 1500
+    grouped(tmp_path, "0::/job\n", files | {"job/memory.current": "9900"})
+    assert min(left_bytes for _, left_bytes in memory()) == 0
 
 
 def test_least_quota_of_all_groups_counts(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ from neurotier.analysis.rehearsal.replay import replay
 from neurotier.analysis.rehearsal.tool import Rehearsal
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.places import file_of
-from neurotier.meter.function import MeasuredCall, measure_function
+from neurotier.meter.function import measure_function
+from neurotier.meter.usage import Usage
 from pool_jobs import prepared_results
 from support import ENVIRONMENT, ROOT
 
@@ -44,12 +45,16 @@ SMALL = Description(
 
 
 def measured_replay(sender: Connection, description: Description, folder: Path) -> None:
-    sender.send(
-        measure_function(lambda: replay(description, folder / "image", folder / "scratch", folder / "out" / "x"))
-    )
+    def work() -> None:
+        replay(description, folder / "image", folder / "scratch", folder / "out" / "x")
+
+    try:
+        sender.send(measure_function(work)[1])
+    except OSError as error:
+        sender.send(error)
 
 
-def run_description(description: Description, folder: Path) -> MeasuredCall[None]:
+def run_description(description: Description, folder: Path) -> Usage:
     """Replay a description in a process of its own, as the phase that computes is one.
 
     It is measured by a fresh interpreter: this one holds what earlier tests left, in memory and in bytes read.
@@ -61,9 +66,11 @@ def run_description(description: Description, folder: Path) -> MeasuredCall[None
     process = multiprocessing.get_context("spawn").Process(target=measured_replay, args=(sender, description, folder))
     process.start()
     sender.close()
-    called: MeasuredCall[None] = receiver.recv()
+    usage: Usage | OSError = receiver.recv()
     process.join()
-    return called
+    if isinstance(usage, OSError):
+        raise usage
+    return usage
 
 
 def held(folder: Path) -> tuple[int, int]:
@@ -84,9 +91,7 @@ def neurotier(*words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_what_is_described_is_done(tmp_path: Path) -> None:
-    called = run_description(SMALL, tmp_path)
-    assert called.error is None
-    usage = called.usage
+    usage = run_description(SMALL, tmp_path)
     files, total = held(tmp_path / "scratch")
     assert files == SMALL.made_files - SMALL.removed_files
     assert 0 < total <= SMALL.made_bytes
@@ -115,17 +120,17 @@ def test_room_is_known_beforehand(tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(document(files=[[1000, 1]], folders=10, results=[[2, 5000]], memory_bytes=300_000_000, threads=3))
     tool = Rehearsal(str(file), 2.0)
-    assert tool.work_bytes(images=2) == 2000 * 4096 + 20 * 4096 + 2 * 4 * 8192
+    assert tool.work_bytes(2, 0) == 2000 * 4096 + 20 * 4096 + 2 * 4 * 8192
     assert tool.work_files(images=2) == 2000 + 20 + 2 * 4
     assert (tool.memory_mb, tool.threads) == ((400, 0), 3)
     file.write_text(document(files=[[1000, 1]], removed_files=1000))
     other = Rehearsal(str(file), 3.0)
     assert other.work_files(images=1) == 100 + 1, "of 3,000 files, made and removed in 30 portions, one is there"
     file.write_text(document(files=[[50, 1 << 30]], removed_files=50))
-    assert Rehearsal(str(file), 1.0).work_bytes(images=1) == 50 << 30, "so few are all made before any is removed"
+    assert Rehearsal(str(file), 1.0).work_bytes(1, 0) == 50 << 30, "so few are all made before any is removed"
     mixed = tmp_path / "mixed.yaml"
     mixed.write_text(document(files=[[1000, 1], [3, 100 << 30]], removed_files=500, cpu_s=10))
-    assert Rehearsal(str(mixed), 1.0).work_bytes(images=1) >= 300 << 30, "the largest may be what is left"
+    assert Rehearsal(str(mixed), 1.0).work_bytes(1, 0) >= 300 << 30, "the largest may be what is left"
     assert other.content_key() != Rehearsal("noop", 3.0).content_key()
 
 
@@ -253,7 +258,7 @@ def test_results_are_published_and_what_is_wrong_fails_the_job_in_one_line(tmp_p
     record_file = file_of(results / "profile" / "records", "sub-01")
     assert {size for size, _ in json.loads(record_file.read_text())["derivatives"].values()} == {1000}
     again = parse(describe(record_file, "compute"), "again")
-    assert (again.made_files, again.result_files, again.result_bytes) == (10, 3, 3000)
+    assert (again.made_files, again.results) == (10, ((3, 1000),))
     file.write_text("{")
     record_file.unlink()
     failed = neurotier(*words)

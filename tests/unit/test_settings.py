@@ -15,6 +15,7 @@ from neurotier.analysis.tools import TOOLS
 from neurotier.core.configuration import SCHEMAS, config_schema
 from neurotier.core.errors import SettingsError
 from neurotier.core.settings import Settings
+from neurotier.core.tables import schema
 from neurotier.core.tiers import tiers_of
 from readmes import DOCUMENTS, LINES, blocks
 from snakemake.cli import parse_args, parse_config
@@ -35,6 +36,10 @@ def with_app(**app: Any) -> dict[str, Any]:
 def test_every_schema_is_a_schema() -> None:
     for file in SCHEMAS.glob("*.yaml"):
         Draft202012Validator.check_schema(yaml.safe_load(file.read_text()))
+    documents = [one for file in SCHEMAS.glob("tables/*.yaml") for one in yaml.safe_load_all(file.read_text()) if one]
+    assert len({one["table"] for one in documents}) == len(documents) > 30
+    for one in documents:
+        Draft202012Validator.check_schema(schema(one["table"]))
 
 
 def test_types_have_the_keys_of_the_schema() -> None:

@@ -28,7 +28,7 @@ def tier(path: Path | str, kind: str, capacity: str | int | None = None) -> Tier
     ],
 )
 def test_kind_of_a_mounted_file_system(fs_type: str, options: str, kind: str) -> None:
-    assert Mount("/m", fs_type, options, "source").kind == kind
+    assert Mount("source", "/m", fs_type, options).kind == kind
 
 
 def test_mount_below_another_is_found(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> None:

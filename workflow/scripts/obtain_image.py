@@ -5,8 +5,9 @@ Where the nodes of a cluster have images tiers of their own, the first job on ea
 
 from dataclasses import asdict
 
-from neurotier.analysis.steps import measured, write_step
+from neurotier.analysis.steps import write_step
 from neurotier.core.tiers import on_nodes
+from neurotier.meter.function import measure_function
 from neurotier.run.jobs import image_store
 from neurotier.run.scripting import script
 
@@ -15,7 +16,7 @@ with script(snakemake) as context:
     key = "app.image" if settings.app.image else f"tool.{settings.tool.name}.image"
     placing = not (context.run_facts.get("elsewhere") and on_nodes(settings, settings.placement["images"]))
     store = image_store(settings, places, context.log, context.say, placing)
-    image, usage = measured(lambda: store.obtain(settings.image or "", key, placing))
+    image, usage = measure_function(lambda: store.obtain(settings.image or "", key, placing))
     facts = {name: value for name, value in asdict(image).items() if name != "form"}  # no matter of what it is
     context.write_json("image", facts)
     write_step(places, "obtain_image", "", image.name, [("obtain", usage)])

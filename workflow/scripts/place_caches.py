@@ -3,14 +3,15 @@
 Where the nodes of a cluster have images tiers of their own, the first job on each node places them there.
 """
 
-from neurotier.analysis.steps import measured, write_step
+from neurotier.analysis.steps import write_step
 from neurotier.core.tiers import on_nodes
+from neurotier.meter.function import measure_function
 from neurotier.run.caches import obtain_caches
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:
     settings, places = context.settings, context.places
     placing = not (context.run_facts.get("elsewhere") and on_nodes(settings, settings.placement["images"]))
-    caches, usage = measured(lambda: obtain_caches(settings, places, context.say, placing))
+    caches, usage = measure_function(lambda: obtain_caches(settings, places, context.say, placing))
     context.write_json("caches", caches)
     write_step(places, "place_caches", "", ", ".join(caches), [("obtain", usage)])

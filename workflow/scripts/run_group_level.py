@@ -2,7 +2,7 @@
 
 from neurotier.analysis.group_level import run_group_level
 from neurotier.run.jobs import ensure_clone, placed_image
-from neurotier.run.needs import Granted
+from neurotier.run.needs import Granted, Needs
 from neurotier.run.participants import require_all
 from neurotier.run.scripting import script
 
@@ -15,8 +15,8 @@ with script(snakemake) as context:
     require_all(context.places, people)
     dataset = ensure_clone(context.settings, context.places, site, context.say)
     elsewhere = context.run_facts.get("elsewhere", False)
-    granted = Granted(context.snakemake.threads, context.snakemake.resources.mem_mb, elsewhere=elsewhere)
-    share = granted.with_outputs(context.settings, context.places, people).share(context.settings)
+    granted = Granted(context.snakemake.threads, context.snakemake.resources.mem_mb)
+    share = Needs(context.settings, context.places, elsewhere).share_of_group(granted, people)
     inputs = dataset, site, people, context.settings, context.places, log, placed, share
     for name in run_group_level(*inputs, context.step.tell):
         context.say(f"{site or 'group level'}: participants wrote {name} with different contents; the first was taken")

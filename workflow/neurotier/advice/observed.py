@@ -8,7 +8,7 @@ from typing import Any
 
 from neurotier.run.profile_tables import Record
 
-QUANTITIES = ("cpu_s", "wait_s", "read_bytes", "written_bytes", "written_files", "made_files")
+QUANTITIES = ("cpu_s", "wait_s", "read_bytes", "read_files", "written_bytes", "written_files", "made_files")
 
 BETWEEN = "between"
 """What a job does between its phases, as if it were one: it starts the process of each, looks at files, makes and
@@ -26,8 +26,8 @@ class ObservedJob:
     size_bytes
         Size of the participant's images by the index.
     phases
-        Phase, and :data:`BETWEEN`, to its quantities: CPU time and time asleep, s; bytes read from the tier that the
-        phase reads; bytes and files written to the tier that it writes; files that its work folder was seen to hold.
+        Phase, and :data:`BETWEEN`, to its quantities: CPU time and time asleep, s; bytes and files read from the tier
+        that the phase reads, and written to the tier that it writes; files that its work folder was seen to hold.
     start_s, end_s
         Start of its process and end of its last phase, s since 1970.
     queue_s
@@ -103,6 +103,7 @@ def quantities(row: Mapping[str, Any]) -> dict[str, float]:
         "cpu_s": row["cpu_s"],
         "wait_s": 0.0 if row["phase"].startswith("stage_") else row["account_other_s"] or 0.0,
         "read_bytes": read or (row["input_bytes"] or 0),
+        "read_files": sum(flow["read_files"] or 0 for flow in exact),
         "written_bytes": sum(flow["written_bytes"] or 0 for flow in exact),
         "written_files": sum(flow["written_files"] or 0 for flow in exact),
         "made_files": sum(flow["made_files"] or 0 for flow in exact if flow["traffic_source"] == "growth"),

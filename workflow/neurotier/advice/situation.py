@@ -27,7 +27,7 @@ from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import is_present
 from neurotier.meter.others import others_share
 from neurotier.meter.residency import resident_share
-from neurotier.model.this_machine import page_cache_here, processors_here, read_probed
+from neurotier.model.this_machine import open_s, page_cache_here, processors_here, read_probed
 from neurotier.run.disturbance import read_readings
 from neurotier.run.jobs import load_dataset
 from neurotier.run.participants import selected_by
@@ -246,6 +246,7 @@ class Situation:
             tiers=candidate.tiers,
             kinds={name: tier.kind for name, tier in self.settings.tiers.items()},
             make_s={name: probe.usual.make_s for name, probe in inputs.probes.items()},
+            open_s={name: open_s(probe.usual) for name, probe in inputs.probes.items()},
             resident=self.resident(cache, candidate.tiers["dataset"]),
             expiry_s=inputs.page_cache.expiry_s,
             load_s=(inputs.load_s or {}) if cache == COLD else {},

@@ -47,6 +47,8 @@ class Storage:
         Name of a tier to the time it takes to make a small file there, s, when staging.
     files
         Name of a tier to what a file of the tool takes there (:mod:`neurotier.advice.small_files`).
+    open_s
+        Name of a tier to what opening a file there takes before its bytes flow, s: looking it up, and a small request.
     resident
         Share of the images that is in the page cache at the start.
     expiry_s, dirty_bytes
@@ -62,6 +64,7 @@ class Storage:
     kinds: Mapping[str, str]
     make_s: Mapping[str, float] = field(default_factory=dict)
     files: Mapping[str, FileCost] = field(default_factory=dict)
+    open_s: Mapping[str, float] = field(default_factory=dict)
     resident: float = 1.0
     expiry_s: float = 0.0
     dirty_bytes: float = math.inf
@@ -203,6 +206,8 @@ def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step
         wait_s = cost["wait_s"].of(size) + storage.load_s.get(phase, 0.0)
         if phase in READS:
             steps_of_job += reads(phase, READS[phase], read, storage)
+            opened = (1 - storage.resident_of(phase, READS[phase])) * cost["read_files"].of(size)  # others are cached
+            wait_s += opened * storage.open_s.get(storage.tiers[READS[phase]], 0.0)
         if phase in WRITES:
             tier = storage.tiers[WRITES[phase]]
             if staging:

@@ -10,14 +10,11 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from neurotier import __version__
 from neurotier.analysis.app import app_name, filter_path
-from neurotier.analysis.needs import rehearsal_of
-from neurotier.core.files import write_json
-from neurotier.core.foreign import entries_below, read_text
+from neurotier.analysis.needs import described
 from neurotier.core.places import short_hash
 from neurotier.core.settings import Settings
 
@@ -60,8 +57,7 @@ def how_of(
     if app.image:
         options = {name: value for name, value in asdict(app).items() if name not in NOT_OPTIONS}
     how: How = {"neurotier": neurotier, "name": app_name(settings), "version": version, "options": options}
-    if rehearsal := rehearsal_of(settings):
-        how["description"] = rehearsal.content_key()
+    how |= described(settings)
     chosen = {key: list(map(str, getattr(settings.dataset, key))) for key in CHOOSING}
     if app.image and any(chosen.values()):
         how["chosen"] = chosen
@@ -100,19 +96,3 @@ def uri(name: str) -> str:
     'bids::prov#bet-12345678'
     """
     return f"bids::prov#{name}"
-
-
-def refer(made: Path, activity: str) -> None:
-    """Add to the sidecars in a folder of derivatives the activity that has made them.
-
-    Parameters
-    ----------
-    made
-        Folder on the work tier; it is flushed when it is published.
-    activity
-        The activity's identifier.
-    """
-    for entry in list(entries_below(made)) if made.exists() else []:
-        if entry.is_file and entry.path.suffix == ".json":
-            sidecar = json.loads(read_text(made, str(entry.path), where=str(entry.path)))
-            write_json(made / entry.path, sidecar | {"GeneratedBy": uri(activity)}, durable=False)

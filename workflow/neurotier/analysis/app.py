@@ -16,12 +16,13 @@ Source: Gorgolewski et al. (2017), BIDS apps, PLOS Computational Biology 13(3), 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from neurotier.analysis.brains import Analysed, tell
 from neurotier.analysis.staging import TIME_STAMP, remove_counted
 from neurotier.analysis.tools import end_of, last_line
 from neurotier.containers.reference import short_name
@@ -30,9 +31,8 @@ from neurotier.containers.store import PlacedImage
 from neurotier.core.app_settings import AppSettings
 from neurotier.core.errors import InputError, KilledError, ToolError
 from neurotier.core.files import remove_whatever
-from neurotier.core.foreign import Entry, checked_entries, copy_tree, same_content
+from neurotier.core.foreign import Entry, blaming, checked_entries, copy_tree, same_content
 from neurotier.core.settings import Settings
-from neurotier.core.templates import fill
 from neurotier.core.work_folders import OUT, SCRATCH
 from neurotier.meter.folders import Removal
 from neurotier.meter.lap import joined
@@ -55,42 +55,25 @@ class Share(NamedTuple):  # a third of what a dataclass costs at the start of ea
     memory_mb: int
 
 
-class Called(NamedTuple):
-    """A call of an app that has ended well: the cost of starting its containers, how many attempts it took, and what it
-    had left in its scratch folders, which are removed."""
+def call_arguments(app: AppSettings, share: Share, label: str = "", session: str = "") -> list[str]:
+    """Arguments of the participant level, for one session if there is one; without a participant, of the group level.
 
-    start: Usage
-    attempts: int
-    removal: Removal
-
-
-def participant_arguments(app: AppSettings, label: str, share: Share, session: str = "") -> list[str]:
-    """Arguments of the participant level, for one session if there is one.
-
-    >>> from neurotier.core.configuration import config_schema, with_defaults
+    >>> from neurotier.core.configuration import completed, config_schema
     >>> given = {"arguments": ["--mem", "{mem_gb}"], "label_option": "--participant_label", "work_option": "-w"}
-    >>> app = AppSettings(**with_defaults(given, config_schema()["properties"]["app"]))
-    >>> " ".join(participant_arguments(app, "01", Share(2, 8500)))
+    >>> app = AppSettings(**completed(given, config_schema()["properties"]["app"]))
+    >>> " ".join(call_arguments(app, Share(2, 8500), "01"))
     '/data /out participant --participant_label 01 -w /work/intermediate --mem 8'
     """
-    label = label.removeprefix("sub-")
-    of_session = [app.session_option, session] if session and app.session_option else []
-    values = {"participant": label, "session": session}
-    arguments = filled(app, app.arguments, share, values)
-    return [BIDS_DIR, OUT_DIR, "participant", app.label_option, label, *of_session, *arguments]
-
-
-def group_arguments(app: AppSettings, share: Share) -> list[str]:
-    """Arguments of the group level."""
-    return [BIDS_DIR, OUT_DIR, "group", *filled(app, app.group_arguments, share, {})]
-
-
-def filled(app: AppSettings, arguments: Sequence[str], share: Share, values: Mapping[str, str]) -> list[str]:
-    """The option of the work folder, if any, and arguments with the names in them filled in."""
-    work = f"{WORK}/intermediate"
-    known = {"threads": share.threads, "mem_mb": share.memory_mb, "mem_gb": max(1, share.memory_mb // 1000)}
-    given = fill(arguments, {**values, **known, "work": work, "filter_file": FILTER_FILE})
-    return [*([app.work_option, work] if app.work_option else []), *given]
+    label, work = label.removeprefix("sub-"), f"{WORK}/intermediate"
+    words, templates = ["group"], app.group_arguments
+    if label:
+        words, templates = ["participant", app.label_option, label], app.arguments
+        words += [app.session_option, session] if session and app.session_option else []
+    words += [app.work_option, work] if app.work_option else []
+    memory = {"mem_mb": share.memory_mb, "mem_gb": max(1, share.memory_mb // 1000)}
+    names = {"participant": label, "session": session, "threads": share.threads, "work": work, **memory}
+    given = [text.format(**names, filter_file=FILTER_FILE) for text in templates]
+    return [BIDS_DIR, OUT_DIR, *words, *given]
 
 
 def run_level(
@@ -100,8 +83,9 @@ def run_level(
     settings: Settings,
     log: Path,
     placed: PlacedImage,
-    refill: Callable[[Path], object] | None = None,
-) -> Called:
+    removal: Removal,
+    refill: Callable[[Path], object] = lambda _: None,
+) -> tuple[Usage, int]:
     """Run one level of the app, again if it asks for that by its exit code.
 
     Parameters
@@ -118,13 +102,15 @@ def run_level(
         File that takes what the app prints.
     placed
         The app's image, and the folders that it reads.
+    removal
+        Takes what the app has left in its scratch folders, which are removed.
     refill
         Puts into the emptied output folder, before another attempt, what was there before the first.
 
     Returns
     -------
-    Called
-        The cost of starting the containers, the number of attempts, and what the app had left in its scratch folders.
+    tuple
+        The cost of starting the containers, and the number of attempts.
 
     Raises
     ------
@@ -142,30 +128,29 @@ def run_level(
     containers = replace(settings.containers, environment={**variables, **settings.containers.environment})
     container = Container(placed.engine, placed.path, containers, scratch, binds)
     starts: list[Usage] = []
-    removal = Removal()
     while True:
         (scratch / "intermediate").mkdir(parents=True)
         code, start = container.run([RUN_SCRIPT, *arguments], log, program=RUN_SCRIPT)
         starts.append(start)
         if code not in app.retry_exit_codes or len(starts) == app.attempts:
             break
-        with log.open("a") as file:
-            said = f"{describe_exit(code)}, which app.retry_exit_codes has"
-            file.write(f"neurotier: attempt {len(starts)} of {app.attempts} ended with {said}: the next begins anew\n")
+        said = f"{describe_exit(code)}, which app.retry_exit_codes has"
+        tell(log, [f"attempt {len(starts)} of {app.attempts} ended with {said}: the next begins anew"])
         remove_counted(scratch, removal)
         remove_counted(out, removal)
         out.mkdir()
-        if refill is not None:
-            refill(out)
+        refill(out)
     if code != 0:
         error = KilledError if code == KilledError.exit_code else ToolError
         tried = f" in the last of {len(starts)} attempts" if len(starts) > 1 else ""
         problem = f"the app ended with {describe_exit(code)}{tried}: {last_line(end_of(log))}"
         raise error(problem, where=name, fix=f"see {log}")
-    if not sum(1 for _ in checked_entries(out, where=f"{name}: {OUT_DIR}")):
+    with blaming(f"{name}: {OUT_DIR}", ToolError):
+        written = list(checked_entries(out))
+    if not written:
         raise ToolError("the app wrote nothing, although its exit code is 0", where=name)
     remove_counted(scratch, removal)
-    return Called(joined(starts), len(starts), removal)
+    return joined(starts), len(starts)
 
 
 def call_app(
@@ -177,7 +162,7 @@ def call_app(
     share: Share,
     log: Path,
     placed: PlacedImage,
-) -> tuple[Usage, list[dict[str, Any]], Removal]:
+) -> Analysed:
     """Call the app for a participant, or for each of its sessions.
 
     Parameters
@@ -197,9 +182,8 @@ def call_app(
 
     Returns
     -------
-    tuple
-        The cost of starting all containers, a row per call (session, ``None`` for the participant; attempts), and what
-        the app had left in its scratch folders.
+    Analysed
+        Without masks, and with a row per call (session, ``None`` for the participant; attempts).
 
     Raises
     ------
@@ -208,41 +192,37 @@ def call_app(
     ContainerError, ToolError
         As :func:`neurotier.analysis.app.run_level`; or if two sessions have left a file and a folder of one name.
     """
-    if not settings.app.by_session:
-        called = run_level(participant_arguments(settings.app, label, share), bids_dir, folder, settings, log, placed)
-        return called.start, [{"session": None, "attempts": called.attempts}], called.removal
-    labels = sorted(filter(None, sessions))
+    labels = sorted(filter(None, sessions)) if settings.app.level == "session" else [""]
     if not labels:
         fix = "leave the participant out, or set app.level to participant"
         raise InputError("has no session, and the app is called by session", where=f"sub-{label}", fix=fix)
-    calls: dict[str, Called] = {}
-    for session in labels:
-        own = folder / SESSIONS / session
-        own.mkdir(parents=True)
-        arguments = participant_arguments(settings.app, label, share, session)
-        with log.open("a") as file:
-            file.write(f"neurotier: session {session}\n")
-        with one_session(bids_dir / f"sub-{label}", session, folder / ASIDE):
-            calls[session] = run_level(arguments, bids_dir, own, settings, log, placed)
-    outputs = [folder / SESSIONS / session / OUT for session in labels]
-    differing = merge_outputs(outputs, folder / OUT)
-    remove_whatever(folder / SESSIONS)
-    if differing:
-        with log.open("a") as file:
-            file.writelines(f"neurotier: sessions differ in {name}; the first was taken\n" for name in differing)
-    rows = [{"session": session, "attempts": called.attempts} for session, called in calls.items()]
+    starts: list[Usage] = []
+    calls: list[dict[str, Any]] = []
     removal = Removal()
-    for called in calls.values():
-        removal.add_all(called.removal)
-    return joined([called.start for called in calls.values()]), rows, removal
+    for session in labels:
+        own = folder / SESSIONS / session if session else folder
+        own.mkdir(parents=True, exist_ok=True)
+        arguments = call_arguments(settings.app, share, label, session)
+        tell(log, [f"session {session}"] if session else [])
+        with one_session(bids_dir / f"sub-{label}", session, folder / ASIDE):
+            start, attempts = run_level(arguments, bids_dir, own, settings, log, placed, removal)
+        starts.append(start)
+        calls.append({"session": session or None, "attempts": attempts})
+    if labels != [""]:
+        differing = merge_outputs([folder / SESSIONS / session / OUT for session in labels], folder / OUT)
+        remove_whatever(folder / SESSIONS)
+        tell(log, [f"sessions differ in {name}; the first was taken" for name in differing])
+    return Analysed([], joined(starts), calls, removal)
 
 
 @contextmanager
 def one_session(subject: Path, session: str, aside: Path) -> Iterator[None]:
-    """Have only one session's folder in a staged participant's folder; the others lie aside meanwhile."""
-    aside.mkdir(exist_ok=True)
-    others = [path.name for path in subject.glob("ses-*") if path.is_dir() and path.name != f"ses-{session}"]
+    """Have only one session's folder, if one is named, in a staged participant's; the others lie aside meanwhile."""
+    others = [
+        path.name for path in subject.glob("ses-*") if session and path.is_dir() and path.name != f"ses-{session}"
+    ]
     for name in others:
+        aside.mkdir(exist_ok=True)
         (subject / name).rename(aside / name)
     try:
         yield
@@ -311,5 +291,6 @@ def merge_outputs(folders: Sequence[Path], target: Path, tell: Callable[[str], N
             if str(entry.path) not in differing and not same_content(folder, target, entry.path):
                 differing.append(str(entry.path))
 
-        copy_tree(folder, target, existing=compare, skipped=[TIME_STAMP], where=folder.name)
+        with blaming(folder.name, ToolError):
+            copy_tree(folder, target, existing=compare, skipped=[TIME_STAMP])
     return differing

@@ -34,7 +34,7 @@ class Analysed:
 
 
 def analyze_images(
-    images: list[Image], folder: Path, settings: Settings, log: Path, placed: PlacedImage | None
+    images: list[Image], folder: Path, settings: Settings, log: Path, placed: PlacedImage | None, activity: str = ""
 ) -> Analysed:
     """Extract the brain of every image of a participant.
 
@@ -50,6 +50,8 @@ def analyze_images(
         File that takes what the tool prints.
     placed
         The container image; ``None`` runs the tool on the host.
+    activity
+        URI that sidecars refer to; empty if they refer to none.
 
     Raises
     ------
@@ -63,7 +65,7 @@ def analyze_images(
         extracted, start = extract_all(tool, placed, settings.containers, images, folder, log)
         remove_counted(folder / SCRATCH, removal)
     rows = [
-        save(image, head, mask, folder / OUT)
+        save(image, head, mask, folder / OUT, activity)
         for image, (head, mask) in zip(images, extracted, strict=True)
         if mask is not None
     ]
@@ -83,14 +85,14 @@ def on_host(tool: Tool, images: list[Image], folder: Path, log: Path, removal: R
         yield head, mask
 
 
-def save(image: Image, head: Any, mask: Any, out: Path) -> dict[str, Any]:
+def save(image: Image, head: Any, mask: Any, out: Path, activity: str) -> dict[str, Any]:
     """Write the derivatives of one image; its row for the group stage."""
     from neurotier.analysis.images import write_brain, write_mask
 
     mask_name = derivative_name(image.in_site, "mask", ".nii.gz")
     measured = write_mask(mask, head, out / mask_name)
     write_brain(mask, head, out / derivative_name(image.in_site, "T1w", ".nii.gz"))
-    write_sidecars(image.in_site, out)
+    write_sidecars(image.in_site, out, activity)
     return mask_row(image, *measured)
 
 
@@ -109,9 +111,14 @@ def masks_of_app(images: Iterable[Image], out: Path, log: Path) -> list[dict[str
             except FileNotFoundError:
                 continue
             except ToolError as error:
-                with log.open("a") as file:
-                    file.write(f"neurotier: not in the group table: {error}\n")
+                tell(log, [f"not in the group table: {error}"])
     return rows
+
+
+def tell(log: Path, lines: Iterable[str]) -> None:
+    """Add lines of neurotier's own to a log."""
+    with log.open("a") as file:
+        file.writelines(f"neurotier: {line}\n" for line in lines)
 
 
 def mask_row(image: Image, voxels: int, voxel_volume_mm3: float) -> dict[str, Any]:

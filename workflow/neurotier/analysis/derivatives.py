@@ -25,7 +25,7 @@ the mask set to 0, both on the grid of the source image. JSON sidecars name the 
 """
 
 
-def write_sidecars(in_site: PurePosixPath, folder: Path) -> None:
+def write_sidecars(in_site: PurePosixPath, folder: Path, activity: str = "") -> None:
     """Write the sidecars of one image's mask and brain.
 
     Parameters
@@ -34,12 +34,14 @@ def write_sidecars(in_site: PurePosixPath, folder: Path) -> None:
         Path of the source image, relative to its site.
     folder
         Folder on the work tier; it is flushed when it is published.
+    activity
+        URI of the activity that has made them (:mod:`neurotier.analysis.activity`), if they shall refer to it.
     """
-    source = f"bids:{SOURCE_LINK}:{in_site}"
-    mask = {"Type": "Brain", "Sources": [source]}
-    brain = {"SkullStripped": True, "Sources": [source]}
-    write_json(folder / derivative_name(in_site, "mask", ".json"), mask, durable=False)
-    write_json(folder / derivative_name(in_site, "T1w", ".json"), brain, durable=False)
+    refers = {"GeneratedBy": activity} if activity else {}
+    own: dict[str, dict[str, Any]] = {"mask": {"Type": "Brain"}, "T1w": {"SkullStripped": True}}
+    for suffix, sidecar in own.items():
+        whole = {**sidecar, "Sources": [f"bids:{SOURCE_LINK}:{in_site}"], **refers}
+        write_json(folder / derivative_name(in_site, suffix, ".json"), whole, durable=False)
 
 
 def write_description(
@@ -61,10 +63,8 @@ def write_description(
     how
         How the derivatives are made (:mod:`neurotier.analysis.activity`), if the description shall say so.
     """
-    whole = description("Brain extraction", site, source, tool, version)
-    if how is not None:
-        whole["GeneratedBy"][-1] |= said_of(how)
-    write_json(folder / "dataset_description.json", whole)
+    said = said_of(how) if how else {}
+    write_json(folder / "dataset_description.json", description("Brain extraction", site, source, tool, version, said))
     write_text(folder / "README", README.format(tool=tool, version=version))
 
 
@@ -91,20 +91,21 @@ def describe_app(folder: Path, site: str, source: dict[str, Any], app: str, vers
     """
     file = folder / "dataset_description.json"
     if not file.exists():
-        whole = description(app, site, source, app, version)
-        whole["GeneratedBy"][-1]["Container"] = {"Type": "apptainer", "Tag": f"sha256:{sha256}"}
-        write_json(file, whole)
+        said = {"Container": {"Type": "apptainer", "Tag": f"sha256:{sha256}"}}
+        write_json(file, description(app, site, source, app, version, said))
 
 
-def description(name: str, site: str, source: dict[str, Any], tool: str, version: str) -> dict[str, Any]:
-    """The content of a derivative dataset's ``dataset_description.json``."""
+def description(
+    name: str, site: str, source: dict[str, Any], tool: str, version: str, said: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The content of a derivative dataset's ``dataset_description.json``; ``said`` is more of the tool."""
     return {
         "Name": f"{name} of {site}" if site else name,
         "BIDSVersion": BIDS_VERSION,
         "DatasetType": "derivative",
         "GeneratedBy": [
             {"Name": "neurotier", "Version": __version__},
-            {"Name": tool, "Version": version},
+            {"Name": tool, "Version": version, **said},
         ],
         "SourceDatasets": [
             {key: value for key, value in (("URL", source["url"]), ("Version", source["version"])) if value}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from neurotier.analysis.app import Share, app_name, group_arguments, merge_outputs, run_level
+from neurotier.analysis.app import Share, app_name, call_arguments, merge_outputs, run_level
 from neurotier.analysis.derivatives import describe_app
 from neurotier.analysis.staging import MARGIN_BYTES, check_room, naming_full_tier, publish
-from neurotier.analysis.steps import measured, write_step
+from neurotier.analysis.steps import write_step
 from neurotier.containers.store import PlacedImage
 from neurotier.core.files import read_json
 from neurotier.core.foreign import entries_below
@@ -17,6 +18,8 @@ from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
 from neurotier.core.work_folders import OUT, work_folder
 from neurotier.dataset.source import Dataset
+from neurotier.meter.folders import Removal
+from neurotier.meter.function import measure_function
 from neurotier.meter.lap import take_out
 from neurotier.meter.usage import Usage
 
@@ -74,24 +77,24 @@ def run_group_level(
     ):
         out = folder / OUT
         out.mkdir()
-        differing, usage = measured(lambda: merge_outputs(folders, out, tell))
+        differing, usage = measure_function(lambda: merge_outputs(folders, out, tell))
         phases.append(("stage_in", usage))
         if settings.app.group:
             bids_dir = (dataset.path / site).absolute()
-            arguments = group_arguments(settings.app, share)
+            arguments = call_arguments(settings.app, share)
 
-            def refill(emptied: Path) -> list[str]:
-                return merge_outputs(folders, emptied)
+            def call() -> tuple[Usage, int]:
+                again = partial(merge_outputs, folders)
+                return run_level(arguments, bids_dir, folder, settings, log, placed, Removal(), again)
 
-            called, usage = measured(lambda: run_level(arguments, bids_dir, folder, settings, log, placed, refill))
-            start = called.start
+            (start, _), usage = measure_function(call)
             take_out(start, usage)
             phases += [("container_start", start), ("compute", usage)]
         version = read_json(places.index / "tool.json")["version"]
         describe_app(out, site, dataset.sites[site], app_name(settings), version, placed.sha256)
         final = places.derivatives / site
         with naming_full_tier(tiers["results"], needed_bytes):
-            (_, _, kept), usage = measured(lambda: publish(out, final, in_dataset=True))
+            (_, kept), usage = measure_function(lambda: publish(out, final, in_dataset=True))
         phases.append(("stage_out", usage))
     write_step(places, "run_group_level", site, site or "dataset", phases, kept)
     return differing

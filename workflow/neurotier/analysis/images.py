@@ -39,7 +39,7 @@ def load_head(path: Path, name: str) -> nib.Nifti1Image:
         If the file is empty, truncated, not NIfTI, or too large for the memory, or if the image is not 3D, constant (as
         all-zero ones are), or not finite.
     """
-    with opened_content(path.parent, path.name, name, InputError, "the image file") as content:
+    with opened_content(path.parent, path.name, name, InputError) as content:
         stored = Stored(content)
         shape = list(stored.shape)
         while len(shape) > 3 and shape[-1] == 1:
@@ -48,7 +48,7 @@ def load_head(path: Path, name: str) -> nib.Nifti1Image:
             raise InputError(f"a T1w image has three dimensions, this one is {shape_text(shape)}", where=name)
         stored.check_memory(memory_for_images())
         check_values(stored, name)
-        image = stored.image(str(path))
+        image = stored.kind.from_filename(path)
     if image.ndim == 3:
         return image
     return image.__class__(np.asanyarray(image.dataobj).reshape(shape, order="F"), image.affine, image.header)
@@ -58,10 +58,8 @@ def check_values(stored: Stored, name: str) -> None:
     """Raise :class:`InputError` if values are not finite, or all the same."""
     broken, low, high = 0, np.inf, -np.inf
     for slab in stored.slabs():
-        finite = len(slab) if slab.dtype.kind in "iu" else int(np.isfinite(slab).sum())
-        broken += len(slab) - finite
-        if not broken:
-            low, high = min(low, slab.min()), max(high, slab.max())
+        broken += int(np.count_nonzero(~np.isfinite(slab)))
+        low, high = min(low, slab.min()), max(high, slab.max())
     if broken:
         raise InputError(f"{broken} of {stored.voxels} voxels are NaN or infinite", where=name)
     if low == high:
@@ -89,7 +87,7 @@ def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name:
         or full.
     """
     try:
-        with opened_content(folder, below, f"{name}, mask of {tool}", ToolError, "the file") as content:
+        with opened_content(folder, below, f"{name}, mask of {tool}", ToolError) as content:
             stored = Stored(content)
             if stored.shape != head.shape or not np.allclose(stored.affine, head.affine, atol=1e-4):
                 grids = f"{stored.shape} and {head.shape}"
@@ -117,7 +115,7 @@ def measure_mask(folder: Path, below: str) -> tuple[int, float]:
     FileNotFoundError
         If it is not there.
     """
-    with opened_content(folder, below, f"mask {below}", ToolError, "the file") as content:
+    with opened_content(folder, below, f"mask {below}", ToolError) as content:
         stored = Stored(content)
         stored.check_memory(memory_for_images())
         return int(np.count_nonzero(stored.array() > 0)), float(np.prod(stored.header.get_zooms()[:3]))

@@ -23,7 +23,7 @@ from neurotier.containers.run import SCRIPT, WORK, Bind, Container
 from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import ContainerError, ToolError, one_line
 from neurotier.core.files import exclusive, made_whole
-from neurotier.core.foreign import copy_tree, read_end, read_text
+from neurotier.core.foreign import TEXT_BYTES, blaming, copy_tree, read_text
 from neurotier.core.settings import ContainerSettings
 from neurotier.core.work_folders import IN, SCRATCH
 from neurotier.dataset.bids import Image
@@ -77,7 +77,8 @@ def extract_all(
         (scratch / str(number)).mkdir(parents=True)
         commands.append(tool.command(f"{INPUT}/{image.path}", f"{WORK}/{number}"))
     if tool.cache_variable and placed.cache.exists():  # a copy of some 100 kB, since jobs may write to it
-        copy_tree(placed.cache, scratch / CACHE, ContainerError, where=str(placed.cache))
+        with blaming(str(placed.cache), ContainerError):
+            copy_tree(placed.cache, scratch / CACHE)
     heads: list[Any] = []
     container = Container(placed.engine, placed.path, containers, scratch, [Bind(folder / IN, INPUT)])
     whole, start = container.run(
@@ -89,10 +90,10 @@ def extract_all(
     )
     pairs = []
     for number, (image, head) in enumerate(zip(images, heads, strict=True)):
-        printed = printed_in(scratch, number, image.path)
-        with log.open("ab") as file:
-            file.write(printed or b"")
-        code = written_in(scratch, f"{number}/exit", f"{image.path}: the tool's exit code")
+        printed = said_in(scratch, f"{number}/log", f"{image.path}: the tool's log")
+        with log.open("a") as file:
+            file.write(printed or "")
+        code = (said_in(scratch, f"{number}/exit", f"{image.path}: the tool's exit code", WORD_BYTES) or "").strip()
         ended = int(code) if code.isdecimal() and len(code) <= 3 else whole or 1  # unwritten on a full tier, or killed
         if ended != 0:
             raise failed(tool.name, ended, end_of(log) if printed is None else printed, image.path)
@@ -105,18 +106,11 @@ def extract_all(
     return pairs, start
 
 
-def printed_in(scratch: Path, number: int, image: str) -> bytes | None:
-    """The end of what a tool printed for an image; ``None`` if it removed its log."""
-    with suppress(FileNotFoundError):
-        return read_end(scratch, f"{number}/log", f"{image}: the tool's log", ToolError)
+def said_in(scratch: Path, below: str, where: str, limit_bytes: int = TEXT_BYTES) -> str | None:
+    """The end of a text that was written in the container; ``None`` if it was not, or is gone."""
+    with suppress(FileNotFoundError), blaming(where, ToolError):
+        return read_text(scratch, below, limit_bytes, from_end=True)
     return None
-
-
-def written_in(scratch: Path, below: str, where: str) -> str:
-    """A word that was written in the container; empty if it was not."""
-    with suppress(FileNotFoundError):
-        return one_line(read_text(scratch, below, where, ToolError, WORD_BYTES))
-    return ""
 
 
 def script(tool: Tool, commands: Sequence[list[str]]) -> str:
@@ -167,11 +161,16 @@ def prepare_in_container(tool: Tool, container: Container, cache: Path, log: Pat
     code, _ = container.run(["/bin/sh", SCRIPT], log, program=tool.name, script=commands)
     image = container.image.name
     if code != 0:
-        printed = printed_in(container.scratch, 0, image)
+        printed = said_in(container.scratch, "0/log", f"{image}: the tool's log")
         raise failed(tool.name, code, end_of(log) if printed is None else printed, image)
-    if tool.cache_variable:
-        keep_cache(container.scratch / CACHE, cache)
-    return written_in(container.scratch, "version", f"{image}: the tool's version") or "unknown"
+    made = container.scratch / CACHE
+    if tool.cache_variable and os.path.lexists(made):
+        with exclusive(cache):
+            if not cache.exists():
+                with made_whole(cache) as partial, blaming(CACHE, ToolError):
+                    copy_tree(made, partial, limit_bytes=CACHE_BYTES, limit_files=CACHE_FILES)
+    version = said_in(container.scratch, "version", f"{image}: the tool's version", WORD_BYTES)
+    return one_line(version or "") or "unknown"
 
 
 def read_labels(container: Container, log: Path) -> str:
@@ -179,21 +178,4 @@ def read_labels(container: Container, log: Path) -> str:
     container.scratch.mkdir(parents=True, exist_ok=True)
     lines = f'while read -r line || [ -n "$line" ]; do printf \'%s\\n\' "$line"; done <{LABELS} >{WORK}/labels'
     container.run(["/bin/sh", SCRIPT], log, script=f"[ ! -r {LABELS} ] || {lines}\n")
-    with suppress(FileNotFoundError):
-        return labelled_version(read_text(container.scratch, "labels", f"{container.image.name}: labels", ToolError))
-    return "unknown"
-
-
-def keep_cache(made: Path, cache: Path) -> None:
-    """Put a cache into the store, whole or not at all.
-
-    Raises
-    ------
-    ToolError
-        If it holds anything but files and links that stay in it, or too much.
-    """
-    with exclusive(cache):
-        if cache.exists() or not os.path.lexists(made):
-            return
-        with made_whole(cache) as partial:
-            copy_tree(made, partial, where=CACHE, limit_bytes=CACHE_BYTES, limit_files=CACHE_FILES)
+    return labelled_version(said_in(container.scratch, "labels", f"{container.image.name}: labels") or "")

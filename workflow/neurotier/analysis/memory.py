@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neurotier.core.control_groups import memory_limits
+from neurotier.core.control_groups import memory
 
 LEAST_BYTES = 4 << 30
 """Always taken as available, so that a head of 512 x 512 x 512 voxels never counts as bad input: a job may get more
@@ -14,4 +14,4 @@ def memory_for_images() -> int:
     import psutil
 
     available = psutil.virtual_memory().available
-    return max(LEAST_BYTES, min([available, *memory_limits()]))
+    return max(LEAST_BYTES, min([available, *(limit_bytes for limit_bytes, _ in memory())]))

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
-from neurotier.analysis.rehearsal.tool import Rehearsal
 from neurotier.analysis.staging import MARGIN_BYTES
+from neurotier.analysis.tools import make_tool
 from neurotier.core.errors import StateError
 from neurotier.core.files import read_json
 from neurotier.core.kinds import KINDS
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.dataset.bids import Image
-
-WORK_FACTOR = 3.0
-"""Work space per byte of compressed input: the copy, the brain (at most as large), the mask, and files of the tool."""
 
 OWN_FILES = 20
 """Files and folders of the job itself in a work folder, besides a file and its folders for each image."""
@@ -27,28 +24,26 @@ UNPACKED_FACTOR = 4.0
 """Room that an unpacked image takes per byte of its file; measured: 3.1, the default image."""
 
 
-def rehearsal_of(settings: Settings) -> Rehearsal | None:
-    """The rehearsal that is run; ``None`` for any other tool, and for an app."""
-    if settings.app.image or settings.tool.name != Rehearsal.name:
-        return None
-    return Rehearsal(**settings.tool.options)
+def described(settings: Settings) -> dict[str, str]:
+    """Under ``description``, what a tool does that its options do not say; a rehearsal's description is read for it."""
+    key = "" if settings.app.image else make_tool(settings.tool).content_key()
+    return {"description": key} if key else {}
 
 
 def work_bytes(images: list[Image], settings: Settings) -> int:
     """Upper bound of the room that a participant needs on the work tier at any time, bytes."""
-    input_bytes, rehearsal = sum(image.size_bytes or 0 for image in images), rehearsal_of(settings)
-    if rehearsal is not None:
-        return MARGIN_BYTES + input_bytes + rehearsal.work_bytes(len(images))
-    factor = settings.app.work_factor if settings.app.image else WORK_FACTOR
-    return MARGIN_BYTES + int(factor * input_bytes)
+    input_bytes = sum(image.size_bytes or 0 for image in images)
+    if settings.app.image:
+        return MARGIN_BYTES + int(settings.app.work_factor * input_bytes)
+    return MARGIN_BYTES + make_tool(settings.tool).work_bytes(len(images), input_bytes)
 
 
 def work_files(images: list[Image], settings: Settings) -> int | None:
     """Upper bound of the files and folders of a participant on the work tier at any time; ``None`` if nobody knows."""
-    rehearsal = rehearsal_of(settings)
-    if rehearsal is not None:
-        return OWN_FILES + FILES_OF_AN_IMAGE * len(images) + rehearsal.work_files(len(images))
-    return settings.app.work_files if settings.app.image else None
+    if settings.app.image:
+        return settings.app.work_files
+    made = make_tool(settings.tool).work_files(len(images))
+    return None if made is None else OWN_FILES + FILES_OF_AN_IMAGE * len(images) + made
 
 
 def merged_bytes(settings: Settings, places: Places, participants: Iterable[str]) -> int:
@@ -68,10 +63,7 @@ def merged_bytes(settings: Settings, places: Places, participants: Iterable[str]
 
 def threads_of(settings: Settings) -> int:
     """Cores that one participant takes."""
-    rehearsal = rehearsal_of(settings)
-    if rehearsal is not None:
-        return rehearsal.threads
-    return settings.app.threads if settings.app.image else 1
+    return settings.app.threads if settings.app.image else make_tool(settings.tool).threads
 
 
 def placed_bytes(settings: Settings, places: Places) -> int:

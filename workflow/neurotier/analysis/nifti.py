@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from nibabel.volumeutils import apply_read_scaling
 
-from neurotier.analysis.inflating import EXPANSION, SLAB_BYTES, Content, DamagedError, truncated
+from neurotier.analysis.inflating import SLAB_BYTES, Content, truncated
+from neurotier.core.foreign import ForeignError
 from neurotier.core.quantities import size
 
 Volume = npt.NDArray[Any]
@@ -64,65 +65,51 @@ class Stored:
 
     Raises
     ------
-    DamagedError
+    ForeignError
         If there is no header, or not one of an image.
     """
 
     def __init__(self, content: Content) -> None:
         self.content = content
         if content.file_bytes == 0:
-            raise DamagedError("is empty (0 bytes)")
+            raise ForeignError("is empty (0 bytes)")
         start = b""
         for self.kind in KINDS:
-            start += content.read(self.kind.header_class.template_dtype.itemsize - len(start))
-            if self.kind.header_class.may_contain_header(start):
+            maker = self.kind.header_class
+            start += content.read(maker.template_dtype.itemsize - len(start))
+            if maker.may_contain_header(start):
                 break
         else:
             raise truncated("it has no header")
+        offset = float(maker(start, check=False)["vox_offset"])
+        if not maker.single_vox_offset <= offset <= HEADER_BYTES:  # false for NaN, too
+            raise ForeignError(f"declares that its data begin at byte {offset:g}")
+        start += content.read(int(offset) - len(start))
         try:
-            self.read_header(start)
-        except (DamagedError, OSError):
-            raise
+            with warnings.catch_warnings(action="ignore"):  # nibabel warns of each extension of an odd size
+                self.header = maker.from_fileobj(io.BytesIO(start))  # so that extensions cannot make it read further
+            self.shape = tuple(map(int, self.header.get_data_shape()))
+            self.dtype: np.dtype[Any] = self.header.get_data_dtype()
+            self.slope, self.intercept = self.header.get_slope_inter()
+            self.affine = np.asarray(self.header.get_best_affine(), np.float64)
         except Exception as error:  # hostile headers make nibabel raise errors of many classes
             raise truncated(f"its header is wrong: {error or type(error).__name__}") from None
-
-    def read_header(self, start: bytes) -> None:
-        """Read and check the header, but not yet against the available memory; ``start`` is its fixed part."""
-        maker = self.kind.header_class
-        raw = maker(start, check=False)
-        if not 1 <= int(raw["dim"][0]) <= 7:
-            raise DamagedError(f"declares {int(raw['dim'][0])} dimensions")
-        self.shape = tuple(int(count) for count in raw.get_data_shape())
         self.voxels = math.prod(self.shape)
         if min(self.shape) < 1:
-            raise DamagedError(f"declares {shape_text(self.shape)} voxels")
-        try:
-            self.dtype: np.dtype[Any] = raw.get_data_dtype()
-        except KeyError:
-            raise DamagedError(f"declares voxels of an unknown type ({int(raw['datatype'])})") from None
+            raise ForeignError(f"declares {shape_text(self.shape)} voxels")
         if self.dtype.kind not in "iuf":
-            raise DamagedError(f"declares voxels of {self.dtype.name}, which are no real numbers")
-        offset = float(raw["vox_offset"])
-        if not maker.single_vox_offset <= offset <= HEADER_BYTES:  # false for NaN, too
-            raise DamagedError(f"declares that its data begin at byte {offset:g}")
-        before_data = start + self.content.read(int(offset) - len(start))
-        if len(before_data) < int(offset):
-            raise truncated("it ends in its header")
-        with warnings.catch_warnings(action="ignore"):  # nibabel warns of each extension of an odd size
-            self.header = maker.from_fileobj(io.BytesIO(before_data))  # so that extensions cannot make it read further
-        self.header.get_slope_inter()
-        self.affine = np.asarray(self.header.get_best_affine(), np.float64)
+            raise ForeignError(f"declares voxels of {self.dtype.name}, which are no real numbers")
         edges = np.linalg.svd(self.affine[:3, :3], compute_uv=False) if np.isfinite(self.affine).all() else np.zeros(3)
         if not edges[-1] > ROUNDING * edges[0]:
-            raise DamagedError("has an affine that is not finite, or is singular")
+            raise ForeignError("has an affine that is not finite, or is singular")
         if not np.isfinite(self.header["pixdim"][1:4]).all():
-            raise DamagedError("declares voxels of no finite size")
+            raise ForeignError("declares voxels of no finite size")
 
     def check_memory(self, memory_bytes: int) -> None:
-        """Raise :class:`DamagedError` if an image as declared cannot be analysed in this much memory."""
+        """Raise :class:`ForeignError` if an image as declared cannot be analysed in this much memory."""
         needed = self.voxels * (self.dtype.itemsize + FLOAT64_COPIES * FLOAT64_BYTES)
         if needed > MEMORY_SHARE * memory_bytes:
-            raise DamagedError(
+            raise ForeignError(
                 f"declares {shape_text(self.shape)} voxels of {self.dtype.name}, which take {size(needed)} of "
                 f"memory to analyse, and this job has {size(memory_bytes)}",
                 fix="report it upstream or, if the image really is as large, give the job more memory",
@@ -133,13 +120,10 @@ class Stored:
 
         Raises
         ------
-        DamagedError
+        ForeignError
             If there are fewer or many more than declared, or a checksum is wrong.
         """
-        left_bytes, compressed = self.voxels * self.dtype.itemsize, self.content.is_compressed
-        if self.header.get_data_offset() + left_bytes > self.content.file_bytes * (EXPANSION if compressed else 1):
-            raise truncated(f"its header declares {shape_text(self.shape)} voxels of {self.dtype.name}")
-        slope, inter = self.header.get_slope_inter()
+        left_bytes = self.voxels * self.dtype.itemsize
         while left_bytes:
             content = self.content.read(min(SLAB_BYTES, left_bytes))
             left_bytes -= len(content)
@@ -148,20 +132,15 @@ class Stored:
             with np.errstate(all="ignore"):  # the caller looks for values that are not finite
                 yield apply_read_scaling(
                     np.frombuffer(content, self.dtype),
-                    np.float64(1 if slope is None else slope),
-                    np.float64(0 if inter is None else inter),
+                    np.float64(1 if self.slope is None else self.slope),
+                    np.float64(0 if self.intercept is None else self.intercept),
                 )
-        if compressed and len(self.content.read(SURPLUS_BYTES + 1)) > SURPLUS_BYTES:
-            raise DamagedError("goes on long after the last voxel that its header declares")
+        if self.content.is_compressed and len(self.content.read(SURPLUS_BYTES + 1)) > SURPLUS_BYTES:
+            raise ForeignError("goes on long after the last voxel that its header declares")
 
     def array(self) -> Volume:
         """All values, in the declared shape; errors as :meth:`slabs`."""
         return np.concatenate(list(self.slabs())).reshape(self.shape, order="F")
-
-    def image(self, path: str) -> nib.Nifti1Image:
-        """The image as nibabel loads it from a path, without reading the extensions again."""
-        proxy = self.kind.ImageArrayProxy(path, self.header.copy())
-        return self.kind(proxy, self.affine, self.header)
 
 
 def shape_text(shape: Sequence[int]) -> str:

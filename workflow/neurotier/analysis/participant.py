@@ -11,16 +11,16 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from neurotier.analysis.activity import how_of, identifier, uri
 from neurotier.analysis.app import Share, app_name, call_app, root_files
 from neurotier.analysis.brains import Analysed, analyze_images, masks_of_app
 from neurotier.analysis.needs import work_bytes, work_files
 from neurotier.analysis.staging import check_room, naming_full_tier, publish, stage_in
 from neurotier.containers.store import PlacedImage
-from neurotier.core.errors import KilledError
 from neurotier.core.files import write_json
 from neurotier.core.foreign import entries_below
 from neurotier.core.places import Places
@@ -30,7 +30,7 @@ from neurotier.core.tiers import Tier, tiers_of
 from neurotier.core.work_folders import IN, OUT, work_folder
 from neurotier.dataset.bids import Image
 from neurotier.meter.folders import FolderWatch
-from neurotier.meter.function import MeasuredCall, measure_function
+from neurotier.meter.function import measure_function
 from neurotier.meter.lap import take_out
 from neurotier.meter.own import usage_since_birth
 from neurotier.meter.residency import resident_share
@@ -74,7 +74,7 @@ class Job:
     before: Mapping[str, Any] = field(default_factory=dict)
     share: Share | None = None
     activity: str = ""
-    wait_for: Callable[[str], None] | None = None
+    wait_for: Callable[[str], None] = lambda _: None
 
     @property
     def staged_files(self) -> list[str]:
@@ -113,16 +113,9 @@ def run_participant(job: Job) -> None:
 
     def turn(name: str) -> None:
         nonlocal waited_s
-        if job.wait_for is not None:
-            began_s = time.monotonic()
-            job.wait_for(name)
-            waited_s += time.monotonic() - began_s
-
-    def phase(
-        name: str, tier: Tier, reads: list[Path], function: Callable[[], T], watches: Sequence[FolderWatch] = ()
-    ) -> tuple[T, Usage]:
-        with naming_full_tier(tier, needed_bytes, needed_files):
-            return run_phase(name, function, reads, watches)
+        began_s = time.monotonic()
+        job.wait_for(name)
+        waited_s += time.monotonic() - began_s
 
     with (
         naming_full_tier(work_tier, needed_bytes, needed_files),
@@ -132,14 +125,14 @@ def run_participant(job: Job) -> None:
         sources = [job.dataset / path for path in files]
         limit_bytes, links_to = staged_limit_bytes(job.images, work_tier), job.settings.dataset.links_to
         turn("stage_in")  # between two phases, as all waiting for others: it is no part of either
-        copied, usage = phase(
-            "stage_in", work_tier, sources, lambda: stage_in(job.dataset, files, folder / IN, limit_bytes, links_to)
+        copied, usage = run_phase(
+            "stage_in", lambda: stage_in(job.dataset, files, folder / IN, limit_bytes, links_to), sources
         )
         phases.append(phase_row("stage_in", usage, copied[0], staged(copied, tiers["dataset"], work_tier)))
 
         watch, copies = FolderWatch(folder), [folder / IN / path for path in files]
         turn("compute")
-        analysed, usage = phase("compute", work_tier, copies, lambda: analyze(job, folder), [watch])
+        analysed, usage = run_phase("compute", lambda: analyze(job, folder), copies, [watch])
         if analysed.container_start is not None and job.placed is not None:
             start = analysed.container_start
             take_out(start, usage)
@@ -152,11 +145,9 @@ def run_participant(job: Job) -> None:
         written = [made / entry.path for entry in entries_below(made) if entry.is_file]
         final = places.analysed(job.participant, bool(job.settings.app.image))
         turn("stage_out")  # until the record is there: its flush may wait for what others write
-        (copied_bytes, files_copied, kept), usage = phase(
-            "stage_out", tiers["results"], written, lambda: publish(made, final)
-        )
-        published = (copied_bytes, files_copied)
-        phases.append(phase_row("stage_out", usage, copied_bytes, staged(published, work_tier, tiers["results"])))
+        with naming_full_tier(tiers["results"], needed_bytes, needed_files):
+            (copied, kept), usage = run_phase("stage_out", lambda: publish(made, final), written)
+        phases.append(phase_row("stage_out", usage, copied[0], staged(copied, work_tier, tiers["results"])))
     if job.settings.tiers[work_tier.name].node:
         remove_empty(places.work)  # the end of the run cannot reach a tier of this node
     caches = {cache.name: f"sha256:{cache.sha256}" for cache in job.placed.caches} if job.placed else {}
@@ -187,15 +178,13 @@ def analyze(job: Job, folder: Path) -> Analysed:
         app, sessions = job.settings.app, {image.session for image in job.images}
         share = job.share or Share(app.threads, app.memory_mb)
         bids_dir, label = folder / IN / job.site, job.images[0].label
-        start, calls, removal = call_app(label, sessions, bids_dir, folder, job.settings, share, job.log, job.placed)
-        return Analysed(masks_of_app(job.images, folder / OUT, job.log), start, calls, removal)
-    analysed = analyze_images(job.images, folder, job.settings, job.log, job.placed)
+        analysed = call_app(label, sessions, bids_dir, folder, job.settings, share, job.log, job.placed)
+        return replace(analysed, rows=masks_of_app(job.images, folder / OUT, job.log))
+    activity = ""
     if job.settings.results_dataset:
-        from neurotier.analysis.activity import how_of, identifier, refer
-
         digest = f"sha256:{job.placed.sha256}" if job.placed else None
-        refer(folder / OUT, job.activity or identifier(how_of(job.settings, job.tool_version, digest)))
-    return analysed
+        activity = uri(job.activity or identifier(how_of(job.settings, job.tool_version, digest)))
+    return analyze_images(job.images, folder, job.settings, job.log, job.placed, activity)
 
 
 def run_phase(
@@ -203,15 +192,10 @@ def run_phase(
 ) -> tuple[T, Usage]:
     """Run and measure one phase that reads some files, while folders are watched; its value and its cost."""
     resident_before = resident_share(reads)
-    measured: MeasuredCall[T] = measure_function(function, watches=watches)
-    if isinstance(measured.error, ChildProcessError):
-        raise KilledError(f"{measured.error} (out of memory?)", where=f"phase {name}")
-    if measured.error is not None:
-        raise measured.error
-    usage = measured.usage
+    value, usage = measure_function(function, watches=watches, where=f"phase {name}")
     usage.input_bytes = sum(path.stat().st_size for path in reads)
     usage.input_resident_before, usage.input_resident_after = resident_before, resident_share(reads)
-    return measured.value, usage  # type: ignore[return-value]  # no error: it is a T
+    return value, usage
 
 
 def phase_row(name: str, usage: Usage, staged_bytes: int | None = None, traffic: Sequence[Flow] = ()) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from neurotier.core.errors import InputError, NeurotierError, SourceError, TierError, ToolError
 from neurotier.core.files import flush_folder, flush_tree, make_folders, partial_of, remove_whatever, rename_durably
-from neurotier.core.foreign import copy_file, copy_tree, entries_below, open_file, open_in_dataset
+from neurotier.core.foreign import blaming, copy_file, copy_tree, entries_below, open_file, open_in_dataset
 from neurotier.core.quantities import size
 from neurotier.core.tiers import Tier
 from neurotier.meter.folders import Removal, held_in
@@ -56,8 +56,8 @@ def stage_in(
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
-            with open_in_dataset(dataset, path, links_to) as source:
-                copied += copy_file(source, target, path, limit_bytes - copied, mode=0o600)
+            with blaming(path), open_in_dataset(dataset, path, links_to) as source:
+                copied += copy_file(source, target, limit_bytes - copied, mode=0o600)
         except FileNotFoundError:
             raise SourceError(
                 "its content is not on the dataset tier",
@@ -70,7 +70,7 @@ def stage_in(
     return copied, files
 
 
-def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[int, int, Manifest]:
+def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[tuple[int, int], Manifest]:
     """Copy a folder to the results tier under a hidden name, flush it, then rename it.
 
     Parameters
@@ -96,7 +96,8 @@ def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[int, int
     remove_whatever(hidden)
     make_folders(hidden)
     try:
-        copied, files = copy_tree(made, hidden, skipped=[TIME_STAMP], write_back=True) if made.exists() else (0, 0)
+        with blaming(made.name, ToolError):
+            copied = copy_tree(made, hidden, skipped=[TIME_STAMP], write_back=True) if made.exists() else (0, 0)
         kept = manifest_of(hidden)
         planted = next((name for name in kept if ".git" in name.lower().split("/")), None)
         if planted is not None:  # git would run what its configuration names
@@ -110,7 +111,7 @@ def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[int, int
     except BaseException:
         shutil.rmtree(hidden, ignore_errors=True)
         raise
-    return copied, files, kept
+    return copied, kept
 
 
 OF_DATASET = (".datalad", ".gitattributes", ".gitmodules", ".bidsignore", "code", "prov", "sourcedata", ".git")
@@ -158,7 +159,7 @@ def manifest_of(folder: Path) -> Manifest:
         if entry.is_link:
             manifest[name] = [0, f"-> {os.readlink(folder / entry.path)}"]
             continue
-        with open_file(folder, entry.path, name, ToolError) as file:
+        with open_file(folder, entry.path) as file:
             manifest[name] = [entry.size_bytes, hashlib.file_digest(file, "sha256").hexdigest()]
     return manifest
 
@@ -221,19 +222,16 @@ def is_full(tier: Tier) -> bool:
 
 def full(tier: Tier, needed_bytes: int, needed_files: int | None = None) -> TierError:
     """The error for a tier that became full while a participant was analysed."""
-    free_bytes, free_files = tier.free_bytes(), tier.free_files()
-    if free_files is not None and free_files <= MARGIN_FILES and free_bytes > MARGIN_BYTES:
-        needed = "" if needed_files is None else f", about {needed_files:,} files needed by this participant"
-        return TierError(
-            f"tier {tier.name!r} is out of inodes (files): {free_files:,} left at {tier.path}, although"
-            f" {size(free_bytes)} are free{needed}",
-            fix="remove files there, start fewer participants at once (app.work_files), or choose another tier",
-        )
-    files = "" if free_files is None else f" and {free_files:,} inodes (files)"
+    free, needed = size(tier.free_bytes()), f"about {size(needed_bytes)}"
+    state, free_files = "became full", tier.free_files()
+    if free_files is not None:
+        free += f" and inodes for {free_files:,} files"
+        state = "is out of inodes" if free_files <= MARGIN_FILES else state
+    if needed_files is not None:
+        needed += f" and {needed_files:,} files"
     return TierError(
-        f"tier {tier.name!r} became full: {size(free_bytes)}{files} free at {tier.path}, "
-        f"about {size(needed_bytes)} needed by this participant",
-        fix="free some space, start fewer participants at once, or choose another tier",
+        f"tier {tier.name!r} {state}: {free} left at {tier.path}, {needed} needed by this participant",
+        fix="free some space, start fewer participants at once (for an app by app.work_files), or choose another tier",
     )
 
 

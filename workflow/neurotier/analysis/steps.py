@@ -5,25 +5,14 @@ In the published runs every task validated and hashed its whole site. Here such 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from neurotier.core.files import read_json, write_json
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
-from neurotier.core.tables import Row, defaults
-from neurotier.meter.function import measure_function
+from neurotier.core.tables import Row
 from neurotier.meter.usage import Usage
-
-T = TypeVar("T")
-
-
-def measured(function: Callable[[], T]) -> tuple[T, Usage]:
-    """Run a function in a child process; its value and its cost."""
-    done = measure_function(function)
-    if done.error is not None:
-        raise done.error
-    return done.value, done.usage  # type: ignore[return-value]  # no error: it is a T
 
 
 def write_step(
@@ -62,7 +51,7 @@ def step_rows(places: Places) -> list[Row]:
     """Rows of ``steps.tsv``: one per phase of every step, in order of time."""
     records = [read_json(file) for file in sorted((places.profile / "steps").rglob("*.json"))]
     rows: list[dict[str, Any]] = [
-        {"run": record["run"], "step": record["step"], "item": record["item"], **defaults("steps"), **phase}
+        {"run": record["run"], "step": record["step"], "item": record["item"], **phase}
         for record in records
         for phase in record["phases"]
     ]

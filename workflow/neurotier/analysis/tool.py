@@ -9,6 +9,9 @@ from neurotier.analysis.inflating import SLAB_BYTES, opened_content
 from neurotier.analysis.memory import LEAST_BYTES
 from neurotier.core.errors import InputError
 
+WORK_FACTOR = 3.0
+"""Work space per byte of compressed input: the copy, the brain (at most as large), the mask, and files of the tool."""
+
 Pair = tuple[Any, Any]
 """An image as nibabel has it, and its mask as booleans; a tool that makes no masks has neither, and loads no library
 that could tell what they are."""
@@ -41,6 +44,23 @@ class Tool:
     def memory_mb(self) -> tuple[int, int]:
         return 100, 0
 
+    @property
+    def threads(self) -> int:
+        """Cores that a participant takes."""
+        return 1
+
+    def work_bytes(self, images: int, input_bytes: int) -> int:
+        """Room on the work tier for so many images of so many bytes, bytes."""
+        return int(WORK_FACTOR * input_bytes)
+
+    def work_files(self, images: int) -> int | None:
+        """Files and folders that are made for them on the work tier; ``None`` if nobody knows."""
+        return None
+
+    def content_key(self) -> str:
+        """What the tool does that its options do not say; empty if they say all."""
+        return ""
+
     def command(self, image: str, folder: str) -> list[str]:
         """The command in the image that extracts the brain of a file into a folder."""
         return ["true"]
@@ -48,10 +68,6 @@ class Tool:
     def version(self) -> str:
         """The tool's version; :class:`ToolError` if it is not installed."""
         return "1"
-
-    def expected_s(self, size_mb: float) -> float:
-        """How long an image of this size takes one core, s, roughly."""
-        raise NotImplementedError
 
     def warm_up(self) -> None:
         """Preparation that is done once, and not by the first participant jobs at the same time."""
@@ -69,7 +85,7 @@ class Tool:
         InputError
             If the file is damaged; see also :func:`neurotier.analysis.images.load_head`.
         """
-        with opened_content(image.parent, image.name, name, InputError, "the image file") as content:
+        with opened_content(image.parent, image.name, name, InputError) as content:
             for _ in range(LEAST_BYTES // SLAB_BYTES):
                 if not content.read(SLAB_BYTES):
                     break

@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 
 from neurotier.analysis.rehearsal.tool import Rehearsal
 from neurotier.analysis.tool import Tool
-from neurotier.core.errors import KilledError, ToolError, one_line
-from neurotier.core.foreign import read_end, read_named
+from neurotier.core.errors import InputError, KilledError, ToolError, one_line
+from neurotier.core.foreign import read_named, read_text
 from neurotier.core.settings import ToolSettings
 from neurotier.meter.function import run_in_phase
 from neurotier.meter.tree import describe_exit
@@ -67,13 +67,9 @@ class Bet(MaskTool):
                 fix="load FSL (its licence does not let neurotier include it), or set tool.name to brainextractor",
             )
         file = Path(os.environ.get("FSLDIR", "nowhere"), "etc", "fslversion")
-        with contextlib.suppress(ToolError):
-            said = read_named(file, VERSION_BYTES, str(file), ToolError, "a version")
-            return one_line(said.decode(errors="replace")) or "unknown"
+        with contextlib.suppress(InputError):
+            return one_line(read_named(file, VERSION_BYTES, "a version").decode(errors="replace")) or "unknown"
         return "unknown"
-
-    def expected_s(self, size_mb: float) -> float:
-        return 0.5 + 0.4 * size_mb
 
     def extract(self, head: Any, image: Path, folder: Path, log: Path, name: str) -> Any:
         from neurotier.analysis.images import check_mask
@@ -111,9 +107,6 @@ class BrainExtractor(MaskTool):
             return importlib.metadata.version("brainextractor")
         except importlib.metadata.PackageNotFoundError:
             raise ToolError("not installed", where="tool 'brainextractor'", fix="pip install brainextractor") from None
-
-    def expected_s(self, size_mb: float) -> float:
-        return 5 + 4 * size_mb
 
     def warm_up(self) -> None:
         """Compile its numba functions into the cache, or the first 25 jobs would all do so at once."""
@@ -154,9 +147,6 @@ class Noop(Tool):
     def command(self, image: str, folder: str) -> list[str]:
         return ["sleep", f"{self.sleep_s:g}"] if self.sleep_s else ["true"]
 
-    def expected_s(self, size_mb: float) -> float:
-        return self.sleep_s + 0.05 + 0.005 * size_mb
-
     def extract(self, head: Any, image: Path, folder: Path, log: Path, name: str) -> None:
         run_in_phase(self.command(str(image), str(folder)), cwd=str(folder))
 
@@ -183,23 +173,23 @@ def smallest_head() -> Any:
     return nib.Nifti1Image(data, np.diag([4.0, 4.0, 4.0, 1.0]))
 
 
-def failed(tool: str, code: int, said: bytes, name: str) -> ToolError:
+def failed(tool: str, code: int, said: str, name: str) -> ToolError:
     """The error for a tool that ended with an exit code other than 0, with the last line that it printed."""
     error = KilledError if code == KilledError.exit_code else ToolError
     return error(f"{tool} failed ({describe_exit(code)}): {last_line(said)}", where=name)
 
 
-def end_of(log: Path) -> bytes:
+def end_of(log: Path) -> str:
     """The end of a job's log, or why it cannot be read, if the tool has replaced it by something else."""
     try:
-        return read_end(log.parent, log.name, str(log), ToolError, LOG_END_BYTES)
+        return read_text(log.parent, log.name, LOG_END_BYTES, from_end=True)
     except FileNotFoundError:
-        return b""
-    except ToolError as error:
-        return f"its log {error.what}".encode()
+        return ""
+    except InputError as error:
+        return f"its log {error.what}"
 
 
-def last_line(said: bytes) -> str:
+def last_line(said: str) -> str:
     """The last line that a tool printed."""
-    lines = [line for line in re.split(r"[\r\n]+", said.decode(errors="replace")) if line.strip()]
+    lines = [line for line in re.split(r"[\r\n]+", said) if line.strip()]
     return lines[-1].strip()[:200] if lines else "it printed nothing"

@@ -185,7 +185,7 @@ def fetch(image: Reference, target: Path, settings: DatasetSettings, say: Say) -
         try:
             get_images(folder, [path], settings, say)
             with open_in_dataset(folder, path) as file:
-                copy_file(file, target, path, limit_bytes=2**62, write_back=True)
+                copy_file(file, target, limit_bytes=2**62, write_back=True)
         except NeurotierError as error:
             kind = SourceError if isinstance(error, InputError) else type(error)
             raise kind(error.what, where=f"{where}: {error.where}", fix=error.fix) from None

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from neurotier.core.errors import InputError, SourceError, StateError, TierError
+from neurotier.core.errors import SourceError, StateError, TierError
 from neurotier.core.files import (
     exclusive,
     made_whole,
@@ -38,7 +38,7 @@ from neurotier.core.files import (
     write_json,
     write_text,
 )
-from neurotier.core.foreign import checked_entries, copy_tree, entries_below, open_file
+from neurotier.core.foreign import blaming, checked_entries, copy_tree, entries_below, open_file
 from neurotier.core.places import short_hash
 from neurotier.core.settings import Say
 
@@ -71,7 +71,7 @@ def placed_sha256(placed: Path, permissions: bool = True) -> str:
         content = os.readlink(placed / entry.path) if entry.is_link else ""
         if entry.is_file:
             try:
-                with open_file(placed, entry.path, str(entry.path)) as file:
+                with open_file(placed, entry.path) as file:
                     content = hashlib.file_digest(file, "sha256").hexdigest()
             except PermissionError:  # closed to this user, and so to the container
                 content = "closed"
@@ -199,7 +199,8 @@ def look_at(name: str, source: str) -> Cache:
     folder, where = Path(source).expanduser().absolute(), f"config key app.caches.{name}.source: {source}"
     if not folder.is_dir():
         raise SourceError("there is no such folder", where=where, fix="correct the path")
-    entries = list(checked_entries(folder.resolve(), InputError, where=name))
+    with blaming(name):
+        entries = list(checked_entries(folder.resolve()))
     if not entries:
         raise SourceError("holds no file", where=where, fix="name the folder that does")
     size_bytes = sum(entry.size_bytes for entry in entries if entry.is_file)
@@ -225,7 +226,8 @@ def place_cache(shelf: Shelf, cache: Cache) -> Path:
         source, where = Path(cache.source), f"app.caches.{cache.name}: {cache.source}"
         if not source.is_dir():
             raise SourceError("is not there any more", where=where, fix="have it there, and start again")
-        copy_tree(source.resolve(), partial, InputError, where=cache.name, write_back=True)
+        with blaming(cache.name):
+            copy_tree(source.resolve(), partial, write_back=True)
         if not holds(partial):
             fix = "start with --forcerun place_caches"
             raise SourceError("has changed since it was looked at", where=where, fix=fix)

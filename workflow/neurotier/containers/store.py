@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neurotier.containers.engine import BASE, build_arguments, content_of, make_image, run_logged
+from neurotier.containers.build import BASE, build_arguments, content_of, make_image
+from neurotier.containers.engine import run_logged
 from neurotier.containers.reference import Reference, fetch, read_reference
 from neurotier.containers.shelf import PlacedCache, Shelf, note_use, placed_sha256, sha256, source_of, stored_images
 from neurotier.core.errors import ContainerError, SourceError, TierError

@@ -1,16 +1,31 @@
-"""Settings of BIDS Apps: section ``app`` of the configuration, and what the schema cannot say of it."""
+"""Settings of BIDS Apps: section ``app`` of the configuration, and what the schema cannot say of it.
+
+Arguments are templates: ``--nprocs {threads}`` says what the job has, whatever that is today; a participant on four
+cores is told four. A brace that is meant as such is doubled.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, TypedDict, dataclass_transform
 
 from neurotier.core.errors import SettingsError
-from neurotier.core.templates import ALWAYS, check_templates
 
 OF_THE_APP = ("/data", "/out", "/work", "/tmp", "/var/tmp", "/.neurotier", "/filter.json")  # noqa: S108  # inside
 """Places in the container that are taken."""
+
+
+ALWAYS = ("threads", "mem_mb", "mem_gb", "work")
+"""Names that every level of an app knows: cores, memory in MB and in whole GB, the work folder."""
+
+
+@dataclass_transform(frozen_default=True)
+class Section:
+    """A section of the configuration: subclasses are frozen dataclasses of its keys."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
 
 
 class CacheSettings(TypedDict):
@@ -21,8 +36,7 @@ class CacheSettings(TypedDict):
     variable: str | None
 
 
-@dataclass(frozen=True)
-class AppSettings:
+class AppSettings(Section):
     """Section ``app``: a BIDS App to run instead of a tool."""
 
     image: str | None
@@ -43,11 +57,6 @@ class AppSettings:
     caches: dict[str, CacheSettings]
     retry_exit_codes: list[int]
     attempts: int
-
-    @property
-    def by_session(self) -> bool:
-        """Whether the app is called once per session of a participant."""
-        return self.level == "session"
 
     @property
     def of_group(self) -> list[str] | None:
@@ -86,3 +95,38 @@ def check_app(app: Mapping[str, Any]) -> None:
         if inside in taken:
             raise SettingsError(f"{inside!r} is that of {taken[inside]}, too", where=key, fix="name another folder")
         taken[inside] = name
+
+
+def check_templates(texts: Sequence[str], known: Collection[str], where: str) -> set[str]:
+    """Names in the braces of some texts, each of which must be known.
+
+    Raises
+    ------
+    SettingsError
+        If a brace stands alone, there is anything but a name between two, or one is not known, with the names there
+        are.
+
+    Examples
+    --------
+    >>> check_templates(["--mem={mem_gb}G", '{{"a": 1}}'], ALWAYS, "app.arguments")
+    {'mem_gb'}
+    """
+    from string import Formatter
+
+    where, fix, used = f"config key {where}", "write {{ and }} for braces that are meant as such", set[str]()
+    for text in texts:
+        try:
+            parsed = list(Formatter().parse(text))
+        except ValueError as error:
+            raise SettingsError(f"{text!r}: {error}", where=where, fix=fix) from None
+        for _, name, form, conversion in parsed:
+            if name is None:
+                continue
+            if form or conversion or not name.isidentifier():
+                raise SettingsError(f"{text!r} has something other than a name in braces", where=where, fix=fix)
+            if name not in known:
+                names = ", ".join(f"{{{one}}}" for one in known)
+                fix = f"use one of {names}; write {{{{ for a brace"
+                raise SettingsError(f"{text!r}: nothing is called {{{name}}} here", where=where, fix=fix)
+            used.add(name)
+    return used

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Mapping
 from functools import cache
@@ -39,44 +38,25 @@ def config_schema() -> dict[str, Any]:
     return schema
 
 
-def with_defaults(config: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of ``config`` in which every missing key has the schema's default, at every depth.
+def completed(value: Any, schema: Mapping[str, Any]) -> Any:
+    """A value of the configuration as its schema has it: a missing key has its default, at every depth.
 
-    jsonschema does not fill in defaults. A section left empty in YAML (``tool:``) counts as missing.
-    """
-    complete = copy.deepcopy(dict(config))
-    for key, sub in schema.get("properties", {}).items():
-        if complete.get(key) is None and "default" in sub:
-            complete[key] = copy.deepcopy(sub["default"])
-        if isinstance(complete.get(key), Mapping):
-            complete[key] = with_defaults(complete[key], sub)
-            each = sub.get("additionalProperties")
-            if isinstance(each, Mapping):
-                complete[key] = {
-                    name: with_defaults(value, each) if isinstance(value, Mapping) else value
-                    for name, value in complete[key].items()
-                }
-    return complete
-
-
-def read_scalars(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Read numbers and booleans that arrived as text.
-
-    Values inside braces on the command line (``--config 'dataset={drop: true}'``) reach us as text; where the schema
-    asks for another type, the text is read as YAML.
+    jsonschema does not fill in defaults. A section left empty in YAML (``tool:``) counts as missing. Values inside
+    braces on the command line (``--config 'dataset={drop: true}'``) reach us as text; where the schema asks for another
+    type, the text is read as YAML.
     """
     if "$ref" in schema:
         schema = config_schema()["$defs"][schema["$ref"].rsplit("/", 1)[-1]]
     if isinstance(value, Mapping):
         known, others = schema.get("properties", {}), schema.get("additionalProperties") or {}
-        return {key: read_scalars(sub, known.get(key, others)) for key, sub in value.items()}
+        given = {key: completed(sub, known.get(key, others)) for key, sub in value.items()}
+        missing = [key for key, sub in known.items() if "default" in sub and given.get(key) is None]
+        return given | {key: completed(known[key]["default"], known[key]) for key in missing}
     if isinstance(value, list):
-        return [read_scalars(item, schema.get("items", {})) for item in value]
+        return [completed(item, schema.get("items", {})) for item in value]
     kinds = schema.get("type", "string")
     if isinstance(value, str) and "string" not in kinds:
-        import yaml
-
-        return yaml.safe_load(value)
+        return read_yaml(value)
     return None if "null" in kinds and value in ("", "null") else value
 
 
@@ -88,12 +68,18 @@ def check(config: Mapping[str, Any]) -> None:
     error = best_match(Draft202012Validator(config_schema()).iter_errors(config))
     if error is not None:
         raise SettingsError(reason(error), where=f"config key {key_path(error)}")
-    check_placement(config["placement"], list(config["tiers"]), "placement")
-    for name, placement in config["campaign"]["placements"].items():
-        check_placement(placement, list(config["tiers"]), f"campaign.placements.{name}")
-    for section in ("bigbrain", "probe", *WORKLOADS):
-        for name in config[section]["tiers"]:
-            check_tier(name, list(config["tiers"]), f"{section}.tiers")
+    placements = {"placement": config["placement"]}
+    placements |= {f"campaign.placements.{name}": roles for name, roles in config["campaign"]["placements"].items()}
+    named = [(f"{key}.{role}", tier) for key, roles in placements.items() for role, tier in roles.items()]
+    named += [(f"{key}.tiers", tier) for key in ("bigbrain", "probe", *WORKLOADS) for tier in config[key]["tiers"]]
+    tiers = list(config["tiers"])
+    for key, name in named:
+        if name is not None and name not in tiers:
+            raise SettingsError(
+                f"no tier is named {name!r}{suggestion(name, tiers)}",
+                where=f"config key {key}",
+                fix=f"declare it under tiers, or use one of: {', '.join(tiers)}",
+            )
     if config["bigbrain"]["numa"] != "none" and "spark" in config["bigbrain"]["engines"]:
         raise SettingsError(
             "Spark's tasks cannot be pinned one by one, as forks of one JVM's daemon",
@@ -110,23 +96,6 @@ def check(config: Mapping[str, Any]) -> None:
             f"{config['results']!r} is not the name of a folder below the results tier",
             where="config key results",
             fix="name a folder, or give an absolute path",
-        )
-
-
-def check_placement(placement: Mapping[str, str | None], tiers: list[str], key: str) -> None:
-    """Raise :class:`SettingsError` if a role is placed on a tier that is not declared."""
-    for role, tier in placement.items():
-        if tier is not None:
-            check_tier(tier, tiers, f"{key}.{role}")
-
-
-def check_tier(name: str, tiers: list[str], key: str) -> None:
-    """Raise :class:`SettingsError` if a tier is not declared."""
-    if name not in tiers:
-        raise SettingsError(
-            f"no tier is named {name!r}{suggestion(name, tiers)}",
-            where=f"config key {key}",
-            fix=f"declare it under tiers, or use one of: {', '.join(tiers)}",
         )
 
 

@@ -17,6 +17,12 @@ MOUNTED = Path("/sys/fs/cgroup")
 NO_LIMIT_BYTES = 1 << 60
 """Version 1 has no limit as the largest number of whole pages."""
 
+MEMORY_FILES = (
+    ("memory.max", "memory.current", "inactive_file"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+"""A group's limit, what it uses, and the line of ``memory.stat`` for cached files, in each version."""
+
 
 def groups(controller: str) -> Iterator[Path]:
     """Folders of a process's control groups and of their parents.
@@ -36,33 +42,18 @@ def groups(controller: str) -> Iterator[Path]:
                 yield root / group
 
 
-def memory_limits() -> Iterator[int]:
-    """Memory limits of a process's groups, bytes."""
-    for folder in groups("memory"):
-        for name in ("memory.max", "memory.limit_in_bytes"):
-            with suppress(OSError, ValueError):  # not there, or 'max'
-                limit_bytes = int((folder / name).read_text())
-                if limit_bytes < NO_LIMIT_BYTES:
-                    yield limit_bytes
-
-
-def memory_left_bytes() -> int | None:
-    """Memory that a process's groups may still take, bytes; ``None`` without a limit.
+def memory() -> Iterator[tuple[int, int]]:
+    """The memory limit of each of a process's groups that has one, and what the group may still take, bytes.
 
     Files that are in the page cache alone are given up when memory is needed.
     """
-    left = []
     for folder in groups("memory"):
-        for limit, used, cached in (
-            ("memory.max", "memory.current", "inactive_file"),
-            ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-        ):
-            with suppress(OSError, ValueError):
+        for limit, used, cached in MEMORY_FILES:
+            with suppress(OSError, ValueError):  # not there, or 'max'
                 limit_bytes, used_bytes = (int((folder / name).read_text()) for name in (limit, used))
+                given_up = dict(map(str.split, (folder / "memory.stat").read_text().splitlines())).get(cached, "0")
                 if limit_bytes < NO_LIMIT_BYTES:
-                    given_up_bytes = numbers(folder / "memory.stat").get(cached, 0)
-                    left.append(max(0, limit_bytes - used_bytes + given_up_bytes))
-    return min(left, default=None)
+                    yield limit_bytes, max(0, limit_bytes - used_bytes + int(given_up))
 
 
 def core_limits() -> Iterator[float]:
@@ -75,8 +66,3 @@ def core_limits() -> Iterator[float]:
             quota_us = int((folder / "cpu.cfs_quota_us").read_text())
             if quota_us > 0:
                 yield quota_us / int((folder / "cpu.cfs_period_us").read_text())
-
-
-def numbers(file: Path) -> dict[str, int]:
-    """A file with a name and a number in each line."""
-    return {name: int(number) for name, number in map(str.split, file.read_text().splitlines())}

@@ -17,7 +17,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -257,20 +257,10 @@ def remove_tree(folder: Path) -> None:
     except (OSError, RecursionError):  # folders closed to their owner, as git-annex leaves them; or thousands nested
         import subprocess
 
-        with suppress(OSError, RecursionError):
-            open_to_owner(folder)
-        subprocess.run(["rm", "-rf", "--", str(folder)], check=False)
+        for command in (["chmod", "-Rf", "u+rwx"], ["rm", "-rf"]):  # neither follows links
+            subprocess.run([*command, "--", str(folder)], check=False)
         if os.path.lexists(folder):
             raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(folder)) from None
-
-
-def open_to_owner(folder: Path) -> None:
-    """Give the owner access to a folder and all folders below it; links are not followed."""
-    folder.chmod(stat.S_IRWXU)
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                open_to_owner(Path(entry.path))
 
 
 def remove_whatever(path: Path) -> None:
@@ -285,13 +275,6 @@ def clear_log(log: Path) -> None:
     """Remove anything but a regular file from the path of a log: a FIFO would block the writer."""
     if os.path.lexists(log) and not stat.S_ISREG(log.lstat().st_mode):
         remove_whatever(log)
-
-
-def clear_lock(lock: Path) -> None:
-    """Remove a folder from the path of a lock, and say so: it would keep everybody out for ever."""
-    if lock.is_dir() and not lock.is_symlink():
-        print(f"neurotier: {lock} is a folder in place of a lock; it is made again", file=sys.stderr, flush=True)
-        remove_tree(lock)
 
 
 def remove_partials(folder: Path, into: re.Pattern[str] | None = None) -> None:
@@ -310,25 +293,19 @@ def remove_partials(folder: Path, into: re.Pattern[str] | None = None) -> None:
         names[:] = [name for name in names if not name.startswith(".") and (into is None or into.fullmatch(name))]
 
 
-def exclusive(folder: Path) -> AbstractContextManager[None]:
-    """Hold a lock while a folder is made; other processes wait, and then find it there."""
-    return holding(folder.with_name(f".{folder.name}.lock"))
-
-
 def open_lock(lock: Path) -> int:
     """The descriptor of a lock's file, which is made if need be, and which this user alone can open."""
     lock.parent.mkdir(parents=True, exist_ok=True)
-    clear_lock(lock)
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, LOCK_MODE)
-    if stat.S_IMODE(os.fstat(descriptor).st_mode) != LOCK_MODE:  # of an earlier version
-        os.fchmod(descriptor, LOCK_MODE)
-    return descriptor
+    if lock.is_dir() and not lock.is_symlink():  # it would keep everybody out for ever
+        print(f"neurotier: {lock} is a folder in place of a lock; it is made again", file=sys.stderr, flush=True)
+        remove_tree(lock)
+    return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, LOCK_MODE)
 
 
 @contextmanager
-def holding(lock: Path) -> Iterator[None]:
-    """Hold a lock that goes with this process, however that ends; others wait for it."""
-    descriptor = open_lock(lock)
+def exclusive(folder: Path) -> Iterator[None]:
+    """Hold a lock while a folder is made; other processes wait, and then find it there. It goes with this process."""
+    descriptor = open_lock(folder.with_name(f".{folder.name}.lock"))
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

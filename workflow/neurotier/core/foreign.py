@@ -6,8 +6,8 @@ nothing is opened in a way that can block; and only regular files are read, neve
 Whole folders are checked and copied: regular files and links that stay inside are kept; anything else is an error that
 names it, since it could bring in a file of the host, lead out of the copy, or block its readers.
 
-Errors call the file by the name that the caller gives, and are of the class that the caller blames:
-:class:`InputError` for a dataset, :class:`ToolError` for the output of a tool or an app.
+What is wrong is a :class:`ForeignError`; a caller says by :func:`blaming` what the file or folder is called, and whose
+fault it is: an :class:`InputError` is that of a dataset, a :class:`ToolError` that of a tool or an app.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ import filecmp
 import os
 import stat
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path, PurePath
+from typing import NamedTuple, NoReturn
 
-from neurotier.core.errors import InputError, NeurotierError, ToolError
+from neurotier.core.errors import InputError, NeurotierError
+from neurotier.core.files import begin_write_back
 
 TEXT_BYTES = 1 << 20
 """Most that is read of a file that should hold a few words or lines."""
@@ -44,8 +45,27 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True)
-class Entry:
+class ForeignError(InputError):
+    """What is wrong with a foreign file, or with an entry of a foreign folder, whose path below it is ``where``."""
+
+
+@contextmanager
+def blaming(where: str, blame: type[NeurotierError] = InputError) -> Iterator[None]:
+    """Have what is wrong with a foreign file or folder be an error of a class that calls it ``where``.
+
+    >>> with blaming("sub-01: its output"):
+    ...     raise ForeignError("is a FIFO", where="anat/x.nii")
+    Traceback (most recent call last):
+    ...
+    neurotier.core.errors.InputError: sub-01: its output/anat/x.nii: is a FIFO
+    """
+    try:
+        yield
+    except ForeignError as error:
+        raise blame(error.what, str(PurePath(where, error.where)), error.fix) from None
+
+
+class Entry(NamedTuple):
     """A file or link below a folder; folders themselves are walked and not listed.
 
     Attributes
@@ -80,71 +100,49 @@ def kind_of(mode: int) -> str:
     return KINDS.get(stat.S_IFMT(mode), "a file")
 
 
-def open_file(
-    folder: Path, below: str | PurePath, where: str, blame: type[NeurotierError] = InputError
-) -> BufferedReader:
+def open_file(folder: Path, below: str | PurePath) -> BufferedReader:
     """Open a regular file below a trusted folder for reading, without following links and without blocking.
-
-    Parameters
-    ----------
-    folder
-        The trusted folder.
-    below
-        The file's path below it.
-    where
-        What to call the file in an error.
-    blame
-        Class of the error.
 
     Raises
     ------
     FileNotFoundError
         If there is nothing of this name.
-    NeurotierError
-        Of the class ``blame``, if it is a link, a FIFO or anything else but a file, or below a link.
+    ForeignError
+        If it is a link, a FIFO or anything else but a file, or below a link.
     """
-    pure, behind = PurePath(below), "lies behind a link, which is not followed"
+    pure, behind = PurePath(below), ForeignError("lies behind a link, which is not followed")
     if ".." in pure.parts or pure.is_absolute():
-        raise blame(behind, where=where)
+        raise behind
+    descriptor = os.open(folder, FOLDER & ~os.O_NOFOLLOW)
     try:
-        descriptor = os.open(folder, FOLDER & ~os.O_NOFOLLOW)
-        try:
-            for part in pure.parent.parts:
-                above, descriptor = descriptor, os.open(part, FOLDER, dir_fd=descriptor)
-                os.close(above)
-            try:
-                file = os.open(pure.name, FILE, dir_fd=descriptor)
-            except OSError as error:
-                if error.errno in (errno.ENOENT, errno.EACCES, errno.EPERM):
-                    raise
-                mode = os.lstat(pure.name, dir_fd=descriptor).st_mode
-                raise blame(f"is {kind_of(mode)}, and only files are read", where=where) from None
-        finally:
-            os.close(descriptor)
+        for part in pure.parent.parts:
+            above, descriptor = descriptor, os.open(part, FOLDER, dir_fd=descriptor)
+            os.close(above)
+        mode = os.lstat(pure.name, dir_fd=descriptor).st_mode
+        if stat.S_ISREG(mode):
+            file = os.fdopen(os.open(pure.name, FILE, dir_fd=descriptor), "rb")
+            mode = os.fstat(file.fileno()).st_mode  # something else may have taken its place
+            if stat.S_ISREG(mode):
+                return file
+            file.close()
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EINVAL):
-            raise blame(behind, where=where) from None
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise behind from None
         raise
-    mode = os.fstat(file).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(file)
-        raise blame(f"is {kind_of(mode)}, and only files are read", where=where)
-    return os.fdopen(file, "rb")
+    finally:
+        os.close(descriptor)
+    raise ForeignError(f"is {kind_of(mode)}, and only files are read")
 
 
-def read_text(
-    folder: Path,
-    below: str | PurePath,
-    where: str,
-    blame: type[NeurotierError] = InputError,
-    limit_bytes: int = TEXT_BYTES,
-) -> str:
-    """The first bytes of a small text file, at most ``limit_bytes``; errors as :func:`open_file`."""
-    with open_file(folder, below, where, blame) as file:
+def read_text(folder: Path, below: str | PurePath, limit_bytes: int = TEXT_BYTES, from_end: bool = False) -> str:
+    """A small text file below a trusted folder, or the first or last ``limit_bytes``; errors as :func:`open_file`."""
+    with open_file(folder, below) as file:
+        if from_end:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - limit_bytes))
         return file.read(limit_bytes).decode(errors="replace")
 
 
-def read_named(file: Path, limit_bytes: int, where: str, blame: type[NeurotierError], kind: str) -> bytes:
+def read_named(file: Path, limit_bytes: int, kind: str) -> bytes:
     """All of a file that the user has named, at the end of links, if it is small enough to be what it should be.
 
     Parameters
@@ -153,39 +151,24 @@ def read_named(file: Path, limit_bytes: int, where: str, blame: type[NeurotierEr
         Its path, whose links are the user's.
     limit_bytes
         Most that it may hold.
-    where, blame
-        As of :func:`open_file`.
     kind
         What it should be, for an error.
 
     Raises
     ------
-    NeurotierError
-        Of the class ``blame``, if it cannot be read, or is larger.
+    ForeignError
+        If it cannot be read, or is larger.
     """
     try:
         real = file.resolve()
-        with open_file(real.parent, real.name, where, blame) as opened:
+        with open_file(real.parent, real.name) as opened:
             content = opened.read(limit_bytes + 1)
     except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
         reason = error.strerror if isinstance(error, OSError) else "links in a circle"
-        raise blame(f"cannot be read: {reason}", where=where) from None
+        raise ForeignError(f"cannot be read: {reason}") from None
     if len(content) > limit_bytes:
-        raise blame(f"is larger than {kind} ({limit_bytes >> 10:,} KiB)", where=where)
+        raise ForeignError(f"is larger than {kind} ({limit_bytes >> 10:,} KiB)")
     return content
-
-
-def read_end(
-    folder: Path,
-    below: str | PurePath,
-    where: str,
-    blame: type[NeurotierError] = InputError,
-    limit_bytes: int = TEXT_BYTES,
-) -> bytes:
-    """The last bytes of a file such as a log, at most ``limit_bytes``; errors as :func:`open_file`."""
-    with open_file(folder, below, where, blame) as file:
-        file.seek(max(0, os.fstat(file.fileno()).st_size - limit_bytes))
-        return file.read(limit_bytes)
 
 
 def entries_below(folder: Path) -> Iterator[Entry]:
@@ -193,19 +176,21 @@ def entries_below(folder: Path) -> Iterator[Entry]:
 
     Raises
     ------
-    OSError
-        If a folder cannot be read, or is nested more than :data:`DEEPEST` deep (``ENAMETOOLONG``).
+    ForeignError
+        If folders are nested more than :data:`DEEPEST` deep, or closed to their owner.
     """
     if not folder.is_dir():
         return
 
-    def refuse(error: OSError) -> None:
-        raise error
+    def refuse(error: OSError) -> NoReturn:
+        if error.errno != errno.EACCES:
+            raise error
+        raise ForeignError("is closed to its owner", where=str(error.filename))
 
     for root, names, files, descriptor in os.fwalk(folder, follow_symlinks=False, onerror=refuse):
         here = PurePath(root).relative_to(folder)
         if len(here.parts) > DEEPEST:
-            raise OSError(errno.ENAMETOOLONG, f"folders are nested more than {DEEPEST} deep", PurePath(*here.parts[:3]))
+            raise ForeignError(f"folders are nested more than {DEEPEST} deep")
         links = [name for name in names if stat.S_ISLNK(os.lstat(name, dir_fd=descriptor).st_mode)]
         names.sort()
         for name in sorted([*files, *links]):
@@ -214,13 +199,7 @@ def entries_below(folder: Path) -> Iterator[Entry]:
 
 
 def copy_file(
-    source: BufferedReader,
-    target: Path,
-    where: str,
-    limit_bytes: int,
-    blame: type[NeurotierError] = InputError,
-    mode: int = 0o666,
-    write_back: bool = False,
+    source: BufferedReader, target: Path, limit_bytes: int, mode: int = 0o666, write_back: bool = False
 ) -> int:
     """Copy an open file to a new one of ours; bytes copied.
 
@@ -230,12 +209,8 @@ def copy_file(
         The file as :func:`open_file` returns it.
     target
         Path of the copy, which must not exist.
-    where
-        What to call the source in an error.
     limit_bytes
         Most that is copied.
-    blame
-        Class of the error.
     mode
         Permissions of the copy, less the umask.
     write_back
@@ -243,11 +218,9 @@ def copy_file(
 
     Raises
     ------
-    NeurotierError
-        Of the class ``blame``, if the source holds more than ``limit_bytes``; the copy is removed.
+    ForeignError
+        If the source holds more than ``limit_bytes``; the copy is removed.
     """
-    from neurotier.core.files import begin_write_back
-
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
         copied = 0
@@ -256,7 +229,7 @@ def copy_file(
                 begin_write_back(descriptor, copied, sent)
             copied += sent
             if copied > limit_bytes:
-                raise blame(f"holds more than the {limit_bytes} bytes that it should", where=where)
+                raise ForeignError(f"holds more than the {limit_bytes} bytes that it should")
     except BaseException:
         os.unlink(target)
         raise
@@ -269,15 +242,12 @@ def send(target: int, source: int, offset: int) -> int:
     """Copy the next part of a file; bytes copied, 0 at its end."""
     try:
         return os.sendfile(target, source, offset, 16 * CHUNK_BYTES)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOSYS):  # some FUSE file systems cannot
-            raise
-    content = os.pread(source, CHUNK_BYTES, offset)
-    return os.write(target, content) if content else 0
+    except OSError:  # some FUSE file systems cannot; what else is wrong is found again
+        return os.write(target, os.pread(source, CHUNK_BYTES, offset))
 
 
-def check_link(link: PurePath, leads_to: str, where: str, blame: type[NeurotierError]) -> None:
-    """Raise unless the target of a link below a folder is below that folder, too.
+def check_link(link: PurePath, leads_to: str) -> None:
+    """Raise :class:`ForeignError` unless the target of a link below a folder is below that folder, too.
 
     Parameters
     ----------
@@ -285,22 +255,20 @@ def check_link(link: PurePath, leads_to: str, where: str, blame: type[NeurotierE
         Path of the link below the folder; the folders in this path are no links.
     leads_to
         The target, as written in the link.
-    where, blame
-        What to call the link in an error, and the error's class.
 
     Examples
     --------
-    >>> check_link(PurePath("a/b"), "../c", "a/b", InputError)
-    >>> check_link(PurePath("a/b"), "../../c", "a/b", InputError)
+    >>> check_link(PurePath("a/b"), "../c")
+    >>> check_link(PurePath("a/b"), "../../c")
     Traceback (most recent call last):
     ...
-    neurotier.core.errors.InputError: a/b: is a link that leads out of its folder, to '../../c'
+    neurotier.core.foreign.ForeignError: a/b: is a link that leads out of its folder, to '../../c'
     """
     parts = PurePath(leads_to).parts
     upwards = next((count for count, part in enumerate(parts) if part != ".."), len(parts))
     # a '..' after a name is refused, too: if that name is a link, it leads up from the target of that link
     if PurePath(leads_to).is_absolute() or upwards > len(link.parent.parts) or ".." in parts[upwards:]:
-        raise blame(f"is a link that leads out of its folder, to {leads_to!r}", where=where)
+        raise ForeignError(f"is a link that leads out of its folder, to {leads_to!r}", where=str(link))
 
 
 def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str] = ()) -> tuple[Path, PurePath]:
@@ -322,6 +290,7 @@ def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str] = ()) -> t
     InputError
         If the file is a link that leads anywhere else, or in a circle, or that the file system does not tell of.
     """
+    circle = InputError("is a link that leads in a circle", where=path)
     try:
         real = Path(os.path.realpath(dataset / path, strict=False))
     except OSError as error:
@@ -329,9 +298,9 @@ def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str] = ()) -> t
         fix = refused if error.errno == errno.EPERM else "look at the tier that holds the dataset"
         raise InputError(f"is a link that cannot be read: {error.strerror}", where=path, fix=fix) from None
     except RecursionError:
-        raise InputError("is a link that leads in a circle", where=path) from None
+        raise circle from None
     if real.is_symlink():  # realpath stops at a circle
-        raise InputError("is a link that leads in a circle", where=path)
+        raise circle
     for root in (str(dataset), *links_to):
         trusted = Path(os.path.realpath(root))
         if not real.is_relative_to(trusted):
@@ -356,59 +325,44 @@ def open_in_dataset(dataset: Path, path: str, links_to: Sequence[str] = ()) -> B
     InputError
         If the file is a link that leads out of the dataset, a FIFO, or anything else but a file.
     """
-    folder, below = file_in_dataset(dataset, path, links_to)
-    return open_file(folder, below, path)
+    with blaming(path):
+        return open_file(*file_in_dataset(dataset, path, links_to))
 
 
-def checked_entries(
-    folder: Path, blame: type[NeurotierError] = ToolError, skipped: Collection[str] = (), where: str = ""
-) -> Iterator[Entry]:
+def checked_entries(folder: Path, skipped: Collection[str] = ()) -> Iterator[Entry]:
     """Entries below a folder, each checked to be a regular file or a link that stays in the folder.
 
     Parameters
     ----------
     folder
         The folder, which need not be one; the path to it is trusted.
-    blame
-        Class of the errors.
     skipped
         Names to skip.
-    where
-        What to call the folder in an error; if empty, errors name paths below it.
 
     Raises
     ------
-    NeurotierError
-        Of the class ``blame``, if an entry is anything else, or folders are nested too deeply or closed to their owner.
+    ForeignError
+        If an entry is anything else, or as :func:`entries_below`.
     """
     mode = folder.lstat().st_mode
     if not stat.S_ISDIR(mode):
-        raise blame(f"is {kind_of(mode)}, not a folder", where=where or folder.name)
-    try:
-        for entry in entries_below(folder):
-            if entry.path.name in skipped:
-                continue
-            name = str(PurePath(where, entry.path))
-            if entry.is_link:
-                check_link(entry.path, os.readlink(folder / entry.path), name, blame)
-            elif not entry.is_file:
-                raise blame(f"is {kind_of(entry.mode)}, and only files and links are kept", where=name)
-            yield entry
-    except OSError as error:
-        if error.errno not in (errno.EACCES, errno.ENAMETOOLONG):
-            raise
-        said = str(error.strerror) if error.errno == errno.ENAMETOOLONG else "is closed to its owner"
-        raise blame(said, where=where or str(error.filename)) from None
+        raise ForeignError(f"is {kind_of(mode)}, not a folder")
+    for entry in entries_below(folder):
+        if entry.path.name in skipped:
+            continue
+        if entry.is_link:
+            check_link(entry.path, os.readlink(folder / entry.path))
+        elif not entry.is_file:
+            raise ForeignError(f"is {kind_of(entry.mode)}, and only files and links are kept", where=str(entry.path))
+        yield entry
 
 
 def copy_tree(
     source: Path,
     target: Path,
-    blame: type[NeurotierError] = ToolError,
     existing: Callable[[Entry], None] | None = None,
     *,
     skipped: Collection[str] = (),
-    where: str = "",
     limit_bytes: float = float("inf"),
     limit_files: float = float("inf"),
     write_back: bool = False,
@@ -421,48 +375,45 @@ def copy_tree(
         The folder, which need not be one; the path to it is trusted.
     target
         A folder of ours, made if missing. Nothing is written through a link in it.
-    blame
-        Class of the errors.
     existing
         Called with entries that the target already has, which are then not copied; without it, they are an error.
     skipped
         Names to skip.
-    where
-        What to call the source in an error; if empty, errors name paths below it.
     limit_bytes, limit_files
         Most that is copied.
     write_back
-        As for :func:`neurotier.core.foreign.copy_file`.
+        As for :func:`copy_file`.
 
     Raises
     ------
-    NeurotierError
-        Of the class ``blame``, if an entry is neither a file nor a link that stays in the folder, exists in the target
-        already, or exceeds a limit.
+    ForeignError
+        If an entry is neither a file nor a link that stays in the folder, exists in the target already, or exceeds a
+        limit.
     """
     target.mkdir(parents=True, exist_ok=True)
     made, real = set[PurePath](), target.resolve()
     copied = files = 0
-    for entry in checked_entries(source, blame, skipped, where):
-        name, copy, below = str(PurePath(where, entry.path)), target / entry.path, entry.path.parent
+    for entry in checked_entries(source, skipped):
+        copy, below = target / entry.path, entry.path.parent
         files += 1
         if copied + entry.size_bytes > limit_bytes or files > limit_files:
-            raise blame(f"is more than {limit_bytes:.0f} bytes or {limit_files:.0f} files", where=where or source.name)
+            raise ForeignError(f"is more than {limit_bytes:.0f} bytes or {limit_files:.0f} files")
         if below not in made:
             with suppress(FileExistsError, NotADirectoryError):
                 copy.parent.mkdir(parents=True, exist_ok=True)
             if copy.parent.resolve() != real / below or not copy.parent.is_dir():
-                raise blame(f"lies below {str(below)!r}, which is a link or a file in the target", where=name)
+                what = f"lies below {str(below)!r}, which is a link or a file in the target"
+                raise ForeignError(what, where=str(entry.path))
             made.add(below)
         try:
             if entry.is_link:
                 copy.symlink_to(os.readlink(source / entry.path))
             else:
-                with open_file(source, entry.path, name, blame) as file:
-                    copy_file(file, copy, name, entry.size_bytes, blame, write_back=write_back)
+                with blaming(str(entry.path), ForeignError), open_file(source, entry.path) as file:
+                    copy_file(file, copy, entry.size_bytes, write_back=write_back)
         except FileExistsError:
             if existing is None:
-                raise blame("is there already", where=name) from None
+                raise ForeignError("is there already", where=str(entry.path)) from None
             existing(entry)
             continue
         copied += entry.size_bytes
@@ -471,7 +422,7 @@ def copy_tree(
 
 def same_content(one: Path, other: Path, path: PurePath) -> bool:
     """Whether a path is the same in two folders: equal files, or links with equal targets, which are not followed."""
-    modes = [(folder / path).lstat().st_mode for folder in (one, other)]
-    if any(stat.S_ISLNK(mode) for mode in modes):
-        return all(stat.S_ISLNK(mode) for mode in modes) and os.readlink(one / path) == os.readlink(other / path)
-    return all(stat.S_ISREG(mode) for mode in modes) and filecmp.cmp(one / path, other / path, shallow=False)
+    types = {stat.S_IFMT((folder / path).lstat().st_mode) for folder in (one, other)}
+    if types == {stat.S_IFLNK}:
+        return os.readlink(one / path) == os.readlink(other / path)
+    return types == {stat.S_IFREG} and filecmp.cmp(one / path, other / path, shallow=False)

@@ -232,16 +232,13 @@ def file_of(folder: Path, participant: str, suffix: str = ".json") -> Path:
 
 
 def participant_of(file: Path, folder: Path) -> str:
-    """The participant of a file that :func:`file_of` has named, or one of before files were divided.
+    """The participant of a file that :func:`file_of` has named.
 
     >>> participant_of(file_of(Path("records"), "NYU/sub-01"), Path("records"))
     'NYU/sub-01'
-    >>> participant_of(Path("records/NYU/sub-01.json"), Path("records"))
-    'NYU/sub-01'
     """
-    *folders, label = file.relative_to(folder).with_suffix("").parts
-    divided = "/".join([*folders[:-1], label])
-    return divided if folders and folders[-1] == short_hash(divided)[:2] else "/".join([*folders, label])
+    parts = file.relative_to(folder).with_suffix("").parts
+    return "/".join([*parts[:-2], parts[-1]])
 
 
 def escaped(participant: str) -> str:

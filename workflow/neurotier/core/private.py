@@ -15,9 +15,9 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from neurotier.core.errors import TierError
+from neurotier.core.errors import NeurotierError, TierError
 from neurotier.core.files import remove_whatever
-from neurotier.core.foreign import kind_of
+from neurotier.core.foreign import kind_of, read_text
 
 PREFIX = "neurotier-"
 PRIVATE = 0o700
@@ -191,15 +191,9 @@ def remove_empty(folder: Path) -> None:
             return
 
 
-def read_own(file: Path) -> str:
-    """Text of a regular file of this user that nobody else may write; empty for anything else."""
-    try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return ""
-    facts = os.fstat(descriptor)
-    if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o022:
-        os.close(descriptor)
-        return ""
-    with os.fdopen(descriptor, "rb") as opened:
-        return opened.read().decode(errors="replace")
+def read_private(file: Path) -> str:
+    """Text of a file in a private folder; empty if it is none, or not there."""
+    with suppress(OSError, NeurotierError):
+        check_private(file.parent)
+        return read_text(file.parent, file.name)
+    return ""

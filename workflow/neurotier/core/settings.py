@@ -7,11 +7,11 @@ rest of the library uses attributes instead of dictionary keys.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, is_dataclass
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
-from neurotier.core.app_settings import AppSettings
-from neurotier.core.configuration import WORKLOADS, check, config_schema, read_scalars, with_defaults
+from neurotier.core.app_settings import AppSettings, Section
+from neurotier.core.configuration import WORKLOADS, check, completed, config_schema
 from neurotier.core.errors import SettingsError
 
 Say = Callable[[str], None]
@@ -21,8 +21,7 @@ ROLES = ("dataset", "work", "images", "results")
 """Roles that a placement gives to tiers."""
 
 
-@dataclass(frozen=True)
-class DatasetSettings:
+class DatasetSettings(Section):
     """Section ``dataset``: what to analyse."""
 
     source: str
@@ -40,8 +39,7 @@ class DatasetSettings:
     ahead: str | int | None = None
 
 
-@dataclass(frozen=True)
-class DemoSettings:
+class DemoSettings(Section):
     """Section ``demo``: the demonstration dataset."""
 
     head: str | None
@@ -49,8 +47,7 @@ class DemoSettings:
     seed: int
 
 
-@dataclass(frozen=True)
-class ToolSettings:
+class ToolSettings(Section):
     """Section ``tool``: the tool's name, its container image, and the options of that tool alone."""
 
     name: str
@@ -58,8 +55,7 @@ class ToolSettings:
     options: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class ContainerSettings:
+class ContainerSettings(Section):
     """Section ``containers``: how containers are run."""
 
     form: str
@@ -69,8 +65,7 @@ class ContainerSettings:
     build_arguments: dict[str, str]
 
 
-@dataclass(frozen=True)
-class TierSettings:
+class TierSettings(Section):
     """One entry of section ``tiers``."""
 
     name: str
@@ -80,8 +75,7 @@ class TierSettings:
     node: bool = False
 
 
-@dataclass(frozen=True)
-class ShareSettings:
+class ShareSettings(Section):
     """Section ``shares``: which participants share a job of a cluster, and who copies beside those who compute."""
 
     participants: int | None
@@ -90,22 +84,19 @@ class ShareSettings:
     staging_beside: int = 0
 
 
-@dataclass(frozen=True)
-class ValiditySettings:
+class ValiditySettings(Section):
     """Section ``validity``: what a run must keep to for its times to count."""
 
     others_cpu_share: float
 
 
-@dataclass(frozen=True)
-class ReportSettings:
+class ReportSettings(Section):
     """Section ``report``: how much the run report shows."""
 
     mosaics: int
 
 
-@dataclass(frozen=True)
-class CampaignSettings:
+class CampaignSettings(Section):
     """Section ``campaign``: conditions to run; a placement maps roles to tiers, or to ``None`` for the usual one."""
 
     placements: dict[str, dict[str, str | None]]
@@ -118,15 +109,13 @@ class CampaignSettings:
     repeat_invalid: bool
 
 
-@dataclass(frozen=True)
-class ComparisonSettings:
+class ComparisonSettings(Section):
     """Section ``comparison``: what else is compared."""
 
     results: list[str]
 
 
-@dataclass(frozen=True)
-class ProbeSettings:
+class ProbeSettings(Section):
     """Section ``probe``: how tiers are measured."""
 
     tiers: list[str]
@@ -137,8 +126,7 @@ class ProbeSettings:
     repetitions: int
 
 
-@dataclass(frozen=True)
-class SweepSetSettings:
+class SweepSetSettings(Section):
     """One entry of ``sweep.sets``: a grid of points."""
 
     block_sizes: list[str | int]
@@ -152,8 +140,7 @@ class SweepSetSettings:
     engine: str
 
 
-@dataclass(frozen=True)
-class SweepSettings:
+class SweepSettings(Section):
     """Section ``sweep``: storage sweeps with fio."""
 
     tiers: list[str]
@@ -162,8 +149,7 @@ class SweepSettings:
     seed: int
 
 
-@dataclass(frozen=True)
-class DaqSettings:
+class DaqSettings(Section):
     """Section ``daq``: writers at a fixed rate, and the buffer that they need."""
 
     tiers: list[str]
@@ -181,8 +167,7 @@ class DaqSettings:
     seed: int
 
 
-@dataclass(frozen=True)
-class IorSettings:
+class IorSettings(Section):
     """Section ``ior``: a file per process, written and read back by another."""
 
     tiers: list[str]
@@ -199,8 +184,7 @@ class IorSettings:
     seed: int
 
 
-@dataclass(frozen=True)
-class StagingSetSettings:
+class StagingSetSettings(Section):
     """One entry of ``staging.sets``: a grid of exchanges."""
 
     writers: list[int]
@@ -211,8 +195,7 @@ class StagingSetSettings:
     repetitions: int
 
 
-@dataclass(frozen=True)
-class StagingSettings:
+class StagingSettings(Section):
     """Section ``staging``: writers that hand readers data."""
 
     tiers: list[str]
@@ -226,16 +209,14 @@ class StagingSettings:
     seed: int
 
 
-@dataclass(frozen=True)
-class AdviceSettings:
+class AdviceSettings(Section):
     """Section ``advice``: how a run is predicted."""
 
     participants: int
     calibration: str | None
 
 
-@dataclass(frozen=True)
-class BigBrainSettings:
+class BigBrainSettings(Section):
     """Section ``bigbrain``: the BigBrain incrementation."""
 
     source: str
@@ -260,8 +241,7 @@ class BigBrainSettings:
     predict: bool
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(Section):
     """The whole configuration, valid and complete, and whether Snakemake was started with containers switched on."""
 
     dataset: DatasetSettings
@@ -335,7 +315,7 @@ class Settings:
         ...
         neurotier.core.errors.SettingsError: ...
         """
-        complete = with_defaults(read_scalars(config, config_schema()), config_schema())
+        complete = completed(config, config_schema())
         check(complete)
         if complete["app"]["image"] and not in_containers:
             raise SettingsError(

@@ -1,7 +1,7 @@
 """Tables: tab-separated files whose columns are described by a schema, with a BIDS sidecar beside each.
 
-A table has a name; ``workflow/schemas/<name>.schema.yaml`` gives its columns in order with type, meaning and
-unit, and may name another schema (``followed_by``) whose columns come after them. Numbers are written with six
+A table has a name; a document of a file in ``workflow/schemas/tables`` gives its columns in order with type, unit and
+meaning, and may name another table (``followed_by``) whose columns come after them. Numbers are written with six
 decimals, or in columns of tiny ones with the ``significant`` digits that the schema names. Empty values are written
 ``n/a``, booleans ``true``/``false``, as in BIDS.
 """
@@ -27,28 +27,35 @@ EMPTY = "n/a"
 
 @cache
 def schema(table: str) -> dict[str, Any]:
-    """The schema of a table's rows, which have all of its columns and, unless it says otherwise, no others.
+    """The JSON schema of a table's rows, which have all of its columns and, unless it has ``others``, no others."""
+    families = (file.read_text().split("\n---\n") for file in (SCHEMAS / "tables").glob("*.yaml"))
+    text = next(one for family in families for one in family if one.startswith(f"table: {table}\n"))
+    said = read_yaml(text)
+    own = {name: described(*column) for name, column in said["columns"].items()}
+    own |= columns(said["followed_by"]) if "followed_by" in said else {}
+    rows = {"additionalProperties": said.get("others", False), "required": [*own], "properties": own}
+    return {"title": said["title"], "type": "object"} | rows
 
-    ``followed_by`` names one whose columns come after its own.
+
+def described(kind: str | list[str], *words: Any) -> dict[str, Any]:
+    """The JSON schema of a column.
+
+    >>> described("number?", "s", "How long.")
+    {'type': ['number', 'null'], 'description': 'How long.', 'unit': 's'}
+    >>> described(["a", "b"], "Which.", {"default": "a"})
+    {'enum': ['a', 'b'], 'description': 'Which.', 'default': 'a'}
     """
-    whole: dict[str, Any] = read_yaml((SCHEMAS / f"{table}.schema.yaml").read_text())
-    following = whole.pop("followed_by", None)
-    if following:
-        whole["properties"] |= schema(following)["properties"]
-    every: dict[str, Any] = {"type": "object", "additionalProperties": False, "required": [*whole["properties"]]}
-    return every | whole
+    *texts, more = words if isinstance(words[-1], dict) else (*words, {})
+    kinds = {"enum": kind} if isinstance(kind, list) else {"type": kind}
+    if isinstance(kind, str) and kind.endswith("?"):
+        kinds = {"type": [kind.removesuffix("?"), "null"]}
+    return {**kinds, **dict(zip(("description", "unit"), reversed(texts), strict=False)), **more}
 
 
 def columns(table: str) -> dict[str, dict[str, Any]]:
     """The columns of a table: name to type, description and unit, in order."""
-    described: dict[str, dict[str, Any]] = schema(table)["properties"]
-    return described
-
-
-@cache
-def defaults(table: str) -> dict[str, Any]:
-    """Values of the columns that what an earlier version wrote may lack."""
-    return {name: column["default"] for name, column in columns(table).items() if "default" in column}
+    known: dict[str, dict[str, Any]] = schema(table)["properties"]
+    return known
 
 
 @cache

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 
@@ -35,14 +35,13 @@ NODE_ROLES = ("work", "images")
 """Roles whose tier may be each node's own."""
 
 
-@dataclass(frozen=True)
-class Mount:
+class Mount(NamedTuple):
     """The mounted file system a path is on."""
 
+    source: str
     mount_point: str
     fs_type: str
     options: str
-    source: str
 
     @property
     def kind(self) -> str:
@@ -133,10 +132,9 @@ class Tier:
         free = self.free_bytes()
         if not KINDS[self.kind].takes_memory:
             return free
-        from neurotier.core.control_groups import memory_left_bytes  # a batch system kills who takes more
+        from neurotier.core.control_groups import memory  # a batch system kills who takes more
 
-        left = memory_left_bytes()
-        return min(free, psutil.virtual_memory().available, free if left is None else left)
+        return min(free, psutil.virtual_memory().available, *(left_bytes for _, left_bytes in memory()))
 
     def facts(self) -> dict[str, Any]:
         """What a run records about a tier: declared and real properties; of a node's tier only the declared ones."""
@@ -226,19 +224,15 @@ def find_mount(path: Path) -> Mount:
     In a chroot the root may not be a mount point; there, only the type is known, from ``stat``.
     """
     real = Path(os.path.realpath(path))
-    above = [
-        Mount(each.mountpoint, each.fstype, each.opts, each.device)
-        for each in psutil.disk_partitions(all=True)
-        if real.is_relative_to(each.mountpoint)
-    ]
+    mounts = [Mount(*each[:4]) for each in psutil.disk_partitions(all=True)]
+    above = [mount for mount in reversed(mounts) if real.is_relative_to(mount.mount_point)]
     if above:
-        deepest = max(len(mount.mount_point) for mount in above)
-        return [mount for mount in above if len(mount.mount_point) == deepest][-1]
+        return max(above, key=lambda mount: len(mount.mount_point))
     import subprocess
 
     command = ["stat", "--file-system", "--format=%T", "--", str(real)]
     fs_type = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    return Mount("/", fs_type, "", "")
+    return Mount("", "/", fs_type, "")
 
 
 def with_results_placed(config: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -93,7 +93,7 @@ def remove_abandoned(parent: Path) -> None:
 def read_owner(folder: Path) -> dict[str, Any]:
     """Who made a work folder; empty if its maker was killed before noting it."""
     try:
-        owner = json.loads(read_text(folder, OWNER, where=str(folder / OWNER)))
+        owner = json.loads(read_text(folder, OWNER))
     except (OSError, ValueError, NeurotierError):
         return {}
     return owner if isinstance(owner, dict) else {}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from neurotier.core.errors import InputError, SourceError
 from neurotier.core.files import flush_folder
-from neurotier.core.foreign import file_in_dataset, kind_of, open_file
+from neurotier.core.foreign import blaming, file_in_dataset, kind_of, open_file
 from neurotier.core.settings import DatasetSettings, Say
 from neurotier.dataset.commands import ask_annex, retry
 
@@ -87,7 +87,7 @@ def content_of(dataset: Path, path: str, links_to: Sequence[str] = ()) -> Conten
         raise InputError(f"is {kind_of(facts.st_mode)}, and only files are read", where=path)
     key = os.path.basename(link) if OBJECTS in link else ""
     if facts is not None and not key and facts.st_size <= POINTER_BYTES:
-        with suppress(OSError), open_file(trusted, below, path) as file:
+        with suppress(OSError), blaming(path), open_file(trusted, below) as file:
             first = file.readline(POINTER_BYTES).decode(errors="replace").strip()
             if first.startswith(OBJECTS) and first.isprintable():
                 key, facts = os.path.basename(first), None
@@ -160,7 +160,7 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
     retry(fetch, settings, say)
     for path in missing:
         trusted, below = file_in_dataset(dataset, path, links_to)
-        with open_file(trusted, below, path) as file:
+        with blaming(path), open_file(trusted, below) as file:
             os.fsync(file.fileno())
         for folder in list((trusted / below).parents)[:3]:  # which git-annex made for it
             flush_folder(folder)

@@ -97,12 +97,12 @@ def install_all(folder: Path, recorded: dict[str, str], settings: DatasetSetting
             result_renderer="disabled",
         )
         for path in list(failed):
-            if commit(folder / path) == recorded[path]:
+            if commit(folder / path) == recorded[path] and is_whole(folder / path):
                 del failed[path]
             else:
                 bad = [one for one in results if one["status"] in ("error", "impossible")]
                 own = [one for one in bad if Path(one["path"]) == folder / path]
-                failed[path] = message_of(own, "DataLad gave no reason" if own else "its recorded commit is not there")
+                failed[path] = message_of(own, "DataLad gave no reason" if own else NOT_WHOLE)
         if failed:
             first = next(filter(NETWORK_DOWN.search, failed.values()), next(iter(failed.values())))
             raise SourceError(f"cannot be installed: {first}", where=", ".join(failed))
@@ -195,6 +195,22 @@ def identifier_of(folder: Path) -> str:
 
 
 # Damage.
+
+NOT_WHOLE = "its recorded commit is not there, or git or git-annex was ended while it was cloned"
+
+
+def is_whole(repository: Path) -> bool:
+    """Whether a clone that was just made has all that its source has: neither git nor DataLad fails if Ctrl-C ends git.
+
+    What is checked out is that of the commit, and git-annex's own branch has every file of the source's.
+    """
+    branches = "refs/remotes/origin/git-annex", "refs/heads/git-annex"
+    has_annex = ask_git(repository, "rev-parse", "--verify", "-q", branches[0]) is not None
+    return (
+        ask_git(repository, "diff-index", "--cached", "--quiet", "HEAD") is not None
+        and ask_git(repository, "ls-files", "--deleted") == ""
+        and (not has_annex or ask_git(repository, "diff-tree", "-r", "--diff-filter=D", *branches) == "")
+    )
 
 
 def is_broken(repository: Path) -> bool:

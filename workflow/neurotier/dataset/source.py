@@ -23,7 +23,14 @@ from neurotier.core.tiers import Tier, find_mount
 from neurotier.dataset.addresses import refusal
 from neurotier.dataset.bids import is_bids
 from neurotier.dataset.commands import ask_git, naming_commands, prepare_environment, retry
-from neurotier.dataset.sites import choose_sites, indexed_dataset, install_sites, set_aside_if_broken
+from neurotier.dataset.sites import (
+    NOT_WHOLE,
+    choose_sites,
+    indexed_dataset,
+    install_sites,
+    is_whole,
+    set_aside_if_broken,
+)
 
 
 @dataclass(frozen=True)
@@ -156,6 +163,8 @@ def clone(source: str, folder: Path, version: str | None, where: str = "") -> No
         datalad_clone(source=source, path=str(partial), result_renderer="disabled")
         if version is not None:
             check_out(partial, version, where)
+        if not is_whole(partial):
+            raise SourceError(f"cannot be cloned: {NOT_WHOLE}", where=where, fix="start the same command again")
 
 
 def check_out(repository: Path, version: str, where: str) -> None:

@@ -184,9 +184,3 @@ class Removal(Held):
         self.most_files, self.most_bytes = max(self.most_files, held.files), max(self.most_bytes, held.bytes)
         self.removal_s += removal_s
         self.removal_cpu_s += removal_cpu_s
-
-    def add_all(self, other: Removal) -> None:
-        """Add all that another has taken."""
-        most = max(self.most_files, other.most_files), max(self.most_bytes, other.most_bytes)
-        self.take(other, other.removal_s, other.removal_cpu_s)
-        self.most_files, self.most_bytes = most

@@ -7,9 +7,9 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import IO, Any, Generic, TypeVar
+from typing import IO, Any, TypeVar
 
+from neurotier.core.errors import KilledError
 from neurotier.core.processes import start_process
 from neurotier.meter.folders import FolderWatch
 from neurotier.meter.measure import measure_child
@@ -19,20 +19,10 @@ from neurotier.meter.usage import Usage
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class MeasuredCall(Generic[T]):
-    """The cost and the outcome of a call: the function's value, or the exception that it raised."""
-
-    usage: Usage
-    exit_code: int
-    value: T | None = None
-    error: BaseException | None = None
-
-
 def measure_function(
-    function: Callable[[], T], grace_s: float = 5.0, watches: Sequence[FolderWatch] = ()
-) -> MeasuredCall[T]:
-    """Run a function in a child process and measure its tree.
+    function: Callable[[], T], grace_s: float = 5.0, watches: Sequence[FolderWatch] = (), where: str = ""
+) -> tuple[T, Usage]:
+    """Run a function in a child process and measure its tree; the function's value, and what it cost.
 
     Parameters
     ----------
@@ -42,9 +32,15 @@ def measure_function(
         How long processes that outlive the function may run on before they are ended, s.
     watches
         Folders whose files are counted meanwhile.
+    where
+        What to call it in an error, if it is killed.
 
     Raises
     ------
+    Exception
+        What the function raises.
+    KilledError
+        If its process is killed.
     Interrupted
         If this process receives a signal to stop; the whole tree is ended first.
     """
@@ -68,11 +64,12 @@ def measure_function(
         usage, exit_code = measure_child(child, grace_s, watches=watches)
         file.seek(0)
         sent = file.read()
-    code = shell_code(exit_code)
     if not sent:
-        return MeasuredCall(usage, code, error=ChildProcessError(describe_exit(code)))
+        raise KilledError(f"{describe_exit(shell_code(exit_code))} (out of memory?)", where=where)
     value, error = pickle.loads(sent)
-    return MeasuredCall(usage, code, value, error)
+    if error is not None:
+        raise error
+    return value, usage
 
 
 def flush() -> None:

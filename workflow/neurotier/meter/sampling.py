@@ -42,11 +42,10 @@ class Sampler:
 
     Attributes
     ----------
-    active_s, disk_s, asleep_s
-        Time in which at least one thread was running or ready to run; in which none was, but one was in
-        uninterruptible sleep, as for storage; and in which all were asleep, s.
-    looks, cost_s
-        Number of samples, and the CPU time that they took, s.
+    looked_s, disk_threads_s
+        Time until the last sample, and thread-seconds of uninterruptible sleep in it, as for storage, s.
+    cost_s
+        CPU time that the samples took, s.
     most_active
         Most threads that were running, ready or waiting for storage in one sample.
     interval_s
@@ -62,8 +61,8 @@ class Sampler:
         self.activity, self.asynchronous = Activity(delays), AsynchronousCalls()
         self.gone: list[tuple[int, Books]] = []
         self.family: set[int] = set()
-        self.active_s = self.disk_s = self.asleep_s = self.disk_threads_s = self.cost_s = 0.0
-        self.most_active = self.looks = 0
+        self.looked_s = self.disk_threads_s = self.cost_s = 0.0
+        self.most_active = 0
         self.interval_s = FIRST_INTERVAL_S
         self.first_look_s = self.last_look_s = time.monotonic()
         self.threads: dict[tuple[int, int], tuple[float, float, float, int, int]] = {}
@@ -90,13 +89,7 @@ class Sampler:
         self.asynchronous.look(pids)
         passed_s = self.add_interval(alive, pids, awake=bool(active or disk), now=time.monotonic())
         self.disk_threads_s += disk * passed_s
-        if active:
-            self.active_s += passed_s
-        elif disk:
-            self.disk_s += passed_s
-        else:
-            self.asleep_s += passed_s
-        self.looks += 1
+        self.looked_s += passed_s
         self.most_active = max(self.most_active, active + disk)
         cost_s = time.thread_time() - begin
         self.cost_s += cost_s
@@ -158,5 +151,4 @@ class Sampler:
         The samples stand for the whole phase, so that the time after the last one, up to an interval, is not lost:
         in a phase of 1.5 s, that was up to 0.4 s.
         """
-        seen_s = self.active_s + self.disk_s + self.asleep_s
-        return self.disk_threads_s * max(1.0, wall_s / seen_s) if seen_s else None
+        return self.disk_threads_s * max(1.0, wall_s / self.looked_s) if self.looked_s else None

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from neurotier.core.control_groups import MOUNTED, memory_left_bytes
+from neurotier.core.control_groups import MOUNTED, memory
 from neurotier.core.errors import InputError
-from neurotier.core.kinds import KINDS
+from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.core.tables import read_table
 from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
 from neurotier.storage.probe.tier_figures import Curve, FileCost, TierFigures, figures_of
@@ -99,6 +99,11 @@ def file_cost(figures: TierFigures, streams: int) -> FileCost:
     return FileCost(*(at(curve, streams) for curve in curves)) if curves else FileCost(0.0, 0.0)
 
 
+def open_s(figures: TierFigures) -> float:
+    """What a tier takes before a file's bytes flow, s: looking the file up, and one small request; none in memory."""
+    return 0.0 if is_in_memory(figures.kind) else figures.look_s + figures.random_read_s
+
+
 def speed_by(read: Curve, write: Curve, streams: int) -> TierSpeed:
     """What so many streams get together, and one at most, by two curves."""
     return TierSpeed(at(read, streams), at(write, streams), at(read, 1), at(write, 1))
@@ -156,7 +161,8 @@ def page_cache_here(taken_bytes: float) -> PageCache:
     """
     names = ("dirty_background_bytes", "dirty_bytes", "dirty_background_ratio", "dirty_ratio", "dirty_expire_centisecs")
     settings = {name: int((SYSCTL / name).read_text()) for name in names}
-    cache, left = page_cache_of(settings, psutil.virtual_memory().available, taken_bytes), memory_left_bytes()
+    cache = page_cache_of(settings, psutil.virtual_memory().available, taken_bytes)
+    left = min((left_bytes for _, left_bytes in memory()), default=None)
     if left is None or (own := max(left - taken_bytes, LEAST_PAGE_CACHE * left)) >= cache.available_bytes:
         return cache
     scale = 1.0 if (MOUNTED / "cgroup.controllers").exists() else cache.available_bytes / own

@@ -17,7 +17,7 @@ from typing import Any
 from neurotier.analysis.activity import How, identifier, uri
 from neurotier.core.errors import InputError
 from neurotier.core.files import write_json, write_text
-from neurotier.core.foreign import open_file
+from neurotier.core.foreign import blaming, open_file
 from neurotier.core.places import short_hash
 from neurotier.dataset.bids import LABEL
 
@@ -100,7 +100,7 @@ def read_how(folder: Path, activity: str) -> How:
     """
     file = folder / how_file(activity)
     try:
-        with open_file(folder, how_file(activity), str(file)) as opened:
+        with blaming(str(file)), open_file(folder, how_file(activity)) as opened:
             how: How = json.load(opened)
         if not {"neurotier", "name", "version", "options"} <= how.keys():
             raise ValueError

@@ -19,14 +19,14 @@ from typing import Any
 
 from neurotier import __version__
 from neurotier.analysis.activity import How
-from neurotier.analysis.app import Share, group_arguments, root_files, run_level
+from neurotier.analysis.app import Share, call_arguments, root_files, run_level
 from neurotier.analysis.participant import Job, analyze, run_phase, staged_limit_bytes
 from neurotier.analysis.staging import publish, stage_in
 from neurotier.analysis.tools import make_tool
 from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import ContainerError, InputError, ToolError
 from neurotier.core.files import make_folders, remove_whatever, write_json, written_whole
-from neurotier.core.foreign import open_file
+from neurotier.core.foreign import blaming, open_file
 from neurotier.core.places import Places
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import ROLES, Settings
@@ -35,6 +35,7 @@ from neurotier.core.work_folders import IN, OUT, work_folder
 from neurotier.dataset.bids import Image, read_image
 from neurotier.dataset.commands import ask_git, naming_commands, prepare_environment
 from neurotier.dataset.index import chosen, index_site
+from neurotier.meter.folders import Removal
 from neurotier.provenance.description import HOW, RAW, owner_of, read_how
 from neurotier.provenance.repository import run_git
 from neurotier.run.caches import obtain_caches
@@ -98,11 +99,11 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
                 if group:
                     if image is None:
                         raise InputError("names no container image, and the group level needs it", where=str(how_file))
-                    arguments = group_arguments(settings.app, Share(settings.app.threads, settings.app.memory_mb))
+                    arguments = call_arguments(settings.app, Share(settings.app.threads, settings.app.memory_mb))
                     given = partial(put, dataset, paths=read)
                     (folder / OUT).mkdir()
                     given(folder / OUT)
-                    run_level(arguments, raw, folder, settings, log, image, given)
+                    run_level(arguments, raw, folder, settings, log, image, Removal(), given)
                     made = group["made"]
                 else:
                     own = [path for path in paths if owner_of(path) == name]
@@ -154,7 +155,7 @@ def put(source: Path, target: Path, paths: Iterable[str]) -> None:
         elif made.is_dir():
             publish(made, final)
         else:
-            with open_file(source, path, path, ToolError) as opened, written_whole(final) as file:
+            with blaming(path, ToolError), open_file(source, path) as opened, written_whole(final) as file:
                 shutil.copyfileobj(opened, file)
 
 

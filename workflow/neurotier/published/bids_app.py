@@ -31,6 +31,7 @@ from neurotier.core.errors import InputError
 from neurotier.core.parallelism import peak
 from neurotier.core.quantities import counted
 from neurotier.core.tables import Row, columns
+from neurotier.published.conditions import EXPERIMENT
 from neurotier.published.skipped import DAMAGED, FIX, Skipped, skipping
 from neurotier.run.compared import MEMORY, Compared
 
@@ -41,13 +42,8 @@ FOLDERS = (".", "bids-app-example", "*/bids-app-example", "*/*/bids-app-example"
 PARALLELISMS = (25, 96)
 """Tasks at once that the paper asked for."""
 
-CONDITIONS = {
-    "in-mem": ("Optane Memory mode", "tmpfs"),
-    "pmem": ("Optane App Direct", "fsdax"),
-    "disk": ("local SSD", "block"),
-    "isilon": ("Isilon", "network"),
-}
-"""Placement (all roles but the image) and its kind, by the name that the repository gives a condition."""
+CONDITIONS: dict[str, tuple[str, str]] = {name: (*one,) for name, one in EXPERIMENT["bids_app"].items()}
+"""Placement and its kind, by the name that the repository gives a condition."""
 
 IMAGE, IMAGES_TIER = "bids-example.simg", "Isilon"
 LOG = "tasks.json"

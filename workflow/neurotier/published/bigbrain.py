@@ -34,21 +34,10 @@ from neurotier.bigbrain.image import BLOCK_BYTES, BLOCKS, GRIDS
 from neurotier.bigbrain.tasks import GNU_PARALLEL, SPARK
 from neurotier.core.errors import InputError
 from neurotier.core.quantities import counted
-from neurotier.published.conditions import APP_DIRECT, MEMORY_MODE, condition
+from neurotier.published.conditions import APP_DIRECT, EXPERIMENT, MEMORY_MODE, condition
 from neurotier.published.skipped import UNNAMED, Skipped, skipping
 
 HEADER, INCREMENT, WRITE, TASK, DRIVER = "load header", "read+increment", "write", "task", "driver"
-
-NAMES_IN_LOGS = {
-    GNU_PARALLEL: {"read_file": HEADER, "increment_file": INCREMENT, "write_file": WRITE, "task_duration": TASK},
-    SPARK: {"load_img": HEADER, "increment_data": INCREMENT, "save_incremented": WRITE, "driver_program": DRIVER},
-}
-"""Our names of an engine's phases."""
-
-DEVICES = {"tmpfs": "Optane", "tmpfsAD": "DRAM", "optaneAD": "Optane"} | {
-    f"{label}{mode}": device for label, device in (("local", "local SSD"), ("isilon", "Isilon")) for mode in ("", "AD")
-}
-"""Device by the label in a log's name; other labels are shown as they are."""
 
 EMULATED = "em"
 """Word in the name of a run whose many tasks share a few files, so that an image larger than the device is emulated."""
@@ -70,7 +59,7 @@ def place_of(label: str) -> tuple[str, str]:
     >>> place_of("localAD"), place_of("newtier")
     (('local SSD', 'App Direct'), ('newtier', 'Memory mode'))
     """
-    return DEVICES.get(label, label), APP_DIRECT if label.endswith("AD") else MEMORY_MODE
+    return EXPERIMENT["labels"].get(label, label), APP_DIRECT if label.endswith("AD") else MEMORY_MODE
 
 
 @dataclass(frozen=True)
@@ -262,16 +251,16 @@ def read_phases(text: str, engine: str) -> Iterator[Phase]:
         raise ValueError("is empty")
     if not text.endswith("\n"):
         raise ValueError("ends within a line: it is not whole")
-    block_of: dict[str, str] = {}
+    block_of, names = dict[str, str](), EXPERIMENT["phases"][engine]
     for number, line in enumerate(text.splitlines(), start=1):
         fields = line.split("," if engine == SPARK else None)
         try:
             name, start, end, file, thread = fields
         except ValueError:
             raise ValueError(f"line {number} has {len(fields)} fields, not 5") from None
-        if name not in NAMES_IN_LOGS[engine]:
+        if name not in names:
             raise ValueError(f"line {number}: {name!r} is no phase of {engine}")
-        phase = NAMES_IN_LOGS[engine][name]
+        phase = names[name]
         if phase not in (TASK, DRIVER):
             block_of[thread] = file.rpartition("-")[2]  # written blocks are named inc-BLOCK
         # the row of a task names no block: it is that of its thread's rows before it

@@ -5,11 +5,13 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from neurotier.bigbrain.conditions import ORIGIN, IncrementCondition
 from neurotier.bigbrain.image import BLOCK_BYTES, BLOCKS
-from neurotier.bigbrain.tasks import GNU_PARALLEL, PUBLISHED, SPARK
+from neurotier.bigbrain.tasks import PUBLISHED
+from neurotier.core.configuration import read_yaml
 from neurotier.core.tables import Row
 
 if TYPE_CHECKING:
@@ -18,26 +20,14 @@ if TYPE_CHECKING:
 MEMORY_MODE, APP_DIRECT = "Memory mode", "App Direct"
 """How Optane is configured."""
 
-FIGURES = {
-    (40, GNU_PARALLEL, 25): 1,
-    (40, GNU_PARALLEL, 96): 3,
-    (20, GNU_PARALLEL, 25): 5,
-    (20, SPARK, 25): 6,
-    (20, GNU_PARALLEL, 96): 7,
-    (20, SPARK, 96): 8,
-}
+EXPERIMENT: dict[str, Any] = read_yaml(Path(__file__).with_name("experiment.yaml").read_text(encoding="utf-8"))
+"""What the paper and its repository say of devices, server and logs."""
+
+FIGURES: dict[tuple[int, str, int], int] = {tuple(panel): figure for *panel, figure in EXPERIMENT["figures"]}
 """The paper's figure (a: makespan, b: phase sums) by resolution (um), engine and processes."""
 
-PLACES = {
-    ("DRAM", APP_DIRECT): "tmpfs",
-    ("Optane", MEMORY_MODE): "tmpfs",
-    ("Optane", APP_DIRECT): "fsdax",
-    ("local SSD", MEMORY_MODE): "block",
-    ("local SSD", APP_DIRECT): "block",
-    ("Isilon", MEMORY_MODE): "network",
-    ("Isilon", APP_DIRECT): "network",
-}
-"""Devices and modes in the order of the paper's figures, to the kind of tier that they are (section II-A)."""
+PLACES: dict[tuple[str, str], str] = {(device, mode): kind for device, mode, kind in EXPERIMENT["places"]}
+"""Devices and modes in the order of the paper's figures, to the kind of tier that they are."""
 
 STALLED = 1.5
 """A repetition that takes so many times the middle one, or so much less, is shown apart."""

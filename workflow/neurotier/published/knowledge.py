@@ -22,7 +22,7 @@ import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tasks import SPARK
@@ -32,7 +32,7 @@ from neurotier.model.loaded import BUSIER, FASTEST, Loaded, pooled
 from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
 from neurotier.model.workload import LAUNCH, Step, Workload
 from neurotier.published.bigbrain import HEADER, INCREMENT, WRITE
-from neurotier.published.conditions import APP_DIRECT, MEMORY_MODE, PLACES, STALLED, device_and_mode, device_of
+from neurotier.published.conditions import EXPERIMENT, MEMORY_MODE, PLACES, STALLED, device_and_mode, device_of
 from neurotier.published.evidence import FASTEST_WAVES, PAUSE, Evidence, Shipping
 from neurotier.published.replay import Replay
 from neurotier.published.table_one import device_bandwidths
@@ -41,23 +41,7 @@ from neurotier.storage.table_one import bytes_per_s
 MEASURED_LOGS, TABLE, PHYSICS = "measured", "Table I", "physics"
 """Where a parameter is from."""
 
-CORES, THREADS = 48, 96
-"""Two Xeon Platinum 8260M."""
-
-MEMORY_DEVICES = 12
-"""Memory modules that a tmpfs is spread over, DRAM or, in Memory mode, Optane (the paper, sections II-A and IV-C)."""
-
-DRAM_BYTES = 12 * 64 * 2**30
-"""What Memory mode caches Optane in (the paper, section II-A)."""
-
-MODULE_BYTES_PER_S = (1.75e9, 0.58e9)
-"""Read and write bandwidth of a module of 256 GiB, 64 bytes at a time (Intel's product brief of the module, 2019)."""
-
-PAGE_CACHES = {
-    mode: PageCache(1024.0 * available_kib, background_ratio=0.1, ratio=0.4, expiry_s=30.0)
-    for mode, available_kib in ((APP_DIRECT, 781_305_872), (MEMORY_MODE, 3_095_667_592))
-}
-"""``MemAvailable`` and the kernel's settings in either mode, as their ``system_conf`` has them."""
+SERVER: dict[str, Any] = EXPERIMENT["server"]
 
 OTHERS_COUNT = 0.5
 """What runs with another number of processes count beside those with the same."""
@@ -83,7 +67,7 @@ CHOSEN = (
 DEVICE, JVM = "device", "JVM"
 """The model's names of the device, and of what ships blocks to Python."""
 
-SPREAD = f"one stream of dd, times {MEMORY_DEVICES} modules"
+SPREAD = f"one stream of dd, times {SERVER['modules']} modules"
 CEILING = (MEASURED_LOGS, "the program itself: the fastest tenth of streams on any device that is known")
 UNKNOWN = "no run of the device is known"
 
@@ -177,7 +161,7 @@ class Learner:
         tier, (_, memory) = self.tier(), self.printed
         if tier.write_back:
             memory = replace(memory, write_stream_bytes_per_s=self.ceiling()[1])
-            cache = PAGE_CACHES[device_and_mode(self.condition)[1]]
+            cache = page_cache(self.condition)
             settings = MEASURED_LOGS, "the kernel's settings in system_conf"
             self.note_speeds(CEILING, {"one stream, write to the page cache": memory.write_stream_bytes_per_s})
             self.note_speeds((TABLE, f"of DRAM, {SPREAD}"), {"write to the page cache": memory.write_bytes_per_s})
@@ -250,7 +234,7 @@ class Learner:
             missed = self.weighted(beyond).mixed_read_bytes_per_s
             source = MEASURED_LOGS, f"while both go on, {words(beyond)}"
         else:
-            fetch, write_back = (MEMORY_DEVICES * one for one in MODULE_BYTES_PER_S)
+            fetch, write_back = (SERVER["modules"] * one for one in SERVER["module_bytes_per_s"])
             missed = 1 / (2 / fetch + 1 / write_back)
             sheet = "data sheet, 64 bytes at a time: for each block read, it is fetched, another is fetched to be"
             source = PHYSICS, f"{sheet} written, and one is written back"
@@ -345,7 +329,7 @@ class Learner:
 
 def by_table(kind: str, read_mb_s: float, write_mb_s: float) -> TierSpeed:
     """A tier of which only Table I is known, one stream of ``dd``; a tmpfs is spread over all memory modules."""
-    devices = MEMORY_DEVICES if kind == "tmpfs" else 1
+    devices = SERVER["modules"] if kind == "tmpfs" else 1
     read, write = bytes_per_s(read_mb_s), bytes_per_s(write_mb_s)
     return TierSpeed(read * devices, write * devices, read, write, write_back=KINDS[kind].write_back)
 
@@ -364,12 +348,14 @@ def those(
 
 def fits_cores(condition: IncrementCondition) -> bool:
     """Whether every process had a core of its own, so that its streams show what the program can do."""
-    return condition.parallelism <= CORES
+    return condition.parallelism <= int(SERVER["cores"])
 
 
 def exceeds_cache(condition: IncrementCondition) -> bool:
     """Whether Optane in Memory mode has to hold more than its DRAM: what is read and what is written."""
-    return device_and_mode(condition) == ("Optane", MEMORY_MODE) and 2 * condition.block_bytes > DRAM_BYTES
+    return device_and_mode(condition) == ("Optane", MEMORY_MODE) and 2 * condition.block_bytes > int(
+        SERVER["dram_bytes"]
+    )
 
 
 def finite(value: float, otherwise: float) -> float:
@@ -388,11 +374,17 @@ def spark_words(found: Mapping[IncrementCondition, Shipping]) -> str:
     return ", ".join(f"{one.tier} with {one.parallelism}" for one in found)
 
 
+def page_cache(condition: IncrementCondition) -> PageCache:
+    """The page cache in the condition's mode of Optane."""
+    available_kib = SERVER["available"][device_and_mode(condition)[1]]
+    return PageCache(1024.0 * available_kib, **SERVER["write_back"])
+
+
 def situation(condition: IncrementCondition, given: Knowledge) -> tuple[Workload, Machine]:
     """Workload and machine of a condition: what two threads on a core achieve is not asked, as none computes long."""
     size, jvm = condition.block_bytes / condition.blocks, given.jvm
     tiers = {DEVICE: given.tier, cache_of(DEVICE): given.memory}
-    machine = Machine(Processors(CORES, THREADS), PAGE_CACHES[device_and_mode(condition)[1]], tiers)
+    machine = Machine(Processors(SERVER["cores"], SERVER["threads"]), page_cache(condition), tiers)
     read, write = Step(INCREMENT, "read", size, DEVICE), Step(WRITE, "write", size, DEVICE)
     if jvm is None:
         return Workload([(replace(LAUNCH, amount=given.launch_s), read, write)] * condition.blocks), machine

@@ -146,7 +146,7 @@ def latest_run(places: Places) -> str:
     """The run that began last; empty if that cannot be read."""
     file = places.latest_run
     with suppress(InputError, OSError, UnicodeDecodeError):
-        return read_text(file.parent, file.name, str(file)).strip()
+        return read_text(file.parent, file.name).strip()
     return ""
 
 

@@ -189,9 +189,10 @@ def remove_partial(places: Places, targets: Collection[str]) -> None:
     They may show a part. A target such as ``all`` asks for what they are made from, too, and that is made first; of a
     page alone Snakemake would say that there is nothing to be done.
     """
+    if not targets or (last_run(places) or {}).get("succeeded"):
+        return
     made = quickly_made(places, {*QUICKLY_MADE, "bigbrain", "bigbrain.html"})
-    asked = {Path(target).absolute() for target in targets}
-    if not (last_run(places) or {}).get("succeeded") and not asked.isdisjoint(file.absolute() for file in made):
+    if not {Path(target).absolute() for target in targets}.isdisjoint(file.absolute() for file in made):
         for file in made:
             remove_whatever(file)
 

@@ -49,7 +49,7 @@ def heard(places: Places, run: str, kind: str) -> list[Line]:
     found: list[Line] = []
     for file in sorted(places.journal(run).glob("*.jsonl")):
         with suppress(InputError, OSError):
-            for text in read_text(file.parent, file.name, str(file), limit_bytes=LARGEST_BYTES).splitlines():
+            for text in read_text(file.parent, file.name, LARGEST_BYTES).splitlines():
                 with suppress(LookupError, TypeError, ValueError):
                     line = dict(json.loads(text))
                     line["time_s"] = float(line["time_s"])

@@ -6,7 +6,7 @@ Snakemake grants less than was asked for where the machine has less, and more wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import NamedTuple
 
@@ -49,8 +49,6 @@ class Granted(NamedTuple):
         How many more there are at the same time, who copy images in or results out, or wait to compute.
     elsewhere
         Whether the job runs on a node of a cluster, where a Snakemake takes its part of the memory.
-    files_mb
-        Part of the memory that is for files, on tiers that are memory, MB.
     """
 
     threads: int | None = None
@@ -60,7 +58,6 @@ class Granted(NamedTuple):
     at_once: int = 1
     beside: int = 0
     elsewhere: bool = False
-    files_mb: int = 0
 
     @property
     def present(self) -> int:
@@ -71,47 +68,6 @@ class Granted(NamedTuple):
         """The same for so many participants: there are no more of them at once."""
         at_once = min(self.at_once, participants)
         return self._replace(at_once=at_once, beside=min(self.beside, participants - at_once))
-
-    def with_files(self, settings: Settings, places: Places, everyone: Iterable[Sequence[Image]]) -> Granted:
-        """The same, with the memory that was asked for as room of files.
-
-        That is the room of the job's largest participants, and on a cluster of what it places for all of them.
-        """
-        if not settings.app.image:
-            return self
-        needs_mb = (megabytes(work_bytes(list(images), settings)) for images in everyone)
-        files_mb = largest(needs_mb, self.present) if fills_memory(settings) else 0
-        return self._replace(files_mb=files_mb + self.placed_mb(settings, places))
-
-    def with_outputs(self, settings: Settings, places: Places, participants: Iterable[str]) -> Granted:
-        """The same for the group level, whose files are the outputs of participants, and what the job places.
-
-        Raises
-        ------
-        TierError
-            If they leave nothing of the job's memory.
-        """
-        files_mb = megabytes(merged_bytes(settings, places, participants)) + self.placed_mb(settings, places)
-        if self.memory_mb is not None and files_mb + SNAKEMAKE_MB * self.elsewhere >= self.memory_mb:
-            raise TierError(
-                f"the group level's job has {self.memory_mb} MB of memory, and its files take {files_mb} MB of it",
-                where=f"tier {settings.placement['work']!r}",
-                fix="ask for more (--set-resources run_group_level:mem_mb=N), or place work on another tier",
-            )
-        return self._replace(files_mb=files_mb)
-
-    def placed_mb(self, settings: Settings, places: Places) -> int:
-        """Memory of what a job on a cluster places on a tier that is memory, MB."""
-        return megabytes(placed_bytes(settings, places)) if self.elsewhere else 0
-
-    def share(self, settings: Settings) -> Share:
-        """What the app may take for one participant: equal parts of what is not for files."""
-        threads = settings.app.threads if self.threads is None else max(1, self.threads // self.at_once)
-        if self.memory_mb is None:
-            return Share(threads, settings.app.memory_mb)
-        others_mb = SNAKEMAKE_MB * self.elsewhere + STAGING_MB * self.beside + self.files_mb
-        share_mb = (self.memory_mb - others_mb) // self.at_once
-        return Share(threads, max(1, share_mb))
 
 
 def megabytes(size_bytes: int) -> int:
@@ -234,6 +190,37 @@ class Needs:
     def own_mb(self, attempt: int = 1) -> int:
         """Memory of a job besides its participants', MB."""
         return SNAKEMAKE_MB * attempt + megabytes(placed_bytes(self.settings, self.places)) if self.elsewhere else 0
+
+    def share_of(self, granted: Granted, files_mb: int) -> Share:
+        """What the app may take for one participant: equal parts of what is not for files, and others."""
+        threads = self.threads if granted.threads is None else max(1, granted.threads // granted.at_once)
+        if granted.memory_mb is None:
+            return Share(threads, self.settings.app.memory_mb)
+        left_mb = granted.memory_mb - self.own_mb() - STAGING_MB * granted.beside - files_mb
+        return Share(threads, max(1, left_mb // granted.at_once))
+
+    def share_in_pool(self, granted: Granted, participants: Iterable[str]) -> Share:
+        """The same in a pool, whose largest participants have their files on the work tier."""
+        files_mb = (megabytes(work_bytes(self.images(name), self.settings)) for name in participants)
+        return self.share_of(granted, largest(files_mb, granted.present) if fills_memory(self.settings) else 0)
+
+    def share_of_group(self, granted: Granted, participants: Iterable[str]) -> Share:
+        """The same of the group level, whose files are the outputs of participants.
+
+        Raises
+        ------
+        TierError
+            If they leave nothing of the job's memory.
+        """
+        files_mb = megabytes(merged_bytes(self.settings, self.places, participants))
+        taken_mb = files_mb + self.own_mb()
+        if granted.memory_mb is not None and taken_mb >= granted.memory_mb:
+            raise TierError(
+                f"the group level's job has {granted.memory_mb} MB of memory, and its files take {taken_mb} MB of it",
+                where=f"tier {self.settings.placement['work']!r}",
+                fix="ask for more (--set-resources run_group_level:mem_mb=N), or place work on another tier",
+            )
+        return self.share_of(granted, files_mb)
 
     def app_memory_mb(self, participants: Iterable[str], attempt: int = 1) -> int:
         """Memory of the group level of some participants, MB, at most what the machine has.

@@ -20,11 +20,11 @@ from typing import Any
 import psutil
 
 from neurotier.core.answering import require_answers
-from neurotier.core.control_groups import core_limits, memory_limits
+from neurotier.core.control_groups import core_limits, memory
 from neurotier.core.errors import NeurotierError, TierError
 from neurotier.core.files import content_of, write_secret
 from neurotier.core.places import Places, short_hash
-from neurotier.core.private import make_private, read_own, remove_empty, remove_private
+from neurotier.core.private import make_private, read_private, remove_empty, remove_private
 from neurotier.core.quantities import aligned, counted, size
 from neurotier.core.settings import Settings
 from neurotier.core.tables import EMPTY, Row, columns, read_table
@@ -152,7 +152,7 @@ def look_at(tier: Tier, places: Places, row: Row) -> None:
 def is_seen(file: Path, text: str) -> bool:
     """Whether a file of ours is here with this text, or comes to be here shortly; others may have planted one."""
     deadline = time.monotonic() + SEEN_WITHIN_S
-    while read_own(file) != text:
+    while read_private(file) != text:
         if time.monotonic() > deadline:
             return False
         time.sleep(0.5)
@@ -169,7 +169,7 @@ def node_facts(node_class: str) -> Row:
         "cores": os.cpu_count() or 1,
         "job_cores": min([usable, *core_limits()]),
         "memory_bytes": psutil.virtual_memory().total,
-        "job_memory_bytes": min(memory_limits(), default=None),
+        "job_memory_bytes": min((limit_bytes for limit_bytes, _ in memory()), default=None),
         # Where the kernel cannot account waits, the switch is not there.
         "delay_accounting": {b"0\n": False, b"1\n": True}.get(content_of(Path(DELAY_SWITCH))),
         "user_namespaces": may_make_namespaces(),

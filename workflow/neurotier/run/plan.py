@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.analysis.app import app_name, app_options
-from neurotier.analysis.needs import rehearsal_of
-from neurotier.containers.engine import content_of
+from neurotier.analysis.needs import described
+from neurotier.containers.build import content_of
 from neurotier.core.errors import NeurotierError, SettingsError
 from neurotier.core.files import once_per_version, read_json, remove_whatever, write_json
 from neurotier.core.places import Places, participant_of, short_hash
@@ -263,9 +263,7 @@ class Plan(Needs):
         given = {"environment": self.settings.containers.environment} if self.settings.image else {}
         if self.is_app:
             return {"name": app_name(self.settings), **app_options(self.settings.app), **given}
-        rehearsal = rehearsal_of(self.settings)
-        described = {"description": rehearsal.content_key()} if rehearsal else {}
-        return {"name": self.settings.tool.name, **self.settings.tool.options, **described, **given}
+        return {"name": self.settings.tool.name, **self.settings.tool.options, **described(self.settings), **given}
 
     def image(self) -> dict[str, Any]:
         """The container image and what determines it: another is a reason to analyse all participants again.

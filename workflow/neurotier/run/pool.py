@@ -19,6 +19,7 @@ from pathlib import Path
 from signal import Signals
 from typing import Any
 
+from neurotier.analysis.app import Share
 from neurotier.analysis.needs import threads_of, work_bytes, work_files
 from neurotier.analysis.participant import Job, run_participant
 from neurotier.analysis.staging import check_room
@@ -162,10 +163,13 @@ class Pool:
         The container image, if there is one.
     prepared
         Times at which tool and container image were ready, s since 1970.
+    share
+        What an app may take for one participant.
     """
 
     placed: PlacedImage | None = None
     prepared: Sequence[float] = ()
+    share: Share | None = None
     note_job: Callable[[int | None], None] | None = None
 
     def __init__(self, settings: Settings, places: Places, asked: Asked, granted: Granted, log: Path) -> None:
@@ -174,15 +178,15 @@ class Pool:
         self.dataset, is_plain = Path(known["path"]), known["kind"] == "folder"
         self.keep_going = facts.get("keep_going", True)
         self.wanted = wanted_by(places, asked.analysis, facts.get("anew", False), current_run())
-        self.asked, self.children, needs = asked, Children(), Needs(settings, places, granted.elsewhere)
-        beside, at_once, own_mb = granted.beside, granted.at_once, needs.own_mb()
+        self.asked, self.children, self.needs = asked, Children(), Needs(settings, places, granted.elsewhere)
+        beside, at_once, own_mb = granted.beside, granted.at_once, self.needs.own_mb()
         self.turns = Turns({"stage_in": beside, "compute": at_once, "stage_out": beside} if beside else {})
         self.to_fetch, self.to_analyse, self.to_drop = deque[str](), deque[str](), deque[str]()
         self.codes: dict[str, int] = {}
         self.got: dict[str, Facts] = {}
         self.once_more: set[tuple[str, int]] = set()
         self.bytes: dict[str, int] = {}
-        self.needs_of = cache(partial(needs.of, attempt=min(asked.attempt, ATTEMPTS)))
+        self.needs_of = cache(partial(self.needs.of, attempt=min(asked.attempt, ATTEMPTS)))
         self.limits = granted.memory_mb and granted.memory_mb - own_mb, granted.work_mb, granted.work_files
         self.why_invalid = cache(self.invalid)
         self.users: Counter[str] = Counter()
@@ -210,7 +214,8 @@ class Pool:
             files = [places.index / name for name in ("tool.json", "image.json", "caches.json")]
             self.placed = placed_image(settings, places, self.log)
             self.prepared = [file.stat().st_mtime for file in files if file.exists()]
-            self.granted = self.granted.with_files(settings, places, (selected[name] for name in names))
+            if settings.app.image:
+                self.share = self.needs.share_in_pool(self.granted, names)
         for name in left:
             (self.to_fetch if self.fetches and not self.are_here(name) else self.to_analyse).append(name)
         if fetch_only:
@@ -470,8 +475,8 @@ class Pool:
                     "ready_s": got["end_s"] if got and waited_last else None,
                     "got": got and dict(got),
                 },
-                share=self.granted.share(self.settings) if self.settings.app.image else None,
-                wait_for=wait_for if takes_turns else None,
+                share=self.share,
+                wait_for=wait_for if takes_turns else lambda _: None,
             )
             run_participant(job)
         return result.exit_code

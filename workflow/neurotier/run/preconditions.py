@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from neurotier.analysis.app import filter_path
-from neurotier.analysis.needs import rehearsal_of
+from neurotier.analysis.needs import described
 from neurotier.bigbrain.engines import gnu_parallel
 from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import SettingsError, TierError, ToolError
@@ -113,9 +113,7 @@ def check_dataset(plan: Plan) -> None:
 
 def check_rehearsal(settings: Settings) -> None:
     """Read what is to be rehearsed, if anything is; a campaign reads that of its runs before the first of them."""
-    rehearsal = rehearsal_of(settings)
-    if rehearsal is not None:
-        rehearsal.version()
+    described(settings)
 
 
 def check_programs(rules: Collection[str], settings: Settings) -> None:

@@ -123,15 +123,10 @@ def members_of(share: str, places: Places) -> list[str]:
     """
     name = name_of(share)
     if name == CALIBRATION:
-        return calibration(places)
+        names = (whole_json(places.advice / "calibration.json") or {}).get("participants")
+        return names if isinstance(names, list) else []
     number, _, shares = name.partition("-of-")
     members = longest_first(places.index / "images.tsv")[int(number) - 1 :: max(1, int(shares))]
     if not members or not 1 <= int(number) <= int(shares):
         raise InputError("there is no such share", where=f"share {share}", fix="name the target participants")
     return members
-
-
-def calibration(places: Places) -> list[str]:
-    """Those whom an advice has analysed first."""
-    names = (whole_json(places.advice / "calibration.json") or {}).get("participants")
-    return names if isinstance(names, list) else []

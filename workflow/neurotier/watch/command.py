@@ -308,7 +308,7 @@ def times_of(root: Path, suffix: str) -> dict[str, float]:
 def read_whatever(file: Path) -> Any:
     """The JSON in a file below the results, which somebody may have replaced by what blocks its reader; raises what
     :data:`UNREADABLE` lists."""
-    return json.loads(read_text(file.parent, file.name, str(file), limit_bytes=LARGEST_BYTES))
+    return json.loads(read_text(file.parent, file.name, LARGEST_BYTES))
 
 
 def lives(places: Places, run: str, facts: Mapping[str, Any]) -> bool | None:

@@ -12,7 +12,7 @@ from typing import Any
 from neurotier.analysis.rehearsal.description import parse, written
 from neurotier.analysis.tools import TOOLS
 from neurotier.core.errors import InputError, SettingsError, one_line
-from neurotier.core.foreign import read_named
+from neurotier.core.foreign import blaming, read_named
 from neurotier.meter.folders import Held
 from neurotier.meter.traffic import FILE_SIZES
 
@@ -60,7 +60,8 @@ def read_record(file: Path, where: str) -> list[Any]:
     InputError
         If it cannot be read as JSON.
     """
-    content = read_named(file, LIMIT_BYTES, where, InputError, "a record")
+    with blaming(where):
+        content = read_named(file, LIMIT_BYTES, "a record")
     for parts in ([content], content.splitlines()):
         with suppress(ValueError, RecursionError):
             return [json.loads(part) for part in parts if part.strip()]

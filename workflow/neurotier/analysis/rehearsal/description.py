@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import SettingsError
-from neurotier.core.foreign import read_named
-from neurotier.core.places import short_hash
+from neurotier.core.foreign import blaming, read_named
 
 PROFILES = Path(__file__).with_name("profiles")
 
@@ -85,11 +84,6 @@ class Description:
         return room_bytes
 
     @property
-    def result_files(self) -> int:
-        """Files that are left as results."""
-        return sum(count for count, _ in self.results)
-
-    @property
     def result_bytes(self) -> int:
         """Their bytes."""
         return sum(count * each for count, each in self.results)
@@ -143,11 +137,6 @@ def read_description(profile: str) -> Description:
     return parse(*read_text(profile))
 
 
-def short_key(profile: str) -> str:
-    """What a description says, in eight digits: when that changes, everybody is analysed again."""
-    return short_hash(read_text(profile)[0])
-
-
 def read_text(profile: str) -> tuple[str, str]:
     """The text of a description, and what to call it in an error; errors as of :func:`read_description`."""
     file = PROFILES / f"{profile}.yaml"
@@ -159,7 +148,8 @@ def read_text(profile: str) -> tuple[str, str]:
         raise SettingsError(f"no description is named {profile!r}", where=WHERE, fix=fix)
     where = f"{WHERE}: {file}"
     try:
-        return read_named(file, LIMIT_BYTES, where, SettingsError, "a description").decode(), where
+        with blaming(where, SettingsError):
+            return read_named(file, LIMIT_BYTES, "a description").decode(), where
     except UnicodeDecodeError:
         raise SettingsError("is no text", where=where) from None
 
@@ -169,11 +159,11 @@ def parse(text: str, where: str) -> Description:
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 
-    from neurotier.core.configuration import key_path, reason
-    from neurotier.core.tables import schema
+    from neurotier.core.configuration import SCHEMAS, key_path, read_yaml, reason
 
     data = load(text, where)
-    error = best_match(Draft202012Validator(schema("rehearsal")).iter_errors(data))
+    schema = read_yaml((SCHEMAS / "rehearsal.schema.yaml").read_text())
+    error = best_match(Draft202012Validator(schema).iter_errors(data))
     if error is not None:
         raise SettingsError(reason(error)[:300], where=f"{where}: {key_path(error)}")
     values = {name: figure["value"] for name, figure in data["figures"].items()}

@@ -15,10 +15,11 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from neurotier.analysis.rehearsal.description import Description, Pairs
+from neurotier.meter.tree import read_io
 
 CHUNK_BYTES = 1 << 20
 """Most that is read or written by one call."""
@@ -37,14 +38,11 @@ class Spent:
     read_bytes = written_bytes = 0
 
 
-def moved_bytes() -> tuple[int, int]:
+def moved_bytes() -> list[int]:
     """Bytes that this process has read and written so far, by its calls; 0 where the kernel does not count them."""
-    try:
-        with open("/proc/self/io", "rb") as file:
-            counts = dict(line.split(b": ") for line in file.read().splitlines())
-    except OSError:
-        return 0, 0
-    return int(counts[b"rchar"]), int(counts[b"wchar"])
+    with suppress(OSError):
+        return read_io("/proc/self/io")[:2]
+    return [0, 0]
 
 
 def replay(description: Description, image: Path, folder: Path, results: Path) -> None:
@@ -117,9 +115,10 @@ class Work:
         for number in range(described.folders):
             os.mkdir(str(number), 0o700)
         with tempfile.TemporaryFile(dir=".", buffering=0) as spare:
+            files = sizes(described.files)
             for number in range(1, described.portions + 1):
                 share = number / described.portions
-                for size_bytes in sizes(portion_of(described.files, number, described.portions)):
+                for size_bytes in files[number - 1 :: described.portions]:  # some of every size
                     self.write_file(self.path(self.made), size_bytes)
                     self.made += 1
                 self.overwrite(spare.fileno(), round(self.surplus * share))
@@ -182,24 +181,13 @@ class Work:
             self.removed += 1
 
 
-def portion_of(files: Pairs, portion: int, portions: int) -> Pairs:
-    """What one portion has of some files, so that all portions together have all of them, each some of every size.
-
-    >>> [portion_of(((7, 1000),), number, 3) for number in (1, 2, 3)]
-    [((2, 1000),), ((2, 1000),), ((3, 1000),)]
-    """
-    return tuple((count * portion // portions - count * (portion - 1) // portions, each) for count, each in files)
-
-
-def sizes(pairs: Pairs) -> Iterator[int]:
+def sizes(pairs: Pairs) -> list[int]:
     """The sizes of files one by one.
 
-    >>> list(sizes(((2, 10), (1, 0))))
+    >>> sizes(((2, 10), (1, 0)))
     [10, 10, 0]
     """
-    for count, each in pairs:
-        for _ in range(count):
-            yield each
+    return [each for count, each in pairs for _ in range(count)]
 
 
 def burn(until_s: float, threads: int) -> None:

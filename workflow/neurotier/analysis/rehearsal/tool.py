@@ -7,16 +7,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from neurotier.analysis.rehearsal.description import BLOCK_BYTES, Description, in_blocks, read_description, short_key
+from neurotier.analysis.rehearsal.description import BLOCK_BYTES, Description, in_blocks, read_description, read_text
 from neurotier.analysis.rehearsal.replay import replay
 from neurotier.analysis.tool import Tool
+from neurotier.core.places import short_hash
 from neurotier.core.work_folders import OUT
 
 OWN_MEMORY_MB = 100
 """Memory of the job besides what is described."""
-
-FILE_S, BYTES_PER_S = 50e-6, 500e6
-"""About what a small file takes to be made, s, and how fast bytes are written: only to say who shares a job."""
 
 
 @cache
@@ -45,31 +43,20 @@ class Rehearsal(Tool):
 
     @property
     def threads(self) -> int:
-        """Cores that a participant takes."""
         return self.description.threads
 
-    def work_bytes(self, images: int) -> int:
-        """Room on the work tier for so many images, one after the other, whose results are kept, bytes."""
-        folders_bytes = self.description.folders * BLOCK_BYTES
-        return self.description.peak_bytes + folders_bytes + images * in_blocks(self.description.results)
+    def work_bytes(self, images: int, input_bytes: int) -> int:
+        made = self.description  # images are done one after the other, and their results are kept
+        return input_bytes + made.peak_bytes + made.folders * BLOCK_BYTES + images * in_blocks(made.results)
 
     def work_files(self, images: int) -> int:
-        """Files and folders on the work tier, likewise."""
-        return self.description.peak_files + self.description.folders + images * self.description.result_files
+        made = self.description
+        return made.peak_files + made.folders + images * sum(count for count, _ in made.results)
 
     def content_key(self) -> str:
-        """What the description says, in eight digits."""
-        return short_key(self.profile)
-
-    def version(self) -> str:
-        """That of the replay; reading the description here says early what is wrong with it."""
-        _ = self.description
-        return "1"
-
-    def expected_s(self, size_mb: float) -> float:
-        made = self.description
-        moved_s = (made.read_bytes + made.written_bytes) / BYTES_PER_S
-        return 0.05 + made.cpu_s / made.threads + FILE_S * made.made_files + moved_s
+        """What the description says, in eight digits: when that changes, everybody is analysed again."""
+        self.load()
+        return short_hash(read_text(self.profile)[0])
 
     def load(self) -> None:
         _ = self.description

@@ -19,7 +19,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -42,16 +41,6 @@ from neurotier.core.settings import BigBrainSettings
 from neurotier.dataset.contents import ANYWHERE, Content, content_if_readable
 
 SYNTHETIC = "synthetic"
-
-
-class Source(Protocol):
-    """What blocks are made from."""
-
-    def names(self) -> list[str]:
-        """Names of the blocks."""
-
-    def block(self, name: str) -> tuple[Layout, bytes, Iterator[np.ndarray | bytes]]:
-        """A block: its layout, what stands before its voxels, and its voxels piece by piece."""
 
 
 def source_of(settings: BigBrainSettings) -> Source:
@@ -140,6 +129,11 @@ class VolumeSource:
         layout = layout_of_part(image, cut)
         voxel_mm = float(image.header.get_zooms()[0])
         return layout, header_of(layout, affine_of(name, voxel_mm)), pieces_of_part(self.path, cut, layout)
+
+
+Source = SyntheticSource | VolumeSource | FolderSource
+"""What blocks are made from: ``names()`` of the blocks, and ``block(name)``, which gives a block's layout, what stands
+before its voxels, and its voxels piece by piece."""
 
 
 def affine_of(name: str, voxel_mm: float) -> np.ndarray:

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 
 from neurotier.core.errors import TierError
+from neurotier.core.files import partial_of
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -31,8 +32,7 @@ class NewBlock:
 
     def __init__(self, final: Path, size_bytes: int, tier: str) -> None:
         self.final, self.size_bytes, self.tier = final, size_bytes, tier
-        self.partial = final.with_name(f".{final.name}.partial")
-        self.written_bytes = 0
+        self.partial, self.written_bytes = partial_of(final), 0
 
     def __enter__(self) -> NewBlock:
         self.final.parent.mkdir(parents=True, exist_ok=True)
@@ -52,8 +52,7 @@ class NewBlock:
         if fsync:
             os.fsync(self.file.fileno())
         self.file.close()  # network file systems say here that they are full
-        if self.written_bytes != self.size_bytes:
-            raise AssertionError(f"{self.partial}: {self.written_bytes} bytes instead of {self.size_bytes}")
+        assert self.written_bytes == self.size_bytes, self.partial  # noqa: S101  # a fault of ours
         self.partial.rename(self.final)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

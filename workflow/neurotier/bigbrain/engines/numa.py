@@ -14,7 +14,7 @@ import shutil
 
 from neurotier.bigbrain.tasks import NONE, Task
 from neurotier.core.errors import ToolError
-from neurotier.core.numa import own_nodes
+from neurotier.storage.numa import own_nodes
 
 PIN = "pin"
 ONE_NODE = "none: one node"

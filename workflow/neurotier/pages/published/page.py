@@ -139,7 +139,7 @@ def parameters(data: Replayed) -> Section | None:
 
 def claims(data: Replayed) -> Section | None:
     """What the paper says, and what its logs say."""
-    rows = [row | {"verdict": f"{SIGNS.get(row['verdict'], '~')} {row['verdict']}"} for row in data.claims]
+    rows = [row | {"verdict": f"{SIGNS.get(row['verdict'], '~')}\u00a0{row['verdict']}"} for row in data.claims]
     text = (
         "Figures are means over the repetitions that are no outliers. A figure that was said holds if the logs agree to"
         " a tenth, and is contradicted if all are off by more than three tenths; several parts that are true in part"

@@ -92,7 +92,7 @@ def draw_mosaic(t1w: Path, mask: Path, out: Path, title: str) -> None:
 def read_canonical(path: Path) -> tuple[Volume, list[float]]:
     """A volume turned to the closest right-anterior-superior axes, and its voxel edges in mm."""
     real = Path(os.path.realpath(path))  # an annex has links to its contents
-    with opened_content(real.parent, real.name, path.name, InputError, "the image file") as content:
+    with opened_content(real.parent, real.name, path.name, InputError) as content:
         stored = Stored(content)
         stored.check_memory(memory_for_images())
         values = stored.array()

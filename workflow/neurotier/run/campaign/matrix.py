@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from neurotier.analysis.app import app_name
-from neurotier.analysis.needs import rehearsal_of, work_bytes
+from neurotier.analysis.needs import described, work_bytes
 from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import SettingsError, TierError
 from neurotier.core.files import read_json, whole_json
@@ -129,9 +129,8 @@ def planned_runs(base: Mapping[str, Any], settings: Settings) -> list[PlannedRun
     for condition in conditions(settings):
         configuration = configuration_of(base, settings, condition)
         own = Settings.from_config(configuration, settings.in_containers)
-        measured, rehearsal = what_is_measured(own.to_json()), rehearsal_of(own)
-        measured["content"] = Plan(own, Places.from_settings(own)).image()["content"]
-        measured |= {"description": rehearsal.content_key()} if rehearsal else {}
+        content = Plan(own, Places.from_settings(own)).image()["content"]
+        measured = what_is_measured(own.to_json()) | {"content": content} | described(own)
         analysed = {key: value for key, value in measured.items() if key not in PLACED}
         identity, analysis = (short_hash(json.dumps(each, sort_keys=True)) for each in (measured, analysed))
         made.append((condition, configuration, own, identity, analysis))

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import ToolError, one_line
-from neurotier.core.foreign import read_text
-from neurotier.core.own_network import enter_own_network, require_own_network
+from neurotier.core.foreign import blaming, read_text
 from neurotier.core.tables import Row
 from neurotier.storage.calls import reason_of, run_call
 from neurotier.storage.fio import require_fio
 from neurotier.storage.ior.jobs import FILES
 from neurotier.storage.ior.points import IOR, Point
+from neurotier.storage.own_network import enter_own_network, require_own_network
 from neurotier.storage.page_cache import evict
 
 LAUNCHER = "mpirun"
@@ -106,7 +106,8 @@ def run_ior(point: Point, pattern: str, direct: bool, folder: Path, timeout_s: f
     if not (folder / SUMMARY).exists():
         fix = "take IOR 3.3 or later"
         raise ToolError(f"ior: {reason(done.stdout, done.stderr, 0)}, and no summary", where=where, fix=fix)
-    return read_summary(read_text(folder, SUMMARY, f"{SUMMARY} of ior", ToolError), point, pattern, where)
+    with blaming(f"{SUMMARY} of ior", ToolError):
+        return read_summary(read_text(folder, SUMMARY), point, pattern, where)
 
 
 def read_summary(text: str, point: Point, pattern: str, where: str) -> Row:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from neurotier.core.kinds import KINDS
-from neurotier.core.numa import own_nodes
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted
 from neurotier.core.settings import Settings
@@ -14,6 +13,7 @@ from neurotier.storage.ior.jobs import job_of
 from neurotier.storage.ior.mpi import require_engine, run_ior
 from neurotier.storage.ior.points import IOR, Point, ior_plan
 from neurotier.storage.ior.spans import cells_of, run_logged
+from neurotier.storage.numa import own_nodes
 from neurotier.storage.workload.walk import Say, Workload
 from neurotier.storage.workspace import Workspace, patience_s
 
