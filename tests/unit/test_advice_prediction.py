@@ -19,7 +19,7 @@ from neurotier.core.parallelism import PHASES
 from neurotier.core.places import short_hash
 from neurotier.meter.traffic import flow
 from neurotier.model.machine import PageCache, Processors
-from neurotier.model.this_machine import Probed, open_s
+from neurotier.model.this_machine import Probed
 from neurotier.storage.probe.tier_figures import TierFigures
 from probed_tiers import tier_figures
 from report_data import make_results
@@ -116,21 +116,6 @@ def test_a_record_tells_bytes_and_files_by_phase() -> None:
     assert read_rehearsed({"shared": None}, {}) == []
 
 
-@pytest.mark.parametrize(("resident", "opened"), [(0.0, 1.0), (0.75, 0.25), (1.0, 0.0)])
-def test_files_that_are_not_cached_have_to_be_opened(resident: float, opened: float) -> None:
-    """A thousand files on a tier that takes 3 ms to look one up and to give its first bytes; copies are cached."""
-    many = job(100, 10.0)
-    for phase in ("stage_in", "compute"):
-        many.phases[phase]["read_files"] = 1000.0
-    slow = replace(figures("net", "network"), look_s=0.001, random_read_s=0.002)
-    storage = replace(STORAGE, resident=resident, open_s={"disk": open_s(slow)})
-    (task,) = workload_of([Participant(int(100 * MB))], costs_of([many]), storage, Fetching()).tasks
-    waits = {step.phase: step.amount for step in task if step.kind == "wait"}
-    assert waits["stage_in"] == pytest.approx(3.0 * opened)
-    assert waits["compute"] == 0.0
-    assert open_s(replace(slow, kind="tmpfs")) == 0.0
-
-
 def test_participants_that_share_a_job_start_once_and_follow_each_other() -> None:
     """Six of 10 s on two cores: three in each of two jobs, whose start precedes the first of them."""
     started = job(100, 10.0)
@@ -201,14 +186,6 @@ def test_prediction_and_its_interval() -> None:
     assert on_disk.low_s < on_disk.usual.makespan_s < on_disk.high_s
     assert paper_s(inputs(), replace(STORAGE, tiers=FOUR_ROLES)) == pytest.approx(4 * (250 / 100 + 150 / 50))
     assert predict(inputs(), STORAGE, 2) == on_disk  # drawn from a seed
-
-
-def test_intervals_hold_how_far_off_the_model_is() -> None:
-    """Where nothing else is open: at least a tenth to either side, of nine draws of ten."""
-    sure = {name: Probed(*[probe.usual] * 3) for name, probe in inputs().probes.items()}
-    known = predict(inputs(probes=sure, observed=[job(size, 10.0) for size in (50, 100, 120, 150)]), STORAGE, 2)
-    assert 1.1 < known.high_s / known.makespan_s < 1.3
-    assert 1.1 < known.makespan_s / known.low_s < 1.3
 
 
 def test_records_that_scatter_widen_the_interval() -> None:

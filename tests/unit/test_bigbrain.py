@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import importlib.resources
-import json
-import subprocess
 from pathlib import Path
 
 import nibabel as nib
 import numpy as np
 import pytest
-from bigbrain_blocks import make, save, settings, silent, task_of, voxels, worker_of
+from bigbrain_blocks import make, save, settings, silent, task_of, voxels
 from neurotier.bigbrain.blocks.nifti import HEADER_BYTES
 from neurotier.bigbrain.blocks.sources import source_of
 from neurotier.bigbrain.checking import check_block, check_task, checksum_of
@@ -20,7 +18,6 @@ from neurotier.bigbrain.engines.worker import work
 from neurotier.bigbrain.image import BLOCK_BYTES, BLOCKS, GRIDS
 from neurotier.bigbrain.tasks import ALL, NONE, PUBLISHED, STREAMING
 from neurotier.core.errors import InputError
-from support import ENVIRONMENT, PATIENCE_S
 
 GIVEN = "given"  # what Spark does when it reads files itself
 
@@ -131,13 +128,3 @@ def test_a_wrong_voxel_is_found(tmp_path: Path) -> None:
     content[-1] ^= 1
     file.write_bytes(content)
     assert not check_block(task, blocks[0]).equal
-
-
-def test_worker_needs_the_same_memory_whatever_the_block(tmp_path: Path) -> None:
-    blocks = make(tmp_path, count=1, scale=0.5)  # 80 MB
-    task = task_of(tmp_path, blocks)
-    subprocess.run(worker_of(task, tmp_path, blocks[0]), check=True, env=ENVIRONMENT, timeout=PATIENCE_S)
-    record = json.loads(task.record(blocks[0], 1).read_text())
-    assert record["max_rss_bytes"] < 64 << 20
-    assert record["phases"][0]["phase"] == "start_up"
-    assert check_block(task, blocks[0]).equal
