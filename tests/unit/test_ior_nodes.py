@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 import workloads
+from neurotier.core.errors import ToolError
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
@@ -149,11 +151,11 @@ def fio_that(folder: Path, instead: str) -> str:
 def test_what_goes_wrong_on_a_node_fails_the_point_in_a_line(
     tmp_path: Path, memory: Path, shared: dict[str, Any], section: dict[str, Any], instead: str, line: str
 ) -> None:
-    """Nothing is left on the tier, and the next point is measured."""
+    """Nothing is left on the tier; as no other point was to be measured, the target fails with the reason."""
     cluster = Here(memory, fio_that(tmp_path / "tools", instead))
-    (row,) = measure(cluster, settings_of(tmp_path, shared, **section))
-    assert line in row["status"], row["status"]
-    assert "\n" not in row["status"]
+    with pytest.raises(ToolError, match=re.escape(line)) as raised:
+        measure(cluster, settings_of(tmp_path, shared, **section))
+    assert "\n" not in str(raised.value)
     assert not left(memory)
 
 
