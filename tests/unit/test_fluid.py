@@ -86,12 +86,6 @@ def test_a_makespan_begins_after_the_first_launch() -> None:
     assert simulate(Workload(tasks), machine(FAST), 1).makespan_s == pytest.approx(9)
 
 
-def test_a_tier_without_speed_is_an_error_and_no_endless_wait() -> None:
-    stuck = TierSpeed(1 * GB, 1 * GB, 1e-300, 1e-300)
-    with pytest.raises(ValueError, match="nothing moves"):
-        simulate(copies(1, size=1e20), machine(stuck), parallelism=1)
-
-
 def test_a_job_holds_its_slots_until_the_last_of_its_tasks_is_over() -> None:
     """Jobs of two tasks, of 1 s and 3 s, two slots: the second begins after 3 s, launched once for both."""
     tasks = [(Step("compute", "compute", seconds),) for seconds in (1.0, 3.0, 1.0, 3.0)]

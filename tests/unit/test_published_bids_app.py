@@ -61,13 +61,6 @@ def test_a_small_log(tmp_path: Path, inside: str) -> None:
     assert published.traffic == []
 
 
-def test_clocks_that_were_put_back(tmp_path: Path) -> None:
-    times = {"Start": "Sun Nov  3 01:59:50 EDT 2019", "Finish": "Sun Nov  3 01:00:50 EST 2019"}
-    log(tmp_path / "disk-1", [entry("a", "", "", **times)])
-    (run,) = published_runs(tmp_path).runs
-    assert run["makespan_s"] == 60.0
-
-
 def test_failed_tasks_make_a_run_invalid(tmp_path: Path) -> None:
     failed = entry("NYU_1_0025004", "16:00:00", "18:00:00", **{"Exit code": "1", "real time": ""})
     log(tmp_path / "disk-1", [*TASKS, failed])
