@@ -123,7 +123,7 @@ BUGS = (
         "neurotier/run/profile_tables.py",
         '        for phase in record["phases"]\n    ]\n\n\ndef read_timed_rows',
         '        for phase in record["phases"][:-1]\n    ]\n\n\ndef read_timed_rows',
-        ("workflow/test_records_of_a_run.py",),
+        ("workflow/test_main_job.py::test_profile_accounts_for_every_phase",),
     ),
     Bug(
         "links-followed",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 from neurotier.core.files import write_json
 from neurotier.core.parallelism import job_spans, mean, peak
 from neurotier.core.places import Places
@@ -23,6 +24,7 @@ EARLIER = "20261120T210000Z-77c1"
 START_S = 1795236000.0
 IMAGE_BYTES = 9_000_000
 SITES = ("BNU_1", "DC_1", "HNU_1", "IACAS", "IBA_TRT", "IPCAS_1", "JHNU", "LMU_2", "MPG_1", "NYU_2", "UM", "UPSM_1")
+ROWS: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("report_rows.yaml").read_text())
 
 
 def settings_for(folder: Path, mosaics: int = 24) -> Settings:
@@ -82,13 +84,11 @@ def phase_row(run: str, participant: str, phase: str, start: float, wall: float,
     causes = {"user_s": 0.9 * cpu, "system_s": 0.1 * cpu, **waited, "other_s": 0.2 * (wall - cpu)}
     return {
         **dict.fromkeys(columns("profile")),
+        **ROWS["profile"],
         "run": run,
         "participant": participant,
         "site": site_of(participant),
         "phase": phase,
-        "tool": "brainextractor",
-        "work_tier": "disk",
-        "host": "node1",
         "start_s": start,
         "end_s": start + wall,
         "wall_s": wall,
@@ -96,22 +96,10 @@ def phase_row(run: str, participant: str, phase: str, start: float, wall: float,
         "system_s": 0.1 * cpu,
         "cpu_s": cpu,
         "io_s": wall - cpu,
-        "cpu_source": "wait4",
         **dict.fromkeys(("minor_faults", "major_faults", "voluntary_switches", "involuntary_switches"), 0),
         **waited,
-        "wait_source": "taskstats",
-        "seen_share": 1.0,
-        "account": "exact",
         **{f"account_{cause}": value for cause, value in causes.items()},
-        "residual_s": 0.0,
         "max_rss_bytes": 420_000_000 if phase == "compute" else 60_000_000,
-        "memory_source": "taskstats",
-        "logical_read_bytes": 9_000_000,
-        "logical_written_bytes": 9_000_000,
-        "device_read_bytes": 0,
-        "device_written_bytes": 9_000_000,
-        "bytes_source": "taskstats",
-        "left_behind": 0,
         "input_bytes": IMAGE_BYTES if phase == "stage_in" else None,
         "input_resident_before": 1.0 if phase == "stage_in" else None,
         "input_resident_after": 1.0 if phase == "stage_in" else None,
@@ -151,20 +139,10 @@ def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str
     spans = job_spans(rows)
     start, end = min(s for s, _ in spans), max(e for _, e in spans)
     return {
+        **ROWS["runs"],
         "run": run,
-        "valid": "valid",
-        "oversubscribed": False,
-        "tool": "brainextractor",
-        "image": None,
-        "dataset_tier": "disk",
-        "work_tier": "disk",
-        "images_tier": None,
-        "results_tier": "disk",
-        "nodes": "here",
-        "cores": 2,
         "parallelism": changes.get("cores", 2),
         "participants": len(spans),
-        "failed": 0,
         "start_s": start,
         "end_s": end,
         "makespan_s": end - start,
@@ -174,11 +152,7 @@ def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str
         "io_sum_s": sum(row["io_s"] for row in rows),
         **{f"{name[:-2]}_sum_s": sum(row[name] for row in rows) for name in (*ACCOUNT, "residual_s")},
         "mean_parallelism": mean(spans),
-        "limited_by": None,
-        "others_cpu_share": 0.01,
-        "others_cpu_reason": None,
         "peak_parallelism": peak(spans),
-        "peak_computing": None,
         **changes,
     }
 
@@ -198,28 +172,17 @@ def job_rows(profile: list[dict[str, Any]], nodes: int, size: int = 4) -> list[d
 def job_row(number: int, members: list[str], node: str, started_s: float, ended_s: float) -> dict[str, Any]:
     """One row of ``jobs.tsv``, with all that the accounting has."""
     return {
+        **ROWS["jobs"],
         "run": RUN,
         "job": str(100 + number),
-        "rule": "analyze_participants",
         "share": str(number),
         "members": " ".join(members),
-        "attempt": 1,
-        "state": "COMPLETED",
         "node": node,
         "submitted_s": started_s - 5 - number,
         "started_s": started_s,
         "ended_s": ended_s,
         "queue_wait_s": 5.0 + number,
         "elapsed_s": ended_s - started_s,
-        "slots": 4,
-        "needed_cpus": 4,
-        "asked_cpus": 4,
-        "cpus": 4,
-        "asked_memory_bytes": 4 << 30,
-        "max_rss_bytes": 2 << 30,
-        "cpu_s": 100.0,
-        "source": "sacct",
-        "reason": None,
     }
 
 
@@ -236,16 +199,7 @@ def group_rows(images: list[dict[str, Any]], seed: int = 2) -> list[dict[str, An
 
 
 def tier_facts(path: Path) -> dict[str, Any]:
-    return {
-        "name": "disk",
-        "path": str(path),
-        "kind": "block",
-        "fs_type": "ext4",
-        "mount_point": "/",
-        "mount_options": "rw,relatime,errors=remount-ro",
-        "capacity_bytes": None,
-        "free_bytes": 412 * 2**30,
-    }
+    return ROWS["tier"] | {"path": str(path)}
 
 
 def make_results(
@@ -305,16 +259,12 @@ def make_results(
 def facts(folder: Path, settings: Settings, slots: int) -> dict[str, Any]:
     """``state/runs/<run>.json``."""
     return {
+        **ROWS["facts"],
         "run": RUN,
         "started_s": START_S - 8.0,
         "command_line": ["snakemake", "--cores", str(slots), "--config", "results=demo results"],
         "cores": slots,
         "oversubscribed": slots > 8,
-        "host": "node1",
-        "kernel": "Linux 6.1.0-26-amd64 #1 SMP PREEMPT_DYNAMIC Debian 6.1.112-1 x86_64",
-        "cpus": 8,
-        "memory_bytes": 24 * 2**30,
-        "swap_bytes": 0,
         "versions": {"neurotier": "0.1.0", "snakemake": "9.27.1", "python": "3.11.2", "brainextractor": "0.3.0"},
         "tiers": {role: tier_facts(folder) for role in ("dataset", "work", "images", "results")},
         "settings": json.loads(json.dumps(settings.to_json())),

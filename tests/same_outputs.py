@@ -2,9 +2,8 @@
 and what their pages say.
 
 A rebuild shall change none of it. With each version, run the same command in a folder of its own. What depends on time
-is equal only where the second version is given the records of the first, and made to tabulate them again: by their own
-files where it still reads them (``--forcerun tabulate_profile``), else by the form into which :mod:`records_of_a_run`
-brings them. Then::
+is equal only where the second version is given the records of the first, and made to tabulate them again
+(``--forcerun tabulate_profile``). Then::
 
     python tests/same_outputs.py BEFORE/results AFTER/results --renamed run=bids_run
 

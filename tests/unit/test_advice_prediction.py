@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.advice.basis import cold_programs, others_meanwhile, shared_jobs
 from neurotier.advice.calibration import read_observed
 from neurotier.advice.observed import BETWEEN, QUANTITIES, ObservedJob, observe
 from neurotier.advice.predict import Inputs, paper_s, predict
@@ -19,19 +17,14 @@ from neurotier.advice.workload import Fetching, Participant, Storage, workload_o
 from neurotier.core.files import write_json
 from neurotier.core.parallelism import PHASES
 from neurotier.core.places import short_hash
-from neurotier.core.settings import Settings, ShareSettings
 from neurotier.meter.traffic import flow
-from neurotier.model.machine import PageCache, Processors, cache_of
-from neurotier.model.this_machine import Probed, between, machine_of, open_s
+from neurotier.model.machine import PageCache, Processors
+from neurotier.model.this_machine import Probed
 from neurotier.storage.probe.tier_figures import TierFigures
 from probed_tiers import tier_figures
 from report_data import make_results
 
 MB = 1e6
-TOOLS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("noop", {"sleep_s": 0.0}),
-    ("brainextractor", {"fractional_threshold": 0.5, "iterations": 1000}),
-)
 """A tool that is quick, and one that takes longer on these images than a job of several lasts."""
 FOUR_ROLES = {"dataset": "disk", "work": "disk", "images": "disk", "results": "disk"}
 STORAGE = Storage(FOUR_ROLES, {"disk": "block", "tmpfs": "tmpfs"}, resident=0.0)
@@ -73,31 +66,6 @@ def inputs(count: int = 4, **changes: Any) -> Inputs:
     return replace(ready, **changes)
 
 
-def test_machine_has_the_curves_at_the_parallelism() -> None:
-    machine = machine_of({"disk": figures(), "tmpfs": figures("tmpfs", "tmpfs")}, 2, Processors(2, 2), PageCache(1e9))
-    disk, tmpfs = machine.tiers["disk"], machine.tiers["tmpfs"]
-    assert (disk.read_bytes_per_s, disk.read_stream_bytes_per_s) == (150 * MB, 100 * MB)  # half-way in log streams
-    assert (disk.write_back, tmpfs.write_back, disk.mixed) == (True, False, 1.0)
-    assert machine.tiers[cache_of("disk")].write_bytes_per_s == 1500 * MB
-    assert (
-        machine_of({"disk": figures()}, 96, Processors(2, 2), PageCache(1e9)).tiers["disk"].read_bytes_per_s == 200 * MB
-    )
-    network = machine_of({"net": figures("net", "network")}, 1, Processors(2, 2), PageCache(1e9)).tiers["net"]
-    assert not network.write_back
-
-
-def test_a_draw_lies_between_what_was_measured() -> None:
-    probe = inputs().probes["disk"]
-    usual, low, high = (
-        machine_of({"disk": tier}, 1, Processors(2, 2), PageCache(1e9)) for tier in (probe.usual, probe.low, probe.high)
-    )
-    speeds = [
-        between(usual, low, high, {"disk": where, cache_of("disk"): 0.0}).tiers["disk"].read_bytes_per_s / MB
-        for where in (-1, 0, 0.5, 1)
-    ]
-    assert speeds == pytest.approx([50, 100, 2**0.5 * 100, 200])
-
-
 def test_workload_has_what_the_records_have() -> None:
     """Of 100 MB: read from the dataset tier, written to the work tier, from there half of it to the results."""
     costs = costs_of([job(50, 5.0), job(150, 15.0)])
@@ -118,16 +86,6 @@ def test_workload_has_what_the_records_have() -> None:
     ]
     assert [step.amount for step in fetch] == pytest.approx([1.5, 2.0 + 1.0])
     assert sum(step.amount for step in task if step.kind == "compute") == pytest.approx(10.0)
-
-
-def test_what_a_short_job_writes_for_itself_stays_in_the_page_cache() -> None:
-    def stays(expiry_s: float) -> list[bool]:
-        storage = replace(STORAGE, expiry_s=expiry_s)
-        (task,) = workload_of([Participant(int(100 * MB))], costs_of([job(100, 10.0)]), storage, Fetching()).tasks
-        return [step.cached for step in task if step.kind == "write" and step.amount]
-
-    assert stays(expiry_s=30.0) == [True, False]
-    assert stays(expiry_s=5.0) == [False, False]
 
 
 def record_of(name: str, *phases: dict[str, Any], **about: Any) -> dict[str, Any]:
@@ -156,30 +114,6 @@ def test_a_record_tells_bytes_and_files_by_phase() -> None:
     }
     assert read_rehearsed({"shared": {"records": [record]}}, {"sub-1": 5}) == [found]
     assert read_rehearsed({"shared": None}, {}) == []
-
-
-@pytest.mark.parametrize(("resident", "opened"), [(0.0, 1.0), (0.75, 0.25), (1.0, 0.0)])
-def test_files_that_are_not_cached_have_to_be_opened(resident: float, opened: float) -> None:
-    """A thousand files on a tier that takes 3 ms to look one up and to give its first bytes; copies are cached."""
-    many = job(100, 10.0)
-    for phase in ("stage_in", "compute"):
-        many.phases[phase]["read_files"] = 1000.0
-    slow = replace(figures("net", "network"), look_s=0.001, random_read_s=0.002)
-    storage = replace(STORAGE, resident=resident, open_s={"disk": open_s(slow)})
-    (task,) = workload_of([Participant(int(100 * MB))], costs_of([many]), storage, Fetching()).tasks
-    waits = {step.phase: step.amount for step in task if step.kind == "wait"}
-    assert waits["stage_in"] == pytest.approx(3.0 * opened)
-    assert waits["compute"] == 0.0
-    assert open_s(replace(slow, kind="tmpfs")) == 0.0
-
-
-def test_the_first_jobs_of_a_cold_run_wait_for_their_programs() -> None:
-    """Two at once on two cores: what both wait for at the same time takes once as long; later jobs find it."""
-    cold = replace(STORAGE, load_s={"start_up": 1.0, "compute": 5.0})
-    warm_run, cold_run = (predict(inputs(), storage, 2) for storage in (STORAGE, cold))
-    assert cold_run.usual.makespan_s - warm_run.usual.makespan_s == pytest.approx(6.0, rel=0.05)
-    workload = workload_of([Participant(int(100 * MB))] * 3, costs_of([job(100, 1.0)]), cold, Fetching(), first=2)
-    assert [sum(step.amount for step in task if step.kind == "wait") for task in workload.tasks] == [6.0, 6.0, 0.0]
 
 
 def test_participants_that_share_a_job_start_once_and_follow_each_other() -> None:
@@ -240,72 +174,6 @@ def test_images_are_fetched_while_others_are_analysed(fetch_s: float, expected_s
     assert predict(six, memory, 2).usual.makespan_s == pytest.approx(expected_s, rel=0.1)
 
 
-def test_who_has_the_images_waits_for_nobody() -> None:
-    fetching = Fetching(1.0, s_per_byte=1e-8, at_once=2)
-    people = [Participant(1), Participant(1, to_fetch_bytes=1), Participant(1)]
-    workload = workload_of(people, costs_of([job(1, 1.0)]), STORAGE, fetching, 2)
-    assert [sum(step.kind == "arrival" for step in task) for task in workload.tasks] == [0, 1, 0]
-    assert [step.kind for (fetch,) in [workload.fetches] for step in fetch] == ["compute", "wait"]
-
-
-def test_who_copies_beside_those_who_compute_is_predicted_as_such() -> None:
-    """Reading takes as long as computing: with one beside, nearly half of the time is saved."""
-    people = [Participant(int(100 * MB))] * 8
-    slow = replace(STORAGE, resident=0.0)
-    costs = costs_of([job(100, 1.0)])
-    alone = workload_of(people, costs, slow, Fetching(), jobs=[[list(range(8))]])
-    beside = workload_of(people, costs, slow, Fetching(), jobs=[[[0, 2, 4, 6], [1, 3, 5, 7]]], computing=1)
-    (shared,) = beside.jobs or ()
-    assert (dict(shared.slots), shared.counts_for) == (dict.fromkeys(("stage_in", "compute", "stage_out"), 1), 1)
-    turns = [(step.phase, step.kind) for step in beside.tasks[0] if step.kind in ("take", "give")]
-    assert turns == [(phase, kind) for phase in shared.slots for kind in ("take", "give")] * 4
-    held = [step.kind for step in beside.tasks[0] if step.phase == "compute"]
-    assert (held[0], held[-1]) == ("take", "give")
-    assert [len(task) for task in alone.tasks] == [sum(map(len, beside.tasks)) - 6 * 8]
-
-
-def test_what_was_written_to_a_network_tier_may_have_to_be_read_from_there() -> None:
-    on_network = replace(STORAGE, kinds={"disk": "network"}, resident=1.0)
-    (task,) = workload_of([Participant(int(100 * MB))], costs_of([job(100, 10.0)]), on_network, Fetching()).tasks
-    reads = {(step.phase, step.cached): step.amount for step in task if step.kind == "read"}
-    assert reads["compute", True] == reads["compute", False] == pytest.approx(50 * MB)
-    assert reads["stage_in", False] == 0.0
-    all_kept = replace(on_network, reread=0.0)
-    assert predict(inputs(), all_kept, 2).usual.makespan_s < predict(inputs(), on_network, 2).usual.makespan_s
-
-
-def test_jobs_are_the_shares_that_a_run_would_have(tmp_path: Path) -> None:
-    places, settings = make_results(tmp_path, 8)
-    for record in places.profile.glob("records/**/*.json"):
-        record.unlink()
-
-    def lengths(settings: Settings, slots: int, checks: Sequence[Path] = ()) -> list[list[int]]:
-        return [[len(part) for part in parts] for parts in Situation(settings, places, checks).jobs(slots)]
-
-    assert lengths(settings, 2) == [[4, 4]]
-    assert lengths(settings, 3) == [[3, 3, 2]]
-    on_cluster = replace(settings, shares=ShareSettings(4, 2, 15))
-    assert lengths(on_cluster, 2, [tmp_path / "checked.tsv"]) == [[2, 2], [2, 2]]
-    copying = replace(settings, shares=ShareSettings(None, None, 15, staging_beside=1))
-    assert lengths(copying, 2) == [[3, 3, 2]]
-    assert [Situation(copying, places).computing(2), Situation(copying, places).present(4)] == [2, 5]
-    assert [Situation(settings, places).computing(2), Situation(settings, places).present(4)] == [0, 4]
-    campaign = replace(copying, campaign=replace(copying.campaign, placements={"disk": {}}))
-    assert (lengths(campaign, 8), Situation(campaign, places).computing(2)) == ([[1] * 8], 0)
-    positions = [position for parts in Situation(settings, places).jobs(2) for part in parts for position in part]
-    assert sorted(positions) == list(range(8))
-
-
-def test_the_advice_says_what_a_cold_start_rests_on() -> None:
-    assert cold_programs(inputs()) == []
-    assert cold_programs(inputs(load_s={"start_up": 0.25, "compute": 0.5}))[0].startswith(
-        "The first jobs of a cold run"
-    )
-    (line,) = cold_programs(inputs(load_s={}, load_unknown_because="images of sub-1 are not here any more"))
-    assert "not included: images of sub-1 are not here any more" in line
-    assert "only root" in cold_programs(inputs(load_s={}))[0]
-
-
 def test_prediction_and_its_interval() -> None:
     """Four jobs of 10 s and about 1.5 s on the disk, two at once; the disk may be half or twice as fast."""
     on_disk, on_tmpfs = (
@@ -320,35 +188,11 @@ def test_prediction_and_its_interval() -> None:
     assert predict(inputs(), STORAGE, 2) == on_disk  # drawn from a seed
 
 
-def test_intervals_hold_how_far_off_the_model_is() -> None:
-    """Where nothing else is open: at least a tenth to either side, of nine draws of ten."""
-    sure = {name: Probed(*[probe.usual] * 3) for name, probe in inputs().probes.items()}
-    known = predict(inputs(probes=sure, observed=[job(size, 10.0) for size in (50, 100, 120, 150)]), STORAGE, 2)
-    assert 1.1 < known.high_s / known.makespan_s < 1.3
-    assert 1.1 < known.makespan_s / known.low_s < 1.3
-
-
 def test_records_that_scatter_widen_the_interval() -> None:
     scattered = [job(size, cpu_s) for size, cpu_s in ((50, 5.0), (100, 20.0), (120, 6.0), (150, 9.0))]
     even = [job(size, 10.0) for size in (50, 100, 120, 150)]
     wide, narrow = (predict(inputs(observed=some), STORAGE, 2) for some in (scattered, even))
     assert wide.high_s - wide.low_s > 2 * (narrow.high_s - narrow.low_s)
-
-
-def test_the_advice_says_whether_others_disturbed_the_calibration() -> None:
-    busy = inputs(others_cpu_share=0.4, processors=Processors(2, 2, others=0.8))
-    disturbed, assumed = others_meanwhile(busy, most=0.1)
-    assert disturbed.startswith("The calibration was disturbed: others took 40 % of the processors' time")
-    assert "0.8 busy processes" in assumed
-    assert others_meanwhile(busy, most=0.5) == [assumed]
-    assert others_meanwhile(inputs(others_cpu_share=0.01), most=0.1) == []
-    assert "is not known" in others_meanwhile(inputs(), most=0.1)[0]
-
-
-def test_the_advice_says_what_shared_jobs_rest_on() -> None:
-    (line,) = shared_jobs(inputs(rehearsed=[job(50, 3.0)]))
-    assert line.endswith("by one that was tried, each of them takes 3.00 s of CPU time")
-    assert "was not tried" in shared_jobs(inputs())[0]
 
 
 def test_disturbed_runs_are_left_out_of_the_calibration(tmp_path: Path) -> None:
@@ -362,27 +206,3 @@ def test_disturbed_runs_are_left_out_of_the_calibration(tmp_path: Path) -> None:
     assert [one.participant for one in read_observed(settings, places, None)] == [second]
     places.record(second).unlink()
     assert [one.participant for one in read_observed(settings, places, None)] == [first]
-
-
-def test_what_others_took_is_that_of_the_rehearsal_or_the_run(tmp_path: Path) -> None:
-    """By its final row, or, of a run that goes on, by its readings: one of two processors, and none of it ours."""
-    places, settings = make_results(tmp_path, 4)
-    first = next(iter(Situation(settings, places).participants))
-    write_json(places.record(first), record_of(first, phase_of("compute", 100.0, 110.0), run="run"))
-
-    def share(rehearsed: dict[str, Any], **facts: Any) -> float | None:
-        known = {"started_s": 90.0, "cpus": 2, "settings": settings.to_json()}
-        write_json(places.runs / "run.json", known | facts)
-        return Situation(settings, places).others_share(rehearsed)
-
-    assert share({}) is None
-    assert share({"shared": {"others_cpu_share": 0.25}}) == 0.25
-    assert share({"shared": None}, row={"others_cpu_share": 0.5}) == 0.5
-    assert share({"shared": {"others_cpu_share": None}}, row={"others_cpu_share": None}) is None
-    places.readings("run").write_text("90 1000 0 0 0\n120 1030 0 0 0\n")
-    assert share({}) == pytest.approx(0.5)
-
-
-def test_others_on_the_processors_slow_everything_down() -> None:
-    alone, shared = (predict(inputs(processors=Processors(2, 2, others=others)), STORAGE, 2) for others in (0.0, 2.0))
-    assert shared.usual.phase_sums_s["compute"] == pytest.approx(2 * alone.usual.phase_sums_s["compute"], rel=0.05)

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 from neurotier.advice.calibration import read_observed
-from neurotier.advice.placements import AdvicePlan, candidates
+from neurotier.advice.placements import candidates
 from neurotier.advice.room import room_for
-from neurotier.advice.situation import Situation, choose_first
 from neurotier.advice.words import recommendation
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import write_json
@@ -18,8 +17,6 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import columns, read_table, write_table
 from neurotier.pages.report.data import collect
 from neurotier.pages.report.page import prediction
-from neurotier.run.node_check import check_node
-from neurotier.run.plan import Plan
 from report_data import make_results
 
 FOUR_ROLES = {"dataset": "disk", "work": "disk", "images": "disk", "results": "disk"}
@@ -103,30 +100,6 @@ def test_placements_that_are_judged(tmp_path: Path) -> None:
     campaign = {"placements": {"fast": {"work": "tmpfs", "dataset": "tmpfs"}}}
     (only,) = candidates(settings_with(tmp_path, campaign=campaign))
     assert (only.name, only.tiers["dataset"], only.tiers["results"], only.in_use) == ("fast", "tmpfs", "disk", False)
-
-
-def test_on_a_cluster_tiers_are_those_that_a_node_has(tmp_path: Path) -> None:
-    """Neither what this machine has counts, nor how much of it is free."""
-    settings = settings_with(tmp_path, node_class="thin", shares={"at_once": 3})
-    places = Places.from_settings(settings)
-    advising = AdvicePlan(Plan(settings, places, elsewhere=True), cores=8)
-    assert [one.name for one in advising.candidates] == ["disk"]  # before a node has been asked
-    (tmp_path / "gone").mkdir()
-    rows = {row["tier"]: row for row in check_node(settings, places, "thin", {})}
-    rows["tmpfs"]["problem"] = "is read-only there"
-    write_table(places.checked("thin"), "check", rows.values())
-    (tmp_path / "gone").rmdir()
-    assert [one.name for one in advising.candidates] == ["disk", "gone"]
-    assert advising.probed("") == [places.probed("disk", "thin"), places.probed("gone", "thin")]
-    assert advising.parallelism == [3]
-    assert not any("free_gib" in candidate for candidate in advising.asked()["candidates"])
-
-
-def test_advice_on_a_campaign_is_for_this_machine(tmp_path: Path) -> None:
-    settings = settings_with(tmp_path, campaign={"placements": {"fast": {"work": "tmpfs"}}})
-    situation = Situation(settings, Places.from_settings(settings))
-    with pytest.raises(SettingsError, match="target advise: the runs of a campaign are not predicted for a cluster"):
-        choose_first(situation, {"parallelism": None})
 
 
 def test_wrong_calibration_is_said(tmp_path: Path) -> None:

@@ -159,26 +159,10 @@ def test_without_an_account_nothing_is_claimed() -> None:
     assert "were not credible" in texts([rows[0] | {"memory_stall_s": 0.0}])[1]
 
 
-def test_a_phase_or_a_participant_without_an_account() -> None:
-    lost = without_account(spent("stage_in", user=1.0, run_queue=9.0))
-    rows = [lost, spent("compute", user=90.0)]
-    assert texts(rows) == ["Compute-bound: a faster tier saves at most 0 %", "Not explained: 10 % of wall time"]
-    rows += [without_account(spent("compute", "sub-2", user=1.0, other=999.0))]
-    assert texts(rows)[0] == "Compute-bound: a faster tier saves at most 0 %"
-    computing = without_account(spent("compute", user=3.0, system=1.0, run_queue=2.0))
-    assert saved_at_most_s(computing, KINDS) == 0.0
-    assert saved_at_most_s(computing | {"run_queue_s": None}, KINDS) == 2.0
-
-
 @pytest.mark.parametrize("rows", [[], [spent("compute")], [without_account(spent("compute"))]])
 def test_no_time_at_all(rows: list[Row]) -> None:
     assert texts(rows) == ["No time was measured"]
     assert all(participant_answers(time, [], KINDS) == [] for time in participant_times(rows))
-
-
-def test_a_participant_without_time_beside_one_with() -> None:
-    rows = [spent("compute", "sub-1"), without_account(spent("compute", "sub-2", user=1.0))]
-    assert texts(rows)[0].startswith("CPU time is 100 %"), "an account of no time is none"
 
 
 def cached(share: float | None, size: int = 100) -> dict[str, Any]:
@@ -213,10 +197,3 @@ def test_causes_make_the_wall_time() -> None:
     assert not causes.memory_known
     assert list(CAUSE_COLOURS) == list(LABELS)
     assert len(set(CAUSE_COLOURS.values())) == len(LABELS)
-
-
-def test_answers_are_equal_whatever_the_order_of_rows() -> None:
-    rows = [spent("stage_in", block_io=3.0), spent("compute", user=7.0)]
-    traffic = staged("nfs", "disk")
-    expected = run_answers(rows, traffic, KINDS)
-    assert run_answers(rows[::-1], traffic[::-1], KINDS) == expected

@@ -12,23 +12,18 @@ from container_images import Engine, make_tiny
 from neurotier.analysis.app import (
     Share,
     call_app,
-    call_arguments,
     merge_outputs,
-    run_level,
 )
 from neurotier.containers.shelf import PlacedCache
 from neurotier.containers.store import PlacedImage
-from neurotier.core.errors import InputError, KilledError, TierError, ToolError
-from neurotier.core.files import write_json
+from neurotier.core.errors import ToolError
 from neurotier.core.places import Places
 from neurotier.core.private import make_private, private_folder
 from neurotier.core.settings import Settings
 from neurotier.core.tables import write_table
 from neurotier.dataset.bids import Image, read_image
 from neurotier.dataset.index import Index
-from neurotier.meter.folders import Removal
-from neurotier.run.needs import SNAKEMAKE_MB, Granted, Needs
-from neurotier.run.plan import Plan
+from neurotier.run.needs import Granted, Needs
 
 APP = """echo "call $*"
 case " $* " in
@@ -101,14 +96,6 @@ def called(engine: Engine, image: Path, tmp_path: Path) -> Called:
     return Called(engine, image, tmp_path)
 
 
-def test_an_app_is_called_once_for_a_participant(called: Called) -> None:
-    arguments = ["--nprocs", "{threads}", "--mem={mem_mb}", "-g", "{mem_gb}", "-w={work}", "{participant}", "{{}}"]
-    assert called.call(arguments=arguments) == [{"session": None, "attempts": 1}]
-    filled = "--nprocs 2 --mem=3500 -g 3 -w=/work/intermediate 01 {}"
-    assert f"call /data /out participant --participant-label 01 {filled}" in called.lines
-    assert called.made["sub-01.html"] == "ses-1\nses-2\n"
-
-
 def test_an_app_is_called_for_each_session_and_sees_no_other(called: Called) -> None:
     rows = called.call(level="session", session_option="--session-id", arguments=["--x={session}"])
     assert rows == [{"session": "1", "attempts": 1}, {"session": "2", "attempts": 1}]
@@ -132,11 +119,6 @@ def test_an_app_is_called_for_each_session_and_sees_no_other(called: Called) -> 
     assert not (called.work / "sessions").exists()
 
 
-def test_who_has_no_session_is_said_so(called: Called) -> None:
-    with pytest.raises(InputError, match=r"^sub-01: has no session, and the app is called by session; leave the"):
-        called.call(sessions=(), level="session")
-
-
 def test_an_exit_code_that_asks_for_it_has_the_app_tried_again_from_the_beginning(called: Called) -> None:
     with pytest.raises(
         ToolError, match=r"^tiny: the app ended with exit code 75 in the last of 3 attempts: "
@@ -149,32 +131,11 @@ def test_an_exit_code_that_asks_for_it_has_the_app_tried_again_from_the_beginnin
     ]
 
 
-def test_attempts_are_counted(called: Called) -> None:
-    """The second attempt finds again what was in the output folder before the first, as at the group level."""
-    settings = settings_of(retry_exit_codes=[75], attempts=2)
-    folder = called.work
-    found: list[str] = []
-
-    def refill(out: Path) -> None:
-        found.extend(path.name for path in out.iterdir())
-        (out / "tried").write_text("")
-
-    given = folder / "in", folder, settings, called.log, called.placed, Removal(), refill
-    assert run_level(["--filled", ""], *given)[1] == 2
-    assert found == [], "the output folder was emptied first"
-    assert sorted(called.made) == ["done", "tried"]
-
-
 @pytest.mark.parametrize(("codes", "attempts"), [([], 3), ([74], 3), ([75], 1)])
 def test_other_exit_codes_are_not_tried_again(called: Called, codes: list[int], attempts: int) -> None:
     with pytest.raises(ToolError, match=r"^tiny: the app ended with exit code 75: "):
         called.call(arguments=["--fail"], retry_exit_codes=codes, attempts=attempts)
     assert len([line for line in called.lines if line.startswith("call")]) == 1
-
-
-def test_a_killed_app_may_be_tried_again_and_stays_killed(called: Called) -> None:
-    with pytest.raises(KilledError, match="in the last of 2 attempts"):
-        called.call(arguments=["--killed"], retry_exit_codes=[137], attempts=2)
 
 
 def test_an_app_reads_its_caches_and_cannot_write_to_them(called: Called, tmp_path: Path) -> None:
@@ -185,13 +146,6 @@ def test_an_app_reads_its_caches_and_cannot_write_to_them(called: Called, tmp_pa
     assert called.made["template"] == "brain\n"
     assert "written" not in called.made
     assert not (tmp_path / "written").exists()
-
-
-def test_group_arguments_are_filled_in() -> None:
-    app = settings_of(group_arguments=["--nprocs", "{threads}"], work_option="-w").app
-    words = ["/data", "/out", "group", "-w", "/work/intermediate", "--nprocs", "4"]
-    assert call_arguments(app, Share(4, 800)) == words
-    assert call_arguments(settings_of(arguments=["{mem_gb}"]).app, Share(4, 800), "sub-01")[-1] == "1"
 
 
 def images(size_bytes: int, name: str = "sub-01") -> list[Image]:
@@ -226,54 +180,6 @@ def test_what_lies_on_a_tier_that_is_memory_is_not_the_app_s(tmp_path: Path) -> 
     assert share == Share(1, (62_002 - 301 - 1201) // 2), "of the two largest, as was asked for"
     on_disk = replace(settings, placement={**settings.placement, "work": settings.placement["dataset"]})
     assert Needs(on_disk, places, elsewhere=False).share_in_pool(Granted(1, 8000), everyone) == Share(1, 8000)
-
-
-@pytest.mark.parametrize(("form", "image_mb"), [("sif", 100), ("sandbox", 400), ("auto", 400)])
-def test_an_image_on_a_tier_that_is_memory_is_part_of_a_cluster_job_s(tmp_path: Path, form: str, image_mb: int) -> None:
-    caches = {"x": {"source": str(tmp_path), "inside": "/x"}}
-    settings = settings_of(threads=1, memory_mb=8000, caches=caches)
-    places = replace(Places.from_settings(settings), results=tmp_path)
-    containers = replace(settings.containers, form=form)
-    settings = replace(settings, containers=containers, placement={**settings.placement, "images": "memory"})
-    plan = Plan(settings, places, elsewhere=True)
-    write_table(places.index / "images.tsv", "images", Index(images(1), {}).rows())
-    assert plan.share_mem_mb("1-of-1") == 8000 + SNAKEMAKE_MB, "nobody knows yet how large the image is"
-    write_json(places.index / "image.json", {"size_bytes": 100_000_000})
-    write_json(places.index / "caches.json", {"x": {"size_bytes": 7_000_000}})
-    placed_mb = image_mb + 7
-    assert plan.share_mem_mb("1-of-1") == 8000 + SNAKEMAKE_MB + placed_mb
-    assert plan.app_memory_mb([]) == 8000 + SNAKEMAKE_MB + placed_mb
-    asked_mb = plan.share_mem_mb("1-of-1")
-    assert plan.share_in_pool(Granted(1, asked_mb), ["sub-01"]) == Share(1, 8000)
-    assert Plan(settings, places).app_memory_mb([]) == 8000, "this machine has it, not a job"
-    on_disk = replace(settings, placement={**settings.placement, "images": "disk"})
-    assert Plan(on_disk, places, elsewhere=True).app_memory_mb([]) == 8000 + SNAKEMAKE_MB
-
-
-@pytest.mark.parametrize(("work", "merged_mb"), [("memory", 1 + 250), ("disk", 0)])
-@pytest.mark.parametrize(("elsewhere", "others_mb"), [(True, SNAKEMAKE_MB + 100), (False, 0)])
-def test_the_group_level_is_told_of_what_is_left_for_it(
-    tmp_path: Path, work: str, merged_mb: int, elsewhere: bool, others_mb: int
-) -> None:
-    """Not the memory of the job's Snakemake, nor that of its image and of all outputs on tiers that are memory."""
-    settings = settings_of(threads=2, memory_mb=800)
-    placement = {**settings.placement, "images": "memory", "work": work}
-    settings = replace(settings, placement=placement, containers=replace(settings.containers, form="sif"))
-    places = replace(Places.from_settings(settings), results=tmp_path)
-    write_json(places.index / "image.json", {"size_bytes": 100_000_000})
-    for name, size_bytes in (("sub-01", 50_000_000), ("sub-02", 200_000_000)):
-        write_json(places.record(name), {"derivatives": {"x.nii": [size_bytes, "0" * 64], "link": [0, "-> x.nii"]}})
-    people = ["sub-01", "sub-02", "sub-03"]
-    plan = Plan(settings, places, elsewhere)
-    assert plan.app_memory_mb(people) == 800 + others_mb + merged_mb
-    assert plan.app_memory_mb(people, attempt=2) == 800 + plan.app_memory_mb(people) + SNAKEMAKE_MB * elsewhere
-    granted = Granted(2, plan.app_memory_mb(people))
-    assert plan.share_of_group(granted, people) == Share(2, 800)
-    write_json(places.record("sub-03"), {"participant": "sub-03"})  # of an earlier version
-    assert plan.app_memory_mb(people) == 800 + others_mb + merged_mb
-    if others_mb + merged_mb:
-        with pytest.raises(TierError, match=f"has {others_mb + merged_mb} MB of memory, and its files take"):
-            plan.share_of_group(granted._replace(memory_mb=others_mb + merged_mb), people)
 
 
 @pytest.fixture

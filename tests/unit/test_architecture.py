@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import re
-import shutil
-import subprocess
-import sys
 import tokenize
 from pathlib import Path
 
-import pytest
-from conftest import missing
 from neurotier.pages import PAGES
 from support import ROOT, Project
 
@@ -67,7 +60,7 @@ def test_keys_of_rules_come_in_one_order() -> None:
 
 TESTS = ROOT / "tests"
 REFEREE = [*TESTS.glob("hostile/*.py"), *TESTS.glob("workflow/*.py"), *TESTS.glob("faults/*.py")]
-REFEREE += [TESTS / f"{name}.py" for name in ("same_outputs", "records_of_a_run", "planted_bugs")]
+REFEREE += [TESTS / f"{name}.py" for name in ("same_outputs", "planted_bugs")]
 """What judges any version of the library by commands, exit codes, files, the terminal and processes."""
 
 KNOWN_TO_THE_REFEREE = {"neurotier.core.errors", "neurotier.core.places"}
@@ -84,10 +77,6 @@ def test_the_referee_knows_no_insides() -> None:
         files += used
         seen |= used
     assert TESTS / "support.py" in seen
-
-
-def test_common_rules_stay_short() -> None:
-    assert len(RULES["common"].splitlines()) <= 100
 
 
 def test_rules_that_go_to_a_cluster_are_there() -> None:
@@ -135,48 +124,6 @@ def test_nothing_names_a_place_of_this_machine() -> None:
             text = file.read_text(errors="replace")
             assert str(ROOT) not in text, file
             assert "/root/" not in text, file
-
-
-def check_layers(packages: Path) -> subprocess.CompletedProcess[str]:
-    """What ``make check`` asks of the imports, on the library in a folder."""
-    if importlib.util.find_spec("importlinter") is None:
-        missing("import-linter is not installed")
-    started = "from importlinter.cli import lint_imports_command; lint_imports_command()"
-    options = ["--config", str(ROOT / "pyproject.toml"), "--no-cache", "--no-logo"]
-    environment = os.environ | {"PYTHONPATH": f"{packages}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-    return subprocess.run(
-        [sys.executable, "-c", started, *options],
-        cwd=packages,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def test_rooms_import_only_rooms_below_them() -> None:
-    checked = check_layers(ROOT / "workflow")
-    assert checked.returncode == 0, checked.stdout
-
-
-@pytest.mark.parametrize(
-    ("importer", "imported", "broken"),
-    [
-        ("core/errors.py", "neurotier.dataset.bids", "Rooms import only rooms below them"),
-        ("run/plan.py", "neurotier.pages.kit.chart", "Rooms import only rooms below them"),
-        ("pages/advice.py", "neurotier.pages.sweep", "Pages share the kit, and nothing else"),
-        ("demo/dataset.py", "neurotier.meter.usage", "The demonstration imports core and dataset only"),
-    ],
-)
-def test_a_wrong_import_fails_the_check(tmp_path: Path, importer: str, imported: str, broken: str) -> None:
-    library = tmp_path / "neurotier"
-    shutil.copytree(ROOT / "workflow" / "neurotier", library, ignore=shutil.ignore_patterns("__pycache__"))
-    with (library / importer).open("a") as file:
-        file.write(f"\n\ndef wrong() -> None:\n    import {imported}\n")
-    checked = check_layers(tmp_path)
-    assert checked.returncode == 1, checked.stdout
-    assert f"{broken} BROKEN" in checked.stdout
-    assert f"-> {imported}" in checked.stdout
 
 
 def test_rules_are_read_without_what_their_jobs_load(project: Project) -> None:

@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-import gzip
 import importlib.resources
-import json
-import os
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import nibabel as nib
 import numpy as np
 import pytest
-from bigbrain_blocks import make, plan_of, save, settings, silent, task_of, voxels, worker_of
-from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, read_layout
+from bigbrain_blocks import make, save, settings, silent, task_of, voxels
+from neurotier.bigbrain.blocks.nifti import HEADER_BYTES
 from neurotier.bigbrain.blocks.sources import source_of
 from neurotier.bigbrain.checking import check_block, check_task, checksum_of
 from neurotier.bigbrain.engines import increment as increment_module
-from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
 from neurotier.bigbrain.engines.increment import increment
-from neurotier.bigbrain.engines.worker import main, work
+from neurotier.bigbrain.engines.worker import work
 from neurotier.bigbrain.image import BLOCK_BYTES, BLOCKS, GRIDS
 from neurotier.bigbrain.tasks import ALL, NONE, PUBLISHED, STREAMING
-from neurotier.core.errors import InputError, TierError, ToolError
-from support import ENVIRONMENT, PATIENCE_S
+from neurotier.core.errors import InputError
 
 GIVEN = "given"  # what Spark does when it reads files itself
-
-
-def files_below(folder: str) -> list[str]:
-    """Every file, hidden ones too."""
-    return sorted(str(file.relative_to(folder)) for file in Path(folder).rglob("*") if file.is_file())
 
 
 @pytest.mark.parametrize("resolution_um", [40, 20])
@@ -53,36 +41,6 @@ def test_synthetic_blocks_are_readable_seeded_and_all_different(tmp_path: Path) 
     image = nib.load(blocks[1].file)
     assert (image.shape, image.get_data_dtype()) == ((31, 24, 28), np.uint16)
     assert image.affine[2, 3] == pytest.approx(28 * 0.04)
-
-
-def test_synthetic_blocks_do_not_depend_on_how_much_is_made_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = make(tmp_path / "one")
-    monkeypatch.setattr("neurotier.bigbrain.blocks.volumes.PIECE_BYTES", 5000)
-    assert [block.sha256 for block in make(tmp_path / "two")] == [block.sha256 for block in whole]
-
-
-def test_synthetic_blocks_compress_about_as_tissue_does(tmp_path: Path) -> None:
-    (block,) = make(tmp_path, count=1, scale=0.15)
-    data = Path(block.file).read_bytes()
-    assert 2.0 < len(data) / len(gzip.compress(data)) < 2.7
-    slide = float(np.mean(voxels(block.file) == 65535))
-    assert 0.1 < slide < 0.5
-
-
-@pytest.mark.parametrize("dtype", ["<u2", ">u2", "<u1", "<i4", "<f4"])
-def test_layout_is_what_nibabel_reads(tmp_path: Path, dtype: str) -> None:
-    header = nib.Nifti1Header(endianness=dtype[0])
-    image = nib.Nifti1Image(np.zeros((4, 3, 2), dtype), np.eye(4), header)
-    image.header.set_data_dtype(np.dtype(dtype))
-    image.header.extensions.append(nib.nifti1.Nifti1Extension("comment", b"said"))
-    nib.save(image, tmp_path / "a.nii")
-    read = nib.load(tmp_path / "a.nii")
-    layout = read_layout((tmp_path / "a.nii").read_bytes()[:HEADER_BYTES])
-    assert (layout.shape, layout.dtype) == (read.shape, read.get_data_dtype())
-    assert layout.offset_bytes == read.dataobj.offset
-    assert layout.file_bytes == (tmp_path / "a.nii").stat().st_size
 
 
 def test_volume_is_split_along_all_axes(tmp_path: Path) -> None:
@@ -161,18 +119,6 @@ def test_iterations_are_chained_and_their_blocks_kept_as_asked(tmp_path: Path, k
     assert task.incomplete() == []
 
 
-def test_work_is_taken_up_where_it_was_left(tmp_path: Path) -> None:
-    blocks = make(tmp_path)
-    task = task_of(tmp_path, blocks, iterations=3)
-    work(task, blocks[0], None, None)
-    work(task, blocks[1], 1, None)
-    assert [block.block for block in task.pending()] == [block.block for block in blocks[1:]]
-    assert task.incomplete() == [block.block for block in blocks[1:]]
-    assert work(task, blocks[0], None, None) == []
-    assert work(task, blocks[1], None, None) == [2, 3]
-    assert check_block(task, blocks[1]).equal
-
-
 def test_a_wrong_voxel_is_found(tmp_path: Path) -> None:
     blocks = make(tmp_path, count=1)
     task = task_of(tmp_path, blocks)
@@ -182,77 +128,3 @@ def test_a_wrong_voxel_is_found(tmp_path: Path) -> None:
     content[-1] ^= 1
     file.write_bytes(content)
     assert not check_block(task, blocks[0]).equal
-
-
-@pytest.mark.parametrize("iteration", [1, 2])
-@pytest.mark.parametrize(
-    ("damage", "line"),
-    [
-        ("missing", "is not there: expected 42016 bytes, found no file"),
-        ("truncated", "is truncated: expected 42016 bytes, found 40000"),
-        ("type", "is of another type: expected uint16, found int16"),
-    ],
-)
-def test_bad_block_is_one_line_and_leaves_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], iteration: int, damage: str, line: str
-) -> None:
-    blocks = make(tmp_path, count=1)
-    task = task_of(tmp_path, blocks, iterations=2)
-    plan, log = plan_of(task), tmp_path / "log"
-    if iteration == 2:
-        assert main([str(plan), blocks[0].block, "1", str(log)]) == 0
-    file = task.file(blocks[0], iteration - 1)
-    if damage == "missing":
-        file.unlink()
-    elif damage == "truncated":
-        os.truncate(file, 40000)
-    else:
-        save(file, voxels(file).astype(np.int16))
-    code = main([str(plan), blocks[0].block, str(iteration), str(log)])
-    (said,) = capsys.readouterr().err.splitlines()
-    assert code == InputError.exit_code
-    assert said.startswith(f"neurotier: block {blocks[0].block} ({file}): {line}")
-    assert log.read_text().strip() == said
-    assert not task.record(blocks[0], iteration).exists()
-    assert [name for name in files_below(task.folder) if name.startswith((f"{iteration}/", "."))] == []
-
-
-def test_full_tier_is_said_and_no_short_file_gets_a_name(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> None:
-    blocks = make(tmp_path, scale=0.1)  # three of 0.64 MB
-    folder = mount_tmpfs(tmp_path / "full", "size=1600k")
-    task = task_of(tmp_path, blocks, folder=str(folder))
-    work(task, blocks[0], None, None)
-    work(task, blocks[1], None, None)
-    with pytest.raises(TierError) as raised:
-        work(task, blocks[2], None, None)
-    name = task.file(blocks[2], 1)
-    assert f"block {name.name} ({name}): tier 'disk' is full: " in str(raised.value)
-    assert f"of {blocks[2].bytes} bytes could be written" in str(raised.value)
-    assert files_below(task.folder) == [f"1/{block.block}.nii" for block in blocks[:2]]
-    assert task.incomplete() == [blocks[2].block]
-
-
-@pytest.mark.parametrize(
-    ("program", "line"), [(None, "is not on PATH"), ("echo invalid option >&2; exit 1", "invalid")]
-)
-def test_missing_or_other_parallel_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str | None, line: str
-) -> None:
-    plan = plan_of(task_of(tmp_path, make(tmp_path, count=1)))
-    (tmp_path / "bin").mkdir()
-    if program:
-        (tmp_path / "bin" / "parallel").write_text(f"#!/bin/sh\n{program}\n")
-        (tmp_path / "bin" / "parallel").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    with pytest.raises(ToolError, match=line):
-        run_gnu_parallel(plan, tmp_path / "logs")
-
-
-def test_worker_needs_the_same_memory_whatever_the_block(tmp_path: Path) -> None:
-    blocks = make(tmp_path, count=1, scale=0.5)  # 80 MB
-    task = task_of(tmp_path, blocks)
-    subprocess.run(worker_of(task, tmp_path, blocks[0]), check=True, env=ENVIRONMENT, timeout=PATIENCE_S)
-    record = json.loads(task.record(blocks[0], 1).read_text())
-    assert record["max_rss_bytes"] < 64 << 20
-    assert record["phases"][0]["phase"] == "start_up"
-    assert check_block(task, blocks[0]).equal

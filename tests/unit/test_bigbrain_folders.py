@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import gzip
 import os
-import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from bigbrain_blocks import PLACEMENT, TIERS, make, save, settings, silent, task_of, voxels
-from neurotier.bigbrain.blocks.making import make_block
-from neurotier.bigbrain.blocks.sources import source_of
+from bigbrain_blocks import PLACEMENT, TIERS, make, save, silent, task_of, voxels
 from neurotier.bigbrain.checking import check_task
 from neurotier.bigbrain.engines.worker import work
 from neurotier.bigbrain.plan import BigBrainPlan
@@ -38,27 +35,6 @@ def test_folder_of_blocks_is_copied_as_it_is(tmp_path: Path) -> None:
     assert Path(blocks[1].file).read_bytes() == (tmp_path / "given" / "part_1.nii").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("damage", "line"),
-    [
-        ("type", "is of another type than the first: expected uint16, found int16"),
-        ("size", "is truncated: expected 472 bytes, found 400"),
-        ("scale", "scales its voxels"),
-        ("text", "has no NIfTI header: expected 352 bytes, found 4"),
-    ],
-)
-def test_bad_block_in_a_folder_is_said(tmp_path: Path, damage: str, line: str) -> None:
-    save(tmp_path / "given" / "a.nii", np.zeros((3, 4, 5), np.uint16))
-    bad = save(tmp_path / "given" / "b.nii", np.zeros((3, 4, 5), np.int16 if damage == "type" else np.uint16))
-    content = bytearray(bad.read_bytes())
-    if damage == "scale":
-        content[112:116] = np.float32(2).tobytes()
-    bad.write_bytes({"size": bytes(content[:400]), "text": b"text"}.get(damage, bytes(content)))
-    with pytest.raises(InputError) as raised:
-        make(tmp_path, source=str(tmp_path / "given"))
-    assert str(raised.value).startswith(f"block b ({bad}): {line}")
-
-
 def test_folder_without_blocks_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds no \*\.nii, \*\.nii\.gz"):
         make(tmp_path, source=str(tmp_path))
@@ -80,17 +56,6 @@ def test_packed_blocks_are_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for block in blocks:
         work(task, block, None, None)
     assert all(one.equal for one in check_task(task, silent))
-
-
-def test_packed_block_is_never_whole_in_memory(tmp_path: Path) -> None:
-    save(tmp_path / "given" / "large.nii.gz", np.zeros((400, 400, 400), np.uint16))  # 128 MB
-    source = source_of(settings(source=str(tmp_path / "given")))
-    tracemalloc.start()
-    block = make_block(source, "large", tmp_path / "large.nii", "disk")
-    _, peak_bytes = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert block.bytes == Path(block.file).stat().st_size == 128_000_352
-    assert peak_bytes < 64 << 20
 
 
 @pytest.mark.parametrize(
@@ -123,19 +88,6 @@ def test_bad_packed_block_is_said_and_leaves_nothing(tmp_path: Path, damage: str
         make(tmp_path, source=str(tmp_path / "given"))
     assert str(raised.value).startswith(f"block b ({bad}): {line}")
     assert os.listdir(tmp_path / "blocks") == ["a.nii"]
-
-
-def test_several_files_of_a_block_are_refused(tmp_path: Path) -> None:
-    save(tmp_path / "given" / "a.nii", random_voxels(0))
-    save(tmp_path / "given" / "b.nii.gz", random_voxels(1))
-    save(tmp_path / "given" / "b.nii", random_voxels(1))
-    with pytest.raises(InputError) as raised:
-        make(tmp_path, source=str(tmp_path / "given"))
-    said = (
-        f"block b ({tmp_path / 'given'}): is there more than once: b.nii, b.nii.gz; keep one kind of file in the folder"
-    )
-    assert str(raised.value) == said
-    assert len(make(tmp_path, source=str(tmp_path / "given"), count=1)) == 1
 
 
 def test_blocks_of_a_datalad_dataset_without_content_are_said(tmp_path: Path) -> None:

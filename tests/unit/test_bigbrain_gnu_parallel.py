@@ -12,16 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import psutil
 import pytest
-from bigbrain_blocks import make, plan_of, task_of, voxels
+from bigbrain_blocks import make, plan_of, task_of
 from neurotier.bigbrain.checking import check_task
-from neurotier.bigbrain.engines import gnu_parallel
 from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
-from neurotier.bigbrain.tabulation import records_of, run_row
-from neurotier.bigbrain.tasks import PUBLISHED, STREAMING, Task
-from neurotier.core.errors import RunError
+from neurotier.bigbrain.tasks import Task
 from neurotier.core.processes import lives, processes_of
 from support import ENVIRONMENT, PATIENCE_S, held, wait_for, words_of
 
@@ -100,32 +96,6 @@ def goes_on(engine: Running) -> None:
     assert partials(engine.task) == []
 
 
-@pytest.mark.parametrize("pairing", [STREAMING, PUBLISHED])
-def test_each_block_is_a_command_with_its_own_process_and_record(tmp_path: Path, pairing: str) -> None:
-    blocks = make(tmp_path, count=5)
-    task = task_of(tmp_path, blocks, run=RUN, iterations=2, pairing=pairing, keep="all")
-    began_s = time.time()
-    joblog = run_gnu_parallel(plan_of(task), tmp_path / "logs")
-    ended_s = time.time()
-    assert all(one.equal for one in check_task(task, lambda _: None))
-    header, *rows = [line.split("\t") for line in joblog.read_text().splitlines()]
-    assert sorted(row[header.index("Command")].split()[4] for row in rows) == sorted(one.block for one in blocks)
-    assert {row[header.index("Exitval")] for row in rows} == {"0"}
-    records = records_of(task)
-    assert len(records) == 10
-    apart = ["read"] if pairing == STREAMING else []
-    for record in records:
-        names = [phase["phase"] for phase in record["phases"]]
-        first = ["start_up"] if record["iteration"] == 1 else []
-        assert sorted(names) == sorted([*first, "load_header", *apart, "increment", "write"])
-        for phase in record["phases"]:
-            assert began_s - 0.1 <= phase["start_s"] <= phase["end_s"] <= ended_s + 0.1  # starts are known to 10 ms
-    assert run_row(task, records, {}, {})["peak_parallelism"] == 2
-    for block in blocks:
-        assert (tmp_path / "logs" / f"{block.block}.log").read_text() == f"{block.block}: iterations done: [1, 2]\n"
-        assert np.array_equal(voxels(task.file(block, 2)), voxels(block.file) + np.uint16(2))
-
-
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_block_whose_process_is_ended_is_said_and_done_again(tmp_path: Path, number: int) -> None:
     with running(tmp_path) as engine:
@@ -149,22 +119,3 @@ def test_all_ends_with_the_engine(tmp_path: Path, number: int, send: Callable[[i
         if number == signal.SIGINT:
             assert said.count("Traceback") == 1  # of this test's own program: the rule's script has one line for it
     goes_on(engine)
-
-
-def test_what_is_wrong_with_a_block_is_said(tmp_path: Path) -> None:
-    blocks = make(tmp_path, count=2)
-    task = task_of(tmp_path, blocks)
-    os.truncate(blocks[1].file, 400)
-    with pytest.raises(
-        RunError, match=f"1 of 2 blocks are incomplete: {blocks[1].block}; the first said: .* truncated"
-    ):
-        run_gnu_parallel(plan_of(task), tmp_path / "logs")
-    line = f"neurotier: block {blocks[1].block} ({blocks[1].file}): is truncated: expected 42016 bytes, found 400"
-    assert (tmp_path / "logs" / f"{blocks[1].block}.log").read_text().startswith(line)
-    assert [file.name for file in Path(task.folder).rglob("*") if file.is_file()] == [f"{blocks[0].block}.nii"]
-
-
-def test_engine_itself_does_not_load_numpy() -> None:
-    """Each start of Snakemake reads it, to see whether GNU parallel is there."""
-    show = f"import sys, {gnu_parallel.__name__}; print('numpy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", show], capture_output=True, text=True).stdout == "False\n"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,14 +11,10 @@ import pytest
 from bigbrain_blocks import PLACEMENT, TIERS, make, plan_of, task_of
 from neurotier.bigbrain.checking import check_block
 from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
-from neurotier.bigbrain.engines.numa import ONE_NODE, PIN, node_of, pinning, prefix
+from neurotier.bigbrain.engines.numa import PIN, node_of, prefix
 from neurotier.bigbrain.engines.worker import work
-from neurotier.bigbrain.plan import BigBrainPlan
-from neurotier.bigbrain.tasks import NONE, Task
-from neurotier.core.errors import SettingsError, ToolError
-from neurotier.core.places import Places
+from neurotier.core.errors import SettingsError
 from neurotier.core.settings import Settings
-from neurotier.storage import numa as numa_module
 from neurotier.storage.numa import usable_nodes
 
 ALL_CPUS = set(range(256))
@@ -62,26 +56,6 @@ def test_nodes_that_this_process_may_not_use_do_not_count(tmp_path: Path) -> Non
     assert usable_nodes(tmp_path / "none", ALL_CPUS) == ()  # a kernel that knows no NUMA
 
 
-def two_nodes(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Have the machine's CPUs in one node of two, as far as the kernel's files go."""
-    monkeypatch.setattr(numa_module, "NODES", write_nodes(folder, ("0-511", 1000), ("0-511", 1000)))
-    monkeypatch.setattr(numa_module, "STATUS", folder / "status")
-    (folder / "status").write_text("Name:\tx\nMems_allowed:\t3\nMems_allowed_list:\t0-1\n")
-
-
-def test_pinning_is_told_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert pinning(NONE) == (NONE, ())
-    monkeypatch.setattr(numa_module, "NODES", write_nodes(tmp_path / "one", ("0-511", 1000)))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert pinning(PIN) == (ONE_NODE, ())  # without numactl
-    two_nodes(monkeypatch, tmp_path / "two")
-    with pytest.raises(ToolError, match=r"numactl is not on PATH; .*apt-get install numactl"):
-        pinning(PIN)
-    (tmp_path / "numactl").write_text("#!/bin/sh\n")
-    (tmp_path / "numactl").chmod(0o755)
-    assert pinning(PIN) == ("2 nodes", (0, 1))
-
-
 def test_blocks_take_turns_and_keep_their_node(tmp_path: Path) -> None:
     blocks = make(tmp_path, count=5)
     task = task_of(tmp_path, blocks, nodes=(0, 2), iterations=2)
@@ -98,20 +72,6 @@ def test_pinning_of_spark_is_refused() -> None:
     with pytest.raises(SettingsError, match=r"config key bigbrain\.numa: Spark's tasks .*bigbrain\.spark_master"):
         Settings.from_config(config)
     assert Settings.from_config({**config, "bigbrain": {"numa": PIN}}).bigbrain.numa == PIN
-
-
-def test_plan_gives_each_job_its_prefix_once_it_is_written(tmp_path: Path) -> None:
-    settings = Settings.from_config({"tiers": TIERS, "placement": PLACEMENT, "bigbrain": {"numa": PIN}})
-    plan, file = BigBrainPlan(settings, Places.from_settings(settings)), tmp_path / "plan.json"
-    blocks = make(tmp_path)
-    with pytest.raises(FileNotFoundError) as raised:  # Snakemake asks before it, too, and then again
-        plan.prefix(str(file), blocks[0].block)
-    assert raised.value.filename == str(file)
-    plan_of(task_of(tmp_path, blocks, nodes=(0, 1)))
-    assert plan.prefix(str(file), blocks[1].block) == "numactl --cpunodebind=1 --membind=1 "
-    plan_of(task_of(tmp_path, blocks))
-    assert plan.prefix(str(file), blocks[1].block) == ""
-    assert Task.load(file) == task_of(tmp_path, blocks)
 
 
 @pytest.mark.usefixtures("gnu_parallel", "numactl")
@@ -138,17 +98,3 @@ def policies(pid: int) -> set[str]:
     except (psutil.Error, OSError):
         return set()
     return {line.split()[1] for line in lines if " heap " in line}
-
-
-@pytest.mark.usefixtures("gnu_parallel")
-def test_gnu_parallel_has_workers_on_each_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "bin").mkdir()
-    numactl = tmp_path / "bin" / "numactl"  # this machine may have one node only; what it was told, records tell
-    numactl.write_text('#!/bin/sh\nNEUROTIER_RUN="$1 $2"\nexport NEUROTIER_RUN\nshift 2\nexec "$@"\n')
-    numactl.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
-    blocks = make(tmp_path, count=5)
-    task = task_of(tmp_path, blocks, nodes=(0, 2), pinned="2 nodes")
-    run_gnu_parallel(plan_of(task), tmp_path / "logs")
-    told = [json.loads(task.record(block, 1).read_text())["attempt"] for block in blocks]
-    assert told == [f"--cpunodebind={node} --membind={node}" for node in (0, 2, 0, 2, 0)]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from neurotier.bigbrain.calibration import Calibration, learn
 from neurotier.bigbrain.predictions import Prospect
-from neurotier.bigbrain.tasks import PUBLISHED, STREAMING, Block, Task
+from neurotier.bigbrain.tasks import STREAMING, Block, Task
 from neurotier.core.errors import InputError
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
@@ -88,15 +88,6 @@ def test_what_an_engine_costs_is_learned_from_its_records() -> None:
         learn(task("spark/disk/2/0"), [], driver, Processors(cores=2, threads=2))
 
 
-def test_an_interrupted_calibration_is_learned_from_its_last_part() -> None:
-    before = [record(0.0, 0.2, 0.02, 1.0), record(0.0, 0.2, 0.02, 1.0)]
-    after = [record(3600.0 + start_s, 0.4, 0.02, 3601.0 + start_s) for start_s in (0.0, 0.1, 1.2)]
-    records = [one | {"attempt": name} for name, some in (("a", before), ("b", after)) for one in some]
-    learned = learn(task("snakemake/disk/2/0"), records, {}, Processors(cores=2, threads=2))
-    assert learned.start_cpu_s == 0.4
-    assert learned.gap_s == pytest.approx(0.2)
-
-
 def test_predictions_add_up() -> None:
     memory = predicted("memory", iterations=2)
     # 1.6 GB are read at 4 GB/s and written at 2 GB/s, by two that share both
@@ -121,25 +112,3 @@ def test_a_disk_is_read_once_and_written_to_memory_unless_flushed() -> None:
     flushed = predicted("disk", iterations=3, cache="warm", fsync=True)[FLUID]["predicted_s"]
     assert flushed == pytest.approx(3 * 0.8 / 4 + 3 * 0.8 / 0.1, rel=0.05)
     assert predicted("disk", iterations=3)[PAPER]["predicted_s"] == pytest.approx(36)
-
-
-def test_what_does_not_fit_the_page_cache_is_read_again() -> None:
-    small = dataclasses.replace(known(iterations=2), page_cache=PageCache(1.0 * GB))
-    assert small.is_cached(2)  # two blocks and what was made of them
-    assert not dataclasses.replace(small, engine="snakemake").is_cached(2)  # all blocks, twice
-    assert not small.is_cached(1)
-    assert not known(tier="memory", cache="warm").is_cached(1)
-
-
-@pytest.mark.parametrize(
-    ("engine", "pairing", "jobs"),
-    [("snakemake", STREAMING, 24), ("gnu-parallel", PUBLISHED, 8), ("spark", STREAMING, 8), ("spark", PUBLISHED, 24)],
-)
-def test_jobs_are_those_of_the_engine(engine: str, pairing: str, jobs: int) -> None:
-    prospect = known(engine, iterations=3, pairing=pairing, delay_s=1.0)
-    workload = dataclasses.replace(prospect, calibration=Calibration(0.1, 0.25, 0.0, 0.0)).workload()
-    assert len(workload.tasks) == jobs
-    steps = [step for one in workload.tasks for step in one]
-    assert sum(step.amount for step in steps if step.kind == "read") == 24 * 100 * MB
-    assert sum(step.amount for step in steps if step.phase == "delay") == 24
-    assert sum(step.amount for step in steps if step.phase == "launch") == pytest.approx(0.25 * (jobs - 2))

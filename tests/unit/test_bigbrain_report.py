@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.bigbrain.tabulation import busy
-from neurotier.core.parallelism import peak
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table, write_table
@@ -172,34 +170,6 @@ def test_a_condition_has_medians_of_its_valid_runs_and_counts_the_others(alone: 
     assert (nothing["runs"], nothing["invalid_runs"], nothing["makespan_s"]) == (0, 1, None)
 
 
-def test_predictions_stand_beside_what_was_measured(alone: Tables) -> None:
-    disk, memory = (row_of(alone, "gnu-parallel", tier) for tier in ("disk", "memory $1$"))
-    assert (disk["equation_one_s"], disk["equation_one_ratio"]) == (3.0, 0.5)
-    assert [disk[f"fluid_{name}"] for name in ("member", "s", "low_s", "high_s", "ratio")] == ["fluid", 6, 5, 9, 1]
-    assert (memory["equation_one_ratio"], memory["fluid_s"]) == (2.0, None)
-    assert row_of(alone, "spark", "disk")["equation_one_s"] is None
-
-
-def test_published_conditions_have_the_same_columns(both: Tables) -> None:
-    mine = [row for row in both.conditions if row["origin"] == "here"]
-    paper = [row for row in both.conditions if row["origin"] == "published"]
-    assert both.conditions == mine + paper
-    assert [(row["blocks"], row["parallelism"], row["tier"], row["runs"]) for row in paper] == [
-        (125, 25, "DRAM", 2),
-        (125, 25, "Optane, Memory mode", 1),
-        (125, 25, "local SSD, App Direct", 1),
-        (125, 96, "Isilon, App Direct", 1),
-        (1000, 25, "Optane, App Direct", 1),
-    ], "no variants, none that are not whole"
-    dram, optane, disk, _, spark = paper
-    assert (dram["makespan_s"], dram["makespan_low_s"], dram["makespan_high_s"]) == (15.0, 10.0, 20.0)
-    assert (dram["fluid_member"], dram["fluid_s"], dram["equation_one_ratio"]) == ("fluid measured", 9.0, 4.0)
-    assert (optane["fluid_member"], optane["write_s"]) == (None, 125 * 3.0)
-    assert (disk["incomplete_blocks"], disk["read_s"], disk["pairing"]) == (2, None, "published")
-    assert (spark["makespan_s"], spark["load_header_s"], spark["increment_s"]) == (300.0, 1000.0, 2000.0)
-    assert paper[0]["block_bytes"] == 125 * 643_625_668
-
-
 def test_numbers_of_the_figures_are_those_of_the_tables(both: Tables, figures_of_both: Path) -> None:
     for name in ("makespans", "phases", "gantts", "parallelism"):
         assert {file.suffix for file in figures_of_both.glob(f"bigbrain_{name}.*")} == {".svg", ".png", ".tsv", ".rst"}
@@ -215,43 +185,6 @@ def test_numbers_of_the_figures_are_those_of_the_tables(both: Tables, figures_of
     for name, column in (("phases", "write_s"), ("parallelism", "mean_parallelism")):
         drawn = read_plain(figures_of_both / f"bigbrain_{name}.tsv")
         assert [float(row[column]) for row in drawn] == pytest.approx([row[column] for row in shown])
-
-
-def test_charts_lay_the_phases_of_an_iteration_one_after_the_other(alone: Tables, tmp_path: Path) -> None:
-    page_of(alone, tmp_path)
-    rows = read_plain(PAGE.figures_folder(tmp_path) / "bigbrain_gantts.tsv")
-    assert {(row["engine"], row["tier"], row["repetition"]) for row in rows} == {
-        ("spark", "disk", "1"),
-        ("gnu-parallel", "disk", "1"),
-        ("gnu-parallel", "memory $1$", "2"),
-    }, "the shorter of two"
-    disk = [row for row in rows if row["engine"] == "gnu-parallel" and row["tier"] == "disk" and row["block"] == "b"]
-    assert [(row["phase"], float(row["start_s"]), float(row["end_s"])) for row in disk] == [
-        ("start of processes", 0.0, 0.5),
-        ("load header", 0.5, 0.6),
-        ("read", 0.6, 1.0),
-        ("increment", 1.0, 1.2),
-        ("write", 1.2, 1.8),
-        ("pause", 1.8, 2.2),
-        ("load header", 3.0, 3.1),
-        ("read", 3.1, 3.5),
-        ("increment", 3.5, 3.7),
-        ("write", 3.7, 4.3),
-        ("pause", 4.3, 4.7),
-    ]
-    assert {row["lane"] for row in disk} == {"1"}, "both iterations on the lane of their block"
-
-
-def test_titles_are_what_was_found(alone: Tables, both: Tables) -> None:
-    said = said_by(alone)
-    assert said["bigbrain_makespans"] == (
-        "Incrementing 24 blocks took from 3.50 s (gnu-parallel on memory $1$, 2 at once) to 12.0 s (spark on disk,"
-        " 2 at once); Eq. (1) is off by a factor of 2.00 (2 conditions), the fluid model by 1.00 (1 condition)"
-    )
-    assert said["bigbrain_phases"] == "The longest phase is write in 3 of 3 conditions"
-    assert said["bigbrain_gantts"].startswith("Workers are busy, starts and pauses included, from 33 % (spark on disk")
-    assert said["bigbrain_parallelism"].startswith("Blocks in a phase at once, on average: from 0.52 of 2 (spark on")
-    assert said_by(both) == said, "of one's own, where there are any"
 
 
 def test_verdict_says_what_mattered_and_what_is_not_sure(alone: Tables) -> None:
@@ -286,21 +219,9 @@ def test_verdict_names_engine_tier_and_parallelism_by_their_weight(tmp_path: Pat
     ]
     assert same == "Outputs of 4 runs are byte-identical"
     assert [one.kind for one in verdicts(collected)] == ["good"]
-    times = {("gnu-parallel", "disk"): (4.0, 4.1, 4.2), ("gnu-parallel", "memory"): (2.0, 2.0, 2.1)}
-    thrice = [run(*what, time_s, repetition=at) for what, each in times.items() for at, time_s in enumerate(each, 1)]
-    line, _ = headline_and_lines(collect(tmp_path, thrice, []))[1]
-    assert line == "disk took 2.02 times as long as memory with gnu-parallel, 2 at once"
     other = [one | {"origin": "here"} for one in (*runs, run("spark", "disk", 9.0, sha256="b" * 64))]
     assert headline_and_lines(Tables([], other))[1] == ["Outputs of 5 runs are NOT the same"]
     assert headline_and_lines(Tables([], []))[0] == "No run of the incrementation is valid"
-
-
-def test_verdict_says_when_blocks_are_too_small_to_tell_tiers_apart(tmp_path: Path) -> None:
-    small = [run("gnu-parallel", "disk", 5.0, start_up_s=25.0)]
-    lines = headline_and_lines(collect(tmp_path, small, []))[1]
-    text = "With gnu-parallel on disk, 2 at once, 80 % of the processes' time was their own start"
-    assert [line for line in lines if "start" in line] == [f"{text}: with larger blocks, tiers would differ more"]
-    assert not any("start" in line for line in headline_and_lines(collect(tmp_path, RUNS, []))[1])
 
 
 @pytest.mark.parametrize("published", [False, True])
@@ -329,12 +250,3 @@ def test_page_has_the_verdict_first_both_origins_and_links_that_lead_somewhere(b
         assert address.startswith(("#", "data:")) or (tmp_path / address).exists(), (kind, address)
     shown = said_by(both).keys() - {"bigbrain_spark"}  # of which there is no table
     assert shown < set(reader.ids)
-
-
-def test_a_process_seems_to_start_before_the_one_before_it_has_ended() -> None:
-    """The kernel tells starts to 10 ms; two that came one after the other are not two at once."""
-    first = {"phases": [{"phase": "start_up", "start_s": 1.0, "end_s": 1.3}]}
-    second = {"phases": [{"phase": "start_up", "start_s": 1.295, "end_s": 1.6}]}
-    third = {"phases": [{"phase": "read", "start_s": 1.295, "end_s": 1.4}]}
-    assert peak([busy(first), busy(second)]) == 1
-    assert peak([busy(first), busy(third)]) == 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import shutil
 import subprocess
 import sys
@@ -15,18 +14,14 @@ from bigbrain_blocks import make, plan_of, task_of
 from neurotier.bigbrain.engines.spark import run_spark
 from neurotier.bigbrain.engines.spark_events import (
     DRIVER_PARTS,
-    TASK_PARTS,
     Driver,
     driver_parts,
     drivers_of,
     read_events,
-    spark_rows,
     task_parts,
 )
 from neurotier.bigbrain.tabulation import records_of
-from neurotier.bigbrain.tasks import PUBLISHED, STREAMING, Task
-from neurotier.core.errors import RunError
-from neurotier.core.tables import read_table, write_table
+from neurotier.bigbrain.tasks import STREAMING, Task
 from support import ENVIRONMENT, PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -72,34 +67,6 @@ def test_parts_of_the_driver_add_up_to_its_wall_time(done: Run) -> None:
     assert parts["tasks"] >= 2 * 2 * DELAY_S  # three blocks, two at once: one thread has two of them
 
 
-def test_parts_of_the_tasks_add_up_to_their_times(done: Run) -> None:
-    (driver,) = drivers_of(done.folder)
-    events, records = read_events(Path(driver.events)), records_of(done.task)
-    assert len(events.tasks) == 3
-    parts = task_parts(events, records)
-    assert tuple(parts) == TASK_PARTS
-    assert math.fsum(parts.values()) == pytest.approx(
-        math.fsum(task["end_s"] - task["start_s"] for task in events.tasks)
-    )
-    assert all(sum_s >= -CLOSE_S for sum_s in parts.values()), parts
-    assert parts["python"] > 0
-    for name in ("read", "write", "delay"):
-        phases = [phase for record in records for phase in record["phases"] if phase["phase"] == name]
-        assert parts[name] == pytest.approx(math.fsum(phase["duration_s"] for phase in phases))
-    assert parts["delay"] >= 6 * DELAY_S
-
-
-def test_table_has_a_row_for_each_part_of_each_start(done: Run, tmp_path: Path) -> None:
-    (driver,) = drivers_of(done.folder)
-    rows = spark_rows(done.task, [driver, driver], records_of(done.task))
-    write_table(tmp_path / "bigbrain_spark.tsv", "bigbrain_spark", rows)
-    read = read_table(tmp_path / "bigbrain_spark.tsv", "bigbrain_spark")
-    assert [(row["attempt"], row["part"]) for row in read] == [
-        (attempt, part) for attempt in (1, 2) for part in (*DRIVER_PARTS, *TASK_PARTS)
-    ]
-    assert {row["tasks"] for row in read} == {3}
-
-
 def test_log_that_a_kill_cut_off_is_read_as_far_as_it_goes(done: Run, tmp_path: Path) -> None:
     (driver,) = drivers_of(done.folder)
     shutil.copytree(driver.events, tmp_path / "events")
@@ -132,20 +99,3 @@ def test_missing_java_is_said(tmp_path: Path) -> None:
     line = ended.stderr.splitlines()[-1]
     assert "engine spark: Spark failed: [JAVA_GATEWAY_EXITED]" in line
     assert line.endswith(f"; is there Java 17 or later? see {tmp_path / 'logs' / 'spark.log'}")
-
-
-def test_bad_blocks_that_spark_is_to_read_are_said_and_the_others_done(tmp_path: Path) -> None:
-    run = Run.prepared(tmp_path, PUBLISHED, 1)
-    missing, truncated, whole = run.task.blocks
-    Path(missing.file).unlink()
-    os.truncate(truncated.file, 400)
-    with pytest.raises(RunError) as raised:
-        run.start()
-    line = f"spark/disk/2/1: 2 of 3 blocks are incomplete: {missing.block}, {truncated.block}; the first said: "
-    assert str(raised.value).startswith(f"{line}{missing.file} is not there")
-    assert run.task.file(whole, 1).exists()
-    assert [Path(file).name for file in os.listdir(run.task.folder + "/1")] == [f"{whole.block}.nii"]
-    (driver,) = drivers_of(run.folder)
-    assert driver.end_s is not None
-    rows = spark_rows(run.task, [driver], records_of(run.task))
-    assert {row["tasks"] for row in rows} == {2}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.containers.shelf import Shelf, look_at, place_cache, remove_unused, stored_images
+from neurotier.containers.shelf import Shelf, look_at, place_cache
 from neurotier.core.errors import InputError, SourceError
 from support import ENVIRONMENT, PATIENCE_S, held
 
@@ -99,13 +99,6 @@ def test_what_leads_out_of_a_cache_is_refused(source: Path, kind: str) -> None:
         look_at("flow", str(source))
 
 
-def test_a_folder_that_is_not_there_or_empty_is_no_cache(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"config key app\.caches\.flow\.source: .*: there is no such folder"):
-        look_at("flow", str(tmp_path / "nowhere"))
-    with pytest.raises(SourceError, match="holds no file"):
-        look_at("flow", str(tmp_path))
-
-
 def test_a_copy_that_is_killed_half_way_has_no_name_and_is_made_again(
     source: Path, store: Shelf, tmp_path: Path
 ) -> None:
@@ -133,16 +126,3 @@ def test_a_copy_that_is_killed_half_way_has_no_name_and_is_made_again(
     assert sum("placing flow" in text for text in said) == 1, "others wait for the one that copies"
     assert contents(placed) == contents(source)
     assert not list(store.images.glob(".*.partial"))
-
-
-def test_a_cache_that_nobody_uses_leaves_its_tier_when_asked(source: Path, store: Shelf) -> None:
-    cache = look_at("flow", str(source))
-    placed = place_cache(store, cache)
-    (stored,) = stored_images(store.kept, store.images)
-    assert stored.size_bytes == cache.size_bytes == 1002
-    assert not list(remove_unused([stored], 0, {cache.sha256}))
-    ((removed, files),) = remove_unused(list(stored_images(store.kept, store.images)), 0, set())
-    assert removed.sha256 == cache.sha256
-    assert files == [stored.facts, placed]
-    assert not placed.exists()
-    assert source.exists()

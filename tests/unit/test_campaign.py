@@ -61,34 +61,6 @@ def test_a_run_is_known_by_what_it_measures(tmp_path: Path) -> None:
     assert not {run.name for run in planned_runs(base, Settings.from_config(base))} & before
 
 
-def test_sections_of_other_targets_are_nothing_to_a_run() -> None:
-    """They name tiers that it does not have."""
-    placement = dict.fromkeys(("dataset", "work", "images", "results"), "local")
-    tiers = {"local": {"path": "/scratch", "kind": "block"}, "tmpfs": {"path": "/dev/shm", "kind": "tmpfs"}}
-    campaign = {"placements": {"disk": {}}, "parallelism": [1], "repetitions": 1}
-    base: dict[str, Any] = {"tiers": tiers, "placement": placement, "campaign": campaign}
-    others: dict[str, dict[str, Any]] = {
-        name: {"tiers": ["tmpfs"]} for name in ("sweep", "daq", "ior", "staging", "bigbrain", "probe")
-    }
-    others["bigbrain"] |= {"repetitions": 7}
-    others["ior"] |= {"processes": [1, 2]}
-    (run,) = planned_runs(base, Settings.from_config(base))
-    (same,) = planned_runs(base | others, Settings.from_config(base | others))
-    assert same.name == run.name
-    assert not same.configuration.keys() & others.keys()
-
-
-def test_a_placement_changes_its_roles_and_no_others(tmp_path: Path) -> None:
-    by_placement = {run.condition.placement: run.configuration["placement"] for run in planned(tmp_path)}
-    assert by_placement["disk"] == dict.fromkeys(("dataset", "work", "images", "results"), "local")
-    assert by_placement["memory"] == by_placement["disk"] | {"work": "tmpfs"}
-
-
-def test_a_campaign_without_placements_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"campaign\.placements: a campaign needs a placement"):
-        planned(tmp_path, placements={})
-
-
 @pytest.fixture
 def inputs(tmp_path: Path) -> list[Path]:
     if find_mount(tmp_path).kind in ("tmpfs", "fsdax"):
@@ -125,10 +97,6 @@ def test_cold_that_cannot_be_had_is_said(inputs: list[Path]) -> None:
     assert state.problem == "cold was asked for, and 100 % of the inputs were in memory"
 
 
-def test_inputs_on_a_tier_that_is_memory_are_neither_cold_nor_warm(inputs: list[Path]) -> None:
-    assert prepare_cache("cold", inputs, [], in_memory=True).state == "memory"
-
-
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
     """Places of a results folder whose index has four participants of 1 MB."""
@@ -161,14 +129,6 @@ def preflight(places: Places, folder: Path, limits: dict[str, int], **campaign: 
     return said
 
 
-def test_preflight_says_what_will_be_done(places: Places, tmp_path: Path) -> None:
-    said = preflight(places, tmp_path, {"mem_mb": 10**6}, parallelism=[2, 4])
-    assert said[0] == "Campaign: 12 runs of 4 participants (4 conditions, 3 times, seed 2020)"
-    tiers = [line for line in said if line.startswith("  tier local: dataset 3.81 MiB, work ")]
-    assert len(tiers) == 1
-    assert len(said) == 3
-
-
 def test_preflight_refuses_what_cannot_fit(places: Places, tmp_path: Path) -> None:
     small = {"small": {"path": "/dev/shm", "kind": "tmpfs", "capacity": "5 MB"}}
     placements = {"placements": {"small": {"work": "small"}}}
@@ -187,27 +147,6 @@ def test_preflight_refuses_what_cannot_fit(places: Places, tmp_path: Path) -> No
     wrong = {"wrong": {"path": "/dev/shm", "kind": "network"}}
     with pytest.raises(NeurotierError, match="tier 'wrong': declared as 'network'"):
         preflight(places, tmp_path, {}, tiers=wrong, placements={"wrong": {"work": "wrong"}})
-
-
-def test_runs_that_are_there_need_nothing_any_more(places: Places, tmp_path: Path) -> None:
-    """No room for their outputs, no tier that only they had, and no memory for a parallelism that only they had."""
-    tiers = {"gone": {"path": str(tmp_path / "gone"), "kind": "block"}}
-    wide: dict[str, Any] = {"placements": {"gone": {"work": "gone"}}, "parallelism": [3]}
-    wide |= {"repetitions": 2, "tiers": tiers}
-    with pytest.raises(TierError, match="tier 'gone'"):
-        preflight(places, tmp_path, {"mem_mb": 10**6}, **wide)
-    base = configuration(tmp_path, **wide)
-    base["tiers"] |= base["campaign"].pop("tiers")
-    settings = Settings.from_config(base)
-    campaign = Campaign(planned_runs(base, settings), settings, places, {}, print)
-    for run in campaign.planned:
-        write_json(campaign.folder(run) / "condition.json", {"valid": "valid", "stopped": False})
-    (line,) = preflight(places, tmp_path, {"mem_mb": 900}, **wide)
-    assert line == "Campaign: 2 runs of 4 participants (1 condition, 2 times, seed 2020)"
-    wide["placements"]["disk"] = {}
-    wide["parallelism"] = [1, 3]
-    with pytest.raises(TierError, match="tier 'gone'"):
-        preflight(places, tmp_path, {"mem_mb": 900}, **wide)
 
 
 @pytest.fixture

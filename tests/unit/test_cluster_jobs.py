@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +12,14 @@ from neurotier.core.processes import RUN
 from neurotier.core.tables import read_table, write_table
 from neurotier.run import cluster_jobs
 from neurotier.run.cluster_jobs import (
-    all_job_rows,
     ask_accounting,
     close_jobs,
     job_rows,
     note_jobs,
     read_jobs,
-    renew_jobs_table,
     starts_in,
 )
-from neurotier.run.journal import heard, noting_job, read_notes, tell
-from neurotier.run.profile_tables import judged
+from neurotier.run.journal import heard, read_notes, tell
 
 STARTED_S = 1795392050.0
 
@@ -142,52 +138,11 @@ def test_an_accounting_that_does_not_answer_is_a_reason(
     assert row["started_s"] is row["cpus"] is row["queue_wait_s"] is None
 
 
-def test_what_was_known_stays_when_the_accounting_is_gone(
-    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recorded = tmp_path / "recorded"
-    recorded.write_text(RECORDED)
-    monkeypatch.setenv("PATH", f"{program(tmp_path / 'bin', 'sacct', f'cat {recorded}')}:/usr/bin:/bin")
-    submit(places, 1)
-    note_jobs(places, "run")
-    before = read_jobs(places, "run")
-    assert [row["state"] for row in before] == ["NODE_FAIL", "COMPLETED"]
-    program(tmp_path / "bin", "sacct", "exit 1")
-    close_jobs(places, "run")
-    assert read_jobs(places, "run") == before
-
-
 def test_jobs_of_before_the_run_are_others_of_that_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded = tmp_path / "recorded"
     recorded.write_text(RECORDED)
     monkeypatch.setenv("PATH", f"{program(tmp_path / 'bin', 'sacct', f'cat {recorded}')}:/usr/bin:/bin")
     assert ask_accounting(["1"], STARTED_S + 86_400) == ([], "sacct knows none of the jobs")
-
-
-def test_a_job_notes_where_it_runs_and_how_it_ended(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SLURM_JOB_ID", "8")
-    monkeypatch.setenv("SLURM_CPUS_ON_NODE", "4")
-    monkeypatch.setenv("SLURM_MEM_PER_NODE", "1340")
-    names = ["Zürich/sub-'01", 'A/sub-"$(x)"']
-    note_end = noting_job(places, "3", names, 2, 2)
-    (begun,) = read_notes(places, "run")
-    note_end(137)
-    (ended,) = read_notes(places, "run")
-    assert "exit_code" not in begun
-    assert (ended["job"], ended["cpus"], ended["memory_bytes"]) == ("8", 4, 1340 << 20)
-    assert (ended["exit_code"], ended["members"]) == (137, names)
-    note_jobs(places, "run")
-    write_table(places.profile / "jobs.tsv", "jobs", all_job_rows(places))
-    (row,) = read_table(places.profile / "jobs.tsv", "jobs")
-    assert row["members"].split() == names
-    assert row["state"] == "FAILED"
-
-
-def test_a_job_goes_on_if_it_cannot_note_itself(places: Places) -> None:
-    places.state.mkdir(parents=True, exist_ok=True)
-    places.journal("").write_text("a file where a folder should be")
-    noting_job(places, "3", ["sub-01"], 1, 1)(0)
-    assert read_notes(places, "run") == []
 
 
 def test_damaged_notes_are_passed_over(places: Places) -> None:
@@ -198,32 +153,3 @@ def test_damaged_notes_are_passed_over(places: Places) -> None:
     for damaged in ("{", "7", "[1]"):
         write_text(places.cluster_jobs("run"), damaged)
         assert read_jobs(places, "run") == []
-
-
-def test_a_run_on_one_machine_has_no_jobs(places: Places) -> None:
-    close_jobs(places, "run")
-    assert not places.cluster_jobs("run").exists()
-    assert all_job_rows(places) == []
-
-
-def test_a_table_that_is_renewed_stays_as_old_as_it_was(places: Places) -> None:
-    table = places.profile / "jobs.tsv"
-    renew_jobs_table(places)
-    assert not table.exists()
-    write_table(table, "jobs", [])
-    os.utime(table, ns=(5, 5))
-    submit(places, 8)
-    close_jobs(places, "run")
-    renew_jobs_table(places)
-    assert [row["job"] for row in read_table(table, "jobs")] == ["8"]
-    assert table.stat().st_mtime_ns == 5
-
-
-@pytest.mark.parametrize(("needed_cpus", "cpus", "oversubscribed"), [(4, 4, False), (8, 4, True), (8, None, False)])
-def test_a_run_is_oversubscribed_by_its_jobs(
-    places: Places, needed_cpus: int, cpus: int | None, oversubscribed: bool
-) -> None:
-    tell(places, "job", **note("8", STARTED_S, needed_cpus=needed_cpus, cpus=cpus))
-    close_jobs(places, "run")
-    facts = {"run": "run", "oversubscribed": False}
-    assert judged(places, facts)["oversubscribed"] is oversubscribed

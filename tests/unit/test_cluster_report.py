@@ -9,7 +9,7 @@ import pytest
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table, write_table
-from neurotier.pages.report.cluster import Cluster, node_verdict, slots_of
+from neurotier.pages.report.cluster import Cluster, node_verdict
 from neurotier.pages.report.data import collect
 from report_data import make_results
 from report_figures import read_report
@@ -54,16 +54,6 @@ def test_the_page_tells_of_nodes_queue_and_efficiency(tmp_path: Path) -> None:
     assert len((places.figures / "nodes.tsv").read_text().splitlines()) == 25
 
 
-def test_a_run_on_one_machine_has_nothing_of_it(tmp_path: Path) -> None:
-    places, settings = make_results(tmp_path, 5)
-    text = read_report(places, settings).text
-    assert collect(places, settings).cluster is None
-    assert "of 2 cores, peak 2" in text
-    assert "Nodes of the cluster: the last run was on one machine" in text
-    for words in ("Jobs of the cluster", "Queue wait", "CPUs used", "slots granted"):
-        assert words not in text
-
-
 def test_a_slow_node_is_told_of_and_chance_is_not(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 120, slots=24, nodes=4)
     cluster = cluster_of(places, settings)
@@ -79,33 +69,6 @@ def test_a_slow_node_is_told_of_and_chance_is_not(tmp_path: Path) -> None:
 
     change(places, "profile", slower)
     assert "Node n3 is slow: its median of" in read_report(places, settings).text
-
-
-def test_a_crowded_run_says_what_was_granted(tmp_path: Path) -> None:
-    text = read_report(*make_results(tmp_path, 8, slots=12, nodes=2)).text
-    assert "Oversubscribed: jobs were granted fewer CPUs than the participants take that they analyse at once" in text
-    assert "cores were asked for" not in text
-
-
-def test_few_participants_judge_no_node(results: tuple[Places, Settings]) -> None:
-    assert "Too few participants per node" in node_verdict(cluster_of(*results))
-
-
-def test_a_job_that_was_started_again_is_told_with_its_reason(results: tuple[Places, Settings]) -> None:
-    places, settings = results
-
-    def requeue(rows: list[Row]) -> list[Row]:
-        lost = rows[0] | {"state": "NODE_FAIL", "node": "n2", "started_s": rows[0]["started_s"] - 30}
-        lost |= {"ended_s": rows[0]["started_s"] - 20, "submitted_s": rows[0]["started_s"] - 31, "elapsed_s": 10.0}
-        return [lost, rows[0] | {"attempt": 2}, *rows[1:]]
-
-    change(places, "jobs", requeue)
-    text = read_report(places, settings).text
-    assert "Started again: share 0 as job 100 after NODE_FAIL on n2" in text
-    assert "1 job had to be started again" in text
-    again = cluster_of(places, settings)
-    assert set(again.node_of.values()) == {"n1", "n2"}
-    assert [again.node_of[name] for name in again.jobs[0]["members"].split()] == ["n1"] * 4  # the later start
 
 
 def test_without_accounting_what_is_missing_is_said_once_and_is_never_0(results: tuple[Places, Settings]) -> None:
@@ -129,17 +92,3 @@ def test_whatever_is_not_known_of_jobs_the_page_is_written(results: tuple[Places
     places, settings = results
     change(places, "jobs", lambda rows: [row | {unknown: None} for row in rows])
     assert "Jobs of the cluster" in read_report(places, settings).text
-
-
-def test_names_are_escaped(results: tuple[Places, Settings]) -> None:
-    places, settings = results
-    evil = "<script>alert(1)</script>"
-    change(places, "jobs", lambda rows: [row | {"node": evil, "job": evil, "state": evil} for row in rows])
-    assert evil in read_report(places, settings).text
-
-
-def test_granted_slots_are_those_that_have_cpus() -> None:
-    row = {"slots": 4, "needed_cpus": 8, "cpus": 4}
-    assert slots_of(row) == 2
-    assert slots_of(row | {"cpus": None}) == 4
-    assert slots_of(row | {"slots": None}) == 0

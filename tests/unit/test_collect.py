@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import statistics
 from pathlib import Path
 from typing import Any
 
 import pytest
-from comparison_rows import job_rows, run_row
 from neurotier.core.errors import InputError
-from neurotier.core.files import read_json, write_json
 from neurotier.core.tables import read_table
 from neurotier.meter.traffic import flow
 from neurotier.pages.comparison.statistics import by_condition
-from neurotier.pages.comparison.summary import write_summary_tables
 from neurotier.run.compared import (
-    Compared,
-    placement_label,
     read_comparison_tables,
-    resident_before,
     runs_of_results,
     tier_bytes,
     write_comparison_tables,
@@ -52,16 +45,6 @@ def test_a_results_folder(tmp_path: Path) -> None:
     back = read_comparison_tables(tmp_path / "comparison")
     assert back.runs == [pytest.approx(run)]
     assert back.traffic == compared.traffic
-
-
-def test_a_dataset_in_memory_has_no_page_cache(tmp_path: Path) -> None:
-    places, _ = make_results(tmp_path, 2)
-    facts = places.runs / f"{RUN}.json"
-    record = read_json(facts)
-    record["tiers"]["dataset"]["kind"] = "tmpfs"
-    write_json(facts, record)
-    (run,) = runs_of_results(places.results, "campaign", placement="ram", cache="cold").runs
-    assert (run["cache"], run["placement"]) == ("memory", "ram")
 
 
 def test_a_run_that_did_the_rest_is_not_compared(tmp_path: Path) -> None:
@@ -100,18 +83,6 @@ def test_a_folder_that_cannot_be_read_is_a_clear_error(tmp_path: Path, damage: s
     assert raised.value.where == str(table)
 
 
-def test_labels_of_distinct_placements_are_distinct() -> None:
-    names = ("nfs", "tmpfs", "disk")
-    placements = [
-        {"dataset_tier": dataset, "work_tier": work, "images_tier": images, "results_tier": results}
-        for dataset in names
-        for work in names
-        for images in names
-        for results in names
-    ]
-    assert len(set(map(placement_label, placements))) == len(placements)
-
-
 def traffic(participant: str, phase: str, *flows: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"run": "r", "participant": participant, "phase": phase, **one} for one in flows]
 
@@ -130,57 +101,3 @@ def test_bytes_are_counted_once() -> None:
         {"tier": "nfs", "read_bytes": 100, "written_bytes": None},
         {"tier": "ram", "read_bytes": None, "written_bytes": None},
     ]
-
-
-def test_resident_share_is_weighted_by_bytes() -> None:
-    rows = [
-        {"phase": "stage_in", "input_bytes": 300, "input_resident_before": 1.0},
-        {"phase": "stage_in", "input_bytes": 100, "input_resident_before": 0.0},
-        {"phase": "stage_in", "input_bytes": 100, "input_resident_before": None},
-        {"phase": "compute", "input_bytes": 400, "input_resident_before": 0.0},
-    ]
-    assert resident_before(rows) == 0.75
-    assert resident_before(rows[2:]) is None
-
-
-def test_a_run_compared_with_itself_is_refused(tmp_path: Path) -> None:
-    once = Compared([run_row("a", "nfs", 9.0)])
-    with pytest.raises(InputError, match="run a of campaign"):
-        write_comparison_tables(once + once, tmp_path)
-
-
-def test_summary_tables(tmp_path: Path) -> None:
-    makespans = {"nfs": (30.0, 36.0, 33.0), "tmpfs": (10.0, 12.0, 11.0)}
-    runs = [
-        run_row(f"{placement}-{number}", placement, makespan_s, logged_makespan_s=makespan_s - 1, wall_sum_s=makespan_s)
-        | {"repetition": number}
-        for placement, times in makespans.items()
-        for number, makespan_s in enumerate(times)
-    ]
-    runs.append(run_row("quick", "nfs", 5.0, parallelism=4))
-    runs.append(run_row("bad", "nfs", 1.0, valid="invalid: 1 participant failed"))
-    runs.append(run_row("alone", "disk", 1.0, valid="invalid: 1 participant failed"))
-    walls = {"nfs": 5.0, "tmpfs": 2.0}
-    jobs = [
-        row
-        for run in runs
-        for row in job_rows(run["run"], [walls.get(run["placement"], 1.0) + own for own in range(8)])
-    ]
-    write_summary_tables(Compared(runs, jobs), tmp_path)
-    rows = {(row["placement"], row["parallelism"]): row for row in read_table(tmp_path / "makespans.tsv", "makespans")}
-    nfs = rows["nfs", 2]
-    assert (nfs["runs_compared"], nfs["runs_left_out"]) == (3, 1)
-    assert (nfs["makespan_median_s"], nfs["makespan_min_s"], nfs["makespan_max_s"]) == (33.0, 30.0, 36.0)
-    assert nfs["logged_makespan_median_s"] == 32.0
-    assert nfs["cpu_sum_median_s"] == nfs["io_sum_median_s"] == statistics.median(makespans["nfs"]) / 2
-    assert nfs["mean_parallelism_median"] == 1.9
-    disk = rows["disk", 2]
-    assert (disk["runs_compared"], disk["runs_left_out"], disk["makespan_median_s"]) == (0, 1, None)
-    (difference,) = read_table(tmp_path / "differences.tsv", "differences")
-    assert (difference["slower"], difference["faster"], difference["participants"]) == ("nfs", "tmpfs", 8)
-    assert (difference["repetitions"], difference["median_s"]) == (3, 3.0)
-    assert [difference[name] for name in ("ratio", "ratio_low", "ratio_high")] == pytest.approx([3.0] * 3)
-    (speed_up,) = read_table(tmp_path / "speed_ups.tsv", "speed_ups")
-    assert (speed_up["placement"], speed_up["lower_parallelism"], speed_up["higher_parallelism"]) == ("nfs", 2, 4)
-    assert (speed_up["ratio_min"], speed_up["ratio_median"], speed_up["ratio_max"]) == pytest.approx((6.0, 6.6, 7.2))
-    assert speed_up["ideal"] == 2.0

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 from comparison_data import Tables, campaign, published, together
-from neurotier.core.quantities import seconds
 from neurotier.pages.comparison import PAGE
 from neurotier.pages.comparison.page import Comparison
-from neurotier.pages.comparison.reasons import causes_text
 from neurotier.pages.comparison.verdict import judge
 from page_reader import Reader
 
@@ -56,45 +53,6 @@ def test_verdict_then_a_figure_then_lists(tables: Tables, written: tuple[Path, R
     assert "For a paper: participant jobs of bet" in reader.text
 
 
-def test_a_campaign_that_was_stopped_has_a_partial_page(tmp_path: Path) -> None:
-    partial = page(campaign({"tmpfs": 1.0}, (2,), 1, 1), tmp_path, "1 of 4 runs of the campaign are there").text
-    assert partial.index("Partial: 1 of 4 runs of the campaign are there.") < partial.index("makespan")
-
-
-def test_by_how_much_is_a_row_for_each_placement(tables: Tables, written: tuple[Path, Reader]) -> None:
-    text = written[1].text
-    for family in judge(tables[0], tables[1]).families:
-        assert text.count(family.name) >= 2, "above its verdict and in its rows"
-        for one in family.placements[1:]:
-            assert one.contrast is not None
-            assert one.pair is not None
-            assert f"{one.condition.placement} {seconds(one.makespan.median)} (" in text
-            more = f"{'+' if one.pair.slower == one.condition else '-'}{seconds(one.pair.median_s)}"
-            assert f" {one.contrast.ratio:.2f} {more}, 12 participants " in text
-            assert causes_text(one.longer) in text
-
-
-def test_equal_tiers_are_not_told_apart_and_two_repetitions_tell_nothing_apart(tmp_path: Path) -> None:
-    for repetitions, needed in ((2, "at least 3 are needed"), (3, "10 % needs about 17"), (5, "10 % needs about 11")):
-        text = page(campaign({"one": 1.0, "other": 1.0, "third": 1.0}, (2,), repetitions), tmp_path).text
-        assert f"not told apart with {repetitions} repetitions; {needed}" in text
-        assert " had the shortest makespan, " in text
-        assert text.count("not sure: not told apart") == 2, "in the table"
-    twice = page(campaign({"one": 1.0, "slow": 9.0}, (2,), 2), tmp_path).text
-    assert "is fastest" not in twice
-    assert "not sure against slow: not told apart with 2 repetitions; at least 3 are needed" in twice
-    thrice = page(campaign({"one": 1.0, "slow": 9.0}, (2,), 3), tmp_path).text
-    assert re.search(
-        r"one is fastest: makespan [\d.]+ s; slow took \d\.\d+ times as long \(\d.*, 3 repetitions\)\.", thrice
-    )
-
-
-def test_a_sentence_that_holds_for_all_is_said_once(tmp_path: Path) -> None:
-    runs, jobs, traffic = campaign({"tmpfs": 1.0, "slow": 4.0})
-    text = page((runs, jobs, traffic), tmp_path).text
-    assert text.count("Whether the inputs were in the page cache is not known of slow, tmpfs") == 1
-
-
 def test_what_is_left_out_and_oversubscribed_is_said(written: tuple[Path, Reader], tmp_path: Path) -> None:
     text = written[1].text
     assert "11 runs compared, 1 left out" in text
@@ -105,18 +63,6 @@ def test_what_is_left_out_and_oversubscribed_is_said(written: tuple[Path, Reader
     assert "oversubscribed" not in fine
     assert "Left out" not in fine
     assert "Why not as many" not in fine
-
-
-def test_figures_are_there_or_why_they_are_not(tables: Tables, written: tuple[Path, Reader], tmp_path: Path) -> None:
-    reader = written[1]
-    for figure in PAGE.figures:
-        says = figure.chart(Comparison(*tables)).says
-        assert any(f": {says}." in alternative for alternative in reader.alts), says
-        assert ("href", f"comparison/figures/{figure.chart.__name__}.tsv") in reader.addresses
-    assert "The same participant with two placements" in reader.text
-    reader = page(published(4, 1), tmp_path)
-    assert "Where the wall time went: No run has an account of its wall time" in reader.text
-    assert not any("figures/accounts" in address for _, address in reader.addresses), "no box that is empty"
 
 
 def test_links_lead_somewhere_and_bytes_repeat(tables: Tables, written: tuple[Path, Reader]) -> None:

@@ -153,18 +153,7 @@ def test_runs_left_out_are_counted_with_their_reasons() -> None:
 
 
 COMPUTING = {"account": {"user": 0.9, "system": 0.02, "run_queue": 0.08}}
-CROWDED = {"account": {"user": 0.4, "system": 0.05, "run_queue": 0.5, "block_io": 0.05}}
 STORING = {"account": {"user": 0.3, "system": 0.2, "run_queue": 0.0, "block_io": 0.4, "other": 0.1}}
-
-
-def test_what_bounds_it_is_named() -> None:
-    text = "\n".join(only(compared([9.0], [9.5], tmpfs=COMPUTING, nfs=COMPUTING)).reasons)
-    assert "Compute-bound: 92 % (nfs), 92 % (tmpfs) of wall time on a CPU" in text
-    assert "8 % (nfs), 8 % (tmpfs) of wall time waiting for a core" in text
-    assert "Core-bound" not in text
-    text = "\n".join(only(compared([9.0], [9.5], tmpfs=CROWDED, nfs=CROWDED)).reasons)
-    assert "Compute-bound" not in text
-    assert "Core-bound: 50 % (nfs), 50 % (tmpfs) of wall time waiting for a core" in text
 
 
 def test_a_difference_is_laid_to_its_causes_with_signs() -> None:
@@ -177,43 +166,3 @@ def test_a_difference_is_laid_to_its_causes_with_signs() -> None:
     assert "40 % (nfs), 0 % (tmpfs) of wall time waiting for storage" in text
     assert "20 % (nfs), 2 % (tmpfs) of wall time is system time" in text
     assert "Compute-bound" not in text
-
-
-def test_without_an_account_nothing_is_said_of_cores() -> None:
-    family = only(compared([9.0], [19.0], nfs=STORING))
-    text = "\n".join(family.reasons)
-    assert "(tmpfs), I/O as the paper counts it (wall - CPU) contains waiting for a core" in text
-    assert "Compute-bound" not in text
-    assert "+1.00 s I/O as the paper counts it (wall - CPU)" in causes_text(family.placements[1].longer)
-
-
-@pytest.mark.parametrize(
-    ("cache", "resident", "sentence"),
-    [
-        ("warm", 1.0, "Page cache: it held the inputs of nfs (100 %)"),
-        ("as found", 0.4, "Page cache: it held 40 % of the inputs of nfs before the runs"),
-        ("cold", 0.0, None),
-        ("as found", None, "Whether the inputs were in the page cache is not known of nfs"),
-        ("memory", None, None),
-    ],
-)
-def test_page_cache(cache: str, resident: float | None, sentence: str | None) -> None:
-    changes = {"cache": cache, "input_resident_before": resident}
-    reasons = [
-        line for line in only(compared([9.0], [9.5], nfs=changes, tmpfs={"cache": "memory"})).reasons if "cache" in line
-    ]
-    assert len(reasons) == (sentence is not None)
-    assert all(line.startswith(str(sentence)) for line in reasons)
-
-
-def test_a_sentence_that_holds_for_several_placements_is_said_once() -> None:
-    warm = {"cache": "warm", "input_resident_before": 1.0}
-    lines = only(compared([9.0], [9.5], nfs=warm, tmpfs=warm)).reasons
-    (line,) = [line for line in lines if line.startswith("Page cache")]
-    assert line.startswith("Page cache: it held the inputs of nfs, tmpfs (100 %); reading")
-
-
-def test_empty_slots_are_named() -> None:
-    text = "\n".join(only(compared([9.0], [9.5], nfs={"mean_parallelism": 0.65})).reasons)
-    assert "Slots stood empty: mean parallelism 0.65 of 2 (nfs); launching," in text
-    assert "Slots" not in "\n".join(only(compared([9.0], [9.5])).reasons)

@@ -8,10 +8,7 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
-import sys
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,22 +30,6 @@ log: {{level: info}}
 storage: {{filesystem: {{rootdirectory: {folder}}}}}
 http: {{addr: "127.0.0.1:0"}}
 """
-OBTAIN = """
-import sys
-from pathlib import Path
-from neurotier.containers.store import Store
-from neurotier.core.settings import ContainerSettings
-
-folder, engine, reference = sys.argv[1:]
-kept, images, log = (Path(folder, name) for name in ("kept", "images", "engine.log"))
-settings = ContainerSettings("sif", False, {}, [], {})
-store = Store(kept, images, lambda line: None, engine=engine, settings=settings, log=log)
-print("ready", flush=True)
-sys.stdin.readline()
-image = store.obtain(reference, "tool.image")
-print(image.sha256, image.file(images))
-"""
-"""What one job does, once it is told to."""
 
 
 @dataclass
@@ -65,62 +46,10 @@ class Registry:
         """As a configuration names the image; by way of another address, or with another digest."""
         return f"oras://{address or self.address}/tiny@{digest or self.manifest}"
 
-    def downloads(self) -> int:
-        """How often the image has been downloaded, by the access log, which has a line after the last byte is sent."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not self.logged() and time.monotonic() < deadline:
-            time.sleep(0.02)
-        return self.logged()
-
-    def logged(self) -> int:
-        return len(re.findall(rf'"GET /v2/tiny/blobs/{self.layer} HTTP/[0-9.]+" 200', self.log.read_text()))
-
     def stop(self) -> None:
         """Stop it; it is no error if that has been done."""
         self.process.terminate()
         self.process.wait()
-
-
-class Relay(http.server.ThreadingHTTPServer):
-    """A way to the registry that stops half-way in an image for as long as ``open`` is not set."""
-
-    registry = ""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), RelayHandler)
-        self.half_way, self.open = threading.Event(), threading.Event()
-
-
-class RelayHandler(http.server.BaseHTTPRequestHandler):
-    server: Relay
-
-    def do_GET(self) -> None:
-        connection = http.client.HTTPConnection(self.server.registry)
-        connection.request("GET", self.path, headers={"Accept": self.headers.get("Accept", "*/*")})
-        answer = connection.getresponse()
-        content = answer.read()
-        connection.close()
-        self.send_response(answer.status)
-        for name in ("Content-Type", "Content-Length", "Docker-Content-Digest"):
-            if value := answer.getheader(name):
-                self.send_header(name, value)
-        self.end_headers()
-        half = len(content) // 2 if len(content) > 100_000 else len(content)
-        self.wfile.write(content[:half])
-        if half < len(content):
-            self.wfile.flush()
-            self.server.half_way.set()
-            self.server.open.wait()
-            self.wfile.write(content[half:])
-
-    def log_message(self, *args: object) -> None:
-        pass
-
-    def handle(self) -> None:
-        try:
-            super().handle()
-        except ConnectionError:
-            self.close_connection = True  # who asked has been killed
 
 
 @pytest.fixture
@@ -166,17 +95,6 @@ def digests(address: str) -> tuple[str, str]:
     return str(answer.getheader("Docker-Content-Digest")), layer["digest"]
 
 
-@pytest.fixture
-def relay(registry: Registry) -> Iterator[Relay]:
-    """A slow way to the registry."""
-    with Relay() as server:
-        server.registry = registry.address
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server
-        server.open.set()
-        server.shutdown()
-
-
 def quiet(line: str) -> None:
     """Progress that no test reads."""
 
@@ -187,35 +105,9 @@ def store_in(folder: Path, engine: Engine) -> Store:
     )
 
 
-def job(folder: Path, engine: Engine, reference: str) -> subprocess.Popen[str]:
-    """A process that obtains an image when it is told to, in a group of its own."""
-    command = [sys.executable, "-c", OBTAIN, str(folder), engine.path, reference]
-    return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
-    )
-
-
-def tell(process: subprocess.Popen[str]) -> None:
-    """Have a job begin."""
-    assert process.stdin is not None
-    process.stdin.write("go\n")
-    process.stdin.flush()
-
-
-def ready(process: subprocess.Popen[str]) -> None:
-    """Wait until a job has started."""
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-
-
 def left(folder: Path) -> list[str]:
     """What is in a folder but for locks, which are empty and stay."""
     return sorted(file.name for file in folder.glob("*") if not file.name.endswith(".lock"))
-
-
-def final(folder: Path) -> list[str]:
-    """What has a final name."""
-    return [name for name in left(folder) if not name.startswith(".")]
 
 
 def test_pulled_image_is_the_pushed_one_and_runs(
@@ -232,16 +124,6 @@ def test_pulled_image_is_the_pushed_one_and_runs(
     assert code == 0, (tmp_path / "run.log").read_text()
 
 
-def test_image_in_the_store_needs_no_registry(registry: Registry, engine: Engine, tmp_path: Path) -> None:
-    store = store_in(tmp_path, engine)
-    image = store.obtain(registry.reference(), "tool.image")
-    assert registry.downloads() == 1
-    registry.stop()
-    shutil.rmtree(store.images)
-    assert store.obtain(registry.reference(), "tool.image") == image
-    assert sha256(image.file(store.images)) == image.sha256
-
-
 def test_digest_that_the_registry_does_not_have(registry: Registry, engine: Engine, tmp_path: Path) -> None:
     store = store_in(tmp_path, engine)
     with pytest.raises(SourceError, match="pulling oras://") as raised:
@@ -249,40 +131,6 @@ def test_digest_that_the_registry_does_not_have(registry: Registry, engine: Engi
     assert "the registry has no such image" in str(raised.value)
     assert len(str(raised.value).splitlines()) == 1
     assert left(store.kept) == left(store.images) == []
-
-
-def test_registry_that_is_away(registry: Registry, engine: Engine, tmp_path: Path) -> None:
-    registry.stop()
-    store = store_in(tmp_path, engine)
-    with pytest.raises(SourceError, match="connection refused") as raised:
-        store.obtain(registry.reference(), "tool.image")
-    assert len(str(raised.value).splitlines()) == 1
-    assert left(store.kept) == left(store.images) == []
-
-
-@pytest.mark.parametrize("whole_group", [False, True])
-def test_pull_that_is_killed_half_way_is_made_again(
-    registry: Registry, relay: Relay, engine: Engine, tmp_path: Path, whole_group: bool
-) -> None:
-    """By whoever runs out of memory, which is one process; or as a batch system does, which is all of them."""
-    reference = registry.reference(address=f"127.0.0.1:{relay.server_address[1]}")
-    process = job(tmp_path, engine, reference)
-    ready(process)
-    tell(process)
-    assert relay.half_way.wait(PATIENCE_S)
-    if whole_group:
-        os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
-    process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == -signal.SIGKILL
-    assert final(tmp_path / "kept") == final(tmp_path / "images") == []
-    relay.open.set()
-    store = store_in(tmp_path, engine)
-    image = store.obtain(reference, "tool.image")
-    assert sha256(image.file(store.images)) == image.sha256 == registry.layer.removeprefix("sha256:")
-    assert left(store.images) == [image.file(store.images).name]
-    assert [Path(name).suffix for name in left(store.kept)] == [".json", ".sif"]
 
 
 def test_content_that_is_not_what_its_digest_says(registry: Registry, engine: Engine, tmp_path: Path) -> None:

@@ -96,18 +96,6 @@ def test_references_that_name_no_one_image_are_refused(text: str, said: str) -> 
     assert str(raised.value).startswith(f"config key app.image: {text}: {said}")
 
 
-def test_references() -> None:
-    digest = 64 * "a"
-    read = {text: read_reference(text, "app.image") for text in (
-        f"docker://bids/example@sha256:{digest}",
-        f"docker://registry:5000/bids/example:1.0@sha256:{digest}",
-        f"library://lab/set/tool:sha256.{digest}",
-        "containers/brainextractor.def",
-    )}  # fmt: skip
-    assert [one.name for one in read.values()] == ["example", "example", "tool", "brainextractor"]
-    assert [one.kind for one in read.values()] == ["registry", "registry", "registry", "definition"]
-
-
 def test_definition_files_take_their_mirror_from_this_machine() -> None:
     for file in (ROOT / "containers").glob("*.def"):
         given = {"FSL_CHANNEL": "somewhere"}
@@ -137,16 +125,6 @@ def test_a_file_is_placed_in_either_form_and_placed_again(
     assert names(made.images) == [placed.name]
 
 
-def test_an_image_file_of_the_user_is_copied_and_one_of_the_store_named_twice(
-    store: Callable[..., Store], tiny_image: Path, definition: Path, tmp_path: Path
-) -> None:
-    own = tmp_path / "own.sif"
-    own.write_bytes(tiny_image.read_bytes())
-    made = store(BASE=str(tiny_root(tmp_path)), PAUSE="0")
-    assert made.obtain(str(own), "tool.bet.image").file(made.images).stat().st_nlink == 1
-    assert made.obtain(str(definition), "tool.bet.image").file(made.images).stat().st_nlink == 2
-
-
 def test_a_changed_definition_or_file_means_something_else(definition: Path, tiny_image: Path, tmp_path: Path) -> None:
     given = {"BASE": "base.def", "PAUSE": "0"}
     base = definition.with_name("base.def")
@@ -162,33 +140,6 @@ def test_a_changed_definition_or_file_means_something_else(definition: Path, tin
     before = content_of(str(own), {})
     own.write_bytes(tiny_image.read_bytes() + b"more")
     assert content_of(str(own), {}) != before
-
-
-def test_files_that_a_definition_copies_count_and_folders_do_not(tmp_path: Path) -> None:
-    (tmp_path / "code").mkdir()
-    (tmp_path / "a.txt").write_text("a")
-    files = "# a comment\na.txt /opt\ncode /opt\n*.txt /opt\n/etc/hostname /opt\n"
-    (tmp_path / "app.def").write_text(f"Bootstrap: scratch\n%files\n{files}%post\n true\n")
-    before = content_of(str(tmp_path / "app.def"), {})
-    (tmp_path / "code" / "x").write_text("x")
-    assert content_of(str(tmp_path / "app.def"), {}) == before, "results may lie in there"
-    (tmp_path / "a.txt").write_text("b")
-    assert content_of(str(tmp_path / "app.def"), {}) != before
-
-
-def test_a_file_that_changed_since_is_not_taken_for_the_same(
-    store: Callable[..., Store], tiny_image: Path, tmp_path: Path
-) -> None:
-    own = tmp_path / "own.sif"
-    own.write_bytes(tiny_image.read_bytes())
-    made = store()
-    image = made.obtain(str(own), "tool.bet.image")
-    image.file(made.images).unlink()
-    own.write_bytes(tiny_image.read_bytes() + b"more")
-    with pytest.raises(ContainerError, match="has changed since it was obtained"):
-        made.place(image)
-    assert names(made.images) == []
-    assert made.obtain(str(own), "tool.bet.image").sha256 != image.sha256
 
 
 def test_a_definition_is_built_once_for_all_who_ask_at_the_same_time(
@@ -274,22 +225,6 @@ def test_an_unpacked_image_that_was_altered_is_placed_again_by_the_next_run(
     assert (placed / "opt" / "link").read_text() == "mine"
 
 
-@pytest.mark.parametrize(
-    "damage", [': >"$1"', "printf '\\377\\0' >\"$1\"", 'rm "$1"', 'rm "$1"; mkfifo "$1"', 'rm "$1"; mkdir "$1"']
-)
-def test_an_unpacked_image_whose_digest_was_damaged_is_placed_again(
-    store: Callable[..., Store], own_image: Path, damage: str
-) -> None:
-    made = store("sandbox")
-    image = made.obtain(str(own_image), "tool.bet.image")
-    placed, (digest,) = image.file(made.images), made.kept.glob("*.tree")
-    genuine = placed_sha256(placed)
-    subprocess.run(["sh", "-c", damage, "sh", digest], check=True)
-    assert made.place(image) == placed
-    assert placed_sha256(placed) == genuine
-    assert digest.is_file()
-
-
 def test_a_run_verifies_an_image_once_for_all_its_jobs(
     store: Callable[..., Store], own_image: Path, tmp_path: Path
 ) -> None:
@@ -346,39 +281,6 @@ def test_an_unpacked_image_is_not_made_of_a_damaged_one(store: Callable[..., Sto
     assert names(made.images) == []
 
 
-def test_a_file_that_was_moved_or_touched_leaves_alone_what_others_run(
-    store: Callable[..., Store], own_image: Path, tmp_path: Path
-) -> None:
-    """Each path and time of a file has notes of its own in the store, and all share what was unpacked."""
-    said: list[str] = []
-    first = replace(store("sandbox"), verified=tmp_path / "verified", run="first", say=said.append)
-    placed = first.obtain(str(own_image), "tool.bet.image").file(first.images)
-    folder, file = placed.stat().st_ino, own_image
-    for number in range(3):  # whatever the order in which the notes are found
-        (tmp_path / str(number)).mkdir()
-        file = file.rename(tmp_path / str(number) / file.name)
-        other = replace(first, verified=tmp_path / "other", run=str(number))
-        image = other.obtain(str(file), "tool.bet.image")
-        assert image.file(other.images).stat().st_ino == folder
-    assert len([name for name in names(first.kept) if name.endswith(".json")]) == 4
-    assert [line for line in said if "altered" in line] == []
-    subprocess.run(["rm", "-r", str(placed)], check=True)
-    assert replace(first, run="a job").place(image) == placed, "of the one path that is there"
-    file.unlink()
-    subprocess.run(["rm", "-r", str(placed)], check=True)
-    with pytest.raises(ContainerError, match="is neither on the images tier nor in the store"):
-        first.place(image)
-
-
-def test_damaged_notes_of_another_image_are_no_matter(store: Callable[..., Store], tiny_image: Path) -> None:
-    made = store()
-    image = made.obtain(str(tiny_image), "tool.bet.image")
-    for number in range(30):  # in whatever order they are found
-        (made.kept / f"tiny-{number:08x}.json").write_text('{"sha256"')
-    image.file(made.images).unlink()
-    assert made.place(image).exists()
-
-
 def stored_two(folder: Path) -> tuple[Path, Path]:
     """A store of two images that were used 40 days and one day ago, and of a third that cannot be read."""
     kept, images = folder / "kept", folder / "images"
@@ -401,22 +303,6 @@ def test_images_that_nobody_uses_leave_store_and_tier(tmp_path: Path) -> None:
         ["cut-33333333.json", "new-22222222.json", "new-22222222.sif", "new-bbbbbbbbbbbb.cache"]
     )
     assert names(images) == ["new-bbbbbbbbbbbb.sandbox"]
-
-
-@pytest.mark.parametrize(("used", "left"), [(None, []), ("one-22222222", ["one-aaaaaaaaaaaa.sif"])])
-def test_what_several_notes_share_leaves_with_the_last_of_them(
-    tmp_path: Path, used: str | None, left: list[str]
-) -> None:
-    """Two paths of a file, and one under another name, have the same content; it is placed once per name."""
-    kept, images, sha = tmp_path / "kept", tmp_path / "images", "a" * 64
-    kept.mkdir()
-    for name in ("one-11111111", "one-22222222", "two-33333333"):
-        (images / f"{name[:3]}-{sha[:12]}.sif").mkdir(parents=True, exist_ok=True)
-        (kept / f"{name}.json").write_text(json.dumps({"sha256": sha, "size_bytes": 4, "source": "/gone"}))
-        os.utime(kept / f"{name}.json", None if name == used else (0, 0))
-    list(remove_unused(list(stored_images(kept, images)), 1, in_use=()))
-    assert names(images) == left
-    assert names(kept) == ([f"{used}.json"] if used else [])
 
 
 def test_the_image_of_these_results_and_one_that_was_just_used_stay(tmp_path: Path) -> None:

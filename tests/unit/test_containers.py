@@ -9,19 +9,18 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-import psutil
 import pytest
 from conftest import missing
 from container_images import Engine, of_another_architecture, tiny_root
 from neurotier.analysis.in_container import read_labels
 from neurotier.containers.engine import find_engine
 from neurotier.containers.run import Bind, Container
-from neurotier.core.errors import ContainerError, NeurotierError, ToolError
+from neurotier.core.errors import ContainerError, ToolError
 from neurotier.core.settings import ContainerSettings
 from neurotier.meter.function import measure_function
 from neurotier.meter.lap import take_out
 from neurotier.meter.usage import ACCOUNT, Usage
-from support import ROOT, wait_for
+from support import ROOT
 from truth import BYTECODE, as_nobody, python_for_all
 
 SETTINGS = ContainerSettings("sif", network=False, environment={}, binds=[], build_arguments={})
@@ -199,11 +198,6 @@ def test_engine(engine: Engine, tmp_path: Path, tiny_image: Path, monkeypatch: p
     assert inside(Container(found, tiny_image, SETTINGS, tmp_path / "scratch"), "true")[0] == 0
 
 
-def running(word: str) -> list[int]:
-    """Processes of this machine with a word in their command line."""
-    return [process.pid for process in psutil.process_iter(["cmdline"]) if word in (process.info["cmdline"] or [])]
-
-
 def test_starting_and_running_add_up(container: Container) -> None:
     """The start is taken out of the phase, and both together are what the phase was."""
 
@@ -225,15 +219,6 @@ def test_starting_and_running_add_up(container: Container) -> None:
         if usage.account is not None:
             parts = sum(getattr(usage, name) or 0.0 for name in ACCOUNT)
             assert parts + (usage.residual_s or 0.0) == pytest.approx(usage.wall_s)
-
-
-def test_a_bad_head_ends_the_container_that_waits(container: Container) -> None:
-    def refuse() -> None:
-        raise ToolError("no head")
-
-    with pytest.raises(NeurotierError, match="no head"):
-        container.run(["sleep", "86397"], container.scratch.with_name("log"), held=refuse)
-    wait_for(lambda: not running("86397"))
 
 
 @pytest.mark.parametrize("name", ["tmp", "home"])

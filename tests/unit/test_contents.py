@@ -68,23 +68,11 @@ def test_any_name_is_a_name(clone: Path) -> None:
     assert not any(is_present(clone, name) for name in NAMES)
 
 
-def test_only_what_is_named_is_fetched(clone: Path) -> None:
-    assert get_images(clone, ["[ab]*.nii", "small"], SETTINGS, quiet) == 1
-    assert [name for name in NAMES if is_present(clone, name)] == ["[ab]*.nii"]
-
-
 @pytest.mark.parametrize("name", ["no such.nii", "small"])
 def test_file_that_is_missing_and_not_annexed(clone: Path, name: str) -> None:
     (clone / "small").unlink()
     with pytest.raises(SourceError, match=f"{name}: is not in the dataset"):
         get_images(clone, [name], SETTINGS, pytest.fail)
-
-
-def test_dangling_link_to_an_annex_in_a_folder_without_git(tmp_path: Path) -> None:
-    key = "MD5E-s9--d41d8.nii"
-    (tmp_path / "a.nii").symlink_to(f".git/annex/objects/x/{key}/{key}")
-    with pytest.raises(SourceError, match="is not in the dataset"):
-        get_images(tmp_path, ["a.nii"], SETTINGS, pytest.fail)
 
 
 def test_content_without_a_known_copy_is_not_asked_for_again(clone: Path) -> None:
@@ -117,13 +105,6 @@ def test_program_that_is_killed(
 ) -> None:
     stand_in(tmp_path, monkeypatch, name, lines.format(git=shutil.which("git")))
     with pytest.raises(KilledError, match="git or git-annex: git-annex get was killed"):
-        get_images(clone, NAMES, SETTINGS, pytest.fail)
-
-
-def test_git_annex_that_does_not_start(clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_in(tmp_path, monkeypatch, "git", f'exec {shutil.which("git")} "$@"')
-    monkeypatch.setenv("PATH", str(tmp_path / "programs"))
-    with pytest.raises(SourceError, match="git-annex: does not answer: No such file"):
         get_images(clone, NAMES, SETTINGS, pytest.fail)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,19 +9,16 @@ from typing import Any
 import pytest
 import workloads
 from neurotier.core.errors import ToolError
-from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table
 from neurotier.core.tiers import Tier
 from neurotier.storage.daq.holding import lines, most_held
 from neurotier.storage.daq.jobs import check_job, write_job
-from neurotier.storage.daq.points import Point, daq_plan
+from neurotier.storage.daq.points import Point
 from neurotier.storage.workload.walk import write_tables
 from neurotier.storage.workspace import Workspace
-from page_reader import page_of
-from workloads import example, left, settings_of, throttled
+from workloads import left, settings_of, throttled
 
-MIB = 1 << 20
 RECORD = 5568
 DISK_BYTES_PER_S = 20_000_000
 """What it takes of the writers."""
@@ -73,27 +69,6 @@ def test_a_slow_disk_holds_the_writers_that_it_can(slow: Measured) -> None:
     assert max(row["backlog_bytes"] for row in backlog if row["writers"] == 8) == eight["backlog_peak_bytes"]
 
 
-@pytest.mark.alone
-def test_what_the_configuration_judges_by_is_not_kept(slow: Measured) -> None:
-    """So points need not be measured again when it changes."""
-    settings, rows, _ = slow
-    kept = list((Places.from_settings(settings).workload("daq") / "points" / "slow").iterdir())
-    assert len(kept) == len(rows)
-    assert all({"late_writers", "buffer_bytes"}.isdisjoint(json.loads(file.read_text())) for file in kept)
-
-
-@pytest.mark.alone
-def test_figures_and_page_are_those_of_the_rows(slow: Measured, tmp_path: Path) -> None:
-    settings, rows, backlog = slow
-    spoilt = [*rows, rows[0] | {"status": "failed: <b>cable</b>", "writers": 9}]
-    (said,), reader = page_of("daq", tmp_path, settings, daq=spoilt, backlog=backlog)
-    assert said.startswith("slow, psync holds 5 writers at 4.00 MB/s; 8 writers need a buffer of ")
-    assert f"{said}." in reader.text
-    assert "<b>cable</b>" in reader.text
-    assert (tmp_path / "daq" / "figures" / "throughput.tsv").read_text().count("Figure 8") == 2
-    assert page_of("daq", tmp_path, settings, daq=spoilt[-1:], backlog=[])[0] == ["Nothing was measured"]
-
-
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
@@ -142,26 +117,3 @@ def test_writers_are_dealt_out_over_tiers(tmp_path: Path, memory: Path, mount_tm
     assert said[0].startswith("6 of 9 points are there, 3 to do")
     write_tables({"daq": rows}, {"daq": str(tmp_path / "daq.tsv")})
     assert len(read_table(tmp_path / "daq.tsv", "daq")) == 9
-
-
-def test_a_tier_that_fills_up_fails_its_point_alone(tmp_path: Path, memory: Path) -> None:
-    changes: dict[str, Any] = {"writers": [1, 2], "rate": "10 MB", "seconds": 0.5, "share": 0.9}
-    settings = settings_of("daq", tmp_path / "results", {"fast": memory}, **changes)
-
-    def fill(line: str) -> None:
-        if line.startswith("tier fast, engine"):
-            (memory / "ballast").write_bytes(bytes(8 * MIB))
-
-    rows, _ = run(settings, fill)
-    by_writers = {row["writers"]: row["status"] for row in rows}
-    assert by_writers[1] == "measured"
-    assert by_writers[2].startswith("failed: tier 'fast': filled up during the daq, which needed ")
-    assert not left(memory)
-
-
-def test_the_paper_has_its_grid() -> None:
-    settings = example("daq-dune").daq
-    points = [point for points in daq_plan(settings)["pmem"].values() for point in points]
-    assert max(point.input_bytes_per_s for point in points) == 10_000_000_000
-    assert {point.record_bytes for point in points} == {RECORD}
-    assert points[0].writing_s == settings.target_s == 100

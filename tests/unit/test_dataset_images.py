@@ -129,13 +129,6 @@ def test_a_dataset_cannot_lead_elsewhere(
     assert [file.name for file in store.kept.iterdir() if not file.name.endswith(".lock")] == []
 
 
-def test_a_name_that_is_not_there_is_said_with_those_that_are(store: Store, hostile: Callable[..., str]) -> None:
-    for number in range(14):
-        text = hostile("images", f"lab-{number:02d}")
-    with pytest.raises(SourceError, match=r"has no image 'lab-tinny'; did you mean 'lab-tiny'\?; use one of its 15"):
-        store.obtain(text.replace("lab-13", "lab-tinny"), "app.image")
-
-
 def test_a_configuration_that_is_a_link_is_not_read(store: Store, hostile: Callable[..., str], tmp_path: Path) -> None:
     text, config = hostile("images"), tmp_path / "hostile" / ".datalad" / "config"
     config.rename(tmp_path / "config")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -55,29 +54,6 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # The head
 
 
-def test_a_seed_always_gives_the_same_head() -> None:
-    (first, first_mask), (second, second_mask) = simulated_head(3, 4.0, scan=1), simulated_head(3, 4.0, scan=1)
-    assert first.to_bytes() == second.to_bytes()
-    assert np.array_equal(first_mask, second_mask)
-
-
-def test_scans_of_a_participant_share_geometry_but_not_noise() -> None:
-    (first, first_mask), (second, second_mask) = simulated_head(3, 4.0, scan=0), simulated_head(3, 4.0, scan=1)
-    assert np.array_equal(first_mask, second_mask)
-    assert not np.array_equal(data(first), data(second))
-    assert not np.array_equal(first_mask, simulated_head(4, 4.0)[1])
-
-
-def test_a_head_is_a_proper_image() -> None:
-    image, _ = simulated_head(1, 2.5)
-    assert image.get_data_dtype() == np.int16
-    assert image.header.get_zooms() == (2.5, 2.5, 2.5)
-    assert image.header.get_xyzt_units()[0] == "mm"
-    assert image.header["qform_code"] > 0
-    assert image.header["sform_code"] > 0
-    assert np.allclose(image.header.get_qform(), image.header.get_sform(), atol=1e-3)
-
-
 def test_the_brain_lies_inside_the_head() -> None:
     image, mask = simulated_head(1, 2.0)
     litres = mask.sum() * 2.0**3 / 1e6
@@ -94,24 +70,7 @@ def test_the_brain_lies_inside_the_head() -> None:
     assert line[:4].max() < 150
 
 
-def test_a_given_head_is_resampled_and_varied() -> None:
-    block = np.zeros((40, 50, 30), np.float64)
-    block[8:-8, 8:-8, 6:-6] = 7e6
-    head = nib.Nifti1Image(block, np.diag([-3.0, 3.0, 4.0, 1.0]))
-    image = varied_head(head, 1, 4.0)
-    assert image.header.get_zooms() == (4.0, 4.0, 4.0)
-    assert nib.aff2axcodes(image.affine) == nib.aff2axcodes(head.affine)
-    assert 800 < np.median(data(image)[data(image) > 500]) < 1200
-    assert not np.array_equal(data(image), data(varied_head(head, 2, 4.0)))
-
-
 # The choice of the head
-
-
-def test_a_missing_head_is_an_input_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file"):
-        make_demo_dataset(tmp_path / "demo", DemoSettings(str(tmp_path / "none.nii"), 4.0, 1))
-    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("kind", ["text", "truncated", "four dimensions", "zero"])
@@ -128,34 +87,6 @@ def test_an_unusable_head_is_an_input_error(tmp_path: Path, kind: str) -> None:
 
 
 # The dataset
-
-
-def test_it_is_a_superdataset_of_two_sites(dataset: Path) -> None:
-    found = run("datalad", "-f", "{path}", "subdatasets", "-d", dataset).split("\n")
-    assert sorted(Path(line).name for line in found if line) == list(SITES) == ["SiteA", "SiteB"]
-    for repository in (dataset, dataset / "SiteA", dataset / "SiteB"):
-        assert run("git", "status", "--porcelain", cwd=repository) == ""
-    assert [path.name for path in dataset.parent.iterdir()] == [dataset.name]
-
-
-def test_it_is_uneven_like_corr(dataset: Path) -> None:
-    participants = sorted(dataset.glob("Site?/sub-*"))
-    assert len(participants) == 5
-    assert all(len(path.name) == len("sub-0025427") for path in participants)
-    images = [sorted(path.glob("ses-*/anat/*_T1w.nii.gz")) for path in participants]
-    assert [len(each) for each in images] == [1, 2, 0, 2, 1]
-    assert images[1][1].name == "sub-0099002_ses-2_run-1_T1w.nii.gz"
-    assert images[3][1].name == "sub-0099101_ses-1_run-2_T1w.nii.gz"
-    (bold,) = participants[2].rglob("*_bold.nii.gz")
-    assert nib.load(bold).shape == (8, 8, 6, 4)
-    assert "RepetitionTime" in json.loads(bold.with_suffix("").with_suffix(".json").read_text())
-
-
-def test_images_are_annexed_and_present_and_text_is_in_git(dataset: Path) -> None:
-    for site in SITES:
-        annexed = run("git", "annex", "find", "--in=here", cwd=dataset / site).split()
-        images = [str(path.relative_to(dataset / site)) for path in (dataset / site).glob("sub-*/**/*.nii.gz")]
-        assert annexed == sorted(images)
 
 
 def test_images_do_not_depend_on_when_they_are_made(dataset: Path, tmp_path: Path) -> None:

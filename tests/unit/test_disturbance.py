@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import subprocess
@@ -14,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.core.places import Places
 from neurotier.meter.others import Reading, others_share, read_processors
-from neurotier.run.disturbance import Watch, others, read_readings
+from neurotier.run.disturbance import others, read_readings
 from support import tried_again
 
 BURN = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass"
@@ -33,11 +31,6 @@ after = read_processors(os.getpid())
 print(*before, *after)
 """
 """A tree that reads itself, before and after 25 processes at once."""
-
-
-WAIT = (
-    "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]]); print(flush=True); sys.stdin.read()"
-)
 
 
 @contextmanager
@@ -87,20 +80,6 @@ def test_25_processes_on_fewer_processors_are_the_trees_own() -> None:
     first, last = Reading(*numbers[:5]), Reading(*numbers[5:])
     assert 0.85 < (last.tree_s - first.tree_s) / truth_s <= 1.02
     assert last.tree_s - first.tree_s <= (last.busy_s - first.busy_s) * 1.1  # the machine has counted them, too
-
-
-def test_a_process_that_lives_is_read_with_those_it_waited_for() -> None:
-    root = subprocess.Popen(
-        [sys.executable, "-c", WAIT, BURN.format(0.5)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert root.stdin is not None
-    assert root.stdout is not None
-    root.stdout.readline()
-    assert read_processors(root.pid).tree_s >= 0.45
-    root.stdin.close()
-    root.wait()
-    with pytest.raises(OSError, match="No such file"):
-        read_processors(root.pid)
 
 
 STEADY = [Reading(float(at), 2.0 * at, 1.5 * at, 0.0, 0.0) for at in range(21)]
@@ -156,24 +135,3 @@ def test_lines_that_were_cut_short_are_left_out(tmp_path: Path) -> None:
     file.write_text(f"{whole}2.0 3.0\n2.0 3.0 4.0 x 5\n\0\0\0\n{whole}1.0 2.0 3.0 4.0 5.0 6.0\n3.0 4")
     assert read_readings(file) == [Reading(1.0, 2.0, 3.0, 4.0, 5.0)] * 2
     assert read_readings(tmp_path / "none") == []
-
-
-def test_a_watch_reads_until_it_is_stopped(tmp_path: Path) -> None:
-    places = Places(*[tmp_path] * 5)
-    places.runs.mkdir(parents=True)
-    watch = Watch(places, "r1")
-    time.sleep(1.3)
-    watch.stop()
-    readings = read_readings(places.readings("r1"))
-    assert len(readings) >= 2
-    assert readings == sorted(readings)
-    assert readings[-1].busy_s >= readings[0].busy_s
-    assert not watch.thread.is_alive()
-
-
-def test_a_folder_that_is_lost_ends_no_run(tmp_path: Path) -> None:
-    (tmp_path / "gone").write_text("a file where a folder should be")
-    places = Places(*[tmp_path / "gone"] * 5)
-    watch = Watch(places, "r1")
-    watch.stop()
-    assert json.dumps(read_readings(places.readings("r1"))) == "[]"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -13,18 +12,13 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from neurotier.core.parallelism import peak
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.chart import Chart, house_style, hover
-from neurotier.pages.kit.gantts import in_lanes
-from neurotier.pages.report import PAGE
 from neurotier.pages.report.data import ReportData, collect
 from neurotier.pages.report.figures import account, brain_volume, gantt
-from report_data import RUN, make_results, phase_row, run_row, sampled, without_account
+from report_data import RUN, make_results, phase_row, run_row, sampled
 from report_figures import drawn
-
-FIGURES = ("account", "gantt", "nodes", "brain_volume")
 
 
 def tables(folder: Path, count: int, **changes: Any) -> ReportData:
@@ -34,14 +28,6 @@ def tables(folder: Path, count: int, **changes: Any) -> ReportData:
 
 def read_plain(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text), delimiter="\t"))
-
-
-@pytest.mark.parametrize("changes", [{"count": 0}, {"count": 1}, {"count": 41, "slots": 8}])
-def test_every_figure_is_drawn(tmp_path: Path, changes: dict[str, Any]) -> None:
-    places, settings = make_results(tmp_path, **changes)
-    PAGE.write(places, settings)
-    written = {path.name for path in places.figures.iterdir()}
-    assert written == {f"{name}.{kind}" for name in FIGURES for kind in ("svg", "png", "tsv", "rst")} | {"page.rst"}
 
 
 @pytest.mark.parametrize(("count", "earlier"), [(5, 0), (60, 20)])
@@ -62,13 +48,6 @@ def test_numbers_add_up_to_the_table(tmp_path: Path, count: int, earlier: int) -
     volumes = read_plain(figures["brain_volume.tsv"])
     total = sum(float(row["brain_volume_cm3"]) for row in volumes)
     assert total == pytest.approx(sum(row["brain_volume_mm3"] for row in content.group) / 1000)
-
-
-def test_bytes_repeat(tmp_path: Path) -> None:
-    places, settings = make_results(tmp_path, 5)
-    PAGE.write(places, settings)
-    for name, content in drawn(5).items():
-        assert (places.figures / name).read_text() == content, name
 
 
 def test_titles_stand_in_the_svg_and_ids_are_the_figures_own(tmp_path: Path) -> None:
@@ -129,65 +108,3 @@ def test_sentences_state_the_finding(tmp_path: Path, chart_of: Callable[..., Cha
     assert said(brain_volume) == "no brain mask was made"
     assert said(brain_volume, group=group[:1]).startswith("Brain volume of the one image is ")
     assert f"of {len(group)} images); 1 stands out; 1 beyond what adults have" in said(brain_volume, group=group)
-
-
-def test_bars_and_lanes_say_participant_phase_and_seconds(tmp_path: Path) -> None:
-    content, shown = tables(tmp_path, 5), drawn(5)
-    slowest = content.times[0]
-    compute = f"{slowest.phase('compute', 'wall_s'):.1f} s"
-    assert f"<title>{slowest.participant}, compute: {compute}</title>" in shown["gantt.svg"]
-    assert f"<title>{slowest.participant}, waiting for a core: " in shown["account.svg"]
-    assert "<title>compute, CPU, user: " in shown["account.svg"]
-    for row in content.group:
-        assert f"<title>{row['image']}: " in shown["brain_volume.svg"]
-
-
-def test_the_account_says_how_it_was_made(chart_of: Callable[..., Chart]) -> None:
-    rows = made(("sub-1", 0, 10, 9), ("sub-2", 0, 10, 9), ("sub-3", 0, 10, 9))
-    note = chart_of(account, profile=rows).note
-    assert note.startswith("Account: exact (one thread active at a time). Asleep")
-    assert note.endswith("Unexplained: 0 % of wall time.")
-    rows[0] = sampled(rows[0], 0.6)
-    rows[1] = rows[1] | {"account": "scaled", "account_user_s": 10.0, "residual_s": -1.9}
-    rows[2] = without_account(rows[2])
-    note = chart_of(account, profile=[*rows, phase_row(RUN, "sub-3", "stage_in", 0, 5, 1)]).note
-    assert "exact (one thread active at a time); scaled (several threads" in note
-    assert "sampled. Of the CPU time of what was sampled, 60 % belongs to threads that were seen." in note
-    assert "Where being short of memory is not known, it is part of asleep." in note
-    assert "(29 % in phases without an account)" in note, "10 s of 35 s"
-    assert "For 1 participant the causes exceed wall time; that is not drawn." in note
-    assert chart_of(account, profile=rows).note.endswith("1 participant without an account is left out.")
-
-
-def test_without_any_account_the_figure_says_what_to_do(chart_of: Callable[..., Chart]) -> None:
-    rows = [without_account(row) for row in made(("sub-1", 0, 10, 9), ("sub-2", 0, 10, 9))]
-    chart = chart_of(account, profile=rows)
-    assert not chart.table
-    assert "the kernel accounts no waits" in chart.says
-    assert "as root: sysctl kernel.task_delayacct=1" in chart.says
-
-
-def test_a_job_without_duration_and_very_long_names(tmp_path: Path, chart_of: Callable[..., Chart]) -> None:
-    rows = made(("a" * 200 + "/sub-1", 0.0, 0.0, 0.0), ("sub-$x_1$", 0.0, 0.0, 0.0))
-    for figure in (account, gantt):
-        chart = chart_of(figure, profile=rows, runs=[run_row(RUN, made(("a", 0.0, 1.0, 1.0)))])
-        assert "<svg" in chart.save(tmp_path / figure.__name__)
-
-
-def test_lanes_never_overlap_and_are_as_many_as_the_peak() -> None:
-    jobs: list[Row] = [{"participant": f"sub-{n}", "start_s": n * 1.0, "end_s": n + 2.5 + n % 3} for n in range(30)]
-    packed = in_lanes(jobs, "participant")
-    assert max(row["lane"] for row in packed) + 1 == peak([(job["start_s"], job["end_s"]) for job in jobs])
-    for lane in {row["lane"] for row in packed}:
-        own = [row for row in packed if row["lane"] == lane]
-        assert all(first["end_s"] <= second["start_s"] for first, second in pairwise(own))
-
-
-def test_of_very_many_shapes_are_pixels(tmp_path: Path) -> None:
-    for count, pixels in ((200, False), (260, True)):
-        content, shown = tables(tmp_path / str(count), count, slots=25), drawn(count, slots=25)
-        assert [("data:image/png" in shown[f"{name}.svg"]) for name in ("account", "gantt")] == [pixels] * 2
-        named = [f"<title>{time.participant}, compute: " in shown["gantt.svg"] for time in content.times]
-        assert all(named) if not pixels else not any(named)
-        outliers = [row["image"] for row in content.group if row["outlier"]]
-        assert all(f"<title>{image}: " in shown["brain_volume.svg"] for image in outliers)

@@ -81,48 +81,9 @@ def test_writers_wait_for_the_disk_when_too_much_is_dirty() -> None:
     assert found.limit == "tier write"
 
 
-def test_processes_share_the_cores_and_their_threads() -> None:
-    tasks = [(Step("compute", "compute", 10.0),)] * 8
-    four = Processors(cores=2, threads=4, smt_factor=1.5)
-    found = simulate(Workload(tasks), machine(FAST, processors=four), parallelism=8)
-    assert found.makespan_s == pytest.approx(8 * 10 / (2 * 1.5))
-    assert found.limits == pytest.approx({"processors": 1.0})
-
-
 def test_a_makespan_begins_after_the_first_launch() -> None:
     tasks = [(replace(LAUNCH, amount=1.0), Step("wait", "wait", 1.0))] * 5
     assert simulate(Workload(tasks), machine(FAST), 1).makespan_s == pytest.approx(9)
-
-
-def test_all_bytes_arrive_however_uneven_streams_are() -> None:
-    even = simulate(copies(500), machine(LINK), parallelism=25).makespan_s
-    uneven = [simulate(copies(500), machine(replace(LINK, unevenness=0.3)), 25, seed).makespan_s for seed in range(5)]
-    assert len(set(uneven)) == 5
-    assert sum(uneven) / 5 == pytest.approx(even, rel=0.1)
-
-
-def test_nothing_to_do_takes_no_time() -> None:
-    found = simulate(Workload([]), machine(LINK), parallelism=4)
-    assert (found.makespan_s, found.limit, found.mean_parallelism) == (0.0, "", 0.0)
-
-
-def test_a_step_on_an_unknown_tier_is_named() -> None:
-    with pytest.raises(KeyError, match="elsewhere"):
-        simulate(Workload([(Step("read", "read", 1.0, "elsewhere"),)]), machine(LINK), parallelism=1)
-
-
-def test_a_tier_without_speed_is_an_error_and_no_endless_wait() -> None:
-    stuck = TierSpeed(1 * GB, 1 * GB, 1e-300, 1e-300)
-    with pytest.raises(ValueError, match="nothing moves"):
-        simulate(copies(1, size=1e20), machine(stuck), parallelism=1)
-
-
-def test_writing_at_the_limits_of_the_page_cache_goes_on() -> None:
-    """Between the limits write-back begins and ends many times; all of it must come to an end."""
-    cache = PageCache(available_bytes=GB, background_ratio=0.1, ratio=0.2, expiry_s=1)
-    slow = replace(DISK, read_bytes_per_s=0.2 * GB, write_bytes_per_s=0.2 * GB)
-    found = simulate(copies(50, size=0.2 * GB), machine(slow, cache), parallelism=8)
-    assert found.makespan_s == pytest.approx(2 * 50 * 0.2 / 0.2, rel=0.1)
 
 
 def test_a_job_holds_its_slots_until_the_last_of_its_tasks_is_over() -> None:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import pickle
 import shutil
-import subprocess
 from pathlib import Path
 
-import pytest
-from neurotier.core.tables import columns
-from neurotier.meter.folders import FolderWatch, Held, Removal, held_in
-from neurotier.meter.function import measure_function
-from neurotier.meter.traffic import FILE_SIZES, growth
+from neurotier.meter.folders import FolderWatch, Removal, held_in
+from neurotier.meter.traffic import growth
 
 
 def make_files(folder: Path, count: int, size_bytes: int = 10) -> None:
@@ -32,33 +27,6 @@ def walk_once(watch: FolderWatch) -> None:
         watch.look()
 
 
-def test_a_folder_that_changes_while_it_is_read_ends_no_program(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As on a network file system, of which another host has removed the folder (ESTALE)."""
-    make_files(tmp_path, 3)
-    scandir = os.scandir
-
-    class Stale:
-        def __init__(self, path: str) -> None:
-            self.entries = scandir(path)
-
-        def __enter__(self) -> Stale:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            self.entries.close()
-
-        def __next__(self) -> object:
-            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
-
-        def __iter__(self) -> Stale:
-            return self
-
-    monkeypatch.setattr(os, "scandir", Stale)
-    assert held_in(tmp_path).files == 0
-
-
 def test_everything_that_takes_an_inode_is_counted(tmp_path: Path) -> None:
     make_files(tmp_path / "a", 250, 1000)
     (tmp_path / "link").symlink_to("/")
@@ -70,47 +38,6 @@ def test_everything_that_takes_an_inode_is_counted(tmp_path: Path) -> None:
     held = held_in(tmp_path)
     assert (held.files, held.folders, held.bytes) == (255, 4, 250_000 + (1 << 40))
     assert held.histogram() == [[0, 4, 0], [10, 250, 250_000], [41, 1, 1 << 40]]
-
-
-def test_what_is_too_deep_or_gone_ends_no_walk(tmp_path: Path) -> None:
-    here = os.getcwd()
-    try:
-        os.chdir(tmp_path)
-        for _ in range(1500):
-            os.mkdir("deep")
-            os.chdir("deep")
-    finally:
-        os.chdir(here)
-    held = held_in(tmp_path)
-    subprocess.run(["rm", "-rf", str(tmp_path / "deep")], check=True)  # pytest would not get to its end either
-    assert 500 < held.folders <= 1500, "those whose path the kernel takes"
-    assert held_in(tmp_path / "deep").files == 0
-
-
-def test_made_removed_left_and_peak(tmp_path: Path) -> None:
-    make_files(tmp_path / "before", 7)
-    watch = FolderWatch(tmp_path)
-    make_files(tmp_path / "a", 600)
-    walk_once(watch)
-    shutil.rmtree(tmp_path / "a")
-    make_files(tmp_path / "b", 200, 100)
-    walk_once(watch)
-    flow = growth("disk", watch)
-    assert (flow["made_files"], flow["removed_files"], flow["left_files"]) == (600, 400, 200), "at least"
-    assert (flow["peak_files"], flow["file_walks"]) == (607, 2)
-    assert flow["peak_bytes"] == 200 * 100 + 70
-    assert (flow["written_files"], flow["written_bytes"]) == (200, 20_000)
-    assert flow[FILE_SIZES] == [[7, 200, 20_000]]
-    assert set(flow) - {FILE_SIZES} == set(columns("flow"))
-
-
-def test_what_was_there_before_and_is_removed_was_not_made(tmp_path: Path) -> None:
-    make_files(tmp_path / "a", 50)
-    watch = FolderWatch(tmp_path)
-    shutil.rmtree(tmp_path / "a")
-    walk_once(watch)
-    flow = growth("disk", watch)
-    assert (flow["made_files"], flow["removed_files"], flow["left_files"], flow["peak_files"]) == (0, 50, 0, 50)
 
 
 def test_what_the_job_removes_itself_was_left_by_the_tool(tmp_path: Path) -> None:
@@ -130,38 +57,3 @@ def test_what_the_job_removes_itself_was_left_by_the_tool(tmp_path: Path) -> Non
         assert (flow["made_files"], flow["left_files"], flow["peak_files"]) == (800, 800, 500)
         assert flow["removed_files"] == (0 if seen else None), "without a walk nobody knows"
         assert (flow["removal_s"], flow["removal_cpu_s"]) == (1.0, 0.5)
-
-
-def test_files_are_counted_while_a_phase_runs(tmp_path: Path) -> None:
-    """The phase ends when the meter has seen its files: else it would run into the limit of pytest."""
-    watch = FolderWatch(tmp_path)
-    reader, writer = os.pipe()
-    watch_take = watch.take
-
-    def take(held: Held) -> None:
-        watch_take(held)
-        if held.files == 3000:
-            os.write(writer, b"x")
-
-    watch.take = take  # type: ignore[method-assign]
-
-    def phase() -> None:
-        make_files(tmp_path / "a", 3000)
-        os.read(reader, 1)
-        shutil.rmtree(tmp_path / "a")
-
-    measure_function(phase, watches=[watch])
-    flow = growth("disk", watch)
-    assert (flow["made_files"], flow["removed_files"], flow["left_files"], flow["peak_files"]) == (3000, 3000, 0, 3000)
-    assert flow["file_walks"] >= 1
-
-
-@pytest.mark.parametrize("count", [0, 1])
-def test_a_phase_that_is_short_is_walked_at_its_start_and_end_alone(
-    tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("neurotier.meter.folders.FIRST_WALK_S", 60.0)  # so that it is short on a busy machine, too
-    watch = FolderWatch(tmp_path)
-    measure_function(lambda: make_files(tmp_path, count), watches=[watch])
-    flow = growth("disk", watch)
-    assert (flow["made_files"], flow["removed_files"], flow["file_walks"]) == (count, None, 0)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from neurotier.analysis.staging import publish
 from neurotier.core.errors import StateError
-from neurotier.core.files import clear_log, write_json, write_text
+from neurotier.core.files import write_json, write_text
 from neurotier.core.places import Places, file_of
 from neurotier.core.tables import write_table
 from neurotier.dataset.bids import read_image
@@ -140,28 +140,11 @@ def test_damage_is_found_and_what_depends_on_it_goes(
     assert find_damage(places, by_app=False) == [] or removed, "nothing is left to heal but what Snakemake makes now"
 
 
-def test_half_an_index_is_made_again_whatever_is_known_of_the_last_run(places: Places) -> None:
-    """Snakemake asks for one of two outputs, misses the other, and ends with exit 0 without anybody's analysis."""
-    begin_another_run(places)
-    without("index/skipped.tsv")(places)
-    (damage,) = find_damage(places, by_app=False)
-    assert damage.files == (places.index / "images.tsv",)
-
-
 def test_a_run_that_is_on_says_nothing_of_its_outputs(places: Places) -> None:
     """It may be killed when it has written some of them anew."""
     begin_another_run(places)
     cut("group/group.tsv")(places)
     assert find_damage(places, by_app=False) == []
-
-
-def test_many_damages_are_told_in_a_few_lines(places: Places) -> None:
-    for number in range(20):
-        write_json(places.record(f"sub-{number:02d}"), {"derivatives": {"x": [1, ""]}})
-    lines = damage_lines(find_damage(places, by_app=False), removed=False)
-    assert len(lines) == 4
-    assert lines[0].endswith("would be made again")
-    assert "the same of 17 more" in lines[-1]
 
 
 @pytest.mark.parametrize("name", [RECORD, "state/runs/a.json", "index/images.tsv", "index/dataset.json"])
@@ -178,25 +161,6 @@ def test_a_fifo_in_place_of_the_lock_is_refused_and_blocks_nobody(places: Places
     os.mkfifo(places.state / "lock")
     with pytest.raises(StateError, match="lock"):
         acquire(places)
-
-
-@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
-def test_what_lies_in_the_place_of_a_log_goes(tmp_path: Path, make: Callable[[Path], None]) -> None:
-    log = tmp_path / "sub-01.log"
-    make(log)
-    clear_log(log)
-    assert not log.exists()
-    log.write_text("kept\n")
-    clear_log(log)
-    assert log.read_text() == "kept\n"
-
-
-@pytest.mark.parametrize("name", ["images", "skipped"])
-def test_a_table_whose_sidecar_was_cut_short_is_made_again_with_it(places: Places, name: str) -> None:
-    places.outputs.write_text("")
-    (places.index / f"{name}.json").write_text('{"x":')
-    remove(find_damage(places, by_app=False))
-    assert not (places.index / "images.tsv").exists()
 
 
 @pytest.mark.parametrize("spoil", [Path.unlink, lambda file: file.write_text("")])

@@ -9,7 +9,7 @@ import pytest
 from neurotier.core.errors import InputError
 from neurotier.core.settings import DatasetSettings, Settings
 from neurotier.dataset.index import Index, index_dataset
-from neurotier.dataset.source import Dataset, is_address, plain_sites
+from neurotier.dataset.source import Dataset, plain_sites
 from support import plain_dataset, small_head, t1w
 
 SETTINGS = Settings.from_config(
@@ -114,12 +114,6 @@ def test_filters_that_select_nothing_say_so(dataset: Path, filters: dict[str, ob
     assert str(raised.value).startswith(line)
 
 
-def test_same_label_at_two_sites_is_two_participants(tmp_path: Path) -> None:
-    for site in ("A", "B"):
-        plain_dataset(tmp_path / site, {t1w("01"): small_head()})
-    assert {image.participant for image in index(tmp_path).images} == {"A/sub-01", "B/sub-01"}
-
-
 def test_a_site_in_a_dataset_that_has_participants_itself_is_a_site_alone(tmp_path: Path) -> None:
     for folder in ("", "NYU", "more/UPSM"):
         plain_dataset(tmp_path / folder, {t1w("01"): small_head()})
@@ -129,14 +123,14 @@ def test_a_site_in_a_dataset_that_has_participants_itself_is_a_site_alone(tmp_pa
     assert found.skipped == {}
 
 
-@pytest.mark.parametrize("source", ["///corr", "https://x.org/a", "git@x.org:a/b", "ria+file:///x#~a"])
-def test_addresses_are_not_taken_for_folders(source: str) -> None:
-    assert is_address(source)
-
-
 def test_dataset_without_t1w_images_says_what_it_holds(tmp_path: Path) -> None:
     plain_dataset(tmp_path, {"sub-01/func/sub-01_task-rest_bold.nii.gz": small_head()})
     with pytest.raises(InputError, match="holds no T1w image; skipped sub-01: no T1w image"):
+        index(tmp_path)
+
+
+def test_a_folder_that_is_no_dataset_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not a BIDS dataset"):
         index(tmp_path)
 
 

@@ -96,12 +96,6 @@ def test_a_participant_that_needs_more_files_than_there_are_inodes_is_not_begun(
     assert "4,0" in done.stderr, "and how many are needed"
 
 
-def test_a_participant_with_room_for_its_files_is_analysed(small_disk: Path, tmp_path: Path) -> None:
-    results = prepared_results(tmp_path / "job", ["01"], tool=description(tmp_path, 800), **tiers(tmp_path, small_disk))
-    done = job(results, tmp_path / "log")
-    assert done.returncode == 0, done.stderr
-
-
 def test_inodes_are_a_resource_that_jobs_wait_for(small_disk: Path, tmp_path: Path) -> None:
     tool = description(tmp_path, 400)
     results = prepared_results(tmp_path / "job", ["01", "02", "03"], tool=tool, **tiers(tmp_path, small_disk))
@@ -114,20 +108,6 @@ def test_inodes_are_a_resource_that_jobs_wait_for(small_disk: Path, tmp_path: Pa
     assert needs_of(plan, ["sub-01"])["work_files"] == [plan.work_files("sub-01")]
     plan.slots = 15
     assert (plan.at_once("1-of-1"), plan.share_work_files("1-of-1")) == (3, free), "the pool starts no more than fit"
-
-
-def test_what_an_app_needs_is_counted_only_if_it_is_said(tmp_path: Path) -> None:
-    sections: dict[str, Any] = {
-        "tiers": {"disk": {"path": str(tmp_path), "kind": find_mount(tmp_path).kind}},
-        "placement": dict.fromkeys(ROLES, "disk"),
-        "app": {"image": "docker://x@sha256:" + "0" * 64, "name": "x"},
-    }
-    for said in (None, 1_800_000):
-        sections["app"]["work_files"] = said
-        settings = Settings.from_config(sections, in_containers=True)
-        plan = Plan(settings, Places.from_settings(settings))
-        assert ("work_files" in plan.limits()) == (said is not None)
-        assert plan.work_files("sub-01") == min(said or 0, plan.room.get("work_files") or 2**62)
 
 
 def test_file_systems_without_a_limit_are_never_out_of_inodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,15 +10,12 @@ import pytest
 import workloads
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
-from neurotier.pages import ior
-from neurotier.pages.kit.page import Data
 from neurotier.storage.access import BUFFERED
 from neurotier.storage.fio import run_fio
 from neurotier.storage.ior.jobs import job_of
-from neurotier.storage.ior.points import Point, ior_plan
+from neurotier.storage.ior.points import Point
 from neurotier.storage.numa import own_nodes
-from page_reader import page_of
-from workloads import MIB, TINY_IOR, example, left, settings_of, throttled
+from workloads import MIB, TINY_IOR, left, settings_of, throttled
 
 
 def run(settings: Settings, say: Callable[[str], None] = print) -> list[Row]:
@@ -60,50 +57,3 @@ def test_processes_are_pinned_by_fio(tmp_path: Path, memory: Path) -> None:
     several = ("pin", "measured", len(own_nodes()))
     assert found == {("none", "measured", None), one if len(own_nodes()) < 2 else several}
     assert not left(memory)
-
-
-def test_several_nodes_are_left_out_without_a_cluster(tmp_path: Path, memory: Path) -> None:
-    rows = run(
-        settings_of("ior", tmp_path / "results", {"fast": memory}, **{**TINY_IOR, "processes": [1]}, nodes=[1, 2])
-    )
-    found = {(row["nodes"], row["status"].partition(" (")[0], row["read_by"]) for row in rows}
-    assert found == {(1, "measured", "another process"), (2, "left out: several nodes are had from Slurm alone", None)}
-
-
-def test_points_are_kept_and_drawn(tmp_path: Path, memory: Path) -> None:
-    settings = settings_of("ior", tmp_path / "results", {"fast": memory}, **TINY_IOR, repetitions=2)
-    rows, said = run(settings), list[str]()
-    assert run(settings, said.append) == rows
-    assert said[0].startswith("4 of 4 points are there, 0 to do")
-    spoilt = [*rows, rows[0] | {"status": "failed: <b>cable</b>", "processes": 9}]
-    (said_first,), reader = page_of("ior", tmp_path, ior=spoilt)
-    assert f"{said_first}." in reader.text
-    assert "<b>cable</b>" in reader.text
-    assert {"bandwidth", "nodes"} & set(reader.ids) == {"bandwidth"}, "several nodes were not measured"
-    assert (tmp_path / "ior" / "figures" / "bandwidth.tsv").read_text().count("Figure 3") == 2
-    assert page_of("ior", tmp_path, ior=spoilt[-1:])[0] == ["Nothing was measured"]
-
-
-def test_findings_say_which_number_of_processes_is_fastest() -> None:
-    rates = {1: (100e6, 200e6), 2: (150e6, 390e6), 4: (120e6, 400e6)}
-    rows = [
-        {"tier": "fast", "status": "measured", "numa_nodes": None, "processes": processes, "nodes": 1, "concurrent": 1}
-        | {"write_bytes_per_s": write, "read_bytes_per_s": read}
-        for processes, (write, read) in rates.items()
-    ]
-    data = Data({"ior": rows}, None)
-    found = {chart.__name__: chart(data).says for chart in (ior.bandwidth, ior.nodes)}
-    assert found == {
-        "bandwidth": "fast writes 150 MB/s with 2 processes, and 120 MB/s with 4 and reads 400 MB/s with 4 processes",
-        "nodes": "Nothing was measured on several nodes",
-    }
-
-
-def test_the_published_node_has_its_grid() -> None:
-    plan = ior_plan(example("ior-nextgenio").ior)["pmem"]
-    assert list(plan) == ["none", "pin"]
-    assert {24, 48} <= {point.processes for point in plan["none"]}
-    points = ior_plan(example("ior-nextgenio", "ior-nextgenio-nodes").ior)["pmem"]["pin"]
-    grid = {(point.nodes, point.concurrent, point.processes) for point in points}
-    assert {(34, 1, 48), (34, 1, 24), (30, 1, 48), (30, 5, 48), (30, 5, 24)} <= grid
-    assert {nodes for nodes, concurrent, _ in grid if concurrent == 5} == {30}

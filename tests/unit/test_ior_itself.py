@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,16 +11,14 @@ from typing import Any
 import psutil
 import pytest
 import workloads
-from neurotier.core.errors import SettingsError, ToolError
-from neurotier.core.processes import kill_all_marked, marked
+from neurotier.core.errors import ToolError
+from neurotier.core.processes import marked
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
-from neurotier.storage.access import takes_direct
 from neurotier.storage.ior.mpi import read_summary, run_ior
 from neurotier.storage.ior.points import Point
-from page_reader import page_of
-from support import ROOT, STAND_INS, wait_for
-from workloads import MIB, TINY_IOR, left, throttled
+from support import STAND_INS
+from workloads import MIB, TINY_IOR, left
 
 MARK = "NEUROTIER_TEST_OF_IOR"
 POINT = Point("none", 2, MIB, 65536, False, 1)
@@ -47,44 +43,6 @@ def run(settings: Settings, say: Callable[[str], None] = print) -> list[Row]:
 def started(tmp_path: Path) -> list[psutil.Process]:
     """Processes of the stand-ins that are still there."""
     return marked(MARK, [str(tmp_path)])
-
-
-def test_its_figures_are_those_of_the_table_and_the_page(tmp_path: Path, memory: Path) -> None:
-    settings = settings_of(tmp_path, memory)
-    rows, said = run(settings), list[str]()
-    assert run(settings, said.append) == rows
-    assert said[0].startswith("2 of 2 points are there, 0 to do")
-    for row in rows:
-        assert (row["status"], row["engine"], row["ior_version"], row["fio_version"]) == (
-            "measured",
-            "ior",
-            "4.0.0",
-            None,
-        )
-        for way in ("write", "read"):
-            assert row[f"{way}_bytes"] == row["processes"] * MIB
-            assert row[f"{way}_least_bytes_per_s"] is None
-    assert not left(memory)
-    (said_first,), reader = page_of("ior", tmp_path, ior=rows)
-    assert said_first.startswith("fast writes ")
-    assert "measured with IOR, on one node" in reader.text
-    assert "IOR itself measured" in reader.text
-
-
-@pytest.mark.alone
-def test_a_slow_disk_gives_what_it_can(tmp_path: Path) -> None:
-    """So writes are flushed, and no cache answers who reads."""
-    with throttled(64, 20_000_000, "/dev/shm") as folder:  # others flush the disk
-        (row,) = run(settings_of(tmp_path, folder, processes=[2], file_size="8 MiB"))
-    assert row["write_bytes_per_s"] == pytest.approx(20e6, rel=0.15)
-    assert row["read_bytes_per_s"] == pytest.approx(20e6, rel=0.15)
-
-
-def test_points_of_one_engine_are_not_those_of_the_other(tmp_path: Path, memory: Path) -> None:
-    (by_fio,), said = run(settings_of(tmp_path, memory, processes=[1], engine="fio")), list[str]()
-    (by_ior,) = run(settings_of(tmp_path, memory, processes=[1]), said.append)
-    assert said[0].startswith("0 of 1 ")
-    assert (by_fio["engine"], by_ior["engine"]) == ("psync", "ior")
 
 
 @pytest.mark.parametrize(
@@ -117,54 +75,6 @@ def test_a_hanging_ior_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert not started(tmp_path)
 
 
-def put_before(monkeypatch: pytest.MonkeyPatch, folder: Path, line: str) -> None:
-    """Have a line of shell run before mpirun."""
-    (folder / "first").mkdir()
-    script = folder / "first" / "mpirun"
-    script.write_text(f'#!/bin/sh\n{line}\nexec {STAND_INS}/mpi/mpirun "$@"\n')
-    script.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
-
-
-def test_a_killed_mpirun_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its processes lead sessions of their own, and are found by their mark."""
-    monkeypatch.setenv("IOR_STAND_IN", "hang")
-    put_before(monkeypatch, tmp_path, "(sleep 1; kill -9 $$) &")
-    with pytest.raises(ToolError, match=r": ior: .*it was killed by signal 9$"):
-        run_ior(POINT, "write", False, tmp_path, 60.0)
-    assert not started(tmp_path)
-
-
-def test_a_tier_that_fills_up_is_named(tmp_path: Path, memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put_before(monkeypatch, tmp_path, "head -c 16M /dev/zero > filler 2> /dev/null")
-    (row,) = run(settings_of(tmp_path, memory, processes=[2]))
-    line = "failed: tier 'fast': filled up during the ior, which needed 2 MiB; "
-    assert row["status"].startswith(line)
-    assert not left(memory)
-    assert not started(tmp_path)
-
-
-def test_a_killed_run_goes_on(tmp_path: Path, memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it left on the tier is gone after the next."""
-    monkeypatch.setenv("IOR_STAND_IN", "hang")
-    program = (
-        f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r});"
-        "from pathlib import Path; from workloads import TINY_IOR, run, settings_of;"
-        "section = {**TINY_IOR, 'processes': [2], 'engine': 'ior'};"
-        "run('ior', settings_of('ior', Path(sys.argv[1], 'results'), {'fast': Path(sys.argv[2])}, **section))"
-    )
-    killed = subprocess.Popen([sys.executable, "-c", program, tmp_path, memory], stdout=subprocess.DEVNULL)
-    wait_for(lambda: len(started(tmp_path)) >= 3)
-    killed.kill()
-    killed.wait()
-    assert left(memory)
-    kill_all_marked(MARK, [str(tmp_path)])  # as the next start of Snakemake does, by the mark of the run
-    monkeypatch.delenv("IOR_STAND_IN")
-    (row,) = run(settings_of(tmp_path, memory, processes=[2]))
-    assert row["status"] == "measured"
-    assert not left(memory)
-
-
 @pytest.mark.parametrize(
     ("found", "line"),
     [
@@ -187,20 +97,3 @@ def test_a_summary_that_cannot_be_is_refused(found: dict[str, Any], line: str) -
     for text in ("", "[]", "{}", '{"summary": 3}', '{"summary": [3]}', "[" * 100_000):
         with pytest.raises(ToolError, match=r"^w: the summary of ior (is not IOR's JSON|lacks 'summary'); "):
             read_summary(text, POINT, "write", "w")
-
-
-@pytest.mark.parametrize("section", [{"nodes": [1, 2]}, {"numa": ["none", "pin"]}])
-def test_what_ior_itself_does_not_measure_is_refused(tmp_path: Path, memory: Path, section: dict[str, Any]) -> None:
-    with pytest.raises(SettingsError) as raised:
-        run(settings_of(tmp_path, memory, **section))
-    assert str(raised.value) == (
-        "config key ior.engine: IOR itself measures one node, and processes that are not pinned; take fio for ior.nodes"
-        " and ior.numa"
-    )
-
-
-def test_direct_is_asked_for_where_it_can_be(tmp_path: Path) -> None:
-    (tmp_path / "d").mkdir()
-    rows = run(settings_of(tmp_path, tmp_path / "d", direct=True))
-    (way,) = {row["direct"] for row in rows}
-    assert way is takes_direct(tmp_path, 65536)

@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from neurotier.model.fluid import simulate
-from neurotier.model.loaded import Stream, loaded, pooled, unevenness
-from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
-from neurotier.model.workload import LAUNCH, Job, Step, Workload
+from neurotier.model.loaded import Stream, loaded, pooled
 
 MB = 1e6
 
@@ -45,26 +42,3 @@ def test_what_was_never_alone_is_not_known() -> None:
     assert both.read_stream_bytes_per_s == pytest.approx(20 * MB), "the geometric mean of 10 and 40"
     weighted = pooled([seen, other], [1.0, 0.5])
     assert weighted.read_stream_bytes_per_s == pytest.approx(10 * 4 ** (1 / 3) * MB)
-
-
-def simulated(tier: TierSpeed, parallelism: int, spawn_s: float = 0.0) -> list[Stream]:
-    """What the streams of a simulated run did: 100 tasks that read and write."""
-    task = (Step("read", "read", 100 * MB, "tier"), Step("write", "write", 100 * MB, "tier"))
-    machine = Machine(Processors(64, 64), PageCache(1e12), {"tier": tier, cache_of("tier"): tier})
-    jobs = [Job((number,), (Step(LAUNCH.phase, "wait", (number % parallelism) * spawn_s),)) for number in range(100)]
-    found = simulate(Workload([task] * 100, jobs=jobs), machine, parallelism, seed=3)
-    return [Stream(phase == "write", 100 * MB, start, end) for _, phase, start, end in found.spans_s]
-
-
-def test_what_the_model_was_given_is_measured_from_what_it_did() -> None:
-    """20 streams that are alike read together and write together, so that each direction is seen alone."""
-    true = TierSpeed(500 * MB, 200 * MB, 400 * MB, 150 * MB, mixed=0.7)
-    seen = loaded(simulated(true, 20))
-    assert seen.read_bytes_per_s == pytest.approx(true.read_bytes_per_s)
-    assert seen.write_bytes_per_s == pytest.approx(true.write_bytes_per_s)
-
-
-@pytest.mark.parametrize("spread", [0.0, 0.3])
-def test_unevenness_is_seen(spread: float) -> None:
-    true = TierSpeed(500 * MB, 500 * MB, 500 * MB, 500 * MB, unevenness=spread)
-    assert unevenness([simulated(true, 10, spawn_s=0.05)]) == pytest.approx(spread, abs=0.1)

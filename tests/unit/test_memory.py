@@ -7,9 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
-from neurotier.analysis.memory import LEAST_BYTES, memory_for_images
 from neurotier.core import control_groups
 from neurotier.core.control_groups import core_limits, memory
 
@@ -61,15 +59,6 @@ def test_least_quota_of_all_groups_counts(tmp_path: Path) -> None:
     files = {"cpu/job/cpu.cfs_quota_us": "50000", "cpu/job/cpu.cfs_period_us": "100000", "cpu/cpu.cfs_quota_us": "-1"}
     grouped(tmp_path, "7:cpu,cpuacct:/job\n", files)
     assert list(core_limits()) == [0.5]
-
-
-def test_no_cgroups_no_limits(tmp_path: Path) -> None:
-    assert [limit_bytes for limit_bytes, _ in memory()] == []
-    assert list(memory()) == []
-
-
-def test_memory_for_images_is_that_of_the_machine_at_most() -> None:
-    assert LEAST_BYTES <= memory_for_images() <= max(LEAST_BYTES, psutil.virtual_memory().total)
 
 
 ROOM = """

@@ -200,12 +200,6 @@ def test_bytes_on_a_device(where: Bench, disk: Path, way: str, ordinary: bool) -
     assert said["bytes_source"] == "procfs"
 
 
-def test_bytes_in_memory_are_no_device_bytes(where: Bench) -> None:
-    _, said = where.metered("buffered", "/dev/shm", 64)
-    assert close(said["logical_written_bytes"], 64 * MIB, floor=0.25 * MIB)
-    assert said["device_written_bytes"] < MIB
-
-
 def waited_for_storage(said: dict[str, Any]) -> bool:
     """Whether nearly all time off a core was booked to storage."""
     off_core_s = said["wall_s"] - said["cpu_s"] - said["run_queue_s"]

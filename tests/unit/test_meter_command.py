@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import psutil
 import pytest
 from conftest import missing
 from neurotier.core.tables import checker, columns
-from neurotier.meter.traffic import FILE_SIZES, device_bytes, disk_of
+from neurotier.meter.traffic import FILE_SIZES
 from support import PATIENCE_S, wait_for
 
 METER = [str(Path(sys.executable).with_name("neurotier")), "meter"]
@@ -130,11 +129,6 @@ def test_what_was_ignored_stays_ignored() -> None:
     )
     process.send_signal(signal.SIGHUP)
     assert process.wait(timeout=PATIENCE_S) == 5
-
-
-def test_parent_that_ignores_its_children_loses_nothing() -> None:
-    done = meter("-q", "sh", "-c", "exit 6", preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
-    assert done.returncode == 6
 
 
 def test_no_orphan_stays(tmp_path: Path) -> None:
@@ -268,19 +262,6 @@ def test_interrupt_key_is_the_commands_own_business() -> None:
     assert code == -signal.SIGINT
 
 
-def test_summary_where_nothing_is_known_says_so() -> None:
-    from neurotier.meter.summary import summary
-    from neurotier.meter.usage import Usage
-
-    text = summary({"phase": "x", "exit_code": 0, "tiers": []}, Usage(0.0), 80)
-    assert "this kernel accounts no waits" in text
-
-
-def test_help_says_what_is_printed_without_a_terminal() -> None:
-    assert b"Where that is no terminal" in meter("--help").stdout
-    assert shutil.which(METER[0])
-
-
 def test_pressure_is_that_of_a_control_group_of_ones_own(tmp_path: Path) -> None:
     """Batch systems and containers give a job such a group; shared with others, it says nothing of the job."""
     mounts = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines() if " cgroup2 " in line]
@@ -309,23 +290,3 @@ def test_a_record_that_is_cut_short_is_said(tmp_path: Path) -> None:
     ended = subprocess.run(limited, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.stderr == "neurotier: --record record.jsonl: cannot be written: File too large\n"
     assert ended.returncode == 0, "the command's own"
-
-
-def test_a_partition_is_counted_with_its_disk(tmp_path: Path) -> None:
-    disk = tmp_path / "devices" / "sda"
-    (disk / "sda2").mkdir(parents=True)
-    (disk / "dev").write_text("8:0\n")
-    (disk / "sda2" / "partition").write_text("2\n")
-    for name, folder in (("8:0", disk), ("8:2", disk / "sda2")):
-        (tmp_path / name).symlink_to(folder)
-        assert disk_of(name, str(tmp_path)) == "8:0"
-    with pytest.raises(OSError, match="0:45"):
-        disk_of("0:45", str(tmp_path))
-
-
-def test_where_there_is_no_device_nothing_is_counted_in_a_control_group_either(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "io.stat").write_text("8:0 rbytes=1 wbytes=2\n")
-    monkeypatch.setattr("neurotier.meter.traffic.own_control_group", lambda: str(tmp_path))
-    assert device_bytes("/dev/shm") == ("device", None)

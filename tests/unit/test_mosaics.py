@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from unittest.mock import Mock
 
 import nibabel
 import numpy as np
 import pytest
 from neurotier.analysis.brains import masks_of_app
-from neurotier.core.errors import InputError
-from neurotier.core.tables import read_table
 from neurotier.dataset.bids import Image as T1w
 from neurotier.pages.kit.chart import ORANGE
-from neurotier.pages.report import mosaic
 from neurotier.pages.report.mosaic import SLICES, TILE_PX, TITLE_PX, draw_mosaic
 from neurotier.pages.report.mosaics import (
     Picture,
@@ -94,43 +88,6 @@ def test_right_is_on_the_right(tmp_path: Path, pair: tuple[Path, Path]) -> None:
     assert middle[TILE_PX // 2 :].sum() > middle[: TILE_PX // 2].sum(), "the made head is brighter on its right"
 
 
-def test_thick_slices_keep_their_aspect(tmp_path: Path) -> None:
-    brain = np.zeros((40, 40, 10), np.uint8)
-    brain[10:30, 10:30, 2:7] = 1  # a cube in mm: slices are four times as thick as wide
-    affine = np.diag([1.0, 1.0, 4.0, 1.0])
-    path = tmp_path / "m.nii.gz"
-    nibabel.save(nibabel.Nifti1Image(brain, affine), path)
-    draw_mosaic(path, path, tmp_path / "a.png", "")
-    tile = outline_in(tmp_path / "a.png")[TITLE_PX + TILE_PX : TITLE_PX + 2 * TILE_PX, 2 * TILE_PX : 3 * TILE_PX]
-    high, wide = (np.ptp(np.flatnonzero(tile.any(axis=axis))) for axis in (1, 0))
-    assert abs(int(high) - int(wide)) <= 4
-
-
-def test_empty_mask_and_4d_image_are_drawn(tmp_path: Path) -> None:
-    head, brain = head_and_brain()
-    t1w = save(tmp_path / "t.nii.gz", head)
-    draw_mosaic(t1w, save(tmp_path / "m.nii.gz", 0 * brain), tmp_path / "empty.png", "sub-1")
-    four = nibabel.Nifti1Image(np.stack([head, head], axis=-1), np.diag([3.0, 3.0, 3.0, 1.0]))
-    nibabel.save(four, tmp_path / "four.nii.gz")
-    draw_mosaic(tmp_path / "four.nii.gz", save(tmp_path / "m.nii.gz", brain), tmp_path / "four.png", "sub-1")
-    assert (tmp_path / "empty.png").is_file()
-    assert (tmp_path / "four.png").is_file()
-
-
-def test_grids_that_differ_are_refused(tmp_path: Path, pair: tuple[Path, Path]) -> None:
-    other = save(tmp_path / "o.nii.gz", np.ones((5, 5, 5), np.uint8))
-    with pytest.raises(InputError, match="is not that of the T1w image"):
-        draw_mosaic(pair[0], other, tmp_path / "a.png", "")
-
-
-def draw(pair: tuple[Path, Path], folder: Path, *names: str) -> dict[str, bytes]:
-    """Bring the folder ``mosaics`` up to date with pictures of one head; what is in it."""
-    pictures = [Picture(*pair, PurePosixPath(name), name) for name in names]
-    draw_mosaics(pictures, folder / "mosaics", 1, folder / "drawn")
-    found = (folder / "mosaics").rglob("*.png")
-    return {str(path.relative_to(folder / "mosaics")): path.read_bytes() for path in found}
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_one_bad_image_does_not_cost_the_others(tmp_path: Path, pair: tuple[Path, Path], workers: int) -> None:
     t1w, mask = pair
@@ -148,19 +105,6 @@ def test_one_bad_image_does_not_cost_the_others(tmp_path: Path, pair: tuple[Path
         assert "gone.nii.gz" in reasons["gone.png"]
         before_ns, made_ns = made_ns, {name: (folder / name).stat().st_mtime_ns for name in heads}
         assert [name for name in heads if made_ns[name] > before_ns[name]] == tried, "placeholders are tried again"
-
-
-def test_picture_of_a_row(tmp_path: Path, pair: tuple[Path, Path]) -> None:
-    places, settings = make_results(tmp_path / "results", 5)
-    row = read_table(places.group / "group.tsv", "group")[0]
-    (picture,) = pictures_of([row], places, settings)
-    assert picture.mask == places.derivatives / row["mask"]
-    assert str(picture.name) == "sub-01_ses-1_run-1_T1w.png"
-    assert picture.t1w.name == "sub-01_ses-1_run-1_desc-brain_T1w.nii.gz", "the image was dropped from its tier"
-    image = places.datasets / "demo" / row["image"]
-    image.parent.mkdir(parents=True)
-    shutil.copy(pair[0], image)
-    assert [picture.t1w for picture in pictures_of([row], places, settings)] == [image]
 
 
 def test_masks_of_an_app_have_volumes_and_mosaics(tmp_path: Path, pair: tuple[Path, Path]) -> None:
@@ -186,31 +130,3 @@ def test_masks_of_an_app_have_volumes_and_mosaics(tmp_path: Path, pair: tuple[Pa
         replace(settings, app=replace(settings.app, image="app.sif")),
     )
     assert picture.mask == places.results / "app/SiteA/sub-1/sub-1/anat/sub-1_run-1_desc-brain_mask.nii.gz"
-
-
-def test_pictures_follow_masks_and_list(tmp_path: Path, pair: tuple[Path, Path]) -> None:
-    assert draw(pair, tmp_path, "first.png", "second.png").keys() == {"first.png", "second.png"}
-    second = tmp_path / "mosaics" / "second.png"
-    older = second.stat().st_mtime_ns - 10_000_000_000
-    os.utime(second, ns=(older, older))
-    os.utime(pair[1], ns=(older + 5_000_000_000, older + 5_000_000_000))
-    assert draw(pair, tmp_path, "second.png").keys() == {"second.png"}, "the other is no longer in the list"
-    assert second.stat().st_mtime_ns > older, "the mask is newer"
-    assert draw(pair, tmp_path) == {}
-
-
-@pytest.mark.parametrize("spoil", [os.unlink, lambda path: os.truncate(path, 1000)])
-def test_pictures_are_drawn_once_and_again_if_spoiled(
-    tmp_path: Path, pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Path], None]
-) -> None:
-    """Snakemake removes the folder before it has any of them made."""
-    names = ("SiteA/first.png", "SiteA/second.png")
-    whole = draw(pair, tmp_path, *names)
-    shutil.rmtree(tmp_path / "mosaics")
-    drawn = Mock(side_effect=draw_mosaic)
-    monkeypatch.setattr(mosaic, "draw_mosaic", drawn)
-    assert draw(pair, tmp_path, *names) == whole
-    drawn.assert_not_called()
-    spoil(tmp_path / "drawn" / names[0])
-    assert draw(pair, tmp_path, *names) == whole
-    assert [call.args[2] for call in drawn.mock_calls] == [tmp_path / "drawn" / names[0]]

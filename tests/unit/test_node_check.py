@@ -75,18 +75,6 @@ def test_what_cannot_be_used_says_why(tmp_path: Path, mount_tmpfs: Callable[...,
     assert problems(list(rows.values())) == []  # nothing of that is in use
 
 
-def test_tier_in_use_is_a_problem(tmp_path: Path) -> None:
-    tiers = {
-        "disk": {"path": str(tmp_path), "kind": find_mount(tmp_path).kind},
-        "gone": {"path": "/nowhere", "kind": "block"},
-    }
-    placement = dict.fromkeys(ROLES, "disk")
-    for more in ({"placement": placement | {"work": "gone"}}, {"probe": {"tiers": ["gone"]}}):
-        settings = Settings.from_config({"tiers": tiers, "placement": placement, **more})
-        (line,) = problems(list(checked(settings, Places.from_settings(settings)).values()))
-        assert line.startswith("tier 'gone': its path /nowhere is not an existing folder; mount it")
-
-
 def test_a_fifo_in_the_place_of_the_mark_blocks_nobody(tmp_path: Path) -> None:
     """On a node the folder may be somebody else's, who waits there for a reader."""
     settings, places = configured(tmp_path)

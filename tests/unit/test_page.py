@@ -13,7 +13,7 @@ from neurotier.core.files import read_json, write_json
 from neurotier.core.tables import read_table, write_table
 from neurotier.pages.report.mosaic import draw_placeholder
 from neurotier.pages.report.mosaics import mosaic_name
-from report_data import EARLIER, RUN, make_results, without_account
+from report_data import RUN, make_results
 from report_figures import read_report
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -77,36 +77,6 @@ def test_what_a_reader_needs_comes_first_and_leads_on(tmp_path: Path) -> None:
     masks = [row["image"] for row in read_table(places.group / "group.tsv", "group") if row["participant"] == person]
     assert {str((places.mosaics / mosaic_name(mask)).relative_to(places.results)) for mask in masks} <= leads
     assert "with neurotier 0.1.0, snakemake 9.27.1 (Mölder et al. (2021)" in reader.text
-
-
-def test_volumes_that_no_adult_has_are_pointed_out(tmp_path: Path) -> None:
-    places, settings = make_results(tmp_path, 2)
-    rows = read_table(places.group / "group.tsv", "group")
-    write_table(places.group / "group.tsv", "group", [row | {"brain_volume_mm3": 2632e3} for row in rows])
-    text = read_report(places, settings).text
-    assert "Masks of adult brains have 880 to 1,950 cm³" in text
-    assert text.count("beyond what adults have 2,632 cm³") == len(rows)
-
-
-def test_each_run_has_its_answers(tmp_path: Path) -> None:
-    text = text_of(tmp_path, 60, earlier=20)
-    assert text.index(f"Run {RUN}, 40 participants") < text.index(f"Run {EARLIER}, 20 participants")
-    single = text_of(tmp_path / "single", 1)
-    assert "1 of 1 participant done" in single
-    assert "The slowest participants" not in single
-    assert f"Run {RUN}, 1 participant" not in single
-
-
-def test_without_accounts_and_traffic_the_page_says_so(tmp_path: Path) -> None:
-    places, settings = make_results(tmp_path, 5)
-    rows = read_table(places.profile / "profile.tsv", "profile")
-    write_table(places.profile / "profile.tsv", "profile", [without_account(row) for row in rows])
-    (places.profile / "traffic.tsv").unlink()
-    text = read_report(places, settings).text
-    assert "the kernel accounts no waits for storage and memory; as root: sysctl kernel.task_delayacct=1" in text
-    assert "faster tier saves at most 5" not in text
-    assert "Bytes and files per tier" not in text
-    assert "profile/traffic.tsv is missing" in text
 
 
 def test_nothing_is_fetched_and_links_lead_somewhere(tmp_path: Path) -> None:
@@ -176,29 +146,6 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         assert f"{name} cannot be read" in text, name
 
 
-def test_no_participant_at_all(tmp_path: Path) -> None:
-    assert "no participant is known" in text_of(tmp_path, 0)
-
-
-def test_partial_records_are_enough(tmp_path: Path) -> None:
-    places, settings = make_results(tmp_path, 5, failed=1)
-    write_json(places.failure("sub-05"), {"participant": "sub-05"})
-    write_json(places.runs / f"{RUN}.json", {"run": RUN})
-    write_json(places.group / "summary.json", {})
-    write_json(places.index / "dataset.json", {})
-    assert "sub-05" in read_report(places, settings).text
-
-
-def test_the_last_start_that_finished_nothing_is_said(tmp_path: Path) -> None:
-    places, settings = make_results(tmp_path, 5)
-    facts = read_json(places.runs / f"{RUN}.json")
-    write_json(places.runs / "later.json", {**facts, "run": "later", "started_s": facts["started_s"] + 1000})
-    assert (
-        f"The run started last, later, finished no participant job; the times are those of {RUN}."
-        in read_report(places, settings).text
-    )
-
-
 def test_mosaics_outliers_first_then_a_spread(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 60, mosaics=4)
     group = read_table(places.group / "group.tsv", "group")
@@ -230,9 +177,3 @@ def test_many_participants_stay_readable_and_small(tmp_path: Path) -> None:
     first = path.read_bytes()
     read_report(places, settings)
     assert path.read_bytes() == first, "equal data give equal bytes"
-
-
-def test_command_line_and_sites_are_shown(tmp_path: Path) -> None:
-    text = text_of(tmp_path, 60)
-    assert "snakemake --cores 2 --config 'results=demo results'" in text
-    assert "at 12 sites: BNU_1 (4f2a91c0), DC_1" in text

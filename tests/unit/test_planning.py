@@ -9,7 +9,6 @@ from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import write_table
-from neurotier.run.participants import selected_by
 from neurotier.run.plan import Plan
 from neurotier.run.snakemake_internals import set_limits
 
@@ -38,17 +37,9 @@ def plan(folder: Path, capacity: str, size_bytes: int | None, tool: str = "brain
     return Plan(settings, places)
 
 
-def test_work_space_is_asked_for_by_size(tmp_path: Path) -> None:
-    assert plan(tmp_path, "1 GB", 10_000_000).work_mb("A/sub-01") == 61  # 3 x 20 MB and a margin of 1 MB
-
-
 def test_job_that_cannot_fit_asks_for_all_there_is(tmp_path: Path) -> None:
     """Snakemake refuses the whole run otherwise; the job itself says what it misses."""
     assert plan(tmp_path, "50 MB", 10_000_000).work_mb("A/sub-01") == 50
-
-
-def test_unknown_size_asks_for_the_margin(tmp_path: Path) -> None:
-    assert plan(tmp_path, "1 GB", None).work_mb("A/sub-01") == 1
 
 
 @pytest.mark.parametrize(("tool", "mem_mb"), [("brainextractor", 3100), ("bet", 600), ("noop", 100)])
@@ -73,14 +64,6 @@ def test_limits_yield_to_those_of_the_command_line(tmp_path: Path) -> None:
     workflow = Workflow({"gets": 1, "mem_mb": 5})
     set_limits(workflow, made.limits())
     assert workflow.global_resources == {"gets": 1, "mem_mb": 5, "work_mb": 1000, "probes": 1}
-
-
-def test_index_that_changes_is_read_again(tmp_path: Path) -> None:
-    made = plan(tmp_path, "1 GB", 1)
-    table = made.places.index / "images.tsv"
-    assert list(selected_by(table)) == ["A/sub-01"]
-    table.write_text(table.read_text().replace("sub-01", "sub-02"))
-    assert list(selected_by(table)) == ["A/sub-02"]
 
 
 def test_without_an_index_nobody_is_known_to_be_complete(tmp_path: Path) -> None:

@@ -28,9 +28,8 @@ from neurotier.dataset.source import Dataset, obtain
 from neurotier.run.children import Child, Children
 from neurotier.run.jobs import dataset_json, load_dataset, load_settings
 from neurotier.run.needs import Granted
-from neurotier.run.participants import selected_by
 from neurotier.run.pool import ANALYSE, DROP, FETCH, Asked, Pool
-from neurotier.run.shares import key_of, members_of
+from neurotier.run.shares import members_of
 from pool_jobs import RUN, done_in, job, prepared_results, said_by, sleepers, sleeping
 from support import PATIENCE_S, git, plain_dataset, t1w, wait_for, while_running
 
@@ -50,17 +49,6 @@ def record(results: Path, name: str) -> dict[str, Any]:
 def failure(results: Path, name: str) -> dict[str, Any]:
     found: dict[str, Any] = read_json(file_of(results / "state" / "failures", name))
     return found
-
-
-def test_each_participant_has_a_record_and_a_log_of_its_own(tmp_path: Path) -> None:
-    results = prepared_results(tmp_path, ["01", "02", "03"])
-    assert said_by(job(results)).startswith("Analysing 3 of 3 participants: ")
-    for name in EVERYONE[:3]:
-        made = record(results, name)
-        assert [phase["phase"] for phase in made["phases"]] == ["start_up", "stage_in", "compute", "stage_out"]
-        assert made["analysis"] == key_of("analysis", selected_by(results / "index" / "images.tsv")[name])
-        assert file_of(results / "logs" / "analyze_participant", name, ".log").exists()
-    assert read_json(results / MARKER) == {"failed": {}}
 
 
 def test_a_bad_image_fails_its_participant_alone_and_the_share_is_settled(tmp_path: Path) -> None:
@@ -206,19 +194,6 @@ def test_one_computes_while_others_copy_and_their_wait_is_no_part_of_a_phase(tmp
         assert ends["compute"]["start_s"] - ends["stage_in"]["end_s"] > 0.9 * made["slot_wait_s"]
 
 
-def test_a_killed_participant_gives_its_turn_to_the_next(tmp_path: Path) -> None:
-    results = sleeping(tmp_path, 100, "01", "02", "03", "04", staging_beside=1)
-    pool = job(results, threads=1)
-    (victim,) = sleepers(pool, 1)
-    next(parent for parent in victim.parents() if parent.ppid() == pool.pid).kill()
-    psutil.wait_procs([victim], timeout=PATIENCE_S)
-    (second,) = sleepers(pool, 1)
-    assert second.pid != victim.pid, "who waited computes"
-    pool.send_signal(signal.SIGTERM)
-    said_by(pool, 143)
-    assert len(os.listdir(places_of(results).work)) == 1, "that of who was killed, which the next start removes"
-
-
 LABELS = ("01", "02", "03", "04", "05")
 NAMES = [f"sub-{label}" for label in LABELS]
 BROKEN = "sub-02"
@@ -284,15 +259,6 @@ def test_no_more_is_on_the_tier_than_allowed_and_what_is_computed(tmp_path: Path
     assert set(here(places)) == {BROKEN}, "who failed is kept"
 
 
-def test_who_cannot_be_fetched_fails_alone(tmp_path: Path) -> None:
-    places = cloned(tmp_path, get_attempts=1)
-    git(tmp_path / "bids", "annex", "drop", "--force", t1w("03"))
-    said_by(job(places.results))
-    assert failure(places.results, "sub-03")["exit_code"] == 69
-    assert done_in(places.results) == ["sub-01", "sub-04", "sub-05"]
-    assert read_json(places.results / MARKER)["failed"] == {"sub-02": 65, "sub-03": 69}
-
-
 def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
     places = cloned(tmp_path)
     said_by(job(places.results, "fetch-images"))
@@ -328,18 +294,6 @@ def test_contents_that_somebody_needs_who_is_not_done_are_not_dropped(tmp_path: 
         said_by(job(places.results, "drop-images"))
         assert ({"sub-03", "sub-04"} <= here(places).keys()) == (name != "sub-04")
     assert set(here(places)) == {"sub-01", BROKEN}
-
-
-def test_images_that_are_gone_again_are_fetched_once_more(tmp_path: Path) -> None:
-    """Another run on the same clone may drop what it has done with."""
-    places = cloned(tmp_path, sleep_s=3)
-    said_by(job(places.results, "fetch-images"))
-    last = members_of("1-of-1", places)[-1]
-    pool = job(places.results, threads=1)
-    sleepers(pool, 1)
-    git(load_dataset(places).path, "annex", "drop", "--force", t1w(last.removeprefix("sub-")))
-    assert f"{last}: is tried once more" in said_by(pool)
-    assert last in done_in(places.results)
 
 
 def test_images_that_are_gone_again_are_not_fetched_on_a_node(tmp_path: Path) -> None:

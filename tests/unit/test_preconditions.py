@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,17 +32,6 @@ def looked(
     plan = Plan(settings, Places.from_settings(settings), elsewhere)
     check_start(plan, Command(starts=not dryrun, is_dry_run=dryrun, targets=frozenset(targets)), said.append)
     return said
-
-
-def test_a_source_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    missing = {"source": str(tmp_path / "nowhere")}
-    for targets in [(), ("all",), ("probe", "comparison")]:
-        with pytest.raises(
-            SourceError, match=r"^dataset\.source '.*nowhere': there is no such folder; correct the path"
-        ):
-            looked(tmp_path, *targets, dataset=missing)
-    assert looked(tmp_path, "probe", "bigbrain", dataset=missing) == []
-    assert looked(tmp_path, dataset={"source": "https://example.org/nowhere"}) == []
 
 
 @pytest.mark.parametrize(("kind", "passes"), [("datalad", True), ("folder", False)])
@@ -97,13 +84,6 @@ SETTINGS = Settings.from_config(
 )
 
 
-def test_engines_of_staging_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", [])
-    with pytest.raises(ToolError, match=r"^target staging: engine ray needs the Python package ray, which is not"):
-        check_programs({"run_staging"}, SETTINGS)
-    check_programs({"run_sweep"} & {"run_staging"}, SETTINGS)
-
-
 @pytest.mark.parametrize(
     ("rule", "line"),
     [
@@ -123,18 +103,6 @@ def test_programs_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)
     check_programs({rule}, SETTINGS)
-
-
-def test_ior_itself_is_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """And what starts it, in the place of fio."""
-    settings = replace(SETTINGS, ior=replace(SETTINGS.ior, engine="ior"))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    for name in ("ior", "mpirun"):
-        with pytest.raises(ToolError, match=f"^target ior: {name} is not on PATH; have "):
-            check_programs({"run_ior"}, settings)
-        (tmp_path / name).write_text("#!/bin/sh\n")
-        (tmp_path / name).chmod(0o755)
-    check_programs({"run_ior"}, settings)
 
 
 @pytest.mark.parametrize(

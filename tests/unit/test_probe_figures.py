@@ -89,19 +89,3 @@ def test_figures_have_their_numbers_beside_them(rows: list[Row], tmp_path: Path)
     shown = read_plain(tmp_path / "probe" / "figures" / "concurrency.tsv")
     expected = [row["bandwidth_bytes_per_s"] for row in rows if row["part"] == "concurrency"]
     assert sorted(float(row["median"]) for row in shown) == pytest.approx(sorted(expected))
-
-
-def test_the_page_shows_every_tier_beside_the_published_devices(tmp_path: Path) -> None:
-    said, page = page_of("probe", tmp_path, probe=ROWS)
-    assert ("href", "probe/probe.tsv") in page.addresses
-    for words in (
-        f"{said[0]}.",
-        "disk stops scaling at 4 streams",
-        "published Optane",
-        "3.30 GB/s",
-        "(is memory)",
-        "Random read of 4",
-        "Make a file of 4",
-        "2,000.0",
-    ):
-        assert words in page.text

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from neurotier.core.errors import InputError, TierError
+from neurotier.core.errors import TierError
 from neurotier.core.places import Places
 from neurotier.core.settings import ProbeSettings, Settings
 from neurotier.core.tables import Row, read_table, write_table
 from neurotier.core.tiers import Tier
-from neurotier.model.this_machine import read_probed
 from neurotier.storage.access import MIB, Access, find_access
 from neurotier.storage.fio import FioJob
 from neurotier.storage.probe.effort import Effort, effort_for
@@ -71,23 +70,6 @@ def test_a_tier_in_memory_is_measured_whole(memory_rows: list[Row]) -> None:
             assert row["streams"] * row["file_bytes"] <= 64 * MIB
 
 
-def test_a_model_gets_its_figures(memory_rows: list[Row], tmp_path: Path) -> None:
-    table = tmp_path / "probe.tsv"
-    write_table(table, "probe", memory_rows)
-    figures = read_probed(table).usual
-    assert figures.kind == "tmpfs"
-    assert list(figures.read_bytes_per_s) == list(figures.mixed_bytes_per_s) == [1, 2]
-    assert figures.cached_read_bytes_per_s == figures.read_bytes_per_s
-    assert figures.buffered_write_bytes_per_s == figures.write_bytes_per_s
-    assert 0 < figures.look_s < 1e-3
-    write_table(table, "probe", [row for row in memory_rows if row["pattern"] != "mixed"])
-    with pytest.raises(InputError, match=r"probe.tsv: has no 'mixed'; probe again: --forcerun probe_tier"):
-        read_probed(table)
-    write_table(table, "probe", [row for row in memory_rows if row["part"] != "files"])
-    with pytest.raises(InputError, match=r"probe.tsv: has no 'make'; probe again"):
-        read_probed(table)
-
-
 @pytest.fixture
 def slow_disk() -> Iterator[Path]:
     with throttled(128, THROTTLE_BYTES_PER_S) as folder:
@@ -114,13 +96,6 @@ def test_a_throttled_disk_is_as_fast_as_its_throttle(slow_disk: Path) -> None:
     assert rows["concurrency", "buffered_write"] > 0.85 * THROTTLE_BYTES_PER_S
 
 
-def test_persistent_memory_is_mapped(memory_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By libpmem where it takes the file system, as told here; else by mmap. There is no such memory here."""
-    monkeypatch.setenv("PMEM_IS_PMEM_FORCE", "1")
-    assert find_access(memory_folder, "fsdax") in (Access("libpmem", direct=True), Access("mmap", direct=False))
-    assert list(memory_folder.iterdir()) == []
-
-
 def test_a_tier_without_room_is_refused(tmp_path: Path) -> None:
     small = Tier("small", tmp_path, "block", 100 * MIB)
     with pytest.raises(TierError) as raised:
@@ -141,27 +116,12 @@ def test_a_tier_that_fills_up_meanwhile_is_named(tmp_path: Path, mount_tmpfs: py
     assert list(mount.iterdir()) == []
 
 
-def test_files_are_as_large_as_room_and_time_allow() -> None:
-    effort = Effort(streams=96, repetitions=3, time_s=120, file_bytes=GIB, room_bytes=8 * GIB)
-    assert effort.slice_s == 0.5
-    fast, slow = 100e9, 20e6
-    assert effort.stream_bytes(1, fast) == GIB
-    assert effort.stream_bytes(96, fast) == 8 * GIB // 96 // MIB * MIB
-    assert effort.stream_bytes(1, slow) == 16 * MIB, "less would show what the device takes at once"
-    assert effort.stream_bytes(96, slow) == MIB
-
-
 def planned(tmp_path: Path, cores: int | None = 2, **probe: object) -> ProbePlan:
     """What the rules would ask, with a tier for each kind of role."""
     tiers = {name: {"path": str(tmp_path), "kind": "block"} for name in ("disk", "fast", "spare")}
     placement = {"dataset": "disk", "work": "fast", "images": "disk", "results": "disk"}
     settings = Settings.from_config({"tiers": tiers, "placement": placement, "probe": probe})
     return ProbePlan(settings, Places.from_settings(settings), cores)
-
-
-def test_tiers_in_use_are_probed_unless_others_are_named(tmp_path: Path) -> None:
-    assert planned(tmp_path).tiers == ["disk", "fast"]
-    assert planned(tmp_path, tiers=["spare"]).tiers == ["spare"]
 
 
 def test_what_was_probed_further_is_kept(tmp_path: Path, memory_rows: list[Row]) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from fastjsonschema import JsonSchemaValueException
-from neurotier.core.errors import StateError
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.core.settings import ROLES, Settings
@@ -16,7 +15,7 @@ from neurotier.core.tables import read_table, write_table
 from neurotier.meter.traffic import flow
 from neurotier.meter.usage import Usage
 from neurotier.run.group import group_rows, summary
-from neurotier.run.profile_tables import TABLES, close_run, profile_rows, run_rows, tabulate_profile, traffic_rows
+from neurotier.run.profile_tables import close_run, profile_rows, run_rows, traffic_rows
 
 
 def record(participant: str, start_s: float, run: str = "r1", voxels: int = 1000) -> dict[str, Any]:
@@ -87,14 +86,6 @@ def test_makespan_and_parallelism(places: Places) -> None:
     assert run["limited_by"] == "all 2 ran at once, but 1.0 on average: the first start and the last end one by one"
 
 
-def test_who_computes_is_counted_apart_from_who_is_there(places: Places) -> None:
-    """Jobs that copy for 0.5 s, compute for 1 s and copy for 0.5 s; one begins when that before it computes."""
-    rows = profile_rows([record(f"a/sub-{number}", 100.0 + number) for number in range(4)])
-    note(places, "r1", ended_s=1)
-    (run,) = run_rows(places, rows, [], 4)
-    assert (run["peak_parallelism"], run["peak_computing"]) == (2, 1)
-
-
 def test_memory_that_keeps_jobs_waiting_is_named(places: Places) -> None:
     """brainextractor is taken to need 500 MB: of 1,200 MB there is room for two."""
     rows = profile_rows([record(f"a/sub-{number}", 100.0) for number in range(2)])
@@ -102,13 +93,6 @@ def test_memory_that_keeps_jobs_waiting_is_named(places: Places) -> None:
     note(places, "r1", ended_s=1, parallelism=4, limits={"mem_mb": 1200})
     (run,) = run_rows(places, rows, [], 4)
     assert run["limited_by"] == "memory has room for 2 at once (500 MB each, 1,200 MB)"
-
-
-def test_runs_of_one_results_folder_are_apart(places: Places) -> None:
-    rows = profile_rows([record("sub-1", 100.0, "r1"), record("sub-2", 5000.0, "r2")])
-    note(places, "r1", ended_s=1)
-    note(places, "r2", ended_s=1)
-    assert [run["makespan_s"] for run in run_rows(places, rows, [], 2)] == [2.0, 2.0]
 
 
 @pytest.mark.parametrize(
@@ -181,12 +165,6 @@ def test_group_mean_spread_and_outliers(places: Places) -> None:
     assert found["outliers"] == ["sub-5_T1w.nii.gz"]
 
 
-def test_group_without_images_is_empty(places: Places) -> None:
-    write_table(places.group / "group.tsv", "group", group_rows([]))
-    assert read_table(places.group / "group.tsv", "group") == []
-    assert summary([])["mean_brain_volume_mm3"] is None
-
-
 def test_sums_of_the_account_do_not_pass_for_a_whole(places: Places) -> None:
     """Phases without an account are left out of the sums only while they are next to nothing."""
     note(places, "r1", ended_s=1.0)
@@ -200,16 +178,6 @@ def test_sums_of_the_account_do_not_pass_for_a_whole(places: Places) -> None:
     assert run["account_user_sum_s"] is None
 
 
-def test_few_columns_are_read_as_the_same_values(places: Places) -> None:
-    table = places.profile / "profile.tsv"
-    write_table(table, "profile", profile_rows([record("NYU/sub-01", 100.0)]))
-    few, whole = read_table(table, "profile", only=("wall_s", "participant", "site")), read_table(table, "profile")
-    assert few == [{name: row[name] for name in ("participant", "site", "wall_s")} for row in whole]
-    table.write_text(table.read_text()[:-20])
-    with pytest.raises(StateError):
-        read_table(table, "profile")
-
-
 @pytest.mark.parametrize("wrong", [{"wall_s": "1"}, {"phase": "lunch"}, {"participant": None}, {"more": 1}])
 def test_a_row_that_does_not_satisfy_its_schema_is_refused(places: Places, wrong: dict[str, Any]) -> None:
     rows = profile_rows([record("NYU/sub-01", 100.0)])
@@ -217,19 +185,3 @@ def test_a_row_that_does_not_satisfy_its_schema_is_refused(places: Places, wrong
     with pytest.raises(JsonSchemaValueException):
         write_table(table, "profile", [*rows, rows[0] | wrong])
     assert not list(places.profile.iterdir()), "neither the table nor a part of it"
-
-
-def test_the_table_is_written_from_records_and_the_run_from_few_columns(places: Places) -> None:
-    records = []
-    for number in range(3):
-        records.append(places.record(f"a/sub-{number}"))
-        write_json(records[-1], record(f"a/sub-{number}", 100.0 + number))
-    note(places, "r1", started_s=99.0, ended_s=110.0)
-    tables = {name: places.profile / f"{name}.tsv" for name in TABLES}
-    tabulate_profile(places, [*records, places.record("a/sub-failed")], tables)
-    rows = [json.loads(file.read_text()) for file in records]
-    expected = {"profile": profile_rows(rows), "traffic": traffic_rows(rows)}
-    expected["runs"] = run_rows(places, expected["profile"], [], 4)
-    for name, content in expected.items():
-        write_table(places.profile / "expected.tsv", name, content)
-        assert tables[name].read_text() == (places.profile / "expected.tsv").read_text(), name

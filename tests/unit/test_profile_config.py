@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from neurotier.core.errors import SettingsError
-from neurotier.run.profile_config import class_of_nodes, effective_config, given_cores, profile_config
+from neurotier.run.profile_config import class_of_nodes, effective_config, profile_config
 from support import ROOT
 
 SNAKEFILE = ROOT / "workflow" / "Snakefile"
@@ -56,11 +56,6 @@ def test_profile_that_is_not_there_is_an_error() -> None:
         profile_config(["--workflow-profile", "profiles/nope"], SNAKEFILE)
 
 
-def test_default_profile_chooses_nothing() -> None:
-    assert profile_config([], SNAKEFILE) == {}
-    assert profile_config(["--workflow-profile", "none"], SNAKEFILE) == {}
-
-
 def test_jobs_on_other_nodes_see_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     effective_config(BASE, {}, ["--workflow-profile", "profiles/tmpfs"], SNAKEFILE)
     assert effective_config(BASE, {}, None, SNAKEFILE)["placement"]["work"] == "tmpfs"
@@ -76,9 +71,3 @@ def test_nodes_are_of_the_class_of_their_partition(tmp_path: Path, monkeypatch: 
     (tmp_path / "profile.yaml").write_text("default-resources: {slurm_partition: ../../short}\n")
     assert class_of_nodes(["--profile", str(tmp_path)], SNAKEFILE) == "short"
     assert class_of_nodes(["--profile", str(tmp_path), "--default-resources", "mem_mb=1"], SNAKEFILE) == "nodes"
-
-
-def test_jobs_are_told_the_cores_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NEUROTIER_CORES", "")
-    assert given_cores([], 4) == 4
-    assert given_cores(None, 96) == 4

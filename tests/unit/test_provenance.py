@@ -5,28 +5,22 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import pytest
-from neurotier.analysis.activity import How, how_of, identifier, uri
+from neurotier.analysis.activity import How, uri
 from neurotier.analysis.derivatives import write_sidecars
 from neurotier.analysis.staging import OF_DATASET, aside, publish, set_dataset_aside, take_dataset_back
 from neurotier.core.errors import InputError, ToolError
-from neurotier.core.settings import ROLES
 from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.source import Dataset
-from neurotier.provenance.description import RAW, describe, how_file, provenance
-from neurotier.provenance.remake import images_of, inputs_of_group, put_back, raw_paths, remake, settings_of, wanted
+from neurotier.provenance.description import RAW
+from neurotier.provenance.remake import inputs_of_group, put_back
 from neurotier.provenance.repository import Made, changed_entries, open_dataset, refuse_ignored, register, save
 from neurotier.provenance.saving import COMMAND_BYTES, groups
 from support import git
 
 HOW: How = {"neurotier": "0.1.0", "name": "bet", "version": "6.0", "options": {"fractional_threshold": 0.5}}
-IN_CONTAINER = HOW | {
-    "container": {"image": "bet.sif", "digest": "sha256:ab", "network": False, "environment": {"A": "1"}, "binds": []}
-}
 
 
 def repository(folder: Path, config: str = "") -> Path:
@@ -88,25 +82,6 @@ def test_what_of_others_was_removed_is_put_back(tmp_path: Path) -> None:
     assert [name for name in names if (dataset / name).exists()] == names[:-1]
 
 
-def test_an_app_is_given_the_chosen_sessions_and_runs_again(tmp_path: Path) -> None:
-    from neurotier.core.settings import Settings
-
-    for name in ("ses-1/anat/a_run-1_T1w.nii", "ses-1/anat/a_run-2_T1w.nii", "ses-2/anat/a_run-1_T1w.nii", "a.json"):
-        (tmp_path / "sub-01" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "sub-01" / name).touch()
-    tiers = {"here": {"path": str(tmp_path), "kind": "block"}}
-    settings = Settings.from_config(
-        {"tiers": tiers, "placement": dict.fromkeys(ROLES, "here"), "app": {"image": "a.sif"}}, in_containers=True
-    )
-    everything = images_of(tmp_path, "sub-01", [], settings)
-    filters: dict[str, Any] = {"sessions": ["ses-1"], "runs": ["02"]}
-    settings = replace(settings, dataset=replace(settings.dataset, **filters))
-    again = settings_of(how_of(settings, "1", None), tmp_path)
-    chosen = images_of(tmp_path, "sub-01", [], again)
-    assert len(everything) == 4
-    assert [image.path for image in chosen] == ["sub-01/a.json", "sub-01/ses-1/anat/a_run-2_T1w.nii"]
-
-
 def test_a_commit_holds_those_made_in_one_way_and_its_command_fits() -> None:
     def one(number: int, how: How = HOW, inputs: int = 1) -> Made:
         return Made(f"A/sub-{number}", [f"{RAW}/sub-{number}/{'x' * 100}"] * inputs, how, [f"sub-{number}"])
@@ -120,48 +95,10 @@ def test_a_commit_holds_those_made_in_one_way_and_its_command_fits() -> None:
     assert [len(group) for group in groups(long, 16)] == [1, 2]
 
 
-def test_description_and_provenance_agree_and_earlier_ways_stay(tmp_path: Path) -> None:
-    describe(tmp_path, [HOW])
-    (tmp_path / ".bidsignore").write_text("own/\n")
-    describe(tmp_path, [IN_CONTAINER])
-    ways = [HOW, IN_CONTAINER]
-    assert [json.loads((tmp_path / how_file(identifier(how))).read_text()) for how in ways] == ways
-    written = provenance({identifier(how): how for how in ways})
-    assert json.loads((tmp_path / "prov" / "prov-neurotier_act.json").read_text()) == written["act"]
-    known = {one["Id"] for one in (*written["soft"]["Software"], *written["env"]["Environments"])}
-    assert {activity["Id"] for activity in written["act"]["Activities"]} == {uri(identifier(how)) for how in ways}
-    for activity in written["act"]["Activities"]:
-        assert set(activity["AssociatedWith"]) <= known
-        assert set(activity["Used"]) - {f"bids::{RAW}"} <= known
-    assert (tmp_path / ".bidsignore").read_text().splitlines() == ["own/", "prov", "prov/**"]
-
-
-def test_a_damaged_way_is_named(tmp_path: Path) -> None:
-    file = tmp_path / how_file("bet-1")
-    file.parent.mkdir(parents=True)
-    for content in ("", "[]", '{"name": "bet"}'):
-        file.write_text(content)
-        with pytest.raises(InputError, match=r"bet-1\.json: does not say how"):
-            remake(file, [tmp_path / RAW / "sub-01"], None)
-    file.unlink()
-    file.symlink_to("/etc/passwd")
-    with pytest.raises(InputError):
-        remake(file, [tmp_path / RAW / "sub-01"], None)
-
-
 def test_sidecars_refer_to_their_activity(tmp_path: Path) -> None:
     write_sidecars(PurePosixPath("sub-1/anat/sub-1_T1w.nii.gz"), tmp_path, uri("bet-1"))
     made = [json.loads(file.read_text()) for file in tmp_path.rglob("*.json")]
     assert [sidecar["GeneratedBy"] for sidecar in made] == [uri("bet-1")] * 2
-
-
-def test_inputs_are_of_the_raw_dataset_and_of_those_asked_for(tmp_path: Path) -> None:
-    assert raw_paths(tmp_path, [tmp_path / RAW / "sub-01" / "anat" / "a.nii"]) == ["sub-01/anat/a.nii"]
-    for path in (tmp_path / "sub-01", tmp_path / RAW / ".." / "x", tmp_path / RAW / "README"):
-        with pytest.raises(InputError):
-            raw_paths(tmp_path, [path])
-    with pytest.raises(InputError, match=r"NEUROTIER_PARTICIPANTS='sub-03'.*it is about sub-01"):
-        wanted(["sub-01/anat/a.nii"], "sub-03")
 
 
 @pytest.mark.parametrize("moved", range(len(OF_DATASET) + 2))

@@ -98,18 +98,3 @@ def test_a_save_that_fails_leaves_a_note_until_another_has_come_to_its_end(place
     with pytest.raises(BusyError):
         write_and_fail(places, BusyError("somebody else writes"))
     assert not places.saving.exists(), "locks that are found next are not ours"
-
-
-def test_an_empty_note_is_believed(places: Places) -> None:
-    write_text(places.saving, "")
-    with writing(places) as killed_on:
-        assert killed_on == HERE
-
-
-def test_a_lock_of_git_is_no_full_tier(tmp_path: Path) -> None:
-    git(tmp_path, "init", "--quiet")
-    (tmp_path / "a").touch()
-    (tmp_path / ".git" / "index.lock").touch()
-    done = subprocess.run(["git", "add", "a"], cwd=tmp_path, capture_output=True, text=True)
-    assert isinstance(unsaved(tmp_path, done.stderr), BusyError)
-    assert not isinstance(unsaved(tmp_path, "No space left on device"), BusyError)

@@ -61,25 +61,6 @@ def test_a_small_log(tmp_path: Path, inside: str) -> None:
     assert published.traffic == []
 
 
-def test_clocks_that_were_put_back(tmp_path: Path) -> None:
-    times = {"Start": "Sun Nov  3 01:59:50 EDT 2019", "Finish": "Sun Nov  3 01:00:50 EST 2019"}
-    log(tmp_path / "disk-1", [entry("a", "", "", **times)])
-    (run,) = published_runs(tmp_path).runs
-    assert run["makespan_s"] == 60.0
-
-
-def test_unknown_conditions_are_taken_as_they_are_and_repetitions_counted(tmp_path: Path) -> None:
-    crowd = [entry(f"s{number}", "17:00:00", "17:01:00") for number in range(26)]
-    for number in (10, 2, 1):
-        log(tmp_path / f"new-tier-{number}", crowd if number == 2 else TASKS, makespan=None)
-    found = {run["run"]: run for run in published_runs(tmp_path).runs}
-    assert list(found) == ["new-tier-1", "new-tier-2", "new-tier-10"]
-    assert [(run["parallelism"], run["repetition"]) for run in found.values()] == [(25, 1), (96, 1), (25, 2)]
-    assert {run["placement"] for run in found.values()} == {"new-tier"}
-    assert {run["cache"] for run in found.values()} == {"as found"}
-    assert {run["logged_makespan_s"] for run in found.values()} == {None}
-
-
 def test_failed_tasks_make_a_run_invalid(tmp_path: Path) -> None:
     failed = entry("NYU_1_0025004", "16:00:00", "18:00:00", **{"Exit code": "1", "real time": ""})
     log(tmp_path / "disk-1", [*TASKS, failed])
@@ -130,14 +111,6 @@ def test_beside_a_whole_log_a_broken_one_is_an_invalid_run(tmp_path: Path) -> No
     assert {row["run"] for row in published.participants} == {"disk-1"}
     (condition,) = by_condition(published.runs)
     assert condition.placement == whole["placement"]
-
-
-def test_a_broken_makespan_is_as_none_and_a_folder_without_runs_is_said(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="published runs"):
-        published_runs(tmp_path)
-    log(tmp_path / "disk-1", TASKS, makespan="")
-    (run,) = published_runs(tmp_path).runs
-    assert (run["valid"], run["logged_makespan_s"]) == ("valid", None)
 
 
 def test_the_published_runs(reference: Path, tmp_path: Path) -> None:

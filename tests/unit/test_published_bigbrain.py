@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 from neurotier.bigbrain.image import BLOCK_BYTES
-from neurotier.core.errors import InputError
 from neurotier.published.bigbrain import HEADER, INCREMENT, TASK, WRITE, BlockRun, find_runs, read_run
 from neurotier.published.conditions import condition, device_and_mode
-from neurotier.published.skipped import DAMAGED, UNNAMED
+from neurotier.published.skipped import DAMAGED
 from neurotier.published.table_one import find_bandwidths
 from published_logs import DISK_BENCH, DRAM_25, SPARK_25, spark_log, task, whole_log, write_log
 
@@ -50,14 +49,6 @@ def test_a_log_that_lacks_a_block_or_the_end_of_a_task_is_not_whole(tmp_path: Pa
         run = read_run(write_log(tmp_path / which, name, "".join(lines)))
         assert run.invalid_because.startswith(said[which])
         assert bool(run.invalid_because) == bool(said[which])
-
-
-def test_an_emulated_run_is_whole_with_fewer_files_than_tasks(tmp_path: Path) -> None:
-    rows = "".join(task(number % 70, float(number), resolution_um=20) for number in range(1000))
-    run = read_run(write_log(tmp_path, "1-tmpfs_1it_25cpus_em_20bb-0.out", rows))
-    assert (run.is_emulated, len(run.blocks), run.missing_blocks, run.invalid_because) == (True, 70, 0, "")
-    real = read_run(write_log(tmp_path, "1-tmpfs_1it_25cpus_20bb-0.out", rows))
-    assert (real.is_emulated, real.missing_blocks) == (False, 930)
 
 
 def test_a_log_of_spark(tmp_path: Path) -> None:
@@ -117,25 +108,6 @@ def test_broken_logs_are_named_and_skipped(tmp_path: Path, text: str, said: str)
     assert "\n" not in skipped.reason
 
 
-def test_what_is_no_log_is_told(tmp_path: Path) -> None:
-    write_log(tmp_path / "a", DRAM_25, GOOD)
-    write_log(tmp_path / "a", "slurm-17.out", "hello\n")
-    write_log(tmp_path / ".git", DRAM_25, "not to be read")
-    write_log(tmp_path / "system_conf", "ad_diskbench.out", DISK_BENCH)
-    runs, skipped_files = find_runs(tmp_path)
-    assert [run.path.parent.name for run in runs] == ["a"]
-    assert [(one.path.name, one.kind) for one in skipped_files] == [("slurm-17.out", UNNAMED)]
-    with pytest.raises(InputError, match="is not there"):
-        find_runs(tmp_path / "nowhere")
-
-
-def test_a_resolution_that_is_nowhere_told(tmp_path: Path) -> None:
-    names = {"1-tmpfs_1it_25cpus_60delay-0.out": "neither", "1-tmpfs_1it_25cpus_10bb-0.out": "10 um"}
-    for name, said in names.items():
-        with pytest.raises(ValueError, match=said):
-            read_run(write_log(tmp_path, name, GOOD.replace("bigbrain", "smallbrain")))
-
-
 def test_bandwidths(tmp_path: Path) -> None:
     rows = "tmpfsAD,1.5 GB/s,5 GB/s,4 GB/s\ntmpfsAD,2.5 GB/s,6 GB/s,4 GB/s\ntmpfsAD,2.5 GB/s,7 GB/s,4 GB/s\n"
     rows += "isilon,111 MB/s,117 MB/s,3.5 GB/s\n"
@@ -147,23 +119,6 @@ def test_bandwidths(tmp_path: Path) -> None:
     assert fast.of(statistics.median) == pytest.approx((6 * 1024, 2.5 * 1024))
     assert (slow.device, slow.mode, slow.published) == ("Isilon", "Memory mode", None)
     assert slow.of(statistics.mean) == (117, 111)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "no storage benchmark"),
-        (DISK_BENCH, "no storage benchmark"),
-        (f"{DISK_BENCH}tmpfs,1 GB/s\n", "2 fields"),
-        (f"{DISK_BENCH}tmpfs,fast,1 GB/s,1 GB/s\n", "no bandwidth"),
-        ("\xff\xfe\0", "not text"),
-    ],
-)
-def test_broken_storage_benchmarks(tmp_path: Path, text: str, said: str) -> None:
-    write_log(tmp_path, "ad_diskbench.out", text)
-    bandwidths, (skipped,) = find_bandwidths(tmp_path)
-    assert bandwidths == []
-    assert said in skipped.reason
 
 
 @pytest.fixture(scope="module")

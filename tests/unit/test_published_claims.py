@@ -8,7 +8,7 @@ import pytest
 from neurotier.core.tables import Row, read_table, write_table
 from neurotier.published.claims import CONTRADICTED, HOLDS, PARTLY, UNKNOWN, claim_rows
 from neurotier.published.replay import read_published
-from published_logs import bids_tasks, whole_log, write_checkout, write_log
+from published_logs import whole_log, write_checkout, write_log
 
 TWELVE = "App Direct is approximately 12x slower than Memory mode"
 SIMILAR = "25 to 96: performance improved by a similar factor on all devices"
@@ -31,23 +31,6 @@ def test_without_its_runs_a_claim_cannot_be_told(tmp_path: Path) -> None:
     assert found[TWELVE]["verdict"] == UNKNOWN
     assert found[TWELVE]["found"] == "no run of Optane, App Direct with 25 processes at 40 µm, GNU Parallel"
     assert found[SIMILAR]["verdict"] == UNKNOWN
-
-
-@pytest.mark.parametrize(("minutes", "verdict"), [(12, UNKNOWN), (24, CONTRADICTED)])
-def test_claims_about_the_bids_app(tmp_path: Path, minutes: int, verdict: str) -> None:
-    """The disk becomes twice as fast with more processes; and memory as well, or not at all: that is enough to tell."""
-    folder = tmp_path / "bids-app-example"
-    many = [f"NYU_1_{number:07}" for number in range(96)]
-    for name, time, names in (
-        ("disk-1", 10, many),
-        ("disk-4", 20, many[:25]),
-        ("in-mem-1", minutes, many),
-        ("in-mem-4", 24, many[:25]),
-    ):
-        write_log(folder / name, "tasks.json", bids_tasks(time, names))
-    found = verdicts(tmp_path)[SIMILAR]
-    assert found["verdict"] == verdict
-    assert "no run of the BIDS App example on Isilon" in found["found"], "what it does not know of is said"
 
 
 def test_the_published_claims(reference: Path, tmp_path: Path) -> None:

@@ -9,24 +9,17 @@ from pathlib import Path
 from statistics import NormalDist
 
 import pytest
-from neurotier.core.tables import Row, write_table
 from neurotier.model.prediction import HIGH, MEASURED, MODEL_ERROR, PAPER
-from neurotier.published.conditions import condition, expected
+from neurotier.published.conditions import condition
 from neurotier.published.evidence import evidence_of, shipping_in
-from neurotier.published.knowledge import MEASURED_LOGS, PHYSICS, TABLE, Learner
+from neurotier.published.knowledge import Learner
 from neurotier.published.own_columns import condition_of
 from neurotier.published.predictions import Predictor, width
 from neurotier.published.replay import Replay, read_published
 from neurotier.published.validation import ALONE, CONDITION, DEVICE, SPLITS, TWIN, has_twin, left_out, scores
 from published_logs import DISK_BENCH, block_name, spark_log, whole_log, write_log
 
-MEMORY_20 = condition(20, "gnu-parallel", 25, ("Optane", "Memory mode"))
 DRAM_25, DRAM_96 = (condition(40, "gnu-parallel", processes, ("DRAM", "App Direct")) for processes in (25, 96))
-ISILON_96 = condition(40, "gnu-parallel", 96, ("Isilon", "App Direct"))
-
-
-def by_member(rows: list[Row], processes: int) -> dict[str, Row]:
-    return {row["member"]: row for row in rows if row["processes"] == processes}
 
 
 def checkout(folder: Path) -> Path:
@@ -43,29 +36,6 @@ def checkout(folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def waves(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
     return Predictor(read_published(checkout(tmp_path_factory.mktemp("checkout"))))
-
-
-@pytest.fixture(scope="module")
-def predicted(waves: Predictor) -> list[Row]:
-    return waves.predictions()
-
-
-def test_every_condition_has_every_member_that_can_tell(predicted: list[Row]) -> None:
-    dram = [row for row in predicted if row["device"] == "DRAM"]
-    assert {(row["member"], row["processes"]) for row in dram} == {
-        (member, processes) for member in (PAPER, MEASURED) for processes in (25, 96)
-    }
-    assert {row["member"] for row in predicted if row["measured_s"] is None} == {PAPER, MEASURED}
-    named = {(row["resolution_um"], row["engine"], row["processes"], row["device"], row["mode"]) for row in predicted}
-    assert len(named) == len(expected()), "all of the paper's conditions, whether there are runs or not"
-
-
-def test_waves_are_reproduced_and_continued(predicted: list[Row]) -> None:
-    """25 streams read for 1.5 s and write for 2 s, five times; so do 96, for what 25 get is all that is known."""
-    dram = [row for row in predicted if row["device"] == "DRAM"]
-    more = by_member(dram, 96)[MEASURED]
-    assert more["predicted_s"] == pytest.approx(5 * 3.5, rel=0.15)
-    assert more["low_s"] < more["predicted_s"] < more["high_s"]
 
 
 def without_runs_of(replay: Replay, *held: object) -> Replay:
@@ -91,57 +61,6 @@ def test_nothing_of_what_is_held_out_has_a_part_in_its_prediction(waves: Predict
     changed = Predictor(without_runs_of(replay, DRAM_96)).predict(DRAM_25, held, CONDITION)
     usual = waves.predict(DRAM_25, held, CONDITION)
     assert changed.makespan_s != usual.makespan_s, "what may be known has a part in it"
-
-
-def test_scores_count_what_was_measured() -> None:
-    about: Row = {"held_out": DEVICE, "member": MEASURED, "device": "DRAM", "mode": "App Direct"}
-    about |= {"resolution_um": 40, "engine": "gnu-parallel", "processes": 25}
-    rows = [
-        about | {"ratio": 2.0, "close": False, "in_interval": True},
-        about | {"ratio": 0.5, "close": False, "in_interval": False},
-        about | {"ratio": 1.0, "close": True, "in_interval": True},
-        about | {"ratio": None, "close": None, "in_interval": None},
-    ]
-    (score,) = scores(rows)
-    assert score.factor == pytest.approx(4 ** (1 / 3))
-    assert (score.worst, score.close, score.covered, score.conditions) == (2.0, 1, 2, 3)
-
-
-def test_nothing_is_given_to_the_model_without_a_source(waves: Predictor, tmp_path: Path) -> None:
-    """Every speed that a tier has, and every time, is among the parameters."""
-    write_table(tmp_path / "published_parameters.tsv", "published_parameters", waves.parameters())
-    assert all(row["source"] for row in waves.parameters())
-    for one in waves.conditions:
-        given = waves.knowledge(one, frozenset([one]))
-        noted = {parameter.value for parameter in given.parameters}
-        speeds = {value for value in vars(given.tier).values() if not isinstance(value, bool)}
-        speeds -= {math.inf}  # no limit, such as that of small files, of which the logs have none
-        if given.tier.write_back:  # streams of a disk are as fast as the disk
-            speeds.add(given.memory.write_stream_bytes_per_s)
-        assert speeds <= noted, one
-        assert {given.launch_s} - {0.0} <= noted, one
-        assert not given.jvm or {given.jvm.first_s, given.jvm.bytes_per_s, given.jvm.load_s} <= noted, one
-
-
-def test_where_memory_mode_misses_its_dram(waves: Predictor) -> None:
-    """Beyond 768 GiB the modules tell; the 40 um image fits."""
-    evidence = evidence_of(waves.replay)
-    beyond = {one.name: one for one in Learner(MEMORY_20, evidence, waves.replay).learn().parameters}
-    assert beyond["read, not in DRAM"].origin == PHYSICS
-    assert beyond["read, not in DRAM"].value == pytest.approx(1 / (2 / 21e9 + 1 / 6.96e9))
-    small = condition(40, "gnu-parallel", 25, ("Optane", "Memory mode"))
-    within = {one.name: one for one in Learner(small, evidence, waves.replay).learn().parameters}
-    assert "read, not in DRAM" not in within
-    assert within["read and write together"].origin == TABLE
-
-
-def test_a_network_tier_takes_turns_until_its_runs_tell(waves: Predictor) -> None:
-    evidence = evidence_of(waves.replay)
-    known = Learner(ISILON_96, {}, waves.replay).learn()
-    assert (known.tier.mixed, known.tier.write_back) == (1.0, False)
-    own = {one.name: one for one in Learner(ISILON_96, evidence, waves.replay).learn().parameters}
-    assert own["read"].origin == MEASURED_LOGS
-    assert own["read"].value == pytest.approx(125 * 643_625_668 / (2 * 299.5)), "two waves read for 299.5 s each"
 
 
 def test_the_jvm_stands_still_in_proportion_to_what_is_in_flight(tmp_path: Path) -> None:

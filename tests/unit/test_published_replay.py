@@ -8,17 +8,15 @@ from pathlib import Path
 
 import pytest
 from neurotier.bigbrain.conditions import IncrementCondition
-from neurotier.core.errors import InputError
 from neurotier.core.tables import Row, read_table
 from neurotier.pages.bigbrain.names import published_name
 from neurotier.pages.published import PAGE
 from neurotier.pages.published.tables import Replayed, replayed
 from neurotier.published.claims import claim_rows, counts_text
 from neurotier.published.conditions import absent, condition, device_and_mode
-from neurotier.published.plan import fingerprint
 from neurotier.published.replay import Replay, read_published, write_tables
 from page_reader import Reader, read_plain
-from published_logs import spark_log, whole_log, write_checkout, write_log
+from published_logs import write_checkout
 
 DRAM = condition(40, "gnu-parallel", 25, ("DRAM", "App Direct"))
 OPTANE = condition(40, "gnu-parallel", 25, ("Optane", "Memory mode"))
@@ -88,13 +86,6 @@ def test_conditions_of_the_paper_and_others(replay: Replay) -> None:
     missing = absent(replay.conditions)
     assert missing[1] == ["Optane, App Direct", "local SSD, Memory mode", "Isilon, Memory mode", "Isilon, App Direct"]
     assert {number: missing[number] for number in (5, 6, 7, 8)} == {number: ["all"] for number in (5, 6, 7, 8)}
-
-
-def test_equation_one_uses_the_logs_and_else_what_is_printed(replay: Replay) -> None:
-    megabytes = 125 * 643_625_668 / 2**20
-    assert replay.equation_one_s(DRAM) == pytest.approx(megabytes / 4096 + megabytes / 2048)
-    without = Replay(replay.root, replay.runs)
-    assert without.equation_one_s(DRAM) == pytest.approx(megabytes / 5304.3 + megabytes / 3338.2)
 
 
 def test_tables(replay: Replay, tmp_path: Path) -> None:
@@ -172,30 +163,6 @@ def test_the_page_says_what_is_absent_skipped_and_known_to_be_wrong(replay: Repl
     assert "These logs have no whole run" in reader.text, "at 20 µm"
     assert all(address.startswith(("#", "data:", "published/")) for _, address in reader.addresses)
     assert said_by(replay, PREDICTIONS).keys() < set(reader.ids)
-
-
-def test_figures_of_the_20_um_image(tmp_path: Path) -> None:
-    results = tmp_path / "20bb_redo"
-    write_log(results, "spark-1-optaneAD_1it_25cpus_20bb-0.out", spark_log(blocks=1000, at_once=25, driver_s=300.0))
-    write_log(results, "1-optaneAD_1it_25cpus_20bb-0.out", whole_log(4.0, resolution_um=20))
-    assert said_by(read_published(tmp_path), []).keys() == {
-        *("makespan_20um", "phases_20um", "gantt_20um_25", "mean_parallelism"),
-    }
-
-
-def test_a_folder_without_logs_and_one_that_changes(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no logs of the published experiment"):
-        read_published(tmp_path)
-    assert fingerprint(tmp_path / "nowhere") == ""
-    empty = fingerprint(tmp_path)
-    write_log(tmp_path, "1-tmpfs_1it_25cpus_40bb-0.out", whole_log(2.0))
-    assert fingerprint(tmp_path) != empty
-
-
-def test_a_single_run_of_the_bids_app(tmp_path: Path) -> None:
-    folder = write_checkout(tmp_path) / "experiments" / "bids-app-example" / "disk-4"
-    (run,) = read_published(folder).bids_app.runs
-    assert run["run"] == "disk-4"
 
 
 def test_the_published_subset(reference: Path) -> None:

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -21,16 +20,10 @@ from neurotier.analysis.rehearsal.describing import describe
 from neurotier.analysis.rehearsal.description import Description, known_profiles, parse, read_description
 from neurotier.analysis.rehearsal.replay import replay
 from neurotier.analysis.rehearsal.tool import Rehearsal
-from neurotier.core.errors import InputError, NeurotierError, SettingsError
-from neurotier.core.places import Places, file_of
-from neurotier.core.settings import ROLES, Settings
-from neurotier.core.tiers import find_mount
+from neurotier.core.errors import InputError, SettingsError
+from neurotier.core.places import file_of
 from neurotier.meter.function import measure_function
 from neurotier.meter.usage import Usage
-from neurotier.run.campaign.matrix import planned_runs
-from neurotier.run.campaign.snakemake_run import inner_arguments
-from neurotier.run.plan import Plan
-from neurotier.run.preconditions import check_rehearsal
 from pool_jobs import prepared_results
 from support import ENVIRONMENT, ROOT
 
@@ -112,30 +105,6 @@ def test_what_is_described_is_done(tmp_path: Path) -> None:
     assert usage.max_rss_bytes == pytest.approx(SMALL.memory_bytes, rel=0.1)
 
 
-def test_fewer_bytes_written_than_files_have_leave_holes(tmp_path: Path) -> None:
-    sparse = replace(SMALL, written_bytes=1_000_000, removed_files=0, read_bytes=0, read_files=0, cpu_s=0.0)
-    usage = run_description(sparse, tmp_path)
-    assert held(tmp_path / "scratch") == (342, SMALL.made_bytes)
-    assert usage.logical_written_bytes == pytest.approx(1_000_000, rel=0.01)
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"files": (), "folders": 0, "removed_files": 0},
-        {"files": ((5, 0),), "folders": 0, "removed_files": 5},
-        {"files": ((1, 10),), "folders": 1, "removed_files": 1, "read_files": 7},
-        {"results": (), "memory_bytes": 0, "threads": 1},
-    ],
-)
-def test_descriptions_of_nearly_nothing(tmp_path: Path, changed: dict[str, Any]) -> None:
-    few = replace(SMALL, **{"cpu_s": 0.01, **changed})
-    usage = run_description(few, tmp_path)
-    assert held(tmp_path / "scratch")[0] == few.made_files - few.removed_files
-    assert usage.logical_read_bytes == pytest.approx(few.read_bytes, rel=0.01)
-    assert usage.logical_written_bytes == pytest.approx(few.written_bytes, rel=0.01)
-
-
 def test_those_that_come_with_neurotier_can_be_read_and_scaled() -> None:
     assert known_profiles() == ["fmriprep", "noop", "tar-20000"]
     for name in known_profiles():
@@ -193,20 +162,6 @@ def test_nonsense_is_refused_in_one_line(name: str, tmp_path: Path, monkeypatch:
     assert "\n" not in line
     assert len(line) < 500
     assert not (tmp_path / "hit").exists()
-
-
-def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.yaml")
-    (tmp_path / "circle.yaml").symlink_to("circle.yaml")
-    (tmp_path / "large.yaml").write_text("#" * 100_000)
-    (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
-    (tmp_path / "folder.yaml").mkdir()
-    for name in ("pipe", "circle", "large", "bytes", "folder", "missing"):
-        with pytest.raises(SettingsError) as caught:
-            read_description(str(tmp_path / f"{name}.yaml"))
-        assert f"{name}.yaml" in str(caught.value)
-    with pytest.raises(SettingsError, match="use one of fmriprep, noop, tar-20000"):
-        read_description("fmri-prep")
 
 
 @pytest.fixture(scope="module")
@@ -290,70 +245,6 @@ def test_what_is_no_record_is_refused_in_one_line(content: str, said: str, tmp_p
         describe(file, None)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_figures_out_of_bounds_are_refused(rehearsed: tuple[Path, Path, Path], tmp_path: Path) -> None:
-    line = json.loads(rehearsed[0].read_text())
-    for name, value in (("max_rss_bytes", -5), ("user_s", 1e300), ("logical_read_bytes", -1)):
-        (tmp_path / "line").write_text(json.dumps(line | {name: value}))
-        with pytest.raises(NeurotierError) as caught:
-            describe(tmp_path / "line", None)
-        assert "\n" not in str(caught.value)
-    assert neurotier("describe", tmp_path / "line").returncode == InputError.exit_code
-    assert neurotier("describe", tmp_path / "nowhere").returncode == InputError.exit_code
-    assert neurotier("describe", rehearsed[0], "--phase", "other").returncode == InputError.exit_code
-
-
-def test_a_description_that_changes_is_another_analysis(tmp_path: Path) -> None:
-    """The one of a name is another with another version of neurotier, and that of a path whenever it is edited."""
-    file = tmp_path / "own.yaml"
-    file.write_text(document())
-    tool = {"name": "rehearsal", "rehearsal": {"profile": str(file)}}
-    results = prepared_results(tmp_path / "job", ["01"], tool=tool)
-    settings = Settings.from_json(json.loads((results / "state" / "settings.json").read_text()))
-    plan = Plan(settings, Places.from_settings(settings))
-    before = plan.analysis
-    file.write_text(document(cpu_s=0.1))
-    assert plan.analysis != before
-    done = neurotier("analyze-participants", "--only", "sub-01", "--results", results, "--log", tmp_path / "log")
-    assert done.returncode == 0, done.stderr
-    record = json.loads(file_of(results / "profile" / "records", "sub-01").read_text())
-    assert (record["tool"], record["derivatives"]) == ("rehearsal", {})
-
-
-def test_a_wrong_description_is_refused_at_the_start_and_no_other_tool_reads_one(tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").write_text("a: &a [x]\nb: *a")
-    options = {"rehearsal": {"profile": str(tmp_path / "own.yaml")}}
-    tiers = {"disk": {"path": str(tmp_path), "kind": find_mount(tmp_path).kind}}
-    sections = {"tiers": tiers, "placement": dict.fromkeys(ROLES, "disk")}
-    check_rehearsal(Settings.from_config({**sections, "tool": {"name": "noop", **options}}))
-    with pytest.raises(SettingsError, match="references"):
-        check_rehearsal(Settings.from_config({**sections, "tool": {"name": "rehearsal", **options}}))
-
-
-def test_a_campaign_takes_rehearsals(tmp_path: Path) -> None:
-    """With the cores that they take; a description that is edited is measured anew; a wrong one is refused before."""
-    file = tmp_path / "own.yaml"
-    file.write_text(document(threads=3))
-    tiers = {"disk": {"path": str(tmp_path), "kind": find_mount(tmp_path).kind}}
-    configuration = {
-        "tiers": tiers,
-        "placement": dict.fromkeys(ROLES, "disk"),
-        "tool": {"rehearsal": {"profile": str(file)}},
-        "campaign": {"placements": {"disk": {}}, "parallelism": [2], "tools": ["rehearsal", "noop"], "repetitions": 1},
-    }
-    settings = Settings.from_config(configuration)
-    before = {run.condition.tool: run for run in planned_runs(configuration, settings)}
-    inner = Settings.from_config(before["rehearsal"].configuration)
-    words = inner_arguments(before["rehearsal"], inner, tmp_path / "file", {})
-    assert words[words.index("--cores") + 1] == "6"
-    file.write_text(document(threads=2))
-    after = {run.condition.tool: run for run in planned_runs(configuration, settings)}
-    assert after["rehearsal"].identity != before["rehearsal"].identity
-    assert after["noop"].identity == before["noop"].identity
-    file.unlink()
-    with pytest.raises(SettingsError, match=r"own\.yaml"):
-        planned_runs(configuration, settings)
 
 
 def test_results_are_published_and_what_is_wrong_fails_the_job_in_one_line(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
@@ -15,6 +17,8 @@ from neurotier.core.errors import SettingsError
 from neurotier.core.settings import Settings
 from neurotier.core.tables import schema
 from neurotier.core.tiers import tiers_of
+from readmes import DOCUMENTS, LINES, blocks
+from snakemake.cli import parse_args, parse_config
 from snakemake.utils import update_config
 from support import ROOT
 from write_keys import PAGE, page
@@ -166,6 +170,25 @@ def test_shipped_configurations_are_valid() -> None:
     for file in (ROOT / "config" / "examples").glob("*.yaml"):
         config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
         update_config(config, yaml.safe_load(file.read_text()))
+        Settings.from_config(config, in_containers=True)
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if line.startswith("snakemake ")])
+def test_commands_of_the_readmes_ask_for_what_can_be_had(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    _, given = parse_args(shlex.split(line)[1:])
+    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+    for file in given.configfile or []:
+        update_config(config, yaml.safe_load(file.read_text()))
+    update_config(config, parse_config(given.config))
+    Settings.from_config(config, in_containers="apptainer" in line)
+
+
+@pytest.mark.parametrize("document", [document for document in DOCUMENTS if blocks(document, "yaml")], ids=str)
+def test_configurations_in_readmes_are_valid(document: Path) -> None:
+    for block in blocks(document, "yaml"):
+        config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+        update_config(config, yaml.safe_load(block))
         Settings.from_config(config, in_containers=True)
 
 

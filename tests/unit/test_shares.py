@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 from neurotier.core.errors import InputError
-from neurotier.core.files import read_json, write_json
+from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.core.tables import write_table
 from neurotier.dataset.bids import Image
 from neurotier.dataset.index import Index
 from neurotier.run.jobs import load_settings
 from neurotier.run.plan import Plan
-from neurotier.run.shares import CALIBRATION, Made, key_of, members_of, names_of_shares, wanted_by
-from pool_jobs import RUN, prepared_results
+from neurotier.run.shares import Made, key_of, members_of, names_of_shares, wanted_by
+from pool_jobs import prepared_results
 
 MARKED_NS = 5_000_000_000
 
@@ -178,19 +178,3 @@ def test_a_planted_link_to_a_folder_is_removed_and_the_folder_is_not(tmp_path: P
     start.left({})
     assert (precious / "thesis").exists()
     assert not (start.places.state / name).is_symlink()
-
-
-def test_those_whom_an_advice_waits_for_are_a_share_that_needs_no_job_once_they_are_done(tmp_path: Path) -> None:
-    start = Start(tmp_path, 3)
-    write_json(start.places.advice / "calibration.json", {"participants": ["sub-01"]})
-    assert start.members(CALIBRATION) == ["sub-01"]
-    assert start.left(start.made(["sub-01"])) == ["sub-00", "sub-02"]
-    assert [read_json(marker) for marker in start.calibrated()] == [{"failed": {}}]
-
-
-def test_nodes_go_by_the_analysis_that_was_decided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    start = Start(tmp_path, 1)
-    monkeypatch.setenv("NEUROTIER_RUN", RUN)
-    write_json(start.places.runs / f"{RUN}.json", {"analysis_key": "decided"})
-    assert Plan(start.settings, start.places, in_job=True).analysis == "decided"
-    assert Plan(start.settings, start.places).analysis == start.analysis != "decided"

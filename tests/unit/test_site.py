@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from neurotier.__main__ import main
 from neurotier.core.errors import SourceError
 from neurotier.core.settings import TierSettings
 from neurotier.core.tiers import Tier
-from neurotier.run.site import BASE, BETWEEN, Mine, draft, nodes_in, profile_of
+from neurotier.run.site import BASE, BETWEEN, Mine, nodes_in, profile_of
 from snakemake.profiles import ProfileConfigFileParser
 from snakemake.resources import Resource
 from snakemake_executor_plugin_slurm import ExecutorSettings
@@ -130,11 +129,3 @@ def test_without_slurm_one_line_says_so(
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err == ("neurotier: neurotier site: there is no sinfo; run it on a login node of a Slurm cluster\n")
-
-
-def test_a_slurm_that_names_no_partition_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "sinfo").write_text("#!/bin/sh\necho nonsense\n")
-    (tmp_path / "sinfo").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path) + os.pathsep + os.environ["PATH"])
-    with pytest.raises(SourceError, match="names no partition"):
-        draft()

@@ -11,9 +11,6 @@ from types import SimpleNamespace
 import pytest
 import snakemake_executor_plugin_neurotier_slurm as own
 import snakemake_executor_plugin_slurm as slurm
-from neurotier.core.settings import Settings
-from neurotier.run.allocations import asks_for_nodes
-from neurotier.run.profile_config import EXECUTOR
 from neurotier.run.snakemake_internals import settings_of_executor
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
@@ -36,11 +33,6 @@ def test_what_is_left_out_is_the_second_snakemake_alone() -> None:
     """Another version of the plugin that tells its jobs more fails this test, and loses it to nobody."""
     assert executor_of(slurm).additional_general_args() == "--executor slurm-jobstep --jobs 1"
     assert executor_of(own).additional_general_args() == ""
-
-
-def test_tasks_of_an_array_keep_it() -> None:
-    plain, ours = (executor_of(module, array_jobs="analyze_participants") for module in (slurm, own))
-    assert ours.additional_general_args() == plain.additional_general_args() != ""
 
 
 @pytest.mark.parametrize(("had_s", "pause_s"), [(5, 20), (400, 40), (90_000, 180)])
@@ -86,27 +78,6 @@ def test_profiles_are_meant_from_where_the_command_was_given(monkeypatch: pytest
     own.Executor(workflow, None)
     assert workflow.executor_settings.status_command == "squeue"
     assert Path.cwd() == tmp_path
-
-
-def test_a_profile_that_is_not_there_is_said(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        settings_of_executor("slurm", ["--profile", "profiles/nonesuch"])
-    assert "nonesuch" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("executor", "asks"), [("neurotier-slurm", True), ("slurm", True), ("cluster-generic", False), ("", False)]
-)
-def test_both_are_slurm_to_what_asks_for_nodes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, executor: str, asks: bool
-) -> None:
-    monkeypatch.setenv(EXECUTOR, executor)
-    tier = {"path": str(tmp_path), "kind": "block"}
-    placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
-    settings = Settings.from_config({"tiers": {"disk": tier}, "placement": placement, "ior": {"nodes": [1, 2]}})
-    assert asks_for_nodes(settings.ior) is asks
 
 
 def test_a_look_before_the_plugin_is_set_up_does_no_harm() -> None:

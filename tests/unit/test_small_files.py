@@ -7,24 +7,15 @@ from pathlib import Path
 import pytest
 from neurotier.advice.observed import QUANTITIES, ObservedJob
 from neurotier.advice.predict import Inputs, predict
-from neurotier.advice.words import limit_text
 from neurotier.advice.workload import Fetching, Participant, Storage
 from neurotier.core.errors import TierError, ToolError
-from neurotier.core.tables import read_table, write_table
-from neurotier.core.tiers import Tier
-from neurotier.model.fluid import simulate
-from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
+from neurotier.model.machine import PageCache, Processors
 from neurotier.model.prediction import Simulated
-from neurotier.model.this_machine import Probed, file_cost, tier_speed
-from neurotier.model.workload import Step, Workload
-from neurotier.storage.fio import FioJob
-from neurotier.storage.probe.measurements import FILES, Measurement, Samples
-from neurotier.storage.probe.small_files import LEAST_FILES, OPERATIONS, Operation, measure_files
-from neurotier.storage.probe.table import probe_rows
-from neurotier.storage.probe.tier_figures import FileCost, file_costs
+from neurotier.model.this_machine import Probed
+from neurotier.storage.probe.small_files import LEAST_FILES, OPERATIONS, measure_files
+from neurotier.storage.probe.tier_figures import FileCost
 from probed_tiers import tier_figures
 
-GB = 1e9
 N = 10_000
 
 
@@ -58,52 +49,6 @@ def test_what_cannot_be_done_or_does_not_end_is_one_line(tmp_path: Path) -> None
         measure_files("odd", tmp_path, 3, 0.5, 60.0)
     with pytest.raises(ToolError, match=r"^tier 'slow', small files: python.* did not end within 0 s$"):
         measure_files("slow", tmp_path, 1, 0.5, 0.001)
-
-
-def test_rows_give_a_cost_by_streams(tmp_path: Path) -> None:
-    samples: Samples = {Measurement("small", FioJob("random_read", "randread", 1, 1)): [{"fio_version": "fio-3"}]}
-    for streams, waits_s in ((1, (1.0, 2.0, 3.0)), (2, (5.0,))):
-        for name in OPERATIONS:
-            each = [Operation(wall_s=9.0, cpu_s=1.0, wait_s=wait_s).cells(streams) for wait_s in waits_s]
-            samples[Measurement(FILES, FioJob(name, name, 1, 1, streams, engine="calls"))] = each
-    tier = Tier("disk", tmp_path, "block", None)
-    write_table(tmp_path / "probe.tsv", "probe", probe_rows(tier, samples)[1:])
-    rows = read_table(tmp_path / "probe.tsv", "probe")
-    assert [row["operations_per_s"] for row in rows] == pytest.approx([1 / 9] * 3 + [2 / 9] * 3, rel=1e-5)
-    assert file_costs(rows) == {1: FileCost(3.0, 6.0, 2 / 3, 4 / 3), 2: FileCost(3.0, 15.0)}
-    in_memory = file_costs([row | {"kind": "tmpfs"} for row in rows])
-    assert (in_memory[2].cpu_s, in_memory[2].wait_s) == (3.0, 0.0)
-
-
-def test_streams_are_served_as_the_probe_has_seen_them() -> None:
-    disk = probed("disk", {1: FileCost(1e-5, 1e-3), 4: FileCost(1e-5, 8e-3)}).usual
-    assert [tier_speed(disk, 1).files_stream_per_s, tier_speed(disk, 1).files_per_s] == pytest.approx([1000, 1000])
-    assert tier_speed(disk, 4).files_per_s == pytest.approx(1000), "never less than one stream alone"
-    assert file_cost(disk, 2).wait_s == pytest.approx(4.5e-3), "half-way in log streams"
-    machine = Machine(
-        Processors(8, 8), PageCache(1e12), {"disk": tier_with_files(100.0, 250.0), cache_of("disk"): tier_with_files()}
-    )
-    for parallelism, expected_s in ((1, 50.0), (2, 30.0), (5, 20.0)):
-        run = simulate(Workload([(Step("compute", "files", 1000, "disk"),)] * 5), machine, parallelism)
-        assert run.makespan_s == pytest.approx(expected_s), parallelism
-        assert run.limit == "small files on disk"
-    assert limit_text(run.limit, 5, 8) == "small files on disk"
-
-
-def test_making_files_takes_no_processor_and_no_bandwidth() -> None:
-    tiers = {"disk": tier_with_files(100.0, 100.0), cache_of("disk"): tier_with_files()}
-    tasks = [
-        (Step("compute", "files", 1000, "disk"),),
-        (Step("compute", "compute", 10.0),),
-        (Step("compute", "read", 10 * GB, "disk"),),
-    ]
-    machine = Machine(Processors(1, 1), PageCache(1e12), tiers)
-    assert simulate(Workload(tasks), machine, 3).makespan_s == pytest.approx(10.0)
-
-
-def tier_with_files(alone_per_s: float = 1e9, together_per_s: float = 1e9) -> TierSpeed:
-    """A tier of 1 GB/s."""
-    return TierSpeed(GB, GB, GB, GB, files_stream_per_s=alone_per_s, files_per_s=together_per_s)
 
 
 def probed(name: str, files: dict[int, FileCost], kind: str = "block") -> Probed:
@@ -164,20 +109,3 @@ def test_files_cost_what_tiers_differ_by(
     calibrated_on: str, job: tuple[float, ...], work: str, expected_s: float
 ) -> None:
     assert predicted(calibrated_on, work, 1, 1, *job).makespan_s == pytest.approx(expected_s, rel=0.02)
-
-
-def test_intervals_know_that_files_are_known_roughly() -> None:
-    known, elsewhere = predicted("memory", "memory"), predicted("memory", "net")
-    relative = [(one.high_s - one.low_s) / one.makespan_s for one in (known, elsewhere)]
-    assert relative[1] > 1.5 * relative[0]
-    assert elsewhere.low_s < elsewhere.makespan_s < elsewhere.high_s
-
-
-def test_all_at_once_share_what_a_tier_does_for_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = predicted("memory", "net").makespan_s
-    together = predicted("memory", "net", count=4, at_once=4).makespan_s
-    assert together == pytest.approx(alone, rel=0.1), "the probe has seen one stream: as many as one likes"
-    busy = probed("net", {1: FileCost(3e-5, 1e-3), 4: FileCost(3e-5, 4e-3)}, "network")
-    monkeypatch.setitem(PROBES, "net", busy)
-    shared = predicted("memory", "net", count=4, at_once=4).makespan_s
-    assert shared == pytest.approx(4 * N * 1e-3 + 2.0 + N * (3e-5 - 2e-5), rel=0.05)

@@ -6,15 +6,15 @@ import dataclasses
 import functools
 import http.server
 import multiprocessing
-import os
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
-from neurotier.core.errors import SourceError
+from neurotier.core.errors import NeurotierError, SourceError
 from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.contents import content_of, drop_images, get_images, is_present
@@ -93,16 +93,6 @@ def test_contents_travel_over_http_and_outages_are_outlived(web: Server, tmp_pat
     assert not image.exists()
 
 
-def test_outage_that_lasts_is_an_error_after_all_attempts(web: Server, tmp_path: Path) -> None:
-    dataset = obtain(SETTINGS, address(web), tmp_path / "clones", quiet)
-    web.down = 10**6
-    attempts: list[str] = []
-    with pytest.raises(SourceError, match="could not be fetched"):
-        get_images(dataset.path, [IMAGE], dataclasses.replace(SETTINGS, get_attempts=3), attempts.append)
-    assert len(attempts) == 2
-    assert not (dataset.path / IMAGE).exists()
-
-
 def test_what_another_run_is_fetching_into_the_shared_clone_is_waited_for(web: Server, tmp_path: Path) -> None:
     dataset = obtain(SETTINGS, address(web), tmp_path / "clones", quiet)
     web.pause_s = 4
@@ -137,6 +127,20 @@ def test_ria_store_is_a_source(demo_source: Path, tmp_path: Path) -> None:
     assert list(dataset.sites) == ["SiteA", "SiteB"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "line"),
+    [
+        ({"sites": ["SiteC"]}, "the dataset has no site 'SiteC'; did you mean"),
+        ({"version": "v99"}, "has no branch, tag or commit 'v99'"),
+    ],
+)
+def test_what_the_source_does_not_have_is_said(
+    demo_source: Path, tmp_path: Path, asked: dict[str, Any], line: str
+) -> None:
+    with pytest.raises(NeurotierError, match=line):
+        obtain(dataclasses.replace(SETTINGS, **asked), str(demo_source), tmp_path / "clones", quiet)
+
+
 def test_failed_clone_leaves_nothing(tmp_path: Path) -> None:
     broken = tmp_path / "source"
     (broken / ".git").mkdir(parents=True)
@@ -160,45 +164,6 @@ def test_versions_have_clones_of_their_own(demo_copy: Path, tmp_path: Path) -> N
     assert {name: (path / "CHANGES").exists() for name, path in clones.items()} == {"v1": False, "v2": True, None: True}
 
 
-def test_relative_source_is_that_of_this_working_folder(
-    demo_source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(demo_source.parent)
-    dataset = obtain(SETTINGS, demo_source.name, tmp_path / "clones", quiet)
-    assert dataset.source == str(demo_source)
-    assert (dataset.path / IMAGE).is_symlink()
-
-
-def test_half_a_clone_is_made_again(demo_source: Path, tmp_path: Path) -> None:
-    dataset = obtain(SETTINGS, str(demo_source), tmp_path / "clones", quiet)
-    site = dataset.path / "SiteA"
-    git(site, "checkout", "--quiet", "--orphan", "begun")  # no commit yet, as in a clone that was killed
-    (dataset.path.with_name(f".{dataset.path.name}.partial") / "objects").mkdir(parents=True)
-    again = obtain(SETTINGS, str(demo_source), tmp_path / "clones", quiet)
-    assert again.sites == dataset.sites
-    assert (again.path / IMAGE).is_symlink()
-
-
-def test_participants_beside_derivatives_are_those_of_the_root(demo_source: Path, tmp_path: Path) -> None:
-    """An ordinary layout: raw data in the root, derivatives as a sub-dataset."""
-    from datalad.api import clone, create
-
-    prepare_environment()
-    root = create(str(tmp_path / "study"), result_renderer="disabled")
-    (root.pathobj / "sub-01" / "anat").mkdir(parents=True)
-    (root.pathobj / "sub-01" / "anat" / "sub-01_T1w.nii").write_bytes(b"x" * 100)
-    clone(
-        str(demo_source / "SiteA"),
-        str(root.pathobj / "derivatives" / "fmriprep"),
-        dataset=root,
-        result_renderer="disabled",
-    )
-    root.save(result_renderer="disabled")
-    dataset = obtain(dataclasses.replace(SETTINGS, sites=[]), str(root.path), tmp_path / "clones", quiet)
-    assert list(dataset.sites) == [""]
-    assert not (dataset.path / "derivatives" / "fmriprep" / ".git").exists()
-
-
 def test_unlocked_image_is_fetched(demo_copy: Path, tmp_path: Path) -> None:
     site = demo_copy / "SiteA"
     git(site, "annex", "unlock", IMAGE.removeprefix("SiteA/"))
@@ -213,9 +178,3 @@ def test_unlocked_image_is_fetched(demo_copy: Path, tmp_path: Path) -> None:
     assert get_images(dataset.path, [IMAGE], SETTINGS, quiet) == 1
     assert is_present(dataset.path, IMAGE)
     assert image.stat().st_size == size_bytes
-
-
-def test_environment_of_git_is_left_alone_where_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GIT_AUTHOR_NAME", "Somebody")
-    prepare_environment()
-    assert os.environ["GIT_AUTHOR_NAME"] == "Somebody"

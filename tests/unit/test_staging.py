@@ -17,21 +17,15 @@ import numpy as np
 import psutil
 import pytest
 import workloads
-import yaml
-from neurotier.core.configuration import config_schema
 from neurotier.core.errors import TierError, ToolError
 from neurotier.core.private import private_folder
-from neurotier.core.settings import Settings, StagingSetSettings, StagingSettings, typed
-from neurotier.core.tables import Row, columns, read_table, write_table
-from neurotier.pages import staging
-from neurotier.pages.kit.page import Data
+from neurotier.core.settings import Settings
+from neurotier.core.tables import Row, read_table, write_table
 from neurotier.storage.calls import CALL
 from neurotier.storage.staging.exchange import Exchange, Sink, Source
-from neurotier.storage.staging.grid import Point, staging_plan
 from neurotier.storage.staging.supervise import Outcome, require_engine, run_exchange
 from neurotier.storage.staging.walk import scratch
-from page_reader import page_of
-from support import ENVIRONMENT, ROOT, processes_in, wait_for, words_of
+from support import ENVIRONMENT, processes_in, wait_for, words_of
 from workloads import throttled
 
 MIB = 1 << 20
@@ -39,7 +33,6 @@ TEST = "NEUROTIER_STAGING_TEST"
 """Environment variable that tells the processes of a test."""
 
 THROTTLE_BYTES_PER_S = 20_000_000
-NOTHING: dict[str, Any] = {"writers": [1], "readers": [1], "servers": [1], "bytes": "8 MiB"}
 
 
 def settings_of(folder: Path, tiers: dict[str, Path], sets: dict[str, Any], **changes: Any) -> Settings:
@@ -48,14 +41,6 @@ def settings_of(folder: Path, tiers: dict[str, Path], sets: dict[str, Any], **ch
 
 def run(settings: Settings, said: list[str] | None = None) -> list[Row]:
     return workloads.run("staging", settings, ([] if said is None else said).append)["staging"]
-
-
-def section(**changes: Any) -> StagingSettings:
-    complete = {
-        name: each.get("default") for name, each in config_schema()["properties"]["staging"]["properties"].items()
-    }
-    section: StagingSettings = typed(StagingSettings, complete | {"tiers": ["fast"]} | changes)
-    return section
 
 
 def exchange(folder: Path, scratch_folder: Path, **changes: Any) -> Exchange:
@@ -142,35 +127,6 @@ def test_other_bytes_are_seen(tmp_path: Path) -> None:
     assert sink.wrong({0: source.next_step()[0]}) == [0]  # those of the step before
     sink.pieces[0][-1] ^= np.uint64(1)
     assert sink.wrong({0: first[0]}) == [0]
-
-
-def test_grids_of_the_examples_are_those_of_the_paper() -> None:
-    paper = yaml.safe_load((ROOT / "config" / "examples" / "staging-optane-ssd.yaml").read_text())["staging"]
-    defaults = {"per": "step", "repetitions": 1}
-    paper["sets"] = {name: defaults | given for name, given in paper["sets"].items()}
-    whole = staging_plan(section(**paper | {"scale": 1}))["tmpfs"]
-    assert {one.servers for one in whole["servers"]} == {1, 2, 4, 8, 16}
-    assert {(one.writers, one.servers) for one in whole["strong-readers"]} == {(64, 4)}
-    assert {one.writers * one.bytes_per_writer // 1_000_000 for one in whole["strong-readers"]} == {4_000}
-    assert {one.bytes_per_reader for one in whole["weak-readers"]} == {8_000_000}
-    assert {one.steps for points in whole.values() for one in points} == {10}
-    small = staging_plan(section(**paper))["local"]
-    assert {one.servers for one in small["servers"]} == {1, 2, 4}
-    assert {one.readers for one in small["strong-readers"]} == {1, 2, 4}
-    assert small["servers"][0].writers * small["servers"][0].bytes_per_writer == 250_000_000
-    assert list(StagingSetSettings.__dataclass_fields__) == list(
-        config_schema()["properties"]["staging"]["properties"]["sets"]["additionalProperties"]["properties"]
-    )
-
-
-def test_memory_to_memory_is_measured_once() -> None:
-    sets = {"a": NOTHING | {"per": "step", "repetitions": 1}}
-    plan = staging_plan(section(tiers=["fast", "slow"], sets=sets, engines=["ray", "adios2-sst", "adios2-bp5"]))
-    assert {tier: sorted(one.engine for one in points["a"]) for tier, points in plan.items()} == {
-        "fast": ["adios2-bp5", "adios2-sst", "ray"],
-        "slow": ["adios2-bp5", "ray"],
-    }
-    assert {one.engine: one.servers for one in plan["fast"]["a"]} == {"ray": 1, "adios2-sst": 0, "adios2-bp5": 0}
 
 
 def test_ray_and_adios2_stage_on_memory_and_on_a_throttled_disk(
@@ -287,17 +243,6 @@ def test_a_full_tier_is_a_line(
         run_exchange(exchange(small, folder, **given), tmp_path / "log", 60.0)
 
 
-def test_a_missing_engine_and_a_tier_too_small_are_said_in_a_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = settings_of(tmp_path, {"fast": tmp_path}, {"a": NOTHING | {"bytes": "1 PiB"}})
-    with pytest.raises(TierError, match=r"^tier 'fast': staging set 'a' needs 2\.2 PiB \(1 writer of"):
-        run(settings)
-    monkeypatch.setattr(sys, "path", [])
-    with pytest.raises(ToolError, match=r"^target staging: engine ray needs the Python package ray, which is not"):
-        run(settings)
-
-
 def test_a_ray_that_asks_nobody_for_a_token_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "ray").mkdir()
     (tmp_path / "ray" / "__init__.py").touch()
@@ -306,80 +251,3 @@ def test_a_ray_that_asks_nobody_for_a_token_is_refused(tmp_path: Path, monkeypat
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ToolError, match=r"^target staging: Ray 2\.51\.1 lets every user of this machine run programs"):
         require_engine("ray", "target staging")
-
-
-def row(tier: str, writers: int, readers: int, servers: int, write_s: float, read_s: float, **changes: Any) -> Row:
-    """A row of ``staging.tsv``."""
-    point = Point("a", "ray", writers, readers, servers, "step", 8, 8, 10, True, 1)
-    asked = {name: getattr(point, name) for name in columns("staging") if hasattr(point, name)}
-    ways: Row = {}
-    for way, time_s in (("write", write_s), ("read", read_s)):
-        times = {"s": time_s, "least_s": time_s, "most_s": time_s, "client_s": time_s / 2, "round_s": time_s}
-        ways |= {f"{way}_{name}": value for name, value in times.items()} | {f"{way}_bytes": 100}
-    kind = {"memory": "tmpfs"}.get(tier, "block")
-    facts = {"tier": tier, "set": "a", "status": "measured", "kind": kind, "fs_type": "ext4", "host": "h"}
-    facts |= {"kernel": "k", "engine_version": "ray 2"}
-    return {**dict.fromkeys(columns("staging")), **facts, "device_read_bytes": 0, **asked, **ways, **changes}
-
-
-def rows_of_both() -> list[Row]:
-    """Reading is as fast on disk as in memory, more servers help to write on disk, and 4 readers are too many."""
-    return [
-        one
-        for tier, factor in (("memory", 1.0), ("disk", 4.0))
-        for one in (
-            row(tier, 4, 2, 1, 2.0 * factor, 1.0),
-            row(tier, 4, 2, 2, 2.0 if tier == "memory" else 4.0, 1.0),
-            row(tier, 4, 1, 1, 2.0 * factor, 1.5),
-            row(tier, 4, 4, 1, 2.0 * factor, 3.0),
-            row(tier, 4, 1, 1, 1.0, 1.0, set="w", per="client"),
-            row(tier, 4, 4, 1, 1.0, 2.0, set="w", per="client"),
-        )
-    ]
-
-
-def test_answers_are_those_of_the_rows() -> None:
-    rows = rows_of_both()
-    chance = "; measured once, so that it may be chance"
-    assert staging.servers_text(rows) == (
-        "More servers are faster in 1 of 4 cases; most when writing: 0.50 of the time with 2 instead of 1 (ray on disk)"
-        f"{chance}"
-    )
-    assert staging.scaling(rows, "step") == (
-        "Reading takes least with 2 readers in 2 of 2 cases, and with 4 up to 3.00 times as long (ray on memory)"
-        f"{chance}"
-    )
-    assert staging.scaling(rows, "client") == (
-        f"Reading with 4 times as many readers and bytes takes 2.00 times as long (ray on memory){chance}"
-    )
-    assert staging.page_cache(rows) == (
-        "Reading is hidden by the page cache for ray on disk: 0 % of the bytes came from the device, and it takes 1.00"
-        " times as long as in memory, while writing takes 3.00 times as long"
-    )
-    again = [one | {"repetition": 2} for one in rows]
-    assert staging.servers_text([*rows, *again]).endswith("(ray on disk)")
-    worse = [one | {"write_s": 8.0 if one["servers"] == 2 else one["write_s"]} for one in rows]
-    assert staging.servers_text(worse).startswith("More servers are faster in none of 4 cases; slower in 1, most")
-    assert "slower in 1, most when writing: 4.00 times the time with 2 instead of 1 (ray on memory)" in (
-        staging.servers_text(worse)
-    )
-    from_device = [one | {"device_read_bytes": 50 * (one["tier"] == "disk")} for one in rows]
-    assert "Reading is not hidden by the page cache for ray on disk: 50 % of the bytes" in staging.page_cache(
-        from_device
-    )
-    assert staging.waiting(rows).startswith("At most 50 % of a round of writes is waiting")
-    once = Data({"staging": rows[:1]}, None)
-    assert not staging.servers(once).table
-    assert not staging.strong_scaling(once).table
-
-
-@pytest.mark.parametrize("rows", [rows_of_both(), [row("disk", 1, 1, 1, 1.0, 1.0, status="failed: <b>stalled</b>")]])
-def test_figures_and_page_are_those_of_the_rows(rows: list[Row], tmp_path: Path) -> None:
-    said, reader = page_of("staging", tmp_path, staging=rows)
-    assert all(f"{sentence}." in reader.text for sentence in said)
-    for figure in staging.PAGE.figures:
-        chart = figure.chart(Data({"staging": rows}, None))
-        assert chart.says in ("\n".join(reader.alts) if chart.table else reader.text)
-    assert all(one["status"] in reader.text for one in rows if one["status"] != "measured")
-    behind = (tmp_path / "staging" / "figures" / "strong_scaling.tsv").read_text()
-    assert behind.count("Figure 7a") == (2 if len(rows) > 1 else 0)

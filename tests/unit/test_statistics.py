@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from comparison_rows import job_rows, run_row
 from neurotier.pages.comparison.statistics import (
-    Family,
     by_condition,
-    families,
     left_out,
     paired_differences,
     speed_ups,
@@ -94,39 +92,6 @@ def test_what_differs_in_more_than_its_placement_is_not_compared(change: dict[st
     assert paired_differences(runs, job_rows("a", [2.0] * 8) + jobs) == []
 
 
-def test_inputs_in_memory_stand_beside_every_cache_state() -> None:
-    memory = replace(FAST, cache="memory")
-    warm = replace(SLOW, cache="warm")
-    alone = replace(memory, parallelism=8)
-    assert families([SLOW, warm, memory, alone]) == {
-        Family("campaign", "brainextractor", 2, "cold"): [SLOW, memory],
-        Family("campaign", "brainextractor", 2, "warm"): [warm, memory],
-        Family("campaign", "brainextractor", 8, "memory"): [alone],
-    }
-
-
-def test_two_placements_in_memory_are_compared_once() -> None:
-    names = {"a": ("ram", "memory"), "b": ("tmpfs", "memory"), "c": ("nfs", "cold"), "d": ("nfs", "warm")}
-    runs = [run_row(run, placement, 9.0, cache=cache) for run, (placement, cache) in names.items()]
-    phases = [row for number, run in enumerate(names) for row in job_rows(run, [10.0 + number] * 8)]
-    pairs = [
-        (difference.slower.placement, difference.slower.cache, difference.faster.placement)
-        for difference in paired_differences(runs, phases)
-    ]
-    assert sorted(pairs) == [
-        ("nfs", "cold", "ram"),
-        ("nfs", "cold", "tmpfs"),
-        ("nfs", "warm", "ram"),
-        ("nfs", "warm", "tmpfs"),
-        ("tmpfs", "memory", "ram"),
-    ]
-
-
-def test_parallelism_is_what_was_asked_or_else_the_most() -> None:
-    assert Condition.of(run_row("a", "nfs", 1.0, parallelism=25)).parallelism == 25
-    assert Condition.of(run_row("a", "nfs", 1.0, parallelism=None, peak_parallelism=7)).parallelism == 7
-
-
 def test_speed_up_spans_all_repetitions() -> None:
     times = {2: (100.0, 110.0), 4: (50.0, 55.0), 8: (40.0,)}
     runs = [
@@ -138,11 +103,3 @@ def test_speed_up_spans_all_repetitions() -> None:
     assert (four.lower.parallelism, four.higher.parallelism, four.ideal) == (2, 4, 2.0)
     assert (four.ratio.low, four.ratio.median, four.ratio.high) == pytest.approx((100 / 55, 2.0, 110 / 50))
     assert (eight.higher.parallelism, eight.ideal, eight.ratio.values) == (8, 4.0, (2.5, 2.75))
-
-
-def test_spread_leaves_out_what_is_not_known() -> None:
-    runs = [run_row("a", "nfs", 3.0), run_row("b", "nfs", 1.0), run_row("c", "nfs", None)]
-    found = spread(runs, "makespan_s")
-    assert found == Spread((3.0, 1.0))
-    assert (found.median, found.low, found.high) == (2.0, 1.0, 3.0)
-    assert spread(runs, "logged_makespan_s") is None

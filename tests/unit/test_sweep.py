@@ -7,28 +7,19 @@ import itertools
 import os
 import signal
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import workloads
-from neurotier.core.configuration import config_schema
 from neurotier.core.places import Places
-from neurotier.core.settings import Settings, SweepSetSettings
-from neurotier.core.tables import Row, columns, read_table
-from neurotier.core.tiers import Tier, find_mount
+from neurotier.core.settings import Settings
+from neurotier.core.tables import Row
 from neurotier.meter.measure import Interrupted
-from neurotier.pages.kit.page import Data
-from neurotier.pages.sweep import PAGE
 from neurotier.run.stops import unwinding
 from neurotier.storage.access import BUFFERED, Access, takes_direct
-from neurotier.storage.sweep.grid import Point, sweep_plan
+from neurotier.storage.sweep.grid import Point
 from neurotier.storage.sweep.ways import left_out, way_of
-from neurotier.storage.workload.points import minutes
-from neurotier.storage.workload.records import Records
-from neurotier.storage.workload.walk import write_tables
-from page_reader import page_of
 
 KIB, MIB = 1 << 10, 1 << 20
 TINY = {"block_sizes": ["4 KiB", "64 KiB"], "processes": [1, 2], "file_size": "1 MiB", "seconds": 0.02}
@@ -48,71 +39,6 @@ def run(settings: Settings, said: list[str] | None = None) -> list[Row]:
 def point(**changes: Any) -> Point:
     usual = Point("a", "read", 4 * KIB, 1, 1, 1, MIB, 1.0, True, "auto")
     return dataclasses.replace(usual, **changes)
-
-
-def row(pattern: str, block_bytes: int, processes: int, bandwidth: float, **changes: Any) -> Row:
-    """A row of ``sweep.tsv``."""
-    asked = {"set": "a", "pattern": pattern, "block_bytes": block_bytes, "processes": processes, "queue_depth": 1}
-    facts = {"tier": "disk", "host": "h", "kernel": "k", "kind": "block", "fs_type": "ext4", "status": "measured"}
-    way = {"engine": "libaio", "direct": True, "repetition": 1, "file_bytes": MIB}
-    rates = {"bandwidth_bytes_per_s": bandwidth, "requests_per_s": bandwidth / block_bytes, "latency_mean_s": 1.234e-7}
-    return {**dict.fromkeys(columns("sweep")), **asked, **facts, **way, **rates, **changes}
-
-
-def grid_rows() -> list[Row]:
-    """Two repetitions of a grid whose bandwidth grows with block size and processes; one cell was left out."""
-    return [
-        row(pattern, block, processes, 1e6 * processes * (block / KIB) ** 0.5 * share, repetition=repetition)
-        if (block, processes) != (256, 4)
-        else row(
-            pattern, block, processes, 0.0, repetition=repetition, status="left out: <b>too small</b>",
-            bandwidth_bytes_per_s=None, requests_per_s=None, engine=None, direct=None,
-        )
-        for repetition, share in ((1, 1.0), (2, 1.2))
-        for pattern in ("read", "write")
-        for block in (256, 4 * KIB, MIB)
-        for processes in (1, 4)
-    ]  # fmt: skip
-
-
-def findings(rows: list[Row]) -> dict[str, str]:
-    """What each figure says, by name."""
-    data, parts = Data({"sweep": rows}, None), dict.fromkeys(f"{one['tier']}_{one['set']}" for one in rows)
-    return {
-        f"{figure.chart.__name__}_{part}": figure.chart(data, part).says for figure in PAGE.figures for part in parts
-    }
-
-
-def settings_of_disk(folder: Path) -> Settings:
-    """Settings of one set on the tier disk."""
-    settings = settings_of(folder, {"a": TINY})
-    return replace(settings, sweep=replace(settings.sweep, tiers=["disk"]))
-
-
-def test_types_of_a_set_have_the_keys_of_the_schema() -> None:
-    section = config_schema()["properties"]["sweep"]["properties"]["sets"]["additionalProperties"]
-    assert [field.name for field in dataclasses.fields(SweepSetSettings)] == list(section["properties"])
-
-
-def test_grid_is_complete_and_its_order_repeats(tmp_path: Path) -> None:
-    sets = {"a": {**TINY, "patterns": ["read", "randwrite"], "queue_depths": [1, 8], "repetitions": 2}}
-    points = sweep_plan(settings_of(tmp_path, sets).sweep)["fast"]["a"]
-    assert len(points) == len(set(points)) == 2 * 2 * 2 * 2 * 2
-    assert [one.repetition for one in points] == [1] * 16 + [2] * 16
-    first, second = ([dataclasses.replace(one, repetition=0) for one in half] for half in (points[:16], points[16:]))
-    assert first != second
-    assert set(first) == set(second)
-    assert sweep_plan(settings_of(tmp_path, sets).sweep)["fast"]["a"] == points
-    assert sweep_plan(settings_of(tmp_path, sets, seed=1).sweep)["fast"]["a"] != points
-
-
-@pytest.mark.parametrize(("name", "count"), [("optane-ssd", 15 * 7 * 4 * 2), ("dune", 7 * 5 * 2 * 3)])
-def test_examples_have_the_published_grids(name: str, count: int) -> None:
-    (points,) = next(iter(sweep_plan(workloads.example(f"sweep-{name}").sweep).values())).values()
-    assert len(points) == count
-    ends = {"optane-ssd": (KIB, 16 * MIB, 64), "dune": (256, MIB, 16)}[name]
-    blocks = {one.block_bytes for one in points}
-    assert (min(blocks), max(blocks), max(one.processes for one in points)) == ends
 
 
 @pytest.mark.parametrize(
@@ -188,69 +114,8 @@ def test_points_are_kept_and_not_measured_again(memory: Path) -> None:
     assert run(settings, said) == rows
     whole = {"a": sets["a"] | {"queue_depths": [1]}}
     assert {one["status"] for one in run(settings_of(memory, whole, share=1e-6))} == {"measured"}, "it needs no room"
-    measured = [one for one in rows if one["status"] == "measured"]
-    assert len(measured) == 8
     assert {one["status"] for one in rows if one["queue_depth"] == 4} == {
         "left out: psync has one request under way at once here, not 4"
     }
-    assert all(one["read_bytes"] > 0 and one["requests_per_s"] > 0 for one in measured)
-    assert all((one["write_bytes"] > 0) == (one["pattern"] == "mixed") for one in measured)
-    write_tables({"sweep": rows}, {"sweep": str(memory / "sweep.tsv")})
-    assert [one["position"] for one in read_table(memory / "sweep.tsv", "sweep")] == list(range(1, 17))
     run(settings_of(memory, {"a": sets["a"] | {"seconds": 0.03}}))
     assert len(list(kept.iterdir())) == 16
-
-
-@pytest.mark.parametrize("rows", [grid_rows(), [row("mixed", 4096, 1, 5e6)], [row("read", 1, 1, 1, status="failed")]])
-def test_figures_and_page_are_those_of_the_rows(rows: list[Row], tmp_path: Path) -> None:
-    said, reader = page_of("sweep", tmp_path, settings_of_disk(tmp_path), sweep=rows)
-    assert {path.stem for path in (tmp_path / "sweep" / "figures").glob("*.svg")} == findings(rows).keys()
-    assert said == [findings(rows)["heat_map_disk_a"]]
-    assert f"{said[0]}." in reader.text
-    assert all(one["status"] in reader.text for one in rows if one["status"] != "measured")
-
-
-def test_findings_and_numbers_behind_the_figures(tmp_path: Path) -> None:
-    rows = grid_rows()
-    sentences = findings(rows)
-    assert sentences["heat_map_disk_a"] == (
-        "disk: reading is fastest at 141 MB/s (sequential read, 1 MiB, 4 processes); writing is fastest at 141 MB/s"
-        " (sequential write, 1 MiB, 4 processes)"
-    )
-    assert sentences["lines_disk_a"].endswith(
-        "; 90 % of the highest bandwidth takes blocks of 1 MiB to read and 1 MiB to write"
-    )
-    page_of("sweep", tmp_path, settings_of_disk(tmp_path), sweep=rows)
-    for name in ("heat_map", "lines"):
-        assert len((tmp_path / "sweep" / "figures" / f"{name}_disk_a.tsv").read_text().splitlines()) == 1 + 2 * (
-            3 * 2 - 1
-        )
-
-
-def test_names_of_figures_are_known_beforehand(tmp_path: Path) -> None:
-    """The files that the rules declare are those that are drawn from the rows."""
-    settings = settings_of(tmp_path, {"a": TINY, "b": TINY})
-    declared = [name for figure in PAGE.figures for name in figure.names(settings)]
-    assert declared == list(findings([row("read", 4096, 1, 5e6, tier="fast", set=name) for name in ("a", "b")]))
-    assert declared[:2] == ["heat_map_fast_a", "heat_map_fast_b"]
-
-
-def test_points_are_those_of_a_class_of_nodes(tmp_path: Path) -> None:
-    """A job on another node of the class, with another folder of its own, goes on with the same points."""
-    declared = Tier("scratch", Path("/local/$SLURM_JOB_ID"), find_mount(tmp_path).kind, None, node=True)
-    places = Places(*[tmp_path] * 5)
-    (one, *_) = sweep_plan(settings_of(tmp_path, {"a": TINY}).sweep)["fast"]["a"]
-    jobs = [replace(declared, path=tmp_path / name, node=False) for name in ("7", "8")]
-    for job in jobs:
-        job.path.mkdir()
-    thin = {Records(places.sweep, job, declared, "thin").file(one) for job in jobs}
-    assert len(thin) == 1
-    assert Records(places.sweep, jobs[0], declared, "fat").file(one) not in thin
-
-
-def test_time_for_a_sweep_is_asked_for_by_its_points(tmp_path: Path) -> None:
-    grid = TINY | {"block_sizes": ["4 KiB"], "processes": [1], "patterns": ["read"], "seconds": 60}
-    one = settings_of(tmp_path, {"a": grid}).sweep
-    assert minutes(sweep_plan, replace(one, tiers=["a", "b"])) - minutes(sweep_plan, one) == 2
-    wrong = settings_of(tmp_path, {"a": grid | {"file_size": "much"}}).sweep
-    assert minutes(sweep_plan, wrong) > 0  # the job itself says what is wrong

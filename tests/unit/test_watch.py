@@ -18,7 +18,6 @@ from neurotier.core.errors import SettingsError
 from neurotier.core.files import write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import RUN
-from neurotier.core.work_folders import OWNER
 from neurotier.run.jobs import load_settings
 from neurotier.run.journal import Step, read_steps
 from neurotier.watch.command import Look, look, rows, watch
@@ -85,24 +84,6 @@ def test_everyone_is_counted_once(places: Places) -> None:
     assert "last failure: sub-02: image is truncated" in line(seen)
 
 
-def test_what_changes_between_two_looks_is_seen(places: Places) -> None:
-    assert look(places.results).done == 0
-    for number, name in enumerate(PARTICIPANTS, start=1):
-        begin_log(places, name)
-        assert list(look(places.results).running) == [name]
-        end(places, name)
-        assert look(places.results).done == number
-    places.record("sub-01").unlink()
-    assert look(places.results).done == 3
-
-
-def test_records_of_before_count(places: Places) -> None:
-    """A start removes those of participants that are to be analysed again."""
-    for name in PARTICIPANTS:
-        end(places, name, at_s=time.time() - 10_000)
-    assert look(places.results).done == 4
-
-
 def test_nobody_runs_in_a_run_that_was_killed(places: Places) -> None:
     dead = subprocess.Popen(["sleep", "0"])
     dead.wait()
@@ -114,34 +95,11 @@ def test_nobody_runs_in_a_run_that_was_killed(places: Places) -> None:
     assert watch(places.results, 1.0, once=False) == 1
 
 
-def test_who_failed_in_an_earlier_run_waits_for_this_one(places: Places) -> None:
-    fail(places, "sub-01", "no space left", run="before")
-    seen = look(places.results)
-    assert (list(seen.failed), seen.waiting) == ([], 4)
-
-
 def test_a_run_that_clears_up_first_is_starting(places: Places) -> None:
     write_text(places.latest_run, "next\n")
     seen = look(places.results)
     assert seen.alive is None
     assert " is starting; " in line(seen)
-
-
-def test_a_participant_runs_since_its_work_folder_is_there(places: Places) -> None:
-    """What its tool prints goes to the log, whose time so is that of the last line."""
-    now_s = time.time()
-    begin_log(places, "sub-01")
-    assert look(places.results).running == {"sub-01": None}
-    owner = places.work_of("sub-01") / OWNER
-    write_text(owner, "{}")
-    os.utime(owner, (now_s - 20, now_s - 20))
-    assert look(places.results).running["sub-01"] == pytest.approx(now_s - 20)
-
-
-def test_a_run_on_another_host_is_not_said_to_live(places: Places) -> None:
-    begin(places, host="another")
-    assert look(places.results).alive is None
-    assert "another, which cannot be asked from here" in line(look(places.results))
 
 
 @pytest.mark.parametrize(("succeeded", "code"), [(True, 0), (False, 1)])
@@ -156,12 +114,6 @@ def test_watching_ends_with_the_run(
 def test_a_folder_without_a_run_is_said(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="no run has begun here"):
         watch(tmp_path, 1.0, once=True)
-
-
-@pytest.mark.parametrize("every_s", [0.0, -1.0, float("nan")])
-def test_no_time_is_refused(places: Places, every_s: float) -> None:
-    with pytest.raises(SettingsError, match="is no time"):
-        watch(places.results, every_s, once=True)
 
 
 def test_a_failure_cannot_write_to_the_terminal(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
@@ -224,26 +176,6 @@ def test_a_step_tells_now_and_then_and_nothing_at_its_end(places: Places, monkey
     assert read_steps(places, "another run") == []
     step.note(None)
     assert read_steps(places, "now") == []
-
-
-def test_a_step_goes_on_where_notes_cannot_be_written(places: Places) -> None:
-    write_text(places.journal(""), "a file where the folder should be")
-    step = Step(places, "clone_dataset", lambda _: None)
-    step.tell("half of it")
-    step.note(None)
-    assert look(places.results).steps == []
-
-
-def test_the_time_left_is_corrected_as_participants_end(places: Places) -> None:
-    """By how often they end; who runs is half done."""
-    assert look(places.results).left_s is None
-    end(places, "sub-01", wall_s=10)
-    assert look(places.results).left_s == pytest.approx(30, abs=1)  # 1 in 10 s, 3 left
-    end(places, "sub-02", wall_s=4)
-    begin_log(places, "sub-03")
-    assert look(places.results).left_s == pytest.approx(10 * 1.5 / 2.5, abs=1)
-    begin(places, ended_s=time.time())
-    assert look(places.results).left_s is None
 
 
 def test_a_terminal_gets_one_screen(places: Places) -> None:

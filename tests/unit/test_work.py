@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pwd
 import socket
 import stat
 import subprocess
@@ -13,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 from neurotier.core.errors import BusyError, TierError
-from neurotier.core.private import divide, private_folder
+from neurotier.core.private import private_folder
 from neurotier.core.work_folders import owner_lives, read_owner, remove_leftovers, work_folder
 
 
@@ -46,12 +45,6 @@ def test_nobody_else_can_look_in(work: Path, tier: Path) -> None:
             assert [stat.S_IMODE(path.stat().st_mode) for path in folders] == [0o700] * 4
     finally:
         os.umask(before)
-
-
-def test_a_folder_of_an_earlier_version_is_closed_to_others(work: Path, tier: Path) -> None:
-    private_folder(tier).mkdir(mode=0o755)
-    with work_folder(work / "sub-01", "id"):
-        assert stat.S_IMODE(private_folder(tier).stat().st_mode) == 0o700
 
 
 def test_what_is_left_is_removed_and_nothing_behind_a_link(work: Path, tmp_path: Path) -> None:
@@ -152,14 +145,3 @@ def test_folder_of_another_host_is_removed_for_the_same_results_only(work: Path)
     assert remove_leftovers(work, "id") == ["ours"]
     with pytest.raises(BusyError, match="in use by another host"), work_folder(work / "theirs", "id"):
         pass
-
-
-def test_a_directory_service_that_stops_answering_gives_no_folder_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = private_folder(Path("/tier"))
-
-    def away(user: int) -> None:
-        raise KeyError(user)
-
-    monkeypatch.setattr(pwd, "getpwuid", away)
-    assert private_folder(Path("/tier")) == before
-    assert divide(before / "work")[1][1:] == ("work",)

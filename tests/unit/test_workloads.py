@@ -1,4 +1,4 @@
-"""Storage workloads that cannot be measured as they are written, or not here: said in a line before any is."""
+"""All storage workloads: what is wrong is said in a line before any is measured; points are kept, and shown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 from neurotier.core.errors import NeurotierError, SettingsError, TierError, ToolError
-from workloads import run, settings_of
+from neurotier.core.tables import Row, read_table
+from neurotier.storage.workload.walk import write_tables
+from page_reader import page_of
+from workloads import left, run, settings_of
 
 GRID = {"block_sizes": ["4 KiB", "64 KiB"], "processes": [1, 2], "file_size": "1 MiB", "seconds": 0.02}
 SECTIONS: dict[str, dict[str, Any]] = {
@@ -53,3 +56,39 @@ def test_a_workload_that_measured_nothing_fails_with_the_reason(tmp_path: Path, 
     settings = settings_of("ior", tmp_path / "results", {"fast": memory}, **SECTIONS["ior"], nodes=[2])
     with pytest.raises(ToolError, match=r"^target ior: nothing was measured: 2 points left out: several nodes are had"):
         run("ior", settings)
+
+
+MEASURED: dict[str, dict[str, Any]] = {
+    **SECTIONS,
+    "staging": {
+        "engines": ["adios2-bp5"],
+        "sets": {"a": {"writers": [1], "readers": [1], "bytes": "1 MiB"}},
+        "steps": 2,
+    },
+}
+
+
+@pytest.mark.parametrize("target", MEASURED)
+def test_points_are_measured_once_and_shown(
+    tmp_path: Path, memory: Path, target: str, request: pytest.FixtureRequest
+) -> None:
+    if target == "staging":
+        request.getfixturevalue("staging_engines")
+    settings, said = settings_of(target, tmp_path / "results", {"fast": memory}, **MEASURED[target]), list[str]()
+    tables = run(target, settings, said.append)
+    rows = tables[target]
+    assert {row["status"] for row in rows} == {"measured"}, rows
+    assert said[0].startswith(f"0 of {len(rows)} point")
+    assert not left(memory)
+    assert run(target, settings, said.append) == tables
+    assert said[-1].startswith(f"{len(rows)} of {len(rows)} point")
+    write_tables({target: rows}, {target: str(tmp_path / "table.tsv")})
+    assert len(read_table(tmp_path / "table.tsv", target)) == len(rows)
+    spoilt = [rows[0] | {"status": "failed: <b>cable</b>"}]
+    sentences, reader = page_of(target, tmp_path, settings, **tables | {target: [*rows, *spoilt]})
+    assert sentences
+    assert all(f"{sentence}." in reader.text for sentence in sentences)
+    assert "<b>cable</b>" in reader.text
+    nothing: dict[str, list[Row]] = {name: [] for name in tables} | {target: spoilt}
+    said_first = page_of(target, tmp_path, settings, **nothing)[0][0]
+    assert said_first.startswith("No two numbers of servers" if target == "staging" else "Nothing was measured")

@@ -6,10 +6,8 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pytest
 from support import (
     PATIENCE_S,
     STAND_INS,
@@ -43,32 +41,12 @@ def test_missing_source(project: Project) -> None:
     output = expect(project, "dataset.source '/nowhere/at all': there is no such folder", *arguments)
     assert "Job stats" not in output
     assert not project.results.exists()
-    assert not project.results.exists()
 
 
 def test_unreachable_source_is_tried_again(project: Project) -> None:
     dataset = {"source": "http://127.0.0.1:9/corr", "get_attempts": 2, "get_backoff_s": 0.1}
     output = expect(project, "cannot be cloned", *project.configure(dataset=dataset))
     assert "attempt 1 of 2 failed" in output
-
-
-def test_source_that_is_no_bids_dataset(project: Project) -> None:
-    (project.folder / "papers").mkdir()
-    expect(project, "is not a BIDS dataset", *project.configure(dataset={"source": "papers"}, tool="noop"))
-
-
-@pytest.mark.parametrize(
-    ("asked", "line"),
-    [
-        ({"participants": ["sub-0099001", "0099009"]}, "the dataset has no sub-0099009; did you mean"),
-        ({"sites": ["SiteC"]}, "the dataset has no site 'SiteC'"),
-        ({"version": "v99"}, "has no branch, tag or commit 'v99'"),
-    ],
-)
-def test_what_the_source_does_not_have(
-    project: Project, demo_source: Path, asked: dict[str, object], line: str
-) -> None:
-    expect(project, line, *project.configure(dataset={"source": str(demo_source), **asked}, tool="noop"))
 
 
 # Images: the participant fails, the others do not
@@ -110,15 +88,9 @@ def test_content_that_is_nowhere(project: Project, demo_copy: Path) -> None:
 # Configuration
 
 
-@pytest.mark.parametrize(
-    ("sections", "line"),
-    [
-        ({"dataset": {"sorce": "x"}}, "config key dataset.sorce: unknown key; did you mean 'source'?"),
-        ({"tiers": {"local": {"path": "$NOWHERE/x"}}}, "an environment variable in '$NOWHERE/x' is not defined"),
-    ],
-)
-def test_configuration_that_is_wrong(project: Project, sections: dict[str, object], line: str) -> None:
-    expect(project, line, *project.configure(**sections))
+def test_configuration_that_is_wrong(project: Project) -> None:
+    sections = {"dataset": {"sorce": "x"}}
+    expect(project, "config key dataset.sorce: unknown key; did you mean 'source'?", *project.configure(**sections))
     assert not project.results.exists()
 
 
@@ -137,12 +109,6 @@ def test_tier_path_that_is_missing(project: Project) -> None:
     ended = project.succeeds("--dry-run", *arguments)
     assert ended.lines(f"a run would be refused: {line}")
     assert not project.results.exists()
-
-
-def test_tier_of_another_kind(project: Project, tmp_path: Path) -> None:
-    tiers = {"tmpfs": {"path": str(tmp_path)}}
-    arguments = [*project.configure(tiers=tiers), "--workflow-profile", "profiles/tmpfs"]
-    expect(project, f"tier 'tmpfs': declared as 'tmpfs', but {tmp_path} is on", *arguments)
 
 
 def test_tier_that_is_read_only(project: Project, mount_tmpfs: Callable[..., Path]) -> None:
@@ -202,31 +168,15 @@ def test_tool_that_is_not_on_path(project: Project) -> None:
     expect(project, "tool 'bet': not on PATH", *arguments)
 
 
-@pytest.mark.parametrize(
-    ("program", "target", "section", "said", "first"),
-    [
-        ("parallel", "bigbrain", {"engines": ["gnu-parallel"]}, "GNU parallel is not on PATH; have", "Making blocks"),
-        ("fio", "probe", {"tiers": ["local"]}, "fio is not on PATH; install it (Debian, Ubuntu: apt", "Probing tier"),
-    ],
-)
-def test_a_program_that_is_missing_is_said_before_the_first_job(
-    project: Project, tmp_path: Path, program: str, target: str, section: dict[str, Any], said: str, first: str
-) -> None:
+def test_a_program_that_is_missing_is_said_before_the_first_job(project: Project, tmp_path: Path) -> None:
     for tool in Path("/usr/bin").iterdir():
-        if tool.name != program:
+        if tool.name != "fio":
             (tmp_path / tool.name).symlink_to(tool)
     path = f"PATH={Path(sys.executable).parent}:{tmp_path}"
-    ended = project.ended(["env", path, *project.command(target, *project.configure(**{target: section}))])
+    ended = project.ended(["env", path, *project.command("probe", *project.configure(probe={"tiers": ["local"]}))])
     assert ended.code != 0
-    assert ended.lines(f"target {target}: {said}"), ended.output
-    assert first not in ended.output
-
-
-def test_results_inside_the_dataset(project: Project) -> None:
-    project.heads("01")
-    arguments = project.configure(tool="noop", results="bids/derivatives/neurotier")
-    expect(project, f"lies in the dataset {project.folder / 'bids'}, which is never written to", *arguments)
-    assert not (project.folder / "bids" / "derivatives").exists()
+    assert ended.lines("target probe: fio is not on PATH; install it (Debian, Ubuntu: apt"), ended.output
+    assert "Probing tier" not in ended.output
 
 
 def test_two_runs_of_one_results_folder(project: Project) -> None:

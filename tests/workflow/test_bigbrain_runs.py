@@ -30,6 +30,10 @@ TABLES = ["results/bigbrain/bigbrain_predictions.tsv"]
 """What is asked for where figures and page do not matter, which take as long as small runs; it comes after all runs."""
 
 
+each_engine = pytest.mark.parametrize("engine", ["gnu-parallel", *nightly("snakemake", "spark")], indirect=True)
+"""Of engines that do the same, one is tried at once; what a kill leaves differs."""
+
+
 @pytest.fixture(params=[*ENGINES[:2], *nightly("spark")])
 def engine(request: pytest.FixtureRequest) -> str:
     """Each engine, whose program is real."""
@@ -221,6 +225,7 @@ def test_what_a_run_takes_is_predicted_without_it(project: Project) -> None:
     assert list(project.folder.glob("neurotier-*/bigbrain/**/*.nii")) == []
 
 
+@each_engine
 def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
     project: Project, mount_tmpfs: Callable[..., Path], engine: str
 ) -> None:
@@ -257,6 +262,7 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
     assert run["valid"].startswith("invalid: it was interrupted and taken up again")
 
 
+@each_engine
 def test_missing_and_truncated_blocks_are_said_and_the_others_done(project: Project, engine: str) -> None:
     run = f"{engine}/local/2/1"
     arguments = project.configure(bigbrain={**SMALL, "engines": [engine], "iterations": 1, "keep": "all"})

@@ -84,14 +84,6 @@ def test_what_is_there_is_not_run_again(campaign: Project, demo_source: Path) ->
     assert len(campaign.conditions()) == 3
 
 
-def test_a_campaign_that_cannot_fit_is_refused_before_its_first_run(project: Project, demo_source: Path) -> None:
-    small = {"small": {"path": "/dev/shm", "kind": "tmpfs", "capacity": "2 MB"}}
-    placements = {"small": {"work": "small"}}
-    ended = project.fails(*configure(project, demo_source, {"placements": placements}, tiers=small))
-    assert ended.lines("neurotier: tier 'small': the campaign needs"), ended.output
-    assert project.conditions() == {}
-
-
 def test_a_run_that_fails_is_left_out_and_done_again_when_asked(project: Project, demo_source: Path) -> None:
     """The tool is missing in one condition: that cannot be run; the others are, and are reported."""
     campaign = {"tools": ["noop", "bet"], "repetitions": 1, "placements": {"disk": {}}, "parallelism": [1]}
@@ -120,8 +112,3 @@ def test_published_runs_are_compared_without_a_run_of_ones_own(project: Project)
     (row,) = project.table("comparison/makespans.tsv")
     assert (row["origin"], row["makespan_min_s"], row["makespan_max_s"]) == ("published", "60.0", "120.0")
     assert not (project.results / "index").exists()
-
-
-def test_a_comparison_of_nothing_is_refused(project: Project) -> None:
-    ended = project.fails("comparison")
-    assert ended.lines("target comparison: there is nothing to compare; name campaign.placements"), ended.output

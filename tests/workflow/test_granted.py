@@ -28,9 +28,9 @@ exec {bet} "$@"
 @pytest.mark.parametrize(
     ("options", "most"),
     [
-        (["--cores", "3"], 3),
         (["--cores", "6", "--resources", "work_mb=4"], 2),
         *nightly(
+            (["--cores", "3"], 3),
             (["--cores", "6", "--set-threads", "analyze_participants=2"], 2),
             (["--cores", "6", "--set-resources", "analyze_participants:mem_mb=250"], 2),
         ),
@@ -44,15 +44,13 @@ def test_no_more_are_analysed_at_once_than_was_granted(project: Project, options
     assert int(run["peak_parallelism"]) == most
 
 
-@pytest.mark.parametrize("goes_on", [True, False])
-def test_others_are_analysed_after_a_failure_if_the_command_says_so(project: Project, goes_on: bool) -> None:
+def test_nobody_is_begun_after_a_failure_unless_the_command_says_so(project: Project) -> None:
     """The image that is no image is the largest, so that it comes first."""
     noise = np.random.default_rng(1).bytes(200_000)
     project.heads(*(name.removeprefix("sub-") for name in NAMES), broken=noise)
-    options = ["--workflow-profile", "none", *(["--keep-going"] if goes_on else [])]
-    ended = project.fails("participants", *project.configure(tool="noop"), *options, cores=1)
+    ended = project.fails("participants", *project.configure(tool="noop"), "--workflow-profile", "none", cores=1)
     assert ended.lines("sub-broken"), ended.output
-    assert sorted(file.stem for file in project.records()) == (NAMES if goes_on else [])
+    assert project.records() == []
 
 
 def test_what_snakemake_would_pass_over_is_refused(project: Project) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import signal
 import subprocess
@@ -151,21 +150,6 @@ def test_what_the_image_has_compiled_is_not_compiled_again(
 
 def logs_of(project: Project, rule: str) -> list[Path]:
     return [file for file in (project.results / "logs" / rule).rglob("*") if file.is_file()]
-
-
-@pytest.mark.nightly
-def test_another_kind_of_processor_compiles_for_itself(engine: Engine, brain_image: Path, tmp_path: Path) -> None:
-    """numba tells processors apart by their names; this one is given another."""
-    program = (
-        "import numpy, brainextractor.helpers as helpers; assert helpers.l2norm(numpy.array([2.0, 3.0, 6.0])) == 7; "
-        "print(*(sum(found.values()) for found in helpers.l2norm.stats[1:]))"
-    )
-    for processor, hits_and_misses in (("", "1 0"), ("NUMBA_CPU_NAME=generic", "0 1")):
-        variables = f"NUMBA_CACHE_DIR=/work/cache {processor}"
-        script = (
-            f"rm -rf /work/cache; cp -R /opt/numba-cache /work/cache; {variables} python3 -c {shlex.quote(program)}"
-        )
-        assert engine.run(brain_image, tmp_path, script).splitlines()[-1] == hits_and_misses
 
 
 @pytest.mark.nightly
@@ -335,30 +319,17 @@ def test_results_of_a_tool_are_not_mixed_with_those_of_an_app(project: Project, 
     given = project.configure(dataset=dataset, app=tiny_app(engine, tmp_path / "app"))
     ended = project.fails(*given, *SDM)
     assert ended.lines("has 1 participant analysed with tool noop, image none, and this run has app ")
-    project.succeeds("participants", *given, *SDM, "--config", "results=other")
-    ended = project.succeeds(*given, *SDM, "--forcerun", "analyze_participants")
+    project.succeeds(*given, *SDM, "--forcerun", "analyze_participants")
     assert (project.derivatives / "sub-00" / "subjects").exists()
     again = project.configure(dataset=dataset, tool="noop")
-    ended = project.succeeds("participants", *again, "--forcerun", "analyze_participants")
+    project.succeeds("participants", *again, "--forcerun", "analyze_participants")
     assert not (project.results / "app").exists()
     assert not (project.derivatives / "sub-00" / "subjects").exists()
 
 
-@pytest.mark.parametrize(
-    ("sections", "switches", "said"),
-    [
-        ({"app": {"image": "x.sif"}}, (), "config key app.image: a BIDS App runs in a container; add --sdm apptainer"),
-        ({"app": {"image": "docker://bids/example:1"}}, SDM, "is not pinned"),
-        ({"tool": {"name": "bet", "bet": {"image": "nowhere.sif"}}}, SDM, "tool.bet.image: nowhere.sif: no such file"),
-        ({"tool": "bet"}, SDM, "fsl-bet.def asks for FSL_CHANNEL"),
-    ],
-)
-def test_a_wrong_configuration_is_said_so(
-    project: Project, sections: dict[str, Any], switches: tuple[str, ...], said: str
-) -> None:
-    given = project.configure(**sections, dataset=people(project, 1))
-    ended = project.fails(*given, *switches)
-    assert ended.lines(said), ended.output
+def test_an_app_without_containers_is_said_so(project: Project) -> None:
+    ended = project.fails(*project.configure(app={"image": "x.sif"}, dataset=people(project, 1)))
+    assert ended.lines("config key app.image: a BIDS App runs in a container; add --sdm apptainer"), ended.output
 
 
 def test_a_dataset_that_must_be_valid_and_is_not_stops_before_anybody(project: Project) -> None:

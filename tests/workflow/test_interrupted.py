@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -93,19 +92,6 @@ def test_the_same_command_completes_after_a_kill(
         assert code != 0
     project.succeeds(*arguments)
     assert checksums(project.derivatives) == undisturbed
-    assert project.leftovers() == []
-    assert processes_in(project.folder) == []
-
-
-def test_stopping_a_run_ends_its_jobs_and_leaves_nothing(project: Project, demo_source: Path) -> None:
-    arguments = arguments_for(project, demo_source)
-
-    def interrupt(snakemake: int, job: int) -> None:
-        for process in [psutil.Process(snakemake), *psutil.Process(snakemake).children(recursive=True)]:
-            with suppress(psutil.NoSuchProcess):  # as Ctrl-C does: to the whole foreground group
-                process.send_signal(signal.SIGINT)
-
-    assert kill_when_computing(project, arguments, interrupt) != 0
     assert project.leftovers() == []
     assert processes_in(project.folder) == []
 

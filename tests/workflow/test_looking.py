@@ -13,10 +13,8 @@ from support import Project
 LOOKING = [
     ["--dry-run", "--forceall"],
     ["--summary"],
-    ["--list-changes", "input"],
     ["--report", "{elsewhere}/report.zip"],
     ["--unlock"],
-    ["--delete-all-output", "--dry-run"],
 ]
 MORE_LOOKING = [
     ["--dry-run"],
@@ -28,6 +26,7 @@ MORE_LOOKING = [
     ["--detailed-summary"],
     ["--list-rules"],
     ["--list-target-rules"],
+    ["--list-changes", "input"],
     ["--list-changes", "params"],
     ["--list-changes", "code"],
     ["--list-untracked"],
@@ -42,6 +41,7 @@ MORE_LOOKING = [
     ["--conda-create-envs-only"],
     ["--list-conda-envs"],
     ["--container-cleanup-images"],
+    ["--delete-all-output", "--dry-run"],
     ["--delete-temp-output", "--dry-run"],
 ]
 

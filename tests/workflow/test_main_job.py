@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -17,7 +16,6 @@ from support import (
     ENVIRONMENT,
     PATIENCE_S,
     ROOT,
-    STAND_INS,
     Ended,
     Project,
     checksums,
@@ -38,7 +36,6 @@ IMAGES = [
     "SiteB/sub-0099101/ses-1/anat/sub-0099101_ses-1_run-2",
     "SiteB/sub-0099102/ses-1/anat/sub-0099102_ses-1_run-1",
 ]
-INDEX_TABLES = ("index/images", "index/skipped")
 QUICK = {"name": "brainextractor", "brainextractor": {"iterations": 15}}
 
 
@@ -210,8 +207,6 @@ def test_another_dataset_is_refused_or_replaces_all_that_is_there(project: Proje
     assert ended.lines(
         f"results: has 2 participants analysed with dataset {one}, and this run has dataset {two}; choose"
     )
-    ended = run("two", "--forcerun", "analyze_participants", "--dry-run")
-    assert ended.lines(f"2 participants analysed with dataset {one} would be removed"), ended.output
     assert checksums(project.results) == before
     ended = run("nowhere", "--forcerun", "analyze_participants")
     assert ended.code != 0
@@ -222,35 +217,6 @@ def test_another_dataset_is_refused_or_replaces_all_that_is_there(project: Proje
     assert there() == {"records": ["02", "03"], "derivatives": ["02", "03"]}
     description = read_json(project.derivatives / "dataset_description.json")
     assert description["SourceDatasets"][0]["URL"] == two.as_uri()
-    assert run("two").lines("Nothing to be done")
-
-
-def test_snakemake_writes_its_own_report(finished: Project, demo_source: Path) -> None:
-    assert again(finished, demo_source, "--report", "snakemake-report.zip", cores=0).code == 0
-    assert (finished.folder / "snakemake-report.zip").stat().st_size > 100_000
-
-
-def test_filters_select_as_bids_people_write_them(project: Project, demo_source: Path) -> None:
-    dataset = {"source": str(demo_source), "sites": ["SiteA"], "participants": ["sub-0099002"], "sessions": ["2"]}
-    project.succeeds("participants", *project.configure(dataset=dataset, tool="noop"))
-    assert [row["path"] for row in project.table("index/images.tsv")] == [f"{IMAGES[2]}_T1w.nii.gz"]
-    clone = next((project.folder).glob("neurotier-*/datasets/corr-*"))
-    assert (clone / "SiteA" / ".git").exists()
-    assert not (clone / "SiteB" / ".git").exists()
-    got = [path for path in clone.glob("SiteA/sub-*/ses-*/anat/*_T1w.nii.gz") if path.exists()]
-    assert [path.name for path in got] == ["sub-0099002_ses-2_run-1_T1w.nii.gz"]
-
-
-def test_images_are_dropped_after_use_and_fetched_again(project: Project, demo_source: Path) -> None:
-    dataset = {"source": str(demo_source), "sites": ["SiteB"], "drop": True, "ahead": "100 kB"}
-    arguments = project.configure(dataset=dataset, tool="noop")
-    for _ in range(2):
-        project.succeeds(*arguments)
-        clone = next((project.folder).glob("neurotier-*/datasets/corr-*"))
-        images = list(clone.glob("SiteB/sub-*/ses-*/anat/*_T1w.nii.gz"))
-        assert len(images) == 3
-        assert not any(image.exists() for image in images)
-        shutil.rmtree(project.derivatives / "SiteB" / "sub-0099101")
 
 
 def test_clone_that_its_tier_has_lost_is_made_again_and_images_that_cannot_be_dropped_stay(
@@ -302,54 +268,6 @@ def test_first_runs_side_by_side_share_one_demonstration(project: Project) -> No
     ended = [run.wait(timeout=2 * PATIENCE_S) for run in runs]
     printed = "\n".join((project.folder / f"{name}.log").read_text() for name in ("one", "two"))
     assert ended == [0, 0], printed
-
-
-def test_a_fifo_in_place_of_the_lock_is_said_in_a_line(project: Project) -> None:
-    (project.results / "state").mkdir(parents=True)
-    os.mkfifo(project.results / "state" / "lock")
-    ended = project.snakemake(*project.configure(tool="noop"))
-    assert ended.code == 1, ended.output
-    assert "results/state/lock: is damaged; remove it and start the same command again" in ended.output
-    assert "Traceback" not in ended.output
-
-
-def test_a_lost_file_that_all_waited_for_has_nobody_analysed_again(project: Project) -> None:
-    """It is made again, newer than every record; jobs pass over those who are done."""
-    project.heads("01", "02")
-    arguments = project.configure(tool="noop")
-    project.succeeds("participants", *arguments)
-    tool = project.results / "index" / "tool.json"
-    lost, other = (file_of(project.results / "profile" / "records", name) for name in ("sub-01", "sub-02"))
-    tool.unlink()
-    lost.unlink()
-    written_ns = other.stat().st_mtime_ns
-    project.succeeds("participants", *arguments)
-    assert tool.exists()
-    assert lost.exists()
-    assert other.stat().st_mtime_ns == written_ns
-
-
-def test_jobs_wait_for_room_on_the_work_tier(project: Project) -> None:
-    """Two jobs of 2 MB fit side by side on 4 MB, six do not: here it is not the cores that limit them."""
-    project.heads(*map("{:02d}".format, range(6)))
-    arguments = project.configure(
-        tool={"name": "noop", "noop": {"sleep_s": 2}},
-        tiers={"local": {"capacity": 4_000_000}},
-    )
-    project.succeeds("tabulate_profile", *arguments, cores=6)
-    (run,) = project.table("profile/runs.tsv")
-    assert int(run["peak_parallelism"]) == 2
-
-
-def test_bet_runs_from_path(project: Project, tmp_path: Path) -> None:
-    project.heads("01")
-    project.succeeds(
-        "participants",
-        *project.configure(tool={"name": "bet", "bet": {"fractional_threshold": 0.4}}),
-        path=STAND_INS,
-    )
-    record = project.record("sub-01")
-    assert record["images"][0]["brain_voxels"] == int((small_head() > 0.4 * small_head().max()).sum())
 
 
 def test_plain_folder_on_another_tier_is_refused(project: Project) -> None:

@@ -1,8 +1,9 @@
 """The READMEs are right: commands run, in the order in which a reader would run them; links and names lead somewhere.
 
 What cannot be had here is planned only, or replaced by something local (:data:`ELSEWHERE`, :data:`LOCAL`). Each night
-all commands run, and what takes minutes is shortened (:data:`SHORTER`); otherwise targets that other tests run are
-planned only. The first command is the demonstration as everyone runs it. One that several READMEs give is run once.
+all commands run, and what takes minutes is shortened (:data:`SHORTER`); otherwise those of the first README are
+planned, and some run. The first command is the demonstration as everyone runs it. One that several READMEs give is run
+once.
 """
 
 from __future__ import annotations
@@ -15,15 +16,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from conftest import nightly
 from published_logs import write_checkout
+from readmes import DOCUMENTS, LINES, README, commands
 from support import ROOT, Project, git, link_images, plain_dataset, save_image, small_head, t1w
 
-README = ROOT / "README.md"
-FOLDERS = ("", "config", "config/examples", "profiles", "containers", "workflow", "tests")
-DOCUMENTS = [
-    *(ROOT / folder / "README.md" for folder in FOLDERS),
-    *(ROOT / page for page in ("config/keys.md", "workflow/measures.md")),
-]
 WORDS = {"": 1100, "config": 3000, "config/examples": 3000, "profiles": 1800, "workflow": 2500, "containers": 900}
 """Most words of the READMEs that users read."""
 
@@ -77,14 +74,6 @@ SHORTER = {
 """Words added to a line, whose ``--config`` is last."""
 
 
-def commands(file: Path) -> list[str]:
-    return [line for block in blocks(file, "console") for line in block.splitlines()]
-
-
-def blocks(file: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", file.read_text(), re.MULTILINE | re.DOTALL)
-
-
 def prose(file: Path) -> str:
     """A document without its blocks."""
     return re.sub(r"^```.*?^```", "", file.read_text(), flags=re.MULTILINE | re.DOTALL)
@@ -92,9 +81,6 @@ def prose(file: Path) -> str:
 
 def name(value: Path | str) -> str:
     return str(value.relative_to(ROOT)) if isinstance(value, Path) else value
-
-
-LINES = dict.fromkeys(line for file in DOCUMENTS for line in commands(file))
 
 
 def reader_in(folder: Path) -> Project:
@@ -151,7 +137,11 @@ def follow(reader: Project, line: str, planned: bool) -> None:
         reader.succeeds(*words, cores=0)
 
 
-@pytest.mark.parametrize("line", LINES, ids=str)
+SOON = [line for line in LINES if line in commands(README) or not line.startswith("snakemake") or RUN_HERE[1] in line]
+"""Commands that are planned or run at once; of the others, unit/test_settings.py reads what they ask for."""
+
+
+@pytest.mark.parametrize("line", [*SOON, *nightly(*(line for line in LINES if line not in SOON))], ids=str)
 def test_command_is_right(reader: Project, line: str) -> None:
     follow(reader, line, planned=line != RUN_HERE[0] and RUN_HERE[1] not in line)
 
@@ -235,15 +225,6 @@ def test_named_targets_exist(reader: Project) -> None:
     for document in DOCUMENTS:
         made = re.findall(r"`make ([a-z-]+)", document.read_text())
         assert all(re.search(rf"^{target}: ", makefile, re.MULTILINE) for target in made), document
-
-
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
-def test_configurations_are_valid(reader: Project, document: Path) -> None:
-    for block in blocks(document, "yaml"):
-        sections = yaml.safe_load(block) | {"results": "planned"}
-        ended = reader.snakemake("ready", *reader.configure(**sections), "--dry-run")
-        assert not ended.lines("config key"), ended.output
-        assert ended.code == 0, ended.output
 
 
 @pytest.mark.parametrize("folder", WORDS)

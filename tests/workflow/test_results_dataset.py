@@ -281,19 +281,3 @@ def test_switched_on_later_while_somebody_fails(tmp_path: Path) -> None:
     assert git(folder, "rev-parse", "HEAD") != saved_at
     assert git(folder, "status", "--porcelain") == ""
     assert read_json(folder / "sub-01" / "anat" / "sub-01_desc-brain_mask.json").keys() >= {"GeneratedBy"}
-
-    anew, before = ("--forcerun", "analyze_participants"), git(folder, "rev-parse", "HEAD")
-    other: dict[str, Any] = {
-        "dataset": two | {"source": str(datalad_dataset(project.folder / "other", {t1w("01"): small_head()}))}
-    }
-    ended = run(project, *anew, **other, end=Project.fails)
-    assert ended.lines("choose another folder with --config results=NAME: the history of its datasets is that of one")
-    one: dict[str, Any] = {
-        "dataset": two | {"participants": ["01"]},
-        "tool": {"name": "bet", "bet": {"fractional_threshold": 0.6}},
-    }
-    ended = run(project, *anew, **one)
-    assert ended.lines("2 participants analysed with fractional_threshold 0.5 are removed")
-    assert not (folder / "sub-02").exists()
-    assert git(folder, "status", "--porcelain") == ""
-    assert git(folder, "ls-tree", "--name-only", before, "sub-02/") == "sub-02/anat"

@@ -457,14 +457,6 @@ def test_the_profile_of_other_schedulers_hears_of_a_killed_job(cluster: Cluster,
     assert len(records(project)) == 1
 
 
-def test_a_job_that_slurm_will_never_take_fails_at_once(cluster: Cluster, project: Project) -> None:
-    project.heads("00")
-    arguments = ["--preemptible-retries", "0", "--default-resources", "mem_mb=100", "slurm_partition='nonesuch'"]
-    done = project.fails("participants", *on_slurm(*arguments, *project.configure(tool="noop")), cores=0)
-    assert "SLURM sbatch failed" in done.output
-    assert "invalid partition" in done.output
-
-
 def test_a_node_at_fault_gets_no_other_job(cluster: Cluster, project: Project) -> None:
     """It lacks a tier; the jobs that have failed there are done on others."""
     project.heads("00", "01", "02", "03", "04")
@@ -602,22 +594,6 @@ def end_of(cluster: Cluster, job: str) -> str:
         return found[-1][0] if found and found[-1][0] not in ("PENDING", "RUNNING", "COMPLETING") else None
 
     return str(wait_for(ended_in))
-
-
-def test_a_head_in_a_job_is_ended_with_its_jobs(cluster: Cluster, project: Project) -> None:
-    project.heads("00", "01")
-    tools = project.folder / "tools"
-    bet_that(tools, "exec sleep 1000")
-    config = project.configure(tool="bet")
-    head = head_in_a_job(project, *on_slurm(*config), path=tools)
-    job, _ = wait_for(lambda: slurm_job(project, "sub-00"))
-    assert job != head
-    subprocess.run(["scancel", "--signal=INT", "--batch", head], check=True)
-    assert end_of(cluster, head) == "FAILED"
-    wait_for(lambda: not cluster.queued())
-    assert project.run("-m", "neurotier", "jobs", "results").output == ""
-    (row,) = read_rows(next((project.results / "state" / "jobs").glob("*.json")))
-    assert row["job"] == job
 
 
 def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) -> None:
@@ -808,48 +784,12 @@ def test_what_nodes_have_of_their_own_is_used_by_their_jobs(
     assert sorted(path.relative_to(cluster.folder).parts[0] for path in placed) == ["local-n1", "local-n2"]
 
 
-FIO_KEPT = """#!/bin/sh
-# The real fio, whose report and logs are kept; when four nodes write for the first time, n3 comes to no end.
-host=$(hostname)
-case $*:$host:$SLURM_NNODES in *rw=write*:n3:4)
-    [ -e {folder}/went ] || {{ touch {folder}/went; exec sleep 1000; }};;
-esac
-report=$({fio} "$@") || exit
-for word; do case $word in
---rw=*) way=${{word#*=}};;
---write_lat_log=*) log=${{word#*=}};;
-esac; done
-kept={folder}/$(basename "$PWD")/$way.$host
-mkdir -p "$kept"
-cp "$log"_lat.*.log "$kept"
-echo "$report" | tee "$kept/report.json"
-"""
-
-
-def told_by_fio(folder: Path, way: str) -> tuple[int, float, int]:
-    """What fio's reports and logs say of a point: bytes, time from the first start to the last end, s, and how many
-    processes had a file that their own node wrote."""
-    starts_s, ends_s, total, own = list[float](), list[float](), 0, 0
-    for host in folder.glob(f"{way}.*"):
-        wrote = read_json(folder / f"write{host.suffix}" / "report.json")["jobs"]
-        files = {job["job options"]["filename"] for job in wrote}
-        for job in read_json(host / "report.json")["jobs"]:
-            log = host / f"{way}_lat.{int(job['jobname'].rpartition('.')[2]) + 1}.log"
-            lines = [[int(word) for word in line.split(",")[:4]] for line in log.read_text().splitlines()]
-            starts_s.append(lines[0][0] / 1e3 - lines[0][1] / 1e9)
-            ends_s.append(starts_s[-1] + job[way]["runtime"] / 1e3)
-            assert starts_s[-1] <= lines[-1][0] / 1e3 <= ends_s[-1] + 0.01, "logs and reports tell of the same time"
-            total += sum(line[3] for line in lines)
-            own += job["job options"]["filename"] in files
-    return total, max(ends_s) - min(starts_s), own
-
-
 def test_a_file_per_process_over_nodes(cluster: Cluster, project: Project) -> None:
-    """What is told of 1, 2 and 4 nodes is what fio's logs say; a node that is set down fails its point alone."""
+    """A node that is set down fails its point alone, which is measured by the next start."""
     tools = project.folder / "tools"
     tools.mkdir()
     tools.chmod(0o777)
-    (tools / "fio").write_text(FIO_KEPT.format(fio=shutil.which("fio"), folder=tools))
+    (tools / "fio").write_text(FIO_STUCK.format(fio=shutil.which("fio"), folder=tools))
     (tools / "fio").chmod(0o755)
     grid = {"tiers": ["local"], "nodes": [1, 2, 4], "processes": [2, 1], "file_size": "2 MiB", "block_size": "256 KiB"}
     arguments = on_slurm(*project.configure(tiers={"local": {"path": "."}}, ior=grid))
@@ -872,23 +812,25 @@ def test_a_file_per_process_over_nodes(cluster: Cluster, project: Project) -> No
     assert done.code == 0, done.output
     assert done.lines("5 of 6 points are there, 1 to do")
     assert {file: file.read_bytes() for file in before} == before
-    told = {}
-    for folder in {path.parent for path in tools.glob("*/read.*")}:
-        hosts = [*folder.glob("read.*")]
-        told[len(hosts), len([*hosts[0].glob("*.log")])] = folder
-    assert sorted(told) == [(nodes, processes) for nodes in (1, 2, 4) for processes in (1, 2)]
     for row in project.table("ior/ior.tsv"):
         nodes, processes = int(row["nodes"]), int(row["processes"])
         by = "another process" if nodes == 1 else "another node"
         assert (row["status"], row["read_by"], len(row["host"].split())) == ("measured", by, nodes)
         for way in ("write", "read"):
-            total, span_s, own = told_by_fio(told[nodes, processes], way)
-            assert int(row[f"{way}_bytes"]) == total == nodes * processes * 2 << 20
-            assert float(row[f"{way}_span_s"]) == pytest.approx(span_s, abs=1e-5)
-            assert float(row[f"{way}_bytes_per_s"]) == pytest.approx(total / span_s, rel=1e-3)
-            assert way == "write" or own == (processes if nodes == 1 else 0), "who wrote reads only if it is alone"
+            assert int(row[f"{way}_bytes"]) == nodes * processes * 2 << 20
+            rate = int(row[f"{way}_bytes"]) / float(row[f"{way}_span_s"])
+            assert float(row[f"{way}_bytes_per_s"]) == pytest.approx(rate, rel=1e-3)
     jobs = ended_since(cluster, first, "State", "AllocNodes")
     several = sorted(nodes for state, nodes in jobs if state == "COMPLETED" and nodes != "1")
     assert several == ["2", "2", "4", "4"]  # of one node there may be jobs of other tests, which sacct hears of late
     assert [state for state, _ in jobs if state != "COMPLETED"] == ["NODE_FAIL"]
     assert "on nodes of a cluster" in project.page("ior")
+
+
+FIO_STUCK = """#!/bin/sh
+# The real fio; when four nodes write for the first time, n3 comes to no end.
+case $*:$(hostname):$SLURM_NNODES in *rw=write*:n3:4)
+    [ -e {folder}/went ] || {{ touch {folder}/went; exec sleep 1000; }};;
+esac
+exec {fio} "$@"
+"""

@@ -190,13 +190,13 @@ def target_of(name: str, demo_source: Path) -> tuple[str, dict[str, Any], str]:
 
 
 TARGETS: list[tuple[str, list[signal.Signals]]] = [
-    ("probe", SIGNALS),
-    ("gnu-parallel", SIGNALS),
-    ("snakemake", [signal.SIGTERM]),
-    ("participants", [signal.SIGTERM]),  # Ctrl-C and kills of these: test_interrupted.py
+    ("probe", [signal.SIGINT, signal.SIGKILL]),
+    ("gnu-parallel", [signal.SIGTERM, signal.SIGKILL]),
+    ("participants", [signal.SIGINT, signal.SIGTERM]),  # kills of these: test_interrupted.py
 ]
 NIGHTLY_TARGETS: list[tuple[str, list[signal.Signals]]] = [
     *(("spark", [number]) for number in SIGNALS),  # its workers may do all that is left before they end
+    ("snakemake", [signal.SIGTERM]),
     ("sweep", [signal.SIGINT]),  # the way of the probe
     ("staging", [signal.SIGKILL]),
     ("advise", [signal.SIGTERM]),

@@ -27,10 +27,3 @@ def test_a_sweep_is_measured_once(project: Project) -> None:
     assert ended.lines("4 of 6 points are there, 2 to do"), ended.output
     again = {(row["block_bytes"], row["processes"]): row["started_s"] for row in project.table("sweep/sweep.tsv")}
     assert all(again[row["block_bytes"], row["processes"]] == row["started_s"] for row in first)
-
-
-def test_a_tier_that_is_too_small_is_said_in_a_line(project: Project) -> None:
-    small = {"path": "/dev/shm", "kind": "tmpfs", "capacity": "1 MiB"}
-    sweep = {"tiers": ["small"], "sets": {"a": {"processes": [1], "file_size": "1 MiB"}}}
-    ended = project.fails("sweep", *project.configure(tiers={"small": small}, sweep=sweep))
-    assert len(ended.lines("tier 'small': sweep set 'a' needs 1 MiB")) == 1, ended.output
