@@ -15,7 +15,6 @@ from neurotier.pages.comparison.statistics import (
     speed_ups,
 )
 from neurotier.run.conditions import Condition
-from neurotier.storage.spread import Spread, spread
 
 SHIFT_S = 3.0
 FAST = Condition("campaign", "brainextractor", "cold", 2, "tmpfs")
