@@ -41,8 +41,8 @@ BUGS = (
         "damage-unseen",
         "a derivative that is lost or damaged is made again",
         "neurotier/run/healing.py",
-        "        if name:\n            yield Damage((file,), f",
-        "        if False:\n            yield Damage((file,), f",
+        '        return first_missing(listed, folder) if folder.is_dir() else "its folder"\n',
+        '        return ""\n',
         ("workflow/test_interrupted.py::test_derivatives_that_were_removed_come_back",),
     ),
     Bug(

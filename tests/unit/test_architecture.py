@@ -7,6 +7,7 @@ import tokenize
 from pathlib import Path
 
 from neurotier.pages import PAGES
+from planted_bugs import BUGS
 from support import ROOT, Project
 
 RULES = {file.stem: file.read_text() for file in (ROOT / "workflow" / "rules").glob("*.smk")}
@@ -77,6 +78,11 @@ def test_the_referee_knows_no_insides() -> None:
         files += used
         seen |= used
     assert TESTS / "support.py" in seen
+
+
+def test_the_text_that_a_planted_bug_replaces_is_there_once() -> None:
+    counts = {bug.name: (ROOT / "workflow" / bug.file).read_text().count(bug.old) for bug in BUGS}
+    assert counts == dict.fromkeys(counts, 1)
 
 
 def test_rules_that_go_to_a_cluster_are_there() -> None:
