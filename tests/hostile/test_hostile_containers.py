@@ -38,9 +38,9 @@ TOOLS = {
     "d": ("mkfifo exit; (cat exit; sleep 1) >/dev/null 2>&1 &", "the tool's exit code: is a FIFO"),
     "e": ("cd /work; rm -r 0; ln -s TRAP 0", "lies behind a link, which is not followed"),
     "f": ("cd /work; rm -r 0; mkfifo 0", "lies behind a link, which is not followed"),
-    "g": ("ln -s TRAP/brain_mask.nii.gz brain_mask.nii.gz", "mask of bet: is a link"),
-    "h": ("mkfifo brain_mask.nii.gz", "mask of bet: is a FIFO"),
-    "i": ("mkdir brain_mask.nii.gz", "mask of bet: is a folder"),
+    "g": ("ln -s TRAP/brain_mask.nii.gz brain_mask.nii.gz", "mask of bet: the image file is a link"),
+    "h": ("mkfifo brain_mask.nii.gz", "mask of bet: the image file is a FIFO"),
+    "i": ("mkdir brain_mask.nii.gz", "mask of bet: the image file is a folder"),
     "j": ("cd /work; rm -r 0", "_T1w.nii.gz: "),
     "k": (f"{GOOD_MASK}; echo 99999999999999999999 >exit; kill -9 $PPID", "_T1w.nii.gz: bet failed"),
     "l": (
