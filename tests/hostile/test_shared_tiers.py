@@ -255,7 +255,7 @@ def test_a_group_shares_a_folder_and_others_lock_and_learn_nothing(ordinary: Pro
     results = lab / "me"
     arguments = results_in(tier, "lab/me", ordinary)
     ended = ordinary.succeeds("participants", *arguments)
-    (results / "state" / "lock").chmod(0o644)  # as an earlier version made it
+    (results / "state" / "lock").chmod(0o644)  # as by a chmod of the whole folder
     ordinary.succeeds("participants", *arguments)
     other = [*becoming(str(OTHER_USER), tier), sys.executable]
     subprocess.run([*other, "-m", "neurotier", "watch", str(results), "--once"], cwd=ROOT / "workflow", check=True)

@@ -58,12 +58,12 @@ def test_a_broken_ior_fails_its_point(
     tmp_path: Path, memory: Path, monkeypatch: pytest.MonkeyPatch, manner: str, line: str
 ) -> None:
     monkeypatch.setenv("IOR_STAND_IN", manner)
-    (row,) = run(settings_of(tmp_path, memory, processes=[2]))
-    where, _, why = row["status"].partition(": write (ior, 2 processes) in ")
-    assert where == "failed"
+    with pytest.raises(ToolError) as raised:
+        run(settings_of(tmp_path, memory, processes=[2]))
+    where, _, why = str(raised.value).partition(": write (ior, 2 processes) in ")
+    assert where == "target ior: nothing was measured: 1 point failed"
     assert why.partition(": ")[2].startswith(line)
     assert "\n" not in why
-    assert row["write_bytes"] is None
     assert not left(memory)
     assert not started(tmp_path)
 

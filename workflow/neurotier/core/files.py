@@ -299,7 +299,9 @@ def open_lock(lock: Path) -> int:
     if lock.is_dir() and not lock.is_symlink():  # it would keep everybody out for ever
         print(f"neurotier: {lock} is a folder in place of a lock; it is made again", file=sys.stderr, flush=True)
         remove_tree(lock)
-    return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, LOCK_MODE)
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, LOCK_MODE)
+    os.fchmod(descriptor, LOCK_MODE)  # after a chmod of the whole folder, others could hold it
+    return descriptor
 
 
 @contextmanager
