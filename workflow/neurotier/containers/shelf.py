@@ -38,7 +38,7 @@ from neurotier.core.files import (
     write_json,
     write_text,
 )
-from neurotier.core.foreign import blaming, checked_entries, copy_tree, entries_below, open_file
+from neurotier.core.foreign import FILE, blaming, checked_entries, copy_tree
 from neurotier.core.places import short_hash
 from neurotier.core.settings import Say
 
@@ -60,24 +60,29 @@ def sha256(file: Path) -> str:
 def placed_sha256(placed: Path, permissions: bool = True) -> str:
     """Digest of a placed image in either form; for anything but a file or a folder a text that no digest equals.
 
-    That of a folder is made of path, type, permissions, link text and content of everything below it but folders, in
-    order of path; without ``permissions`` as for caches, which may be copied with others.
+    That of a folder is made of path, type, permissions, link text and content of everything below it, in order of path.
+    Without ``permissions``, as for caches, neither they nor empty folders count.
     """
     mode = placed.lstat().st_mode
     if not stat.S_ISDIR(mode):
         return sha256(placed) if stat.S_ISREG(mode) else "neither a file nor a folder"
     whole = hashlib.sha256()
-    for entry in entries_below(placed):
-        content = os.readlink(placed / entry.path) if entry.is_link else ""
-        if entry.is_file:
-            try:
-                with open_file(placed, entry.path) as file:
-                    content = hashlib.file_digest(file, "sha256").hexdigest()
-            except PermissionError:  # closed to this user, and so to the container
-                content = "closed"
-        kind = entry.mode if permissions else stat.S_IFMT(entry.mode)
-        line = f"{entry.path.parent}/{entry.path.name}\0{kind:o}\0{content}\0"
-        whole.update(line.encode(errors="surrogateescape"))
+    for root, names, files, descriptor in os.fwalk(placed, follow_symlinks=False):
+        names.sort()
+        for name in sorted([*names, *files]):
+            facts = os.lstat(name, dir_fd=descriptor)
+            kind, content = stat.S_IFMT(facts.st_mode), str(facts.st_rdev)
+            if kind == stat.S_IFLNK:
+                content = os.readlink(name, dir_fd=descriptor)
+            elif kind == stat.S_IFREG:
+                try:
+                    with os.fdopen(os.open(name, FILE, dir_fd=descriptor), "rb") as file:
+                        content = hashlib.file_digest(file, "sha256").hexdigest()
+                except PermissionError:  # closed to this user, and so to the container
+                    content = "closed"
+            if permissions or kind != stat.S_IFDIR:
+                mode, below = facts.st_mode if permissions else kind, os.path.relpath(root, placed)
+                whole.update(f"{below}/{name}\0{mode:o}\0{content}\0".encode(errors="surrogateescape"))
     return whole.hexdigest()
 
 
