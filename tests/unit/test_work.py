@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 from neurotier.core.errors import BusyError, TierError
+from neurotier.core.files import remove_tree
 from neurotier.core.private import private_folder
 from neurotier.core.work_folders import owner_lives, read_owner, remove_leftovers, work_folder
 
@@ -145,3 +146,19 @@ def test_folder_of_another_host_is_removed_for_the_same_results_only(work: Path)
     assert remove_leftovers(work, "id") == ["ours"]
     with pytest.raises(BusyError, match="in use by another host"), work_folder(work / "theirs", "id"):
         pass
+
+
+def test_to_remove_a_folder_changes_no_file_of_another_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder is nested too deep for Python, as one closed to its owner is: its folders are opened first."""
+    folder, outside = tmp_path / "folder", tmp_path / "outside"
+    folder.mkdir()
+    outside.touch(mode=0o400)
+    os.link(outside, folder / "inside")
+    monkeypatch.chdir(folder)
+    for _ in range(1100):
+        os.mkdir("a")
+        os.chdir("a")
+    monkeypatch.chdir(tmp_path)
+    remove_tree(folder)
+    assert not folder.exists()
+    assert stat.S_IMODE(outside.stat().st_mode) == 0o400

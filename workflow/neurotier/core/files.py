@@ -132,13 +132,6 @@ def read_json(path: Path) -> Any:
         raise StateError(path) from None
 
 
-def read_if_whole(path: Path) -> dict[str, Any]:
-    """The object in a JSON file of ours; nothing if it is lost or damaged."""
-    with suppress(FileNotFoundError, StateError, TypeError, ValueError):
-        return dict(read_json(path))
-    return {}
-
-
 def content_of(file: Path) -> bytes:
     """Content of a regular file; empty if there is none, or a FIFO, which would block its reader for ever."""
     with suppress(OSError):
@@ -146,8 +139,15 @@ def content_of(file: Path) -> bytes:
     return b""
 
 
+def read_if_whole(path: Path) -> dict[str, Any]:
+    """The object in a JSON file of ours; nothing if it is lost or damaged. A disk that fails raises its error."""
+    with suppress(FileNotFoundError, StateError, TypeError, ValueError):
+        return dict(read_json(path))
+    return {}
+
+
 def whole_json(file: Path) -> dict[str, Any] | None:
-    """The JSON object that a file holds; ``None`` if it is missing, or damaged in whatever way."""
+    """The JSON object that a file holds; ``None`` if it is missing, damaged or unreadable in whatever way."""
     try:
         data = json.loads(content_of(file))
     except ValueError:
@@ -257,8 +257,9 @@ def remove_tree(folder: Path) -> None:
     except (OSError, RecursionError):  # folders closed to their owner, as git-annex leaves them; or thousands nested
         import subprocess
 
-        for command in (["chmod", "-Rf", "u+rwx"], ["rm", "-rf"]):  # neither follows links
-            subprocess.run([*command, "--", str(folder)], check=False)
+        opened = ["-type", "d", "!", "-perm", "-700", "-exec", "chmod", "u+rwx", "{}", ";"]  # files may have other names
+        for command in (["find", str(folder.absolute()), *opened], ["rm", "-rf", "--", str(folder)]):
+            subprocess.run(command, check=False)
         if os.path.lexists(folder):
             raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(folder)) from None
 
