@@ -257,8 +257,9 @@ def remove_tree(folder: Path) -> None:
     except (OSError, RecursionError):  # folders closed to their owner, as git-annex leaves them; or thousands nested
         import subprocess
 
-        opened = ["-type", "d", "!", "-perm", "-700", "-exec", "chmod", "u+rwx", "{}", ";"]  # files may have other names
-        for command in (["find", str(folder.absolute()), *opened], ["rm", "-rf", "--", str(folder)]):
+        # Folders alone: files may have other names, which a dataset relies on.
+        opening = "-type d ! -perm -700 -exec chmod u+rwx {} ;".split()
+        for command in (["find", str(folder.absolute()), *opening], ["rm", "-rf", "--", str(folder)]):
             subprocess.run(command, check=False)
         if os.path.lexists(folder):
             raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(folder)) from None
