@@ -258,9 +258,8 @@ def remove_tree(folder: Path) -> None:
         import subprocess
 
         # Folders alone: files may have other names, which a dataset relies on.
-        opening = "-type d ! -perm -700 -exec chmod u+rwx {} ;".split()
-        for command in (["find", str(folder.absolute()), *opening], ["rm", "-rf", "--", str(folder)]):
-            subprocess.run(command, check=False)
+        script = 'find "$0" -type d ! -perm -700 -exec chmod u+rwx {} ";"; rm -rf "$0"'
+        subprocess.run(["sh", "-c", script, str(folder.absolute())], check=False)
         if os.path.lexists(folder):
             raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(folder)) from None
 

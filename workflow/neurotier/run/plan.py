@@ -129,21 +129,16 @@ class Plan(Needs):
 
         If somebody needs more memory than a job is given, this process ends: it would be killed, at every attempt.
         """
-        self.refuse_too_large(share)
+        if self.elsewhere and self.most_mb is not None:
+            needed_mb, name = max((self.mem_mb(name) + self.own_mb(), name) for name in self.members(share))
+            if needed_mb > self.most_mb:
+                raise SettingsError(
+                    f"needs a job of {needed_mb:,} MB of memory, and none is given more than {self.most_mb:,} MB",
+                    where=name,
+                    fix="choose nodes with as much, and say so: --resources mem_mb=N, or resources: mem_mb in the profile",
+                )
         first = [self.places.advice / "calibration.json"] if share.startswith(CALIBRATION) else []
         return first + ([self.places.got(share)] if self.elsewhere and not self.is_plain else [])
-
-    def refuse_too_large(self, share: str) -> None:
-        """See :meth:`markers`."""
-        if self.most_mb is None or not self.elsewhere:
-            return
-        needed_mb, name = max((self.mem_mb(name) + self.own_mb(), name) for name in self.members(share))
-        if needed_mb > self.most_mb:
-            raise SettingsError(
-                f"needs a job of {needed_mb:,} MB of memory, and none is given more than {self.most_mb:,} MB",
-                where=name,
-                fix="choose nodes with as much, and say so: --resources mem_mb=N, or resources: mem_mb in the profile",
-            )
 
     def analysed(self) -> list[Path]:
         """Markers of all shares."""
