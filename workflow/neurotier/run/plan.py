@@ -132,11 +132,9 @@ class Plan(Needs):
         if self.elsewhere and self.most_mb is not None:
             needed_mb, name = max((self.mem_mb(name) + self.own_mb(), name) for name in self.members(share))
             if needed_mb > self.most_mb:
-                raise SettingsError(
-                    f"needs a job of {needed_mb:,} MB of memory, and none is given more than {self.most_mb:,} MB",
-                    where=name,
-                    fix="choose nodes with as much, and say so: --resources mem_mb=N, or resources: mem_mb in the profile",
-                )
+                problem = f"needs a job of {needed_mb:,} MB of memory, and none is given more than {self.most_mb:,} MB"
+                fix = "choose nodes with as much, and say so: --resources mem_mb=N, or resources: mem_mb in the profile"
+                raise SettingsError(problem, where=name, fix=fix)
         first = [self.places.advice / "calibration.json"] if share.startswith(CALIBRATION) else []
         return first + ([self.places.got(share)] if self.elsewhere and not self.is_plain else [])
 
