@@ -69,8 +69,9 @@ def test_the_draft_is_of_the_default_partition_and_its_smallest_node() -> None:
     assert profile["cores"] == 2
 
 
-def test_nothing_is_asked_for_that_the_site_refuses() -> None:
-    sinfo = nodes("closed*") + nodes("odd") + nodes("open", limit="1-00:00:00")
+def test_nothing_is_asked_for_that_the_site_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getgroups", lambda: [0, 4_000_001])  # the second has no name
+    sinfo = nodes("closed*") + nodes("odd") + nodes("staff") + nodes("open", limit="1-00:00:00")
     partitions = {
         "closed": {"AllowAccounts": "others"},
         "odd": {"DenyAccounts": "lab"},

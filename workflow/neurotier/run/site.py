@@ -11,6 +11,7 @@ import grp
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import yaml
@@ -141,7 +142,10 @@ def is_plain(name: str) -> bool:
 
 def is_open(facts: Nodes, account: str | None) -> bool:
     """Whether a partition takes this user's jobs, as far as Slurm says."""
-    groups = {grp.getgrgid(group).gr_name for group in os.getgroups()}
+    groups = set[str]()
+    for group in os.getgroups():
+        with suppress(KeyError):  # it has no name here
+            groups.add(grp.getgrgid(group).gr_name)
 
     def among(names: str | None, own: set[str]) -> bool:
         return names in (None, "ALL", "(null)") or not own.isdisjoint(names.split(","))
