@@ -76,7 +76,8 @@ def test_nothing_is_asked_for_that_the_site_refuses(monkeypatch: pytest.MonkeyPa
     partitions = {
         "closed": {"AllowAccounts": "others"},
         "odd": {"DenyAccounts": "lab"},
-        "open": {"MaxMemPerNode": "2500"},
+        "staff": {"AllowGroups": "staff,wheel"},
+        "open": {"AllowGroups": "root", "MaxMemPerNode": "2500"},
     }
     text = profile_of(nodes_in(sinfo), partitions, Mine(["lab"], minutes=120, jobs=10))
     profile = yaml.safe_load(text)
