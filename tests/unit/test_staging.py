@@ -68,7 +68,8 @@ def processes() -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         try:
-            own = {CALL, TEST} <= process.environ().keys() and process.environ()[TEST] == os.environ[TEST]
+            environment = process.environ()  # once: one that is ending has none at the next reading
+            own = CALL in environment and environment.get(TEST) == os.environ[TEST]
             if process.status() != psutil.STATUS_ZOMBIE and own:
                 found.append(process)
         except psutil.Error:
