@@ -26,17 +26,18 @@ MOST_LINKS = 40
 """Links in a path that the kernel follows."""
 
 
-@cache
 def user_name() -> str:
-    """The owner of this process, whatever the environment says; the number of a user without a name (containers).
-
-    It is looked up once: a directory service that stops answering must not give a process's folders another name.
-    """
+    """The owner of this process, whatever the environment says; the number of a user without a name (containers)."""
     return name_of(os.getuid())
 
 
+@cache
 def name_of(user: int) -> str:
-    """A user's name, or the number of one who has none here."""
+    """A user's name, or the number of one who has none here.
+
+    It is looked up once: a directory service that stops answering must not give a process's folders another name, nor
+    be asked at each look at a folder.
+    """
     try:
         return pwd.getpwuid(user).pw_name
     except KeyError:
