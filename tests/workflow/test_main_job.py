@@ -270,12 +270,18 @@ def test_first_runs_side_by_side_share_one_demonstration(project: Project) -> No
     assert ended == [0, 0], printed
 
 
-def test_plain_folder_on_another_tier_is_refused(project: Project) -> None:
-    folder = Path("/dev/shm") / f"neurotier-test-{project.folder.parent.name}"
+def test_plain_folder_on_another_file_system_is_read_where_it_lies(project: Project) -> None:
+    """Its tier is declared for it, and only read; a tier that is named for it must be the one on which it is."""
+    above = Path("/dev/shm") / f"neurotier-test-{project.folder.parent.name}"
+    folder, named = above / "study", {"dataset": "local"}
     try:
         plain_dataset(folder, {})
         save_image(folder / t1w("01"), small_head())
-        ended = project.fails(*project.configure(dataset={"source": str(folder)}, tool="noop"))
+        ended = project.fails(*project.configure(dataset={"source": str(folder)}, tool="noop", placement=named))
         assert ended.lines("not on the dataset tier 'local'")
+        project.succeeds("results/profile/runs.tsv", *project.configure(dataset={"source": str(folder)}, tool="noop"))
+        (run,) = project.table("profile/runs.tsv")
+        assert (run["dataset_tier"], run["work_tier"]) == ("dataset", "local")
+        assert [path.name for path in above.iterdir()] == ["study"]
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(above)

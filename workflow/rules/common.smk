@@ -10,7 +10,7 @@ from neurotier.core.errors import NeurotierError
 from neurotier.core.places import Places
 from neurotier.core.processes import spare_collections
 from neurotier.core.settings import Settings
-from neurotier.core.tiers import with_results_placed
+from neurotier.core.tiers import with_folders_placed
 from neurotier.dataset.bids import SITE_FOLDER
 from neurotier.run import hooks, profile_config
 from neurotier.run import snakemake_internals as internals
@@ -29,7 +29,7 @@ try:
         configuration = profile_config.effective_config(
             config, given, ARGUMENTS, SNAKEFILE
         )
-    configuration = with_results_placed(configuration)
+    configuration = with_folders_placed(configuration)
     settings = Settings.from_config(configuration, internals.uses_containers(workflow))
     places = Places.from_settings(settings).shortened(Path.cwd())
     elsewhere = profile_config.runs_elsewhere(ARGUMENTS, SNAKEFILE)

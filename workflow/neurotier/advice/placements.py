@@ -143,13 +143,13 @@ def candidates(settings: Settings, checks: Sequence[Path] = ()) -> list[Candidat
 
 
 def exists(settings: Settings, name: str) -> bool:
-    """Whether a declared tier is usable on this machine."""
+    """Whether a declared tier can hold intermediate files on this machine."""
     try:
         tier = Tier.from_settings(settings.tiers[name])
         tier.check()
     except NeurotierError:
         return False
-    return not tier.node
+    return not tier.node and not tier.read_only
 
 
 def caches(settings: Settings) -> list[str]:

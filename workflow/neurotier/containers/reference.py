@@ -24,11 +24,12 @@ from neurotier.core.foreign import copy_file, open_in_dataset
 from neurotier.core.installed import ROOT
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import DatasetSettings, Say
+from neurotier.core.tiers import is_plain_folder
 from neurotier.dataset.addresses import check_own_files, config_of, refusal
 from neurotier.dataset.commands import ask_git, naming_commands, prepare_environment, retry
 from neurotier.dataset.contents import get_images
 from neurotier.dataset.sites import commit
-from neurotier.dataset.source import clone, is_address, is_plain_folder
+from neurotier.dataset.source import clone, is_address
 
 REGISTRY = re.compile(r"(docker|oras|library):")
 DIGEST = re.compile(r"(@sha256:|:sha256\.)([0-9a-f]{64})$")

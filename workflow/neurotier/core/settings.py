@@ -73,6 +73,7 @@ class TierSettings(Section):
     kind: str
     capacity: str | int | None
     node: bool = False
+    read_only: bool = False
 
 
 class ShareSettings(Section):

@@ -51,13 +51,14 @@ class Mount(NamedTuple):
 
 @dataclass(frozen=True)
 class Tier:
-    """A declared storage place on this node or, if ``node``, one on the node of each job."""
+    """A declared storage place on this node or, if ``node``, one on the node of each job; written to or only read."""
 
     name: str
     path: Path
     kind: str
     capacity_bytes: int | None
     node: bool = False
+    read_only: bool = False
 
     @classmethod
     def from_settings(cls, settings: TierSettings) -> Tier:
@@ -75,7 +76,7 @@ class Tier:
         capacity = settings.capacity
         capacity_bytes = None if capacity is None else parse_size(capacity, f"{where}.capacity")
         path = Path(text) if settings.node else Path(text).absolute()
-        return cls(settings.name, path, settings.kind, capacity_bytes, settings.node)
+        return cls(settings.name, path, settings.kind, capacity_bytes, settings.node, settings.read_only)
 
     def here(self) -> Tier:
         """This tier on the current node, its folder made there if need be.
@@ -153,11 +154,11 @@ class Tier:
     def claim(self) -> None:
         """Check the tier (:meth:`check`) and make ``neurotier-<user>`` there, closed to others."""
         self.check()
-        if not self.node:
+        if not self.node and not self.read_only:
             make_private(private_folder(self.path))
 
     def check(self) -> None:
-        """Raise :class:`TierError` unless the path exists, is writable, and is on the declared kind of storage.
+        """Raise :class:`TierError` unless the path exists, is of the declared kind and, if it need be, writable.
 
         If ``neurotier-<user>`` exists, it must be ours (:mod:`neurotier.core.private`); nothing is changed.
         A tier of the nodes is checked by the jobs there.
@@ -180,6 +181,8 @@ class Tier:
                 where=where,
                 fix=f"correct tiers.{self.name}.kind or .path",
             )
+        if self.read_only:
+            return
         with suppress(FileNotFoundError):
             check_private(private_folder(self.path), where)
         folder = next(p for p in (private_folder(self.path), self.path) if p.is_dir())
@@ -235,27 +238,55 @@ def find_mount(path: Path) -> Mount:
     return Mount("", "/", fs_type, "")
 
 
-def with_results_placed(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A configuration whose ``results``, if that is an absolute path, is a folder on a tier declared for it.
+def with_folders_placed(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A configuration with a tier for each folder that it names without one, of the kind that is found there.
 
-    The tier is the folder that the results lie in, of the kind that it is found to be.
+    ``results``, if that is an absolute path, is a folder on the tier ``results``. A dataset for which ``placement``
+    names no tier is with the results; a plain folder that lies on another file system is on the tier ``dataset``.
 
     Raises
     ------
     SettingsError
-        If there is no such folder.
+        If there is no folder for the results.
     """
-    folder = Path(os.path.expanduser(str(config.get("results"))))
-    tiers = config.get("tiers") or {}
-    if not folder.is_absolute() or "results" in tiers:
-        return config
-    if not folder.parent.is_dir():
-        raise SettingsError(
-            f"{folder.parent} is not an existing folder", where="config key results", fix="make it, or correct the path"
-        )
-    tier = {"path": str(folder.parent), "kind": find_mount(folder.parent).kind}
-    placement = {**(config.get("placement") or {}), "results": "results"}
-    return {**config, "results": folder.name, "tiers": {**tiers, "results": tier}, "placement": placement}
+    tiers, placement, dataset = (config.get(name) or {} for name in ("tiers", "placement", "dataset"))
+    if not all(isinstance(section, Mapping) for section in (tiers, placement, dataset)):
+        return config  # which is said when it is checked
+    added, placement, results = dict[str, Any](), dict(placement), config.get("results")
+    folder = Path(os.path.expanduser(str(results)))
+    if folder.is_absolute() and "results" not in tiers:
+        if not folder.parent.is_dir():
+            raise SettingsError(
+                f"{folder.parent} is not an existing folder",
+                where="config key results",
+                fix="make it, or correct the path",
+            )
+        added["results"], placement["results"], results = tier_of(folder.parent), "results", folder.name
+    tiers = {**tiers, **added}
+    if "dataset" not in placement and "results" in placement:
+        source, kept = Path(os.path.expanduser(str(dataset.get("source")))).absolute(), placement["results"]
+        placement["dataset"] = kept
+        if source.is_dir() and is_plain_folder(source) and is_elsewhere(source, tiers.get(kept)):
+            tiers["dataset"], placement["dataset"] = tier_of(source, read_only=True), "dataset"
+    return {**config, "results": results, "tiers": tiers, "placement": placement}
+
+
+def tier_of(folder: Path, read_only: bool = False) -> dict[str, Any]:
+    """The entry of ``tiers`` for a folder."""
+    return {"path": str(folder), "kind": find_mount(folder).kind, "read_only": read_only}
+
+
+def is_elsewhere(folder: Path, tier: Any) -> bool:
+    """Whether a folder is on another file system than an entry of ``tiers``, if that is one, and is there."""
+    try:
+        return folder.stat().st_dev != os.stat(expand(tier["path"], "")).st_dev
+    except (TypeError, KeyError, OSError, SettingsError):  # which is said when it is checked
+        return False
+
+
+def is_plain_folder(path: Path) -> bool:
+    """Whether a local folder is not a git repository, bare or with a work tree."""
+    return not (path / ".git").exists() and not ((path / "HEAD").exists() and (path / "objects").exists())
 
 
 def on_nodes(settings: Settings, name: str) -> bool:
@@ -289,7 +320,8 @@ def tiers_of(settings: Settings, in_job: bool = False, elsewhere: bool = False) 
     Raises
     ------
     SettingsError
-        If a role that all jobs share is placed on a tier that each node has for itself.
+        If a role that all jobs share is placed on a tier that each node has for itself, or what is written on one that
+        is only read.
     TierError
         If the work tier of this node is not as declared.
     """
@@ -300,6 +332,12 @@ def tiers_of(settings: Settings, in_job: bool = False, elsewhere: bool = False) 
                 f"tier {tier.name!r} is each node's own (node: true), and all jobs must see the same {role}",
                 where=f"config key placement.{role}",
                 fix="place it on a tier that all nodes share",
+            )
+        if tier.read_only and role != "dataset":
+            raise SettingsError(
+                f"tier {tier.name!r} is only read (read_only: true), and {role} are written",
+                where=f"config key placement.{role}",
+                fix="place it on another tier",
             )
     if in_job:
         tiers["work"] = tiers["work"].here()

@@ -19,7 +19,7 @@ from neurotier.core.foreign import file_in_dataset
 from neurotier.core.places import Places, dataset_name, short_hash
 from neurotier.core.private import make_private, private_folder
 from neurotier.core.settings import DatasetSettings, Say
-from neurotier.core.tiers import Tier, find_mount
+from neurotier.core.tiers import Tier, find_mount, is_plain_folder
 from neurotier.dataset.addresses import refusal
 from neurotier.dataset.bids import is_bids
 from neurotier.dataset.commands import ask_git, naming_commands, prepare_environment, retry
@@ -144,11 +144,6 @@ def local_folder(source: str) -> Path:
     if not path.is_dir():
         raise InputError("is a file, not a dataset", where=f"dataset.source {source!r}")
     return path
-
-
-def is_plain_folder(path: Path) -> bool:
-    """Whether a local folder is not a git repository, bare or with a work tree."""
-    return not (path / ".git").exists() and not ((path / "HEAD").exists() and (path / "objects").exists())
 
 
 def clone(source: str, folder: Path, version: str | None, where: str = "") -> None:

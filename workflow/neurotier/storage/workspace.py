@@ -116,9 +116,15 @@ def claim(tier: Tier, target: str, places: Places) -> Workspace:
     Raises
     ------
     TierError
-        If the tier is not as it was declared, or does not answer.
+        If the tier is not as it was declared, does not answer, or is only read.
     """
     require_answers([tier])
+    if tier.read_only:
+        raise TierError(
+            f"is only read, and the {target} has to write there to measure it",
+            where=f"tier {tier.name!r}",
+            fix=f"declare a tier on {tier.mount().mount_point} in a folder of yours, and set placement.dataset to it",
+        )
     tier.claim()
     folder = tier.folder(target) / short_hash(str(places.results.absolute()))
     remove_abandoned(folder.parent)
