@@ -358,3 +358,16 @@ def take_signals(numbers: Iterable[int], handler: Callable[[int, Any], None]) ->
     """
     heeded = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
     return {number: signal.signal(number, handler) for number in heeded}
+
+
+def spare_jobs_interrupts() -> None:
+    """Have jobs on this machine pass over SIGINT, which a terminal sends them, too: Python would show a trace of what it
+    imports just then, and the script of a rule has no handler before it has imported ours.
+
+    This process has to tell them by another signal. A prefix replaces what bash is told by default (5.0), so that this
+    is in it.
+    """
+    from snakemake.shell import shell
+
+    strict = 'test -z "$BASH_VERSION" || set -euo pipefail; '
+    shell.prefix(f"trap '' INT; {strict if shell._process_prefix is None else shell._process_prefix}")
