@@ -73,11 +73,12 @@ def prepare_environment() -> None:
     variables |= {"GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS), "DATALAD_CLONE_RECKLESS": ""}
     for variable, value in variables.items():
         os.environ.setdefault(variable, value)
-    number = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
-    given = {os.environ.get(f"GIT_CONFIG_KEY_{one}") for one in range(number)}
-    for number, key in enumerate(OVERRULED.keys() - given, start=number):
+    count = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
+    given = {os.environ.get(f"GIT_CONFIG_KEY_{number}") for number in range(count)}
+    added = OVERRULED.keys() - given
+    for number, key in enumerate(added, start=count):
         os.environ |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": OVERRULED[key]}
-        os.environ["GIT_CONFIG_COUNT"] = str(number + 1)
+    os.environ["GIT_CONFIG_COUNT"] = str(count + len(added))
     for key, value in {"name": "neurotier", "email": "neurotier@localhost"}.items():
         known = subprocess.run(["git", "config", f"user.{key}"], capture_output=True, check=False)
         if known.returncode != 0:

@@ -361,8 +361,8 @@ def take_signals(numbers: Iterable[int], handler: Callable[[int, Any], None]) ->
 
 
 def spare_jobs_interrupts() -> None:
-    """Have jobs on this machine pass over SIGINT, which a terminal sends them, too: Python would show a trace of what it
-    imports just then, and the script of a rule has no handler before it has imported ours.
+    """Have jobs on this machine pass over SIGINT, which a terminal sends them, too: Python would show a trace of what
+    it imports just then, and the script of a rule has no handler before it has imported ours.
 
     This process has to tell them by another signal. A prefix replaces what bash is told by default (5.0), so that this
     is in it.

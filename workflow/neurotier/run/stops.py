@@ -1,7 +1,7 @@
 """Stops: SIGINT, SIGTERM and SIGHUP end a run and all that works for it, at once, and each process cleanly.
 
-A terminal sends Ctrl-C to Snakemake and to all of its jobs, which pass it over. A scheduler, ``kill`` and the script of a
-campaign tell one process alone: the Snakemake, which would wait for its jobs. :func:`end_at_signals` has it end them,
+A terminal sends Ctrl-C to Snakemake and to all of its jobs, which pass it over. A scheduler, ``kill`` and the script of
+a campaign tell one process alone: the Snakemake, which would wait for its jobs. :func:`end_at_signals` has it end them,
 and then itself.
 """
 
