@@ -213,6 +213,9 @@ def naming_full_tier(tier: Tier, needed_bytes: int, needed_files: int | None = N
     try:
         yield
     except ToolError as error:
+        if os.statvfs(tier.path).f_flag & os.ST_RDONLY:  # as the kernel mounts it after errors of its device
+            fix = "look for errors of its device (dmesg), mount it again, and start the same command again"
+            raise TierError(f"tier {tier.name!r} became read-only, at {tier.path}", fix=fix) from None
         if not is_full(tier) and os.strerror(errno.ENOSPC) not in error.what:
             raise
         raise full(tier, needed_bytes, needed_files) from None

@@ -244,6 +244,24 @@ def leave_lost_folder(workflow: Any) -> None:
     workflow._snakemake_tmp_dir._ignore_cleanup_errors = True
 
 
+def name_lost_disks(workflow: Any) -> None:
+    """Have the run end with a line if a job cannot be begun for an error of the disk (``JobScheduler.run``, 8.0).
+
+    Snakemake removes a job's files before it tries it once more; where it cannot, it shows a trace.
+    """
+    from snakemake.exceptions import CliException
+
+    begin_jobs = workflow.scheduler.run
+
+    def begin_or_fail(*jobs: Any, **executor: Any) -> None:
+        try:
+            begin_jobs(*jobs, **executor)
+        except OSError as error:
+            raise CliException(f"neurotier: {error.filename}: {error.strerror}") from None  # of which it shows no trace
+
+    workflow.scheduler.run = begin_or_fail
+
+
 def log_apart(workflow: Any, folder: Path) -> None:
     """Have the plugin slurm (2.8) keep its logs in a folder of this run's own: below ``folder``, or ``slurm-logdir``.
 
