@@ -261,6 +261,37 @@ def test_version_is_never_an_option(project: Project, demo_source: Path, ran: Pa
     assert not [path for path in project.folder.glob("neurotier-*/datasets/*") if path.is_dir()]
 
 
+EVIL_HOOKS = ["reference-transaction", "post-checkout", "post-index-change", "pre-auto-gc"]
+ANNEX_HOOK = "thawcontent-annex"
+
+
+@pytest.mark.parametrize("nested", [False, *nightly(True)])
+def test_the_repository_of_a_source_on_this_machine_runs_nothing(
+    project: Project, demo_copy: Path, tmp_path: Path, nested: bool
+) -> None:
+    """A dataset unpacked from an archive is this user's, and so are its hooks and its ``.git/config``."""
+    mark, source = tmp_path / "ran", demo_copy if nested else demo_copy / "SiteA"
+    evil = tmp_path / "evil"
+    evil.write_text(f'#!/bin/sh\necho "$0 $*" >>{mark}\n')
+    evil.chmod(0o755)
+    hooks = demo_copy / "SiteA" / ".git" / "hooks"
+    for name in EVIL_HOOKS:
+        (hooks / name).unlink(missing_ok=True)
+        (hooks / name).symlink_to(evil)
+    commands = ("core.fsmonitor", "core.sshCommand", "annex.freezecontent-command", "annex.thawcontent-command")
+    for key in (*commands, "annex.secure-erase-command", "uploadpack.packObjectsHook", "diff.external"):
+        git(demo_copy / "SiteA", "config", key, str(evil))
+    dataset = {"source": str(source), "drop": True, **({"sites": ["SiteA"]} if nested else {})}
+    arguments = project.configure(dataset=dataset, tool="bet")
+    project.succeeds("participants", *arguments, path=STAND_INS)
+    (hooks / ANNEX_HOOK).symlink_to(evil)
+    for folder in project.folder.glob("neurotier-*/datasets"):
+        shutil.rmtree(folder)
+    ended = project.fails("participants", *arguments, "--forceall", path=STAND_INS)
+    assert ended.lines(f"git-annex would run the hook {hooks / ANNEX_HOOK} of its repository"), ended.output
+    assert not mark.exists(), mark.read_text()
+
+
 # Labels
 
 

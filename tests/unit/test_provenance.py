@@ -67,6 +67,14 @@ def test_a_repository_that_an_app_plants_is_refused_and_the_own_one_stays(tmp_pa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["derivatives", "made"]
 
 
+def test_a_link_into_the_repository_is_refused(tmp_path: Path) -> None:
+    """What describes the derivatives would be written there, and be broken branches."""
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "prov").symlink_to(".git/refs/heads")
+    with pytest.raises(ToolError, match="prov: is part of a git repository"):
+        publish(tmp_path / "made", tmp_path / "derivatives", in_dataset=True)
+
+
 def test_what_of_others_was_removed_is_put_back(tmp_path: Path) -> None:
     """``datalad rerun`` removes outputs whose contents are not there, of everyone of the commit."""
     dataset = repository(tmp_path / "derivatives")

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import socket
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import psutil
 import pytest
+from conftest import missing
+from neurotier.analysis.staging import FLUSHED_EACH
 from neurotier.core.errors import BusyError, TierError
 from neurotier.core.files import remove_tree
 from neurotier.core.private import private_folder
@@ -162,3 +167,22 @@ def test_to_remove_a_folder_changes_no_file_of_another_name(tmp_path: Path, monk
     remove_tree(folder)
     assert not folder.exists()
     assert stat.S_IMODE(outside.stat().st_mode) == 0o400
+
+
+def test_thousands_of_files_are_flushed_at_once(tmp_path: Path) -> None:
+    """One by one, 100,000 files took minutes."""
+    if shutil.which("strace") is None:
+        missing("strace is not installed")
+    (tmp_path / "made").mkdir()
+    for number in range(FLUSHED_EACH + 1):
+        (tmp_path / "made" / str(number)).touch()
+    calls = ["strace", "-f", "-e", "trace=fsync,syncfs", "-o", str(tmp_path / "calls")]
+    script = (
+        "import sys, pathlib as p; from neurotier.analysis.staging import publish; publish(*map(p.Path, sys.argv[1:]))"
+    )
+    publishing = [sys.executable, "-c", script, str(tmp_path / "made"), str(tmp_path / "final")]
+    subprocess.run([*calls, *publishing], check=True)
+    flushed = re.findall(r"(syncfs|fsync)\(", (tmp_path / "calls").read_text())
+    assert flushed.count("syncfs") == 1
+    assert flushed.count("fsync") < 10
+    assert len(list((tmp_path / "final").iterdir())) == FLUSHED_EACH + 1

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from conftest import missing
+from devices import loop_device
 from support import (
     PATIENCE_S,
     STAND_INS,
@@ -140,6 +143,40 @@ def test_tier_that_becomes_full(project: Project, mount_tmpfs: Callable[..., Pat
     ended = project.fails(*arguments, path=script.parent)
     assert ended.lines("tier 'tmpfs' became full"), ended.output
     assert [path.name for path in folder.iterdir()] == ["others"]
+
+
+def test_tier_that_becomes_read_only(project: Project, mount_tmpfs: Callable[..., Path], tmp_path: Path) -> None:
+    """As the kernel makes one whose device fails, while a tool that heeds no errors is at work."""
+    folder = mount_tmpfs(project.folder / "fast", "size=6m")
+    (tmp_path / "bet").write_text(f"#!/bin/sh\nmount -o remount,ro {folder}\n")
+    (tmp_path / "bet").chmod(0o755)
+    project.heads("01")
+    sections = {"tiers": {"tmpfs": {"path": str(folder)}}, "tool": "bet"}
+    arguments = ["participants", *project.configure(**sections), "--workflow-profile", "profiles/tmpfs"]
+    ended = project.fails(*arguments, path=tmp_path)
+    assert ended.lines(f"failed  sub-01: tier 'tmpfs' became read-only, at {folder}"), ended.output
+    assert not ended.lines("cannot remove"), ended.output
+    subprocess.run(["mount", "-o", "remount,rw", folder], check=True)
+    project.succeeds(*arguments, path=STAND_INS)
+    assert not list(folder.iterdir())
+
+
+def test_results_tier_whose_device_fails(project: Project, tmp_path: Path) -> None:
+    """The kernel makes it read-only, and Snakemake cannot remove what it would write again."""
+    try:
+        with loop_device(48) as folder:
+            subprocess.run(["mount", "-o", "remount,errors=remount-ro", folder], check=True)
+            device = Path(subprocess.check_output(["findmnt", "-no", "SOURCE", folder], text=True).strip()).name
+            (tmp_path / "bet").write_text(f"#!/bin/sh\necho test >/sys/fs/ext4/{device}/trigger_fs_error\n")
+            (tmp_path / "bet").chmod(0o755)
+            project.heads("01")
+            tiers = {"failing": {"path": str(folder), "kind": "block"}}
+            arguments = project.configure(tiers=tiers, placement={"results": "failing"}, tool="bet")
+            ended = project.fails("participants", *arguments, path=tmp_path)
+            assert ended.lines("Error: neurotier: "), ended.output
+            assert ended.lines("Read-only file system"), ended.output
+    except (OSError, subprocess.CalledProcessError) as error:
+        missing(f"a loop device with ext4 needs root and e2fsprogs ({error})")
 
 
 def test_results_tier_that_becomes_full(project: Project, mount_tmpfs: Callable[..., Path]) -> None:

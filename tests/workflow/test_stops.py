@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -15,7 +16,7 @@ import psutil
 import pytest
 from conftest import nightly
 from neurotier.core.places import short_hash
-from support import PATIENCE_S, Project, lives, wait_for, while_running
+from support import ENVIRONMENT, PATIENCE_S, SHOWN_TRACE, Project, lives, wait_for, while_running
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
 BLOCKS = {"count": 4, "scale": 0.03, "iterations": 2, "parallelism": [2], "predict": False, "delay_s": 1.0}
@@ -230,3 +231,28 @@ def test_what_was_stopped_goes_on(
     go_on(project, arguments, target)
     if target != "participants":
         assert (project.results / f"{'advice' if target == 'advise' else target}.html").exists()
+
+
+SLOW_START = """import sys, time
+if any(".snakemake/scripts/" in word for word in sys.orig_argv):
+    open(__file__ + ".reached", "w").close()
+    time.sleep(600)
+"""
+"""Python reads this at its start, and so a script of a rule has not come to its own first line."""
+
+
+def test_ctrl_c_while_a_script_imports_shows_no_trace(project: Project) -> None:
+    """A terminal sends SIGINT to all of its processes at once."""
+    project.heads("01")
+    (project.folder / "slow").mkdir()
+    (project.folder / "slow" / "sitecustomize.py").write_text(SLOW_START)
+    environment = {**ENVIRONMENT, "PYTHONPATH": str(project.folder / "slow")}
+    command = project.command("participants", *project.configure(tool="noop"))
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(command, cwd=project.folder, env=environment, start_new_session=True, **pipes) as snakemake:
+        wait_for((project.folder / "slow" / "sitecustomize.py.reached").exists, while_running(snakemake))
+        os.killpg(snakemake.pid, signal.SIGINT)
+        said, _ = snakemake.communicate(timeout=PATIENCE_S)
+    assert snakemake.returncode != 0
+    assert not SHOWN_TRACE.search(said), said
+    assert processes_of(project) == []

@@ -12,7 +12,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from neurotier.core.errors import InputError, NeurotierError, SourceError, TierError, ToolError
-from neurotier.core.files import flush_folder, flush_tree, make_folders, partial_of, remove_whatever, rename_durably
+from neurotier.core.files import (
+    flush_file_system,
+    flush_folder,
+    flush_tree,
+    make_folders,
+    partial_of,
+    remove_whatever,
+    rename_durably,
+)
 from neurotier.core.foreign import blaming, copy_file, copy_tree, entries_below, open_file, open_in_dataset
 from neurotier.core.quantities import size
 from neurotier.core.tiers import Tier
@@ -23,6 +31,9 @@ MARGIN_BYTES = 1_000_000
 
 MARGIN_FILES = 16
 """Free inodes below which it does."""
+
+FLUSHED_EACH = 500
+"""Most files that are flushed one by one, at 2 ms each; of more, the whole file system is, whatever else lies there."""
 
 Manifest = dict[str, list[int | str]]
 """Path below a folder to size in bytes and SHA-256; for a link to 0 and its target."""
@@ -99,10 +110,11 @@ def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[tuple[in
         with blaming(made.name, ToolError):
             copied = copy_tree(made, hidden, skipped=[TIME_STAMP], write_back=True) if made.exists() else (0, 0)
         kept = manifest_of(hidden)
-        planted = next((name for name in kept if ".git" in name.lower().split("/")), None)
+        paths = {name: f"{name}/{str(content).removeprefix('-> ')}".lower() for name, (_, content) in kept.items()}
+        planted = next((name for name, path in paths.items() if ".git" in path.split("/")), None)
         if planted is not None:  # git would run what its configuration names
             raise ToolError("is part of a git repository, which is not kept", where=planted)
-        flush_tree(hidden)
+        (flush_tree if len(kept) <= FLUSHED_EACH else flush_file_system)(hidden)
         if in_dataset:
             set_dataset_aside(final)
         remove_whatever(final)  # of an earlier run whose derivatives are to be replaced
@@ -201,6 +213,9 @@ def naming_full_tier(tier: Tier, needed_bytes: int, needed_files: int | None = N
     try:
         yield
     except ToolError as error:
+        if os.statvfs(tier.path).f_flag & os.ST_RDONLY:  # as the kernel mounts it after errors of its device
+            fix = "look for errors of its device (dmesg), mount it again, and start the same command again"
+            raise TierError(f"tier {tier.name!r} became read-only, at {tier.path}", fix=fix) from None
         if not is_full(tier) and os.strerror(errno.ENOSPC) not in error.what:
             raise
         raise full(tier, needed_bytes, needed_files) from None

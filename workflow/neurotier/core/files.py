@@ -254,14 +254,15 @@ def remove_tree(folder: Path) -> None:
         return
     try:
         shutil.rmtree(folder)
-    except (OSError, RecursionError):  # folders closed to their owner, as git-annex leaves them; or thousands nested
+    except (OSError, RecursionError) as error:  # folders closed to their owner, as of git-annex; or thousands nested
         import subprocess
 
         # Folders alone: files may have other names, which a dataset relies on.
         script = 'find "$0" -type d ! -perm -700 -exec chmod u+rwx {} ";"; rm -rf "$0"'
-        subprocess.run(["sh", "-c", script, str(folder.absolute())], check=False)
+        subprocess.run(["sh", "-c", script, str(folder.absolute())], stderr=subprocess.DEVNULL, check=False)
         if os.path.lexists(folder):
-            raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(folder)) from None
+            number = getattr(error, "errno", None) or errno.EACCES
+            raise OSError(number, os.strerror(number), str(folder)) from None
 
 
 def remove_whatever(path: Path) -> None:

@@ -40,6 +40,15 @@ LOOK_AGAIN_S = 2.0
 NO_ANNEX = "First run: git-annex init"
 """What git-annex says in a repository that is not its own."""
 
+OVERRULED = {
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "annex.freezecontent-command": "true",
+    "annex.thawcontent-command": "true",
+}
+"""Keys by which the repository that a dataset is cloned from could have git and git-annex run commands: to get contents
+from a path of this machine, git-annex works in that repository."""
+
 KILLED = re.compile(r"exited -\d")
 """What git-annex says of a git that was killed by a signal."""
 
@@ -64,6 +73,12 @@ def prepare_environment() -> None:
     variables |= {"GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS), "DATALAD_CLONE_RECKLESS": ""}
     for variable, value in variables.items():
         os.environ.setdefault(variable, value)
+    count = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
+    given = {os.environ.get(f"GIT_CONFIG_KEY_{number}") for number in range(count)}
+    added = OVERRULED.keys() - given
+    for number, key in enumerate(added, start=count):
+        os.environ |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": OVERRULED[key]}
+    os.environ["GIT_CONFIG_COUNT"] = str(count + len(added))
     for key, value in {"name": "neurotier", "email": "neurotier@localhost"}.items():
         known = subprocess.run(["git", "config", f"user.{key}"], capture_output=True, check=False)
         if known.returncode != 0:
@@ -121,7 +136,7 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
             raise KilledError(f"git-annex {command} was killed", where="git or git-annex")
         if NO_ANNEX in complaints:
             raise SourceError("its content is not there: its repository has no annex", where=paths[0])
-        own = [json.loads(line) for line in out.splitlines()]
+        own = [json.loads(line) for line in out.splitlines() if line]  # an empty one comes before a complaint
         failed = [record for record in own if not record["success"]]
         reasons += [text for record in failed for text in record["error-messages"] or [record.get("note", "")]]
         if process.returncode and not failed:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 from neurotier.core.configuration import suggestion
 from neurotier.core.credentials import without_credentials
@@ -22,6 +22,8 @@ from neurotier.core.settings import DatasetSettings, Say
 from neurotier.dataset.addresses import check_own_files, config_of, refused_subdatasets
 from neurotier.dataset.bids import is_bids
 from neurotier.dataset.commands import NETWORK_DOWN, ask_git, message_of, prepare_environment, retry
+
+NO_HOOK = "remove the hook, or put the dataset where it is fetched from by HTTP or SSH"
 
 NO_SITES = re.compile(r"(.*/)?(derivatives|sourcedata|code|stimuli|phenotype)(/.*)?")
 """Sub-datasets without raw data; they are sites only if the configuration names them."""
@@ -52,6 +54,8 @@ def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say
     from datalad.api import subdatasets
 
     check_own_files(folder)
+    if reason := hooked(folder):
+        raise InputError(reason, where=f"dataset.source {source!r}", fix=NO_HOOK)
     known = subdatasets(dataset=str(folder), result_renderer="disabled", return_type="list")
     recorded = {Path(one["path"]).relative_to(folder).as_posix(): one["gitshasum"] for one in known}
     sites = choose_sites(settings.sites, sites_among(list(recorded), is_bids(folder)), source)
@@ -64,6 +68,7 @@ def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say
         say(f"installing {len(missing)} of {len(recorded)} sub-datasets: {', '.join(missing)}")
         unreachable |= install_all(folder, {path: recorded[path] for path in missing}, settings, say)
         flush_file_system(folder)
+    unreachable |= {path: reason for path in wanted if path not in unreachable and (reason := hooked(folder / path))}
     mark_of(folder, "").mkdir(exist_ok=True)
     for path in set(wanted) - set(unreachable):
         mark_of(folder, path).touch()
@@ -115,6 +120,18 @@ def install_all(folder: Path, recorded: dict[str, str], settings: DatasetSetting
     for path in failed:
         clear(folder, path, say)
     return failed
+
+
+def hooked(clone: Path) -> str:
+    """Why git-annex must not work with the repository that a clone was made from; empty if it may.
+
+    On this machine it works in that repository, and runs hooks of its own there, which git's are not among.
+    """
+    origin = (ask_git(clone, "config", "remote.origin.url") or "").strip()
+    path = unquote(urlsplit(origin).path) if origin.startswith("file:") else origin
+    folder = ask_git(Path(path), "rev-parse", "--path-format=absolute", "--git-common-dir") if path[:1] == "/" else None
+    hook = min(Path(folder.strip(), "hooks").glob("*-annex"), default=None) if folder else None
+    return f"git-annex would run the hook {hook} of its repository" if hook else ""
 
 
 def clear(folder: Path, path: str, say: Say) -> None:

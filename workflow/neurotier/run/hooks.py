@@ -62,6 +62,7 @@ from neurotier.run.snakemake_internals import (
     is_main_process,
     leave_lost_folder,
     log_apart,
+    name_lost_disks,
     rules_to_run_here,
     set_limits,
     slots,
@@ -253,6 +254,7 @@ def close_killed(places: Places) -> None:
 def begin(plan: Plan, workflow: Any, watched: list[Watch]) -> None:
     """Start a run (:func:`neurotier.run.start.start_run`); ``watched`` takes what watches the processors meanwhile."""
     log_apart(workflow, plan.places.logs.absolute() / "slurm")
+    name_lost_disks(workflow)
     rules_here = rules_to_run_here(workflow)
     check_programs(rules_here, plan.settings)
     compile_library()

@@ -244,6 +244,24 @@ def leave_lost_folder(workflow: Any) -> None:
     workflow._snakemake_tmp_dir._ignore_cleanup_errors = True
 
 
+def name_lost_disks(workflow: Any) -> None:
+    """Have the run end with a line if a job cannot be begun for an error of the disk (``JobScheduler.run``, 8.0).
+
+    Snakemake removes a job's files before it tries it once more; where it cannot, it shows a trace.
+    """
+    from snakemake.exceptions import CliException
+
+    begin_jobs = workflow.scheduler.run
+
+    def begin_or_fail(*jobs: Any, **executor: Any) -> None:
+        try:
+            begin_jobs(*jobs, **executor)
+        except OSError as error:
+            raise CliException(f"neurotier: {error.filename}: {error.strerror}") from None  # of which it shows no trace
+
+    workflow.scheduler.run = begin_or_fail
+
+
 def log_apart(workflow: Any, folder: Path) -> None:
     """Have the plugin slurm (2.8) keep its logs in a folder of this run's own: below ``folder``, or ``slurm-logdir``.
 
@@ -358,3 +376,16 @@ def take_signals(numbers: Iterable[int], handler: Callable[[int, Any], None]) ->
     """
     heeded = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
     return {number: signal.signal(number, handler) for number in heeded}
+
+
+def spare_jobs_interrupts() -> None:
+    """Have jobs on this machine pass over SIGINT, which a terminal sends them, too: Python would show a trace of what
+    it imports just then, and the script of a rule has no handler before it has imported ours.
+
+    This process has to tell them by another signal. A prefix replaces what bash is told by default (5.0), so that this
+    is in it.
+    """
+    from snakemake.shell import shell
+
+    strict = 'test -z "$BASH_VERSION" || set -euo pipefail; '
+    shell.prefix(f"trap '' INT; {strict if shell._process_prefix is None else shell._process_prefix}")

@@ -1,7 +1,8 @@
 """Stops: SIGINT, SIGTERM and SIGHUP end a run and all that works for it, at once, and each process cleanly.
 
-A terminal sends Ctrl-C to Snakemake and to all of its jobs. A scheduler, ``kill`` and the script of a campaign tell one
-process alone: the Snakemake, which would wait for its jobs. :func:`end_at_signals` has it end them, and then itself.
+A terminal sends Ctrl-C to Snakemake and to all of its jobs, which pass it over. A scheduler, ``kill`` and the script of
+a campaign tell one process alone: the Snakemake, which would wait for its jobs. :func:`end_at_signals` has it end them,
+and then itself.
 """
 
 from __future__ import annotations
@@ -71,9 +72,10 @@ main_stop = MainStop()
 
 def end_at_signals() -> None:
     """Have signals end this Snakemake and its jobs; what was ignored when it was started (``nohup``) stays ignored."""
-    from neurotier.run.snakemake_internals import take_signals
+    from neurotier.run.snakemake_internals import spare_jobs_interrupts, take_signals
 
     main_stop.before = take_signals(SIGNALS, main_stop.handle)
+    spare_jobs_interrupts()
 
 
 def jobs_have_ended() -> str | None:
