@@ -7,12 +7,14 @@ import importlib.util
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import nibabel as nib
 import numpy as np
 import pytest
 from conftest import missing
 from container_images import STAND_INS, Engine, make_tiny, python_root
+from neurotier.core.places import file_of
 from support import ENVIRONMENT, ROOT, Project, checksums, read_json, save_image, sha256, small_head, t1w
 
 STRIP = """for word; do echo "word $word"; done
@@ -35,9 +37,9 @@ def with_program(folder: Path, script: str = STRIP) -> Path:
     return folder
 
 
-def log_of(project: Project, results: str, participant: str) -> str:
-    (log,) = (project.folder / results / "logs" / "analyze_participant").rglob(f"*{participant}*.log")
-    return log.read_text()
+def record_of(results: Path, participant: str) -> dict[str, Any]:
+    record: dict[str, Any] = read_json(file_of(results / "profile" / "records", participant))
+    return record
 
 
 def test_the_same_bytes_on_the_host_and_in_an_image_and_no_shell_reads_its_words(
@@ -53,9 +55,10 @@ def test_the_same_bytes_on_the_host_and_in_an_image_and_no_shell_reads_its_words
         project.succeeds("participants", *given, "--config", f"results={results}", *switches, path=program)
         derivatives = project.folder / results / "derivatives"
         made[results] = checksums(derivatives)
-        said = log_of(project, results, "sub-01").splitlines()
+        log = file_of(project.folder / results / "logs" / "analyze_participant", "sub-01").with_suffix(".log")
+        said = log.read_text().splitlines()
         assert [line for line in said if line.startswith("word ")][2:] == [f"word {word}" for word in WORDS]
-        record = read_json(project.folder / results / "profile" / "records" / "sub-01.json")
+        record = record_of(project.folder / results, "sub-01")
         assert (record["tool"], record["tool_version"]) == ("own", "1.2 ; $HOME")
     assert made["on-host"] == made["in-image"]
     assert len(made["on-host"]) >= 8
@@ -120,7 +123,7 @@ def test_median_otsu_of_dipy_has_the_voxels_of_a_direct_call(
     assert voxels.tobytes() == np.asanyarray(direct.dataobj).astype(np.uint8).tobytes()
     assert np.array_equal(made.affine, direct.affine)
     assert 0.05 < voxels.mean() < 0.95
-    record = read_json(results / "profile" / "records" / "SiteA" / "sub-0099001.json")
+    record = record_of(results, "SiteA/sub-0099001")
     assert record["tool_version"] == f"DIPY {importlib.metadata.version('dipy')}"
 
 
@@ -135,7 +138,7 @@ def test_synthstrip_in_an_image_with_a_stand_in(project: Project, engine: Engine
     _, own = project.configure(tool={"synthstrip": {"image": str(image)}})
     example = str(ROOT / "config" / "examples" / "synthstrip.yaml")
     project.succeeds("participants", "--configfile", example, own, "--sdm", "apptainer")
-    record = read_json(project.folder / "results-synthstrip" / "profile" / "records" / "sub-01.json")
+    record = record_of(project.folder / "results-synthstrip", "sub-01")
     assert (record["tool"], record["tool_version"]) == ("synthstrip", "1.5")
     assert record["container"] == f"sha256:{sha256(image)}"
     assert record["images"][0]["brain_voxels"] == (small_head() > small_head().max() // 2).sum()
