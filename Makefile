@@ -88,6 +88,7 @@ keys: $(READY) ## write config/keys.md from the schema of the configuration
 
 lock: $(READY) ## renew requirements.lock and the locks of tests/ from pyproject.toml
 	$(BIN)/$(LOCK) --group dev --output-file requirements.lock pyproject.toml
+	$(BIN)/$(LOCK) --group programs --constraint requirements.lock --output-file tests/programs.lock
 	$(BIN)/$(LOCK) --group spark --output-file tests/spark.lock
 	$(BIN)/$(LOCK) --group staging --constraint requirements.lock --output-file tests/staging.lock
 

@@ -25,12 +25,14 @@ def documented_keys(schema: dict[str, Any], prefix: str = "") -> dict[str, dict[
     """Dotted path to schema of every key that is not a section."""
     found: dict[str, dict[str, Any]] = {}
     for name, sub in schema["properties"].items():
-        path = f"{prefix}{name}"
+        path, others = f"{prefix}{name}", sub.get("additionalProperties") or {}
+        if others == {"$ref": "#/$defs/program"}:
+            others = config_schema()["$defs"]["program"]
         if "properties" in sub:
             found |= documented_keys(sub, f"{path}.")
-        elif "properties" in (sub.get("additionalProperties") or {}):
-            found |= documented_keys(sub["additionalProperties"], f"{path}.NAME.")
-        else:
+        if "properties" in others:
+            found |= documented_keys(others, f"{path}.NAME.")
+        elif "properties" not in sub:
             found[path] = sub
     return found
 

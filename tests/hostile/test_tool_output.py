@@ -25,7 +25,7 @@ MASKS: dict[str, tuple[Callable[[Path], object], str]] = {
     "zero": (partial(link, to="/dev/zero"), "is a link, and only files are read"),
     "fifo": (os.mkfifo, "is a FIFO, and only files are read"),
     "folder": (os.mkdir, "is a folder, and only files are read"),
-    "nothing": (Path.exists, "bet wrote no mask, although its exit code is 0"),
+    "nothing": (Path.exists, "bet wrote no brain_mask.nii.gz, although its exit code is 0"),
     "empty": (partial(write, content=b""), "is empty (0 bytes)"),
     "half": (partial(write, content=gzip.compress(header() + BINARY)[:200]), "is truncated or no NIfTI"),
     "large": (partial(bomb, head=header(dim=dims(2700, 2700, 1400)), data_bytes=2 * GB), "is on another grid"),

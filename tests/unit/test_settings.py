@@ -12,6 +12,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 from neurotier.analysis.tools import TOOLS
+from neurotier.core.app_settings import ProgramSettings
 from neurotier.core.configuration import SCHEMAS, config_schema
 from neurotier.core.errors import SettingsError
 from neurotier.core.settings import Settings
@@ -31,6 +32,11 @@ SMALLEST: dict[str, Any] = {"tiers": TIERS, "placement": PLACEMENT}
 def with_app(**app: Any) -> dict[str, Any]:
     """The smallest configuration with keys of the section of apps."""
     return {**SMALLEST, "app": app}
+
+
+def with_program(command: str, **keys: Any) -> dict[str, Any]:
+    """The smallest configuration with a program of one's own."""
+    return {**SMALLEST, "tool": {"name": "own", "own": {"command": command, "mask": "mask.nii.gz", **keys}}}
 
 
 def test_every_schema_is_a_schema() -> None:
@@ -54,7 +60,9 @@ def test_types_have_the_keys_of_the_schema() -> None:
 
 def test_tools_have_the_options_of_the_schema() -> None:
     tool = config_schema()["properties"]["tool"]["properties"]
-    assert sorted(tool["name"]["enum"]) == sorted(TOOLS)
+    assert sorted(tool) == sorted(["name", "bet", *TOOLS])
+    program = [field.name for field in dataclasses.fields(ProgramSettings)]
+    assert [*program, "image"] == list(config_schema()["$defs"]["program"]["properties"])
     for name, kind in TOOLS.items():
         options = [field.name for field in dataclasses.fields(kind) if field.name != "name"]
         assert [*options, "image"] == list(tool[name]["properties"])
@@ -82,6 +90,13 @@ def test_numbers_in_braces_on_the_command_line_are_read() -> None:
     assert settings.dataset.participants == ["0025427"]
 
 
+def test_a_key_of_bet_is_laid_over_its_defaults() -> None:
+    settings = Settings.from_config({**SMALLEST, "tool": {"name": "bet", "bet": {"memory_mb": 1}}})
+    assert settings.tool.options["mask"] == "brain_mask.nii.gz"
+    assert settings.tool.options["memory_mb"] == 1
+    assert settings.tool.image == "containers/fsl-bet.def"
+
+
 def test_empty_section_takes_its_defaults() -> None:
     assert Settings.from_config({**SMALLEST, "tool": None}).tool.name == "brainextractor"
 
@@ -96,7 +111,26 @@ def test_empty_section_takes_its_defaults() -> None:
             {**SMALLEST, "tool.bet.image": "x"},
             "config key tool.bet.image: unknown key; on the command line write --config 'tool={bet: {image: VALUE}}'",
         ),
-        ({**SMALLEST, "tool": {"bet": {"fractional_threshold": 2}}}, "config key tool.bet.fractional_threshold: 2 is"),
+        (
+            {**SMALLEST, "tool": {"brainextractor": {"fractional_threshold": 2}}},
+            "config key tool.brainextractor.fractional_threshold: 2 is",
+        ),
+        ({**SMALLEST, "tool": {"bet": {"comand": "x"}}}, "config key tool.bet.comand: unknown key; did you mean 'comm"),
+        ({**SMALLEST, "tool": {"own": {"mask": "m.nii"}}}, "config key tool.own.command: this key is missing"),
+        ({**SMALLEST, "tool": {"../own": {}}}, "config key tool: '../own'"),
+        ({**SMALLEST, "campaign": {"tools": ["bte"]}}, "config key campaign.tools: 'bte' is not one of brainextractor"),
+        (with_program("p {output}"), "config key tool.own.command: has no {input}; say in it where the path of the"),
+        (with_program("p {input} {mask}"), "config key tool.own.command: '{mask}': nothing is called {mask} here; use"),
+        (with_program("p '{input}"), 'config key tool.own.command: "p \'{input}": No closing quotation'),
+        (with_program(" "), "config key tool.own.command: names no program; begin with a program on PATH"),
+        (with_program("./p {input}"), "config key tool.own.command: './p' is neither a name nor an absolute path"),
+        (with_program("~/p {input}"), "config key tool.own.command: '~/p' is neither a name nor an absolute path"),
+        (with_program("p {input}", version="'"), 'config key tool.own.version: "\'": No closing quotation'),
+        (with_program("p {input}", mask=None), "config key tool.own: neither mask nor brain is given; name the one"),
+        (with_program("p {input}", brain="b.nii"), "config key tool.own: both mask and brain are given"),
+        (with_program("p {input}", mask="/m.nii"), "config key tool.own.mask: '/m.nii' is not below {output}; name"),
+        (with_program("p {input}", mask="../m.nii"), "config key tool.own.mask: '../m.nii' is not below {output}"),
+        (with_program("p {input}", mask="{output}/m"), "config key tool.own.mask: '{output}/m' is not below {output}"),
         (
             {**SMALLEST, "campaign": {"placements": {"slow": {"work": "dsik"}}}},
             "config key campaign.placements.slow.work: no tier is named 'dsik'; did you mean 'disk'?",

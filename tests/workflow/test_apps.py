@@ -1,15 +1,14 @@
-"""The examples of MRIQC, fMRIPrep and SynthStrip, with stand-ins that take the same command lines and are strict."""
+"""The examples of MRIQC and fMRIPrep, with stand-ins that take the same command lines and are strict."""
 
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from container_images import STAND_INS, Engine, make_stand_in, python_root
+from container_images import Engine, make_stand_in
 from neurotier.core.places import file_of
 from support import ROOT, Project, plain_dataset, read_json, sha256, small_head
 
@@ -149,20 +148,3 @@ def arguments_of(name: str) -> list[str]:
     shipped = yaml.safe_load((ROOT / "config" / "examples" / f"{name}.yaml").read_text())
     words: list[str] = shipped["app"]["arguments"]
     return words
-
-
-@pytest.mark.nightly
-def test_synthstrip_as_an_app(project: Project, study: dict[str, Any], engine: Engine, tmp_path: Path) -> None:
-    """The definition file is that of users, on an image that has a stand-in for the program."""
-    base = python_root(tmp_path / "base")
-    shutil.copy(STAND_INS / "mri_synthstrip", base / "bin" / "mri_synthstrip")
-    build_arguments = {"BOOTSTRAP": "localimage", "BASE": str(base)}
-    containers = {"build_arguments": build_arguments}
-    given = example("synthstrip", project, dataset={**study, "participants": ["01"]}, containers=containers)
-    project.succeeds("results-synthstrip/" + DONE, *given)
-    made = names_below(project.folder / "results-synthstrip" / "derivatives")
-    folders = {f"sub-01/ses-{session}/anat/sub-01_ses-{session}" for session in "12"}
-    endings = ("desc-brain_T1w.nii.gz", "desc-brain_mask.nii.gz")
-    assert made >= {f"{folder}_{ending}" for folder in folders for ending in endings}
-    masks = [row["mask"] for row in record_of(project.folder / "results-synthstrip", "sub-01")["images"]]
-    assert masks == [f"{folder}_{endings[1]}" for folder in sorted(folders)], "as tools of one's own have them"

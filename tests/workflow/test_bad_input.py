@@ -202,7 +202,7 @@ def test_results_tier_that_becomes_full(project: Project, mount_tmpfs: Callable[
 def test_tool_that_is_not_on_path(project: Project) -> None:
     project.heads("01")
     arguments = project.configure(tool="bet")
-    expect(project, "tool 'bet': not on PATH", *arguments)
+    expect(project, "tool 'bet': bet is not on PATH", *arguments)
 
 
 def test_a_program_that_is_missing_is_said_before_the_first_job(project: Project, tmp_path: Path) -> None:

@@ -24,10 +24,16 @@ from support import ROOT, Project, git, link_images, plain_dataset, save_image, 
 WORDS = {"": 1100, "config": 3000, "config/examples": 3000, "profiles": 1800, "workflow": 2500, "containers": 900}
 """Most words of the READMEs that users read."""
 
-APPS = ("mriqc.yaml", "fmriprep.yaml", "synthstrip.yaml")
+APPS = ("mriqc.yaml", "fmriprep.yaml")
 """Apps whose images cannot be pulled here: ``test_apps.py`` runs them with stand-ins."""
 
-ELSEWHERE = (*APPS, "corr.yaml", "folder.yaml", "paper-memory-storage", "profiles/slurm", "source: bigbrain-datalad")
+PROGRAMS = ("hd-bet.yaml", "synthstrip.yaml", "median-otsu.yaml")
+"""Programs that are not here, or in one environment only: ``test_programs.py`` runs what can be had."""
+
+ELSEWHERE = (
+    *(*APPS, *PROGRAMS),
+    *("corr.yaml", "folder.yaml", "paper-memory-storage", "profiles/slurm", "source: bigbrain-datalad"),
+)
 """Runs over data and clusters that are not here are planned only; other tests run what can be had of them.
 
 What stands for data that must be there is made by :func:`reader`.

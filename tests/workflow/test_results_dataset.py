@@ -132,8 +132,8 @@ def test_it_is_valid_bids_whose_provenance_agrees(saved: Project) -> None:
     named = [(software[one]["Label"], software[one]["Version"]) for one in activity["AssociatedWith"]]
     description = read_json(folder / "dataset_description.json")["GeneratedBy"]
     assert [(one["Name"], one["Version"]) for one in description] == named
-    assert "fractional_threshold" in activity["Label"]
-    assert "fractional_threshold" in description[-1]["Description"]
+    assert "-f 0.5" in activity["Label"]
+    assert "-f 0.5" in description[-1]["Description"]
 
 
 def test_a_clone_gets_the_bytes(saved: Project, clone: Path) -> None:

@@ -23,7 +23,7 @@ How = dict[str, Any]
 
 
 NOT_OPTIONS = ("image", "name", "work_factor")
-"""Keys of an app that do not say how it was called."""
+"""Keys of an app or program that do not say how it was called."""
 
 
 CHOOSING = ("sessions", "runs")
@@ -53,9 +53,10 @@ def how_of(
         Digests of the folders that an app read, by name.
     """
     app, containers = settings.app, settings.containers
-    options: dict[str, Any] = dict(settings.tool.options)
+    options: dict[str, Any] = {name: value for name, value in settings.tool.options.items() if value is not None}
     if app.image:
-        options = {name: value for name, value in asdict(app).items() if name not in NOT_OPTIONS}
+        options = asdict(app)
+    options = {name: value for name, value in options.items() if name not in NOT_OPTIONS}
     how: How = {"neurotier": neurotier, "name": app_name(settings), "version": version, "options": options}
     how |= described(settings)
     chosen = {key: list(map(str, getattr(settings.dataset, key))) for key in CHOOSING}

@@ -66,7 +66,7 @@ def check_values(stored: Stored, name: str) -> None:
         raise InputError(f"every voxel is {low:g}: there is no head in it", where=name)
 
 
-def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name: str) -> Mask:
+def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name: str, of_brain: bool = False) -> Mask:
     """The mask that a tool wrote, as booleans, after checking that it is one.
 
     Parameters
@@ -79,6 +79,8 @@ def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name:
         The image that the tool was given.
     tool, name
         What to call the tool and the image in an error.
+    of_brain
+        Whether the file is the brain alone: its mask is where it is not 0.
 
     Raises
     ------
@@ -94,8 +96,8 @@ def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name:
                 raise ToolError(f"the mask of {tool} is on another grid than the image ({grids})", where=name)
             data = stored.array()
     except FileNotFoundError:
-        raise ToolError(f"{tool} wrote no mask, although its exit code is 0", where=name) from None
-    return as_mask(data, tool, name)
+        raise ToolError(f"{tool} wrote no {Path(below).name}, although its exit code is 0", where=name) from None
+    return as_mask(data != 0 if of_brain else data, tool, name)
 
 
 def measure_mask(folder: Path, below: str) -> tuple[int, float]:

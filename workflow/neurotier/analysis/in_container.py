@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.analysis.tool import Pair, Tool
-from neurotier.analysis.tools import MASK, end_of, failed, smallest_head
+from neurotier.analysis.tools import end_of, failed, smallest_head
 from neurotier.containers.engine import LABELS, labelled_version
 from neurotier.containers.run import SCRIPT, WORK, Bind, Container
 from neurotier.containers.store import PlacedImage
@@ -97,12 +97,7 @@ def extract_all(
         ended = int(code) if code.isdecimal() and len(code) <= 3 else whole or 1  # unwritten on a full tier, or killed
         if ended != 0:
             raise failed(tool.name, ended, end_of(log) if printed is None else printed, image.path)
-        mask = None
-        if tool.makes_masks:
-            from neurotier.analysis.images import check_mask
-
-            mask = check_mask(scratch, f"{number}/{MASK}", head, tool.name, image.path)
-        pairs.append((head, mask))
+        pairs.append((head, tool.read_mask(scratch, str(number), head, image.path)))
     return pairs, start
 
 
@@ -149,7 +144,12 @@ def prepare_in_container(tool: Tool, container: Container, cache: Path, log: Pat
     """
     head = container.scratch / "head.nii.gz"
     container.scratch.mkdir(parents=True, exist_ok=True)
-    lines = [f"{shlex.join(tool.version_command)} >{WORK}/version"]
+    program = shlex.quote(tool.command("", "")[0])
+    missing = shlex.quote(f"{tool.name}: the image has no program {program}")
+    lines = [f"command -v {program} >/dev/null || {{ echo {missing} >&2; exit 127; }}"]
+    if tool.version_command:
+        lines += [f"export {name}={shlex.quote(value)}" for name, value in tool.environment.items()]
+        lines.append(f"{shlex.join(tool.version_command)} >{WORK}/version")
     if tool.cache_variable and not cache.exists():
         import nibabel as nib
 
@@ -169,6 +169,8 @@ def prepare_in_container(tool: Tool, container: Container, cache: Path, log: Pat
             if not cache.exists():
                 with made_whole(cache) as partial, blaming(CACHE, ToolError):
                     copy_tree(made, partial, limit_bytes=CACHE_BYTES, limit_files=CACHE_FILES)
+    if not tool.version_command:
+        return read_labels(container, log)
     version = said_in(container.scratch, "version", f"{image}: the tool's version", WORD_BYTES)
     return one_line(version or "") or "unknown"
 

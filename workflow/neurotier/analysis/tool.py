@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,26 +23,26 @@ class Tool:
 
     Attributes
     ----------
-    makes_masks
-        Whether its command writes :data:`neurotier.analysis.tools.MASK`.
-    environment
-        Environment variables for its command.
     cache_variable
         Environment variable for the folder of what it compiles; empty if it compiles nothing.
-    version_command
-        Command in the image that prints the version.
-    memory_mb
-        Peak memory of a participant job: a base, and MB per MB of the largest compressed image.
     """
 
-    name: ClassVar[str]
-    makes_masks: ClassVar[bool] = False
-    environment: ClassVar[dict[str, str]] = {}
+    name: str
     cache_variable: ClassVar[str] = ""
-    version_command: ClassVar[list[str]] = ["echo", "1"]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Environment variables for its command."""
+        return {}
+
+    @property
+    def version_command(self) -> Sequence[str]:
+        """Command in the image that prints the version; empty if the image's labels have it."""
+        return ["echo", "1"]
 
     @property
     def memory_mb(self) -> tuple[int, int]:
+        """Peak memory of a participant job: a base, and MB per MB of the largest compressed image."""
         return 100, 0
 
     @property
@@ -64,6 +65,10 @@ class Tool:
     def command(self, image: str, folder: str) -> list[str]:
         """The command in the image that extracts the brain of a file into a folder."""
         return ["true"]
+
+    def read_mask(self, folder: Path, below: str, head: Any, name: str) -> Any:
+        """The mask of a head that the command has left ``below`` a trusted folder; ``None`` if it makes none."""
+        return None
 
     def version(self) -> str:
         """The tool's version; :class:`ToolError` if it is not installed."""

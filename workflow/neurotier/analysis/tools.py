@@ -1,30 +1,31 @@
 """Tools that run on a T1w image, and how each is called on the host and in a container.
 
 A tool takes a checked head and returns a mask; everything else (checks, brain image, sidecars) is the same for all.
-To add a tool, add a class here and its options to the configuration schema.
+A program that writes the mask of one image needs no class: the configuration says how :class:`Program` calls it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
+import shlex
 import shutil
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from neurotier.analysis.rehearsal.tool import Rehearsal
 from neurotier.analysis.tool import Tool
+from neurotier.core.app_settings import ProgramSettings
 from neurotier.core.errors import InputError, KilledError, ToolError, one_line
-from neurotier.core.foreign import read_named, read_text
+from neurotier.core.foreign import read_text
 from neurotier.core.settings import ToolSettings
 from neurotier.meter.function import run_in_phase
-from neurotier.meter.tree import describe_exit
-
-MASK = "brain_mask.nii.gz"
-"""The mask that a tool's command writes into its folder."""
+from neurotier.meter.tree import describe_exit, shell_code
 
 VERSION_BYTES = 200
 LOG_END_BYTES = 64 << 10
@@ -33,8 +34,6 @@ LOG_END_BYTES = 64 << 10
 
 class MaskTool(Tool):
     """A tool that makes masks: it alone needs nibabel."""
-
-    makes_masks = True
 
     def load(self) -> None:
         import neurotier.analysis.images  # noqa: F401
@@ -46,40 +45,75 @@ class MaskTool(Tool):
 
 
 @dataclass(frozen=True)
-class Bet(MaskTool):
-    """FSL's Brain Extraction Tool (Smith 2002), from PATH: ``bet IN OUT -m -f F``."""
+class Program(MaskTool):
+    """A program on PATH or in an image, called for one image as the configuration says; ``bet`` is one."""
 
-    fractional_threshold: float
-    name = "bet"
-    environment: ClassVar[dict[str, str]] = {"FSLOUTPUTTYPE": "NIFTI_GZ"}
-    version_command: ClassVar[list[str]] = ["sh", "-c", 'cat "$FSLDIR/etc/fslversion" 2>/dev/null || echo unknown']
-    memory_mb = (200, 40)
-    """Measured: 0.2 GB for a head of 1 mm."""
+    name: str
+    settings: ProgramSettings
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return self.settings.environment
+
+    @property
+    def version_command(self) -> list[str]:
+        return shlex.split(self.settings.version or "")
+
+    @property
+    def memory_mb(self) -> tuple[int, int]:
+        return self.settings.memory_mb, 40
+
+    @property
+    def threads(self) -> int:
+        return self.settings.threads
+
+    def work_bytes(self, images: int, input_bytes: int) -> int:
+        return int(self.settings.work_factor * input_bytes)
 
     def command(self, image: str, folder: str) -> list[str]:
-        return ["bet", image, f"{folder}/brain", "-m", "-f", f"{self.fractional_threshold:g}"]
+        given = {"input": image, "output": folder, "threads": self.threads}
+        return [word.format(**given) for word in shlex.split(self.settings.command)]
 
     def version(self) -> str:
-        if shutil.which("bet") is None:
+        program, where = self.command("", "")[0], f"tool {self.name!r}"
+        file = shutil.which(program)
+        if file is None:
+            fix = f"install or load it, or name its image in tool.{self.name}.image and add --sdm apptainer"
             raise ToolError(
-                "not on PATH",
-                where="tool 'bet'",
-                fix="load FSL (its licence does not let neurotier include it), or set tool.name to brainextractor",
+                f"{program} is not on PATH" if "/" not in program else f"no {program}", where=where, fix=fix
             )
-        file = Path(os.environ.get("FSLDIR", "nowhere"), "etc", "fslversion")
-        with contextlib.suppress(InputError):
-            return one_line(read_named(file, VERSION_BYTES, "a version").decode(errors="replace")) or "unknown"
-        return "unknown"
+        with self.starting(where):
+            if not self.version_command:
+                with open(file, "rb") as opened:
+                    return f"sha256:{hashlib.file_digest(opened, 'sha256').hexdigest()[:12]}"
+            options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "env": {**os.environ, **self.environment}}
+            done = subprocess.run(self.version_command, capture_output=True, check=False, **options)
+        if done.returncode != 0:
+            said = done.stderr.decode(errors="replace")
+            raise failed(shlex.join(self.version_command), shell_code(done.returncode), said, where)
+        return one_line(done.stdout[:VERSION_BYTES].decode(errors="replace")) or "unknown"
 
     def extract(self, head: Any, image: Path, folder: Path, log: Path, name: str) -> Any:
-        from neurotier.analysis.images import check_mask
-
         os.environ.update(self.environment)
-        with log.open("ab") as file:
+        with log.open("ab") as file, self.starting(name):
             code = run_in_phase(self.command(str(image), str(folder)), log=file, cwd=str(folder))
         if code != 0:
             raise failed(self.name, code, end_of(log), name)
-        return check_mask(folder, MASK, head, self.name, name)
+        return self.read_mask(folder, "", head, name)
+
+    @contextlib.contextmanager
+    def starting(self, name: str) -> Iterator[None]:
+        """Say of a program that cannot be started why: it may be gone, or a script without its first line."""
+        try:
+            yield
+        except OSError as error:
+            raise ToolError(f"{self.name} cannot be started ({error.strerror}: {error.filename})", where=name) from None
+
+    def read_mask(self, folder: Path, below: str, head: Any, name: str) -> Any:
+        from neurotier.analysis.images import check_mask
+
+        written = self.settings.mask or self.settings.brain or ""
+        return check_mask(folder, str(Path(below, written)), head, self.name, name, of_brain=not self.settings.mask)
 
 
 @dataclass(frozen=True)
@@ -90,15 +124,18 @@ class BrainExtractor(MaskTool):
     iterations: int
     name = "brainextractor"
     cache_variable = "NUMBA_CACHE_DIR"
-    version_command: ClassVar[list[str]] = [
-        *("python3", "-c", "import importlib.metadata as m; print(m.version('brainextractor'))")
-    ]
+    version_command = ("python3", "-c", "import importlib.metadata as m; print(m.version('brainextractor'))")
     memory_mb = (500, 260)
     """Measured: 0.9 to 1.2 GB for heads of 1 mm, 3.9 GB for one of 0.67 mm."""
 
     def command(self, image: str, folder: str) -> list[str]:
         options = [f"{self.fractional_threshold!r}", str(self.iterations)]
         return ["python3", "-c", PROGRAM.read_text(), image, f"{folder}/{MASK}", *options]
+
+    def read_mask(self, folder: Path, below: str, head: Any, name: str) -> Any:
+        from neurotier.analysis.images import check_mask
+
+        return check_mask(folder, f"{below}/{MASK}", head, self.name, name)
 
     def version(self) -> str:
         import importlib.metadata
@@ -152,12 +189,17 @@ class Noop(Tool):
 
 
 PROGRAM = Path(__file__).with_name("brainextractor_program.py")
+MASK = "brain_mask.nii.gz"
+"""The mask that it writes."""
 
-TOOLS: Mapping[str, type[Any]] = {"brainextractor": BrainExtractor, "bet": Bet, "noop": Noop, Rehearsal.name: Rehearsal}
+TOOLS: Mapping[str, type[Any]] = {"brainextractor": BrainExtractor, "noop": Noop, Rehearsal.name: Rehearsal}
+"""All but programs."""
 
 
 def make_tool(settings: ToolSettings) -> Tool:
     """The tool that the settings name, with its options."""
+    if settings.name not in TOOLS:
+        return Program(settings.name, ProgramSettings(**settings.options))
     tool: Tool = TOOLS[settings.name](**settings.options)
     return tool
 

@@ -1,4 +1,5 @@
-"""Settings of BIDS Apps: section ``app`` of the configuration, and what the schema cannot say of it.
+"""Settings of BIDS Apps and of programs: section ``app`` of the configuration, entries of section ``tool`` that have a
+command, and what the schema cannot say of them.
 
 Arguments are templates: ``--nprocs {threads}`` says what the job has, whatever that is today; a participant on four
 cores is told four. A brace that is meant as such is doubled.
@@ -6,8 +7,10 @@ cores is told four. A brace that is meant as such is doubled.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any, TypedDict, dataclass_transform
 
 from neurotier.core.errors import SettingsError
@@ -18,6 +21,10 @@ OF_THE_APP = ("/data", "/out", "/work", "/tmp", "/var/tmp", "/.neurotier", "/fil
 
 ALWAYS = ("threads", "mem_mb", "mem_gb", "work")
 """Names that every level of an app knows: cores, memory in MB and in whole GB, the work folder."""
+
+
+OF_A_PROGRAM = ("input", "output", "threads")
+"""Names that the command of a program knows: the image, a folder for what it writes, cores."""
 
 
 @dataclass_transform(frozen_default=True)
@@ -69,6 +76,19 @@ class AppSettings(Section):
         return {name: cache["source"] for name, cache in sorted(self.caches.items())}
 
 
+class ProgramSettings(Section):
+    """An entry of section ``tool`` that has a command: a program that extracts the brain of one image."""
+
+    command: str
+    mask: str | None
+    brain: str | None
+    version: str | None
+    environment: dict[str, str]
+    threads: int
+    memory_mb: int
+    work_factor: float
+
+
 def check_app(app: Mapping[str, Any]) -> None:
     """Check what the schema cannot say of section ``app``.
 
@@ -95,6 +115,55 @@ def check_app(app: Mapping[str, Any]) -> None:
         if inside in taken:
             raise SettingsError(f"{inside!r} is that of {taken[inside]}, too", where=key, fix="name another folder")
         taken[inside] = name
+
+
+def check_program(program: Mapping[str, Any], key: str) -> None:
+    """Check what the schema cannot say of a program.
+
+    Raises
+    ------
+    SettingsError
+        With the key, if there is no command, it asks for what nobody knows, or not for the image; or if the program
+        does not write one thing, below its folder.
+    """
+    words = split_words(program["command"], f"{key}.command")
+    if "input" not in check_templates(words, OF_A_PROGRAM, f"{key}.command"):
+        fix = "say in it where the path of the image goes, and where that of the folder for what is written"
+        raise SettingsError("has no {input}", where=f"config key {key}.command", fix=f"{fix}: {{input}}, {{output}}")
+    if program["version"]:
+        split_words(program["version"], f"{key}.version")
+    written = [(name, program[name]) for name in ("mask", "brain") if program[name]]
+    if len(written) != 1:
+        problem = "both mask and brain are given" if written else "neither mask nor brain is given"
+        raise SettingsError(problem, where=f"config key {key}", fix="name the one file that the program writes")
+    [(name, file)] = written
+    path = PurePosixPath(file)
+    if path.is_absolute() or ".." in path.parts or "{" in file:
+        fix = "name a file in that folder, such as mask.nii.gz"
+        raise SettingsError(f"{file!r} is not below {{output}}", where=f"config key {key}.{name}", fix=fix)
+
+
+def split_words(command: str, where: str) -> list[str]:
+    """The words of a command, as a shell would split it that expands nothing.
+
+    Raises
+    ------
+    SettingsError
+        If a quotation has no end, or the first word is neither the name of a program nor its absolute path.
+
+    Examples
+    --------
+    >>> split_words("bet {input} 'a b'; $HOME", "tool.bet.command")
+    ['bet', '{input}', 'a b;', '$HOME']
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise SettingsError(f"{command!r}: {error}", where=f"config key {where}", fix="close it") from None
+    if not words or ("/" in words[0] and not words[0].startswith("/")):
+        said = f"{words[0]!r} is neither a name nor an absolute path" if words else "names no program"
+        raise SettingsError(said, where=f"config key {where}", fix="begin with a program on PATH, or its absolute path")
+    return words
 
 
 def check_templates(texts: Sequence[str], known: Collection[str], where: str) -> set[str]:

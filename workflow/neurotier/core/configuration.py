@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neurotier.core.app_settings import check_app
+from neurotier.core.app_settings import check_app, check_program
 from neurotier.core.errors import SettingsError
 from neurotier.core.installed import ROOT
 
@@ -43,8 +43,10 @@ def completed(value: Any, schema: Mapping[str, Any]) -> Any:
 
     jsonschema does not fill in defaults. A section left empty in YAML (``tool:``) counts as missing. Values inside
     braces on the command line (``--config 'dataset={drop: true}'``) reach us as text; where the schema asks for another
-    type, the text is read as YAML.
+    type, the text is read as YAML. A default that is not empty is laid under what is given.
     """
+    if isinstance(value, Mapping):
+        value = {**schema.get("default", {}), **value}
     if "$ref" in schema:
         schema = config_schema()["$defs"][schema["$ref"].rsplit("/", 1)[-1]]
     if isinstance(value, Mapping):
@@ -88,6 +90,7 @@ def check(config: Mapping[str, Any]) -> None:
             " its master in bigbrain.spark_master",
         )
     check_app(config["app"])
+    check_tools(config["tool"], config["campaign"]["tools"])
     if any(c in config["results"] for c in "{}\n\r"):
         raise SettingsError("braces and line breaks cannot stand in a path here", where="config key results")
     results = Path(config["results"])
@@ -97,6 +100,21 @@ def check(config: Mapping[str, Any]) -> None:
             where="config key results",
             fix="name a folder, or give an absolute path",
         )
+
+
+def check_tools(tool: Mapping[str, Any], compared: list[str]) -> None:
+    """Check that the tools that are named are there, and the programs among them can be called."""
+    tools = [name for name in tool if name != "name"]
+    for key, name in [("tool.name", tool["name"]), *(("campaign.tools", name) for name in compared)]:
+        if name not in tools:
+            raise SettingsError(
+                f"{name!r} is not one of {', '.join(tools)}{suggestion(name, tools)}",
+                where=f"config key {key}",
+                fix=f"give the command of a program of yours in tool.{name}.command",
+            )
+    for name in tools:
+        if "command" in tool[name]:
+            check_program(tool[name], f"tool.{name}")
 
 
 def key_path(error: ValidationError) -> str:

@@ -17,6 +17,8 @@ from neurotier.core.errors import SettingsError
 Say = Callable[[str], None]
 """Takes a line per step, for the user."""
 
+NEEDS = ("version", "threads", "memory_mb", "work_factor")
+
 ROLES = ("dataset", "work", "images", "results")
 """Roles that a placement gives to tiers."""
 
@@ -53,6 +55,11 @@ class ToolSettings(Section):
     name: str
     image: str | None
     options: dict[str, Any]
+
+    @property
+    def deciding(self) -> dict[str, Any]:
+        """Options that the results depend on: not what the tool needs, nor how it is asked for its version."""
+        return {name: value for name, value in self.options.items() if name not in NEEDS}
 
 
 class ContainerSettings(Section):

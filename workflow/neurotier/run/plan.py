@@ -255,7 +255,10 @@ class Plan(Needs):
         given = {"environment": self.settings.containers.environment} if self.settings.image else {}
         if self.is_app:
             return {"name": app_name(self.settings), **app_options(self.settings.app), **given}
-        return {"name": self.settings.tool.name, **self.settings.tool.options, **described(self.settings), **given}
+        options = self.settings.tool.deciding
+        if given and "environment" in options:
+            given["environment"] = given["environment"] | options["environment"]
+        return {"name": self.settings.tool.name, **options, **described(self.settings), **given}
 
     def image(self) -> dict[str, Any]:
         """The container image and what determines it: another is a reason to analyse all participants again.

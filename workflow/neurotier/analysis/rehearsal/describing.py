@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.analysis.rehearsal.description import parse, written
-from neurotier.analysis.tools import TOOLS
 from neurotier.core.errors import InputError, SettingsError, one_line
 from neurotier.core.foreign import blaming, read_named
 from neurotier.meter.folders import Held
@@ -147,7 +146,7 @@ def about(record: Record, found: Record) -> str:
 
 def images_in(record: Record) -> int:
     """Images that a participant has: a description is of one. An app does all at once, and is taken for one."""
-    if record.get("tool") not in TOOLS:
+    if "calls" in record or not record:
         return 1
     staged = [flow for phase in record["phases"] if phase["phase"] == "stage_in" for flow in phase["traffic"]]
     return max(1, *(int(flow["read_files"] or 0) for flow in staged))

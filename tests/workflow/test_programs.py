@@ -1,0 +1,146 @@
+"""A user's own program in place of a tool: on the host and in an image, and what it must not do."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import nibabel as nib
+import numpy as np
+import pytest
+from conftest import missing
+from container_images import STAND_INS, Engine, make_tiny, python_root
+from neurotier.core.places import file_of
+from support import ENVIRONMENT, ROOT, Project, checksums, read_json, save_image, sha256, small_head, t1w
+
+STRIP = """for word; do echo "word $word"; done
+cp "$1" "$2/brain.nii.gz"
+"""
+"""It prints its words, and copies the image, which is 0 in one voxel of 20 of the air, in the place of the brain."""
+
+WORDS = ("$(touch pwned)", ";", "touch pwned", "|", "*", "a  b", "`id`", ">", "pwned", "$HOME", "&")
+OWN = {
+    "command": "strip {input} {output} '$(touch pwned)' ; 'touch pwned' | * 'a  b' `id` > pwned $HOME &",
+    "brain": "brain.nii.gz",
+}
+
+
+def with_program(folder: Path, script: str = STRIP) -> Path:
+    """A folder with the program."""
+    folder.mkdir()
+    (folder / "strip").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "strip").chmod(0o755)
+    return folder
+
+
+def record_of(results: Path, participant: str) -> dict[str, Any]:
+    record: dict[str, Any] = read_json(file_of(results / "profile" / "records", participant))
+    return record
+
+
+def test_the_same_bytes_on_the_host_and_in_an_image_and_no_shell_reads_its_words(
+    project: Project, engine: Engine, tmp_path: Path
+) -> None:
+    project.heads("01", "02")
+    program = with_program(tmp_path / "programs")
+    (tmp_path / "image").mkdir()
+    image = make_tiny(engine, tmp_path / "image", programs={"strip": STRIP})
+    given = project.configure(tool={"name": "own", "own": {**OWN, "image": str(image), "version": "echo 1.2 ; $HOME"}})
+    made = {}
+    for results, switches in (("on-host", ()), ("in-image", ("--sdm", "apptainer"))):
+        project.succeeds("participants", *given, "--config", f"results={results}", *switches, path=program)
+        derivatives = project.folder / results / "derivatives"
+        made[results] = checksums(derivatives)
+        log = file_of(project.folder / results / "logs" / "analyze_participant", "sub-01").with_suffix(".log")
+        said = log.read_text().splitlines()
+        assert [line for line in said if line.startswith("word ")][2:] == [f"word {word}" for word in WORDS]
+        record = record_of(project.folder / results, "sub-01")
+        assert (record["tool"], record["tool_version"]) == ("own", "1.2 ; $HOME")
+    assert made["on-host"] == made["in-image"]
+    assert len(made["on-host"]) >= 8
+    assert not list(tmp_path.rglob("pwned"))
+
+
+def test_what_a_program_writes_is_checked(project: Project, tmp_path: Path) -> None:
+    project.heads("01", "nothing", "grid")
+    other = save_image(tmp_path / "other.nii.gz", small_head()[:10])
+    script = f'case $1 in *nothing*) ;; *grid*) cp {other} brain.nii.gz ;; *) cp "$1" brain.nii.gz ;; esac'
+    command = f"{with_program(tmp_path / 'programs', script)}/strip {{input}}"
+    ended = project.fails("participants", *project.configure(tool={"name": "own", "own": {**OWN, "command": command}}))
+    (line,) = ended.lines("failed  sub-nothing: ")
+    assert f"{t1w('nothing')}: own wrote no brain.nii.gz, although its exit code is 0" in line
+    (line,) = ended.lines("failed  sub-grid: ")
+    assert f"{t1w('grid')}: the mask of own is on another grid than the image ((10, 20, 20) and (20, 20, 20))" in line
+    assert ended.lines("1 of 3 participants done, 2 failed"), ended.output
+    assert project.leftovers() == []
+
+
+def test_another_command_is_another_analysis_and_more_cores_are_none(project: Project, tmp_path: Path) -> None:
+    project.heads("01")
+    program = with_program(tmp_path / "programs")
+    first = project.configure(tool={"name": "own", "own": OWN})
+    project.succeeds("participants", *first, path=program)
+    assert project.record("sub-01")["tool_version"].startswith("sha256:")
+    more = project.configure(tool={"name": "own", "own": {**OWN, "threads": 2, "memory_mb": 100}})
+    assert project.succeeds("participants", *more, path=program).lines("Nothing to be done")
+    other = project.configure(tool={"name": "own", "own": {**OWN, "command": "strip {input} {output}"}})
+    ended = project.fails("participants", *other, path=program)
+    assert ended.lines("analysed with command strip {input} {output} '$(touch"), ended.output
+
+
+@pytest.mark.parametrize("switches", [(), ("--sdm", "apptainer")], ids=["host", "image"])
+def test_a_program_that_is_not_there_is_said_before_anyone_is_analysed(
+    project: Project, tiny_image: Path, switches: tuple[str, ...]
+) -> None:
+    project.heads("01")
+    own = {"command": "nowhere {input}", "mask": "mask.nii.gz", "image": str(tiny_image)}
+    ended = project.fails("participants", *project.configure(tool={"name": "own", "own": own}), *switches)
+    assert ended.lines("own: the image has no program nowhere" if switches else "tool 'own': nowhere is not on PATH")
+    assert ended.analysed == []
+
+
+@pytest.mark.nightly
+def test_median_otsu_of_dipy_has_the_voxels_of_a_direct_call(
+    project: Project, whole_head: Path, tmp_path: Path
+) -> None:
+    """On every fourth voxel of a real head, which takes it a second."""
+    if importlib.util.find_spec("dipy") is None:
+        missing("DIPY is not installed (tests/set_up.sh does that)")
+    image = project.heads("01") / t1w("01")
+    nib.save(nib.load(whole_head).slicer[::4, ::4, ::4], image)
+    _, own = project.configure()
+    example = str(ROOT / "config" / "examples" / "median-otsu.yaml")
+    project.succeeds("participants", "--configfile", example, own)
+    command = ["dipy_median_otsu", str(image), "--out_dir", str(tmp_path), "--out_mask", "direct.nii.gz"]
+    subprocess.run(command, check=True, env=ENVIRONMENT, capture_output=True)
+    results = project.folder / "results-median-otsu"
+    (mask,) = (results / "derivatives").rglob("*_mask.nii.gz")
+    made, direct = nib.load(mask), nib.load(tmp_path / "direct.nii.gz")
+    voxels = np.asanyarray(made.dataobj)
+    assert voxels.tobytes() == np.asanyarray(direct.dataobj).astype(np.uint8).tobytes()
+    assert np.array_equal(made.affine, direct.affine)
+    assert 0.05 < voxels.mean() < 0.95
+    record = record_of(results, "sub-01")
+    assert record["tool_version"] == f"DIPY {importlib.metadata.version('dipy')}"
+    assert record["images"][0]["brain_voxels"] == voxels.sum()
+
+
+@pytest.mark.nightly
+def test_synthstrip_in_an_image_with_a_stand_in(project: Project, engine: Engine, tmp_path: Path) -> None:
+    project.heads("01")
+    root = python_root(tmp_path / "root")
+    (root / "freesurfer").mkdir()
+    shutil.copy(STAND_INS / "mri_synthstrip", root / "freesurfer" / "mri_synthstrip")
+    (tmp_path / "image.def").write_text(f"Bootstrap: localimage\nFrom: {root}\n\n%labels\n    version 1.5\n")
+    image = engine.build(tmp_path / "image.sif", tmp_path / "image.def")
+    _, own = project.configure(tool={"synthstrip": {"image": str(image)}})
+    example = str(ROOT / "config" / "examples" / "synthstrip.yaml")
+    project.succeeds("participants", "--configfile", example, own, "--sdm", "apptainer")
+    record = record_of(project.folder / "results-synthstrip", "sub-01")
+    assert (record["tool"], record["tool_version"]) == ("synthstrip", "1.5")
+    assert record["container"] == f"sha256:{sha256(image)}"
+    assert record["images"][0]["brain_voxels"] == (small_head() > small_head().max() // 2).sum()
