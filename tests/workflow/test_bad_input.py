@@ -90,8 +90,16 @@ def test_content_that_is_nowhere(project: Project, demo_copy: Path) -> None:
 
 def test_configuration_that_is_wrong(project: Project) -> None:
     sections = {"dataset": {"sorce": "x"}}
-    expect(project, "config key dataset.sorce: unknown key; did you mean 'source'?", *project.configure(**sections))
+    line = "config key dataset.sorce: unknown key; did you mean 'source'?"
+    output = expect(project, line, *project.configure(**sections))
+    assert output.splitlines()[1:] == [f"neurotier: {line}"]  # the first names the profile
     assert not project.results.exists()
+
+
+def test_missing_cores(project: Project) -> None:
+    ended = project.fails("--config", "dataset={source: bids}", cores=0)
+    (_, line) = ended.output.splitlines()
+    assert "cores have to be specified" in line
 
 
 def test_command_line_placement_without_a_space(project: Project) -> None:
