@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 from support import (
     PATIENCE_S,
     STAND_INS,
@@ -94,6 +95,15 @@ def test_configuration_that_is_wrong(project: Project) -> None:
     output = expect(project, line, *project.configure(**sections))
     assert output.splitlines()[1:] == [f"neurotier: {line}"]  # the first names the profile
     assert not project.results.exists()
+
+
+@pytest.mark.parametrize("words", [["dataset.source=x"], ["results=mine", "all"]])
+def test_words_that_are_no_configuration(project: Project, words: list[str]) -> None:
+    """Snakemake shows a trace of its own."""
+    ended = project.fails("--config", *words)
+    (_, line) = ended.output.splitlines()
+    assert line.startswith("neurotier: --config: Config entr")
+    assert "--config 'dataset={source: X}'" in line
 
 
 def test_missing_cores(project: Project) -> None:

@@ -22,6 +22,11 @@ SAY_S = 30.0
 SAID_OTHERWISE = ("CalledProcessError in file", "Exiting because a job", "At least one job did not complete")
 """Errors of which a line of the rule, and the verdict on the run, tell already."""
 
+BAD_CONFIG = "Invalid config definition: "
+"""With this Snakemake ends a trace, before it has read anything of ours."""
+
+HOW_CONFIG = "Write --config 'dataset={source: X}' for dataset.source=X, and targets before --config."
+
 
 class LogHandler(LogHandlerBase):  # type: ignore[misc]
     """Prints a line for what a person needs to know; before jobs begin, as for ``--unlock``, what Snakemake prints."""
@@ -62,6 +67,8 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
             return "" if is_stopped() else f"rule {record.rule_name} failed; its log: {', '.join(record.log) or 'none'}"
         if text.startswith("Nothing to be done"):
             return "; ".join([text.rstrip("."), *finished_pages()])
+        if BAD_CONFIG in text:
+            return f"neurotier: --config: {text.rpartition(BAD_CONFIG)[2].strip()} {HOW_CONFIG}"
         if record.levelno < logging.WARNING or any(words in text for words in SAID_OTHERWISE):
             return ""
         return str(self.format(record)).strip()
