@@ -161,7 +161,8 @@ def again(finished: Project, source: Path, *more: str, tool: Any = QUICK, cores:
 def test_the_terminal_is_calm(finished: Project) -> None:
     """What is being done, what was found, the two verdicts and the page; Snakemake's own words are in its log."""
     lines = (finished.folder / "terminal-local.txt").read_text().splitlines()
-    assert len(lines) <= 25, lines
+    progress = re.compile(r"\d+ of \d+ (steps|participants) done")  # the slower a machine, the more of it
+    assert len([line for line in lines if not progress.match(line)]) <= 20, lines
     said = ["Indexing the dataset", "skipped SiteA/sub-0099003: no T1w image", "Analysing 4 of 4 participants: "]
     said += ["Results: 4 of 4 participants done, 0 failed", "Timings: ", "Report: "]
     assert [part for part in said if sum(part in line for line in lines) != 1] == []
