@@ -22,6 +22,7 @@ class BuildWithWorkflow(build_py):
             shutil.copytree(
                 name, checkout / name, ignore=shutil.ignore_patterns("neurotier", "*.egg-info", "__pycache__", "*.png")
             )
+        shutil.copy("CITATION.cff", checkout)
 
 
 setup(cmdclass={"build_py": BuildWithWorkflow})

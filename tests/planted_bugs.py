@@ -112,9 +112,9 @@ BUGS = (
     Bug(
         "settings-trace",
         "a wrong setting is said in one line",
-        "rules/common.smk",
-        "except NeurotierError as error:\n    raise WorkflowError(",
-        "except ZeroDivisionError as error:\n    raise WorkflowError(",
+        "neurotier/run/snakemake_internals.py",
+        "    except (NeurotierError, OSError) as error:\n        logger.error(",
+        "    except ZeroDivisionError as error:\n        logger.error(",
         ("workflow/test_bad_input.py::test_configuration_that_is_wrong",),
     ),
     Bug(

@@ -121,9 +121,10 @@ class Project:
         return ended
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """Start snakemake in the background, silent."""
-        quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-        return subprocess.Popen(self.command(*arguments), cwd=self.folder, env=ENVIRONMENT, **quiet)
+        """Start snakemake in the background; what it says is in ``terminal.txt``."""
+        with (self.folder / "terminal.txt").open("wb") as file:
+            given: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": subprocess.STDOUT}
+            return subprocess.Popen(self.command(*arguments), cwd=self.folder, env=ENVIRONMENT, **given)
 
     def run(self, *arguments: str, path: Path | None = None) -> Ended:
         """Run Python in the working folder."""

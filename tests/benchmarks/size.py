@@ -143,7 +143,7 @@ def page(places: Places, settings: Settings) -> None:
 def end(places: Places, settings: Settings) -> None:
     """What the end of a run does for everyone."""
     from neurotier.run.healing import note_outputs
-    from neurotier.run.hooks import summary_lines
+    from neurotier.run.hooks import count_states
     from neurotier.run.jobs import note_killed, read_failures
     from neurotier.run.participants import participants
     from neurotier.run.profile_tables import close_run
@@ -151,7 +151,7 @@ def end(places: Places, settings: Settings) -> None:
     note_killed(places, RUN)
     everyone, failures = participants(places), read_failures(places)
     close_run(places, RUN, everyone, failures)
-    assert summary_lines(places, everyone, failures)[0].startswith(f"Results: {len(everyone)} of {len(everyone)} ")
+    assert count_states(places, everyone, failures).startswith(f"{len(everyone)} of {len(everyone)} ")
     note_outputs(places)
 
 

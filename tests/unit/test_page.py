@@ -76,7 +76,7 @@ def test_what_a_reader_needs_comes_first_and_leads_on(tmp_path: Path) -> None:
     assert str(places.log(person).relative_to(places.results)) in leads
     masks = [row["image"] for row in read_table(places.group / "group.tsv", "group") if row["participant"] == person]
     assert {str((places.mosaics / mosaic_name(mask)).relative_to(places.results)) for mask in masks} <= leads
-    assert "with neurotier 0.1.0, snakemake 9.27.1 (Mölder et al. (2021)" in reader.text
+    assert "with neurotier 0.1.0 (the neurotier authors, 2026), snakemake 9.27.1 (Mölder et al. (2021)" in reader.text
 
 
 def test_nothing_is_fetched_and_links_lead_somewhere(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 from conftest import missing
 from devices import loop_device
 from support import (
@@ -93,8 +94,25 @@ def test_content_that_is_nowhere(project: Project, demo_copy: Path) -> None:
 
 def test_configuration_that_is_wrong(project: Project) -> None:
     sections = {"dataset": {"sorce": "x"}}
-    expect(project, "config key dataset.sorce: unknown key; did you mean 'source'?", *project.configure(**sections))
+    line = "config key dataset.sorce: unknown key; did you mean 'source'?"
+    output = expect(project, line, *project.configure(**sections))
+    assert output.splitlines()[1:] == [f"neurotier: {line}"]  # the first names the profile
     assert not project.results.exists()
+
+
+@pytest.mark.parametrize("words", [["dataset.source=x"], ["results=mine", "all"]])
+def test_words_that_are_no_configuration(project: Project, words: list[str]) -> None:
+    """Snakemake shows a trace of its own."""
+    ended = project.fails("--config", *words)
+    (_, line) = ended.output.splitlines()
+    assert line.startswith("neurotier: --config: Config entr")
+    assert "--config 'dataset={source: X}'" in line
+
+
+def test_missing_cores(project: Project) -> None:
+    ended = project.fails("--config", "dataset={source: bids}", cores=0)
+    (_, line) = ended.output.splitlines()
+    assert "cores have to be specified" in line
 
 
 def test_command_line_placement_without_a_space(project: Project) -> None:

@@ -46,7 +46,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Pro
     arguments = project.configure(dataset={"source": str(demo_source)}, tool=QUICK)
     for tier in ("local", "tmpfs"):
         profile = ["--workflow-profile", f"profiles/{tier}", "--config", f"results=results-{tier}"]
-        project.succeeds(*arguments, *profile, cores=2 if tier == "local" else 4)
+        ended = project.succeeds(*arguments, *profile, cores=2 if tier == "local" else 4)
+        (project.folder / f"terminal-{tier}.txt").write_text(ended.output)
     (project.folder / "results").symlink_to("results-local")
     return project
 
@@ -157,8 +158,21 @@ def again(finished: Project, source: Path, *more: str, tool: Any = QUICK, cores:
     return finished.snakemake(*given, *more, "--config", "results=results-local", cores=cores)
 
 
+def test_the_terminal_is_calm(finished: Project) -> None:
+    """What is being done, what was found, the two verdicts and the page; Snakemake's own words are in its log."""
+    lines = (finished.folder / "terminal-local.txt").read_text().splitlines()
+    progress = re.compile(r"\d+ of \d+ (steps|participants) done")  # the slower a machine, the more of it
+    assert len([line for line in lines if not progress.match(line)]) <= 20, lines
+    said = ["Indexing the dataset", "skipped SiteA/sub-0099003: no T1w image", "Analysing 4 of 4 participants: "]
+    said += ["Results: 4 of 4 participants done, 0 failed", "Timings: ", "Report: "]
+    assert [part for part in said if sum(part in line for line in lines) != 1] == []
+    logs = sorted((finished.folder / ".snakemake" / "log").iterdir())
+    assert "Finished jobid: " in logs[0].read_text()
+
+
 def test_a_second_start_has_nothing_to_do(finished: Project, demo_source: Path) -> None:
-    assert again(finished, demo_source, "--workflow-profile", "profiles/local").lines("Nothing to be done")
+    (line,) = again(finished, demo_source, "--workflow-profile", "profiles/local").lines("Nothing to be done")
+    assert line.endswith("results-local/report.html")
 
 
 def test_another_tier_is_no_reason_to_analyse_again(finished: Project, demo_source: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -214,7 +215,7 @@ OUTLIVING = {"probe", "sweep", "staging", "gnu-parallel", "spark"}
 
 @pytest.mark.parametrize(("name", "numbers"), [*TARGETS, *nightly(*NIGHTLY_TARGETS)])
 def test_what_was_stopped_goes_on(
-    project: Project, request: pytest.FixtureRequest, name: str, numbers: list[int]
+    project: Project, request: pytest.FixtureRequest, name: str, numbers: list[signal.Signals]
 ) -> None:
     """Snakemake alone is told, as a scheduler does, while the tool runs; each time the same command reaches the tool
     again, and at last it goes through.
@@ -226,6 +227,11 @@ def test_what_was_stopped_goes_on(
     arguments = project.configure(**configuration)
     for number in numbers:
         stop(project, [target, *arguments], lambda: running(project, part), number)
+        said = (project.folder / "terminal.txt").read_text().splitlines()
+        if name == "participants":
+            assert [line for line in said if "topped" in line or "failed" in line] == said[-1:], said
+            assert re.fullmatch(rf"Stopped by {number.name}: \d of 2 participants done, 0 failed, .*", said[-1])
+            assert not list(project.results.glob("state/failures/**/*.json"))
         if number == signal.SIGKILL:  # its scripts look after it, and end what they run
             wait_for(lambda: name not in OUTLIVING or not running(project, part))
     go_on(project, arguments, target)

@@ -4,9 +4,6 @@ import sys
 from functools import cache, partial
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
-
-from neurotier.core.errors import NeurotierError
 from neurotier.core.places import Places
 from neurotier.core.processes import spare_collections
 from neurotier.core.settings import Settings
@@ -21,7 +18,7 @@ spare_collections()
 ARGUMENTS = sys.argv[1:] if internals.is_main_process(workflow) else None
 SNAKEFILE = internals.main_snakefile(workflow)
 
-try:
+with internals.errors_in_a_line():
     if internals.has_config_of_its_own(workflow, config):
         configuration = config
     else:
@@ -37,8 +34,6 @@ try:
     plan = Plan(settings, places, elsewhere, ARGUMENTS is None, cluster_class)
     if ARGUMENTS is not None:
         internals.check_without_cores(workflow, ARGUMENTS)
-except NeurotierError as error:
-    raise WorkflowError(str(error)) from None
 
 RESULTS, LOGS = places.results, places.logs
 CORES = profile_config.given_cores(ARGUMENTS, internals.cores(workflow) or 1)

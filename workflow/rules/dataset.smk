@@ -31,7 +31,7 @@ rule clone_dataset:
         sites=settings.dataset.sites,
         placement=settings.placement["dataset"],
     message:
-        "Cloning {params.source} to the tier {params.placement}, with the sites asked for"
+        "Opening the dataset: {params.source}"
     script:
         "../scripts/clone_dataset.py"
 
@@ -46,8 +46,6 @@ rule require_sites:
         LOGS / "require_sites/require_sites.log",
     params:
         results=RESULTS,
-    message:
-        "Looking whether all sites could be reached"
     script:
         "../scripts/require_sites.py"
 

@@ -16,7 +16,5 @@ rule describe_derivatives:
     params:
         results=RESULTS,
         as_dataset=settings.results_dataset,
-    message:
-        "Describing the derivatives: {output.description}"
     script:
         "../scripts/describe_derivatives.py"

@@ -62,7 +62,5 @@ rule require_participants:
         LOGS / "require_participants/require_participants.log",
     params:
         results=RESULTS,
-    message:
-        "Looking whether all participants are done"
     script:
         "../scripts/require_participants.py"

@@ -66,9 +66,8 @@ def make_demo_dataset(folder: Path, settings: DemoSettings, say: Say = print) ->
             raise TierError("the demonstration dataset needs a new folder", where=str(folder), fix="remove this one")
         folder.parent.mkdir(parents=True, exist_ok=True)
         with made_whole(folder) as partial:
-            say(f"Making the demonstration dataset from {description}.")
-            write_files(partial, settings, head, description, say)
-            say("Saving it with DataLad.")
+            say(f"Its heads are made from {description}.")
+            write_files(partial, settings, head, description)
             prepare_environment()
             save_datasets(partial)
     except OSError as error:
@@ -111,7 +110,7 @@ def load_head(path: Path) -> nib.Nifti1Image:
     return nib.Nifti1Image(data, image.affine)
 
 
-def write_files(folder: Path, settings: DemoSettings, head: nib.Nifti1Image, origin: str, say: Say) -> None:
+def write_files(folder: Path, settings: DemoSettings, head: nib.Nifti1Image, origin: str) -> None:
     """Write the files of superdataset and sites, without version control; ``origin`` is what the head is, in words."""
     write_text(folder / "README.md", (DATA["readme"] + DATA["origin"]).format(origin=origin))
     seeds = itertools.count(settings.seed)
@@ -123,7 +122,6 @@ def write_files(folder: Path, settings: DemoSettings, head: nib.Nifti1Image, ori
         write_text(folder / site / "participants.tsv", "".join(["participant_id\tage\tsex\n", *rows]))
         for label, (*_, sessions) in participants.items():
             subject, seed = f"sub-{label}", next(seeds)
-            say(f"Making {site}/{subject}.")
             scans = [(session, run) for session, runs in enumerate(sessions, 1) for run in range(1, runs + 1)]
             for scan, (session, run) in enumerate(scans):
                 stem = folder / site / subject / f"ses-{session}/anat/{subject}_ses-{session}_run-{run}_T1w"

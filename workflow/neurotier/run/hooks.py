@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.core.answering import require_answers
+from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import NeurotierError, StateError
 from neurotier.core.files import remove_whatever
 from neurotier.core.places import Places
@@ -33,7 +34,7 @@ from neurotier.run.healing import (
     restore_state,
     take_back_dates,
 )
-from neurotier.run.jobs import load_settings, note_killed, read_failures, save_settings
+from neurotier.run.jobs import forget_stopped, load_settings, note_killed, read_failures, save_settings
 from neurotier.run.journal import heard, tell
 from neurotier.run.mixing import made_with, other_results
 from neurotier.run.node_check import remove_marks
@@ -63,6 +64,7 @@ from neurotier.run.snakemake_internals import (
     leave_lost_folder,
     log_apart,
     name_lost_disks,
+    names,
     rules_to_run_here,
     set_limits,
     slots,
@@ -82,6 +84,13 @@ from neurotier.run.stops import end_at_signals, jobs_have_ended
 
 SHOWN = 5
 """Most participants who are named to the user."""
+
+PAGES = {"all": "report", "advise": "advice", "comparison": "comparison", "probe": "probe", "bigbrain": "bigbrain"}
+PAGES |= {"published": "published", **dict(zip(WORKLOADS, WORKLOADS, strict=True))}
+"""Targets with a page, and its name."""
+
+pages_asked_for: list[Path] = []
+"""Pages of this command's targets, for the terminal to name where there is nothing to be done."""
 
 
 def make_importable() -> None:
@@ -124,7 +133,11 @@ def start(plan: Plan, workflow: Any, pages: Any) -> list[str]:
             close_logs(workflow)
             leave_lost_folder(workflow)
             plan.most_mb = slots(workflow, plan.threads).limits.get("mem_mb")
-            look_ahead(plan, command_of(workflow), cores(workflow))
+            command = command_of(workflow)
+            look_ahead(plan, command, cores(workflow))
+            targets = command.targets or {"comparison" if plan.is_campaign else "all"}
+            asked = [page for target, page in PAGES.items() if names(targets, target)]
+            pages_asked_for[:] = [plan.places.results / f"{page}.html" for page in asked]
             watched: list[Watch] = []
             call_around(
                 workflow,
@@ -292,7 +305,11 @@ def finish(plan: Plan, watched: list[Watch], succeeded: bool, after: Any) -> Non
         end_run(settings, run, stopped_by, succeeded)
         if plan.elsewhere:
             remove_marks(settings, places)
-        note_killed(places, run)
+        stopped = 0
+        if stopped_by is None:
+            note_killed(places, run)
+        else:
+            stopped = forget_stopped(places, run)
         everyone, failures = participants(places), read_failures(places)
         if not succeeded and stopped_by is None:  # then nobody has tabulated it
             flush = flush_results(places)
@@ -300,7 +317,7 @@ def finish(plan: Plan, watched: list[Watch], succeeded: bool, after: Any) -> Non
         told = heard(places, run, "failed")
         close_jobs(places, run)
         close_run(places, run, everyone, failures)
-        for one in told:
+        for one in told if stopped_by is None else ():
             say(str(one.get("line")))
         for path, reason in unreachable_sites(places).items():
             say(f"failed  {path}: cannot be reached: {reason}")
@@ -315,7 +332,8 @@ def finish(plan: Plan, watched: list[Watch], succeeded: bool, after: Any) -> Non
                 after.comparison(settings, places)
         if not succeeded and not is_done_again and (places.bigbrain / "runs").is_dir():
             for line in after.bigbrain(settings, places):
-                say(line)
+                if stopped_by is None:
+                    say(line)
     except OSError as error:
         say(f"neurotier: the end of the run could not be written: {error.filename}: {error.strerror}")
         return
@@ -325,29 +343,34 @@ def finish(plan: Plan, watched: list[Watch], succeeded: bool, after: Any) -> Non
     with suppress(OSError):  # the results tier may be full: then damage is not found out, no more
         renew_jobs_table(places)
         note_outputs(places)
-    if not plan.is_campaign and (places.results / "report.html").exists():
-        for line in summary_lines(places, everyone, failures):
-            say(line)
-        say(f"Report: {places.results / 'report.html'}")
+    report = places.results / "report.html"
+    if stopped_by is not None:
+        counts = f": {count_states(places, everyone, failures, stopped)}" if everyone and not plan.is_campaign else ""
+        say(f"Stopped by {stopped_by}{counts}; start the same command again to go on")
+        return
+    if not plan.is_campaign and report.exists():
+        say(f"Results: {count_states(places, everyone, failures)}")
+        with suppress(*DAMAGED):  # the page says what is missing
+            for row in read_table(places.profile / "runs.tsv", "runs")[-1:]:
+                say(f"Timings: {timings(row['valid'])}")
+        say(f"Report: {report}")
     if plan.is_comparing and (places.results / "comparison.html").exists():
         for line in after.verdict(places):
             say(line)
         say(f"Report: {places.results / 'comparison.html'}")
 
 
-def summary_lines(places: Places, everyone: list[str], failures: list[Record]) -> list[str]:
-    """The verdicts on results (how many participants are done, failed and left) and on times, as on the page."""
+def count_states(places: Places, everyone: list[str], failures: list[Record], stopped: int = 0) -> str:
+    """How many participants are done, failed, stopped and left, and how many brain masks there are."""
     done = {name for name in everyone if places.record(name).exists()}
     failed = {failure["participant"] for failure in failures} - done
-    left = len(everyone) - len(done) - len(failed)
+    left = len(everyone) - len(done) - len(failed) - stopped
     counts = [f"{len(done)} of {len(everyone)} participants done", f"{len(failed)} failed"]
-    counts += [f"{left} not run"] if left else []
-    runs: list[Record] = []
+    counts += [f"{count} {state}" for state, count in (("stopped", stopped), ("not run", left)) if count]
     with suppress(*DAMAGED):  # the page says what is missing
         masks = len(read_table(places.group / "group.tsv", "group", only=("image",)))
         counts += [counted(masks, "brain mask")] if masks else []
-        runs = read_table(places.profile / "runs.tsv", "runs")
-    return [f"Results: {', '.join(counts)}", *(f"Timings: {timings(run['valid'])}" for run in runs[-1:])]
+    return ", ".join(counts)
 
 
 def say(line: str) -> None:

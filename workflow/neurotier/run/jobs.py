@@ -32,6 +32,7 @@ from neurotier.core.tiers import Tier, absolute
 from neurotier.meter.measure import Interrupted
 from neurotier.run import slurm
 from neurotier.run.participants import images_of, participants, selected_by
+from neurotier.run.stops import SIGNALS
 
 if TYPE_CHECKING:  # thousands of jobs start: each imports what it uses, where it uses it
     from neurotier.containers.store import PlacedImage, Store
@@ -162,6 +163,15 @@ def note_killed(places: Places, run: str) -> None:
             reason += f" (Slurm job {job}: {slurm.state_of(job) or 'state unknown'}; its own log: {log})"
             log = slurm.keep_log(job, places.logs) or log
         keep_failure(places, name, "analyze_participant", reason, exit_code, log)
+
+
+def forget_stopped(places: Places, run: str) -> int:
+    """Remove the failure records of those whom the end of this run has stopped, since they did not fail; how many."""
+    codes = {128 + number for number in SIGNALS}
+    stopped = [one for one in read_failures(places) if one["run"] == run and one["exit_code"] in codes]
+    for one in stopped:
+        places.failure(one["participant"]).unlink(missing_ok=True)
+    return len(stopped)
 
 
 def keep_failure(places: Places, participant: str, stage: str, reason: str, exit_code: int, log: Path) -> None:
@@ -356,13 +366,13 @@ class JobResult:
 def reporting(places: Places, participants: Sequence[str], stage: str, log: Path) -> Iterator[JobResult]:
     """Turn a failure into an exit code, a line on the terminal and in the log, and a record of each participant."""
     result = JobResult()
-    reason = ""
+    reason, is_told = "", False
     try:
         yield result
     except NeurotierError as error:
         result.exit_code, reason = error.exit_code, str(error)
     except Interrupted as stop:
-        result.exit_code, reason = 128 + stop.signal_number, str(stop)
+        result.exit_code, reason, is_told = 128 + stop.signal_number, str(stop), True  # by the end of the run
     except OSError as error:
         result.exit_code, reason = TierError.exit_code, f"{error.filename or 'a file'}: {error.strerror}"
     except ImportError as error:  # packages turn an unreadable file of theirs into advice of many lines
@@ -375,7 +385,8 @@ def reporting(places: Places, participants: Sequence[str], stage: str, log: Path
         note(log, traceback.format_exc())
     if result.exit_code:
         with suppress(OSError):  # the results tier may be full, and the output go to a file on it
-            print(f"neurotier: {first_of(participants) or stage}: {reason}", file=sys.stderr, flush=True)
+            if not is_told:
+                print(f"neurotier: {first_of(participants) or stage}: {reason}", file=sys.stderr, flush=True)
         with suppress(OSError):
             note(log, reason)
             for participant in participants:

@@ -29,7 +29,7 @@ from neurotier.core.errors import BusyError, InputError, KilledError, NeurotierE
 from neurotier.core.files import clear_log, read_json, whole_json, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run, end_with_parent, spare_collections
-from neurotier.core.quantities import counted, first_of
+from neurotier.core.quantities import about, counted, first_of
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, parse_size, tiers_of
 from neurotier.dataset.contents import drop_images, is_present, not_shared
@@ -190,7 +190,8 @@ class Pool:
         self.limits = granted.memory_mb and granted.memory_mb - own_mb, granted.work_mb, granted.work_files
         self.why_invalid = cache(self.invalid)
         self.users: Counter[str] = Counter()
-        self.count, self.said_s = 0, time.monotonic()
+        self.count, self.known = 0, 0
+        self.began_s = self.said_s = time.monotonic()
         self.fetches = not is_plain and bool(asked.share) and not granted.elsewhere
         ahead = settings.dataset.ahead
         self.limit_bytes = None if ahead is None else parse_size(ahead, "config key dataset.ahead")
@@ -203,6 +204,7 @@ class Pool:
             self.got = (whole_json(places.got(self.asked.share)) or {}).get("participants", {})  # else times are lost
         codes = {name: self.code_before(name) for name in names}
         self.codes = {name: code for name, code in codes.items() if code is not None}
+        self.known = len(self.codes)
         left = [name for name in names if name not in self.codes]
         self.bytes = {name: size_bytes(selected[name]) for name in left}
         if not fetch_only:
@@ -385,7 +387,8 @@ class Pool:
         note(self.log, f"{name}: {stage}: exit code {code}")
         if time.monotonic() - self.said_s >= SAY_S:
             failed = sum(map(bool, self.codes.values()))
-            self.say(f"{len(self.codes) - failed} of {counted(self.count, 'participant')} done, {failed} failed")
+            counts = f"{len(self.codes) - failed} of {counted(self.count, 'participant')} done, {failed} failed"
+            self.say(", ".join(filter(None, [counts, self.time_left()])))
         if code and self.is_worth_another_try(name, stage, code):
             self.once_more.add((name, code))
             self.say(f"neurotier: {name}: is tried once more")
@@ -404,6 +407,13 @@ class Pool:
             if self.users:
                 self.users.subtract(image.content for image in images_of(self.places, name))
                 self.to_drop.append(name)
+
+    def time_left(self) -> str:
+        """How long the others will take if they go on ending as often as so far; empty if nobody has ended."""
+        ended, left = len(self.codes) - self.known, self.count - len(self.codes)
+        if not ended or not left:
+            return ""
+        return f"about {about((time.monotonic() - self.began_s) * left / ended)} left"
 
     def is_worth_another_try(self, name: str, stage: str, code: int) -> bool:
         """Whether to try a participant once more at once: its images are gone again, or others have filled the tier.

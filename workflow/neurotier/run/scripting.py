@@ -20,7 +20,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table, write_table
 from neurotier.dataset.commands import naming_commands
 from neurotier.meter.measure import Interrupted
-from neurotier.run.jobs import load_settings, run_facts
+from neurotier.run.jobs import load_settings, note, run_facts
 from neurotier.run.journal import Step, tell
 from neurotier.run.stops import ending_with, runner, unwinding
 
@@ -127,7 +127,9 @@ def script(snakemake: Any) -> Iterator[Context]:
     except NeurotierError as error:
         stop(str(error), error.exit_code, results)
     except Interrupted as interrupted:
-        stop(f"rule {snakemake.rule}: {interrupted}", 128 + interrupted.signal_number, results)
+        with contextlib.suppress(OSError):  # the end of the run tells the user
+            note(log, str(interrupted))
+        sys.exit(128 + interrupted.signal_number)
     except OSError as error:
         stop(f"rule {snakemake.rule}: {error.filename or log}: {error.strerror}", 74, results)
     except Exception:

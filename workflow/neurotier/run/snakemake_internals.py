@@ -20,6 +20,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from snakemake.logging import logger
+
 from neurotier.core.errors import NeurotierError
 from neurotier.core.parallelism import RESOURCES
 
@@ -89,11 +91,12 @@ def names(given: Iterable[str], rule: str) -> bool:
 
 @contextmanager
 def errors_in_a_line() -> Iterator[None]:
-    """Have an error end this process with one line: Snakemake shows a trace of what input functions and hooks raise."""
+    """Have an error end this process with one line: Snakemake shows a trace of what Snakefiles and hooks raise."""
     try:
         yield
     except (NeurotierError, OSError) as error:
-        sys.exit(f"neurotier: {error}")
+        logger.error(f"neurotier: {error}")
+        sys.exit(1)
 
 
 # Settings. Snakemake 8 put the command line into settings objects; a Snakefile is shown none of them but --config.

@@ -1,0 +1,102 @@
+"""Logger plugin ``neurotier``: a calm terminal, with what is being done, what went wrong, and what ends a run.
+
+The profiles choose it (``logger: neurotier``). All that Snakemake says is in its own log below ``.snakemake/log``, and
+on the terminal in dry runs, with ``--verbose`` and with ``--printshellcmds``. Snakemake finds a plugin by the name of
+its package, so this one lies beside neurotier and not in it.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from typing import Any
+
+from snakemake.logging import ColorizingTextHandler
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
+
+SAY_S = 30.0
+"""Jobs of one rule, and the steps that are done, are named at most so often."""
+
+SAID_OTHERWISE = ("CalledProcessError in file", "Exiting because a job", "At least one job did not complete")
+"""Errors of which a line of the rule, and the verdict on the run, tell already."""
+
+BAD_CONFIG = "Invalid config definition: "
+"""With this Snakemake ends a trace, before it has read anything of ours."""
+
+HOW_CONFIG = "Write --config 'dataset={source: X}' for dataset.source=X, and targets before --config."
+
+
+class LogHandler(LogHandlerBase):  # type: ignore[misc]
+    """Prints a line for what a person needs to know; before jobs begin, as for ``--unlock``, what Snakemake prints."""
+
+    writes_to_stream, writes_to_file = True, False
+    has_filter, has_formatter, needs_rulegraph = False, False, False
+
+    def __post_init__(self) -> None:
+        asked = self.common_settings
+        stream = sys.stdout if asked.stdout else sys.stderr
+        self.everything = ColorizingTextHandler(nocolor=asked.nocolor, stream=stream)
+        self.is_calm = not (asked.verbose or asked.dryrun or asked.printshellcmds or asked.debug_dag)
+        self.has_begun = False
+        self.early: list[logging.LogRecord] = []
+        self.said_s = {"": time.monotonic()}
+
+    def setFormatter(self, fmt: logging.Formatter | None) -> None:  # noqa: N802  # its name in logging
+        super().setFormatter(fmt)
+        self.everything.setFormatter(fmt)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.has_begun = self.has_begun or hasattr(record, "event") or record.levelno >= logging.WARNING
+        if not self.is_calm:
+            self.everything.emit(record)
+        elif not self.has_begun:
+            self.early.append(record)
+        elif line := self.line(record):
+            print(line, file=sys.stderr, flush=True)
+
+    def line(self, record: Any) -> str:
+        """What a person is told of a record; empty if nothing."""
+        event, text = getattr(record, "event", None), str(record.msg or "")
+        if event == LogEvent.JOB_INFO:
+            return self.now_and_then(record.rule_name, record.rule_msg or "")
+        if event == LogEvent.PROGRESS:
+            return self.now_and_then("", f"{record.done} of {record.total} steps done")
+        if event == LogEvent.JOB_ERROR:
+            return "" if is_stopped() else f"rule {record.rule_name} failed; its log: {', '.join(record.log) or 'none'}"
+        if text.startswith("Nothing to be done"):
+            return "; ".join([text.rstrip("."), *finished_pages()])
+        if BAD_CONFIG in text:
+            return f"neurotier: --config: {text.rpartition(BAD_CONFIG)[2].strip()} {HOW_CONFIG}"
+        if record.levelno < logging.WARNING or any(words in text for words in SAID_OTHERWISE):
+            return ""
+        return str(self.format(record)).strip()
+
+    def now_and_then(self, subject: str, line: str) -> str:
+        """The line, unless another on the same subject was printed a moment ago."""
+        now_s = time.monotonic()
+        if now_s - self.said_s.get(subject, 0.0) < SAY_S:
+            return ""
+        self.said_s[subject] = now_s
+        return line
+
+    def close(self) -> None:
+        """Print what a command that runs no job has said."""
+        for record in [] if self.has_begun else self.early:
+            self.everything.emit(record)
+        super().close()
+
+
+def is_stopped() -> bool:
+    """Whether the user, or a scheduler, has ended the run: all its jobs then fail."""
+    from neurotier.run.stops import main_stop
+
+    return main_stop.heard is not None
+
+
+def finished_pages() -> list[str]:
+    """The page of each target that is asked for."""
+    from neurotier.run.hooks import pages_asked_for
+
+    return [str(page) for page in pages_asked_for if page.exists()]
