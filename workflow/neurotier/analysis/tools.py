@@ -61,7 +61,7 @@ class Program(MaskTool):
 
     @property
     def memory_mb(self) -> tuple[int, int]:
-        return self.settings.memory_mb, 40
+        return self.settings.memory_mb, 40  # image and mask in neurotier's own process
 
     @property
     def threads(self) -> int:
