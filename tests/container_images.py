@@ -149,7 +149,8 @@ def python_root(folder: Path) -> Path:
     root = tiny_root(folder)
     python = Path(sys.executable).resolve()
     library = Path(sysconfig.get_path("stdlib"))
-    linked = subprocess.run(["ldd", str(python)], capture_output=True, text=True, check=True).stdout
+    programs = [str(python), *map(str, library.glob("lib-dynload/zlib.*.so"))]  # stand-ins read compressed images
+    linked = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=True).stdout
     for file in [str(python), *re.findall(r"(/\S+) \(0x", linked)]:
         (root / file[1:]).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, root / file[1:])

@@ -61,7 +61,7 @@ class Program(MaskTool):
 
     @property
     def memory_mb(self) -> tuple[int, int]:
-        return self.settings.memory_mb, 40
+        return self.settings.memory_mb, 40  # image and mask in neurotier's own process
 
     @property
     def threads(self) -> int:
@@ -91,7 +91,7 @@ class Program(MaskTool):
         if done.returncode != 0:
             said = done.stderr.decode(errors="replace")
             raise failed(shlex.join(self.version_command), shell_code(done.returncode), said, where)
-        return one_line(done.stdout[:VERSION_BYTES].decode(errors="replace")) or "unknown"
+        return one_line(done.stdout[-VERSION_BYTES:].decode(errors="replace")) or "unknown"
 
     def extract(self, head: Any, image: Path, folder: Path, log: Path, name: str) -> Any:
         os.environ.update(self.environment)
