@@ -75,10 +75,13 @@ class Project:
     ----------
     before
         Gives words to begin each command with, which may have another user run it on another host.
+    results_name
+        What the results folder is called.
     """
 
     folder: Path
     before: Callable[[], Sequence[str]] = tuple
+    results_name: str = "results"
 
     @classmethod
     def at(cls, folder: Path, before: Callable[[], Sequence[str]] = tuple) -> Project:
@@ -89,7 +92,7 @@ class Project:
 
     @property
     def results(self) -> Path:
-        return self.folder / "results"
+        return self.folder / self.results_name
 
     @property
     def derivatives(self) -> Path:

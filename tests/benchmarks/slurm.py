@@ -1,40 +1,73 @@
-"""Slurm: 160 participants that do nothing through ``profiles/slurm``, local cores, and a plain ``sbatch --array``.
+"""Slurm: ``profiles/slurm`` beside what one would write by hand, and what many participants cost head and controller.
 
-All have 16 slots on this machine and run the same metered command on a results folder whose index is there; ``profiles/
-slurm`` does so with the executor that it has and with the plugin ``slurm`` itself. The tool does nothing, so what is
-compared is what starting costs. They are run in turn, several times: the machine may be busy, and CPU time depends less
-on that than time does. That of the nodes is their control group's, with Slurm's daemons on them; that of the head is
-Snakemake's and of all that it starts, or sbatch's. Slurm has all jobs at once, as the array has, and holds back those
-that have no slots. The plugin looks at its jobs 1, 12, 33, 64, 105 s after they were submitted (then up to every 180
-s), ``neurotier-slurm`` every second, and after 10 s each tenth of the time they have had; wall time contains the last
-wait, so the participants' makespan stands beside it.
+``python tests/benchmarks slurm``: 200 participants whose tool sleeps for 2 s. By hand, that is an array of chunks: a
+task copies, runs the tool and copies back for 16 participants, four at a time. A job of ``profiles/slurm`` has as many,
+and also measures, checks and records them. A node has one job at once, so there are 16 slots. The ways are run in turn,
+with the index there. CPU time of the nodes is their control group's, with Slurm's daemons on them; that of the head is
+Snakemake's and of all that it starts, or sbatch's. Wall time is the command's, which hears of the last end late
+(``sbatch --wait`` does, too); so the jobs' own span, in Slurm's whole seconds, stands beside it.
+
+``python tests/benchmarks slurm 685 68500``: so many participants of ``noop`` with the profile as it is, from nothing:
+how often Slurm's commands are called, and the head's CPU time and memory. It is stopped after eight minutes.
 """
 
 from __future__ import annotations
 
-import statistics
+import shutil
+import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 
+import numpy as np
 from bench import prepare, print_table, restore, spread, spread_of, timed
-from neurotier.core.parallelism import job_spans
-from neurotier.run.profile_tables import profile_rows
+from neurotier.run.shares import PARTICIPANTS_OF_A_JOB
 from slurm_cluster import Cluster, slurm
-from support import Project, read_json
+from support import ENVIRONMENT, Project, plain_dataset, save_image, small_head, t1w
 
-PARTICIPANTS = 160
-SLOTS, ROUNDS = 16, 3
-PROFILE = [
-    *("participants", "--quiet", "--profile", "profiles/slurm", "--resources", "mem_mb=5000"),
+PARTICIPANTS, AT_ONCE, TOOL_S = 200, 4, 2
+ROUNDS = 3
+STOP_S = 480
+PROFILE = ["participants", "--quiet", "--profile", "profiles/slurm", "--resources", "mem_mb=5000"]
+SOON = [
     *("--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "2"),
     # four nodes have as many jobs of four at once; --jobs would have each job wait until the head looks
     *("--set-resources", "analyze_participants:slurm_extra='--exclusive'"),
 ]
 BY_HAND = "sbatch --array"
 HEADER = [
-    *("by", "Slurm jobs", "wall, s", "makespan, s", "CPU of the head, s", "CPU of the nodes, s"),
-    *("a participant: CPU, ms", f"beside {BY_HAND}: wall", "CPU"),
+    *("by", "Slurm jobs", "wall, s", "span of the jobs, s", "CPU of the head, s", "CPU of the nodes, s"),
+    *(f"beside {BY_HAND}: wall", "span", "CPU"),
 ]
+SCALE = [
+    *("participants", "done", "Slurm jobs", "wall, s", "calls of Slurm's commands", "squeue a minute"),
+    *("head: CPU, s", "memory, MiB"),
+]
+COMMANDS = ("sbatch", "squeue", "sacct", "scontrol", "sacctmgr", "sinfo", "scancel")
+
+TOOL = """#!/bin/sh
+# bet IN OUT -m -f F: copies what stands for a brain and its mask.
+sleep {tool_s} && cp "$1" "$2.nii.gz" && cp "{mask}" "$2_mask.nii.gz"
+"""
+
+CHUNKS = """#!/bin/sh
+#SBATCH --array=0-{last} --cpus-per-task={at_once} --mem=1000 --exclusive --output=/dev/null --wait
+if [ $# = 0 ]; then
+    export work=$(mktemp -d)
+    ls bids | grep ^sub- | awk "NR % {tasks} == $SLURM_ARRAY_TASK_ID" | xargs -n 1 -P {at_once} sh by-hand.sh
+    exec rm -r "$work"
+fi
+cp "bids/$1/anat/$1_T1w.nii.gz" "$work/" && bet "$work/$1_T1w.nii.gz" "$work/$1" -m -f 0.5 &&
+    mkdir -p "results/$1" && cp "$work/$1.nii.gz" "$work/$1_mask.nii.gz" "results/$1/"
+"""
+"""What one would write by hand: tasks of an array, which start the same script for each participant."""
+
+COUNTED = """#!/bin/sh
+echo {name} >> {calls}
+exec {program} "$@"
+"""
 
 
 @dataclass(frozen=True)
@@ -42,8 +75,8 @@ class Cost:
     """What one way took: Slurm jobs, and times in s."""
 
     jobs: int
+    span_s: float
     wall_s: float
-    makespan_s: float
     head_cpu_s: float
     nodes_cpu_s: float
 
@@ -52,52 +85,102 @@ class Cost:
         return self.head_cpu_s + self.nodes_cpu_s
 
 
-def ways_of(project: Project, arguments: list[str]) -> dict[str, list[str]]:
-    """The command of each way."""
-    job = f"{sys.executable} -m neurotier analyze-participants --only sub-$(printf %03d $SLURM_ARRAY_TASK_ID)"
-    job += " --results results --log results/logs/array/$SLURM_ARRAY_TASK_ID.log"
-    array = ["--array", f"0-{PARTICIPANTS - 1}%{SLOTS}", "--mem", "100", "--output", "/dev/null", "--wait"]
-    by_profile = project.command(*PROFILE, *arguments, cores=0)
-    return {
-        "local cores": project.command("participants", "--quiet", *arguments, cores=SLOTS),
-        BY_HAND: [*project.before(), "sbatch", *array, "--wrap", job],
+def ready(cluster: Cluster) -> tuple[Project, Path, dict[str, list[str]]]:
+    """A project with an index, a folder that comes first on PATH, and the command of each way."""
+    project = cluster.project("benchmark")
+    folder, tools = project.folder, project.folder / "tools"
+    project.heads(*(f"{number:03d}" for number in range(PARTICIPANTS)))
+    mask = save_image(folder / "mask.nii.gz", (small_head() > 250).astype(np.int16))
+    write_commands(tools, {"bet": TOOL.format(tool_s=TOOL_S, mask=mask)})
+    tasks = -(-PARTICIPANTS // PARTICIPANTS_OF_A_JOB)
+    (folder / "by-hand.sh").write_text(CHUNKS.format(tasks=tasks, last=tasks - 1, at_once=AT_ONCE))
+    arguments = project.configure(tool="bet")
+    cluster.give(folder)
+    prepare(project, arguments, PATH=f"{tools}:{ENVIRONMENT['PATH']}")
+    by_profile = project.command(*PROFILE, *SOON, *arguments, cores=0)
+    ways = {
+        BY_HAND: [*project.before(), "sbatch", "by-hand.sh"],
         "profiles/slurm": by_profile,
+        "the same, 50 a job": [*by_profile, "--config", f"shares={{participants: 50, at_once: {AT_ONCE}}}"],
         "the same, --executor slurm": [*by_profile, "--executor", "slurm"],
     }
+    return project, tools, ways
 
 
-def measure(cluster: Cluster, project: Project, command: list[str]) -> Cost:
+def write_commands(folder: Path, scripts: dict[str, str]) -> None:
+    """A folder of commands."""
+    folder.mkdir()
+    for name, text in scripts.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+
+
+def measure(cluster: Cluster, project: Project, command: list[str], tools: Path) -> Cost:
     """What a way costs to do all who have none of it done yet."""
     restore(project)
-    jobs, nodes_cpu_s = len(cluster.sacct("JobID")), cluster.cpu_s()
-    by_hand = {"NEUROTIER_RUN": "array", "PYTHONPATH": str(project.folder / "workflow")} if "sbatch" in command else {}
-    cost = timed(command, project.folder, **by_hand)
-    jobs, nodes_cpu_s = len(cluster.sacct("JobID")) - jobs, cluster.cpu_s() - nodes_cpu_s
-    records = [read_json(file) for file in project.records()]
-    assert len(records) == PARTICIPANTS, f"{len(records)} of {PARTICIPANTS} participants have a record"
-    spans = job_spans(profile_rows(records))
-    makespan_s = max(end for _, end in spans) - min(start for start, _ in spans)
-    return Cost(jobs, cost.wall_s, makespan_s, cost.cpu_s, nodes_cpu_s)
+    first, nodes_cpu_s = cluster.next_job(), cluster.cpu_s()
+    cost = timed(command, project.folder, PATH=f"{tools}:{ENVIRONMENT['PATH']}")
+    nodes_cpu_s = cluster.cpu_s() - nodes_cpu_s
+    made = len(list(project.results.rglob("sub-*_mask.nii.gz")))
+    assert made == PARTICIPANTS, f"{made} of {PARTICIPANTS} participants have a mask"
+    return Cost(*jobs_since(first), cost.wall_s, cost.cpu_s, nodes_cpu_s)
 
 
-def main() -> None:
-    with slurm() as cluster:
-        project = cluster.project("benchmark")
-        project.heads(*(f"{number:03d}" for number in range(PARTICIPANTS)))
-        arguments = project.configure(tool="noop")
-        prepare(project, arguments)
-        ways = ways_of(project, arguments)
-        made: dict[str, list[Cost]] = {name: [] for name in ways}
-        for _ in range(ROUNDS):
-            for name, command in ways.items():
-                made[name].append(measure(cluster, project, command))
+def compare(cluster: Cluster) -> None:
+    """The table of the ways."""
+    project, tools, ways = ready(cluster)
+    made: dict[str, list[Cost]] = {name: [] for name in ways}
+    for _ in range(ROUNDS):
+        for name, command in ways.items():
+            made[name].append(measure(cluster, project, command, tools))
+            print(f"{name}: {made[name][-1]}", file=sys.stderr, flush=True)
     rows = []
     for name, costs in made.items():
-        figures = [spread_of(costs, one, 1) for one in ("wall_s", "makespan_s", "head_cpu_s", "nodes_cpu_s")]
-        each_ms = 1000 * statistics.median(cost.cpu_s for cost in costs) / PARTICIPANTS
+        figures = [spread_of(costs, one, 1) for one in ("wall_s", "span_s", "head_cpu_s", "nodes_cpu_s")]
         pairs = list(zip(costs, made[BY_HAND], strict=True))
         beside = [
-            spread([getattr(one, what) / getattr(other, what) for one, other in pairs]) for what in ("wall_s", "cpu_s")
+            spread([getattr(one, what) / getattr(other, what) for one, other in pairs])
+            for what in ("wall_s", "span_s", "cpu_s")
         ]
-        rows.append([name, costs[0].jobs, *figures, f"{each_ms:.0f}", *beside])
-    print_table(f"{PARTICIPANTS} participants that do nothing, {SLOTS} slots, {ROUNDS} rounds", HEADER, rows)
+        rows.append([name, costs[0].jobs, *figures, *beside])
+    print_table(f"{PARTICIPANTS} participants of {TOOL_S} s, {ROUNDS} rounds", HEADER, rows)
+
+
+def jobs_since(first: int) -> tuple[int, float]:
+    """How many jobs there are from a number on, and the time from their first submission to their last end, s."""
+    asked = ["squeue", "--noheader", "--states=all", "--array", "--format=%A %V %e"]
+    told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    jobs = [line.split()[1:] for line in told.splitlines() if int(line.split()[0]) >= first]
+    begun, ended = ([datetime.fromisoformat(time) for time in times] for times in zip(*jobs, strict=True))
+    return len(jobs), (max(ended) - min(begun)).total_seconds()
+
+
+def grow(cluster: Cluster, count: int) -> list[object]:
+    """A row of what so many participants cost."""
+    project = cluster.project(f"participants-{count}")
+    folder, calls = project.folder, project.folder / "calls"
+    image = save_image(folder / "head.nii.gz", small_head()).read_bytes()
+    plain_dataset(folder / "bids", {t1w(f"{number:05d}"): image for number in range(count)})
+    programs = {name: shutil.which(name) for name in COMMANDS}
+    counted = {name: COUNTED.format(name=name, calls=calls, program=where) for name, where in programs.items()}
+    write_commands(folder / "counted", counted)
+    command = [sys.executable, "-m", "snakemake", *PROFILE, *project.configure(tool="noop")]
+    stopped = ["sh", "-c", f'timeout --signal=INT {STOP_S} "$@" || true', "sh", *command]
+    cluster.give(folder)
+    first = cluster.next_job()
+    cost = timed([*project.before(), *stopped], folder, PATH=f"{folder / 'counted'}:{ENVIRONMENT['PATH']}")
+    called = Counter(calls.read_text().split())
+    said = ", ".join(f"{name} {called[name]:,}" for name in COMMANDS if called[name])
+    a_minute = f"{60 * called['squeue'] / cost.wall_s:.1f}"
+    head = [f"{cost.cpu_s:.0f}", cost.max_rss_bytes >> 20]
+    done, jobs = len(project.records()), cluster.next_job() - first
+    return [f"{count:,}", f"{done:,}", jobs, f"{cost.wall_s:.0f}", said, a_minute, *head]
+
+
+def main(*counts: str) -> None:
+    with slurm() as cluster:
+        if counts:
+            rows = [grow(cluster, int(count)) for count in counts]
+            print_table("participants that do nothing, from nothing", SCALE, rows)
+        else:
+            compare(cluster)

@@ -6,6 +6,9 @@
 - it submits no more jobs than those who are missing need;
 - nobody has been analysed twice at the same time: the tool holds a lock meanwhile;
 - it ends with exit code 0, with the derivatives of an undisturbed run, and leaves no job behind.
+
+Last, two heads with results folders of their own in one working folder are killed and started again, in any order; both
+have to end as well.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,13 +33,16 @@ from support import ENVIRONMENT, Project, checksums, plain_dataset, save_image, 
 
 FAULTS = ("Ctrl-C", "kill -9", "reboot")
 
+TWO_HEADS, KILLS = "two heads", 6
+"""A trial of two heads, and how many times one of them is killed."""
+
 PER_JOB = 16
 """Participants of a job, as in ``profiles/slurm``."""
 
 LIMITS = ["--resources", "mem_mb=5000", "--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "2"]
 
-KEPT = ("results", ".snakemake")
-"""What a trial begins with anew, below the working folder."""
+KEPT, OTHER = ("results", ".snakemake"), "other"
+"""What a trial begins with anew, below the working folder, and the results folder of a second head."""
 
 PATIENCE_S = 600.0
 """How long a run may take, s: the machine may be busy."""
@@ -68,7 +74,8 @@ class Undisturbed:
 
     def command(self) -> list[str]:
         """The command of the user."""
-        return [*self.project.before(), sys.executable, "-m", "snakemake", "participants", *self.arguments]
+        own = ["--config", f"results={self.project.results.name}"]
+        return [*self.project.before(), sys.executable, "-m", "snakemake", "participants", *self.arguments, *own]
 
     def start(self, output: Path) -> subprocess.Popen[bytes]:
         """Start the head in a session of its own, as a terminal would."""
@@ -187,6 +194,14 @@ def disturb(run: Undisturbed, trial: Trial) -> bool:
         pass
     else:
         return False
+    strike(run, trial, head)
+    if trial.fault == "Ctrl-C" and "Traceback" in (said := output.read_text()):
+        trial.violations.append("a Python trace at Ctrl-C: " + said[said.index("Traceback") :][:2000])
+    return True
+
+
+def strike(run: Undisturbed, trial: Trial, head: subprocess.Popen[bytes]) -> None:
+    """Have the fault come to a head."""
     if trial.fault == "reboot":
         run.cluster.kill_host(LOGIN)
         run.cluster.start_login()
@@ -198,20 +213,48 @@ def disturb(run: Undisturbed, trial: Trial) -> bool:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGINT)
     head.wait(PATIENCE_S)
-    if trial.fault == "Ctrl-C" and "Traceback" in output.read_text():
-        trial.violations.append("a Python trace at Ctrl-C: " + output.read_text()[-500:])
-    return True
+
+
+def hold_two(run: Undisturbed, chance: random.Random) -> Trial:
+    """Kill and start two heads in one working folder, whose jobs share nodes; look when both have ended."""
+    shutil.rmtree(run.project.folder / OTHER, ignore_errors=True)
+    run.restore()
+    both = [run, replace(run, project=replace(run.project, results_name=OTHER))]
+    first, begin, trial = run.cluster.next_job(), time.monotonic(), Trial(TWO_HEADS, 0.0)
+    outputs = [run.project.folder / f"{one.project.results.name}.log" for one in both]
+    started = [one.start(output) for one, output in zip(both, outputs, strict=True)]
+    for _ in range(KILLS):
+        time.sleep(chance.uniform(0, run.took_s / 2))
+        which = chance.randrange(2)
+        if started[which].poll() is not None:
+            continue
+        trial.moment_s = time.monotonic() - begin
+        strike(run, replace(trial, fault=chance.choice(("Ctrl-C", "kill -9"))), started[which])
+        started[which] = both[which].start(outputs[which])
+    trial.missing = sum(one.participants - one.done() for one in both)
+    for one, head, output in zip(both, started, outputs, strict=True):
+        code = head.wait(PATIENCE_S)
+        trial.said = output.read_text()
+        check_end(one, trial, code)
+    trial.needed = trial.submitted = run.jobs_since(first)
+    trial.took_s = time.monotonic() - begin
+    return trial
 
 
 def check(run: Undisturbed, trial: Trial, code: int) -> None:
     """What must hold after the second start."""
-    if code:
-        trial.violations.append(f"exit code {code}: {trial.said[-500:]}")
     if trial.submitted > trial.needed:
         trial.violations.append(f"{trial.submitted} jobs for {trial.missing} participants")
     twice = (run.project.folder / "twice").read_text().split()
     if twice:
         trial.violations.append(f"analysed twice at the same time: {' '.join(Path(one).name for one in twice)}")
+    check_end(run, trial, code)
+
+
+def check_end(run: Undisturbed, trial: Trial, code: int) -> None:
+    """What must hold when a run has ended at last."""
+    if code:
+        trial.violations.append(f"exit code {code}: {trial.said[-500:]}")
     if run.done() != run.participants or checksums(run.project.derivatives) != run.derivatives:
         trial.violations.append("the derivatives are not those of an undisturbed run")
     try:
@@ -221,11 +264,12 @@ def check(run: Undisturbed, trial: Trial, code: int) -> None:
 
 
 def campaign(run: Undisturbed, times: int, seed: int) -> Iterator[Trial]:
-    """All faults in turn, each so many times."""
+    """All faults in turn, each so many times, and as often two heads."""
     chance = random.Random(seed)
     for _ in range(times):
         for fault in FAULTS:
             yield hold(run, fault, chance)
+        yield hold_two(run, chance)
 
 
 def table(run: Undisturbed, trials: list[Trial]) -> str:
@@ -266,7 +310,7 @@ def main() -> int:
         except KeyboardInterrupt:
             print("stopped", file=sys.stderr)
     print(f"\n{table(run, trials)}\n\nseed {seed}: {sum(bool(trial.violations) for trial in trials)} with violations")
-    return 1 if any(trial.violations for trial in trials) or len(trials) < options.times * len(FAULTS) else 0
+    return 1 if any(trial.violations for trial in trials) or len(trials) < options.times * (len(FAULTS) + 1) else 0
 
 
 if __name__ == "__main__":

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.core.files import write_json, write_text
+from neurotier.core.files import read_json, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import RUN
 from neurotier.core.tables import read_table, write_table
@@ -19,7 +20,9 @@ from neurotier.run.cluster_jobs import (
     read_jobs,
     starts_in,
 )
+from neurotier.run.jobs import load_settings, note_killed
 from neurotier.run.journal import heard, read_notes, tell
+from pool_jobs import prepared_results
 
 STARTED_S = 1795392050.0
 
@@ -136,6 +139,21 @@ def test_an_accounting_that_does_not_answer_is_a_reason(
     assert row["source"] == "head"
     assert row["submitted_s"] is not None
     assert row["started_s"] is row["cpus"] is row["queue_wait_s"] is None
+
+
+def test_one_call_tells_what_ended_all_who_were_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = Places.from_settings(load_settings(prepared_results(tmp_path, ["01", "02", "03"])))
+    monkeypatch.setenv(RUN, "run")
+    write_json(places.runs / "run.json", {"started_s": time.time() - 60})
+    for name, job in {"sub-01": 7, "sub-02": 8, "sub-03": 9}.items():
+        write_text(places.log(name), f"Slurm job {job} on n1\n")
+    script = f"echo asked >> {tmp_path}/calls; printf '7|TIMEOUT\\n8|CANCELLED by 5\\n'"
+    monkeypatch.setenv("PATH", f"{program(tmp_path / 'bin', 'sacct', script)}:/usr/bin:/bin")
+    note_killed(places, "run")
+    reasons = [read_json(places.failure(f"sub-0{number}"))["reason"] for number in (1, 2, 3)]
+    states = ["7: TIMEOUT", "8: CANCELLED by 5", "9: state unknown"]
+    assert all(f"(Slurm job {state};" in reason for state, reason in zip(states, reasons, strict=True))
+    assert (tmp_path / "calls").read_text() == "asked\n"
 
 
 def test_jobs_of_before_the_run_are_others_of_that_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,9 +77,10 @@ def test_nothing_is_asked_for_that_the_site_refuses(monkeypatch: pytest.MonkeyPa
         "closed": {"AllowAccounts": "others"},
         "odd": {"DenyAccounts": "lab"},
         "staff": {"AllowGroups": "staff,wheel"},
-        "open": {"AllowGroups": "root", "MaxMemPerNode": "2500"},
+        "open": {"AllowGroups": "root", "MaxMemPerNode": "2500", "QoS": "few"},
     }
-    text = profile_of(nodes_in(sinfo), partitions, Mine(["lab"], minutes=120, jobs=10))
+    mine = Mine(["lab"], minutes=120, jobs=20, qos={"few": (None, 10), "other": (1, 1)})
+    text = profile_of(nodes_in(sinfo), partitions, mine)
     profile = yaml.safe_load(text)
     assert profile["default-resources"]["slurm_partition"] == "'open'"
     assert (profile["resources"]["mem_mb"], profile["jobs"]) == (2500, 10)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -561,17 +562,67 @@ def drafted_profile(project: Project, limit: str = "infinite", memory_mb: int = 
     return file.parent
 
 
+@contextmanager
+def qos(name: str, *limits: str) -> Iterator[None]:
+    """A QOS that the user may have meanwhile."""
+    user = ["sacctmgr", "-i", "modify", "user", USER, "set"]
+    subprocess.run(["sacctmgr", "-i", "add", "qos", name, *limits], check=True)
+    subprocess.run([*user, f"QOS+={name}"], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run([*user, "DefaultQOS=-1", f"QOS-={name}"], check=True)
+        subprocess.run(["sacctmgr", "-i", "delete", "qos", name], check=True)
+
+
+def test_who_watches_is_told_why_jobs_wait(cluster: Cluster, project: Project) -> None:
+    """A job longer than its QOS allows waits for ever, unless somebody raises the limit."""
+    project.heads("00", "01")
+    tools = project.folder / "tools"
+    bet_that(tools, f"touch {tools}/began; until [ -e {tools}/go ]; do sleep 0.1; done")
+    reason = "QOSMaxWallDurationPerJobLimit"
+
+    def seen() -> str:
+        return project.run("-m", "neurotier", "watch", "results", "--once").output
+
+    with qos("short", "MaxWall=5"):
+        subprocess.run(["sacctmgr", "-i", "modify", "user", USER, "set", "DefaultQOS=short"], check=True)
+        head = started(project, *on_slurm(*project.configure(tool="bet"), group=1), path=tools)
+        wait_for(lambda: (project.results / "state").exists() and f"; pending jobs: 2 for {reason};" in seen())
+        assert reason in project.run("-m", "neurotier", "jobs", "results").output
+        subprocess.run(["sacctmgr", "-i", "modify", "qos", "short", "set", "MaxWall=-1"], check=True)
+        wait_for((tools / "began").exists)
+        wait_for(lambda: "pending jobs" not in seen())
+        (tools / "go").touch()
+        done = ended(head)
+    assert done.code == 0, done.output
+    assert done.lines(f"waits: {reason}")
+
+
 @pytest.mark.nightly
 def test_each_kind_of_job_of_the_drafted_profile_is_taken(cluster: Cluster, project: Project) -> None:
-    """Limits of the partition and of the user's account are kept; the scheduler itself says so."""
-    subprocess.run(["scontrol", "update", "PartitionName=main", "MaxTime=90", "MaxMemPerNode=4000"], check=True)
-    try:
-        profile = drafted_profile(project, limit="1:30:00", memory_mb=4000)
-        given = ["--snakefile", "profiles/try.smk", "--profile", str(profile), *QUICK[:4], "--directory", "tried"]
-        done = project.succeeds(*given, cores=0)
-        assert len(list((project.folder / "tried" / "tried").iterdir())) == 13, done.output
-    finally:
-        subprocess.run(["scontrol", "update", "PartitionName=main", "MaxTime=INFINITE", "MaxMemPerNode=0"], check=True)
+    """Limits of the partition, and of its QOS and the user's, are kept; the scheduler itself says so."""
+    limits = ["MaxTime=90", "MaxMemPerNode=4000", "QOS=crowded"]
+    with (
+        qos("short", "MaxWall=60", "MaxSubmitJobsPerUser=9", "Flags=DenyOnLimit"),
+        qos("crowded", "MaxSubmitJobsPerUser=3"),
+    ):
+        subprocess.run(["scontrol", "update", "PartitionName=main", *limits], check=True)
+        try:
+            subprocess.run(["sacctmgr", "-i", "modify", "user", USER, "set", "DefaultQOS=short"], check=True)
+            too_long = [*project.before(), "sbatch", "--time=61", "--output=/dev/null", "--wrap", "true"]
+            refused = subprocess.run(too_long, capture_output=True, text=True)
+            assert "Job violates accounting/QOS policy" in refused.stderr, "the limits are in force"
+            profile = drafted_profile(project, limit="1:30:00", memory_mb=4000)
+            asked = yaml.safe_load((profile / "profile.yaml").read_text())
+            assert (asked["jobs"], asked["set-resources"]["run_campaign"]["runtime"]) == (3, 60)
+            given = ["--snakefile", "profiles/try.smk", "--profile", str(profile), *QUICK[:4], "--directory", "tried"]
+            done = project.succeeds(*given, cores=0)
+            assert len(list((project.folder / "tried" / "tried").iterdir())) == 13, done.output
+            assert not done.lines("Slurm takes no job now"), "no more jobs at once than the limit"
+        finally:
+            usual = ["MaxTime=INFINITE", "MaxMemPerNode=0", "QOS="]
+            subprocess.run(["scontrol", "update", "PartitionName=main", *usual], check=True)
 
 
 def head_in_a_job(project: Project, *arguments: str, path: Path) -> str:

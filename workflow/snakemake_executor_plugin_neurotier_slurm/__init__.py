@@ -23,6 +23,7 @@ import re
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir, suppress
@@ -35,6 +36,7 @@ from neurotier.core.places import Places
 from neurotier.run import slurm
 from neurotier.run.adoption import name_of_job, node_at_fault, prefix_of
 from neurotier.run.jobs import load_settings
+from neurotier.run.journal import tell
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 
 common_settings = plugin.common_settings
@@ -84,8 +86,8 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         What the jobs of this run are called.
     refusal
         Why Slurm has not taken the job that was submitted last; empty if it has.
-    said
-        What the user was told.
+    said, waiting
+        What the user was told, and what the journal was told of jobs that wait.
     """
 
     def __init__(self, workflow: Any, logger: Any) -> None:
@@ -99,7 +101,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         self.submitted_s = self.seen_s = time.monotonic()
         self.left: dict[str, str] | None = None
         self.places: Any = None
-        self.names, self.said = set[str](), set[str]()
+        self.names, self.said, self.waiting = set[str](), set[str](), ""
         self.refusal, self.has_news = "", threading.Event()
         super().__init__(workflow, logger)  # which begins to look
 
@@ -198,6 +200,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         self.seen_s = time.monotonic()
         with suppress(BusyError):  # it is asked again
             jobs = await asyncio.to_thread(slurm.queue, "--states=all", *clusters)
+            self.tell_reasons(jobs)
         for info in active_jobs:
             number = str(info.external_jobid)
             job = jobs.get(number) if jobs is not None else None
@@ -217,6 +220,15 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
                     info, msg=f"Slurm job {number}: {job.state}. ", aux_logs=[str(log)] if log else []
                 )
             self.has_news.set()
+
+    def tell_reasons(self, jobs: Mapping[str, slurm.Queued]) -> None:
+        """Tell the journal, which ``neurotier watch`` reads, why jobs of this run wait, if that has changed."""
+        own = [job for job in jobs.values() if job.name in self.names and job.state == "PENDING"]
+        reasons = Counter(job.reason for job in own if job.reason != "None").most_common()
+        waiting = ", ".join(f"{count} for {reason}" for reason, count in reasons)
+        if self.places and waiting != self.waiting:
+            self.waiting = waiting
+            tell(self.places, "step", name="pending jobs", told=waiting or None)
 
     def avoid_node(self, number: str, jobs: Mapping[str, slurm.Queued]) -> None:
         """Have no other job go to the node of a failed one, if the node was at fault by the job's own word."""

@@ -148,6 +148,7 @@ def note_killed(places: Places, run: str) -> None:
     give a reason.
     """
     started_s = read_json(places.runs / f"{run}.json")["started_s"]
+    killed: list[tuple[str, str, int, str | None]] = []
     for name in participants(places):
         log = places.log(name)
         if places.record(name).exists() or not log.exists() or log.stat().st_mtime < started_s:
@@ -158,9 +159,12 @@ def note_killed(places: Places, run: str) -> None:
             reason, exit_code = failure["reason"], failure["exit_code"]
             if failure["run"] != run or exit_code <= 128:
                 continue
-        job = slurm.job_of(log)
+        killed.append((name, reason, exit_code, slurm.job_of(log)))
+    states = slurm.states_of({job for *_, job in killed if job})
+    for name, reason, exit_code, job in killed:
+        log = places.log(name)
         if job is not None:
-            reason += f" (Slurm job {job}: {slurm.state_of(job) or 'state unknown'}; its own log: {log})"
+            reason += f" (Slurm job {job}: {states.get(job, 'state unknown')}; its own log: {log})"
             log = slurm.keep_log(job, places.logs) or log
         keep_failure(places, name, "analyze_participant", reason, exit_code, log)
 

@@ -46,7 +46,7 @@ Nodes = dict[str, str]
 
 
 class Mine(NamedTuple):
-    """What Slurm's accounting says of this user: accounts, most used first, and limits of them and their QOS.
+    """What Slurm's accounting says of this user: accounts, most used first, and limits of them and of QOS.
 
     Attributes
     ----------
@@ -56,11 +56,14 @@ class Mine(NamedTuple):
         Longest time of a job, min; ``None`` without a limit.
     jobs
         Most jobs that wait or run at once; ``None`` without a limit.
+    qos
+        The same two limits of each QOS by name, since a partition may have one.
     """
 
     accounts: Sequence[str] = ()
     minutes: int | None = None
     jobs: int | None = None
+    qos: Mapping[str, tuple[int | None, int | None]] = {}
 
 
 def draft() -> str:
@@ -93,10 +96,12 @@ def asked_of_accounting() -> Mine:
     own = [row for row in rows("associations", "where", f"user={user_name()}", columns) if len(row) == 5]
     accounts = list(dict.fromkeys(row[0] for row in own if row[0]))
     first = [row for row in own if row[0] == next(filter(is_plain, accounts), None)]
-    qos = {row[1] or row[2] for row in first}  # the default one, or the only one that may be used
-    limits = [row[3:] for row in first]
-    limits += [row[1:] for row in rows("qos", "format=Name,MaxWall,MaxSubmitJobsPerUser") if row[0] in qos]
-    return Mine(accounts, least(minutes_of(wall) for wall, _ in limits), least(number(most) for _, most in limits))
+    qos = {
+        row[0]: (minutes_of(row[1]), number(row[2])) for row in rows("qos", "format=Name,MaxWall,MaxSubmitJobsPerUser")
+    }
+    limits = [(minutes_of(row[3]), number(row[4])) for row in first]
+    limits += [qos.get(row[1] or row[2], (None, None)) for row in first]  # the default, or the only one there is
+    return Mine(accounts, least(minutes for minutes, _ in limits), least(jobs for _, jobs in limits), qos)
 
 
 def least(limits: Iterable[int | None]) -> int | None:
@@ -183,18 +188,19 @@ def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mi
     partition = chosen(nodes)
     own = [each for each in nodes if each["partition"] == partition]
     facts = partitions.get((partition or "").removesuffix("*"), {})
+    minutes, jobs = mine.qos.get(facts.get("QoS", ""), (None, None))
     names = {"slurm_account": account, "slurm_partition": partition and partition.removesuffix("*")}
     # Snakemake evaluates resources as Python where it can ("all" is a function of it), hence quotes within quotes.
     resources = {key: repr(name) for key, name in names.items() if name is not None}
     profile["default-resources"] = resources | profile["default-resources"]
     most = {
         "mem_mb": least([*(number(each["memory"]) for each in own), number(facts.get("MaxMemPerNode", ""))]),
-        "runtime": least([*(minutes_of(each["limit"]) for each in own), mine.minutes]),
+        "runtime": least([*(minutes_of(each["limit"]) for each in own), mine.minutes, minutes]),
     }
     if most["mem_mb"]:
         profile["resources"]["mem_mb"] = most["mem_mb"]
     profile["cores"] = least([profile["cores"], *(number(each["cpus"]) for each in own)])
-    profile["jobs"] = least([profile["jobs"], mine.jobs])
+    profile["jobs"] = least([profile["jobs"], mine.jobs, jobs])
     cut = []
     for rule, asked in {"default": profile["default-resources"], **profile["set-resources"]}.items():
         for name, limit in most.items():

@@ -83,10 +83,12 @@ def job_of(log: Path) -> str | None:
     return found[1] if found else None
 
 
-def state_of(job: str) -> str:
-    """What became of a Slurm job, for example ``TIMEOUT``; empty if the accounting does not say."""
-    said, _ = answer("sacct", "--jobs", job, "--allocations", "--noheader", "--parsable2", "--format", "State")
-    return said.partition("\n")[0].strip()
+def states_of(jobs: Collection[str]) -> dict[str, str]:
+    """What became of Slurm jobs, for example ``TIMEOUT``, in one call; of some the accounting may not say."""
+    options = ("--allocations", "--noheader", "--parsable2", "--format=JobIDRaw,State")
+    said = answer("sacct", "--jobs", ",".join(jobs), *options)[0] if jobs else ""
+    lines = (line.partition("|") for line in said.splitlines())
+    return {number: state for number, _, state in lines if state}
 
 
 class Queued(NamedTuple):
