@@ -284,6 +284,7 @@ def test_the_repository_of_a_source_on_this_machine_runs_nothing(
     dataset = {"source": str(source), "drop": True, **({"sites": ["SiteA"]} if nested else {})}
     arguments = project.configure(dataset=dataset, tool="bet")
     project.succeeds("participants", *arguments, path=STAND_INS)
+    assert not mark.exists(), mark.read_text()
     (hooks / ANNEX_HOOK).symlink_to(evil)
     for folder in project.folder.glob("neurotier-*/datasets"):
         shutil.rmtree(folder)
