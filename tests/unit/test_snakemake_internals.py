@@ -36,3 +36,21 @@ def test_snakemake_leaves_a_temporary_folder_that_is_lost(tmp_path: Path) -> Non
     ended = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_ctrl_c_while_a_run_begins_is_a_line(tmp_path: Path) -> None:
+    (tmp_path / "Snakefile").write_text(
+        "import os, signal, time\n"
+        "from neurotier.run.snakemake_internals import call_around\n"
+        "def begin():\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    time.sleep(1)\n"
+        "call_around(workflow, onstart=begin)\n"
+        "rule all:\n"
+        "    output: touch('made')\n"
+    )
+    command = [sys.executable, "-m", "snakemake", "--cores", "1"]
+    ended = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert "neurotier: stopped; start the same command again to go on" in ended.stderr
+    assert "Traceback" not in ended.stderr

@@ -91,12 +91,17 @@ def names(given: Iterable[str], rule: str) -> bool:
 
 @contextmanager
 def errors_in_a_line() -> Iterator[None]:
-    """Have an error end this process with one line: Snakemake shows a trace of what Snakefiles and hooks raise."""
+    """Have an error, or Ctrl-C, end this process with one line: Snakemake shows a trace of what Snakefiles and hooks
+    raise."""
     try:
         yield
     except (NeurotierError, OSError) as error:
         logger.error(f"neurotier: {error}")
-        sys.exit(1)
+    except KeyboardInterrupt:
+        logger.error("neurotier: stopped; start the same command again to go on")
+    else:
+        return
+    sys.exit(1)
 
 
 # Settings. Snakemake 8 put the command line into settings objects; a Snakefile is shown none of them but --config.
