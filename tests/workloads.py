@@ -16,7 +16,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.core.tiers import find_mount
 from neurotier.storage.daq.walk import Daq
-from neurotier.storage.ior.walk import ior_here
+from neurotier.storage.ior.walk import Ior
 from neurotier.storage.staging.walk import Staging
 from neurotier.storage.sweep.walk import Sweep
 from neurotier.storage.workload.walk import walk
@@ -43,7 +43,7 @@ def settings_of(
 def run(target: str, settings: Settings, say: Callable[[str], None] = print) -> dict[str, list[Row]]:
     """The tables of a workload, as its rule would write them."""
     given = settings, Places.from_settings(settings)
-    workload: Any = {"sweep": Sweep, "daq": Daq, "ior": ior_here, "staging": Staging}[target](*given)
+    workload: Any = {"sweep": Sweep, "daq": Daq, "ior": Ior, "staging": Staging}[target](*given)
     return walk(workload, say)
 
 

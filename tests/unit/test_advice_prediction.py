@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.advice.calibration import read_observed
-from neurotier.advice.observed import BETWEEN, QUANTITIES, ObservedJob, observe
+from neurotier.advice.calibration import BETWEEN, QUANTITIES, ObservedJob, observe, read_observed
 from neurotier.advice.predict import Inputs, paper_s, predict
 from neurotier.advice.rehearsal import read_rehearsed
 from neurotier.advice.scaling import costs_of

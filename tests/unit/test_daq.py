@@ -13,8 +13,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table
 from neurotier.core.tiers import Tier
 from neurotier.storage.daq.holding import lines, most_held
-from neurotier.storage.daq.jobs import check_job, write_job
-from neurotier.storage.daq.points import Point
+from neurotier.storage.daq.walk import Point, check_job, write_job
 from neurotier.storage.workload.walk import write_tables
 from neurotier.storage.workspace import Workspace
 from workloads import left, settings_of, throttled

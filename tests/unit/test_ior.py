@@ -10,10 +10,8 @@ import pytest
 import workloads
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
-from neurotier.storage.access import BUFFERED
-from neurotier.storage.fio import run_fio
-from neurotier.storage.ior.jobs import job_of
-from neurotier.storage.ior.points import Point
+from neurotier.storage.fio import BUFFERED, run_fio
+from neurotier.storage.ior.points import Point, job_of
 from neurotier.storage.numa import own_nodes
 from workloads import MIB, TINY_IOR, left, settings_of, throttled
 

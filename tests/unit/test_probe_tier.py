@@ -12,14 +12,11 @@ from neurotier.core.places import Places
 from neurotier.core.settings import ProbeSettings, Settings
 from neurotier.core.tables import Row, read_table, write_table
 from neurotier.core.tiers import Tier
-from neurotier.storage.access import MIB, Access, find_access
-from neurotier.storage.fio import FioJob
-from neurotier.storage.probe.effort import Effort, effort_for
-from neurotier.storage.probe.measurements import Measurement, concurrency, one_stream
+from neurotier.storage.fio import MIB, Access, find_access
+from neurotier.storage.probe.measurements import Effort, Measurement, concurrency, effort_for, one_stream
 from neurotier.storage.probe.plan import ProbePlan
 from neurotier.storage.probe.small_files import OPERATIONS
-from neurotier.storage.probe.table import probe_rows
-from neurotier.storage.probe.walk import Walk
+from neurotier.storage.probe.walk import Walk, probe_rows
 from neurotier.storage.workspace import Workspace
 from workloads import throttled
 
@@ -112,7 +109,7 @@ def test_a_tier_that_fills_up_meanwhile_is_named(tmp_path: Path, mount_tmpfs: py
     workspace = Workspace("probe", Tier("small", mount, "tmpfs", None), mount)
     walk = Walk(workspace, Effort(1, 1, 1.0, 16 * MIB, GIB), print)
     with pytest.raises(TierError, match=r"^tier 'small': filled up during the probe, which needed 16 MiB; "):
-        walk.measure([Measurement("one_stream", FioJob("write", "write", MIB, 16 * MIB))])
+        walk.measure([Measurement("write", "write", MIB, 16 * MIB, part="one_stream")])
     assert list(mount.iterdir()) == []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from neurotier.advice.observed import QUANTITIES, ObservedJob
+from neurotier.advice.calibration import QUANTITIES, ObservedJob
 from neurotier.advice.predict import Inputs, predict
 from neurotier.advice.workload import Fetching, Participant, Storage
 from neurotier.core.errors import TierError, ToolError

@@ -17,9 +17,8 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.meter.measure import Interrupted
 from neurotier.run.stops import unwinding
-from neurotier.storage.access import BUFFERED, Access, takes_direct
-from neurotier.storage.sweep.grid import Point
-from neurotier.storage.sweep.ways import left_out, way_of
+from neurotier.storage.fio import BUFFERED, Access, takes_direct
+from neurotier.storage.sweep.walk import Point, left_out, way_of
 
 KIB, MIB = 1 << 10, 1 << 20
 TINY = {"block_sizes": ["4 KiB", "64 KiB"], "processes": [1, 2], "file_size": "1 MiB", "seconds": 0.02}

@@ -1,7 +1,6 @@
 # The DAQ buffer: writers at a fixed rate on any tier, measured with fio.
 
-from neurotier.storage.daq.points import daq_plan
-from neurotier.storage.workload.points import minutes
+from neurotier.storage.daq.walk import Daq
 
 
 # All cores, and points are kept one by one: as in a sweep.
@@ -14,7 +13,7 @@ rule run_daq:
     threads: CORES
     resources:
         probes=1,
-        runtime=minutes(daq_plan, settings.daq),
+        runtime=Daq.minutes(settings),
     params:
         results=RESULTS,
         room="daq",

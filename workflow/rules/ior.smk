@@ -1,8 +1,7 @@
 # A file per process, written and read back by another, measured with fio: IOR's easy benchmark.
 
 from neurotier.run.allocations import asks_for_nodes
-from neurotier.storage.ior.points import ior_plan
-from neurotier.storage.workload.points import minutes
+from neurotier.storage.ior.walk import Ior
 
 
 # All cores, and points are kept one by one: as in a sweep. For points of several nodes it is no job, and asks for nodes.
@@ -14,7 +13,7 @@ rule run_ior:
     threads: CORES
     resources:
         probes=1,
-        runtime=minutes(ior_plan, settings.ior),
+        runtime=Ior.minutes(settings),
     params:
         results=RESULTS,
         node_class=plan.node_class,

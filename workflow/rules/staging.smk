@@ -1,7 +1,6 @@
 # Data staging: writers hand readers time steps through Ray or ADIOS2, whose store is a file on any tier.
 
-from neurotier.storage.staging.grid import staging_plan
-from neurotier.storage.workload.points import minutes
+from neurotier.storage.staging.walk import Staging
 
 
 # All cores: nothing else may run during a measurement. Points are kept one by one, and those that exist are not
@@ -14,7 +13,7 @@ rule run_staging:
     threads: CORES
     resources:
         probes=1,
-        runtime=minutes(staging_plan, settings.staging),
+        runtime=Staging.minutes(settings),
     params:
         results=RESULTS,
         room="staging",

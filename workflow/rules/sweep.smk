@@ -1,7 +1,6 @@
 # Storage sweeps: grids of block size, processes, pattern and queue depth, measured with fio on any tier.
 
-from neurotier.storage.sweep.grid import sweep_plan
-from neurotier.storage.workload.points import minutes
+from neurotier.storage.sweep.walk import Sweep
 
 
 # All cores: nothing else may run during a measurement. Points are kept one by one, and those that exist are not
@@ -14,7 +13,7 @@ rule run_sweep:
     threads: CORES
     resources:
         probes=1,
-        runtime=minutes(sweep_plan, settings.sweep),
+        runtime=Sweep.minutes(settings),
     params:
         results=RESULTS,
         room="sweep",

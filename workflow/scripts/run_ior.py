@@ -3,7 +3,7 @@
 from neurotier.run.allocations import Allocations, asks_for_nodes
 from neurotier.run.scripting import script
 from neurotier.storage.ior.over_nodes import IorOverNodes
-from neurotier.storage.ior.walk import ior_here
+from neurotier.storage.ior.walk import Ior
 from neurotier.storage.workload.walk import walk, write_tables
 
 with script(snakemake) as context:
@@ -11,5 +11,5 @@ with script(snakemake) as context:
     if asks_for_nodes(settings.ior):
         workload = IorOverNodes(Allocations(places, job.resources), settings, places)
     else:
-        workload = ior_here(settings, places)
+        workload = Ior(settings, places)
     write_tables(walk(workload, context.say, job.params.node_class), job.output)

@@ -2,8 +2,13 @@
 
 The calibration's participants have a job each, beside which Snakemake is at work. Where participants are short, and so
 share jobs, they are analysed once more by one job: that tells what each takes in a copy of the job's process. If others
-disturb it, it is tried again. For cold runs one of them is analysed from an empty page cache
-(:mod:`neurotier.advice.cold_start`).
+disturb it, it is tried again.
+
+The calibration finds interpreter, libraries, tool and container image in the page cache; a cold run does not, where
+root drops the whole cache. So one participant of it is analysed from an empty page cache, dropped as a campaign does
+it, after the images were read again: what the participant then waits for storage, before and while it computes, is for
+programs, and so is what the job waits before it copies itself. The first jobs of a run wait for the same pages at the
+same time, each as long; later jobs find them.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from neurotier.advice.observed import ObservedJob, observe
+from neurotier.advice.calibration import ObservedJob, observe
 from neurotier.analysis.needs import threads_of
 from neurotier.core.errors import ToolError
 from neurotier.core.files import partial_of, read_json, write_json
@@ -33,6 +38,7 @@ from neurotier.dataset.index import Index
 from neurotier.meter.exits import delays_accounted, record_of
 from neurotier.meter.others import SHORTEST_S, others_share, read_processors
 from neurotier.run.jobs import load_settings, placed_image, save_settings
+from neurotier.storage.page_cache import drop, read
 
 TRIES = 3
 """How often it is tried while others disturb it."""
@@ -42,6 +48,9 @@ LONGEST_S = 60.0
 
 COPIED = ("dataset.json", "tool.json", "image.json", "caches.json")
 """What a participant job reads of the index, besides what is prepared for it."""
+
+PHASES = ("start_up", "container_start", "compute")
+"""Phases that load programs; what staging reads are images, which the model knows."""
 
 
 def read_rehearsed(found: Mapping[str, Any], sizes_bytes: Mapping[str, int]) -> list[ObservedJob]:
@@ -145,3 +154,52 @@ def run_job(places: Places, names: Sequence[str], log: Path, at_once: int = 1) -
     if job.wait() != 0:
         raise ToolError("could not be analysed once more", where=" ".join(names), fix=f"see {log}")
     return record.block_io_ns / 1e9 if record else 0.0
+
+
+def measure_cold_start(
+    settings: Settings, known: Places, name: str, images: Sequence[Image], files: Sequence[Path], log: Path
+) -> dict[str, float]:
+    """Analyse a participant from an empty page cache; each phase to what it waited for its programs, s.
+
+    An ordinary user's cold run finds programs in the page cache, so there is nothing to load.
+
+    Parameters
+    ----------
+    settings, known
+        Of the run.
+    name, images
+        The participant.
+    files
+        The images' files, which are read into the page cache.
+    log
+        File that takes what the job prints.
+
+    Raises
+    ------
+    ToolError
+        If the job fails.
+    """
+    with scratch_results(settings, known, {name: images}, log) as places:
+        os.sync()  # dirty pages cannot be dropped
+        if not drop():
+            return {}
+        read(files)
+        launch_s = run_job(places, [name], log)
+        waited_s = loading_s(read_json(places.record(name))["phases"])
+    return waited_s | {"start_up": launch_s + waited_s["start_up"]}
+
+
+def loading_s(phases: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """What each phase waited for storage, s; where the kernel does not account that, all its time without a core.
+
+    >>> usage = {"wall_s": 3.0, "cpu_s": 1.0, "run_queue_s": 0.5}
+    >>> phases = [("start_up", 0.25), ("stage_in", 9.0), ("compute", None)]
+    >>> loading_s([{"phase": name, "account_block_io_s": waited, **usage} for name, waited in phases])
+    {'start_up': 0.25, 'compute': 1.5}
+    """
+    waited = {}
+    for row in phases:
+        if row["phase"] in PHASES:
+            off_s = max(0.0, row["wall_s"] - row["cpu_s"] - (row["run_queue_s"] or 0.0))
+            waited[row["phase"]] = off_s if row["account_block_io_s"] is None else row["account_block_io_s"]
+    return waited

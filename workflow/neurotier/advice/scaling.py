@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neurotier.advice.observed import BETWEEN, QUANTITIES, ObservedJob
+from neurotier.advice.calibration import BETWEEN, QUANTITIES, ObservedJob
 from neurotier.core.parallelism import PHASES
 
 FEW = 4

@@ -10,12 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from neurotier.advice.calibration import choose_calibration, read_observed, size_of
-from neurotier.advice.cold_start import measure_cold_start
-from neurotier.advice.observed import ObservedJob
+from neurotier.advice.calibration import ObservedJob, choose_calibration, read_observed, size_of
 from neurotier.advice.placements import COLD, Candidate, caches
 from neurotier.advice.predict import Inputs
-from neurotier.advice.rehearsal import LONGEST_S, read_rehearsed, rehearse_shared
+from neurotier.advice.rehearsal import LONGEST_S, measure_cold_start, read_rehearsed, rehearse_shared
 from neurotier.advice.scaling import fit, proportional
 from neurotier.advice.workload import Fetching, Participant, Storage
 from neurotier.core.errors import InputError, SettingsError
@@ -163,7 +161,7 @@ class Situation:
         -------
         dict
             ``shared``: what :func:`neurotier.advice.rehearsal.rehearse_shared` gives, or ``None`` where participants
-            share no jobs, or take too long. ``load_s``: what :func:`neurotier.advice.cold_start.measure_cold_start`
+            share no jobs, or take too long. ``load_s``: what :func:`neurotier.advice.rehearsal.measure_cold_start`
             gives; ``why``: why that is not known, else empty.
         """
         found: dict[str, Any] = {"shared": None, "load_s": {}, "why": ""}

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from neurotier.advice.observed import ObservedJob
+from neurotier.advice.calibration import ObservedJob
 from neurotier.model.machine import Machine
 from neurotier.model.this_machine import Probed, file_cost
 from neurotier.storage.probe.tier_figures import FileCost

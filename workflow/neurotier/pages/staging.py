@@ -16,7 +16,7 @@ from neurotier.pages.kit.page import Data, Figure, Page, Section, Verdict
 from neurotier.pages.kit.workloads import measured_of, measured_rows, published_numbers, tiers, unmeasured
 from neurotier.storage.published import STAGING, staging_values
 from neurotier.storage.staging.curves import Curve, Hidden, curves, hidden, of_each_place, place_text, synchronising
-from neurotier.storage.staging.grid import STEP
+from neurotier.storage.staging.exchange import STEP
 
 CLIENT = "client"
 MATTERS = 1.1

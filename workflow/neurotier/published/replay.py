@@ -40,21 +40,16 @@ class Replay:
 
     def equation_one_s(self, condition: IncrementCondition) -> float | None:
         """Makespan of a condition by Eq. (1) with Table I, s; ``None`` of a device that is not in it."""
-        return equation_of(condition, device_bandwidths(self.bandwidths).get(device_and_mode(condition)[0]))
+        return equation_one_s(condition, device_bandwidths(self.bandwidths).get(device_and_mode(condition)[0]))
 
     def drawn_equation_s(self, condition: IncrementCondition) -> float | None:
         """The same as the paper's figures draw it where that is not with Table I, s: Memory mode by its own benchmark,
         and the SSD with DRAM's write bandwidth."""
         place, table = device_and_mode(condition), device_bandwidths(self.bandwidths)
         if place[0] == "local SSD":
-            return equation_of(condition, (table["local SSD"][0], table["DRAM"][1]))
+            return equation_one_s(condition, (table["local SSD"][0], table["DRAM"][1]))
         own = [one.of(statistics.fmean) for one in self.bandwidths if (one.device, one.mode) == place]
-        return equation_of(condition, own[0]) if own and place == ("Optane", MEMORY_MODE) else None
-
-
-def equation_of(condition: IncrementCondition, bandwidth_mb_s: tuple[float, float] | None) -> float | None:
-    """Eq. (1) with a read and a write bandwidth, s; ``None`` without."""
-    return equation_one_s(condition.block_bytes * condition.iterations, *bandwidth_mb_s) if bandwidth_mb_s else None
+        return equation_one_s(condition, own[0]) if own and place == ("Optane", MEMORY_MODE) else None
 
 
 def read_published(root: Path) -> Replay:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.model.paper import least_makespan_s
 from neurotier.published.bigbrain import place_of
 from neurotier.published.conditions import APP_DIRECT
@@ -97,11 +98,8 @@ def device_bandwidths(bandwidths: Sequence[Bandwidth]) -> dict[str, tuple[float,
     return PUBLISHED_MB_S | found
 
 
-def equation_one_s(data_bytes: float, read_mb_s: float, write_mb_s: float) -> float:
-    """The paper's Eq. (1), M >= D/R + D/W, in s, and in the paper's units: MiB over what Table I calls MB/s.
-
-    >>> round(equation_one_s(80_453_208_500, 5304.3, 3338.2), 1)
-    37.4
-    """
-    mebibytes = data_bytes / 2**20
-    return least_makespan_s(mebibytes, mebibytes, read_mb_s, write_mb_s)
+def equation_one_s(condition: IncrementCondition, bandwidth_mb_s: tuple[float, float] | None) -> float | None:
+    """The paper's Eq. (1), M >= D/R + D/W, in s, and in the paper's units: MiB over what Table I calls MB/s; ``None``
+    without a read and a write bandwidth."""
+    mebibytes = condition.block_bytes * condition.iterations / 2**20
+    return least_makespan_s(mebibytes, mebibytes, *bandwidth_mb_s) if bandwidth_mb_s else None

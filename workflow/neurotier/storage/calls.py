@@ -22,18 +22,13 @@ CALL = "NEUROTIER_CALL"
 
 
 def run_call(
-    command: Sequence[str],
-    folder: Path,
-    timeout_s: float,
-    where: str,
-    environment: Mapping[str, str] | None = None,
-    before: Callable[[], None] = lambda: None,
+    command: Sequence[str], folder: Path, timeout_s: float, where: str, **given: Any
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end, and say what it printed; whether it failed is for the caller to find out.
 
     Parameters
     ----------
-    command, folder, where, environment, before
+    command, folder, where, given
         As for :func:`started`.
     timeout_s
         End it after this time, s; a device that hangs must not take us with it.
@@ -43,8 +38,7 @@ def run_call(
     ToolError
         If it cannot be started, or does not end.
     """
-    streams = {"stderr": subprocess.PIPE, "text": True, "errors": "replace"}
-    with started(command, folder, where, environment, before, **streams) as process:
+    with started(command, folder, where, **given, stderr=subprocess.PIPE, text=True, errors="replace") as process:
         try:
             output, errors = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:

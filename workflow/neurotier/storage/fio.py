@@ -1,4 +1,5 @@
-"""fio, one job a process: its command line, its JSON, and its reasons in a line.
+"""fio, one job a process: its command line, its JSON, and its reasons in a line; and by which of its engines a tier is
+measured, found by trying.
 
 fio's jobs are processes of their own, as participant jobs are, and each leads a session of its own.
 """
@@ -6,26 +7,35 @@ fio's jobs are processes of their own, as participant jobs are, and each leads a
 from __future__ import annotations
 
 import json
+import mmap
+import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import ToolError, one_line
+from neurotier.core.kinds import KINDS
 from neurotier.core.tables import Row
 from neurotier.storage.calls import reason_of, run_call
 
 INSTALL = "install it (Debian, Ubuntu: apt install fio; conda: conda-forge's fio)"
 
-NS = 1e-9
-PERCENTILES = {"latency_p50_s": "50.000000", "latency_p99_s": "99.000000", "latency_p999_s": "99.900000"}
-"""Ours, and fio's names of them."""
+MIB = 1 << 20
+TRIAL_TIMEOUT_S = 60.0
 
-FIGURES = ("bandwidth_bytes_per_s", "operations_per_s", "cpu_s", "cpu_s_per_byte", "fio_version")
-"""Figures of all that a job has done."""
+NS = 1e-9
+LATENCIES = {
+    "latency_mean_s": "mean",
+    "latency_p50_s": "50.000000",
+    "latency_p99_s": "99.000000",
+    "latency_p999_s": "99.900000",
+    "latency_max_s": "max",
+}
+"""Columns of tables, and fio's names of them."""
 
 
 @dataclass(frozen=True)
@@ -128,19 +138,16 @@ class Flow:
         How much, and in how many requests.
     runtime_s
         Time of the stream that took longest, s.
-    latency_mean_s, latency_p50_s, latency_p99_s, latency_p999_s, latency_max_s
-        From handing a request over until it was done; ``None`` without requests. Of several streams, percentiles are
-        those of the slowest.
+    latencies_s
+        From handing a request over until it was done, by column: ``latency_mean_s``, ``latency_p50_s``,
+        ``latency_p99_s``, ``latency_p999_s`` and ``latency_max_s``, as far as fio says them. Of several streams,
+        percentiles are those of the slowest.
     """
 
     bytes: int = 0
     operations: int = 0
     runtime_s: float = 0.0
-    latency_mean_s: float | None = None
-    latency_p50_s: float | None = None
-    latency_p99_s: float | None = None
-    latency_p999_s: float | None = None
-    latency_max_s: float | None = None
+    latencies_s: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def bandwidth_bytes_per_s(self) -> float:
@@ -182,32 +189,19 @@ class FioResult:
         """What all streams have written."""
         return together(self.writes)
 
-    @property
-    def both(self) -> Flow:
-        """Both ways together."""
-        return together([*self.reads, *self.writes])
-
-    @property
-    def bandwidth_bytes_per_s(self) -> float:
-        """The sum of both ways, each over its own time."""
-        return self.read.bandwidth_bytes_per_s + self.write.bandwidth_bytes_per_s
-
-    @property
-    def operations_per_s(self) -> float:
-        """The sum of both ways, each over its own time."""
-        return self.read.operations_per_s + self.write.operations_per_s
-
-    @property
-    def cpu_s_per_byte(self) -> float | None:
-        """CPU seconds, user and system, for each byte; ``None`` if nothing was moved."""
-        return self.cpu_s / self.both.bytes if self.both.bytes else None
-
     def cells(self) -> Row:
-        """All figures by the names that columns of tables have; each table keeps its own."""
-        ways = {"read": self.read, "write": self.write}
+        """All figures by the names that columns of tables have; each table keeps its own. Rates of both ways are added,
+        each over its own time."""
+        both, ways = together([*self.reads, *self.writes]), {"read": self.read, "write": self.write}
         return {
-            **vars(self.both),
-            **{name: getattr(self, name) for name in FIGURES},
+            **dict.fromkeys(LATENCIES),
+            **both.latencies_s,
+            "runtime_s": both.runtime_s,
+            "bandwidth_bytes_per_s": sum(flow.bandwidth_bytes_per_s for flow in ways.values()),
+            "operations_per_s": sum(flow.operations_per_s for flow in ways.values()),
+            "cpu_s": self.cpu_s,
+            "cpu_s_per_byte": self.cpu_s / both.bytes if both.bytes else None,
+            "fio_version": self.fio_version,
             **{f"{way}_bytes": flow.bytes for way, flow in ways.items()},
             **{f"{way}_bytes_per_s": flow.bandwidth_bytes_per_s for way, flow in ways.items()},
         }
@@ -309,16 +303,9 @@ def read_flow(data: Mapping[str, Any]) -> Flow:
     """One way of a job."""
     if not data["total_ios"]:
         return Flow()
-    latencies = data["lat_ns"]
-    percentiles = latencies.get("percentile", {})
-    return Flow(
-        bytes=data["io_bytes"],
-        operations=data["total_ios"],
-        runtime_s=data["runtime"] / 1000,
-        latency_mean_s=latencies["mean"] * NS,
-        latency_max_s=latencies["max"] * NS,
-        **{name: percentiles[key] * NS for name, key in PERCENTILES.items() if key in percentiles},
-    )
+    known = data["lat_ns"] | data["lat_ns"].get("percentile", {})
+    latencies_s = {name: known[key] * NS for name, key in LATENCIES.items() if key in known}
+    return Flow(data["io_bytes"], data["total_ios"], data["runtime"] / 1000, latencies_s)
 
 
 def together(flows: Sequence[Flow]) -> Flow:
@@ -327,14 +314,79 @@ def together(flows: Sequence[Flow]) -> Flow:
     if not moved:
         return Flow()
     operations = sum(flow.operations for flow in moved)
-    longest = {
-        name: max((known for flow in moved if (known := getattr(flow, name)) is not None), default=None)
-        for name in (*PERCENTILES, "latency_max_s")
+    latencies_s = {
+        name: max(flow.latencies_s[name] for flow in moved if name in flow.latencies_s)
+        for name in LATENCIES
+        if any(name in flow.latencies_s for flow in moved)
     }
-    return Flow(
-        bytes=sum(flow.bytes for flow in moved),
-        operations=operations,
-        runtime_s=max(flow.runtime_s for flow in moved),
-        latency_mean_s=sum((flow.latency_mean_s or 0.0) * flow.operations for flow in moved) / operations,
-        **longest,
-    )
+    mean_s = sum(flow.latencies_s["latency_mean_s"] * flow.operations for flow in moved) / operations
+    runtime_s = max(flow.runtime_s for flow in moved)
+    return Flow(sum(flow.bytes for flow in moved), operations, runtime_s, latencies_s | {"latency_mean_s": mean_s})
+
+
+@dataclass(frozen=True)
+class Access:
+    """A way to files: fio's engine, and whether it passes the page cache."""
+
+    engine: str
+    direct: bool
+
+    @property
+    def queues(self) -> bool:
+        """Whether a stream can have several requests under way at once."""
+        return self.engine in ("libaio", "io_uring")
+
+
+BUFFERED = Access("psync", direct=False)
+"""As programs read and write, and ``dd``."""
+
+
+def find_access(folder: Path, kind: str) -> Access:
+    """The best way that the file system and this fio take.
+
+    Raises
+    ------
+    ToolError
+        If not even buffered files can be written; with fio's reason.
+    """
+    *better, last = (Access(engine, direct) for engine, direct in KINDS[kind].fio_engines)
+    for way in better:
+        try:
+            attempt(way, folder)
+        except ToolError:
+            continue
+        return way
+    attempt(last, folder)
+    return last
+
+
+def attempt(way: Access, folder: Path) -> None:
+    """Write and read a MiB."""
+    try:
+        for pattern in ("write", "read"):
+            job = FioJob("trial", pattern, MIB, MIB, engine=way.engine, direct=way.direct, files="trial")
+            run_fio(job, folder, TRIAL_TIMEOUT_S)
+    finally:
+        for file in folder.glob("trial.*"):
+            file.unlink()
+
+
+def takes_direct(folder: Path, block_bytes: int) -> bool:
+    """Whether a file in ``folder`` can be read past the page cache in blocks of this size.
+
+    Told by one read: not every file system that opens files so reads them so, and how small a block may be depends on
+    the device. It starts one block into the file, where a block that is no whole sector cannot begin.
+    """
+    file = folder / "direct"
+    file.write_bytes(bytes(2 * block_bytes))
+    try:
+        handle = os.open(file, os.O_RDONLY | os.O_DIRECT)
+        try:
+            with mmap.mmap(-1, block_bytes) as buffer:  # aligned to a page, as fio's are
+                return os.preadv(handle, [buffer], block_bytes) == block_bytes
+        finally:
+            os.close(handle)
+    except OSError:
+        return False
+    finally:
+        file.unlink()

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-from neurotier.storage.daq.points import Point
-
 MAGIC = 0xACCA
 HEADER = [
     *(("magic", "<u2"), ("kind", "<u2"), ("len", "<u4"), ("seed", "<u8"), ("offset", "<u8")),
@@ -30,28 +28,33 @@ Curve = list[tuple[float, float]]
 """Time since the start, s, and backlog, bytes."""
 
 
-def read_curve(point: Point, files: Sequence[Path], written: Sequence[int]) -> Curve:
+def backlog(
+    files: Sequence[Path], written: Sequence[int], record_bytes: int, input_bytes_per_s: float, writing_s: float
+) -> Curve:
     """The backlog of all writers together; nothing if fio's records are not as they are known here.
 
     Parameters
     ----------
-    point
-        What was measured.
     files
         Of each writer.
     written
         What it has written, bytes.
+    record_bytes
+        Size of a record.
+    input_bytes_per_s
+        Rate at which data come to all of them.
+    writing_s
+        How long they wrote, s.
     """
-    stamps = [read_stamps(*one, point.record_bytes) for one in zip(files, written, strict=True)]
+    stamps = [read_stamps(*one, record_bytes) for one in zip(files, written, strict=True)]
     known = [one for one in stamps if one]
     if len(known) < len(stamps):
         return []
     begun_s = min(one[0][0] for one in known)
-    last_s = min(point.writing_s, max(one[-1][0] for one in known) - begun_s)
-    times = np.linspace(0, last_s, STEPS)
+    times = np.linspace(0, min(writing_s, max(one[-1][0] for one in known) - begun_s), STEPS)
     total = sum((np.interp(times, [at - begun_s for at, _ in one], [by for _, by in one]) for one in known), 0 * times)
-    come = times * point.input_bytes_per_s
-    return [(float(at), max(0.0, float(held))) for at, held in zip(times, come - total, strict=True)]
+    held = np.maximum(0.0, times * input_bytes_per_s - total)
+    return list(zip(times.tolist(), held.tolist(), strict=True))
 
 
 def read_stamps(file: Path, written_bytes: int, record_bytes: int) -> list[tuple[float, int]]:

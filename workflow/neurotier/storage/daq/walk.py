@@ -1,36 +1,190 @@
-"""The DAQ run as a workload: writers at a fixed rate, what they held, and a check of every record."""
+"""The DAQ run as a workload: writers that get their data at a fixed rate, what they held, and a check of every record.
+
+A record is a block of fio's verification: it begins with its place among the records of its writer, the seed that its
+place has, and a checksum of all of it. Checking reads the files in order, so that a record that is lost, doubled,
+exchanged or damaged is found.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from neurotier.core.errors import NeurotierError, TierError, ToolError
+from neurotier.core.errors import NeurotierError, SettingsError, TierError, ToolError
 from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.core.quantities import counted
 from neurotier.core.settings import DaqSettings
 from neurotier.core.tables import Row
-from neurotier.core.tiers import Tier
-from neurotier.storage.access import Access, attempt
-from neurotier.storage.daq.backlog import Curve, read_curve, slope
-from neurotier.storage.daq.jobs import check_job, file_of, flushes, write_job
-from neurotier.storage.daq.points import Point, daq_plan
-from neurotier.storage.fio import FioResult
+from neurotier.core.tiers import Tier, parse_size
+from neurotier.storage.daq.backlog import Curve, backlog, slope
+from neurotier.storage.fio import Access, FioJob, FioResult, attempt
 from neurotier.storage.workload.walk import Say, Workload, files_text
 from neurotier.storage.workspace import Workspace, claim, patience_s
 
 GB = 1e9
 WHILE = "while writing"
+CHECKED_TIMES = 2
+"""What is written is read again, which takes as long at least on a tier that writes as fast as it reads."""
+
+LAID_OUT = ("mmap", "libpmem")
+"""Engines whose files fio writes once beforehand, since what is mapped must be there."""
+
+FILES = "daq"
+VERIFIED = (("verify", "crc32c"), ("verify_pattern", "0x6e65"), ("verify_state_save", "0"))
+"""A fixed pattern: making random data would take longer than writing them to a fast tier."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One measurement.
+
+    Attributes
+    ----------
+    set_name
+        The engine and, if there are several, the tiers.
+    engine
+        I/O engine of fio: ``psync``, ``mmap`` or ``libpmem``.
+    over
+        Names of the tiers that writers are dealt out over, the first first, joined by ``+``; one name as a rule.
+    writers
+        Writers at once, each with a file of its own.
+    rate_bytes_per_s
+        Rate at which each gets its data.
+    record_bytes
+        Bytes that it writes at a time.
+    repetition
+        Which repetition, from 1.
+    writing_s
+        How long they write, s.
+    flush_s
+        How often each flushes to the device, s.
+    """
+
+    set_name: str
+    engine: str
+    over: str
+    writers: int
+    rate_bytes_per_s: int
+    record_bytes: int
+    repetition: int
+    writing_s: float
+    flush_s: float
+
+    @property
+    def seconds(self) -> float:
+        """Time that it takes at least, s: what is written is read again."""
+        return CHECKED_TIMES * self.writing_s
+
+    @property
+    def records(self) -> int:
+        """Records that come to each writer."""
+        return max(1, math.ceil(self.rate_bytes_per_s * self.writing_s / self.record_bytes))
+
+    @property
+    def file_bytes(self) -> int:
+        """Bytes that come to each writer."""
+        return self.records * self.record_bytes
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes that come to all of them; mapped files are laid out before."""
+        return self.writers * self.file_bytes * (2 if self.engine in LAID_OUT else 1)
+
+    @property
+    def input_bytes_per_s(self) -> int:
+        """Rate at which data come to all of them."""
+        return self.writers * self.rate_bytes_per_s
+
+    @property
+    def tiers(self) -> list[str]:
+        """Tiers that writers are dealt out over."""
+        return self.over.split("+")
+
+
+def flushes(engine: str, in_memory: bool) -> bool:
+    """Whether writers of an engine flush while they write: mapped files cannot, and those in memory have no need."""
+    return engine != "mmap" and not in_memory
+
+
+def write_job(point: Point, folders: Sequence[Path], in_memory: bool) -> FioJob:
+    """The writers, dealt out over the folders."""
+    options = [*VERIFIED, ("do_verify", "0"), ("rate", str(point.rate_bytes_per_s))]
+    if flushes(point.engine, in_memory):
+        records = round(point.rate_bytes_per_s * point.flush_s / point.record_bytes)
+        options += [("fdatasync", str(max(1, records)))]
+    return FioJob(
+        name=f"{point.writers} writers",
+        pattern="write",
+        block_bytes=point.record_bytes,
+        file_bytes=point.file_bytes,
+        engine=point.engine,
+        direct=point.engine == "libpmem",
+        runtime_s=point.writing_s,
+        end_fsync=True,
+        fresh=True,
+        files=FILES,
+        options=tuple(options),
+        each=tuple(tuple(place_of(writer, folders)) for writer in range(point.writers)),
+    )
+
+
+def check_job(point: Point, folders: Sequence[Path], written: Sequence[int]) -> FioJob:
+    """The check of what each writer has written, bytes."""
+    each: list[tuple[tuple[str, str], ...]] = []
+    for writer, size_bytes in enumerate(written):
+        if not size_bytes:  # seeds go by the place of a job, so one stands there all the same
+            each.append((("ioengine", "null"), ("verify", "0"), ("size", str(point.record_bytes))))
+            continue
+        each.append((*place_of(writer, folders), ("size", str(size_bytes))))
+    return FioJob(
+        name="check",
+        pattern="read",
+        block_bytes=point.record_bytes,
+        file_bytes=point.file_bytes,
+        options=(*VERIFIED, ("verify_fatal", "1")),
+        each=tuple(each),
+    )
+
+
+def file_of(writer: int, folders: Sequence[Path]) -> Path:
+    """A writer's file."""
+    return folders[writer % len(folders)] / f"{FILES}.{writer}"
+
+
+def place_of(writer: int, folders: Sequence[Path]) -> list[tuple[str, str]]:
+    """Its file as fio's options, where a colon parts paths; a single folder is where fio runs."""
+    file = file_of(writer, folders)
+    own = [("directory", str(file.parent).replace(":", "\\:"))] if len(folders) > 1 else []
+    return [*own, ("filename", file.name)]
 
 
 class Daq(Workload[Point]):
     """Points of a DAQ run."""
 
     target = "daq"
-    plan_of = staticmethod(daq_plan)
     smaller = "daq.writers, .rate or .seconds"
+
+    @staticmethod
+    def points(section: DaqSettings) -> Iterator[tuple[str, Point]]:
+        """Every engine on every tier, and over tiers together, whose points belong to the first of them."""
+        rate_bytes_per_s = parse_size(section.rate, "config key daq.rate")
+        if rate_bytes_per_s < section.record_bytes:
+            fix = "raise daq.rate, which is in bytes per second, or lower daq.record_bytes"
+            raise SettingsError("less than a record comes per second", where="config key daq.rate", fix=fix)
+        for group in section.together:
+            if len(set(group)) < 2 or not set(group) <= set(section.tiers):
+                where, fix = "config key daq.together", "name two or more of daq.tiers"
+                raise SettingsError("tiers are to be several, and of daq.tiers", where, fix)
+        groups = [[name] for name in section.tiers] + [list(dict.fromkeys(group)) for group in section.together]
+        axes = groups, section.engines, range(1, section.repetitions + 1), section.writers
+        for tiers, engine, repetition, count in itertools.product(*axes):
+            set_name = engine if len(tiers) == 1 else "-".join([engine, "over", *tiers])
+            about = set_name, engine, "+".join(tiers), count, rate_bytes_per_s, section.record_bytes
+            yield tiers[0], Point(*about, repetition, section.seconds, section.flush_s)
 
     def room(self, points: list[Point]) -> tuple[int, str]:
         """The files of the most writers on one tier."""
@@ -82,7 +236,7 @@ class Daq(Workload[Point]):
                     read = workspace.run(check_job(point, folders, written), limit_s).read
                     checked = read.operations - written.count(0)  # without those of fio's null engine
                 files = [file_of(writer, folders) for writer in range(point.writers)]
-                curve = read_curve(point, files, written)
+                curve = backlog(files, written, point.record_bytes, point.input_bytes_per_s, point.writing_s)
             finally:
                 workspace.remove_files()
         if checked * point.record_bytes != sum(written):
@@ -110,17 +264,17 @@ class Daq(Workload[Point]):
 
 def cells(done: FioResult, curve: Curve) -> Row:
     """What the writers did, as cells of the table, and the rate of each."""
-    writers = [one.bandwidth_bytes_per_s for one in done.writes]
+    row, writers = done.cells(), [one.bandwidth_bytes_per_s for one in done.writes]
     return {
-        **done.cells(),
-        "throughput_bytes_per_s": done.bandwidth_bytes_per_s,
+        **row,
+        "throughput_bytes_per_s": row["bandwidth_bytes_per_s"],
         "writer_mean_bytes_per_s": sum(writers) / len(writers),
         "writer_least_bytes_per_s": min(writers),
         "writer_rates": writers,
         "backlog_peak_bytes": max((bytes_ for _, bytes_ in curve), default=None),
         "backlog_slope_bytes_per_s": slope(curve),
         "records_written": done.write.operations,
-        "cpu_s_per_gb": GB * done.cpu_s_per_byte if done.cpu_s_per_byte else None,
+        "cpu_s_per_gb": GB * row["cpu_s_per_byte"] if row["cpu_s_per_byte"] else None,
     }
 
 

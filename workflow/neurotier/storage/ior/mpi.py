@@ -23,8 +23,7 @@ from neurotier.core.foreign import blaming, read_text
 from neurotier.core.tables import Row
 from neurotier.storage.calls import reason_of, run_call
 from neurotier.storage.fio import require_fio
-from neurotier.storage.ior.jobs import FILES
-from neurotier.storage.ior.points import IOR, Point
+from neurotier.storage.ior.points import FILES, IOR, Point
 from neurotier.storage.own_network import enter_own_network, require_own_network
 from neurotier.storage.page_cache import evict
 
@@ -100,7 +99,8 @@ def run_ior(point: Point, pattern: str, direct: bool, folder: Path, timeout_s: f
         (folder / SUMMARY).unlink()
     if pattern == "read":
         evict(list(folder.glob(f"{FILES}.*")))
-    done = run_call(ior_command(point, pattern, direct), folder, timeout_s, where, ENVIRONMENT, enter_own_network)
+    given = {"environment": ENVIRONMENT, "before": enter_own_network}
+    done = run_call(ior_command(point, pattern, direct), folder, timeout_s, where, **given)
     if done.returncode != 0:
         raise ToolError(f"ior: {reason(done.stdout, done.stderr, done.returncode)}", where=where)
     if not (folder / SUMMARY).exists():

@@ -20,11 +20,8 @@ from neurotier.core.errors import NeurotierError, ToolError
 from neurotier.core.private import make_private, names_in, remove_empty, remove_private
 from neurotier.core.processes import postpone
 from neurotier.core.tiers import Tier
-from neurotier.storage.access import BUFFERED, Access, find_access
-from neurotier.storage.fio import require_fio
-from neurotier.storage.ior.jobs import FILES, job_of, node_file, writer_for
-from neurotier.storage.ior.points import Point
-from neurotier.storage.ior.spans import run_logged
+from neurotier.storage.fio import BUFFERED, Access, find_access, require_fio
+from neurotier.storage.ior.points import FILES, Point, job_of, node_file, run_logged, writer_for
 from neurotier.storage.numa import own_nodes
 from neurotier.storage.workspace import Workspace, facts_of, patience_s
 

@@ -1,16 +1,28 @@
-"""Which points an IOR run has: so many nodes and processes, each with a file of its own, pinned or not."""
+"""Which points an IOR run has: so many nodes and processes, each with a file of its own, pinned or not; and how fio
+measures them.
+
+Every process writes a file of its own, and then reads that of another. fio says how long each took, and its logs when
+the first request of each was made; so processes of several nodes are laid over each other, as far as the nodes' clocks
+agree, and what all of them reached is taken as IOR counts it: from the first start to the last end.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
-from neurotier.core.errors import SettingsError
+from neurotier.core.errors import ToolError
 from neurotier.core.settings import IorSettings
-from neurotier.core.tiers import parse_size
-from neurotier.storage.workload.points import in_order
+from neurotier.storage.fio import Access, FioJob, FioResult
+from neurotier.storage.workspace import Workspace
 
 FIO, IOR = "fio", "ior"
 """What measures a point."""
+
+FILES = "ior"
 
 START_S = 1.0
 """What fio takes to start, write and read."""
@@ -20,6 +32,10 @@ ALLOCATED_S = 5.0
 
 FASTEST_BYTES_PER_S = 5e9
 """No node is thought to be faster when it is said what a run takes at least."""
+
+Span = dict[str, Any]
+"""What a process did: ``node`` and ``process``, both from 0, ``start_s`` and ``end_s``, s since 1970 by its node, and
+``bytes``."""
 
 
 @dataclass(frozen=True)
@@ -74,50 +90,161 @@ class Point:
         return (ALLOCATED_S if self.nodes > 1 else START_S) + 2 * self.bytes_per_node / FASTEST_BYTES_PER_S
 
 
-def ior_plan(settings: IorSettings) -> dict[str, dict[str, list[Point]]]:
-    """The points on every tier, pinned or not, in the order in which they are measured.
-
-    Raises
-    ------
-    SettingsError
-        If a size is none, benchmarks at once divide no number of nodes, or IOR itself is
-        to measure what it cannot.
-    """
-    file_bytes = parse_size(settings.file_size, "config key ior.file_size")
-    block_bytes = parse_size(settings.block_size, "config key ior.block_size")
-    if not 1 <= block_bytes <= file_bytes or file_bytes % block_bytes:
-        fix = "choose an ior.file_size that is a multiple of it"
-        raise SettingsError("blocks do not fill a file", where="config key ior.block_size", fix=fix)
-    if settings.engine == IOR and (over_nodes(settings) or settings.numa != ["none"]):
-        what = "IOR itself measures one node, and processes that are not pinned"
-        raise SettingsError(what, where="config key ior.engine", fix="take fio for ior.nodes and ior.numa")
-    unfit = [count for count in settings.concurrent if all(nodes % count for nodes in settings.nodes)]
-    if unfit:
-        what = f"{unfit[0]} benchmarks at once cannot have as many nodes each"
-        fix = f"add a multiple of {unfit[0]} to ior.nodes"
-        raise SettingsError(what, where="config key ior.concurrent", fix=fix)
-    grid = [
-        (nodes, concurrent, processes)
-        for nodes in settings.nodes
-        for concurrent in settings.concurrent
-        for processes in settings.processes
-        if nodes % concurrent == 0
-    ]
-    sizes = (file_bytes, block_bytes)
-    sets = {
-        numa: in_order(
-            [
-                Point(numa, processes, *sizes, settings.direct, repetition, nodes, concurrent, settings.engine)
-                for repetition in range(1, settings.repetitions + 1)
-                for nodes, concurrent, processes in grid
-            ],
-            settings.seed,
-        )
-        for numa in settings.numa
-    }
-    return dict.fromkeys(settings.tiers, sets)
-
-
 def over_nodes(settings: IorSettings) -> bool:
     """Whether any point needs more than one node."""
     return max(settings.nodes) > 1
+
+
+def job_of(point: Point, pattern: str, way: Access, numa: Sequence[int] = (), whose: int = 0, own: int = 0) -> FioJob:
+    """The job that writes, or reads, on one node.
+
+    Writing lasts until all is on the device. Whoever reads is another process than the one that wrote, if not another
+    node, and what the page cache has of the file is evicted first.
+
+    Parameters
+    ----------
+    point
+        What to do.
+    pattern
+        ``write`` or ``read``.
+    way
+        To the tier's files.
+    numa
+        NUMA nodes that processes take turns on; empty to leave them where they are.
+    whose, own
+        The node whose files these are, and this one, from 0.
+    """
+    shift, each = int(pattern == "read" and whose == own), []
+    for process in range(point.processes):
+        options = [("filename", node_file(whose, (process + shift) % point.processes))]
+        if numa:
+            node = numa[process % len(numa)]
+            options += [("numa_cpu_nodes", str(node)), ("numa_mem_policy", f"bind:{node}")]
+        each.append(tuple(options))
+    return FioJob(
+        name=pattern,
+        pattern=pattern,
+        block_bytes=point.block_bytes,
+        file_bytes=point.file_bytes,
+        engine=way.engine,
+        direct=way.direct,
+        end_fsync=pattern == "write",
+        files=FILES,
+        each=tuple(each),
+    )
+
+
+def node_file(node: int, process: int) -> str:
+    """The file of a process of a node, both from 0."""
+    return f"{FILES}.{node}.{process}"
+
+
+def writer_for(node: int, nodes: int, concurrent: int) -> int:
+    """The node whose files a node reads: the next one of its own benchmark, all from 0.
+
+    Parameters
+    ----------
+    node, nodes
+        The node that reads, and how many there are.
+    concurrent
+        Benchmarks at once, each on as many of the nodes, in order.
+
+    >>> [writer_for(node, 4, 1) for node in range(4)], [writer_for(node, 4, 2) for node in range(4)]
+    ([1, 2, 3, 0], [1, 0, 3, 2])
+    """
+    each = nodes // concurrent
+    first = node // each * each
+    return first + (node - first + 1) % each
+
+
+def run_logged(workspace: Workspace, job: FioJob, limit_s: float, node: int = 0) -> tuple[FioResult, list[Span]]:
+    """Run a job, which is named ``write`` or ``read``, on a node; with what each process did.
+
+    Raises
+    ------
+    ToolError
+        If fio fails, or did not log its requests.
+    TierError
+        If the tier fills up.
+    """
+    with tempfile.TemporaryDirectory(prefix="neurotier-ior-") as folder:
+        logs = (
+            ("write_lat_log", f"{folder}/{job.name}"),
+            ("log_unix_epoch", "1"),
+            ("disable_clat", "1"),  # else there were three logs
+            ("disable_slat", "1"),
+        )
+        done, spans = workspace.run(replace(job, options=(*job.options, *logs)), limit_s), []
+        for process, flow in enumerate(done.writes if job.name == "write" else done.reads):
+            start_s = first_request_s(Path(folder, f"{job.name}_lat.{process + 1}.log"))
+            times = {"start_s": start_s, "end_s": start_s + flow.runtime_s}
+            spans.append({"node": node, "process": process, **times, "bytes": flow.bytes})
+        return done, spans
+
+
+def first_request_s(log: Path) -> float:
+    """When the first request of a log was made, s since 1970 (fio 3.29 and later).
+
+    A line has the time at which a request was done, ms, and what it took, ns.
+
+    Raises
+    ------
+    ToolError
+        If fio wrote none, or in another way than is known here.
+    """
+    try:
+        with log.open() as file:
+            done_ms, took_ns, *_ = file.readline().split(",")
+        return int(done_ms) / 1e3 - int(took_ns) / 1e9
+    except (OSError, ValueError):
+        raise ToolError("fio did not log when its requests were made", where=str(log), fix="take fio 3.33") from None
+
+
+def together(spans: Sequence[Span]) -> float:
+    """All bytes over the time from the first start to the last end, bytes/s.
+
+    >>> together([{"start_s": 10.0, "end_s": 12.0, "bytes": 600}, {"start_s": 11.0, "end_s": 13.0, "bytes": 600}])
+    400.0
+    """
+    taken_s = span_s(spans)
+    return sum(span["bytes"] for span in spans) / taken_s if taken_s else 0.0
+
+
+def span_s(spans: Sequence[Span]) -> float:
+    """Time from the first start to the last end, s."""
+    return float(max(span["end_s"] for span in spans) - min(span["start_s"] for span in spans))
+
+
+def by_nodes(spans: Sequence[Span], count: int) -> list[float]:
+    """What each group of so many nodes, in order, reached, bytes/s."""
+    groups: dict[int, list[Span]] = {}
+    for span in spans:
+        groups.setdefault(span["node"] // count, []).append(span)
+    return [together(group) for group in groups.values()]
+
+
+def cells_of(pattern: str, spans: Sequence[Span], nodes: int, concurrent: int) -> dict[str, Any]:
+    """What all processes of a point reached, as cells of the table.
+
+    Parameters
+    ----------
+    pattern
+        ``write`` or ``read``.
+    spans
+        Of all processes of all nodes.
+    nodes, concurrent
+        Of the point. The bandwidths of benchmarks at once, each counted by itself, are added.
+    """
+    own, streams = by_nodes(spans, 1), [together([span]) for span in spans]
+    starts = [span["start_s"] for span in spans]
+    return {
+        f"{pattern}_bytes_per_s": sum(by_nodes(spans, nodes // concurrent)),
+        f"{pattern}_span_s": span_s(spans),
+        f"{pattern}_bytes": sum(span["bytes"] for span in spans),
+        f"{pattern}_least_bytes_per_s": min(streams),
+        f"{pattern}_most_bytes_per_s": max(streams),
+        f"{pattern}_nodes_bytes_per_s": sum(own),
+        f"{pattern}_node_least_bytes_per_s": min(own),
+        f"{pattern}_node_most_bytes_per_s": max(own),
+        f"{pattern}_start_spread_s": max(starts) - min(starts),
+    }

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+
+from neurotier.core.errors import SettingsError
 from neurotier.core.kinds import KINDS
-from neurotier.core.places import Places
 from neurotier.core.quantities import counted
-from neurotier.core.settings import Settings
+from neurotier.core.settings import IorSettings
 from neurotier.core.tables import Row
-from neurotier.storage.access import BUFFERED, Access, find_access, takes_direct
-from neurotier.storage.fio import access_text
-from neurotier.storage.ior.jobs import job_of
+from neurotier.core.tiers import parse_size
+from neurotier.storage.fio import BUFFERED, Access, access_text, find_access, takes_direct
 from neurotier.storage.ior.mpi import require_engine, run_ior
-from neurotier.storage.ior.points import IOR, Point, ior_plan
-from neurotier.storage.ior.spans import cells_of, run_logged
+from neurotier.storage.ior.points import IOR, Point, cells_of, job_of, over_nodes, run_logged
 from neurotier.storage.numa import own_nodes
 from neurotier.storage.workload.walk import Say, Workload
 from neurotier.storage.workspace import Workspace, patience_s
@@ -30,10 +31,31 @@ class Ior(Workload[Point]):
     """Points of an IOR run."""
 
     target = "ior"
-    plan_of = staticmethod(ior_plan)
     smaller = "ior.file_size or .processes"
     way = BUFFERED
     numa: tuple[int, ...] = ()
+
+    @staticmethod
+    def points(section: IorSettings) -> Iterator[tuple[str, Point]]:
+        """The same on each tier, pinned or not."""
+        file_bytes = parse_size(section.file_size, "config key ior.file_size")
+        block_bytes = parse_size(section.block_size, "config key ior.block_size")
+        if not 1 <= block_bytes <= file_bytes or file_bytes % block_bytes:
+            fix = "choose an ior.file_size that is a multiple of it"
+            raise SettingsError("blocks do not fill a file", where="config key ior.block_size", fix=fix)
+        if section.engine == IOR and (over_nodes(section) or section.numa != ["none"]):
+            what = "IOR itself measures one node, and processes that are not pinned"
+            raise SettingsError(what, where="config key ior.engine", fix="take fio for ior.nodes and ior.numa")
+        unfit = [count for count in section.concurrent if all(nodes % count for nodes in section.nodes)]
+        if unfit:
+            what = f"{unfit[0]} benchmarks at once cannot have as many nodes each"
+            fix = f"add a multiple of {unfit[0]} to ior.nodes"
+            raise SettingsError(what, where="config key ior.concurrent", fix=fix)
+        axes = section.tiers, section.numa, range(1, section.repetitions + 1), section.nodes, section.concurrent
+        for tier, numa, repetition, nodes, concurrent, processes in itertools.product(*axes, section.processes):
+            if nodes % concurrent == 0:
+                about = numa, processes, file_bytes, block_bytes, section.direct
+                yield tier, Point(*about, repetition, nodes, concurrent, section.engine)
 
     def require(self) -> None:
         """The program that measures, here."""
@@ -41,55 +63,36 @@ class Ior(Workload[Point]):
 
     def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
         """Find the way to the tier's files, and the NUMA nodes to pin to."""
-        pinned, direct = points[0].set_name == PIN, points[0].wants_direct
-        self.numa = own_nodes() if pinned else ()
-        if pinned and len(self.numa) < 2:
+        tier, point = workspace.tier, points[0]
+        self.numa = own_nodes() if point.set_name == PIN else ()
+        if point.set_name == PIN and len(self.numa) < 2:
             return dict.fromkeys(points, "there is one NUMA node here, and nothing to pin to")
+        self.way = BUFFERED
+        if point.measured_by == IOR:
+            passed = point.wants_direct and any(direct for _, direct in KINDS[tier.kind].fio_engines)
+            self.way = Access(IOR, passed and takes_direct(workspace.folder, point.block_bytes))
+        elif point.wants_direct:
+            self.way = find_access(workspace.folder, tier.kind)
         several = [point for point in points if point.nodes > 1]
-        self.way = find_access(workspace.folder, workspace.tier.kind) if direct else BUFFERED
         way = access_text(self.way.engine, self.way.direct)
-        say(f"tier {workspace.tier.name}: {counted(len(points) - len(several), 'point')}, {way}")
+        say(f"tier {tier.name}: {counted(len(points) - len(several), 'point')}, {way}")
         return dict.fromkeys(several, "several nodes are had from Slurm alone (--profile profiles/slurm)")
 
     def measure(self, workspace: Workspace, point: Point) -> Row:
         """Write, and read."""
-        way = {"engine": self.way.engine, "direct": self.way.direct, "numa_nodes": len(self.numa) or None}
-        row: Row = {**way, "read_by": OTHER_PROCESS, "cpu_s": 0.0}
         try:
-            for pattern in ("write", "read"):
-                job = job_of(point, pattern, self.way, self.numa)
-                done, spans = run_logged(workspace, job, patience_s(point.written_bytes))
-                row |= cells_of(pattern, spans, 1, 1) | {"fio_version": done.fio_version}
-                row["cpu_s"] += done.cpu_s
+            moved = [self.move(workspace, point, pattern) for pattern in ("write", "read")]
         finally:
             workspace.remove_files()
-        return row
+        cpu_s = [cells["cpu_s"] for cells in moved if "cpu_s" in cells]
+        about = {"numa_nodes": len(self.numa) or None, "read_by": OTHER_PROCESS, "cpu_s": sum(cpu_s) if cpu_s else None}
+        return {**vars(self.way), **moved[0], **moved[1], **about}
 
-
-class IorItself(Ior):
-    """The same, measured by IOR itself (:mod:`neurotier.storage.ior.mpi`)."""
-
-    def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
-        """Find out whether the page cache can be passed, if that is asked for."""
-        passed = any(direct for _, direct in KINDS[workspace.tier.kind].fio_engines)
-        direct = points[0].wants_direct and passed and takes_direct(workspace.folder, points[0].block_bytes)
-        self.way = Access(IOR, direct)
-        say(f"tier {workspace.tier.name}: {counted(len(points), 'point')}, {access_text(IOR, direct)}")
-        return {}
-
-    def measure(self, workspace: Workspace, point: Point) -> Row:
-        """Write, and read."""
+    def move(self, workspace: Workspace, point: Point, pattern: str) -> Row:
+        """Write, or read."""
         limit_s = patience_s(point.written_bytes)
-        row: Row = {"engine": IOR, "direct": self.way.direct, "read_by": OTHER_PROCESS}
-        try:
-            for pattern in ("write", "read"):
-                with workspace.noting_full(point.written_bytes):
-                    row |= run_ior(point, pattern, self.way.direct, workspace.folder, limit_s)
-        finally:
-            workspace.remove_files()
-        return row
-
-
-def ior_here(settings: Settings, places: Places) -> Ior:
-    """The IOR run of this machine, by the program that the configuration names."""
-    return (IorItself if settings.ior.engine == IOR else Ior)(settings, places)
+        if point.measured_by == IOR:
+            with workspace.noting_full(point.written_bytes):
+                return run_ior(point, pattern, self.way.direct, workspace.folder, limit_s)
+        done, spans = run_logged(workspace, job_of(point, pattern, self.way, self.numa), limit_s)
+        return cells_of(pattern, spans, 1, 1) | {"cpu_s": done.cpu_s, "fio_version": done.fio_version}

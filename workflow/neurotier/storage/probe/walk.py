@@ -1,26 +1,43 @@
-"""The walk: everything that is measured of a tier, once in each repetition, so that a slow drift shows as a range."""
+"""The walk: everything that is measured of a tier, once in each repetition, so that a slow drift shows as a range.
+
+The table has a row per measurement: medians over the repetitions with their range.
+"""
 
 from __future__ import annotations
 
+import platform
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from neurotier.core.errors import ToolError
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, seconds, size
 from neurotier.core.settings import ProbeSettings
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, columns
 from neurotier.core.tiers import Tier
-from neurotier.storage.access import Access, find_access
-from neurotier.storage.fio import FioJob, require_fio
-from neurotier.storage.probe.effort import SMALLEST_BYTES, Effort, effort_for
-from neurotier.storage.probe.measurements import FILES, Measurement, Samples, concurrency, levels, one_stream, small
+from neurotier.storage.fio import Access, FioJob, find_access, require_fio
+from neurotier.storage.probe.measurements import (
+    FILES,
+    SMALLEST_BYTES,
+    Effort,
+    Measurement,
+    Samples,
+    concurrency,
+    effort_for,
+    levels,
+    one_stream,
+    small,
+)
 from neurotier.storage.probe.small_files import SIZE_BYTES, measure_files
-from neurotier.storage.probe.table import probe_rows
-from neurotier.storage.workspace import Workspace, claim
+from neurotier.storage.spread import Spread
+from neurotier.storage.workspace import Workspace, claim, facts_of
 
 TIMEOUT_S = 60.0
 """How much longer than planned a job may take before the device is said to hang."""
+
+SPREADS = {"bandwidth_{}bytes_per_s": "bandwidth_bytes_per_s", "operation_{}s": "operation_s"}
+"""Columns of the least and the greatest of the repetitions, and what they are of."""
 
 
 def probe_tier(
@@ -127,7 +144,7 @@ class Walk:
     def measured(self, group: list[Measurement]) -> list[Row]:
         """Figures of a group, measured on files that it shares with no other."""
         try:
-            return [self.measure_one(each.job) for each in group]
+            return [self.measure_one(each) for each in group]
         finally:
             self.workspace.remove_files()
 
@@ -137,20 +154,48 @@ class Walk:
         for streams in levels(self.effort.streams):
             self.tell(f"small files by {counted(streams, 'stream')}")
             for name, operation in measure_files(tier, folder, streams, slice_s, TIMEOUT_S + 10 * slice_s).items():
-                job = FioJob(name, name, SIZE_BYTES, SIZE_BYTES, streams, engine="calls")
-                self.samples.setdefault(Measurement(FILES, job), []).append(operation.cells(streams))
+                each = Measurement(name, name, SIZE_BYTES, SIZE_BYTES, streams, engine="calls", part=FILES)
+                self.samples.setdefault(each, []).append(operation.cells(streams))
 
     def measure_one(self, job: FioJob) -> Row:
         """Figures of a job of fio."""
         taken_s = time.monotonic() - self.began_s
         self.tell(f"{job.name}, after {seconds(taken_s)} of some {seconds(self.effort.time_s)}")
-        result = self.workspace.run(job, TIMEOUT_S + 10 * self.effort.slice_s)
-        if not result.operations_per_s:
+        row = self.workspace.run(job, TIMEOUT_S + 10 * self.effort.slice_s).cells() | {"name": job.name}
+        if not row["operations_per_s"]:
             where = f"tier {self.workspace.tier.name!r}"
             raise ToolError(f"{job.name} did nothing within {job.runtime_s} s", where=where)
-        return result.cells() | {"name": job.name}
+        return row
 
 
 def rate_of(rows: list[Row]) -> float:
     """Bandwidth to or from the device, bytes/s, whichever is less."""
     return min(float(row["bandwidth_bytes_per_s"]) for row in rows if row["name"] in ("read", "write"))
+
+
+def probe_rows(tier: Tier, samples: Samples) -> list[Row]:
+    """Rows of ``probe.tsv`` for a tier that was measured on this node now; small files come last."""
+    facts = {
+        **dict.fromkeys(columns("probe")),
+        **facts_of(tier),
+        "device": tier.mount().source,
+        "kernel": f"{platform.system()} {platform.release()}",
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "fio": next(results[0]["fio_version"] for each, results in samples.items() if each.part != FILES),
+    }
+    in_order = sorted(samples.items(), key=lambda one: one[0].part == FILES)
+    return [facts | cells(measurement, results) for measurement, results in in_order]
+
+
+def cells(measurement: Measurement, results: Sequence[Row]) -> Row:
+    """What was measured, and how."""
+    row = {name: getattr(measurement, name) for name in columns("probe") if hasattr(measurement, name)}
+    row |= {"pattern": measurement.name, "repetitions": len(results)}
+    for name in results[0].keys() & set(columns("probe")):
+        known = [result[name] for result in results if result[name] is not None]
+        row[name] = statistics.median(known) if known else None
+    for name, figure in SPREADS.items():
+        if figure in results[0]:
+            spread = Spread(tuple(result[figure] for result in results))
+            row |= {name.format("low_"): spread.low, name.format("high_"): spread.high}
+    return row

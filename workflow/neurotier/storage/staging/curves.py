@@ -13,7 +13,7 @@ from neurotier.core.kinds import is_in_memory
 from neurotier.core.quantities import counted
 from neurotier.core.tables import Row, columns
 from neurotier.storage.spread import Spread
-from neurotier.storage.staging.grid import IN_MEMORY
+from neurotier.storage.staging.exchange import IN_MEMORY
 from neurotier.storage.workload.records import measured, measured_by
 
 COUNTS = ("writers", "readers", "servers")

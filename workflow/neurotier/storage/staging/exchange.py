@@ -14,10 +14,70 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neurotier.storage.staging.grid import WORD_BYTES, Point
+WORD_BYTES = 8
+"""Contents are whole words, so that another step's are made by one addition."""
+
+STEP = "step"
+"""Value of ``per``: bytes are those of a whole step (strong scaling); else of each writer and reader (weak scaling)."""
+
+IN_MEMORY = ("adios2-sst",)
+"""Engines that keep nothing on a tier; they are measured once."""
+
+SERVED = ("ray",)
+"""Engines that have servers."""
+
+START_S, CLIENT_S, USUAL_BYTES_PER_S = 5.0, 0.3, 1e9
+"""What a point takes at least: to start, for each process, and to move its bytes."""
 
 STRIDE = np.uint64(0x9E3779B97F4A7C15)
 """What a step adds to each word: odd, so that no two steps are the same."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One exchange that is measured.
+
+    Attributes
+    ----------
+    set_name
+        Set of the configuration that it belongs to.
+    engine, writers, readers, servers
+        Who stages, and how many processes of each kind; servers are 0 for engines without.
+    per
+        ``step`` in strong scaling, ``client`` in weak scaling.
+    bytes_per_writer, bytes_per_reader
+        What each of them writes and reads in a step, bytes.
+    steps
+        Time steps.
+    flush
+        Whether writes end on the device.
+    repetition
+        Which repetition, from 1.
+    """
+
+    set_name: str
+    engine: str
+    writers: int
+    readers: int
+    servers: int
+    per: str
+    bytes_per_writer: int
+    bytes_per_reader: int
+    steps: int
+    flush: bool
+    repetition: int
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes that are written in all steps."""
+        return self.steps * self.writers * self.bytes_per_writer
+
+    @property
+    def seconds(self) -> float:
+        """Time that it takes at least, s."""
+        clients = self.writers + self.readers + self.servers
+        moved_bytes = self.written_bytes + self.steps * self.readers * self.bytes_per_reader
+        return START_S + CLIENT_S * clients + moved_bytes / USUAL_BYTES_PER_S
 
 
 @dataclass(frozen=True)

@@ -74,9 +74,9 @@ def main() -> int:
 def run(exchange: Exchange, say: Callable[..., None]) -> None:
     """Have an engine's writers and readers exchange all steps."""
     if exchange.engine == "ray":
-        from neurotier.storage.staging.engines.ray import serving
+        from neurotier.storage.staging.ray import serving
     else:
-        from neurotier.storage.staging.engines.adios2 import serving
+        from neurotier.storage.staging.adios2 import serving
     with serving(exchange) as service:
         say(ready=True, servers=service.servers)
         for _ in range(exchange.steps):

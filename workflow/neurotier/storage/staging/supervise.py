@@ -154,16 +154,11 @@ def listen(
         else:
             outcome.steps.append(line)
         heard(outcome)
-    raise stall(exchange, outcome, limit_s)
-
-
-def stall(exchange: Exchange, outcome: Outcome, limit_s: float) -> ToolError:
-    """What is said when nothing has come for some time."""
     what = f"did not start within {limit_s:.0f} s"
     if outcome.start_s is not None:
         done = f"{len(outcome.steps)} of {exchange.steps} steps were done"
         what = f"stalled: {done}, and the next did not end within {limit_s:.0f} s"
-    return ToolError(what, where=exchange.engine, fix="see the log, or raise staging.timeout_s")
+    raise ToolError(what, where=exchange.engine, fix="see the log, or raise staging.timeout_s")
 
 
 def reason(error: ToolError, exchange: Exchange, outcome: Outcome) -> NeurotierError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
 import statistics
 import tempfile
@@ -11,14 +13,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from neurotier.core.errors import ToolError
+from neurotier.core.errors import SettingsError, ToolError
 from neurotier.core.private import private_folder, remove_empty
 from neurotier.core.quantities import counted, size
+from neurotier.core.settings import StagingSettings
 from neurotier.core.tables import Row
+from neurotier.core.tiers import parse_size
 from neurotier.core.work_folders import remove_abandoned, work_folder
-from neurotier.storage.staging.engines.ray import store_bytes
-from neurotier.storage.staging.exchange import Exchange, mean_s, span_s
-from neurotier.storage.staging.grid import IN_MEMORY, SERVED, Point, staging_plan
+from neurotier.storage.staging.exchange import IN_MEMORY, SERVED, STEP, WORD_BYTES, Exchange, Point, mean_s, span_s
+from neurotier.storage.staging.ray import store_bytes
 from neurotier.storage.staging.supervise import ENGINES, Outcome, require_engine, run_exchange
 from neurotier.storage.workload.walk import Workload
 from neurotier.storage.workspace import Workspace
@@ -34,8 +37,29 @@ class Staging(Workload[Point]):
     """Exchanges of a grid, each with a store of its own."""
 
     target = "staging"
-    plan_of = staticmethod(staging_plan)
     smaller = "staging.scale, staging.sets.{set}.bytes or staging.steps"
+
+    @staticmethod
+    def points(section: StagingSettings) -> Iterator[tuple[str, Point]]:
+        """Every set in the order of its grid; what keeps nothing on a tier is measured on the first alone."""
+        for tier, (name, given) in itertools.product(section.tiers, section.sets.items()):
+            where = f"config key staging.sets.{name}.bytes"
+            whole = parse_size(given.bytes, where)
+            engines = [one for one in section.engines if tier == section.tiers[0] or one not in IN_MEMORY]
+            axes = range(1, given.repetitions + 1), engines, given.writers, given.readers, given.servers
+            for repetition, engine, *counts, asked_servers in itertools.product(*axes):
+                writers, readers = (scaled(int(count), section.scale) for count in counts)
+                servers = min(int(asked_servers), max(writers, readers)) if engine in SERVED else 0
+                own = other = whole // WORD_BYTES * WORD_BYTES
+                if given.per == STEP:
+                    together = math.lcm(writers, readers)
+                    words = int(whole * section.scale) // WORD_BYTES // together * together
+                    own, other = (words // count * WORD_BYTES for count in (writers, readers))
+                if not own or not other:
+                    what = f"{given.bytes} cannot be divided among {writers} writers and {readers} readers"
+                    raise SettingsError(what, where)
+                processes = str(engine), writers, readers, servers
+                yield tier, Point(name, *processes, given.per, own, other, section.steps, section.flush, repetition)
 
     def require(self) -> None:
         """The packages of all engines."""
@@ -62,6 +86,15 @@ class Staging(Workload[Point]):
             return cells(exchange, outcome)
         finally:
             workspace.remove_files()
+
+
+def scaled(count: int, scale: float) -> int:
+    """A number of writers or readers on a smaller machine.
+
+    >>> [scaled(count, 1 / 16) for count in (1, 8, 16, 64)]
+    [1, 1, 1, 4]
+    """
+    return max(1, round(count * scale))
 
 
 def room_of(point: Point) -> int:

@@ -1,32 +1,181 @@
-"""The sweep as a workload: files laid out for a set, and every point of its grid measured on them with fio."""
+"""The sweep as a workload: files laid out for a set, and every point of its grid measured on them with fio.
+
+A tier that is memory has no queue and no page cache to bypass: requests there are copies that the process makes
+itself, one after the other. A point that could only be measured as something else than it says is left out, and the
+table says why.
+"""
 
 from __future__ import annotations
 
+import itertools
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
 import psutil
 
+from neurotier.core.errors import SettingsError
 from neurotier.core.kinds import KINDS
 from neurotier.core.quantities import size
+from neurotier.core.settings import SweepSettings
 from neurotier.core.tables import Row
-from neurotier.storage.access import Access, find_access
-from neurotier.storage.sweep.grid import Point, sweep_plan
-from neurotier.storage.sweep.ways import direct_sizes, job_of, layout_job, left_out, way_of
+from neurotier.core.tiers import parse_size
+from neurotier.storage.fio import BUFFERED, Access, FioJob, find_access, takes_direct
 from neurotier.storage.workload.walk import Say, Workload
 from neurotier.storage.workspace import Workspace, patience_s
+
+BUFFER_SHARE = 0.5
+"""Largest share of the free memory that fio's buffers may take: each process has one for each request under way."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One measurement of a sweep.
+
+    Attributes
+    ----------
+    set_name
+        Set of the configuration that it belongs to.
+    pattern
+        ``read``, ``write``, ``randread``, ``randwrite`` or ``mixed``.
+    block_bytes
+        Size of a request, bytes.
+    processes
+        Processes at once, each on a file of its own.
+    queue_depth
+        Requests that each process has under way.
+    repetition
+        Which repetition, from 1.
+    file_bytes
+        Size of each process's file, bytes.
+    seconds
+        Time that it is measured for, s.
+    wants_direct
+        Whether the page cache is to be bypassed where that can be.
+    wants_engine
+        I/O engine of fio that is asked for, or ``auto``.
+    """
+
+    set_name: str
+    pattern: str
+    block_bytes: int
+    processes: int
+    queue_depth: int
+    repetition: int
+    file_bytes: int
+    seconds: float
+    wants_direct: bool
+    wants_engine: str
+    written_bytes: ClassVar[int] = 0
+
+
+def way_of(point: Point, best: Access) -> Access:
+    """The way to a tier's files, but for what the point itself asks.
+
+    Parameters
+    ----------
+    point
+        What is to be measured.
+    best
+        To files of its tier (:func:`neurotier.storage.fio.find_access`).
+    """
+    if point.wants_engine == "auto":
+        return best if point.wants_direct else BUFFERED
+    return Access(point.wants_engine, point.wants_direct and best.direct and point.wants_engine != "mmap")
+
+
+def left_out(point: Point, way: Access, direct_blocks: set[int], memory_bytes: int) -> str:
+    """Why a point is not measured; empty if it is.
+
+    Parameters
+    ----------
+    point, way
+        What, and how.
+    direct_blocks
+        Block sizes at which the page cache can be bypassed.
+    memory_bytes
+        Memory that is free, without what the files take of it.
+    """
+    if way.direct and way.engine != "libpmem" and point.block_bytes not in direct_blocks:
+        return f"blocks of {size(point.block_bytes)} cannot bypass the page cache here"
+    if point.queue_depth > 1 and not (way.queues and way.direct):
+        return f"{way.engine} has one request under way at once here, not {point.queue_depth}"
+    buffers_bytes = point.processes * point.queue_depth * point.block_bytes
+    if buffers_bytes > BUFFER_SHARE * memory_bytes:
+        return f"the requests under way would take {size(buffers_bytes)} of memory, and {size(memory_bytes)} are free"
+    return ""
+
+
+def job_of(point: Point, way: Access) -> FioJob:
+    """fio's job for a point.
+
+    As in the published script, buffers are filled anew for every write and random requests may hit a block twice. A
+    buffered write is measured until it is on the device.
+    """
+    return FioJob(
+        name=f"{point.set_name}-{point.pattern}",
+        pattern="rw" if point.pattern == "mixed" else point.pattern,
+        block_bytes=point.block_bytes,
+        file_bytes=point.file_bytes,
+        streams=point.processes,
+        queue_depth=point.queue_depth,
+        engine=way.engine,
+        direct=way.direct,
+        runtime_s=point.seconds,
+        repeat=True,
+        end_fsync=point.pattern not in ("read", "randread") and not way.direct,
+        files=point.set_name,
+        options=(("refill_buffers", "1"), ("norandommap", "1"), ("randrepeat", "0")),
+    )
+
+
+def layout_job(points: list[Point]) -> FioJob:
+    """fio's job that writes the files of a set, so that no point waits for files or reads unwritten ones."""
+    file_bytes = points[0].file_bytes
+    return FioJob(
+        name=f"{points[0].set_name}-layout",
+        pattern="write",
+        block_bytes=min(1 << 20, file_bytes),
+        file_bytes=file_bytes,
+        streams=max(point.processes for point in points),
+        end_fsync=True,
+        files=points[0].set_name,
+    )
 
 
 class Sweep(Workload[Point]):
     """Points of a grid, measured on files that the set shares."""
 
     target = "sweep"
-    plan_of = staticmethod(sweep_plan)
     smaller = "sweep.sets.{set}.file_size or .processes"
     ways: dict[Point, Access]
+
+    @staticmethod
+    def points(section: SweepSettings) -> Iterator[tuple[str, Point]]:
+        """Every set in the order of its grid, the same on each tier."""
+        for tier, (name, given) in itertools.product(section.tiers, section.sets.items()):
+            where = f"config key sweep.sets.{name}"
+            file_bytes = parse_size(given.file_size, f"{where}.file_size")
+            blocks = [parse_size(text, f"{where}.block_sizes") for text in given.block_sizes]
+            for text, block_bytes in zip(given.block_sizes, blocks, strict=True):
+                if not 1 <= block_bytes <= file_bytes:
+                    raise SettingsError(
+                        f"a block of {text} does not fit into a file of {given.file_size}",
+                        where=f"{where}.block_sizes",
+                        fix="choose smaller blocks, or a larger file_size",
+                    )
+            fixed = (file_bytes, given.seconds, given.direct, given.engine)
+            axes = range(1, given.repetitions + 1), given.patterns, given.queue_depths, blocks, given.processes
+            for repetition, pattern, queue_depth, block_bytes, processes in itertools.product(*axes):
+                yield tier, Point(name, pattern, block_bytes, processes, queue_depth, repetition, *fixed)
 
     def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
         """Find the way to each point, and lay out the files."""
         tier, folder = workspace.tier, workspace.folder
         access = find_access(folder, tier.kind)
-        direct = direct_sizes(folder, {point.block_bytes for point in points}) if access.direct else set()
+        blocks = {point.block_bytes for point in points} if access.direct else set()
+        direct = {block for block in blocks if block % mmap.PAGESIZE == 0 or takes_direct(folder, block)}
         self.ways = {point: way_of(point, access) for point in points}
         memory_bytes = psutil.virtual_memory().available - self.room(points)[0] * KINDS[tier.kind].takes_memory
         reasons = {point: left_out(point, self.ways[point], direct, memory_bytes) for point in points}
@@ -40,5 +189,5 @@ class Sweep(Workload[Point]):
     def measure(self, workspace: Workspace, point: Point) -> Row:
         """Measure one point."""
         way = self.ways[point]
-        result = workspace.run(job_of(point, way), 2 * point.seconds + patience_s(0))
-        return {**vars(way), **result.cells(), "requests_per_s": result.operations_per_s}
+        cells = workspace.run(job_of(point, way), 2 * point.seconds + patience_s(0)).cells()
+        return {**vars(way), **cells, "requests_per_s": cells["operations_per_s"]}

@@ -1,27 +1,44 @@
-"""The walk: every point of a storage workload in turn, those that are there left out, and each kept once measured."""
+"""The walk: every point of a storage workload in turn, those that are there left out, and each kept once measured.
+
+Each is kept in a small file, so that a walk that is interrupted goes on where it was. A point is known by what it
+measures and where: on a node of another class, on another path, with another file size or duration it is another one,
+and what is there is not measured again.
+
+The order is random, drawn anew within each repetition (a randomised block design, as in campaigns) from a seed that
+stands in the configuration. In the order of the grid, what drifts meanwhile would look like an effect of the block
+size: a flash drive's SLC cache that fills up, a cloud disk whose burst credit runs out, a device that warms up.
+Tiers are measured one after the other, because the files of one that is memory would take the page cache from another;
+so are sets, whose files then need the room of the largest alone.
+"""
 
 from __future__ import annotations
 
+import math
+import os
 import socket
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
+from dataclasses import astuple
 from pathlib import Path
-from typing import Any, ClassVar, Generic
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
 
 from neurotier.core.errors import SettingsError, TierError, ToolError
 from neurotier.core.files import read_json, write_json
-from neurotier.core.places import Places
+from neurotier.core.places import Places, short_hash
 from neurotier.core.quantities import clock, counted, percent, seconds, size
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, columns, write_table
 from neurotier.core.tiers import Tier
 from neurotier.storage.fio import require_fio
-from neurotier.storage.workload.points import AnyPoint, Plan
-from neurotier.storage.workload.records import MEASURED, Records
-from neurotier.storage.workspace import Workspace, claim
+from neurotier.storage.workload.records import MEASURED
+from neurotier.storage.workspace import Workspace, claim, facts_of
+
+LEAST_MINUTES = 30
 
 REPORT_S = 10.0
 """How often progress is reported."""
@@ -30,6 +47,46 @@ FAILED_IN_A_ROW = 3
 """So many points that fail one after the other have a common reason, and the walk ends."""
 
 Say = Callable[[str], None]
+
+
+class Point(Protocol):
+    """One measurement: a frozen dataclass, all of whose fields tell it from others.
+
+    Attributes
+    ----------
+    set_name
+        Points of one set are measured together, on files that they may share.
+    repetition
+        Which repetition, from 1.
+    seconds
+        Time that it takes at least, s.
+    written_bytes
+        Bytes that it writes at most; 0 if its time decides.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def set_name(self) -> str: ...
+    @property
+    def repetition(self) -> int: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def written_bytes(self) -> int: ...
+
+
+AnyPoint = TypeVar("AnyPoint", bound=Point)
+
+
+def in_order(points: list[AnyPoint], seed: int) -> list[AnyPoint]:
+    """Points in the order in which they are measured: repetition by repetition, and at random within each."""
+    order: list[AnyPoint] = []
+    for repetition in sorted({point.repetition for point in points}):
+        block = [point for point in points if point.repetition == repetition]
+        rng = np.random.default_rng([seed, repetition])
+        order += [block[place] for place in rng.permutation(len(block))]
+    return order
 
 
 class LeftOutError(ToolError):
@@ -49,8 +106,6 @@ class Workload(ABC, Generic[AnyPoint]):
     target
         Of Snakemake, section of the configuration, table, and folder on tiers and in the results. Columns of the
         table that a point has as attributes are its own.
-    plan_of
-        Its points, by that section.
     smaller
         Keys of the configuration that lower the room of a set, named ``{set}``.
     elsewhere
@@ -58,12 +113,47 @@ class Workload(ABC, Generic[AnyPoint]):
     """
 
     target: ClassVar[str]
-    plan_of: Callable[[Any], Plan[AnyPoint]]
     smaller: ClassVar[str]
     elsewhere: ClassVar[bool] = False
 
     def __init__(self, settings: Settings, places: Places) -> None:
         self.settings, self.places = settings, places
+
+    @staticmethod
+    @abstractmethod
+    def points(section: Any) -> Iterable[tuple[str, AnyPoint]]:
+        """All points by the section of the configuration, each with the tier that it belongs to.
+
+        Raises
+        ------
+        SettingsError
+            If something cannot be measured as it is written.
+        """
+
+    @classmethod
+    def plan(cls, settings: Settings) -> dict[str, dict[str, list[AnyPoint]]]:
+        """The points of every set on every tier, in the order in which they are measured; each is there once."""
+        section, found = getattr(settings, cls.target), dict[str, dict[str, dict[AnyPoint, None]]]()
+        for tier, point in cls.points(section):
+            found.setdefault(tier, {}).setdefault(point.set_name, {})[point] = None
+        return {
+            tier: {name: in_order([*points], section.seed) for name, points in sets.items()}
+            for tier, sets in found.items()
+        }
+
+    @classmethod
+    def minutes(cls, settings: Settings) -> int:
+        """Time that it asks a cluster for, min: twice that of its points, and some to lay out files.
+
+        A walk that takes longer goes on where it was when it is started again.
+        """
+        try:
+            tiers = cls.plan(settings).values()
+        except SettingsError:  # the job itself says why
+            return LEAST_MINUTES
+        return LEAST_MINUTES + math.ceil(
+            2 * sum(point.seconds for sets in tiers for points in sets.values() for point in points) / 60
+        )
 
     def require(self) -> None:
         """Raise :class:`ToolError` if a program is missing."""
@@ -138,24 +228,25 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
         if not getattr(section, key, True):
             fix = f"take one of config/examples/{target}*.yaml, or see config/keys.md"
             raise SettingsError("there is nothing to measure", where=f"config key {target}.{key}", fix=fix)
-    plan = workload.plan_of(section)
+    plan = workload.plan(settings)
     workload.require()
     begun = []
     for name, sets in plan.items():
         declared = Tier.from_settings(settings.tiers[name])
-        if workload.elsewhere:
-            workspace = Workspace(target, declared, declared.path)
-        else:
-            workspace = claim(declared.here(), target, places)
-        records = Records(places.workload(target), workspace.tier, declared, node_class)
+        here = None if workload.elsewhere else claim(declared.here(), target, places)
+        workspace = here or Workspace(target, declared, declared.path)
+        tier, facts = workspace.tier, facts_of(workspace.tier) | {"kernel": os.uname().release}
+        # with variables in its path, a tier is at another one in each job of a cluster
+        where = short_hash(f"{node_class or facts['host']} {tier.kind} {declared.path}")
         for set_name, points in sets.items():
-            begun.append((workspace, records, points))
-            if not workload.elsewhere and (left := records.missing(points)):
-                free_bytes = workspace.tier.usable_bytes()
-                workload.check_room(workspace.tier, set_name, workload.room(left), free_bytes)
-    missing = [point for _, records, points in begun for point in records.missing(points)]
-    written = sum(point.written_bytes for point in missing)
-    total = sum(len(points) for _, _, points in begun)
+            names = {point: f"{'_'.join(map(str, astuple(point)))}_{where}.json" for point in points}
+            files = {point: places.workload(target) / "points" / name / file for point, file in names.items()}
+            left = [point for point in points if not files[point].exists()]
+            begun.append((workspace, facts, files, left))
+            if here and left:
+                workload.check_room(tier, set_name, workload.room(left), tier.usable_bytes())
+    missing = [point for *_, left in begun for point in left]
+    written, total = sum(point.written_bytes for point in missing), sum(len(files) for _, _, files, _ in begun)
     say(
         f"{total - len(missing)} of {counted(total, 'point')} are there, {len(missing)} to do,"
         f" {duration(sum(point.seconds for point in missing))} at least"
@@ -163,16 +254,15 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
     )
     step = progress(missing, say)
     rows: list[Row] = []
-    for workspace, records, points in begun:
+    for workspace, facts, files, left in begun:
         reasons: dict[AnyPoint, str] = {}
-        if left := records.missing(points):
+        if left:
             with nullcontext() if workload.elsewhere else workspace.working(places.identity):
-                reasons = measure_all(workload, workspace, records, left, say, step)
-        for position, point in enumerate(points, start=1):
+                reasons = measure_all(workload, workspace, files, left, say, step)
+        for position, (point, file) in enumerate(files.items(), start=1):
             row = {name: getattr(point, name, None) for name in columns(target)}
             named = {"set": point.set_name, "position": position, "status": reasons.get(point, MEASURED)}
-            kept = {} if point in reasons else read_json(records.file(point))
-            rows.append({**row, **named, **records.facts, **kept})
+            rows.append({**row, **named, **facts, **({} if point in reasons else read_json(file))})
     found = Counter(row["status"] for row in rows)
     if rows and MEASURED not in found:
         why = "; ".join(f"{counted(count, 'point')} {reason}" for reason, count in found.items())
@@ -189,7 +279,7 @@ def write_tables(tables: Mapping[str, list[Row]], files: Mapping[str, str]) -> N
 def measure_all(
     workload: Workload[AnyPoint],
     workspace: Workspace,
-    records: Records,
+    files: Mapping[AnyPoint, Path],
     points: list[AnyPoint],
     say: Say,
     step: Callable[[AnyPoint], None],
@@ -201,7 +291,7 @@ def measure_all(
         try:
             if point not in reasons:
                 facts = {"started_s": time.time(), "host": socket.gethostname()}
-                write_json(records.file(point), facts | workload.measure(workspace, point))
+                write_json(files[point], facts | workload.measure(workspace, point))
                 in_a_row = 0
         except LeftOutError as error:
             reasons[point] = f"left out: {error}"

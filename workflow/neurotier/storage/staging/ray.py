@@ -24,8 +24,7 @@ import numpy as np
 from neurotier.core.errors import TierError, ToolError
 from neurotier.core.libc import LIBC
 from neurotier.core.quantities import size
-from neurotier.storage.staging.exchange import Exchange, Sink, Source
-from neurotier.storage.staging.grid import Point
+from neurotier.storage.staging.exchange import Exchange, Point, Sink, Source
 from neurotier.storage.staging.program import Service
 
 LEAST_STORE_BYTES = 96 << 20

@@ -18,8 +18,7 @@ from typing import Any
 
 from neurotier.core.errors import ToolError, one_line
 from neurotier.core.processes import end_with_parent
-from neurotier.storage.staging.exchange import Exchange, Sink, Source
-from neurotier.storage.staging.grid import WORD_BYTES
+from neurotier.storage.staging.exchange import WORD_BYTES, Exchange, Sink, Source
 from neurotier.storage.staging.program import Service
 
 SST = "adios2-sst"

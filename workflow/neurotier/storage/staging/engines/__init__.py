@@ -1,1 +1,0 @@
-"""Engines that stage data; each runs in a process of its own (:mod:`neurotier.storage.staging.program`)."""
