@@ -174,8 +174,9 @@ def cpu_io_sums(data: Compared) -> Chart:
         return NO_RUN
     shares = {condition: share(parts, "io_sum") for (condition, _), parts in bars.items()}
     names, ordered = Names(shares), sorted(shares, key=lambda one: shares[one])
-    ends = from_to([f"{percent(shares[one])} ({names.of(one)})" for one in ordered])
-    says = f"{PAPER_IO} takes {ends} of the summed time"
+    ends = {percent(shares[one]): names.of(one) for one in ordered}
+    much = from_to([f"{text} ({name})" for text, name in ends.items()]) if len(ends) > 1 else next(iter(ends))
+    says = f"{PAPER_IO} takes {much} of the summed time"
 
     def text(parts: Parts) -> str:
         cpu, io = (seconds(length(parts, name)) for name in kinds)

@@ -75,8 +75,8 @@ def replayed(replay: Replay, predicted: Sequence[Row] = (), **tables: Sequence[R
     conditions = []
     for row in condition_rows(runs, predictions_by_condition(runs, (), predicted), statistics.fmean):
         equation_s = row["equation_one_s"] or replay.equation_one_s(IncrementCondition.of(row))
-        about = {"equation_one_s": equation_s, "equation_one_ratio": ratio(equation_s, row["makespan_s"])}
-        conditions.append(row | about)
+        error = {"equation_one_s": equation_s, "equation_one_ratio": ratio(equation_s, row["makespan_s"])}
+        conditions.append(row | error)
 
     def phases_of(run: Row) -> list[Row]:
         return own_columns.phase_rows(logs[run["run"]])
