@@ -127,6 +127,7 @@ def test_report_holds_the_prediction_against_the_run(tmp_path: Path) -> None:
     write_table(places.advice / "advice.tsv", "advice", [promised])
     section = prediction(collect(places, settings))
     assert section is not None
+    assert section.rows
     assert section.text.startswith("Predicted ")
     assert section.text.endswith("not within it.")
     assert (section.rows[0]["what"], section.rows[0]["ratio"]) == ("Makespan", pytest.approx(0.5))

@@ -1,4 +1,4 @@
-"""Rows of the comparison from results folders, and the summary tables, against what the folders were made with."""
+"""Rows of the comparison from results folders, against what the folders were made with."""
 
 from __future__ import annotations
 

@@ -162,7 +162,3 @@ def test_a_difference_is_laid_to_its_causes_with_signs() -> None:
     longer = family.placements[1].longer
     assert causes_text(longer) == "10.0 s longer: +8.00 s waiting for storage, +2.00 s asleep"
     assert longer["cpu"] == pytest.approx(20 * 0.5 - 10 * 0.92)
-    text = "\n".join(family.reasons)
-    assert "40 % (nfs), 0 % (tmpfs) of wall time waiting for storage" in text
-    assert "20 % (nfs), 2 % (tmpfs) of wall time is system time" in text
-    assert "Compute-bound" not in text

@@ -35,16 +35,16 @@ def test_verdict_comes_first(tmp_path: Path) -> None:
 
 def test_numbers_are_the_tables(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 5)
-    text = read_report(places, settings).text
+    reader = read_report(places, settings)
+    text = reader.text
     assert "Results: 5 of 5 participants done, 1 item of the dataset skipped, 9 brain masks. Timings: fit for" in text
     assert 'class="verdict good"' in (places.results / "report.html").read_text()
     run = read_table(places.profile / "runs.tsv", "runs")[-1]
     assert f"Makespan, last run {run['makespan_s']:.1f} s" in text
     assert f"Mean parallelism {run['mean_parallelism']:.2f} of 2 cores, peak 2" in text
     assert f"CPU time {100 * run['cpu_sum_s'] / run['wall_sum_s']:.0f} %" in text
-    summary = read_json(places.group / "summary.json")
-    assert f"Dataset mean {summary['mean_brain_volume_mm3']:,.0f} mm³" in text
-    assert f"{summary['mean_brain_voxels']:,.0f} voxels (SD {summary['sd_brain_voxels']:,.0f} voxels)" in text
+    mean = read_json(places.group / "summary.json")["mean_brain_volume_mm3"] / 1000
+    assert any(f"Brain volume is {mean:,.0f} ± " in alternative for alternative in reader.alts)
 
 
 def test_where_the_time_went(tmp_path: Path) -> None:
@@ -52,9 +52,6 @@ def test_where_the_time_went(tmp_path: Path) -> None:
     reader = read_report(places, settings)
     assert "Compute-bound: a faster tier saves at most 5 %." in reader.text
     assert "100 % of the inputs were in the page cache; a cold start reads all of them from tier disk." in reader.text
-    slowest = max(read_table(places.profile / "profile.tsv", "profile"), key=lambda row: row["wall_s"])["participant"]
-    assert f"Longest phase What took the time {slowest} " in reader.text
-    assert " 89 % compute (95 %)" in reader.text
     assert any("88 % of the time of 5 participants on a CPU" in alternative for alternative in reader.alts)
     # five participants: two stagings of 9 MB each way, and 9 MB that compute left
     assert "disk (block) counted while copying 85.83 MiB 20 85.83 MiB 20" in reader.text
@@ -137,12 +134,11 @@ def test_the_page_is_written_whatever_is_missing(tmp_path: Path, gone: str) -> N
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 5)
-    (places.group / "summary.json").write_text("{")
     (places.group / "group.tsv").write_text("participant\nsub-01\n")
     (places.profile / "profile.tsv").write_bytes(b"\xff\xfe")
     (places.index / "dataset.json").write_text("[]")
     text = read_report(places, settings).text
-    for name in ("summary.json", "group.tsv", "profile.tsv", "dataset.json"):
+    for name in ("group.tsv", "profile.tsv", "dataset.json"):
         assert f"{name} cannot be read" in text, name
 
 

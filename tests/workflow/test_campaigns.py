@@ -58,11 +58,8 @@ def test_runs_begin_cold_and_make_the_same(campaign: Project) -> None:
 
 
 def test_the_comparison_report_is_made_of_them(campaign: Project) -> None:
-    rows = campaign.table("comparison/makespans.tsv")
-    assert [(row["placement"], row["runs_compared"], row["runs_left_out"]) for row in rows] == [
-        ("disk", "1", "0"),
-        ("memory", "1", "0"),
-    ]
+    rows = campaign.table("comparison/figures/makespan.tsv")
+    assert [(row["placement"], row["repetitions"]) for row in rows] == [("disk", "1"), ("memory", "1")]
     runs = campaign.table("comparison/compared_runs.tsv")
     assert {(row["origin"], row["cache"], row["work_tier"]) for row in runs} == {
         ("campaign", "cold", "local"),
@@ -109,6 +106,6 @@ def test_published_runs_are_compared_without_a_run_of_ones_own(project: Project)
         (folder / "tasks.json").write_text(json.dumps({"tasks": [task]}))
     ended = project.succeeds("comparison", *project.configure(published="published"))
     assert ended.lines("2 runs compared, 0 left out")
-    (row,) = project.table("comparison/makespans.tsv")
-    assert (row["origin"], row["makespan_min_s"], row["makespan_max_s"]) == ("published", "60.0", "120.0")
+    (row,) = project.table("comparison/figures/makespan.tsv")
+    assert (row["origin"], row["makespan_low_s"], row["makespan_high_s"]) == ("published", "60.0", "120.0")
     assert not (project.results / "index").exists()

@@ -6,16 +6,13 @@ rule tabulate_comparison:
         campaign=lambda wildcards: plan.campaign(),
         results=lambda wildcards: plan.compared(),
     output:
-        runs=places.comparison / "compared_runs.tsv",
-        participants=places.comparison / "compared_participants.tsv",
-        traffic=places.comparison / "compared_bytes.tsv",
-        makespans=report(
-            places.comparison / "makespans.tsv",
+        runs=report(
+            places.comparison / "compared_runs.tsv",
             caption="../report/tabulate_comparison.rst",
             category="Comparison",
         ),
-        differences=places.comparison / "differences.tsv",
-        speed_ups=places.comparison / "speed_ups.tsv",
+        participants=places.comparison / "compared_participants.tsv",
+        traffic=places.comparison / "compared_bytes.tsv",
     log:
         LOGS / "tabulate_comparison/tabulate_comparison.log",
     params:

@@ -9,7 +9,6 @@ MORE_INPUTS = {
     "comparison": {"campaign": lambda wildcards: plan.campaign()},
     "report": {
         "dataset": places.index / "dataset.json",
-        "summary": places.group / "summary.json",
         "mosaics": places.mosaics,
     },
 }

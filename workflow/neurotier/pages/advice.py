@@ -10,13 +10,13 @@ from neurotier.advice.room import NEEDING
 from neurotier.advice.words import advices, interval, recommendation
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
-from neurotier.core.quantities import counted, mean_count, percent
+from neurotier.core.quantities import counted, percent
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table
 from neurotier.pages.kit.chart import BLUE, LIGHT_GREY, NOTHING, ORANGE, Chart
 from neurotier.pages.kit.findings import gathered
 from neurotier.pages.kit.marks import Kind, Lanes, Line, Points, Stack
-from neurotier.pages.kit.page import OPEN, Figure, Head, Page, Section, Verdict
+from neurotier.pages.kit.page import OPEN, Figure, Page, Section, Verdict
 
 
 class Advice(NamedTuple):
@@ -68,55 +68,15 @@ def advised(data: Advice) -> Chart:
     )
 
 
-def makespans(data: Advice) -> Section:
-    """The same as numbers."""
-    rows = [
-        row
-        | {
-            "placement": row["placement"] + " (in use)" * row["in_use"],
-            "makespan": interval(row),
-            "limit": f"{row['limit']}, {percent(row['limit_share'])}",
-        }
-        for row in data.rows
-    ]
-    note = (
-        "Makespan: prediction and, in brackets, its interval. Stage in, compute and stage out are sums over all"
-        " jobs. Eq. (1) of Hayot-Sasson, Brown and Glatard (2020) lets one stream move all bytes, and knows neither"
-        " computing nor the page cache."
-    )
-    return Section(
-        rows=rows,
-        columns={
-            "placement": "Placement",
-            "parallelism": "At once",
-            "cache": "Cache",
-            "makespan": "Makespan",
-            "paper_s": "Eq. (1)",
-            "limit": "Limited by",
-            "mean_parallelism": ("Mean parallelism", mean_count),
-            "stage_in_sum_s": "Stage in",
-            "compute_sum_s": "Compute",
-            "stage_out_sum_s": "Stage out",
-        },
-        note=note,
-    )
-
-
 def room(data: Advice) -> Section:
     """Whether there is room for each placement."""
-    heads: dict[str, Head] = {"placement": "Placement", "parallelism": "At once"}
-    for role in NEEDING:
-        heads |= {
-            f"{role}_tier": f"{role.capitalize()} on",
-            f"{role}_needed_bytes": "needs",
-            f"{role}_free_bytes": "has",
-        }
+    columns = [f"{role}_{what}" for role in NEEDING for what in ("tier", "needed_bytes", "free_bytes")]
     rows = [row | {"fits": "yes" if row["fits"] else f"no: {row['reason']}"} for row in data.rows]
     note = (
         "The dataset needs what is still to be fetched, the work what all jobs at once reserve at most. A tmpfs has"
         " no more than the memory that is available."
     )
-    return Section("Room", rows=rows, columns=heads | {"fits": "Fits"}, note=note)
+    return Section("Room", rows=rows, columns=["placement", "parallelism", *columns, "fits"], note=note)
 
 
 def basis(data: Advice) -> Section:
@@ -156,5 +116,5 @@ PAGE = Page(
     read=read,
     speaks=False,  # target advise says all of it, last
     verdicts=verdicts,
-    parts=(Figure("Predicted makespans", advised), makespans, room, basis),
+    parts=(Figure("Predicted makespans", advised), room, basis),
 )

@@ -93,27 +93,18 @@ def nodes(data: Data) -> Chart:
 def points(data: Data) -> Section:
     """Every point that was measured; columns on several nodes where there are."""
     rows = measured_rows(data["ior"], "tier", "set", "nodes", "concurrent", "processes", "repetition")
-    rows = [row | {f"{way}_of_one": of_one(row, way) for way in ("write", "read")} for row in rows]
+    rows = [
+        row | {"each_way_bytes": row["write_bytes"]} | {f"{way}_of_one": of_one(row, way) for way in ("write", "read")}
+        for row in rows
+    ]
     several = over_nodes(data)
-    columns = {"tier": "Tier", "set": "NUMA"}
-    columns |= {"nodes": "Nodes", "concurrent": "Benchmarks at once"} if several else {}
-    columns |= {
-        "processes": "Processes",
-        "repetition": "Repetition",
-        "write_bytes_per_s": "Write",
-        "write_span_s": "in",
-        "read_bytes_per_s": "Read",
-        "read_span_s": "in",
-        "write_bytes": "Bytes each way",
-    }
-    on_nodes = {
-        "write_nodes_bytes_per_s": "Nodes alone, write",
-        "write_of_one": "of one node",
-        "read_nodes_bytes_per_s": "Nodes alone, read",
-        "read_of_one": "of one node",
-        "read_by": "Read by",
-    }
-    return Section("Points", rows=rows, columns=columns | (on_nodes if several else {}))
+    on_nodes = ("write_nodes_bytes_per_s", "write_of_one", "read_nodes_bytes_per_s", "read_of_one", "read_by")
+    columns = (
+        *("tier", "set", *(("nodes", "concurrent") if several else ()), "processes", "repetition"),
+        *("write_bytes_per_s", "write_span_s", "read_bytes_per_s", "read_span_s", "each_way_bytes"),
+        *(on_nodes if several else ()),
+    )
+    return Section("Points", rows=rows, columns=columns)
 
 
 def of_one(row: Row, way: str) -> str:
@@ -130,11 +121,6 @@ def stated(data: Data) -> Section:
         f"{IOR_LIST[0].source}. Its nodes had two sockets with 24 cores each and 3 TB of persistent memory, and its"
         " IOR was changed so that processes stay on the socket of their memory.",
     )
-
-
-def where(data: Data) -> Section:
-    """Where it was measured, and with what."""
-    return tiers("ior", "IOR", "ior_version")(data) if by_ior(data) else tiers("ior")(data)
 
 
 def method(data: Data) -> Section:
@@ -174,7 +160,7 @@ PAGE = Page(
         Figure("All nodes together", nodes),
         points,
         stated,
-        where,
+        tiers("ior"),
         unmeasured("ior"),
         method,
     ),

@@ -33,12 +33,11 @@ def report(settings: Settings, places: Places) -> None:
 def comparison(settings: Settings, places: Places) -> None:
     """Tables, figures and page of the runs of a campaign that are there."""
     from neurotier.pages import page_called
-    from neurotier.pages.comparison.summary import everything_compared, write_summary_tables
+    from neurotier.pages.comparison.statistics import everything_compared
     from neurotier.run.compared import write_comparison_tables
 
     compared = everything_compared(places.campaign / "plan.tsv", settings.comparison.results, settings.published)
     write_comparison_tables(compared, places.comparison)
-    write_summary_tables(compared, places.comparison)
     page_called("comparison").write(places, settings)
 
 

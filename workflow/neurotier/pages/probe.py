@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from neurotier.core.kinds import is_in_memory
-from neurotier.core.quantities import counted, number, rate, seconds
+from neurotier.core.quantities import counted, number, rate
 from neurotier.core.tables import Row
 from neurotier.pages.kit.chart import BLUE, LIGHT_GREY, SKY, Chart
 from neurotier.pages.kit.findings import gathered
 from neurotier.pages.kit.lines import MEASURED, Lines, point
 from neurotier.pages.kit.marks import Kind, Lanes, Line, Stack
-from neurotier.pages.kit.page import OPEN, Data, Figure, Head, Page, Section, Verdict
+from neurotier.pages.kit.page import OPEN, Data, Figure, Page, Section, Verdict
 from neurotier.storage.fio import access_text
 from neurotier.storage.table_one import TABLE_ONE, nearest
 
@@ -157,45 +157,6 @@ def concurrency(data: Data) -> Chart:
     )
 
 
-def single_table(data: Data) -> Section | None:
-    """The same as numbers, beside Table I."""
-    rows: list[Row] = []
-    for tier, own in single(data["probe"]).items():
-        cold, cached = (own["read"], own["cached_read"]) if "cached_read" in own else (None, own["read"])
-        rows.append(
-            {
-                "tier": tier,
-                "write": rate(own["write"]["bandwidth_bytes_per_s"]),
-                "cold": rate(cold["bandwidth_bytes_per_s"]) if cold else "(is memory)",
-                "cached": rate(cached["bandwidth_bytes_per_s"]),
-                "file_bytes": own["write"]["file_bytes"],
-                "repetitions": own["write"]["repetitions"],
-                "write_cpu": seconds(own["write"]["cpu_s_per_byte"] * 2**30),
-                "read_cpu": seconds(own["read"]["cpu_s_per_byte"] * 2**30),
-            }
-        )
-    heads: dict[str, Head] = {
-        "tier": "Tier",
-        "write": "Write, flushed",
-        "cold": "Read, cold",
-        "cached": "Read, cached",
-        "file_bytes": "File",
-        "repetitions": "Repetitions",
-        "write_cpu": "CPU per GiB written",
-        "read_cpu": "CPU per GiB read",
-    }
-    rows += [
-        dict.fromkeys(heads)
-        | {
-            "tier": f"published {device.name}",
-            "write": rate(device.write_bytes_per_s),
-            "cold": rate(device.read_bytes_per_s),
-        }
-        for device in TABLE_ONE
-    ]
-    return Section(rows=rows, columns=heads)
-
-
 def where(data: Data) -> Section:
     """The tiers, and fio's way to each."""
     rows = {row["tier"]: row for row in data["probe"] if row["part"] == "concurrency"}
@@ -204,13 +165,13 @@ def where(data: Data) -> Section:
         for row in curves(data["probe"])
         if row["pattern"] == "read"
     }
-    heads = {"tier": "Tier", "kind": "Kind", "fs_type": "File system", "device": "Device", "way": "fio's way to it"}
-    heads |= {"host": "Node", "kernel": "Kernel", "date": "Measured"}
     found = [
-        row | {"way": ways.get(row["tier"]), "date": row["date"].replace("T", " ").replace("Z", " UTC")}
+        {"tier": row["tier"], "kind": row["kind"], "file_system": row["fs_type"], "device": row["device"]}
+        | {"way_of_fio": ways.get(row["tier"]), "node": row["host"], "kernel": row["kernel"]}
+        | {"measured": row["date"].replace("T", " ").replace("Z", " UTC")}
         for row in rows.values()
     ]
-    return Section("Tiers", rows=found, columns=heads)
+    return Section("Tiers", rows=found)
 
 
 def microseconds(value_s: float) -> str:
@@ -219,13 +180,13 @@ def microseconds(value_s: float) -> str:
 
 
 def small(data: Data) -> Section:
-    """Small requests, and operations on files of one stream."""
+    """Small requests of one stream."""
     rows = [
         row | {"operation": OPERATIONS[row["pattern"]], "engine": row["engine"] + ", direct" * bool(row["direct"])}
         for row in data["probe"]
-        if row["part"] == "small" or (row["part"] == "files" and row["streams"] == 1)
+        if row["part"] == "small"
     ]
-    text = "Operations of one stream. Requests go by fio's way to the device; files have 4 KiB."
+    text = "Of one stream, by fio's way to the device."
     return Section(
         "Small requests and files",
         text,
@@ -242,7 +203,7 @@ def small(data: Data) -> Section:
     )
 
 
-def files(data: Data) -> Section | None:
+def files(data: Data) -> Section:
     """Many small files at once."""
     rows = [row | {"operation": OPERATIONS[row["pattern"]]} for row in data["probe"] if row["part"] == "files"]
     text = (
@@ -250,22 +211,18 @@ def files(data: Data) -> Section | None:
         " processor; the advice predicts from both what the files of a tool take."
     )
     folded = f"Many small files at once, {counted(len(rows), 'row')}"
-    return (
-        Section(
-            text=text,
-            rows=rows,
-            columns={
-                "tier": "Tier",
-                "operation": "Operation",
-                "streams": "Streams",
-                "operations_per_s": "All together, per second",
-                "operation_cpu_s": ("CPU time, µs", microseconds),
-                "operation_wait_s": ("Waiting, µs", microseconds),
-            },
-            folded=folded,
-        )
-        if rows
-        else None
+    return Section(
+        text=text,
+        rows=rows,
+        columns={
+            "tier": "Tier",
+            "operation": "Operation",
+            "streams": "Streams",
+            "operations_per_s": "All together, per second",
+            "operation_cpu_s": ("CPU time, µs", microseconds),
+            "operation_wait_s": ("Waiting, µs", microseconds),
+        },
+        folded=folded,
     )
 
 
@@ -288,7 +245,6 @@ PAGE = Page(
     verdicts=verdicts,
     parts=(
         Figure("One stream", one_stream),
-        single_table,
         Figure("Streams at once", concurrency),
         where,
         small,

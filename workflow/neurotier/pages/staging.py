@@ -229,36 +229,21 @@ def weak_scaling(data: Data) -> Chart:
 def points(data: Data) -> Section:
     """Every point that was measured."""
     rows = [
-        row
-        | {
-            "place": place_text(row["tier"], row["engine"]),
-            "step_written_bytes": row["writers"] * row["bytes_per_writer"],
-            "step_read_bytes": row["readers"] * row["bytes_per_reader"],
+        {
+            "where_by_whom": place_text(row["tier"], row["engine"]),
+            **{name: row[name] for name in ("set", "writers", "readers", "servers")},
+            "written_a_step_bytes": row["writers"] * row["bytes_per_writer"],
+            "read_a_step_bytes": row["readers"] * row["bytes_per_reader"],
+            **{name: row[name] for name in ("write_s", "write_client_s", "read_s", "read_client_s")},
+            "from_the_device_bytes": row["device_read_bytes"],
         }
         for row in measured_rows(data["staging"])
     ]
     text = (
-        "Times are means over the steps of a point. Of one: a writer's or reader's own request, mean over all of them."
+        "Times are means over the steps of a point. Of a client: a writer's or reader's own request, mean over all of"
+        " them."
     )
-    return Section(
-        "Points",
-        text,
-        rows=rows,
-        columns={
-            "place": "Where, by whom",
-            "set": "Set",
-            "writers": "Writers",
-            "readers": "Readers",
-            "servers": "Servers",
-            "step_written_bytes": "Written a step",
-            "step_read_bytes": "Read a step",
-            "write_s": "Write",
-            "write_client_s": "Of one",
-            "read_s": "Read",
-            "read_client_s": "Of one",
-            "device_read_bytes": "From the device",
-        },
-    )
+    return Section("Points", text, rows)
 
 
 PAGE = Page(
@@ -287,8 +272,6 @@ PAGE = Page(
         ),
         tiers(
             "staging",
-            "Engines",
-            "engine_version",
             "Of adios2-sst, the tier holds nothing: data go from the writers' memory to the readers'.",
         ),
         unmeasured("staging"),

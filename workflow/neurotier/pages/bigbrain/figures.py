@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from neurotier.bigbrain.conditions import ORIGIN, IncrementCondition
@@ -16,7 +15,6 @@ from neurotier.bigbrain.engines.spark_events import DRIVER, TASKS
 from neurotier.bigbrain.tabulation import TICK_S
 from neurotier.bigbrain.tasks import (
     DELAY,
-    GNU_PARALLEL,
     HEADER,
     INCREMENT,
     READ,
@@ -37,7 +35,6 @@ from neurotier.pages.bigbrain.names import (
     own,
     published,
     range_text,
-    ratio_text,
 )
 from neurotier.pages.bigbrain.tables import SUMS, Tables, cells, predictions_of
 from neurotier.pages.kit.chart import (
@@ -53,7 +50,7 @@ from neurotier.pages.kit.chart import (
     YELLOW,
     Chart,
 )
-from neurotier.pages.kit.findings import at_once, between, gathered, times_text
+from neurotier.pages.kit.findings import at_once, between, from_to, gathered, times_text
 from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
 from neurotier.pages.kit.marks import Kind, Lanes, Line, Mark, Points, Stack
 from neurotier.published.conditions import is_outlier
@@ -115,14 +112,10 @@ def bigbrain_makespans(data: Tables) -> Chart:
     """Every valid repetition, the median, and what Eq. (1) and the fluid model predict. As the published Figures 1a, 3a
     and 5a to 8a.
     """
-    known, others = own(data.conditions), published(data.conditions)
-    if known:
-        return makespan_chart(data, "; ".join(filter(None, [range_text(known), factors_text(known)])))
-    return makespan_chart(data, f"{NO_RUN}; published ones: {factors_text(others)}" if others else NO_RUN)
-
-
-def makespan_chart(data: Tables, says: str) -> Chart:
-    """What was measured and predicted of each condition, on logarithmic axes; a row per repetition and prediction."""
+    known = own(data.conditions) or published(data.conditions)
+    if not known:
+        return Chart(NO_RUN)
+    says = "; ".join(filter(None, [range_text(known), factors_text(known)]))
     repetitions, table, lanes = data.repetitions(), list[Row](), []
     for row in in_panels(data.conditions, "a"):
         runs, predictions = repetitions.get(IncrementCondition.of(row), []), predictions_of(row)
@@ -135,7 +128,7 @@ def makespan_chart(data: Tables, says: str) -> Chart:
         went_on_s, outliers_s = apart([run["makespan_s"] for run in runs])
         lane = row | {"went_on": went_on_s, "outliers": outliers_s, "text": seconds(row["makespan_s"])}
         if PAPER in predictions:
-            lane["text"] += f"; Eq. (1) {ratio_text(predictions[PAPER].makespan_s / row['makespan_s'])} x"
+            lane["text"] += f"; Eq. (1) {times_text(predictions[PAPER].makespan_s / row['makespan_s'])} x"
         for member in MEMBERS:
             one_or_none = predictions.get(member)
             for end in ("makespan_s", "low_s", "high_s"):
@@ -165,10 +158,7 @@ def makespan_chart(data: Tables, says: str) -> Chart:
     if any(lane["incomplete_blocks"] for lane in lanes):
         note += " * Some blocks were read and not written (the SSD was full): their tasks never ended and do not count."
     if with_outliers:
-        note += (
-            f" Outlier: 1.5 times the middle repetition, or less than that part of it; it is in the {data.middle}"
-            f"{', as published, and not in the factor above' * (data.middle == 'mean')}."
-        )
+        note += f" Outlier: 1.5 times the middle repetition, or less than that part of it; it is in the {data.middle}."
     return Lanes(says, table, note, marks=marks, x="Makespan (s)", lanes=lanes, logarithmic=True)
 
 
@@ -185,12 +175,8 @@ def bigbrain_phases(data: Tables) -> Chart:
     longest = Counter(max(SUMS, key=lambda name: row[name] or 0.0).removesuffix("_s") for row in known)
     (first, count), *others = longest.most_common()
     among = "condition" if own(data.conditions) else "published condition"
-    says = f"The longest phase is {PHASES[first].label} in {count:,} of {counted(len(known), among)}"
-    return phases_chart(data, ", ".join([says, *(f"{PHASES[name].label} in {times:,}" for name, times in others)]))
-
-
-def phases_chart(data: Tables, says: str) -> Chart:
-    """The phases that are known of each condition, one below the other, on logarithmic axes."""
+    longest_of = f"The longest phase is {PHASES[first].label} in {count:,} of {counted(len(known), among)}"
+    says = ", ".join([longest_of, *(f"{PHASES[name].label} in {times:,}" for name, times in others)])
     repetitions, lanes, known = data.repetitions(), [], in_panels(data.conditions, "b")
     for row in known:
         text = f"{seconds(row['makespan_s'])}; {percent(write_share(row))} writing"
@@ -232,23 +218,14 @@ def middle_of(runs: Sequence[Row]) -> Row:
 
 def bigbrain_gantts(data: Tables) -> Chart:
     """The phases of every block, a small chart for each condition. As the published Figures 2 and 4."""
-    known, repetitions = own(data.conditions), data.repetitions()
-    if not known:
+    return gantt_chart(data, own(data.conditions))
+
+
+def gantt_chart(data: Tables, rows: Sequence[Row]) -> Chart:
+    """The repetition of middle makespan of each condition, and how much of the time its workers were busy."""
+    repetitions, panels, shares = data.repetitions(), [], dict[str, float]()
+    if not rows:
         return Chart(NO_RUN)
-    chart, shares = gantt_chart(data, known, ""), dict[str, float]()
-    for panel, row in zip(chart.panels, known, strict=True):
-        busy_s = math.fsum(phase["end_s"] - phase["start_s"] for phase in panel.rows if phase["phase"])
-        workers_s = middle_of(repetitions[IncrementCondition.of(row)])["makespan_s"] * row["parallelism"]
-        shares[name_of(row)] = busy_s / workers_s
-    ordered = sorted(shares, key=lambda name: shares[name])
-    low, high = (f"{percent(shares[name])} ({name})" for name in (ordered[0], ordered[-1]))
-    much = f"from {low} to {high}" if len(shares) > 1 else low
-    return replace(chart, says=f"Workers are busy, starts and pauses included, {much} of the time")
-
-
-def gantt_chart(data: Tables, rows: Sequence[Row], says: str) -> Gantts:
-    """The repetition of middle makespan of each condition."""
-    repetitions, panels = data.repetitions(), []
     for row in rows:
         run = middle_of(repetitions[IncrementCondition.of(row)])
         count = f"{mean_count(run['mean_parallelism'])} of {row['parallelism']}"
@@ -265,6 +242,11 @@ def gantt_chart(data: Tables, rows: Sequence[Row], says: str) -> Gantts:
         about |= {"repetition": run["repetition"]}
         length_s = max((phase["end_s"] for phase in laid_out), default=0.0)
         panels.append(Panel(title, [about | one for one in laid_out], length_s, left=frozenset(not_written)))
+        busy_s = math.fsum(phase["end_s"] - phase["start_s"] for phase in laid_out if phase["phase"])
+        shares[name_of(row)] = busy_s / (run["makespan_s"] * row["parallelism"])
+    ordered = sorted(shares, key=lambda name: shares[name])
+    much = from_to([f"{percent(shares[name])} ({name})" for name in ordered])
+    says = f"Workers are busy, starts and pauses included, {much} of the time"
     note = (
         "Of each condition the valid repetition of middle makespan. A lane holds blocks that came one after the other,"
         " each iteration a bar of its own; every panel has a clock of its own."
@@ -314,10 +296,7 @@ def bigbrain_parallelism(data: Tables) -> Chart:
     ordered, repetitions = sorted(own(data.conditions) or published(data.conditions), key=share), data.repetitions()
     if not ordered:
         return Chart(NO_RUN)
-    says = f"Blocks in a phase at once, on average: from {described(ordered[0])} to {described(ordered[-1])}"
-    if len(ordered) == 1:
-        count = mean_count(ordered[0]["mean_parallelism"])
-        says = f"On average {count} blocks were in a phase ({name_of(ordered[0])})"
+    says = f"Blocks in a phase at once, on average: {from_to([described(row) for row in ordered])}"
     lanes = []
     for row in in_panels(data.conditions):
         means = [run["mean_parallelism"] or 0.0 for run in repetitions.get(IncrementCondition.of(row), [])]
@@ -357,26 +336,18 @@ def runs_of(runs: Sequence[Row], engine: str) -> dict[Place, list[Row]]:
 
 
 def bigbrain_spark(data: Tables) -> Chart:
-    """Where Spark's time goes, and how many times GNU parallel's makespan it takes."""
-    spark, parallel = (runs_of(data.own_runs, engine) for engine in (SPARK, GNU_PARALLEL))
+    """Where Spark's time goes."""
+    spark = runs_of(data.own_runs, SPARK)
     if not spark:
         asked = any(run["engine"] == SPARK for run in data.own_runs)
         return Chart("No run of Spark is valid" if asked else "No run of the incrementation was Spark's")
     makespans_s = {place: Spread(tuple(run["makespan_s"] for run in runs)).median for place, runs in spark.items()}
-    ratios = {
-        place: makespan_s / Spread(tuple(run["makespan_s"] for run in parallel[place])).median
-        for place, makespan_s in makespans_s.items()
-        if place in parallel
-    }
-    times = f"{between(ratios.values(), times_text)} times as long as GNU parallel" if ratios else ""
-    times = times or between(makespans_s.values(), seconds)
     starts = [start.median / makespans_s[place] for place in spark if (start := spread(spark[place], "start_up_s"))]
     blocks = counted(max(run["blocks"] for runs in spark.values() for run in runs), "block")
     lanes = []
     for (tier, parallelism), runs in spark.items():
         every = [parts_of(run, data.spark) for run in runs]
-        makespan_s, ratio = makespans_s[tier, parallelism], ratios.get((tier, parallelism))
-        text = seconds(makespan_s) + (f"; {times_text(ratio)} times GNU parallel's" if ratio else "")
+        text = seconds(makespans_s[tier, parallelism])
         for of, name in ((DRIVER, "driver"), (TASKS, "tasks")):
             lane: Row = {"panel": f"tier {tier}", "group": at_once(parallelism), "lane": name, "text": text}
             for (whose, parts), kind in SPARK_PARTS.items():
@@ -387,7 +358,8 @@ def bigbrain_spark(data: Tables) -> Chart:
         lanes[-1]["text"] = f"{seconds(summed_s)}, summed"
     tiers = [tier for tier, _ in spark]
     return Lanes(
-        f"Spark took {times} for {blocks}; the start of its session was {between(starts, percent)} of its time",
+        f"Spark took {between(makespans_s.values(), seconds)} for {blocks}; the start of its session was"
+        f" {between(starts, percent)} of its time",
         data.spark,
         "Medians over repetitions of valid runs. Driver: wall time of the driver program; 'planning' is while no task"
         " runs before the last one has ended. Tasks: sums over tasks (side by side) of the time from launch to end;"

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tasks import GNU_PARALLEL, PUBLISHED, SPARK
-from neurotier.core.quantities import counted, number, seconds, size
+from neurotier.core.quantities import counted, seconds, size
 from neurotier.core.tables import Row
-from neurotier.pages.kit.findings import at_once, gathered
+from neurotier.pages.kit.findings import at_once, from_to, gathered, times_text
 from neurotier.published.conditions import FIGURES
 
 NO_RUN = "No run of the incrementation is valid"
@@ -39,7 +39,8 @@ def name_of(row: Row) -> str:
     >>> name_of({"engine": "spark", "tier": "tmpfs", "parallelism": 2})
     'spark on tmpfs, 2 at once'
     """
-    return f"{row['engine']} on {row['tier']}, {at_once(row['parallelism'])}"
+    text = f"{row['engine']} on {row['tier']}, {at_once(row['parallelism'])}"
+    return f"{text}, {row['variant']}" if row.get("variant") else text
 
 
 def published_name(one: IncrementCondition) -> str:
@@ -100,10 +101,9 @@ def by_heading(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 def range_text(rows: Sequence[Row]) -> str:
     """From the fastest to the slowest of at least one condition of one's own."""
-    ordered = sorted(rows, key=lambda row: float(row["makespan_s"]))
-    low, high = (f"{seconds(row['makespan_s'])} ({name_of(row)})" for row in (ordered[0], ordered[-1]))
+    times = sorted((row["makespan_s"], name_of(row)) for row in rows)
     blocks = counted(max(row["blocks"] for row in rows), "block")
-    return f"Incrementing {blocks} took {low}" if len(rows) == 1 else f"Incrementing {blocks} took from {low} to {high}"
+    return f"Incrementing {blocks} took {from_to([f'{seconds(time_s)} ({name})' for time_s, name in times])}"
 
 
 def off_factor(ratios: Iterable[float]) -> float | None:
@@ -114,15 +114,6 @@ def off_factor(ratios: Iterable[float]) -> float | None:
     """
     logarithms = [abs(math.log(ratio)) for ratio in ratios]
     return math.exp(statistics.fmean(logarithms)) if logarithms else None
-
-
-def ratio_text(ratio: float) -> str:
-    """A ratio with three significant digits.
-
-    >>> ratio_text(0.468), ratio_text(5.153), ratio_text(239.6)
-    ('0.47', '5.15', '240')
-    """
-    return number(ratio, 2 if ratio < 9.995 else 1 if ratio < 99.95 else 0)
 
 
 def factors_text(rows: Sequence[Row]) -> str:
@@ -138,6 +129,6 @@ def factors_text(rows: Sequence[Row]) -> str:
     texts: list[str] = []
     for name, some in ratios.items():
         if (factor := off_factor(some)) is not None:
-            much = f"{ratio_text(factor)} ({counted(len(some), 'condition')})"
+            much = f"{times_text(factor)} ({counted(len(some), 'condition')})"
             texts.append(f"{name} by {much}" if texts else f"{name} is off by a factor of {much}")
     return ", ".join(texts)

@@ -14,41 +14,30 @@ from neurotier.pages.bigbrain.figures import (
 from neurotier.pages.bigbrain.names import by_heading, label_of
 from neurotier.pages.bigbrain.tables import Tables, read_tables
 from neurotier.pages.bigbrain.verdict import not_compared, verdicts
-from neurotier.pages.kit.page import Figure, Head, Page, Section
+from neurotier.pages.kit.page import Figure, Page, Section
+
+COLUMNS = (
+    *("engine", "tier_and_cache", "valid_runs", "makespan_s", "least_to_greatest", "equation_one_s"),
+    *("equation_one_ratio", "fluid_s", "fluid_ratio", "start_up_s", "load_header_s", "read_s", "increment_s"),
+    *("write_s", "mean_parallelism"),
+)
+"""Of the table of conditions."""
 
 
 def conditions(data: Tables) -> list[Section]:
     """All conditions, with medians over their valid runs."""
-    heads: dict[str, Head] = {
-        "engine": "Engine",
-        "place": "Tier, cache",
-        "valid": "Runs",
-        "makespan_s": "Makespan",
-        "range": "Least to greatest",
-        "equation_one_s": "Eq. (1)",
-        "equation_one_ratio": "ratio",
-        "fluid_s": "Fluid",
-        "fluid_ratio": "ratio",
-        "start_up_s": "Start",
-        "load_header_s": "Header",
-        "read_s": "Read",
-        "increment_s": "Increment",
-        "write_s": "Write",
-        "mean_parallelism": "Busy",
-    }
     text = """
         Medians over valid runs. Makespan: latest end - earliest start of any phase, starts of processes included; of
-        Spark, the driver's time. Eq. (1): M >= D/R + D/W. Ratio: prediction over median; the factors above are
+        Spark, the driver's time. Eq. (1): M >= D/R + D/W. Over measured: over the median; the factors above are
         geometric means of these, either way, without conditions to which speeds were fitted. Cache: of pages, when a
         run began. Phases: sums over all blocks and iterations; as published, reading is within incrementing, and of
-        Spark in no phase: its header turns bytes into images. Busy: mean number of blocks in a phase at once. * Some
+        Spark in no phase: its header turns bytes into images. Mean parallelism: of blocks in a phase at once. * Some
         blocks were read and not written, because the device was full: they count in the phases, and not in the
         makespan."""
     found = [Section("Conditions", text)]
     for title, members in by_heading(data.conditions).items():
         rows = [row | cells(row) for row in members]
-        columns = {name: head for name, head in heads.items() if any(row[name] not in (None, "") for row in rows)}
-        found.append(Section(text=title, rows=rows, columns=columns))
+        found.append(Section(text=title, rows=rows, columns=COLUMNS))
     return found if data.conditions else []
 
 
@@ -57,9 +46,9 @@ def cells(row: Row) -> Row:
     every = row["runs"] + row["invalid_runs"]
     low, high = (seconds(row[f"makespan_{end}_s"]) for end in ("low", "high"))
     return {
-        "place": ", ".join(filter(None, (label_of(row).removeprefix(f"{row['engine']} on "), row["cache"]))),
-        "valid": f"{row['runs']:,} of {every:,}" if row["invalid_runs"] else f"{every:,}",
-        "range": f"{low.removesuffix(' s')} to {high}" if row["runs"] > 1 else "",
+        "tier_and_cache": ", ".join(filter(None, (label_of(row).removeprefix(f"{row['engine']} on "), row["cache"]))),
+        "valid_runs": f"{row['runs']:,} of {every:,}" if row["invalid_runs"] else f"{every:,}",
+        "least_to_greatest": f"{low.removesuffix(' s')} to {high}" if row["runs"] > 1 else "",
     }
 
 

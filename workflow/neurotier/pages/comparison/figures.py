@@ -17,6 +17,7 @@ from neurotier.pages.comparison.statistics import (
     by_condition,
     families,
     family_contrasts,
+    inputs_text,
     paired_differences,
     run_key,
     speed_ups,
@@ -32,7 +33,7 @@ from neurotier.pages.kit.chart import (
     VERMILION,
     Chart,
 )
-from neurotier.pages.kit.findings import at_once, between, gathered, spread_text, times_text
+from neurotier.pages.kit.findings import at_once, between, from_to, gathered, spread_text, times_text
 from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
 from neurotier.pages.kit.marks import Box, Kind, Lanes, Points, Stack
 from neurotier.run.compared import MEMORY, Compared
@@ -61,7 +62,10 @@ def in_panels(rows: Iterable[tuple[Condition, Row]]) -> list[Row]:
     known, found = list(rows), []
     groups = families({condition for condition, _ in known})
     for family in sorted(groups, key=lambda one: (one.origin, one.tool, one.cache, one.parallelism)):
-        about = {"panel": f"{family.origin}: {family.tool}, {family.inputs}", "group": at_once(family.parallelism)}
+        about = {
+            "panel": f"{family.origin}: {family.tool}, {inputs_text(family.cache)}",
+            "group": at_once(family.parallelism),
+        }
         for condition in groups[family]:
             found += [about | {"lane": condition.placement} | row for one, row in known if one == condition]
     return found
@@ -169,11 +173,10 @@ def cpu_io_sums(data: Compared) -> Chart:
     if not bars:
         return NO_RUN
     shares = {condition: share(parts, "io_sum") for (condition, _), parts in bars.items()}
-    names, low, high = Names(shares), *(end(shares, key=lambda one: shares[one]) for end in (min, max))
-    says = f"{PAPER_IO} takes {percent(shares[low])} of the summed time" + " in every condition" * (len(shares) > 1)
-    if percent(shares[low]) != percent(shares[high]):
-        ends = f"{percent(shares[low])} of the summed time ({names.of(low)}) to {percent(shares[high])}"
-        says = f"{PAPER_IO} takes from {ends} ({names.of(high)})"
+    names, ordered = Names(shares), sorted(shares, key=lambda one: shares[one])
+    ends = {percent(shares[one]): names.of(one) for one in ordered}
+    much = from_to([f"{text} ({name})" for text, name in ends.items()]) if len(ends) > 1 else next(iter(ends))
+    says = f"{PAPER_IO} takes {much} of the summed time"
 
     def text(parts: Parts) -> str:
         cpu, io = (seconds(length(parts, name)) for name in kinds)
@@ -223,14 +226,16 @@ def accounts(data: Compared) -> Chart:
         bars,
         kinds,
         lambda parts: f"{seconds(length(parts))}; {percent(share(parts, *CPU))} on a CPU",
-        "The medians of the parts need not add up to that of the whole. Asleep: network, locks or timers. Beside the"
-        " bars: share of time on a CPU. Runs without an account, such as published ones, are not shown.",
+        "The medians of the parts need not add up to that of the whole. System: copying from and to page"
+        " cache, tmpfs and persistent memory is part of it. Asleep: network, locks or timers. Beside the bars: share of"
+        " time on a CPU. Runs without an account, such as published ones, are not shown.",
     )
 
 
 def differences(data: Compared) -> Chart:
     """The same participant with two placements: how much longer the slower one took."""
     groups, every = by_condition(data.runs), paired_differences(data.runs, data.participants)
+    contrasts = family_contrasts(groups)
     if not every:
         return Chart("No two placements ran the same participants under the same conditions") if groups else NO_RUN
     largest = sorted(every, key=lambda one: -one.share)
@@ -241,14 +246,14 @@ def differences(data: Compared) -> Chart:
     table, lanes = list[Row](), []
     for one in shown:
         rows = [{"participant": name, "difference_s": value_s} for name, value_s in one.by_participant.items()]
-        table += [difference_cells(one) | row for row in rows]
+        table += [difference_cells(one, contrasts[one.slower, one.faster]) | row for row in rows]
         pair = f"{shorten(one.slower.placement, 18)} - {shorten(one.faster.placement, 18)}"
         text = f"{seconds(one.median_s)}, {counted(len(rows), 'participant')}"
         both = min(one.slower, one.faster, key=lambda condition: condition.cache == MEMORY)
         lanes.append((both, {"lane": pair, "values": [*one.by_participant.values()], "text": text}))
     most, names = largest[0], Names(groups)
     slower, faster = (shorten(one.placement, LONGEST_NAME) for one in (most.slower, most.faster))
-    about, contrast = names.about(most.slower), family_contrasts(groups)[most.slower, most.faster]
+    about, contrast = names.about(most.slower), contrasts[most.slower, most.faster]
     says = f"The median participant took {seconds(most.median_s)} or {percent(most.share)} longer on {slower}"
     says += f" than on {faster}{about and f', {about}'}"
     return Lanes(
@@ -372,7 +377,7 @@ def chosen(runs: Sequence[Row]) -> tuple[list[Row], str]:
 def title(run: Row, names: Names) -> str:
     """Condition and repetition, makespan, and how many ran at a time; or why the run is not valid."""
     condition = Condition.of(run)
-    first = ", ".join([shorten(condition.placement, 28), *(shorten(text, 18) for text in names.fields_of(condition))])
+    first = shorten(names.of(condition), 52)
     number = f"no. {run['repetition']}: " if run["repetition"] is not None else ""
     if run["valid"] != "valid":
         return f"{first}\n{number}{shorten(run['valid'], 42)}"

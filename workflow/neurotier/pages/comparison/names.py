@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from neurotier.core.quantities import shorten
 from neurotier.core.tables import Row
-from neurotier.pages.comparison.statistics import Difference
+from neurotier.pages.comparison.statistics import Difference, inputs_text
+from neurotier.pages.kit.contrasts import Contrast
 from neurotier.pages.kit.findings import at_once
-from neurotier.run.compared import MEMORY
 from neurotier.run.conditions import Condition
 
 LONGEST_NAME = 30
@@ -25,37 +25,23 @@ class Names:
 
     def __init__(self, conditions: Iterable[Condition]) -> None:
         known = set(conditions)
-        self.several = len({condition.parallelism for condition in known}) > 1
-        self.fields = ["origin"] if len({condition.origin for condition in known}) > 1 else []
+
+        def apart(*fields: str) -> int:
+            return len({tuple(getattr(condition, name) for name in fields) for condition in known})
+
+        self.fields = [name for name in ("parallelism", "origin") if apart(name) > 1]
         for name in ("tool", "cache"):
-            if len(apart(known, [*self.fields, name])) > len(apart(known, self.fields)):
-                self.fields.append(name)
+            alone = ("placement", "parallelism", *self.fields)
+            self.fields += [name] * (apart(*alone, name) > apart(*alone))
 
     def of(self, condition: Condition) -> str:
         """Name of a condition."""
-        text = shorten(condition.placement, LONGEST_NAME)
-        return f"{text}, {self.about(condition)}" if self.about(condition) else text
+        return ", ".join(filter(None, (shorten(condition.placement, LONGEST_NAME), self.about(condition))))
 
     def about(self, condition: Condition) -> str:
         """What a condition is besides its placement; empty if all are alike in it."""
-        parts = [at_once(condition.parallelism)] if self.several else []
-        return ", ".join([*parts, *self.fields_of(condition)])
-
-    def fields_of(self, condition: Condition) -> list[str]:
-        """What tells a condition apart besides placement and parallelism."""
-        return [field_text(name, str(getattr(condition, name))) for name in self.fields]
-
-
-def apart(conditions: Iterable[Condition], fields: Sequence[str]) -> set[tuple[object, ...]]:
-    """What conditions are told apart by, with some fields beside placement and parallelism."""
-    return {tuple(getattr(each, name) for name in ("placement", "parallelism", *fields)) for each in conditions}
-
-
-def field_text(field: str, value: str) -> str:
-    """A field of a condition in words."""
-    if field != "cache":
-        return shorten(value, LONGEST_NAME)
-    return "inputs in memory" if value == MEMORY else f"cache {value}"
+        texts = {"parallelism": at_once(condition.parallelism), "cache": inputs_text(condition.cache)}
+        return ", ".join(texts.get(name) or shorten(getattr(condition, name), LONGEST_NAME) for name in self.fields)
 
 
 def condition_cells(condition: Condition) -> Row:
@@ -63,9 +49,10 @@ def condition_cells(condition: Condition) -> Row:
     return {name: getattr(condition, name) for name in ("origin", "tool", "cache", "parallelism", "placement")}
 
 
-def difference_cells(difference: Difference) -> Row:
-    """Two placements, and the difference of the median participant, as the first cells of a row."""
+def difference_cells(difference: Difference, contrast: Contrast) -> Row:
+    """Two placements, the difference of the median participant, and the ratio of makespans, as cells of a row."""
     slower, faster = difference.slower, difference.faster
+    low, high = contrast.ends or (None, None)
     return {
         **{name: getattr(slower, name) for name in ("origin", "tool", "parallelism")},
         "slower": slower.placement,
@@ -73,4 +60,9 @@ def difference_cells(difference: Difference) -> Row:
         "faster": faster.placement,
         "faster_cache": faster.cache,
         "median_s": difference.median_s,
+        "nodes": difference.nodes,
+        "repetitions": contrast.repetitions,
+        "ratio": contrast.ratio,
+        "ratio_low": low,
+        "ratio_high": high,
     }

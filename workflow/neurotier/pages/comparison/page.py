@@ -23,7 +23,7 @@ from neurotier.pages.comparison.reasons import causes_text
 from neurotier.pages.comparison.statistics import by_condition, left_out
 from neurotier.pages.comparison.verdict import ComparisonVerdict, judge
 from neurotier.pages.kit.findings import gathered, spread_text
-from neurotier.pages.kit.page import BAD, GOOD, OPEN, Figure, Head, Page, Section, Verdict
+from neurotier.pages.kit.page import BAD, GOOD, OPEN, Figure, Page, Section, Verdict
 from neurotier.run.compared import Compared, lacking, read_comparison_tables
 from neurotier.storage.spread import spread
 
@@ -82,7 +82,7 @@ def counts(data: Comparison) -> Section:
     return Section(text=text)
 
 
-def by_how_much(data: Comparison) -> Section | None:
+def by_how_much(data: Comparison) -> Section:
     """Each placement beside the fastest of those that differ in it alone."""
     rows: list[Row] = []
     for family in data.verdict.families:
@@ -94,80 +94,56 @@ def by_how_much(data: Comparison) -> Section | None:
             alone = "shortest" if len(family.placements) > 1 else "alone"
             rows.append(
                 {
-                    "family": family.name,
+                    "condition": family.name,
                     "placement": one.condition.placement,
                     "makespan": spread_text(one.makespan),
                     "ratio": f"{number(contrast.ratio, 2)}{low_high}" if contrast else "1",
-                    "pair": pair and f"{sign}{seconds(pair.median_s)}, {counted(pair.participants, 'participant')}",
-                    "sure": f"not sure: {'; '.join(one.doubts)}" if one.doubts else "sure" if contrast else alone,
-                    "causes": causes_text(one.longer) if one.longer else "",
+                    "same_participants": pair
+                    and f"{sign}{seconds(pair.median_s)}, {counted(pair.participants, 'participant')}",
+                    "sure?": f"not sure: {'; '.join(one.doubts)}" if one.doubts else "sure" if contrast else alone,
+                    "a_job_takes": causes_text(one.longer) if one.longer else "",
                 }
             )
-    if not rows:
-        return None
     return Section(
         "By how much, and why",
         "Each placement beside the fastest of those that differ in it alone: median makespan with least and greatest;"
         " how many times as long it takes, by the repetitions that both have, with its 95 % interval (wider where"
         " several placements are compared); how much longer the median participant took; and by what a participant job"
         " takes longer on average.",
-        rows=rows,
-        columns={
-            "family": "Condition",
-            "placement": "Placement",
-            "makespan": "Makespan",
-            "ratio": "Ratio",
-            "pair": "Same participants",
-            "sure": "Sure?",
-            "causes": "A job takes",
-        },
+        rows,
     )
 
 
 def reasons(data: Comparison) -> Section | None:
-    """What bounds conditions, and what may mislead about them; what holds for all of them is said once."""
+    """What may mislead about conditions; what holds for all of them is said once."""
     families = gathered((line, family.name) for family in data.verdict.families for line in family.reasons)
     every = len(data.verdict.families)
     items = [f"{line}." if len(of) == every else f"{'; '.join(of)}: {line}." for line, of in families.items()]
-    folded = "What bounds them, and what may mislead" if len(items) > OPEN_ROWS else ""
+    folded = "What may mislead" if len(items) > OPEN_ROWS else ""
     return Section(items=items, folded=folded) if items else None
 
 
-def conditions(data: Comparison) -> Section | None:
+def conditions(data: Comparison) -> Section:
     """All conditions, with medians over their repetitions."""
     rows = []
     for one, runs in by_condition(data.runs).items():
-        inputs = "in memory" if one.cache == "memory" else one.cache
         rows.append(
-            {"of": f"{one.origin}: {one.tool}", "cache": inputs, "parallelism": one.parallelism}
+            {"runs": f"{one.origin}: {one.tool}", "inputs_and_page_cache": one.cache, "at_once": one.parallelism}
             | {"placement": one.placement, "tiers": tiers_text(one.placement, runs[0])}
             | {name: (found := spread(runs, name)) and found.median for name in MEDIANS}
-            | {"crowded": "oversubscribed" * any(run["oversubscribed"] for run in runs)}
-            | {"limits": "; ".join(dict.fromkeys(run["limited_by"] for run in runs if run["limited_by"]))}
+            | {"cores": "oversubscribed" * any(run["oversubscribed"] for run in runs)}
+            | {
+                "why_not_as_many_as_asked_for": "; ".join(
+                    dict.fromkeys(run["limited_by"] for run in runs if run["limited_by"])
+                )
+            }
         )
-    heads: dict[str, Head] = {
-        "of": "Runs",
-        "cache": "Inputs, page cache",
-        "parallelism": "At once",
-        "placement": "Placement",
-        "tiers": "Tiers",
-        "flushed_s": "All on its device",
-        "cpu_sum_s": "CPU time",
-        "io_sum_s": "The paper's I/O",
-        "mean_parallelism": "Mean at once",
-        "peak_parallelism": "Peak",
-        "crowded": "Cores",
-        "limits": "Why not as many as asked for",
-    }
-    if not rows:
-        return None
     return Section(
         "Conditions",
-        "Medians over the repetitions of a condition. All on its device: from the first start until everything that a"
+        "Medians over the repetitions of a condition. On its device: from the first start until everything that a"
         " run wrote had reached it. CPU time and I/O as the paper counts it (wall - CPU) are sums over all participant"
         " jobs of a run.",
-        rows=rows,
-        columns={name: head for name, head in heads.items() if any(row[name] not in (None, "") for row in rows)},
+        rows,
     )
 
 
@@ -179,30 +155,15 @@ def tiers_text(placement: str, run: Row) -> str:
     return "; ".join(f"{'all' if len(tiers) == 1 else ', '.join(roles)} on {tier}" for tier, roles in tiers.items())
 
 
-def excluded(data: Comparison) -> Section | None:
+def excluded(data: Comparison) -> Section:
     """Runs that are not compared, and why."""
     rows = [
-        run | {"valid": "no participant finished" if run["valid"] == "valid" else run["valid"]}
+        {name: run[name] for name in ("origin", "run", "placement", "parallelism", "repetition")}
+        | {"reason": "no participant finished" if run["valid"] == "valid" else run["valid"]}
         for run in left_out(data.runs)
     ]
     folded = "Which, and why" if len(rows) > OPEN_ROWS else ""
-    return (
-        Section(
-            f"Left out: {counted(len(rows), 'run')}",
-            rows=rows,
-            columns={
-                "origin": "Origin",
-                "run": "Run",
-                "placement": "Placement",
-                "parallelism": "At once",
-                "repetition": "No.",
-                "valid": "Reason",
-            },
-            folded=folded,
-        )
-        if rows
-        else None
-    )
+    return Section(f"Left out: {counted(len(rows), 'run')}", rows=rows, folded=folded)
 
 
 def method(data: Comparison) -> Section:

@@ -14,23 +14,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
-from neurotier.core.quantities import counted, mean_count, percent, seconds
+from neurotier.core.quantities import counted, percent, seconds
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.comparison.names import PAPER_IO
-from neurotier.pages.kit.causes import (
-    BLOCK_IO,
-    COLD_SHARE,
-    COMPUTE_BOUND_SHARE,
-    CPU,
-    MEMORY_STALL,
-    NOTABLE_SHARE,
-    OTHER,
-    RUN_QUEUE,
-    SYSTEM_SHARE,
-    UNEXPLAINED,
-    WARM_SHARE,
-)
+from neurotier.pages.kit.causes import BLOCK_IO, COLD_SHARE, CPU, OTHER, RUN_QUEUE, WARM_SHARE
 from neurotier.pages.kit.findings import between, gathered
 from neurotier.run.compared import MEMORY
 from neurotier.run.conditions import Condition
@@ -38,80 +26,18 @@ from neurotier.run.conditions import Condition
 Groups = Mapping[Condition, Sequence[Row]]
 Runs = Sequence[Row]
 
-CORE_BOUND_SHARE = 0.25
-"""From this share of wall time on, spent waiting for a core, runs are called core-bound."""
-
-IDLE_SHARE = 0.2
-"""From this share of the slots on, standing empty on average, it is worth a sentence."""
-
 TOLD_SHARE = 0.1
 """From this share of a difference on, a cause of it is named."""
 
 INSEPARABLE = "no node had runs of both, so that nodes and placements cannot be told apart"
 
-USER, SYSTEM = CPU
 CAUSES = LABELS | {"cpu": "on a CPU", "io": PAPER_IO}
 """What a difference is divided into."""
 
-WAITS = (RUN_QUEUE, BLOCK_IO, OTHER, MEMORY_STALL, UNEXPLAINED)
-
 
 def reason_lines(groups: Groups) -> list[str]:
-    """What bounds conditions that differ in their placement alone, and what may mislead about them."""
-    return [
-        *node_lines(groups),
-        *bound_lines(groups),
-        *cache_lines(groups),
-        *idle_lines(groups),
-    ]
-
-
-def bound_lines(groups: Groups) -> list[str]:
-    """Shares of wall time on a CPU and in each notable wait, by placement.
-
-    Compute-bound is said on account of user time alone: copying on tmpfs and persistent memory is system time.
-    """
-    shares = {condition: parts for condition, runs in groups.items() if (parts := cause_shares(runs))}
-    if not shares:
-        return []
-    users = share_by_condition(shares, USER)
-    bound = len(users) == len(groups) and min(users.values()) >= COMPUTE_BOUND_SHARE
-    on_cpu = share_by_condition(shares, "cpu")
-    lines = [f"{'Compute-bound: ' if bound else ''}{by_placement(on_cpu)} of wall time on a CPU"]
-    systems = share_by_condition(shares, SYSTEM)
-    if max(systems.values(), default=0.0) >= SYSTEM_SHARE:
-        lines.append(
-            f"{by_placement(systems)} of wall time is system time: copying from and to page cache, tmpfs and persistent"
-            " memory is part of it"
-        )
-    for wait in WAITS:
-        waited = share_by_condition(shares, wait)
-        if max(map(abs, waited.values()), default=0.0) >= NOTABLE_SHARE:
-            core_bound = wait == RUN_QUEUE and max(waited.values()) >= CORE_BOUND_SHARE
-            lines.append(f"{'Core-bound: ' if core_bound else ''}{by_placement(waited)} of wall time {LABELS[wait]}")
-    unknown = [condition.placement for condition, parts in shares.items() if RUN_QUEUE not in parts]
-    if unknown:
-        lines.append(
-            f"Without an account of the wall time ({', '.join(unknown)}), {PAPER_IO} contains waiting for a core,"
-            " and CPU time contains copying in memory"
-        )
-    return lines
-
-
-def share_by_condition(shares: Mapping[Condition, Mapping[str, float]], cause: str) -> dict[Condition, float]:
-    """Shares of one cause, where it is known."""
-    return {condition: parts[cause] for condition, parts in shares.items() if cause in parts}
-
-
-def by_placement(shares: Mapping[Condition, float]) -> str:
-    """Shares with the placements that they are of."""
-    return ", ".join(f"{percent(share)} ({condition.placement})" for condition, share in shares.items())
-
-
-def cause_shares(runs: Sequence[Row]) -> dict[str, float]:
-    """Shares of wall time of some runs by cause; empty of no time."""
-    wall_s, parts = sum(run["wall_sum_s"] for run in runs), [run_parts(run, accounted(runs)) for run in runs]
-    return {cause: sum(one[cause] for one in parts) / wall_s for cause in parts[0]} if wall_s > 0 else {}
+    """What may mislead about conditions that differ in their placement alone; where their time went, a figure shows."""
+    return [*node_lines(groups), *cache_lines(groups)]
 
 
 def accounted(runs: Sequence[Row]) -> bool:
@@ -128,40 +54,27 @@ def sum_of(cause: str) -> str:
     return f"{cause.removesuffix('_s')}_sum_s"
 
 
-def run_parts(run: Row, with_account: bool) -> dict[str, float]:
-    """Wall time of a run by cause, s: ``cpu`` and ``io``, or ``cpu``, of which user and system time, and the waits."""
-    if not with_account:
-        return {"cpu": run["cpu_sum_s"], "io": run["io_sum_s"]}
-    # Stalls for memory and what is unexplained may not be known; the first are then among those asleep.
-    parts = {cause: run[sum_of(cause)] or 0.0 for cause in (*CPU, *WAITS)}
-    return {"cpu": parts[USER] + parts[SYSTEM], **parts}
-
-
-def longer_by_cause(fast: Condition, slow: Condition, groups: Groups) -> dict[str, float]:
-    """By what a participant job takes longer in one condition than in another, on average over participants and runs.
+def longer_by_cause(fast: Runs, slow: Runs) -> dict[str, float]:
+    """By what a participant job takes longer in some runs than in others, on average over participants and runs.
 
     Returns
     -------
     dict
         s by cause: ``cpu`` and the waits, or where one of them has no account ``cpu`` and ``io``; below 0 for what it
-        takes less of.
+        takes less of. Stalls for memory that are not known are among those asleep.
     """
-    with_account = accounted(groups[fast]) and accounted(groups[slow])
-    of_fast, of_slow = (
+    columns = {"cpu": ["cpu_sum_s"], "io": ["io_sum_s"]}
+    if accounted(fast) and accounted(slow):
+        columns = {"cpu": [sum_of(cause) for cause in CPU]} | {one: [sum_of(one)] for one in LABELS if one not in CPU}
+    means = [
         [
-            {cause: value_s / run["participants"] for cause, value_s in run_parts(run, with_account).items()}
-            for run in groups[condition]
-            if run["participants"]
+            statistics.fmean(sum(run[column] or 0.0 for column in of) / run["participants"] for run in known)
+            for of in columns.values()
         ]
-        for condition in (fast, slow)
-    )
-    if not of_fast or not of_slow:
-        return {}
-    return {
-        cause: statistics.fmean(one[cause] for one in of_slow) - statistics.fmean(one[cause] for one in of_fast)
-        for cause in of_slow[0]
-        if cause not in CPU
-    }
+        for runs in (slow, fast)
+        if (known := [run for run in runs if run["participants"]])
+    ]
+    return {cause: longer - less for cause, longer, less in zip(columns, *means, strict=True)} if len(means) > 1 else {}
 
 
 def causes_text(longer: Mapping[str, float]) -> str:
@@ -207,24 +120,6 @@ def cache_lines(groups: Groups) -> list[str]:
                 continue
         placements_of_sentence.setdefault(sentence, []).append(condition.placement)
     return [sentence.format(", ".join(placements)) for sentence, placements in placements_of_sentence.items()]
-
-
-def idle_lines(groups: Groups) -> list[str]:
-    """How many participant jobs ran on average, where that is much less than was asked for."""
-    means = {
-        condition: statistics.median(run["mean_parallelism"] for run in runs)
-        for condition, runs in groups.items()
-        if all(run["mean_parallelism"] is not None for run in runs)
-    }
-    low = [condition for condition, mean in means.items() if mean <= (1 - IDLE_SHARE) * condition.parallelism]
-    if not low:
-        return []
-    low_means = ", ".join(
-        f"{mean_count(means[condition])} of {condition.parallelism:,} ({condition.placement})" for condition in low
-    )
-    return [
-        f"Slots stood empty: mean parallelism {low_means}; launching, or the last jobs alone, is part of the makespan"
-    ]
 
 
 def by_nodes(runs: Runs) -> dict[str | None, list[Row]]:

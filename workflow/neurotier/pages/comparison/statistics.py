@@ -10,14 +10,34 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
+from pathlib import Path
 
 from neurotier.core.quantities import share_of
 from neurotier.core.tables import Row
 from neurotier.pages.kit.contrasts import Contrast, blocks, contrasts
 from neurotier.pages.kit.findings import gathered
-from neurotier.run.compared import MEMORY, is_compared
+from neurotier.published.bids_app import published_runs
+from neurotier.run.compared import MEMORY, Compared, campaign_runs, is_compared, runs_of_results
 from neurotier.run.conditions import CAMPAIGN, Condition
 from neurotier.storage.spread import Spread
+
+
+def everything_compared(campaign: Path | None, results: Sequence[str], published: str | None) -> Compared:
+    """Everything that is to be compared, as far as it is there.
+
+    Parameters
+    ----------
+    campaign
+        Plan of a campaign, whose runs are beside it, if there is one.
+    results
+        Results folders, each an origin of its own.
+    published
+        Folder of the published logs, if they are to be compared.
+    """
+    compared = campaign_runs(campaign) if campaign is not None else Compared()
+    for folder in results:
+        compared += runs_of_results(Path(folder), origin=folder)
+    return compared + published_runs(Path(published)) if published else compared
 
 
 def run_key(row: Row) -> tuple[str, str]:
@@ -122,10 +142,10 @@ class Family:
     parallelism: int
     cache: str
 
-    @property
-    def inputs(self) -> str:
-        """Where the inputs were, in words."""
-        return "inputs in memory" if self.cache == MEMORY else f"page cache {self.cache}"
+
+def inputs_text(cache: str) -> str:
+    """Where the inputs were, in words."""
+    return "inputs in memory" if cache == MEMORY else f"page cache {cache}"
 
 
 def families(conditions: Iterable[Condition]) -> dict[Family, list[Condition]]:

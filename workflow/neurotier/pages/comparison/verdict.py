@@ -18,6 +18,7 @@ from neurotier.pages.comparison.statistics import (
     by_condition,
     families,
     family_contrasts,
+    inputs_text,
     paired_differences,
     set_against,
 )
@@ -75,7 +76,7 @@ class FamilyVerdict:
     headline
         The result in one sentence, without a full stop.
     reasons
-        What bounds them, and what may mislead about them, in sentences.
+        What may mislead about them, in sentences.
     """
 
     name: str
@@ -124,7 +125,7 @@ def family_name(family: Family) -> str:
     >>> family_name(Family("campaign", "bet", 25, "cold"))
     'campaign, bet, 25 at once, page cache cold'
     """
-    return f"{family.origin}, {family.tool}, {family.parallelism:,} at once, {family.inputs}"
+    return f"{family.origin}, {family.tool}, {family.parallelism:,} at once, {inputs_text(family.cache)}"
 
 
 def judge_family(
@@ -142,7 +143,7 @@ def judge_family(
         contrast, pair = contrasts[other, fastest], differences.get(frozenset((fastest, other)))
         doubts = doubts_of(fastest, other, groups, contrast, pair)
         fast_runs, slow_runs, _ = set_against(groups[fastest], groups[other])
-        longer = longer_by_cause(fastest, other, {fastest: fast_runs, other: slow_runs})
+        longer = longer_by_cause(fast_runs, slow_runs)
         placements.append(PlacementVerdict(other, makespans[other], contrast, pair, doubts, longer))
     reasons = reason_lines({condition: groups[condition] for condition in members})
     return FamilyVerdict(family_name(family), placements, headline(placements), reasons)

@@ -42,8 +42,6 @@ class Causes:
         Wall time of phases that have no account; it is part of what is unexplained, s.
     made
         How the accounts were made: some of ``exact``, ``scaled``, ``sampled``; empty if no phase has one.
-    seen_share
-        Where waits were sampled: share of those phases' CPU time that belongs to threads that were seen.
     memory_known
         Whether stalls for memory are known of all phases; those that are not known are among ``asleep``.
     """
@@ -52,7 +50,6 @@ class Causes:
     parts: dict[str, float]
     unaccounted_s: float
     made: frozenset[str]
-    seen_share: float | None
     memory_known: bool
 
     @property
@@ -90,15 +87,11 @@ def sum_causes(rows: Iterable[Row]) -> Causes:
     """Sum the accounts of some rows of ``profile.tsv``; the time of rows without one is unexplained."""
     rows = list(rows)
     accounted = [row for row in rows if row["account"] is not None]
-    sampled = [row for row in accounted if row["account"] == "sampled"]
-    cpu_s = sum(row["cpu_s"] for row in sampled)
-    seen_s = sum(row["cpu_s"] * (row["seen_share"] or 0.0) for row in sampled)
     return Causes(
         wall_s=sum(row["wall_s"] for row in rows),
         parts={cause: sum(row[cause] or 0.0 for row in accounted) for cause in ACCOUNT},
         unaccounted_s=sum(row["wall_s"] for row in rows if row["account"] is None),
         made=frozenset(row["account"] for row in accounted),
-        seen_share=seen_s / cpu_s if cpu_s > 0 else None,
         memory_known=all(row[MEMORY_STALL] is not None for row in accounted),
     )
 

@@ -45,12 +45,22 @@ def spread_text(spread: Spread) -> str:
 
 
 def times_text(ratio: float) -> str:
-    """A ratio with sensible digits.
+    """A ratio with three significant digits.
 
-    >>> times_text(2.181), times_text(14.2)
-    ('2.18', '14.2')
+    >>> times_text(0.468), times_text(5.153), times_text(14.2), times_text(239.6)
+    ('0.47', '5.15', '14.2', '240')
     """
-    return number(ratio, 2 if ratio < 9.995 else 1)
+    return number(ratio, 2 if ratio < 9.995 else 1 if ratio < 99.95 else 0)
+
+
+def from_to(texts: Iterable[str]) -> str:
+    """The first and the last of at least one text, or both in one.
+
+    >>> from_to(["2 s", "3 s", "4 s"]), from_to(["2 s"])
+    ('from 2 s to 4 s', '2 s')
+    """
+    first, *_, last = [*texts, *texts]
+    return first if first == last else f"from {first} to {last}"
 
 
 def between(values: Iterable[float], said: Callable[[float], str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -49,15 +48,20 @@ def in_lanes(rows: Iterable[Row], name: str, slack_s: float = 0.0) -> list[Row]:
     """
     ordered = sorted(rows, key=lambda row: (row["start_s"], row[name]))
     jobs = gathered(((row[name], row.get("iteration")), row) for row in ordered)
-    placed, busy, free = list[Row](), list[tuple[float, int]](), list[int]()
+    placed, ends_s = list[Row](), list[float]()
     for phases in jobs.values():
-        while busy and busy[0][0] <= phases[0]["start_s"] + slack_s:
-            heapq.heappush(free, heapq.heappop(busy)[1])
-        lane = heapq.heappop(free) if free else len(busy)
-        heapq.heappush(busy, (max(row["end_s"] for row in phases), lane))
+        free = (lane for lane, end_s in enumerate(ends_s) if end_s <= phases[0]["start_s"] + slack_s)
+        lane = next(free, len(ends_s))
+        ends_s[lane : lane + 1] = [max(row["end_s"] for row in phases)]
         placed += [{"lane": lane} | row for row in phases]
     first_s = placed[0]["start_s"] if placed else 0.0
     return [row | {"start_s": row["start_s"] - first_s, "end_s": row["end_s"] - first_s} for row in placed]
+
+
+def spans(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], tuple[float, float]]:
+    """From when to when the phases are of each job, which some columns name, s."""
+    jobs = gathered((tuple(row.get(name) for name in names), row) for row in rows)
+    return {job: (min(row["start_s"] for row in own), max(row["end_s"] for row in own)) for job, own in jobs.items()}
 
 
 class Panel(NamedTuple):
@@ -129,12 +133,8 @@ class Gantts(Chart):
 
     def draw_panel(self, axes: plot.Axes, panel: Panel, lane_points: float, pixels: bool) -> None:
         """The jobs of one chart, grey lines from their starts to their ends, and its axis."""
-        spans: dict[tuple[int, str, Any], tuple[float, float]] = {}
-        for row in panel.rows:
-            job = row["lane"], row[self.name], row.get("iteration")
-            start_s, end_s = spans.get(job, (row["start_s"], row["end_s"]))
-            spans[job] = min(start_s, row["start_s"]), max(end_s, row["end_s"])
-        whole = [{"lane": lane, "start_s": start, "end_s": end} for (lane, *_), (start, end) in spans.items()]
+        found = spans(panel.rows, "lane", self.name, "iteration")
+        whole = [{"lane": lane, "start_s": start, "end_s": end} for (lane, *_), (start, end) in found.items()]
         for phase, colour in {"": GREY, **self.colours}.items():
             own = [row for row in panel.rows if row["phase"] == phase] if phase else whole
             axes.add_collection(
@@ -150,7 +150,7 @@ class Gantts(Chart):
                     ],
                 )
             )
-        left = [(end_s, lane) for (lane, name, _), (_, end_s) in spans.items() if name in panel.left]
+        left = [(end_s, lane) for (lane, name, _), (_, end_s) in found.items() if name in panel.left]
         if left:
             axes.plot(*zip(*left, strict=True), **CROSS)
         axes.set_xlim(0, 1.01 * panel.length_s or 1)

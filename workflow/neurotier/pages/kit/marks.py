@@ -38,9 +38,9 @@ Placed = Sequence[tuple[int, Row]]
 """The rows of a panel, each with its place."""
 
 
-def middle(value: Any) -> float:
-    """A number, the median of a spread, and 0 for what is not known."""
-    return value.median if isinstance(value, Spread) else float(value or 0.0)
+def told(row: Row, label: str, text: str) -> str:
+    """What a mark says under the pointer: lane, part, and value."""
+    return hover(", ".join(filter(None, (row["lane"], label))) + f": {text}")
 
 
 class Kind(NamedTuple):
@@ -86,31 +86,26 @@ class Stack(Mark):
         places, ends, reach = [place for place, _ in rows], [0.0] * len(rows), 0.0
         for column, kind in self.kinds.items():
             values = [row[column] for _, row in rows]
-            widths = [max(0.0, middle(value)) / scale for value in values]
+            spreads = [value if isinstance(value, Spread) else Spread((value or 0.0,)) for value in values]
+            widths = [max(0.0, one.median) / scale for one in spreads]
+            after = [end + width for end, width in zip(ends, widths, strict=True)]
             look = dict(kind.filling)
             if self.colour:
                 look["color"] = [self.colour(row) for _, row in rows]
-            spans = [(value.low, value.high) if isinstance(value, Spread) else (middle(value),) * 2 for value in values]
             if self.ranges:
-                least = [middle(value) - low for value, (low, _) in zip(values, spans, strict=True)]
-                most = [high - middle(value) for value, (_, high) in zip(values, spans, strict=True)]
-                look["xerr"] = [[length / scale for length in side] for side in (least, most)]
+                over = [(one.high - one.median) / scale for one in spreads]
+                look["xerr"] = [[(one.median - one.low) / scale for one in spreads], over]
                 look["error_kw"] = {"elinewidth": 1.2, "capsize": 2}
-            after = [end + width for end, width in zip(ends, widths, strict=True)]
+                reach = max([reach, *map(sum, zip(after, over, strict=True))])
             if len(rows) > DRAWN_SINGLY:
                 edges = [place - 0.5 for place in (*places, places[-1] + 1)]
-                left, right = ([*side, side[-1]] for side in (ends, after))
-                axes.fill_betweenx(edges, left, right, step="post", rasterized=True, **look)
-                ends, reach = after, max(reach, *after)
-                continue
-            height = 0.7 if len(rows) <= READABLE_LANES else 1.0
-            drawn = axes.barh(places, widths, left=ends, height=height, **look)
-            for patch, (_, row), value in zip(drawn, rows, values, strict=True):
-                text = words(middle(value)) if value is not None else MISSING
-                patch.set_url(hover(", ".join(filter(None, (row["lane"], kind.label))) + f": {text}"))
-            ends = after
-            over = [(high - middle(value)) / scale for value, (_, high) in zip(values, spans, strict=True)]
-            reach = max([reach, *(end + self.ranges * more for end, more in zip(ends, over, strict=True))])
+                axes.stairs(after, edges, baseline=ends, orientation="horizontal", fill=True, rasterized=True, **look)
+            else:
+                height = 0.7 if len(rows) <= READABLE_LANES else 1.0
+                drawn = axes.barh(places, widths, left=ends, height=height, **look)
+                for patch, (_, row), value, one in zip(drawn, rows, values, spreads, strict=True):
+                    patch.set_url(told(row, kind.label, MISSING if value is None else words(one.median)))
+            ends, reach = after, max([reach, *after])
         return reach
 
     def handles(self) -> list[plot.Artist]:
@@ -169,7 +164,7 @@ class Points(Mark):
             if values:
                 (points,) = axes.plot(values, side_by_side(place - self.above, len(values), self.apart), **self.look)
                 said = ", ".join(words(value * scale) for value in values)
-                points.set_url(hover(", ".join(filter(None, (row["lane"], self.label))) + f": {said}"))
+                points.set_url(told(row, self.label, said))
             reach = max([reach, *values])
         return reach
 
@@ -184,7 +179,6 @@ class Box(Mark):
     the median as a diamond; and what each of them says (a list, too), with rings round those that are to be seen."""
 
     column: str
-    colour: Callable[[Row], str] = lambda _: VERMILION
     said: str = ""
     ringed: str = ""
 
@@ -216,7 +210,7 @@ class Box(Mark):
                     look: dict[str, Any] = {"facecolors": "none", "edgecolors": VERMILION, "linewidths": 1.4}
                     axes.scatter(values[number], spots[number], s=70, **look).set_urls([said[number]] * 2)
             median = statistics.median(values)
-            axes.plot([median], [place], marker="D", markersize=5, color=self.colour(row), markeredgecolor=BLACK)
+            axes.plot([median], [place], marker="D", markersize=5, color=BLUE, markeredgecolor=BLACK)
         return 0.0
 
 
@@ -297,11 +291,12 @@ class Lanes(Chart):
 
 def with_places(rows: Sequence[Row]) -> list[tuple[int, Row]]:
     """Rows with their places, one of them left free above each group for its heading."""
-    placed, place = list[tuple[int, Row]](), -1
-    for number, row in enumerate(rows):
-        heading = row.get("group") and (number == 0 or row["group"] != rows[number - 1]["group"])
-        place += 2 if heading else 1
-        placed.append((place, row))
+    placed, place = list[tuple[int, Row]](), 0
+    for group, own in groupby(rows, lambda row: row.get("group")):
+        place += bool(group)
+        for row in own:
+            placed.append((place, row))
+            place += 1
     return placed
 
 

@@ -39,7 +39,17 @@ WORDS: Mapping[str, Callable[[Any], str]] = {
 }
 """How a cell is said, by the unit at the end of its column's name."""
 
-HEADS = {"account_run_queue_s": "For a core", "account_block_io_s": "For storage", "flushed_s": "On its device"}
+HEADS = {
+    "account_run_queue_s": "For a core",
+    "account_block_io_s": "For storage",
+    "flushed_s": "On its device",
+    "cpu_sum_s": "CPU time",
+    "io_sum_s": "The paper's I/O",
+    "equation_one_s": "Eq. (1)",
+    "equation_one_ratio": "over measured",
+    "fluid_s": "Fluid model",
+    "fluid_ratio": "over measured",
+}
 """Heads of columns whose names do not say it; the others are their names without the unit."""
 
 SHOWN_ROWS = 1000
@@ -84,7 +94,7 @@ class Section:
         Paragraphs, with an empty line between them; ``Markup`` is not escaped.
     rows, columns
         A table: names of its columns, by default all of the rows'; or columns to their heads, and to how a cell is said
-        where its name does not tell.
+        where its name does not tell. Columns that no row has are left out, and so is the section if there is no row.
     items, facts
         A list, and names with what is known.
     more
@@ -97,7 +107,7 @@ class Section:
 
     heading: str = ""
     text: str = ""
-    rows: Sequence[Mapping[str, Any]] = ()
+    rows: Sequence[Mapping[str, Any]] | None = None
     columns: Mapping[str, Head] | Iterable[str] = ()
     items: Sequence[str] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
@@ -107,14 +117,16 @@ class Section:
 
     def view(self) -> dict[str, Any]:
         """What the template is given."""
-        columns = self.columns or next(iter(self.rows), ())
+        rows = self.rows or ()
+        columns = self.columns or next(iter(rows), ())
         named = self.columns if isinstance(self.columns, Mapping) else {name: head_of(name) for name in columns}
+        named = {name: head for name, head in named.items() if any(row[name] not in (None, "") for row in rows)}
         heads = [head if isinstance(head, tuple) else (head, None) for head in named.values()]
         found = [
             [cell(name, row[name], words) for name, (_, words) in zip(named, heads, strict=True)]
-            for row in self.rows[:SHOWN_ROWS]
+            for row in rows[:SHOWN_ROWS]
         ]
-        more = len(self.rows) - len(found)
+        more = len(rows) - len(found)
         numeric = [any(line[place]["class"] == "n" for line in found) for place in range(len(heads))]
         return vars(self) | {
             "name": anchor(self.heading),
@@ -255,7 +267,8 @@ class Page:
         for part in self.parts:
             if not isinstance(part, Figure):
                 made = part if isinstance(part, Section) else part(data)
-                views += [one.view() for one in ([made] if isinstance(made, Section) else made or ())]
+                sections = [made] if isinstance(made, Section) else made or ()
+                views += [one.view() for one in sections if one.rows is None or one.rows]
                 continue
             for name, given in part.names(settings).items():
                 chart, heading = part.chart(data, *given), " ".join((part.heading, *(f"({one})" for one in given)))

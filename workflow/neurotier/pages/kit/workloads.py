@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from neurotier.core.quantities import counted
 from neurotier.core.tables import Row
+from neurotier.pages.kit.findings import gathered
 from neurotier.pages.kit.page import Data, Section
 from neurotier.storage.published import PublishedNumber
 from neurotier.storage.workload.records import MEASURED
+
+VERSIONS = ("fio_version", "ior_version", "engine_version")
+"""Columns that tell what measured."""
 
 
 def measured_rows(rows: Sequence[Row], *order: str) -> list[Row]:
@@ -27,55 +30,42 @@ def measured_of(table: str, program: str) -> Callable[[Data], str]:
     return under
 
 
-def tiers(table: str, program: str = "fio", version: str = "fio_version", note: str = "") -> Callable[[Data], Section]:
-    """The section on where it was measured, and what was moved there.
-
-    Parameters
-    ----------
-    table
-        Of the points.
-    program, version
-        What measured, and the column of its version.
-    note
-        What else is to be said.
-    """
+def tiers(table: str, note: str = "") -> Callable[[Data], Section]:
+    """The section on where it was measured, with what, and what was moved there."""
 
     def section(data: Data) -> Section:
         found = []
-        for name in dict.fromkeys(row["tier"] for row in data[table]):
-            own = [row for row in data[table] if row["tier"] == name]
+        for name, own in gathered((row["tier"], row) for row in data[table]).items():
             hosts = dict.fromkeys(word for row in measured_rows(own) for word in row["host"].split())
-            sums = {column: sum(row[column] or 0 for row in own) for column in ("read_bytes", "write_bytes")}
             about = {
-                "name": name,
+                "tier": name,
                 "kind": f"{own[0]['kind']} ({own[0]['fs_type']})",
-                "host": f"{', '.join(hosts) or own[0]['host']}, Linux {own[0]['kernel']}",
-                "version": ", ".join(sorted({row[version] for row in own if row[version]})),
+                "machine": f"{', '.join(hosts) or own[0]['host']}, Linux {own[0]['kernel']}",
+                "measured_by": ", ".join(sorted({row[name] for row in own for name in VERSIONS if row.get(name)})),
             }
-            found.append(about | sums)
-        heads = {"name": "Tier", "kind": "Kind", "host": "Machine", "version": program}
-        return Section("Tiers", rows=found, columns=heads | {"read_bytes": "Read", "write_bytes": "Written"}, note=note)
+            read, written = (sum(row[f"{way}_bytes"] or 0 for row in own) for way in ("read", "write"))
+            found.append(about | {"read_bytes": read, "written_bytes": written})
+        return Section("Tiers", rows=found, note=note)
 
     return section
 
 
-def unmeasured(table: str) -> Callable[[Data], Section | None]:
+def unmeasured(table: str) -> Callable[[Data], Section]:
     """The section on points that were not measured, and why, by tier and set."""
 
-    def section(data: Data) -> Section | None:
+    def section(data: Data) -> Section:
         counts = Counter((row["tier"], row["set"], row["status"]) for row in data[table] if row["status"] != MEASURED)
         rows = [{"tier": tier, "set": name, "points": count, "why": why} for (tier, name, why), count in counts.items()]
-        if not rows:
-            return None
-        heads = {"tier": "Tier", "set": "Set", "points": "Points", "why": "Why"}
         folded = f"{counted(counts.total(), 'point')}: why, by tier and set"
-        return Section("Not measured", rows=rows, columns=heads, folded=folded)
+        return Section("Not measured", rows=rows, folded=folded)
 
     return section
 
 
 def published_numbers(numbers: Sequence[PublishedNumber], text: str) -> Section:
     """The section on what a paper states, where, and what it leaves open."""
-    rows: list[dict[str, Any]] = [{"place": one.place, "text": one.text} | vars(one) for one in numbers]
-    heads = {"name": "Published", "text": "Number", "place": "Where", "open_points": "What the text leaves open"}
-    return Section("Published numbers", text, rows=rows, columns=heads)
+    rows = [
+        {"published": one.name, "number": one.text, "where": one.place, "what_the_text_leaves_open": one.open_points}
+        for one in numbers
+    ]
+    return Section("Published numbers", text, rows)

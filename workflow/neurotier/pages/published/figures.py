@@ -6,30 +6,26 @@ import statistics
 from collections.abc import Sequence
 
 from neurotier.bigbrain.conditions import IncrementCondition
-from neurotier.core.quantities import number, percent, seconds
+from neurotier.core.quantities import number
 from neurotier.core.tables import Row
 from neurotier.model.prediction import MEASURED, PAPER
 from neurotier.pages.bigbrain.figures import (
     MEMBERS,
-    apart,
+    bigbrain_makespans,
     bigbrain_parallelism,
+    bigbrain_phases,
     gantt_chart,
-    makespan_chart,
-    phases_chart,
-    write_share,
 )
-from neurotier.pages.bigbrain.names import ENGINES, off_factor, published_name, ratio_text
+from neurotier.pages.bigbrain.names import published_name
 from neurotier.pages.comparison import figures as comparison
 from neurotier.pages.kit.chart import SKY, VERMILION, Chart
-from neurotier.pages.kit.findings import gathered
+from neurotier.pages.kit.findings import times_text
 from neurotier.pages.kit.marks import Lanes, Line, Points
 from neurotier.pages.published.tables import Replayed
 from neurotier.published import own_columns
-from neurotier.published.conditions import APP_DIRECT, device_and_mode
+from neurotier.published.conditions import APP_DIRECT
 from neurotier.published.table_one import Bandwidth
 from neurotier.published.validation import ALONE, CLOSE, CONDITION, DEVICE, TWIN, Score, scores
-
-NO_RUN = Chart("These logs have no whole run")
 
 
 def scores_of(rows: Sequence[Row], held_out: str) -> dict[str, Score]:
@@ -48,14 +44,14 @@ def validation_text(rows: Sequence[Row]) -> str:
     alone = scores_of(rows, CONDITION)
     best = MEASURED if MEASURED in alone else next(iter(alone))
     score = alone[best]
-    text = f"Held out, conditions are predicted within a factor of {ratio_text(score.factor)}"
+    text = f"Held out, conditions are predicted within a factor of {times_text(score.factor)}"
     text += f" ({score.close} of {score.conditions} within {CLOSE:g}"
     text += f", {score.covered} in their interval)" if score.covered is not None else ")"
     parts = {TWIN: "with a twin in the other memory mode", ALONE: "without", DEVICE: "whole devices"}
     for split, words in parts.items():
         of_split = scores_of(rows, split)
-        text += f", {words} {ratio_text(of_split[best].factor)}" if best in of_split else ""
-    return text + (f"; Eq. (1): {ratio_text(alone[PAPER].factor)}" if PAPER in alone and best != PAPER else "")
+        text += f", {words} {times_text(of_split[best].factor)}" if best in of_split else ""
+    return text + (f"; Eq. (1): {times_text(alone[PAPER].factor)}" if PAPER in alone and best != PAPER else "")
 
 
 def predicted(data: Replayed) -> Chart:
@@ -73,7 +69,7 @@ def predicted(data: Replayed) -> Chart:
         lane[PAPER if row["member"] == PAPER else row["held_out"]] = ratio
         if (row["member"], row["held_out"]) == (MEASURED, CONDITION):
             ends = {end: row[f"{end}_s"] / row["measured_s"] for end in ("low", "high")}
-            lane |= ends | {"text": f"{ratio_text(ratio)} ({ratio_text(ends['low'])} to {ratio_text(ends['high'])})"}
+            lane |= ends | {"text": f"{times_text(ratio)} ({times_text(ends['low'])} to {times_text(ends['high'])})"}
     label, marker, colour = MEMBERS[MEASURED]
     return Lanes(
         validation_text(data.validation),
@@ -88,7 +84,7 @@ def predicted(data: Replayed) -> Chart:
         ),
         x="Predicted over measured makespan",
         lanes=list(lanes.values()),
-        words=ratio_text,
+        words=times_text,
         logarithmic=True,
         marked=1.0,
     )
@@ -129,71 +125,27 @@ def table_one(data: Replayed) -> Chart:
 
 
 def bandwidths_text(bandwidths: Sequence[Bandwidth]) -> str:
-    """How far apart the devices are, and whether the means are those that are printed."""
+    """How far apart the devices are."""
     in_table = [one for one in bandwidths if one.mode == APP_DIRECT] or list(bandwidths)
     means = {one: one.of(statistics.fmean) for one in in_table}
     fast, slow = (chosen(means, key=lambda one: means[one][0]) for chosen in (max, min))
-    note, printed = "", [one for one in in_table if one.published]
-    if printed:
-        same = all(tuple(round(value, 1) for value in means[one]) == one.published for one in printed)
-        note = "; the means are Table I" if same else "; the means are not those of Table I"
     if fast == slow:
         read, write = map(number, means[fast])
-        return f"{fast.device} reads {read} MB/s and writes {write} MB/s{note}"
-    by_read, by_write = (ratio_text(means[fast][way] / means[slow][way]) for way in (0, 1))
-    return f"{fast.device} reads {by_read} times and writes {by_write} times as fast as {slow.device}{note}"
+        return f"{fast.device} reads {read} MB/s and writes {write} MB/s"
+    by_read, by_write = (times_text(means[fast][way] / means[slow][way]) for way in (0, 1))
+    return f"{fast.device} reads {by_read} times and writes {by_write} times as fast as {slow.device}"
 
 
 def makespan(data: Replayed, part: str) -> Chart:
     """Measured makespans of each device beside the paper's estimate and, where there are any, the model's; others: runs
     with a delay, of several iterations, and those that were made again later.
     """
-    own = data.part(part)
-    return makespan_chart(own, makespan_text(own)) if own.conditions else NO_RUN
-
-
-def makespan_text(data: Replayed) -> str:
-    """The widest gap between devices, and how far Eq. (1) is off, outliers left out of that."""
-    repetitions, times, ratios = data.repetitions(), dict[IncrementCondition, float](), []
-    for row in data.conditions:
-        one = IncrementCondition.of(row)
-        times[one] = row["makespan_s"]
-        if row["equation_one_s"]:
-            went_on_s, _ = apart([run["makespan_s"] for run in repetitions[one]])
-            ratios.append(row["equation_one_s"] / statistics.fmean(went_on_s))
-    factor = off_factor(ratios)
-    off = f"; Eq. (1) is off by a factor of {ratio_text(factor)}" if factor else ""
-    off += " on average" if factor and len(times) > 1 else ""
-    if len(times) == 1:
-        (only,) = times
-        return f"{published_name(only)}: {seconds(times[only])}{off}"
-    panels = gathered((one.panel, one) for one in times if one.panel)
-    ordered = [sorted(members, key=lambda one: times[one]) for members in panels.values()]
-    widest = max(ordered, key=lambda members: times[members[-1]] / times[members[0]], default=[])
-    if len(widest) < 2:
-        by_time = sorted(times, key=lambda one: times[one])
-        low, high = (f"{seconds(times[one])} ({published_name(one)})" for one in (by_time[0], by_time[-1]))
-        return f"Makespans from {low} to {high}"
-    fast, slow = widest[0], widest[-1]
-    ratio = ratio_text(times[slow] / times[fast])
-    said = f"{slow.tier} ({seconds(times[slow])}) takes {ratio} times as long as {fast.tier}"
-    return f"{said} ({seconds(times[fast])}) with {slow.parallelism} processes{off}"
+    return bigbrain_makespans(data.part(part))
 
 
 def phases(data: Replayed, part: str) -> Chart:
     """Time that all blocks together spent in each phase."""
-    own = data.part(part)
-    if not own.conditions:
-        return NO_RUN
-    several = len({IncrementCondition.of(row).panel for row in own.conditions}) > 1
-    ordered = sorted(own.conditions, key=write_share)
-
-    def described(row: Row) -> str:
-        about = f", {row['parallelism']} processes" * several
-        return f"{percent(write_share(row))} ({row['tier']}{about})"
-
-    low, high = described(ordered[0]), described(ordered[-1])
-    return phases_chart(own, f"Writing takes {f'from {low} to {high}' if len(ordered) > 1 else low} of the summed time")
+    return bigbrain_phases(data.part(part))
 
 
 def gantt(data: Replayed, part: str) -> Chart:
@@ -201,32 +153,12 @@ def gantt(data: Replayed, part: str) -> Chart:
     grey lines: between two phases of a block.
     """
     own = data.part(part)
-    return gantt_chart(own, own.conditions, longest_text(own.conditions)) if own.conditions else NO_RUN
-
-
-def longest_text(rows: Sequence[Row]) -> str:
-    """What takes blocks the longest, and where; modes of a device are told only if they differ."""
-    verbs = {"write_s": "writing", "increment_s": "reading and incrementing", "load_header_s": "loading headers"}
-    longest = {IncrementCondition.of(row): max(reversed(verbs), key=lambda phase: row[phase]) for row in rows}
-    places: dict[str, list[str]] = {}
-    for one, phase in longest.items():
-        device, _ = device_and_mode(one)
-        alike = {
-            longest[other] for other in longest if (device_and_mode(other)[0], other.engine) == (device, one.engine)
-        }
-        name = device if len(alike) == 1 else one.tier.replace(", ", " in ")
-        engine = f" ({ENGINES[one.engine]})" if len({other.engine for other in longest}) > 1 else ""
-        places.setdefault(phase, []).append(f"{name}{engine}")
-    said = [(verbs[phase], ", ".join(dict.fromkeys(places[phase]))) for phase in verbs if phase in places]
-    (verb, where), *others = said
-    sentence = f"{verb.capitalize()} is the longest phase on {where}"
-    return "; ".join([sentence, *(f"{verb} on {where}" for verb, where in others)])
+    return gantt_chart(own, own.conditions)
 
 
 def mean_parallelism(data: Replayed) -> Chart:
     """How many blocks were in a phase at once, of the processes that were asked for."""
-    own = data.part("")
-    return bigbrain_parallelism(own) if own.conditions else NO_RUN
+    return bigbrain_parallelism(data.part(""))
 
 
 def bids_makespan(data: Replayed) -> Chart:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
 from collections.abc import Sequence
 
 from neurotier.bigbrain.conditions import IncrementCondition
-from neurotier.core.quantities import counted, number
+from neurotier.core.quantities import counted
 from neurotier.core.tables import Row
 from neurotier.model.prediction import MEASURED, PAPER
 from neurotier.pages.bigbrain.figures import MEMBERS
 from neurotier.pages.bigbrain.names import by_heading, label_of, published_name
 from neurotier.pages.comparison.statistics import by_condition as bids_conditions
 from neurotier.pages.kit.findings import between, gathered
-from neurotier.pages.kit.page import OPEN, Figure, Head, Page, Section, Verdict
+from neurotier.pages.kit.page import OPEN, Figure, Page, Section, Verdict
 from neurotier.pages.published.figures import (
     bids_cpu_io,
     bids_makespan,
@@ -32,14 +31,19 @@ from neurotier.published import own_columns
 from neurotier.published.bids_app import CONDITIONS, PARALLELISMS
 from neurotier.published.bigbrain import HEADER, BlockRun
 from neurotier.published.claims import counts_text
-from neurotier.published.conditions import absent, steady
+from neurotier.published.conditions import absent
 from neurotier.published.knowledge import CHOSEN
-from neurotier.published.replay import Replay, bandwidth_rows, name_of, run_rows, skipped_rows
+from neurotier.published.replay import Replay, name_of, run_rows, skipped_rows
 from neurotier.published.skipped import DAMAGED, UNNAMED
 from neurotier.published.validation import CLOSE, CONDITION, SPLITS
-from neurotier.storage.spread import spread
 
 SIGNS = {"holds": "✓", "contradicted": "✗", "cannot be told": "?"}
+COLUMNS = (
+    *("device", "makespan_s", "each_s", "equation_one_s", "equation_one_ratio", "as_drawn_s", "fluid_s"),
+    *("load_header_s", "increment_s", "write_s", "mean_parallelism"),
+)
+"""Of the table of conditions."""
+
 REASONS = {DAMAGED: "damaged", UNNAMED: "its name tells no condition"}
 """Why files of a kind are skipped."""
 
@@ -73,12 +77,13 @@ def name_of_row(row: Row) -> str:
     return published_name(own_columns.condition_of(row))
 
 
-def validation(data: Replayed) -> Section | None:
+def validation(data: Replayed) -> Section:
     """How far each member of the model is off, by what was not known."""
     rows = [
-        {"what": words, "member": MEMBERS[score.member].label, "factor": score.factor, "worst": score.worst}
-        | {"where": name_of_row(score.worst_row), "close": f"{score.close} of {score.conditions}"}
-        | {"covered": "" if score.covered is None else f"{score.covered} of {score.conditions}"}
+        {"not_known": words, "member_of_the_model": MEMBERS[score.member].label, "off_by_ratio": score.factor}
+        | {"at_worst_ratio": score.worst, "where": name_of_row(score.worst_row)}
+        | {f"within_a_factor_of_{CLOSE:g}": f"{score.close} of {score.conditions}"}
+        | {"in_its_90_%_interval": "" if score.covered is None else f"{score.covered} of {score.conditions}"}
         for split, words in SPLITS.items()
         for score in scores_of(data.validation, split).values()
     ]
@@ -87,87 +92,39 @@ def validation(data: Replayed) -> Section | None:
         " would do as well. A device is Optane in one mode, or the SSD, Isilon or DRAM. What the model does not know:"
         " why Optane in App Direct mode gives 20 % more on the 20 µm image than on the 40 µm image, how the JVM"
         " behaves with more processes than a run has shown (its pauses are taken to grow with the blocks in flight),"
-        " and what App Direct gives under load where no run on it is known: one stream says nothing of that."
+        " and what App Direct gives under load where no run on it is known: one stream says nothing of that. What the"
+        " measured member was given is in published_parameters.tsv; it has no fitted speed. What was chosen once for"
+        f" all conditions: {'; '.join(CHOSEN)}."
     )
-    return (
-        Section(
-            rows=rows,
-            columns={
-                "what": "Not known",
-                "member": "Member of the model",
-                "factor": ("Off by (geometric mean)", lambda value: number(value, 3)),
-                "worst": ("at worst", lambda value: number(value, 2)),
-                "where": "where",
-                "close": f"Within a factor of {CLOSE:g}",
-                "covered": "In its 90 % interval",
-            },
-            note=note,
-        )
-        if rows
-        else None
-    )
+    return Section(rows=rows, note=note)
 
 
-def unseen(data: Replayed) -> Section | None:
+def unseen(data: Replayed) -> Section:
     """Predictions of conditions of the paper that these logs do not hold."""
     equations = {name_of_row(row): row["predicted_s"] for row in data.predicted if row["member"] == PAPER}
     rows = [
-        row | {"name": name_of_row(row), "equation_s": equations.get(name_of_row(row))}
+        {"condition": name_of_row(row), **{name: row[name] for name in ("predicted_s", "low_s", "high_s")}}
+        | {"equation_one_s": equations.get(name_of_row(row)), "limit": row["limit"]}
         for row in data.predicted
         if row["measured_s"] is None and row["member"] == MEASURED
     ]
-    heads = {"name": "Condition", "predicted_s": "Predicted", "low_s": "90 % interval", "high_s": "to"}
-    heads |= {"equation_s": "Eq. (1)", "limit": "Limit"}
     folded = f"{counted(len(rows), 'condition')} of the paper that these logs do not hold, predicted"
-    return Section(rows=rows, columns=heads, folded=folded) if rows else None
+    return Section(rows=rows, folded=folded)
 
 
-def parameters(data: Replayed) -> Section | None:
-    """The figures that the measured member was given; what several conditions have alike stands once."""
-    found: dict[tuple[object, ...], Row] = {}
-    for row in data.parameters:
-        factor, unit = {"bytes/s": (1e6, "MB/s"), "bytes": (1e9, "GB")}.get(row["unit"], (1.0, row["unit"]))
-        value = row["value"] / factor
-        text = f"{number(value, 0 if value >= 100 else 2)} {unit}".strip()
-        key = tuple(row[name] for name in ("device", "name", "value", "source"))
-        found.setdefault(key, row | {"where": name_of_row(row), "text": text})
-    if not found:
-        return None
-    origins = Counter(row["origin"] for row in found.values()).most_common()
-    return Section(
-        text="The measured member has no fitted speed:"
-        f" {', '.join(f'{count} {origin}' for origin, count in origins)}. What was chosen once for all conditions:"
-        f" {'; '.join(CHOSEN)}.",
-        rows=list(found.values()),
-        columns={"where": "First for", "name": "Figure", "text": "Value", "origin": "Origin", "source": "Source"},
-        folded="What the measured member was given",
-    )
-
-
-def claims(data: Replayed) -> Section | None:
+def claims(data: Replayed) -> Section:
     """What the paper says, and what its logs say."""
-    rows = [row | {"verdict": f"{SIGNS.get(row['verdict'], '~')}\u00a0{row['verdict']}"} for row in data.claims]
+    rows = [
+        {"section": row["place"], "said": row["claim"], "found": row["found"]}
+        | {"verdict": f"{SIGNS.get(row['verdict'], '~')}\u00a0{row['verdict']}"}
+        for row in data.claims
+    ]
     text = (
         "Figures are means over the repetitions that are no outliers. A figure that was said holds if the logs agree to"
         " a tenth, and is contradicted if all are off by more than three tenths; several parts that are true in part"
         " hold partly."
     )
-    heads = {"place": "Section", "claim": "Said", "found": "Found", "verdict": "Verdict"}
-    return Section("What the paper says, and what its logs say", text, rows=rows, columns=heads) if rows else None
-
-
-def bandwidths(data: Replayed) -> Section | None:
-    """The storage benchmark as numbers."""
-    heads: dict[str, Head] = {"device": "Device", "mode": "Mode", "samples": "Measurements"}
-    for way in ("read", "write"):
-        for measure, words in (
-            ("mean", f"{way.capitalize()}: mean (MB/s)"),
-            ("median", "median"),
-            ("published", "printed"),
-        ):
-            heads[f"{way}_{measure}_mb_s"] = words, lambda value: number(value, 1)
-    rows = bandwidth_rows(data.replay)
-    return Section(rows=rows, columns=heads) if rows else None
+    return Section("What the paper says, and what its logs say", text, rows)
 
 
 def conditions(data: Replayed) -> list[Section]:
@@ -175,10 +132,10 @@ def conditions(data: Replayed) -> list[Section]:
     text = """
         Means over repetitions, as the paper has them. Makespan: latest end - earliest start of the tasks that ended; of
         Spark, the driver's time. Eq. (1): M >= D/R + D/W, with D the size of the image in MiB and R and W of Table I in
-        MB/s, as the paper counts; as drawn: where the paper's figures have another bar, for Memory mode by the
-        benchmark of tmpfs, for the SSD with DRAM's write bandwidth. Phases: sums over all blocks. Busy: sum of the
-        phases over the makespan. A block that was not written was read and incremented, and its task never ended: as
-        published, it counts in the phases and not in the makespan."""
+        MB/s, as the paper counts; over measured: its ratio; as drawn: where the paper's figures have another bar, for
+        Memory mode by the benchmark of tmpfs, for the SSD with DRAM's write bandwidth. Phases: sums over all blocks.
+        Mean parallelism: sum of the phases over the makespan. A block that was not written was read and incremented,
+        and its task never ended: as published, it counts in the phases and not in the makespan."""
     found = [Section("BigBrain incrementation, all conditions", text)]
     for title, members in by_heading(data.part("").conditions).items():
         rows, notes = [], list[str]()
@@ -186,29 +143,10 @@ def conditions(data: Replayed) -> list[Section]:
             one = IncrementCondition.of(row)
             runs = data.replay.conditions[one]
             times = " · ".join(f"{run.makespan_s:,.2f}" for run in runs)
-            about = {"place": label_of(row), "repetitions": times, "drawn_s": data.replay.drawn_equation_s(one)}
+            about = {"device": label_of(row), "each_s": times, "as_drawn_s": data.replay.drawn_equation_s(one)}
             rows.append(row | about)
-            notes += [*incomplete_texts(one, runs), *outlier_texts(one, runs)]
-        found.append(
-            Section(
-                text=title,
-                rows=rows,
-                columns={
-                    "place": "Device",
-                    "makespan_s": "Makespan",
-                    "repetitions": "Repetitions (s)",
-                    "equation_one_s": "Eq. (1)",
-                    "equation_one_ratio": ("over measured", lambda value: number(value, 2)),
-                    "drawn_s": "as drawn",
-                    "fluid_s": MEMBERS[MEASURED].label,
-                    "load_header_s": "Load header",
-                    "increment_s": "Read + increment",
-                    "write_s": "Write",
-                    "mean_parallelism": "Busy",
-                },
-                note=" ".join(notes),
-            )
-        )
+            notes += incomplete_texts(one, runs)
+        found.append(Section(text=title, rows=rows, columns=COLUMNS, note=" ".join(notes)))
     return found if len(found) > 1 else []
 
 
@@ -223,53 +161,6 @@ def incomplete_texts(one: IncrementCondition, runs: Sequence[BlockRun]) -> list[
     )
     text += f" start to the last end is {span_s:,.2f} s on average"
     return [f"{text}; the makespan, as published, is {makespan_s:,.2f} s."]
-
-
-def outlier_texts(one: IncrementCondition, runs: Sequence[BlockRun]) -> list[str]:
-    """Repetitions far from the middle one, and what tells why."""
-    middle_s = statistics.median(run.makespan_s for run in runs)
-    going, texts = steady(runs), []
-    usual_s = statistics.fmean(run.sum_s(HEADER) for run in going) if going else 0.0
-    for run in runs:
-        if run in going:
-            continue
-        longest = max(run.work, key=lambda phase: phase.duration_s)
-        why = f"its longest phase is a {longest.name} of {longest.duration_s:,.2f} s"
-        if run.makespan_s < middle_s:
-            why = f"its images took {run.sum_s(HEADER):,.2f} s to make in all, those of the others {usual_s:,.0f} s"
-            why += ": it read its input lazily" if run.sum_s(HEADER) < usual_s / 10 else ""
-        took = f"repetition {run.repetition} took {run.makespan_s:,.2f} s, the middle one {middle_s:,.2f} s"
-        texts.append(f"{published_name(one)}: {took}; {why}.")
-    return texts
-
-
-def bids(data: Replayed) -> Section | None:
-    """The conditions of the BIDS App example: means over repetitions of what is known."""
-    heads: dict[str, Head] = {
-        "parallelism": "Processes",
-        "placement": "Placement",
-        "runs": "Runs",
-        "participants": "Participants",
-        "makespan_s": "Makespan",
-        "logged_makespan_s": "as logged",
-        "cpu_sum_s": "CPU time",
-        "io_sum_s": "The paper's I/O",
-        "mean_parallelism": "Mean at once",
-    }
-    rows = []
-    for one, runs in bids_conditions(data.replay.bids_app.runs).items():
-        row: Row = {"parallelism": one.parallelism, "placement": one.placement, "runs": len(runs)}
-        for column in [*heads][3:]:
-            known = spread(runs, column)
-            row[column] = known and statistics.fmean(known.values)
-        rows.append(row)
-    rows.sort(key=lambda row: (row["parallelism"], row["placement"]))
-    text = (
-        "Means over repetitions. CPU time and the paper's I/O (wall - CPU) are sums over all tasks of a run. As logged:"
-        " the file makespan_seconds of a run is the end of the task that is last by name - the start of the first by"
-        " name, which is short of latest end - earliest start, which is shown."
-    )
-    return Section("BIDS App example, all conditions", text, rows=rows, columns=heads) if rows else None
 
 
 SLIPS = Section(
@@ -292,7 +183,10 @@ SLIPS = Section(
     sys and I/O = wall - CPU, which is what is shown. On Optane in App Direct mode (DAX) I/O is copying by the kernel:
     it counts as sys, hence as CPU.
 
-    The paper says 'the entire CoRR dataset'; the table of all conditions says of how many participants the logs are.
+    The paper says 'the entire CoRR dataset'; published_bids_app.tsv says of how many participants the logs are.
+
+    Of the BIDS App example, the file makespan_seconds of a run is the end of the task that is last by name - the start
+    of the first by name, which is short of latest end - earliest start, which is shown.
     """,
 )
 
@@ -355,10 +249,8 @@ PAGE = Page(
         Figure("Predicted against measured", predicted),
         validation,
         unseen,
-        parameters,
         claims,
         Figure("Table I: bandwidth of one stream", table_one),
-        bandwidths,
         Figure("Makespans", makespan, lambda _: [*IMAGES, OTHERS]),
         Figure("Time by phase", phases, lambda _: IMAGES),
         Figure("Who did what when", gantt, lambda _: PROCESSES),
@@ -366,7 +258,6 @@ PAGE = Page(
         conditions,
         Figure("Makespan of the BIDS App example (Figure 9)", bids_makespan),
         Figure("CPU time, and I/O as the paper counts it, of the BIDS App example (Figure 10)", bids_cpu_io),
-        bids,
         SLIPS,
         left_out,
     ),

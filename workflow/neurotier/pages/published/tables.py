@@ -12,7 +12,7 @@ from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table
-from neurotier.pages.bigbrain.tables import Tables, condition_rows, predictions_by_condition
+from neurotier.pages.bigbrain.tables import Tables, condition_rows, predictions_by_condition, ratio
 from neurotier.published import own_columns
 from neurotier.published.conditions import FIGURES
 from neurotier.published.replay import Replay, name_of, phase_rows, read_published, run_rows
@@ -31,7 +31,7 @@ class Replayed(Tables):
     ----------
     replay
         What was found.
-    predicted, validation, claims, parameters
+    predicted, validation, claims
         Rows of ``published_predictions.tsv`` and so on; may be empty.
     """
 
@@ -39,7 +39,6 @@ class Replayed(Tables):
     predicted: Sequence[Row] = ()
     validation: Sequence[Row] = ()
     claims: Sequence[Row] = ()
-    parameters: Sequence[Row] = ()
 
     def part(self, name: str) -> Replayed:
         """The conditions of a part of the figures; without a name, all that are in figures of the paper."""
@@ -53,7 +52,7 @@ class Replayed(Tables):
 
 def read(places: Places, settings: Settings) -> Replayed:
     """The replay, and the tables of a results folder about it."""
-    names = {name: f"published_{name}" for name in ("validation", "claims", "parameters")}
+    names = {name: f"published_{name}" for name in ("validation", "claims")}
     tables: dict[str, Any] = {key: read_table(places.published / f"{name}.tsv", name) for key, name in names.items()}
     predicted = read_table(places.published / "published_predictions.tsv", "published_predictions")
     return replayed(read_published(Path(settings.published or "")), predicted, **tables)
@@ -73,10 +72,11 @@ def replayed(replay: Replay, predicted: Sequence[Row] = (), **tables: Sequence[R
     """
     runs = own_columns.run_rows(run_rows(replay), phase_rows(replay))
     logs = {name_of(replay, run.path): run for run in replay.runs}
-    conditions = [
-        row | {"equation_one_s": row["equation_one_s"] or replay.equation_one_s(IncrementCondition.of(row))}
-        for row in condition_rows(runs, predictions_by_condition(runs, (), predicted), statistics.fmean)
-    ]
+    conditions = []
+    for row in condition_rows(runs, predictions_by_condition(runs, (), predicted), statistics.fmean):
+        equation_s = row["equation_one_s"] or replay.equation_one_s(IncrementCondition.of(row))
+        error = {"equation_one_s": equation_s, "equation_one_ratio": ratio(equation_s, row["makespan_s"])}
+        conditions.append(row | error)
 
     def phases_of(run: Row) -> list[Row]:
         return own_columns.phase_rows(logs[run["run"]])

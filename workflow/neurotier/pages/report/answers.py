@@ -38,7 +38,7 @@ from neurotier.pages.kit.causes import (
     sum_causes,
     why_no_account,
 )
-from neurotier.pages.report.times import ParticipantTime, participant_times
+from neurotier.pages.report.times import participant_times
 
 MOST_SHARE = 0.5
 """A phase with more than this share of a cause has most of it."""
@@ -79,15 +79,6 @@ def run_answers(rows: Sequence[Row], traffic: Iterable[Row], kinds: Kinds) -> li
     flows = [flow for flow in traffic if (flow["run"], flow["participant"]) in jobs]
     timed = sorted(time_answers(rows, flows, kinds), key=lambda answer: -(answer.share or 0.0))
     return timed + cache_answers(rows, flows, kinds) + container_answers(rows, len(jobs))
-
-
-def participant_answers(time: ParticipantTime, traffic: Iterable[Row], kinds: Kinds) -> list[Answer]:
-    """What took most of the time of one participant job, largest share first.
-
-    What is said of the run as a whole (how the figures were had, page cache) is not repeated.
-    """
-    answers = run_answers(list(time.phases.values()), traffic, kinds)
-    return [answer for answer in answers if answer.share is not None]
 
 
 def time_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> list[Answer]:

@@ -23,11 +23,18 @@ from neurotier.pages.report.times import ParticipantTime, participant_times
 
 Record = dict[str, Any]
 
+TABLES = {
+    "profile": ("profile", "traffic", "runs", "steps", "jobs"),
+    "group": ("group",),
+    "index": ("images", "skipped"),
+}
+"""The tables, by their folders."""
+
 SHOWN_COLUMNS = {
     "images": ("participant",),
     "profile": (
         *("run", "participant", "phase", "work_tier", "start_s", "end_s", "wall_s", "user_s", "cpu_s"),
-        *("account", *ACCOUNT, "residual_s", "run_queue_s", "block_io_s", "memory_stall_s", "seen_share"),
+        *("account", *ACCOUNT, "residual_s", "run_queue_s", "block_io_s", "memory_stall_s"),
         *("max_rss_bytes", "staged_bytes", "left_behind", "input_bytes", "input_resident_before"),
     ),
     "group": ("participant", "site", "image", "brain_voxels", "brain_volume_mm3", "robust_z", "outlier"),
@@ -56,8 +63,8 @@ class ReportData:
         The configuration at the time of the report.
     profile, runs, group, jobs, images, skipped, traffic, steps, advice
         Rows of the tables of these names; empty if a table is missing.
-    dataset, summary, container, facts
-        ``index/dataset.json``, ``group/summary.json``, ``index/image.json`` (empty on the host), and the facts of the
+    dataset, container, facts
+        ``index/dataset.json``, ``index/image.json`` (empty on the host), and the facts of the
         run started last; empty if missing.
     failures
         Records of failed participants, by participant.
@@ -77,7 +84,6 @@ class ReportData:
     steps: Sequence[Row] = ()
     advice: Sequence[Row] = ()
     dataset: Record = field(default_factory=dict)
-    summary: Record = field(default_factory=dict)
     container: Record = field(default_factory=dict)
     facts: Record = field(default_factory=dict)
     failures: Sequence[Record] = ()
@@ -157,37 +163,27 @@ def collect(places: Places, settings: Settings) -> ReportData:
         return None
 
     def table(folder: Path, name: str) -> list[Row]:
-        return read(folder / f"{name}.tsv", lambda path: read_shown(path, name)) or []
+        return read(folder / f"{name}.tsv", lambda path: read_table(path, name, SHOWN_COLUMNS.get(name))) or []
 
     def record(path: Path) -> Record:
         return read(path, read_record) or {}
 
+    tables: dict[str, Any] = {
+        name: table(places.results / folder, name) for folder, names in TABLES.items() for name in names
+    }
     failures = [record(path) for path in sorted(places.failures.rglob("*.json"))]
     facts = [record(path) for path in sorted(places.runs.glob("*.json"))]
     return ReportData(
         places=places,
         settings=settings,
-        images=table(places.index, "images"),
-        skipped=table(places.index, "skipped"),
-        profile=table(places.profile, "profile"),
-        traffic=table(places.profile, "traffic"),
-        runs=table(places.profile, "runs"),
-        steps=table(places.profile, "steps"),
-        group=table(places.group, "group"),
-        jobs=table(places.profile, "jobs"),
+        **tables,
         advice=table(places.advice, "advice") if (places.advice / "advice.tsv").exists() else [],
         dataset=record(places.index / "dataset.json"),
-        summary=record(places.group / "summary.json"),
         container=record(places.index / "image.json") if settings.image else {},
         facts=max(facts, key=lambda each: float(each.get("started_s") or 0.0), default={}),
         failures=[failure for failure in failures if "participant" in failure],
         missing=missing,
     )
-
-
-def read_shown(path: Path, table: str) -> list[Row]:
-    """The rows of a table, with those columns that figures and page use."""
-    return read_table(path, table, SHOWN_COLUMNS.get(table))
 
 
 def read_record(path: Path) -> Record:

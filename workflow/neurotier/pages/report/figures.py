@@ -10,7 +10,7 @@ from neurotier.core.quantities import CM3_PER_MM3, cm3, counted, mean_count, num
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.causes import MEMORY_STALL, UNEXPLAINED, Causes, sum_causes, why_no_account
-from neurotier.pages.kit.chart import BLUE, CAUSE_COLOURS, VERMILION, Chart
+from neurotier.pages.kit.chart import CAUSE_COLOURS, Chart
 from neurotier.pages.kit.findings import gathered
 from neurotier.pages.kit.marks import READABLE_LANES, Box, Kind, Lanes, Stack
 from neurotier.pages.report.cluster import node_verdict
@@ -97,8 +97,6 @@ def account_says(known: Sequence[ParticipantTime], whole: Causes) -> str:
 def account_note(known: Sequence[ParticipantTime], whole: Causes, left_out: int) -> str:
     """How the accounts were made, and what they leave open; ``left_out`` more have none."""
     text = f"Account: {'; '.join(words for kind, words in MADE.items() if kind in whole.made)}."
-    if whole.seen_share is not None:
-        text += f" Of the CPU time of what was sampled, {percent(whole.seen_share)} belongs to threads that were seen."
     if not whole.memory_known:
         text += " Where being short of memory is not known, it is part of asleep."
     text += f" Asleep: network, locks or timers. Unexplained: {percent(whole.share_of(UNEXPLAINED))} of wall time"
@@ -147,18 +145,11 @@ def nodes(data: ReportData) -> Chart:
         if time.participant in node_of
     ]
     lanes = [
-        {
-            "node": node,
-            "lane": f"{node} ({len(walls_s)})",
-            "walls_s": walls_s,
-            "text": seconds(statistics.median(walls_s)),
-        }
+        {"lane": f"{node} ({len(walls_s)})", "walls_s": walls_s, "text": seconds(statistics.median(walls_s))}
         for node, walls_s in cluster.walls_s.items()
     ]
-    note = BOX.format("participants", ", in red of a node that stands out")
-    box = Box("walls_s", lambda row: VERMILION if row["node"] in cluster.standing_out else BLUE)
-    label = "Wall time of a participant (s)"
-    return Lanes(node_verdict(cluster), rows, f"Participants that succeeded. {note}", (box,), label, lanes)
+    note = f"Participants that succeeded. {BOX.format('participants', '')}"
+    return Lanes(node_verdict(cluster), rows, note, (Box("walls_s"),), "Wall time of a participant (s)", lanes)
 
 
 def brain_volume(data: ReportData) -> Chart:
@@ -188,7 +179,7 @@ def brain_volume(data: ReportData) -> Chart:
         spread = f"{number(statistics.fmean(volumes) * CM3_PER_MM3)} ± {cm3(statistics.stdev(volumes))}"
         says = f"Brain volume is {spread} (mean ± SD of {counted(len(volumes), 'image')}); {stand_out(data)}"
     note = BOX.format("images", "; rings: outliers, and volumes that no adult has")
-    box = Box("cm3", lambda _: BLUE, said="said", ringed="ringed")
+    box = Box("cm3", said="said", ringed="ringed")
     return Lanes(says, table, note, (box,), "Brain volume (cm³)", lanes)
 
 

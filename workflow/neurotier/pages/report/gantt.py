@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from neurotier.core.tables import Row
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.chart import BLACK, BLUE, LIGHT_GREY, PHASE_COLOURS, WIDTH_IN, Chart
 from neurotier.pages.kit.findings import gathered
-from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
+from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes, spans
 from neurotier.pages.kit.marks import DRAWN_SINGLY, READABLE_LANES, beside, draw_legend
 from neurotier.pages.report.cluster import Cluster, steps
 
@@ -48,11 +49,12 @@ class Running(Chart):
                 lanes.append(row | clock | {"lane": count + row["lane"]})
             bands.append((label, count, max(row["lane"] for row in lanes)))
             count = bands[-1][2] + 1
-        pixels = len(self.spans()) > DRAWN_SINGLY
+        jobs = spans(self.table, "participant")
+        pixels = len(jobs) > DRAWN_SINGLY
         height_in = LANE_IN * min(count, READABLE_LANES)
         figure = plot.Figure(figsize=(WIDTH_IN, RUNNING_IN + height_in + 1.6))
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=[RUNNING_IN, height_in + 0.7])
-        self.draw_running(above, pixels)
+        self.draw_running(above, [*jobs.values()], pixels)
         panel, lane_in = Panel("", lanes, max(row["end_s"] for row in lanes)), height_in / count
         Gantts("", colours=PHASE_COLOURS).draw_panel(below, panel, 72 * 0.7 * lane_in, pixels)
         below.set_ylim(count - 0.4, -0.6)
@@ -71,29 +73,21 @@ class Running(Chart):
         draw_legend(below, handles, above=True)
         return figure
 
-    def spans(self) -> dict[str, tuple[float, float]]:
-        """When each job ran, s."""
-        found = dict[str, tuple[float, float]]()
-        for row in self.table:
-            start_s, end_s = found.get(row["participant"], (row["start_s"], row["end_s"]))
-            found[row["participant"]] = (min(start_s, row["start_s"]), max(end_s, row["end_s"]))
-        return found
-
     def sharing_lanes(self) -> dict[str, list[Row]]:
         """Jobs that stand together, one after the other in each lane: of a node, or all of many; else each alone."""
-        if self.cluster is None and len(self.spans()) > READABLE_LANES:
-            return {"one job after\nthe other\nin each lane": [*self.table]}
         if self.cluster is None:
-            return gathered((row["participant"], row) for row in self.table)
+            jobs = gathered((row["participant"], row) for row in self.table)
+            many = len(jobs) > READABLE_LANES
+            return {"one job after\nthe other\nin each lane": [*self.table]} if many else jobs
         nodes = gathered((row["node"] or UNKNOWN_NODE, row) for row in self.table)
         return {f"{node} ({len({row['participant'] for row in rows})})": rows for node, rows in sorted(nodes.items())}
 
-    def draw_running(self, axes: plot.Axes, pixels: bool) -> None:
+    def draw_running(self, axes: plot.Axes, jobs: Sequence[tuple[float, float]], pixels: bool) -> None:
         """How many jobs ran, and the mean over the makespan; on a cluster, what was granted beside them."""
-        at, count = steps((*span, 1) for span in self.spans().values())
+        at, count = steps((*span, 1) for span in jobs)
         look: Any = {"color": BLUE, "alpha": 0.35, "linewidth": 0, "label": "running"}
         axes.fill_between(at, count, step="post", rasterized=pixels, **look)
-        mean, highest = self.mean_parallelism or len(self.spans()), max(1, *count)
+        mean, highest = self.mean_parallelism or len(jobs), max(1, *count)
         axes.axhline(mean, color=BLACK, linewidth=1, linestyle=(0, (4, 3)))
         beside(axes, mean, f"mean {mean_count(mean)}")
         if self.cluster:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,9 @@ from markupsafe import Markup
 from neurotier.advice.promise import advised
 from neurotier.advice.words import interval
 from neurotier.analysis.app import app_name
+from neurotier.core.configuration import read_yaml
 from neurotier.core.credentials import all_without_credentials, without_credentials
+from neurotier.core.installed import ROOT
 from neurotier.core.parallelism import PHASES
 from neurotier.core.quantities import (
     MISSING,
@@ -32,14 +34,13 @@ from neurotier.core.quantities import (
 from neurotier.core.tables import Row
 from neurotier.pages.kit.causes import sum_causes
 from neurotier.pages.kit.findings import gathered
-from neurotier.pages.kit.methods import APPTAINER, BIDS, software
 from neurotier.pages.kit.page import SHOWN_ROWS, Figure, Page, Section, link
-from neurotier.pages.report.answers import participant_answers, run_answers
+from neurotier.pages.report.answers import run_answers
 from neurotier.pages.report.cluster import cluster_lines
-from neurotier.pages.report.data import LEAST_MM3, MOST_MM3, Record, ReportData, collect, doubts
+from neurotier.pages.report.data import LEAST_MM3, MOST_MM3, TABLES, Record, ReportData, collect, doubts
 from neurotier.pages.report.figures import account, brain_volume, gantt, nodes
 from neurotier.pages.report.mosaics import embedded, mosaic_name, placeholder_reason
-from neurotier.pages.report.times import ParticipantTime, present_phases
+from neurotier.pages.report.times import present_phases
 from neurotier.pages.report.verdict import tiles, verdicts
 from neurotier.run.profile_tables import timings
 
@@ -48,9 +49,6 @@ NAMED = 10
 
 SHOWN_RUNS = 3
 """Runs whose answers are shown, newest first: a resumed run leaves participants of several in one results folder."""
-
-SLOWEST = 5
-"""How many participants get answers of their own."""
 
 SOURCES = {
     "staging": "counted while copying",
@@ -62,12 +60,13 @@ SOURCES = {
 """How traffic is known, in words; by its column in ``traffic.tsv``."""
 
 
-TABLES = {
-    "profile": ("profile", "traffic", "runs", "steps", "jobs"),
-    "group": ("group",),
-    "index": ("images", "skipped"),
+REFERENCES = {
+    "snakemake": "Mölder et al. (2021), F1000Research 10, 33",
+    "datalad": "Halchenko et al. (2021), Journal of Open Source Software 6(63), 3262",
+    "brainextractor": "after Smith (2002), Human Brain Mapping 17(3), 143-155",
 }
-"""The tables, by their folders."""
+BIDS = "BIDS (Gorgolewski et al., 2016, Scientific Data 3, 160044)"
+APPTAINER = "Apptainer (Kurtzer, Sochat and Bauer, 2017, PLOS ONE 12(5), e0177459)"
 
 
 def complete(record: Record) -> Record:
@@ -191,16 +190,11 @@ def mosaic_view(data: ReportData, row: Row) -> str:
 
 
 def volumes(data: ReportData) -> list[Section]:
-    """Mean and spread, what brains have, and which masks are to be looked at."""
+    """What brains have, and which masks are to be looked at."""
     if not data.group:
         return []
-    summary = complete(data.summary)
-    mean, spread = number(summary["mean_brain_volume_mm3"]), number(summary["sd_brain_volume_mm3"])
-    voxels, voxel_spread = number(summary["mean_brain_voxels"]), number(summary["sd_brain_voxels"])
-    images, people = (counted(summary[f"{noun}s"] or 0, noun) for noun in ("image", "participant"))
     text = (
-        f"Dataset mean {mean} mm³ (SD {spread} mm³), {voxels} voxels (SD {voxel_spread} voxels), over {images} of"
-        f" {people}.\n\nMasks of adult brains have {number(LEAST_MM3 / 1000)} to {cm3(MOST_MM3)}: brains of 975 to"
+        f"Masks of adult brains have {number(LEAST_MM3 / 1000)} to {cm3(MOST_MM3)}: brains of 975 to"
         " 1,499 cm³ were measured in 46 adults (Allen, Damasio and Grabowski, 2002, American Journal of Physical"
         " Anthropology 118, 341-358), of 1,173 to 1,626 cm³ in 20 (Filipek et al., 1994, Cerebral Cortex 4, 344-360);"
         " and masks hold some of the fluid around the brain, so these are 10 % less and 20 % more."
@@ -219,15 +213,13 @@ def volumes(data: ReportData) -> list[Section]:
 
 
 def answers(data: ReportData) -> list[Section]:
-    """Where the time went, in sentences; the slowest participants; and bytes and files per tier."""
+    """Where the time went, in sentences; and bytes and files per tier."""
     runs = gathered((row["run"], row) for row in sorted(data.profile, key=lambda row: -float(row["start_s"])))
     sections = []
     for run, rows in list(runs.items())[:SHOWN_RUNS]:
         text = f"Run {run}, {counted(len({row['participant'] for row in rows}), 'participant')}:" * (len(runs) > 1)
         found = run_answers(rows, data.traffic, data.tier_kinds)
         sections.append(Section(text=text, items=[f"{answer.text}." for answer in found]))
-    if len(data.times) > 1:
-        sections.append(Section(rows=[slow_row(data, time) for time in data.times[:SLOWEST]]))
     counts = ("read_bytes", "read_files", "written_bytes", "written_files")
     flows: dict[tuple[str, str], dict[str, Any]] = {}
     for row in sorted(data.traffic, key=lambda row: (row["tier"], list(SOURCES).index(row["traffic_source"]))):
@@ -237,19 +229,6 @@ def answers(data: ReportData) -> list[Section]:
         sums = flows.setdefault((tier, row["traffic_source"]), about | dict.fromkeys(counts))
         sums |= {name: (sums[name] or 0) + row[name] for name in counts if row[name] is not None}
     return [*sections, Section(rows=[*flows.values()])]
-
-
-def slow_row(data: ReportData, time: ParticipantTime) -> Row:
-    """What took the time of a participant."""
-    longest = max(time.phases, key=lambda phase: time.phase(phase, "wall_s"))
-    found = participant_answers(time, data.traffic, data.tier_kinds)
-    return {
-        "the_slowest": time.participant,
-        "wall_s": time.wall_s,
-        "cpu_share": share_of(time.cpu_s, time.wall_s),
-        "longest_phase": f"{longest} ({percent(share_of(time.phase(longest, 'wall_s'), time.wall_s))})",
-        "what_took_the_time": Markup("<br>").join(answer.text for answer in found),
-    }
 
 
 def prediction(data: ReportData) -> Section | None:
@@ -313,7 +292,7 @@ def participants(data: ReportData) -> Section:
         )
     more = f"The {SHOWN_ROWS:,} slowest of {len(data.times):,}" if len(data.times) > SHOWN_ROWS else "Slowest first"
     text = f"{more}; by phase in profile/profile.tsv. A click on a heading sorts."
-    return Section("Participants", text if rows else "No participant finished.", rows)
+    return Section("Participants", text if rows else "No participant finished.", rows or None)
 
 
 def links(data: ReportData, files: Iterable[Path]) -> str:
@@ -337,7 +316,6 @@ def facts(data: ReportData) -> list[Section]:
             "Kernel": known["kernel"] or MISSING,
             f"Cores for {cores}": number(known["cores"]) + ", oversubscribed" * bool(known["oversubscribed"]),
             "Command line": without_credentials(shlex.join(known["command_line"] or [MISSING])),
-            "Versions": ", ".join(f"{name} {version}" for name, version in sorted((known["versions"] or {}).items())),
         }
     if container:
         name, checksum = container["reference"] or container["name"] or MISSING, container["sha256"] or MISSING
@@ -378,11 +356,11 @@ def people(data: ReportData) -> str:
     return counted(len(data.selected), "participant")
 
 
-def once(data: ReportData) -> Section | None:
+def once(data: ReportData) -> Section:
     """What is done once."""
     columns = ["step", "item", "phase", "wall_s", "cpu_s", "account_run_queue_s", "account_block_io_s"]
     text = "Not by every participant, and not in any participant's time."
-    return Section("Done once", text, data.steps, columns) if data.steps else None
+    return Section("Done once", text, data.steps, columns)
 
 
 def runs(data: ReportData) -> Section:
@@ -405,7 +383,29 @@ def runs(data: ReportData) -> Section:
         "Makespan: from the earliest start to the latest end of the participant jobs of a run that succeeded; on its"
         " device: what it wrote, since that start. How times are meant: workflow/README.md of neurotier."
     )
-    return Section("All runs of this results folder", text if rows else "No run has finished a participant job.", rows)
+    return Section(
+        "All runs of this results folder", text if rows else "No run has finished a participant job.", rows or None
+    )
+
+
+def software(versions: Mapping[str, str]) -> str:
+    """Programs with their versions, and what to cite.
+
+    >>> software({"neurotier": "1.0", "snakemake": "9.27"})
+    'neurotier 1.0 (the neurotier authors, 2026) and snakemake 9.27 (Mölder et al. (2021), F1000Research 10, 33)'
+    """
+    references = {"neurotier": own_reference(), **REFERENCES}
+    cited = {name: f" ({references[name]})" if name in references else "" for name in versions}
+    *most, last = [f"{name} {version}{cited[name]}" for name, version in versions.items()] or ["software not known"]
+    return " and ".join([", ".join(most), last] if most else [last])
+
+
+def own_reference() -> str:
+    """Authors, year and address of neurotier as ``CITATION.cff`` has them."""
+    entry = read_yaml((ROOT / "CITATION.cff").read_text())
+    authors = [one.get("name") or f"{one['given-names']} {one['family-names']}" for one in entry["authors"]]
+    known = [*authors, str(entry["date-released"])[:4], entry.get("url") or entry.get("repository-code")]
+    return ", ".join(filter(None, known))
 
 
 def methods(data: ReportData) -> Section:

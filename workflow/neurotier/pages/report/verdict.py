@@ -7,7 +7,7 @@ from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.causes import BLOCK_IO, RUN_QUEUE, sum_causes
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Verdict
-from neurotier.pages.report.cluster import Cluster, node_verdict
+from neurotier.pages.report.cluster import Cluster
 from neurotier.pages.report.data import ReportData
 from neurotier.run.profile_tables import timings
 
@@ -56,8 +56,6 @@ def judge_timings(data: ReportData) -> Verdict:
             f"Resumed: {counted(earlier, 'participant')} of earlier runs {'is' if earlier == 1 else 'are'} part of"
             " these results; makespan and parallelism are those of the last run alone."
         )
-    if cluster and cluster.standing_out:
-        lines.append(f"{node_verdict(cluster)}.")
     if cluster and cluster.again:
         lines.append(f"{counted(len(cluster.again), 'job')} had to be started again (see Nodes and jobs).")
     return Verdict(f"Timings: {timings(run['valid'])}", OPEN, more=lines)
@@ -78,9 +76,7 @@ def oversubscribed(data: ReportData, run: Row) -> str:
 
 def tiles(data: ReportData) -> list[Tile]:
     """The numbers a reader looks for first."""
-    images = counted(len(data.group), "brain mask") if data.group else "no brain mask"
-    tiles = [("Participants done", f"{len(data.done):,} of {len(data.selected):,}", images)]
-    tiles += run_tiles(data.last_run, data.cluster)
+    tiles = run_tiles(data.last_run, data.cluster)
     wall_s, cpu_s = (sum(getattr(time, name) for time in data.times) for name in ("wall_s", "cpu_s"))
     tiles.append(("CPU time", percent(share_of(cpu_s, wall_s)), f"{seconds(cpu_s)} of {seconds(wall_s)} wall"))
     causes = sum_causes(data.profile)
@@ -88,14 +84,6 @@ def tiles(data: ReportData) -> list[Tile]:
         known = any(row[cause] is not None for row in data.profile)
         share = f"{causes.about}{percent(causes.share_of(cause))}" if known else MISSING
         tiles.append((LABELS[cause].capitalize(), share, seconds(causes.seconds_of(cause)) if known else ""))
-    if data.cluster:
-        waits, held_s = data.cluster.waits, data.cluster.held_s
-        longest = f"median; longest {seconds(waits[0]['queue_wait_s'])}" if waits else "not known"
-        tiles.append(("Queue wait", seconds(data.cluster.median_wait_s), longest))
-        held = f"of the {seconds(held_s)} that jobs held" if held_s else "what jobs held is not known"
-        tiles.append(("CPUs used", percent(data.cluster.efficiency), held))
-    if data.times:
-        tiles.append(("Slowest", seconds(data.times[0].wall_s), data.times[0].participant))
     return tiles
 
 
