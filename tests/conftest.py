@@ -78,11 +78,11 @@ NIGHTS = 7
 
 def is_in(ring: str, item: pytest.Item) -> bool:
     """Whether a test is in a ring: those marked nightly in that ring, and a seventh of them, by the date, in the fast
-    one, too. Which share what is made for their file are drawn together."""
-    nightly = item.get_closest_marker("nightly") is not None
-    if ring != "fast" or not nightly:
-        return ring != "nightly" or nightly
-    drawn = item.path.name if shares_with_its_file(item) else item.nodeid
+    one, too. Which have the same word in their mark, as they share what takes long to make, are drawn together."""
+    nightly = item.get_closest_marker("nightly")
+    if ring != "fast" or nightly is None:
+        return ring != "nightly" or nightly is not None
+    drawn = nightly.args[0] if nightly.args else item.nodeid
     return (zlib.crc32(drawn.encode()) + int(os.environ[DAY])) % NIGHTS == 0
 
 

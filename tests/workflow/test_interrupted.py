@@ -118,7 +118,7 @@ def test_a_start_in_a_copy_leaves_the_run_alone_that_goes_on_in_the_other(projec
     assert "again" not in run["valid"]
 
 
-@pytest.mark.parametrize("node", [False, True], ids=["shared", "of the nodes"])
+@pytest.mark.parametrize("node", [False, *nightly(True)])
 def test_a_start_with_nothing_to_be_done_clears_up_too(project: Project, node: bool) -> None:
     """What was left: a process, intermediates, a file that was being written. Tiers of the nodes are their jobs'."""
     project.heads("01")

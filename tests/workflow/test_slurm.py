@@ -528,6 +528,7 @@ def test_tiers_in_memory_are_memory_of_the_job(cluster: Cluster, project: Projec
     assert not [path for folder in memory.values() for path in folder.rglob("*") if not path.is_dir()]
 
 
+@pytest.mark.nightly
 def test_a_head_may_be_rebooted_at_any_moment(cluster: Cluster) -> None:
     """One trial of the campaign that ``python -m faults.heads`` holds."""
     seed = random.SystemRandom().randrange(10**6)
