@@ -13,7 +13,7 @@ from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.contents import content_of, get_images
 from neurotier.dataset.sites import is_broken, is_whole
 from neurotier.dataset.source import Dataset, obtain
-from support import git
+from support import git, script
 
 IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
 SETTINGS = DatasetSettings("", None, ["SiteA"], [], [], [], 4, 1, 0.0, False, "none", [])
@@ -68,7 +68,6 @@ def test_clone_that_git_cannot_use_is_cloned_anew(demo_source: Path, tmp_path: P
 
 
 GIT = """\
-#!/bin/sh
 {git} "$@"
 code=$?
 for word; do [ "$word" != clone ] || cloned=yes; last=$word; done
@@ -83,9 +82,7 @@ def test_a_clone_whose_git_was_ended_is_made_again(
     demo_source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     tools, spoiled = tmp_path / "tools", tmp_path / "spoiled"
-    tools.mkdir()
-    (tools / "git").write_text(GIT.format(git=shutil.which("git"), spoiled=spoiled, name=name))
-    (tools / "git").chmod(0o755)
+    script(tools / "git", GIT.format(git=shutil.which("git"), spoiled=spoiled, name=name))
     monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
     with pytest.raises(SourceError, match="was ended while it was cloned"):
         clone(demo_source, tmp_path)

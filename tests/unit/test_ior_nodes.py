@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
-import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +24,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.storage.ior.over_nodes import IorOverNodes, reason_of
 from neurotier.storage.workload.walk import LeftOutError, walk
-from support import STAND_INS, processes_in, wait_for
+from support import STAND_INS, processes_in, script, wait_for
 from workloads import TINY_IOR
 
 MIB = 1 << 20
@@ -117,8 +117,7 @@ def test_on_a_tier_of_the_node_another_process_reads(tmp_path: Path, memory: Pat
     assert not left(memory)
 
 
-FIO = """#!/bin/sh
-# The real fio, but on the second node, which does something else.
+FIO = """# The real fio, but on the second node, which does something else.
 if [ "$SLURM_PROCID" = 1 ]; then {instead}; fi
 exec {fio} "$@"
 """
@@ -131,11 +130,7 @@ TAKES_A_FILE = f"case $* in *rw=write*) until {WRITTEN}; do sleep 0.05; done; rm
 
 def fio_that(folder: Path, instead: str) -> str:
     """A folder for PATH whose fio does something else on the second node."""
-    real = subprocess.run(["which", "fio"], capture_output=True, text=True, check=True).stdout.strip()
-    folder.mkdir(exist_ok=True)
-    (folder / "fio").write_text(FIO.format(fio=real, instead=instead))
-    (folder / "fio").chmod(0o755)
-    return str(folder)
+    return str(script(folder / "fio", FIO.format(fio=shutil.which("fio"), instead=instead)).parent)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +217,3 @@ def test_why_an_allocation_ended_is_said_in_a_line(said: list[str], line: str) -
     error = reason_of("\n".join(said), "step write")
     assert str(error).startswith(line)
     assert isinstance(error, LeftOutError) == ("Memory specification" in line)
-
-
-def span(node: int, start_s: float, end_s: float) -> dict[str, Any]:
-    return {"node": node, "start_s": start_s, "end_s": end_s, "bytes": 100}

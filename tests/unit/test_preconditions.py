@@ -14,7 +14,7 @@ from neurotier.core.settings import Settings
 from neurotier.run.plan import Plan
 from neurotier.run.preconditions import check_programs, check_start
 from neurotier.run.snakemake_internals import Command
-from support import ROOT, plain_dataset, small_head, t1w
+from support import ROOT, plain_dataset, script, small_head, t1w
 
 
 def looked(
@@ -100,8 +100,7 @@ def test_programs_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         check_programs({"draw_mosaics", rule}, SETTINGS)
     check_programs({"draw_mosaics"}, SETTINGS)
     for name in ("parallel", "fio"):
-        (tmp_path / name).write_text("#!/bin/sh\n")
-        (tmp_path / name).chmod(0o755)
+        script(tmp_path / name, "")
     check_programs({rule}, SETTINGS)
 
 
