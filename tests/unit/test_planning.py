@@ -10,7 +10,6 @@ from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import write_table
 from neurotier.run.plan import Plan
-from neurotier.run.snakemake_internals import set_limits
 
 
 def plan(folder: Path, capacity: str, size_bytes: int | None, tool: str = "brainextractor") -> Plan:
@@ -47,23 +46,6 @@ def test_memory_is_asked_for_by_tool_and_size(tmp_path: Path, tool: str, mem_mb:
     made = plan(tmp_path, "1 GB", 10_000_000, tool)
     made.room["mem_mb"] = 10**6
     assert made.mem_mb("A/sub-01") == mem_mb
-
-
-class Workflow:
-    """Of Snakemake's, what limits need."""
-
-    def __init__(self, given: dict[str, int]) -> None:
-        self.global_resources = given
-
-    def register_resource(self, name: str, limit: int) -> None:
-        self.global_resources[name] = limit
-
-
-def test_limits_yield_to_those_of_the_command_line(tmp_path: Path) -> None:
-    made = plan(tmp_path, "1 GB", 1)
-    workflow = Workflow({"gets": 1, "mem_mb": 5})
-    set_limits(workflow, made.limits())
-    assert workflow.global_resources == {"gets": 1, "mem_mb": 5, "work_mb": 1000, "probes": 1}
 
 
 def test_without_an_index_nobody_is_known_to_be_complete(tmp_path: Path) -> None:
