@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from configured import settings_at
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table, write_table
@@ -103,9 +104,7 @@ def collect(folder: Path, runs: list[Row], predictions: list[Row], published: bo
 
 def settings_of(folder: Path, published: bool) -> Settings:
     """The configuration of a results folder, with or without the published logs."""
-    tiers = {"disk": {"path": str(folder), "kind": "block"}}
-    placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
-    return Settings.from_config({"tiers": tiers, "placement": placement, "published": "logs" if published else None})
+    return settings_at(folder, published="logs" if published else None)
 
 
 def page_of(collected: Tables, results: Path) -> Reader:

@@ -5,23 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from configured import settings_at
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
-from neurotier.core.settings import Settings
 from neurotier.core.tables import write_table
 from neurotier.run.plan import Plan
 
 
 def plan(folder: Path, capacity: str, size_bytes: int | None, tool: str = "brainextractor") -> Plan:
     """A plan for one participant with two images."""
-    settings = Settings.from_config(
-        {
-            "tiers": {"disk": {"path": str(folder), "kind": "block", "capacity": capacity}},
-            "placement": dict.fromkeys(("dataset", "work", "images", "results"), "disk"),
-            "dataset": {"concurrent_gets": 3},
-            "tool": {"name": tool},
-        }
-    )
+    disk = {"path": str(folder), "kind": "block", "capacity": capacity}
+    settings = settings_at(tiers={"disk": disk}, tool={"name": tool})
     places = Places.from_settings(settings)
     base = {
         "participant": "A/sub-01",
