@@ -109,10 +109,10 @@ def place_of(item: pytest.Item) -> int:
     return 1 + len(LONGEST) + (item.path.parent.name != "workflow")
 
 
-def nightly(*cases: Any) -> list[Any]:
-    """Parameters of a test that are tried in the nightly ring."""
+def nightly(*cases: Any, together: tuple[str, ...] = ()) -> list[Any]:
+    """Parameters of a test that are tried in the nightly ring; a word has them drawn together."""
     each = [case if isinstance(case, tuple) else (case,) for case in cases]
-    return [pytest.param(*case, marks=pytest.mark.nightly) for case in each]
+    return [pytest.param(*case, marks=pytest.mark.nightly(*together)) for case in each]
 
 
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import nightly
 from neurotier.core.errors import SourceError
 from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.contents import content_of, get_images
@@ -40,8 +41,13 @@ def test_content_of_another_size_than_its_key_is_fetched_again(
     assert (dataset.path / IMAGE).read_bytes() == (demo_source / IMAGE).read_bytes()
 
 
-@pytest.mark.parametrize("name", ["HEAD", "index", "config", "an object", "annex/index", "no object"])
-@pytest.mark.parametrize("site", ["", "SiteA"])
+SPOILED = ["HEAD", "index", "config", "an object", "annex/index", "no object"]
+
+
+@pytest.mark.parametrize(
+    ("site", "name"),
+    [*(("SiteA", name) for name in SPOILED), ("", "HEAD"), *nightly(*(("", name) for name in SPOILED[1:]))],
+)
 def test_clone_that_git_cannot_use_is_cloned_anew(demo_source: Path, tmp_path: Path, name: str, site: str) -> None:
     dataset = clone(demo_source, tmp_path)
     repository = dataset.path / site

@@ -6,7 +6,6 @@ one.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -82,32 +81,6 @@ def shared(memory: Path) -> dict[str, Any]:
 def own(memory: Path) -> dict[str, Any]:
     """A tier that each node has for itself."""
     return {"path": "$NODE_FOLDER/tier", "kind": "tmpfs", "node": True}
-
-
-def kept(settings: Settings) -> list[dict[str, Any]]:
-    """The files of the points."""
-    files = (Places.from_settings(settings).workload("ior") / "points").rglob("*.json")
-    return [json.loads(file.read_text()) for file in sorted(files)]
-
-
-def test_another_node_reads_what_a_node_wrote(tmp_path: Path, memory: Path, shared: dict[str, Any]) -> None:
-    """The aggregate is what all spans give; the sum of the nodes' own is at least as much."""
-    settings = settings_of(tmp_path, shared, nodes=[1, 3])
-    rows = {row["nodes"]: row for row in measure(Here(memory), settings)}
-    assert {(nodes, row["status"], row["read_by"]) for nodes, row in rows.items()} == {
-        (1, "measured", "another process"),
-        (3, "measured", "another node"),
-    }
-    for record in kept(settings):
-        for way in ("write", "read"):
-            spans = record["spans"][way]
-            taken_s = max(span["end_s"] for span in spans) - min(span["start_s"] for span in spans)
-            total = sum(span["bytes"] for span in spans)
-            assert total == record[f"{way}_bytes"] == len(spans) * MIB
-            assert record[f"{way}_bytes_per_s"] == pytest.approx(total / taken_s)
-            assert record[f"{way}_nodes_bytes_per_s"] >= record[f"{way}_bytes_per_s"] * 0.999
-            assert record[f"{way}_node_least_bytes_per_s"] <= record[f"{way}_node_most_bytes_per_s"]
-    assert not left(memory)
 
 
 def test_on_a_tier_of_the_node_another_process_reads(tmp_path: Path, memory: Path, own: dict[str, Any]) -> None:

@@ -96,8 +96,7 @@ def test_example_goes_on_with_the_masks(project: Project) -> None:
     own = yaml.safe_dump(configuration(project.folder, "results"))
     (project.folder / "own.yaml").write_text(own)
     example = ("--snakefile", "config/examples/module/Snakefile", "--workflow-profile", "none")
-    ended = project.snakemake(*example, "--configfile", "own.yaml", path=STAND_INS)
-    assert ended.code == 0, ended.output
+    project.succeeds(*example, "--configfile", "own.yaml", path=STAND_INS)
     (mask,) = project.derivatives.rglob("sub-*_mask.nii.gz")
     template = nibabel.load(project.folder / "template.nii.gz")
     assert np.allclose(template.get_fdata(), nibabel.load(mask).get_fdata(), atol=1e-6)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from conftest import nightly
 from published_logs import write_checkout
 from readmes import DOCUMENTS, LINES, README, commands
 from support import ROOT, Project, git, link_images, plain_dataset, save_image, small_head, t1w
@@ -140,14 +141,12 @@ def is_elsewhere(line: str) -> bool:
     return any(part in line for part in ELSEWHERE)
 
 
-def at_night(line: str) -> pytest.ParameterSet:
-    """A command that each night runs; those that need images, which take minutes to build, are drawn together."""
-    drawn_with = ["images"] if "--sdm apptainer" in line and not is_elsewhere(line) else []
-    return pytest.param(line, marks=pytest.mark.nightly(*drawn_with))
-
-
 LATER = [line for line in LINES if line.startswith("snakemake") and line not in RUN_SOON]
 LATER = [line for line in LATER if line not in SOON or not is_elsewhere(line)]
+IN_IMAGES = [line for line in LATER if "--sdm apptainer" in line and not is_elsewhere(line)]
+"""Those that run one of ``containers/``, which takes minutes to build, and are drawn together."""
+
+NIGHTLY = [*nightly(*(line for line in LATER if line not in IN_IMAGES)), *nightly(*IN_IMAGES, together=("images",))]
 
 
 @pytest.mark.parametrize("line", SOON, ids=str)
@@ -155,10 +154,10 @@ def test_command_is_right(reader: Project, line: str) -> None:
     follow(reader, line, planned=line not in RUN_SOON)
 
 
-@pytest.mark.parametrize("line", [at_night(line) for line in LATER], ids=str)
+@pytest.mark.parametrize("line", NIGHTLY, ids=str)
 def test_command_runs(reader: Project, line: str, request: pytest.FixtureRequest) -> None:
-    """Images of lines that run one of ``containers/`` are built before; the store knows them by what is in them."""
-    if "--sdm apptainer" in line and not is_elsewhere(line):
+    """Images are built before; the store knows them by what is in them."""
+    if line in IN_IMAGES:
         image = request.getfixturevalue("app_image" if "bids-app.yaml" in line else "brain_image")
         link_images(image, reader)
     follow(reader, line, is_elsewhere(line))

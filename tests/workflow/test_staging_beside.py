@@ -8,7 +8,7 @@ import shutil
 import signal
 from pathlib import Path
 
-from support import Project, read_json, wait_for, while_running
+from support import Project, processes_in, read_json, wait_for, while_running
 
 TARGETS = ("participants", "tabulate_profile", "--cores", "1")
 
@@ -24,6 +24,7 @@ def test_a_killed_run_is_completed_and_its_tables_tell_who_computed(project: Pro
     wait_for(lambda: project.records(), while_running(snakemake))
     os.kill(snakemake.pid, signal.SIGKILL)
     snakemake.wait()
+    wait_for(lambda: not processes_in(project.folder))
     done = project.records()
     before = {file: file.stat().st_mtime_ns for file in done[1:]}
     shutil.rmtree(project.derivatives / read_json(done[0])["participant"])
