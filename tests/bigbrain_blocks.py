@@ -9,27 +9,23 @@ from pathlib import Path
 
 import nibabel as nib
 import numpy as np
+from configured import settings_at
 from neurotier.bigbrain.blocks.making import make_blocks
 from neurotier.bigbrain.blocks.sources import source_of
 from neurotier.bigbrain.tasks import NONE, STREAMING, Block, Task
-from neurotier.core.settings import BigBrainSettings, Settings
+from neurotier.core.settings import BigBrainSettings
+from support import quiet
 
-TIERS = {"disk": {"path": ".", "kind": "block"}}
-PLACEMENT = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
 SMALL = {"count": 3, "scale": 0.04}
 
 
-def silent(_: str) -> None:
-    pass
-
-
 def settings(**keys: object) -> BigBrainSettings:
-    return Settings.from_config({"tiers": TIERS, "placement": PLACEMENT, "bigbrain": {**SMALL, **keys}}).bigbrain
+    return settings_at(bigbrain={**SMALL, **keys}).bigbrain
 
 
 def make(folder: Path, **keys: object) -> tuple[Block, ...]:
     """Blocks in a folder."""
-    return tuple(make_blocks(source_of(settings(**keys)), folder / "blocks", "disk", silent))
+    return tuple(make_blocks(source_of(settings(**keys)), folder / "blocks", "disk", quiet))
 
 
 def task_of(place: Path, blocks: tuple[Block, ...], **keys: object) -> Task:

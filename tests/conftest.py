@@ -78,11 +78,11 @@ NIGHTS = 7
 
 def is_in(ring: str, item: pytest.Item) -> bool:
     """Whether a test is in a ring: those marked nightly in that ring, and a seventh of them, by the date, in the fast
-    one, too. Which share what is made for their file are drawn together."""
-    nightly = item.get_closest_marker("nightly") is not None
-    if ring != "fast" or not nightly:
-        return ring != "nightly" or nightly
-    drawn = item.path.name if shares_with_its_file(item) else item.nodeid
+    one, too. Which have the same word in their mark, as they share what takes long to make, are drawn together."""
+    nightly = item.get_closest_marker("nightly")
+    if ring != "fast" or nightly is None:
+        return ring != "nightly" or nightly is not None
+    drawn = nightly.args[0] if nightly.args else item.nodeid
     return (zlib.crc32(drawn.encode()) + int(os.environ[DAY])) % NIGHTS == 0
 
 
@@ -109,10 +109,10 @@ def place_of(item: pytest.Item) -> int:
     return 1 + len(LONGEST) + (item.path.parent.name != "workflow")
 
 
-def nightly(*cases: Any) -> list[Any]:
-    """Parameters of a test that are tried in the nightly ring."""
+def nightly(*cases: Any, together: tuple[str, ...] = ()) -> list[Any]:
+    """Parameters of a test that are tried in the nightly ring; a word has them drawn together."""
     each = [case if isinstance(case, tuple) else (case,) for case in cases]
-    return [pytest.param(*case, marks=pytest.mark.nightly) for case in each]
+    return [pytest.param(*case, marks=pytest.mark.nightly(*together)) for case in each]
 
 
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

@@ -31,7 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Mover = Callable[[str, int, int], None]
+    Mover = Callable[[str, int, int, int], None]
 
 TRUTH = "NEUROTIER_TRUTH"
 BEGIN_S = time.monotonic()
@@ -151,38 +151,19 @@ def unheard(count: str, seconds: str) -> Truth:
     return {}
 
 
-def threads(count: str, seconds: str) -> Truth:
-    """Threads that compute at the same time, each for so many seconds."""
+def threads(count: str, seconds: str, asleep_s: str = "0") -> Truth:
+    """Threads that compute at the same time, each for so many seconds, and then wait for a timer."""
     import threading
     import zlib
 
     waits_ns: list[int] = []
+    slept: list[tuple[float, float]] = []
     block = bytes(MIB)
 
     def work() -> None:
         while time.thread_time() < float(seconds):
             zlib.crc32(block)  # without the interpreter's lock
         waits_ns.append(schedstat("thread-self")[1])
-
-    workers = [threading.Thread(target=work) for _ in range(int(count))]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    return {"run_queue_s": sum(waits_ns) / 1e9, "threads": len(workers) + 1}
-
-
-def short_threads(count: str, seconds: str, asleep_s: str) -> Truth:
-    """Threads that compute at the same time, each for so many seconds, and then wait for a timer."""
-    import threading
-    import zlib
-
-    slept: list[tuple[float, float]] = []
-    block = bytes(MIB)
-
-    def work() -> None:
-        while time.thread_time() < float(seconds):
-            zlib.crc32(block)
         begin = time.monotonic()
         time.sleep(float(asleep_s))
         slept.append((begin, time.monotonic()))
@@ -194,7 +175,8 @@ def short_threads(count: str, seconds: str, asleep_s: str) -> Truth:
         worker.join()
     # the last to sleep is the last to wake: until then all others sleep or have ended
     asleep_together_s = max(end for _, end in slept) - max(begin for begin, _ in slept)
-    return {"account_other_s": asleep_together_s, "threads": len(workers) + 1}
+    truth = {"run_queue_s": sum(waits_ns) / 1e9, "threads": len(workers) + 1}
+    return truth | {"account_other_s": asleep_together_s}
 
 
 def sleep(seconds: str) -> Truth:
@@ -229,12 +211,12 @@ def network(messages: str, pause_s: str) -> Truth:
 
 def buffered(folder: str, mib: str, chunk_kib: str = "4096") -> Truth:
     """Write a file through the page cache, flush it, evict it, read it."""
-    return write_and_read(folder, int(mib), write_plainly, read_plainly, int(chunk_kib) << 10)
+    return write_and_read(folder, int(mib), write_file, read_file, int(chunk_kib) << 10)
 
 
 def direct(folder: str, mib: str, chunk_kib: str = "4096") -> Truth:
     """Write and read a file past the page cache."""
-    return write_and_read(folder, int(mib), write_directly, read_directly, int(chunk_kib) << 10)
+    return write_and_read(folder, int(mib), write_file, read_file, int(chunk_kib) << 10, os.O_DIRECT)
 
 
 def mapped(folder: str, mib: str) -> Truth:
@@ -243,13 +225,13 @@ def mapped(folder: str, mib: str) -> Truth:
     return truth | {"logical_read_bytes": 0, "logical_written_bytes": 0}
 
 
-def write_and_read(folder: str, mib: int, write: Mover, read: Mover, chunk_bytes: int) -> Truth:
+def write_and_read(folder: str, mib: int, write: Mover, read: Mover, chunk_bytes: int, flags: int = 0) -> Truth:
     """Write a new file of so many MiB, evict it, read it and remove it."""
     path, size = f"{folder}/load-{os.getpid()}", mib * MIB
     counted = device_bytes(folder)
-    write(path, size, chunk_bytes)
+    write(path, size, chunk_bytes, flags)
     evict(path)
-    read(path, size, chunk_bytes)
+    read(path, size, chunk_bytes, flags)
     truth: Truth = {"logical_read_bytes": size, "logical_written_bytes": size}
     if counted is not None:
         truth |= {name: value - counted[name] for name, value in (device_bytes(folder) or {}).items()}
@@ -260,43 +242,29 @@ def write_and_read(folder: str, mib: int, write: Mover, read: Mover, chunk_bytes
     return truth
 
 
-def write_plainly(path: str, size: int, chunk_bytes: int) -> None:
-    block, file = b"\1" * chunk_bytes, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    for _ in range(size // chunk_bytes):
-        os.write(file, block)
-    os.fsync(file)
-    os.close(file)
-
-
-def read_plainly(path: str, size: int, chunk_bytes: int) -> None:
-    file = os.open(path, os.O_RDONLY)
-    for _ in range(size // chunk_bytes):
-        os.read(file, chunk_bytes)
-    os.close(file)
-
-
-def write_directly(path: str, size: int, chunk_bytes: int) -> None:
+def write_file(path: str, size: int, chunk_bytes: int, flags: int) -> None:
     import mmap
 
-    block = mmap.mmap(-1, chunk_bytes)  # aligned to pages, as the device wants it
+    block = mmap.mmap(-1, chunk_bytes)  # aligned to pages, as a device wants it whose cache is passed by
     block.write(b"\1" * chunk_bytes)
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_DIRECT)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | flags)
     for _ in range(size // chunk_bytes):
         os.write(file, block)
     os.fsync(file)
     os.close(file)
 
 
-def read_directly(path: str, size: int, chunk_bytes: int) -> None:
+def read_file(path: str, size: int, chunk_bytes: int, flags: int) -> None:
     import mmap
 
-    block, file = mmap.mmap(-1, chunk_bytes), os.open(path, os.O_RDONLY | os.O_DIRECT)
+    block = mmap.mmap(-1, chunk_bytes)
+    file = os.open(path, os.O_RDONLY | flags)
     for _ in range(size // chunk_bytes):
         os.readv(file, [block])
     os.close(file)
 
 
-def write_mapped(path: str, size: int, chunk_bytes: int) -> None:
+def write_mapped(path: str, size: int, chunk_bytes: int, _flags: int) -> None:
     import mmap
 
     block, file = b"\1" * chunk_bytes, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
@@ -309,7 +277,7 @@ def write_mapped(path: str, size: int, chunk_bytes: int) -> None:
     os.close(file)
 
 
-def read_mapped(path: str, size: int, chunk_bytes: int) -> None:
+def read_mapped(path: str, size: int, chunk_bytes: int, _flags: int) -> None:
     import mmap
 
     file = os.open(path, os.O_RDONLY)
@@ -347,24 +315,5 @@ def block_io_s() -> float | None:
     return waited_s if possible else None
 
 
-LOADS: dict[str, Callable[..., Truth]] = {
-    load.__name__: load
-    for load in (
-        burn,
-        children,
-        forks,
-        daemon,
-        unheard,
-        threads,
-        short_threads,
-        sleep,
-        network,
-        buffered,
-        direct,
-        mapped,
-    )
-}
-
-
 if __name__ == "__main__":
-    report_and_end(LOADS[sys.argv[1]](*sys.argv[2:]))
+    report_and_end(globals()[sys.argv[1]](*sys.argv[2:]))

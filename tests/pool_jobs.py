@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from configured import settings_at
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
-from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tables import write_table
-from neurotier.core.tiers import find_mount
 from neurotier.dataset.bids import read_image
 from neurotier.dataset.index import Index
 from neurotier.dataset.source import Dataset
@@ -94,9 +93,7 @@ def prepared_results(folder: Path, labels: Sequence[str], others: int = 0, **sec
         Sections of the configuration; the tool is ``noop`` unless they say otherwise.
     """
     dataset = plain_dataset(folder / "bids", {t1w(label): small_head(number) for number, label in enumerate(labels)})
-    tiers = {"disk": {"path": str(folder), "kind": find_mount(folder).kind}}
-    placement = dict.fromkeys(ROLES, "disk")
-    settings = Settings.from_config({"tiers": tiers, "placement": placement, "tool": {"name": "noop"}, **sections})
+    settings = settings_at(folder, **{"tool": {"name": "noop"}, **sections})
     places = Places.from_settings(settings)
     write_json(places.settings_file, settings.to_json())
     write_json(places.index / "dataset.json", dataset_json(Dataset(str(dataset), dataset, "folder", {"": {}})))

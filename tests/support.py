@@ -319,6 +319,18 @@ def held(file: Path) -> Iterator[None]:
         signal.signal(signal.SIGIO, signal.SIG_DFL)
 
 
+def script(file: Path, text: str) -> Path:
+    """A program of the shell; its folder is made."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
+    return file
+
+
+def quiet(line: str) -> None:
+    """Progress that no test reads."""
+
+
 def save_image(path: Path, data: np.ndarray) -> Path:
     """A NIfTI of 4 mm voxels."""
     path.parent.mkdir(parents=True, exist_ok=True)

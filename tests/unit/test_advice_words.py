@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from configured import settings_at
 from neurotier.advice.calibration import read_observed
 from neurotier.advice.placements import candidates
 from neurotier.advice.room import room_for
@@ -18,8 +19,6 @@ from neurotier.core.tables import columns, read_table, write_table
 from neurotier.pages.report.data import collect
 from neurotier.pages.report.page import prediction
 from report_data import make_results
-
-FOUR_ROLES = {"dataset": "disk", "work": "disk", "images": "disk", "results": "disk"}
 
 
 def row(placement: str, predicted_s: float, share: float = 0.1, **changes: Any) -> dict[str, Any]:
@@ -85,11 +84,10 @@ def test_roles_on_one_tier_need_room_together() -> None:
 def settings_with(folder: Path, **sections: Any) -> Settings:
     """Two tiers that can be had, one that cannot."""
     tiers = {
-        "disk": {"path": str(folder), "kind": "block"},
         "tmpfs": {"path": "/dev/shm", "kind": "tmpfs"},
         "gone": {"path": str(folder / "gone"), "kind": "block"},
     }
-    return Settings.from_config({"tiers": tiers, "placement": FOUR_ROLES, "tool": {"name": "noop"}, **sections})
+    return settings_at(folder, tiers=tiers, **{"tool": {"name": "noop"}, **sections})
 
 
 def test_placements_that_are_judged(tmp_path: Path) -> None:

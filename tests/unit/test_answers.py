@@ -44,25 +44,55 @@ def texts(rows: list[Row], traffic: list[Row] | None = None, kinds: dict[str, st
     return [answer.text for answer in run_answers(rows, traffic or [], KINDS if kinds is None else kinds)]
 
 
-def test_compute_bound() -> None:
-    rows = [spent("stage_in", system=2.0, user=1.0, block_io=1.0), spent("compute", user=94.0, block_io=2.0)]
-    assert texts(rows) == ["Compute-bound: a faster tier saves at most 5 %"], "staging less user, and compute's storage"
+SYSTEM = (
+    "System time of computing: 23 % of wall time, not counted as what a faster tier saves; copying from and to page"
+    " cache, tmpfs and persistent memory is part of it"
+)
 
 
-def test_copying_is_not_computing() -> None:
-    rows = [spent("stage_in", system=40.0), spent("compute", user=60.0)]
-    assert texts(rows) == ["A faster tier saves at most 40 %"]
+@pytest.mark.parametrize(
+    ("phases", "said"),
+    [
+        (  # staging less user, and compute's storage
+            {"stage_in": {"system": 2.0, "user": 1.0, "block_io": 1.0}, "compute": {"user": 94.0, "block_io": 2.0}},
+            ["Compute-bound: a faster tier saves at most 5 %"],
+        ),
+        ({"stage_in": {"system": 40.0}, "compute": {"user": 60.0}}, ["A faster tier saves at most 40 %"]),
+        (
+            {"stage_in": {"run_queue": 19.0, "block_io": 1.0}, "compute": {"run_queue": 19.0, "user": 61.0}},
+            ["Waiting for a core: 38 % of wall time; run fewer processes at once", "A faster tier saves at most 1 %"],
+        ),
+        (
+            {"compute": {"user": 80.0, "block_io": 20.0}},
+            ["Compute-bound: a faster tier saves at most 20 %", "Waiting for storage: 20 % of wall time"],
+        ),
+        (
+            {"compute": {"user": 88.0, "memory_stall": 12.0}},
+            [
+                "Compute-bound: a faster tier saves at most 0 %",
+                "Short of memory: 12 % of wall time; start fewer participants at once",
+            ],
+        ),
+        ({"compute": {"user": 77.0, "system": 23.0}}, ["Compute-bound: a faster tier saves at most 0 %", SYSTEM]),
+        ({"compute": {"user": 91.0, "system": 9.0}}, ["Compute-bound: a faster tier saves at most 0 %"]),
+        (
+            {"compute": {"user": 90.0, "unexplained": 10.0}},
+            ["Compute-bound: a faster tier saves at most 10 %", "Not explained: 10 % of wall time"],
+        ),
+    ],
+)
+def test_what_the_time_was_spent_for_is_said(phases: dict[str, dict[str, Any]], said: list[str]) -> None:
+    assert texts([spent(phase, **causes) for phase, causes in phases.items()]) == said
+
+
+def test_a_run_is_compute_bound_from_a_share_on() -> None:
     share = COMPUTE_BOUND_SHARE
     assert texts([spent("compute", user=share, other=1 - share)])[0].startswith("Compute-bound")
     assert not texts([spent("compute", user=share - 0.01, other=1.01 - share)])[0].startswith("Compute-bound")
 
 
-def test_waiting_for_a_core_is_no_storage_of_any_phase() -> None:
-    rows = [spent("stage_in", run_queue=19.0, block_io=1.0), spent("compute", run_queue=19.0, user=61.0)]
-    assert texts(rows) == [
-        "Waiting for a core: 38 % of wall time; run fewer processes at once",
-        "A faster tier saves at most 1 %",
-    ]
+def test_what_is_explained_twice_saves_nothing() -> None:
+    assert saved_at_most_s(spent("compute", user=90.0, unexplained=-10.0) | {"wall_s": 80.0}, KINDS) == 0
 
 
 def test_waiting_for_storage_says_where() -> None:
@@ -83,39 +113,12 @@ def test_no_phase_is_named_that_has_not_most() -> None:
     assert "most of it" not in texts(rows, staged("nfs", "disk"))[0]
 
 
-def test_storage_of_a_compute_bound_run_does_not_repeat_the_bound() -> None:
-    assert texts([spent("compute", user=80.0, block_io=20.0)]) == [
-        "Compute-bound: a faster tier saves at most 20 %",
-        "Waiting for storage: 20 % of wall time",
-    ]
-
-
 @pytest.mark.parametrize(("tier", "bound"), [("disk", "7"), ("nfs", "37"), ("unknown", "7")])
 def test_sleep_counts_as_storage_on_network_tiers_alone(tier: str, bound: str) -> None:
     rows = [spent("stage_in", user=1.0, tier=tier), spent("compute", user=62.0, block_io=7.0, other=30.0, tier=tier)]
     place = " on tier nfs" if tier == "nfs" else ""
     assert texts(rows)[0] == f"Asleep: 30 % of wall time, most of it in compute{place}; network, locks or timers"
     assert texts(rows)[1].endswith(f"a faster tier saves at most {bound} %")
-
-
-def test_short_of_memory() -> None:
-    rows = [spent("compute", user=88.0, memory_stall=12.0)]
-    assert texts(rows)[1] == "Short of memory: 12 % of wall time; start fewer participants at once"
-    assert texts(rows)[0].endswith("at most 0 %")
-
-
-def test_system_time_of_computing_is_said_but_not_counted() -> None:
-    rows = [spent("compute", user=77.0, system=23.0)]
-    assert texts(rows)[0] == "Compute-bound: a faster tier saves at most 0 %"
-    assert texts(rows)[1].startswith("System time of computing: 23 % of wall time, not counted as what a faster tier")
-    assert len(texts([spent("compute", user=91.0, system=9.0)])) == 1
-
-
-def test_what_is_not_explained_may_be_storage() -> None:
-    rows = [spent("compute", user=90.0, unexplained=10.0)]
-    assert texts(rows) == ["Compute-bound: a faster tier saves at most 10 %", "Not explained: 10 % of wall time"]
-    row = spent("compute", user=90.0, unexplained=-10.0) | {"wall_s": 80.0}
-    assert saved_at_most_s(row, KINDS) == 0
 
 
 def test_largest_share_comes_first_and_small_ones_not_at_all() -> None:

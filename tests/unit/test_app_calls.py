@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from configured import settings_at
 from container_images import Engine, make_tiny
 from neurotier.analysis.app import (
     Share,
@@ -83,12 +84,8 @@ class Called:
 
 
 def settings_of(**app: Any) -> Settings:
-    config = {
-        "tiers": {"disk": {"path": ".", "kind": "block"}, "memory": {"path": "/dev/shm", "kind": "tmpfs"}},
-        "placement": dict.fromkeys(("dataset", "work", "images", "results"), "disk"),
-        "app": {"image": "x.sif", "name": "tiny", **app},
-    }
-    return Settings.from_config(config, in_containers=True)
+    memory = {"path": "/dev/shm", "kind": "tmpfs"}
+    return settings_at(in_containers=True, tiers={"memory": memory}, app={"image": "x.sif", "name": "tiny", **app})
 
 
 @pytest.fixture

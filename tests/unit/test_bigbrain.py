@@ -8,7 +8,7 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
-from bigbrain_blocks import make, save, settings, silent, task_of, voxels
+from bigbrain_blocks import make, save, settings, task_of, voxels
 from neurotier.bigbrain.blocks.nifti import HEADER_BYTES
 from neurotier.bigbrain.blocks.sources import source_of
 from neurotier.bigbrain.checking import check_block, check_task, checksum_of
@@ -18,6 +18,7 @@ from neurotier.bigbrain.engines.worker import work
 from neurotier.bigbrain.image import BLOCK_BYTES, BLOCKS, GRIDS
 from neurotier.bigbrain.tasks import ALL, NONE, PUBLISHED, STREAMING
 from neurotier.core.errors import InputError
+from support import quiet
 
 GIVEN = "given"  # what Spark does when it reads files itself
 
@@ -107,7 +108,7 @@ def test_iterations_are_chained_and_their_blocks_kept_as_asked(tmp_path: Path, k
     task = task_of(tmp_path, blocks, iterations=4, keep=keep)
     for block in blocks:
         assert work(task, block, None, None) == [1, 2, 3, 4]
-    checked = check_task(task, silent)
+    checked = check_task(task, quiet)
     assert all(one.equal for one in checked)
     for iteration in range(1, 5):
         there = task.file(blocks[0], iteration).exists()
@@ -115,7 +116,7 @@ def test_iterations_are_chained_and_their_blocks_kept_as_asked(tmp_path: Path, k
     other = task_of(tmp_path / "other", blocks, iterations=4, pairing=PUBLISHED)
     for block in blocks:
         work(other, block, None, None)
-    assert checksum_of(check_task(other, silent)) == checksum_of(checked)
+    assert checksum_of(check_task(other, quiet)) == checksum_of(checked)
     assert task.incomplete() == []
 
 

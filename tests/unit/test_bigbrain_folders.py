@@ -9,15 +9,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from bigbrain_blocks import PLACEMENT, TIERS, make, save, silent, task_of, voxels
+from bigbrain_blocks import make, save, task_of, voxels
+from configured import settings_at
 from neurotier.bigbrain.checking import check_task
 from neurotier.bigbrain.engines.worker import work
 from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.core.errors import InputError, SourceError
 from neurotier.core.places import Places
-from neurotier.core.settings import Settings
 from neurotier.dataset.commands import prepare_environment
-from support import git
+from support import git, quiet
 
 
 def random_voxels(seed: int, dtype: type = np.uint16) -> np.ndarray:
@@ -55,7 +55,7 @@ def test_packed_blocks_are_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     task = task_of(tmp_path, blocks)
     for block in blocks:
         work(task, block, None, None)
-    assert all(one.equal for one in check_task(task, silent))
+    assert all(one.equal for one in check_task(task, quiet))
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,8 @@ def test_blocks_of_a_datalad_dataset_without_content_are_said(tmp_path: Path) ->
     copy = clone(str(dataset.pathobj), str(tmp_path / "clone"), result_renderer="disabled")
     folder = copy.pathobj / "blocks"
     first = folder / "part_0.nii.gz"
-    config = {"tiers": TIERS, "placement": PLACEMENT, "bigbrain": {"source": str(folder)}}
-    plan = BigBrainPlan(settings_all := Settings.from_config(config), Places.from_settings(settings_all))
+    settings = settings_at(bigbrain={"source": str(folder)})
+    plan = BigBrainPlan(settings, Places.from_settings(settings))
     asked = plan.asked_blocks(SimpleNamespace(tier="disk"))
     with pytest.raises(SourceError) as raised:
         make(tmp_path, source=str(folder))

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import psutil
 import pytest
-from bigbrain_blocks import PLACEMENT, TIERS, make, plan_of, task_of
+from bigbrain_blocks import make, plan_of, task_of
+from configured import settings_at
 from neurotier.bigbrain.checking import check_block
 from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
 from neurotier.bigbrain.engines.numa import PIN, node_of, prefix
 from neurotier.bigbrain.engines.worker import work
 from neurotier.core.errors import SettingsError
-from neurotier.core.settings import Settings
 from neurotier.storage.numa import usable_nodes
 
 ALL_CPUS = set(range(256))
@@ -68,10 +68,9 @@ def test_blocks_take_turns_and_keep_their_node(tmp_path: Path) -> None:
 
 
 def test_pinning_of_spark_is_refused() -> None:
-    config = {"tiers": TIERS, "placement": PLACEMENT, "bigbrain": {"numa": PIN, "engines": ["spark"]}}
     with pytest.raises(SettingsError, match=r"config key bigbrain\.numa: Spark's tasks .*bigbrain\.spark_master"):
-        Settings.from_config(config)
-    assert Settings.from_config({**config, "bigbrain": {"numa": PIN}}).bigbrain.numa == PIN
+        settings_at(bigbrain={"numa": PIN, "engines": ["spark"]})
+    assert settings_at(bigbrain={"numa": PIN}).bigbrain.numa == PIN
 
 
 @pytest.mark.usefixtures("gnu_parallel", "numactl")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from configured import settings_at
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table, write_table
@@ -13,7 +14,7 @@ from neurotier.pages.bigbrain import PAGE
 from neurotier.pages.bigbrain.tables import Tables, read_tables, write_conditions
 from neurotier.pages.bigbrain.verdict import not_compared, verdicts
 from neurotier.published.replay import read_published, write_tables
-from page_reader import Reader, read_plain
+from page_reader import Reader
 from published_logs import spark_log, write_checkout, write_log
 
 SUMS = {"start_up_s": 1.0, "load_header_s": 0.25, "read_s": 2.0, "increment_s": 1.0, "write_s": 3.0}
@@ -103,9 +104,7 @@ def collect(folder: Path, runs: list[Row], predictions: list[Row], published: bo
 
 def settings_of(folder: Path, published: bool) -> Settings:
     """The configuration of a results folder, with or without the published logs."""
-    tiers = {"disk": {"path": str(folder), "kind": "block"}}
-    placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
-    return Settings.from_config({"tiers": tiers, "placement": placement, "published": "logs" if published else None})
+    return settings_at(folder, published="logs" if published else None)
 
 
 def page_of(collected: Tables, results: Path) -> Reader:
@@ -145,13 +144,6 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     return collect(tmp_path_factory.mktemp("both"), RUNS, PREDICTIONS, published=True)
 
 
-@pytest.fixture(scope="module")
-def figures_of_both(both: Tables, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    results = tmp_path_factory.mktemp("figures")
-    page_of(both, results)
-    return PAGE.figures_folder(results)
-
-
 def row_of(collected: Tables, engine: str, tier: str, parallelism: int = 2) -> Row:
     (row,) = [
         row
@@ -168,23 +160,6 @@ def test_a_condition_has_medians_of_its_valid_runs_and_counts_the_others(alone: 
     assert (disk["write_s"], disk["read_s"], row_of(alone, "spark", "disk")["read_s"]) == (4.0, 2.0, None)
     nothing = row_of(alone, "snakemake", "memory $1$")
     assert (nothing["runs"], nothing["invalid_runs"], nothing["makespan_s"]) == (0, 1, None)
-
-
-def test_numbers_of_the_figures_are_those_of_the_tables(both: Tables, figures_of_both: Path) -> None:
-    for name in ("makespans", "phases", "gantts", "parallelism"):
-        assert {file.suffix for file in figures_of_both.glob(f"bigbrain_{name}.*")} == {".svg", ".png", ".tsv", ".rst"}
-    makespans = read_plain(figures_of_both / "bigbrain_makespans.tsv")
-    mine = [row for row in makespans if (row["engine"], row["tier"]) == ("gnu-parallel", "disk")]
-    assert [(row["of"], float(row["makespan_s"])) for row in mine] == [
-        *(("repetition 1", 5.0), ("repetition 2", 7.0), ("paper", 3.0), ("fluid", 6.0)),
-    ]
-    dram = [row["of"] for row in makespans if row["tier"] == "DRAM"]
-    assert dram == ["repetition 0", "repetition 1", "paper", "fluid measured"]
-    assert not any(row["engine"] == "snakemake" for row in makespans), "no valid run"
-    shown = [row for row in both.conditions if row["runs"]]
-    for name, column in (("phases", "write_s"), ("parallelism", "mean_parallelism")):
-        drawn = read_plain(figures_of_both / f"bigbrain_{name}.tsv")
-        assert [float(row[column]) for row in drawn] == pytest.approx([row[column] for row in shown])
 
 
 def test_verdict_says_what_mattered_and_what_is_not_sure(alone: Tables) -> None:

@@ -23,6 +23,7 @@ from neurotier.run.cluster_jobs import (
 from neurotier.run.jobs import load_settings, note_killed
 from neurotier.run.journal import heard, read_notes, tell
 from pool_jobs import prepared_results
+from support import script
 
 STARTED_S = 1795392050.0
 
@@ -49,13 +50,6 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
     here = Places(*(tmp_path / name for name in ("results", "datasets", "work", "images", "store")))
     write_json(here.runs / "run.json", {"run": "run", "started_s": STARTED_S})
     return here
-
-
-def program(folder: Path, name: str, script: str) -> Path:
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_text(f"#!/bin/sh\n{script}\n")
-    (folder / name).chmod(0o755)
-    return folder
 
 
 def submit(places: Places, number: int | str, rule: str = "analyze_participants", share: str | None = "3.01") -> None:
@@ -115,7 +109,7 @@ def test_without_slurm_jobs_tell_of_themselves_and_the_reason_is_said(places: Pl
 
 
 @pytest.mark.parametrize(
-    ("script", "reason"),
+    ("answer", "reason"),
     [
         (None, "there is no sacct"),
         ("echo 'slurm_persist_conn_open: error: no' >&2; exit 1", "sacct ended with exit code 1: slurm_persist"),
@@ -125,11 +119,11 @@ def test_without_slurm_jobs_tell_of_themselves_and_the_reason_is_said(places: Pl
     ],
 )
 def test_an_accounting_that_does_not_answer_is_a_reason(
-    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | None, reason: str
+    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str | None, reason: str
 ) -> None:
-    if script is not None:
-        monkeypatch.setenv("PATH", f"{program(tmp_path / 'bin', 'sacct', script)}:/usr/bin:/bin")
-    if script == "exec sleep 30":
+    if answer is not None:
+        monkeypatch.setenv("PATH", f"{script(tmp_path / 'bin' / 'sacct', answer).parent}:/usr/bin:/bin")
+    if answer == "exec sleep 30":
         monkeypatch.setattr(cluster_jobs, "PATIENCE_S", 1.0)
     submit(places, 8)
     close_jobs(places, "run")
@@ -159,7 +153,7 @@ def test_one_call_tells_what_ended_all_who_were_killed(tmp_path: Path, monkeypat
 def test_jobs_of_before_the_run_are_others_of_that_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded = tmp_path / "recorded"
     recorded.write_text(RECORDED)
-    monkeypatch.setenv("PATH", f"{program(tmp_path / 'bin', 'sacct', f'cat {recorded}')}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{script(tmp_path / 'bin' / 'sacct', f'cat {recorded}').parent}:/usr/bin:/bin")
     assert ask_accounting(["1"], STARTED_S + 86_400) == ([], "sacct knows none of the jobs")
 
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import ENVIRONMENT
+from support import ENVIRONMENT, script
 
 GET = """
 from neurotier.dataset.commands import naming_commands
@@ -31,9 +31,7 @@ except NeurotierError as error:
     ],
 )
 def test_git_that_is_killed_is_said_in_a_line(tmp_path: Path, killed: str, said: str) -> None:
-    stand_in = tmp_path / "git"
-    stand_in.write_text(f'#!/bin/sh\ncase "$*" in\n{killed}) kill -9 $$ ;;\nesac\nexec {shutil.which("git")} "$@"\n')
-    stand_in.chmod(0o755)
+    script(tmp_path / "git", f'case "$*" in\n{killed}) kill -9 $$ ;;\nesac\nexec {shutil.which("git")} "$@"')
     environment = {**ENVIRONMENT, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(
         [sys.executable, "-c", GET], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False

@@ -21,7 +21,6 @@ from neurotier.run.compared import Compared
 from page_reader import read_plain
 
 TIERS = {"tmpfs": 1.0, "slow": 4.0}
-ODD = "a$b_1$ <b>&amp; \\frac{1}{2} µ\"'" + "x" * 80
 
 
 def charts(tables: Tables) -> dict[str, Chart]:
@@ -41,24 +40,6 @@ def figures(small: Tables, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, chart in charts(small).items():
         chart.save(folder / name)
     return folder
-
-
-@pytest.mark.parametrize(
-    "tables",
-    [
-        ([], [], []),
-        campaign({"tmpfs": 1.0}, (2,), 1, 1),
-        campaign({"tmpfs": 1.0}, (2,), 1, 3, valid="invalid: swap was used"),
-        ([run_row("r", "tmpfs", None, mean_parallelism=None, peak_parallelism=0, participants=0)], [], []),
-        ([run_row("r", "tmpfs", 0.0, wall_sum_s=0.0, parallelism=None)], [], []),
-        campaign({ODD: 1.0, f"{ODD}2": 2.0}, (2,), 1, 3, origin=ODD, tool=ODD),
-    ],
-    ids=["nothing", "one run", "no valid run", "no job", "no time", "odd names"],
-)
-def test_the_edges_are_drawn(tmp_path: Path, tables: Tables) -> None:
-    for name, chart in charts(tables).items():
-        assert chart.says
-        chart.save(tmp_path / name)
 
 
 def test_as_many_jobs_as_were_published_stay_small(tmp_path: Path) -> None:

@@ -7,12 +7,14 @@ from urllib.parse import unquote
 
 import pytest
 from comparison_data import Tables, campaign, published, together
+from comparison_rows import run_row
+from neurotier.core.tables import Row
 from neurotier.pages.comparison import PAGE
 from neurotier.pages.comparison.page import Comparison
 from neurotier.pages.comparison.verdict import judge
 from page_reader import Reader
 
-EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)> a$b_1$ &amp; \\frac{1}{2} µ\"'" + "x" * 80
 
 
 def page(tables: Tables, folder: Path, lacking: str = "") -> Reader:
@@ -82,6 +84,18 @@ def test_names_are_escaped(tmp_path: Path) -> None:
     reader = page((runs, jobs, traffic), tmp_path)
     assert reader.tags.count("script") == 1, "the page's own"
     assert reader.text.count("alert(1)") >= 5
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        run_row("r", "tmpfs", None, mean_parallelism=None, peak_parallelism=0, participants=0),
+        run_row("r", "tmpfs", 0.0, wall_sum_s=0.0, parallelism=None),
+    ],
+    ids=["no job", "no time"],
+)
+def test_the_edges_are_drawn(tmp_path: Path, run: Row) -> None:
+    assert "tmpfs" in page(([run], [], []), tmp_path).text
 
 
 def test_no_rows_and_one_run(tmp_path: Path) -> None:

@@ -146,8 +146,8 @@ def test_the_placement_that_is_named_is_one_that_is_slower_for_sure() -> None:
 
 def test_runs_left_out_are_counted_with_their_reasons() -> None:
     runs = [run_row("a", "nfs", 9.0), run_row("b", "nfs", 1.0, valid="invalid: the machine swapped")]
-    verdict = judge(runs, [])
-    assert verdict.counts == "1 run compared, 1 left out"
+    verdict = judge([*runs, run_row("c", "nfs", None)], [])
+    assert verdict.counts == "1 run compared, 2 left out"
     assert only(verdict).headline == "nfs alone was run: makespan 9.00 s (1 run); nothing to compare it with"
     assert judge([], []) == ComparisonVerdict("No run to compare", [])
 

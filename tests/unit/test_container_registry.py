@@ -22,7 +22,7 @@ from neurotier.containers.shelf import sha256
 from neurotier.containers.store import Store
 from neurotier.core.errors import SourceError
 from neurotier.core.settings import ContainerSettings
-from support import PATIENCE_S
+from support import PATIENCE_S, quiet
 
 SETTINGS = ContainerSettings("sif", False, {}, [], {})
 CONFIGURATION = """version: 0.1
@@ -93,10 +93,6 @@ def digests(address: str) -> tuple[str, str]:
     (layer,) = json.loads(answer.read())["layers"]
     connection.close()
     return str(answer.getheader("Docker-Content-Digest")), layer["digest"]
-
-
-def quiet(line: str) -> None:
-    """Progress that no test reads."""
 
 
 def store_in(folder: Path, engine: Engine) -> Store:

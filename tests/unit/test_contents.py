@@ -13,7 +13,7 @@ import pytest
 from neurotier.core.errors import KilledError, SourceError
 from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.contents import check_known_somewhere, drop_images, get_images, is_present
-from support import git, lives, wait_for, while_running
+from support import git, lives, quiet, script, wait_for, while_running
 
 PYTHON = sys.executable
 
@@ -27,10 +27,6 @@ ask_annex(Path(sys.argv[2]), "get", ["-x.nii"])
 
 NAMES = ["-x.nii", "a b.nii", "[ab]*.nii", ":(top)c.nii", "--force", "d/-e.nii"]
 SETTINGS = DatasetSettings("", None, [], [], [], [], 4, 3, 0.1, False, "none", [])
-
-
-def quiet(line: str) -> None:
-    """Progress that no test reads."""
 
 
 @pytest.fixture
@@ -53,10 +49,7 @@ def clone(tmp_path: Path) -> Path:
 
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, lines: str) -> None:
     """A program that is found before the real one of this name."""
-    folder = tmp_path / "programs"
-    folder.mkdir()
-    (folder / name).write_text(f"#!/bin/sh\n{lines}\n")
-    (folder / name).chmod(0o755)
+    folder = script(tmp_path / "programs" / name, lines).parent
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setattr(sys, "executable", str(folder / "python"))  # beside which git-annex is looked for first
 

@@ -8,12 +8,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import nightly
 from neurotier.core.errors import SourceError
 from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.contents import content_of, get_images
 from neurotier.dataset.sites import is_broken, is_whole
 from neurotier.dataset.source import Dataset, obtain
-from support import git
+from support import git, script
 
 IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
 SETTINGS = DatasetSettings("", None, ["SiteA"], [], [], [], 4, 1, 0.0, False, "none", [])
@@ -40,8 +41,13 @@ def test_content_of_another_size_than_its_key_is_fetched_again(
     assert (dataset.path / IMAGE).read_bytes() == (demo_source / IMAGE).read_bytes()
 
 
-@pytest.mark.parametrize("name", ["HEAD", "index", "config", "an object", "annex/index", "no object"])
-@pytest.mark.parametrize("site", ["", "SiteA"])
+SPOILED = ["HEAD", "index", "config", "an object", "annex/index", "no object"]
+
+
+@pytest.mark.parametrize(
+    ("site", "name"),
+    [*(("SiteA", name) for name in SPOILED), ("", "HEAD"), *nightly(*(("", name) for name in SPOILED[1:]))],
+)
 def test_clone_that_git_cannot_use_is_cloned_anew(demo_source: Path, tmp_path: Path, name: str, site: str) -> None:
     dataset = clone(demo_source, tmp_path)
     repository = dataset.path / site
@@ -68,7 +74,6 @@ def test_clone_that_git_cannot_use_is_cloned_anew(demo_source: Path, tmp_path: P
 
 
 GIT = """\
-#!/bin/sh
 {git} "$@"
 code=$?
 for word; do [ "$word" != clone ] || cloned=yes; last=$word; done
@@ -83,9 +88,7 @@ def test_a_clone_whose_git_was_ended_is_made_again(
     demo_source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     tools, spoiled = tmp_path / "tools", tmp_path / "spoiled"
-    tools.mkdir()
-    (tools / "git").write_text(GIT.format(git=shutil.which("git"), spoiled=spoiled, name=name))
-    (tools / "git").chmod(0o755)
+    script(tools / "git", GIT.format(git=shutil.which("git"), spoiled=spoiled, name=name))
     monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
     with pytest.raises(SourceError, match="was ended while it was cloned"):
         clone(demo_source, tmp_path)

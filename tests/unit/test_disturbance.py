@@ -6,16 +6,12 @@ import os
 import resource
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.meter.others import Reading, others_share, read_processors
+from neurotier.meter.others import Reading, others_share
 from neurotier.run.disturbance import others, read_readings
-from support import tried_again
 
 BURN = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass"
 PROCESSORS = len(os.sched_getaffinity(0))
@@ -31,41 +27,6 @@ after = read_processors(os.getpid())
 print(*before, *after)
 """
 """A tree that reads itself, before and after 25 processes at once."""
-
-
-@contextmanager
-def busy_loops(count: int) -> Iterator[None]:
-    """Processes of somebody else that never stop computing."""
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for loop in loops:
-            loop.kill()
-            loop.wait()
-
-
-def span_of(readings: list[Reading]) -> tuple[float, float]:
-    return readings[0].time_s, readings[-1].time_s
-
-
-def watched(seconds: float) -> list[Reading]:
-    """Readings of a tree that sleeps, with what others did meanwhile."""
-    with subprocess.Popen(["sleep", "1000"]) as sleeping:
-        readings = [read_processors(sleeping.pid)]
-        time.sleep(seconds)
-        readings.append(read_processors(sleeping.pid))
-        sleeping.kill()
-    return readings
-
-
-@tried_again
-def test_busy_loops_beside_a_tree_are_others() -> None:
-    with busy_loops(PROCESSORS):
-        readings = watched(3.0)
-    share = others_share(readings, *span_of(readings), PROCESSORS)
-    assert isinstance(share, float)
-    assert 0.5 < share < 1.1
 
 
 def test_25_processes_on_fewer_processors_are_the_trees_own() -> None:

@@ -113,6 +113,7 @@ CASES = [
     (cut("index/images.json"), ["index/images.json", "index/images.tsv", "report.html"]),
     (cut("report.html"), ["report.html"]),
     (cut("state/outputs.json"), ["group/group.json", "group/group.tsv", "report.html"]),
+    (without("state/outputs.json"), ["group/group.json", "group/group.tsv", "report.html"]),
 ]
 
 
@@ -161,15 +162,6 @@ def test_a_fifo_in_place_of_the_lock_is_refused_and_blocks_nobody(places: Places
     os.mkfifo(places.state / "lock")
     with pytest.raises(StateError, match="lock"):
         acquire(places)
-
-
-@pytest.mark.parametrize("spoil", [Path.unlink, lambda file: file.write_text("")])
-def test_without_the_list_of_outputs_they_are_made_again(places: Places, spoil: Callable[[Path], None]) -> None:
-    spoil(places.outputs)
-    remove(find_damage(places, by_app=False))
-    assert not (places.group / "group.tsv").exists()
-    assert not (places.results / "report.html").exists()
-    assert places.record("sub-01").exists()
 
 
 def test_planted_lists_have_nothing_removed_that_is_not_of_the_results(places: Places, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from neurotier.core.places import file_of
 from neurotier.core.processes import BLAS_THREADS
-from neurotier.pages import PAGES
 from pool_jobs import prepared_results
 from support import ENVIRONMENT, ROOT
 
@@ -27,27 +26,17 @@ def imported_by(module: str) -> set[str]:
     return set(subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True).stdout.split())
 
 
-@pytest.mark.parametrize("module", ["neurotier.__main__", "neurotier.meter.command", "neurotier.meter.summary"])
-def test_the_meter_imports_the_standard_library_alone(module: str) -> None:
-    assert not imported_by(module) & (SLOW | {"psutil", "humanfriendly", "yaml"})
+SCRIPTS = {
+    ("neurotier.__main__", "neurotier.meter.command"): SLOW | {"psutil", "humanfriendly", "yaml"},
+    ("neurotier.run.jobs", "neurotier.analysis.participant", "neurotier.analysis.brains"): SLOW,
+    ("neurotier.analysis.tools", "neurotier.analysis.in_container"): REPORTING,
+}
+"""Modules of the meter, of the start of a participant job, and of its phases, to what they do without."""
 
 
-@pytest.mark.parametrize(
-    "module", ["neurotier.run.jobs", "neurotier.analysis.participant", "neurotier.analysis.brains"]
-)
-def test_a_participant_job_starts_without_slow_libraries(module: str) -> None:
-    assert not imported_by(module) & SLOW
-
-
-@pytest.mark.parametrize("module", ["neurotier.analysis.tools", "neurotier.analysis.in_container"])
-def test_the_phases_of_a_participant_job_need_no_library_of_the_report(module: str) -> None:
-    assert not imported_by(module) & REPORTING
-
-
-def test_rules_read_pages_without_what_draws_them() -> None:
-    """They ask for the names of figures at every start, which would take twice as long."""
-    pages = ", ".join(f"neurotier.pages.{page}" for page in PAGES)
-    assert not imported_by(pages) & {"jinja2", "matplotlib", "nibabel", "pandas", "scipy"}
+@pytest.mark.parametrize(("modules", "unloaded"), SCRIPTS.items())
+def test_what_starts_often_imports_little(modules: tuple[str, ...], unloaded: set[str]) -> None:
+    assert not imported_by(", ".join(modules)) & unloaded
 
 
 def test_a_job_of_noop_loads_no_library_but_psutil(tmp_path: Path) -> None:

@@ -6,18 +6,14 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from configured import settings_at
 from neurotier.core.errors import InputError
-from neurotier.core.settings import DatasetSettings, Settings
+from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.index import Index, index_dataset
 from neurotier.dataset.source import Dataset, plain_sites
 from support import plain_dataset, small_head, t1w
 
-SETTINGS = Settings.from_config(
-    {
-        "tiers": {"disk": {"path": ".", "kind": "block"}},
-        "placement": dict.fromkeys(("dataset", "work", "images", "results"), "disk"),
-    }
-).dataset
+SETTINGS = settings_at().dataset
 
 
 def index(folder: Path, **filters: object) -> Index:

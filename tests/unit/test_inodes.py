@@ -20,11 +20,10 @@ from neurotier.core.tiers import Tier, find_mount
 from neurotier.run.needs import needs_of
 from neurotier.run.plan import Plan
 from pool_jobs import prepared_results
-from support import ENVIRONMENT, ROOT
+from support import ENVIRONMENT, ROOT, script
 
 INODES = 1024
-MAKER = """#!/bin/sh
-# as a pipeline that makes many small files and heeds no exit code of its own steps
+MAKER = """# as a pipeline that makes many small files and heeds no exit code of its own steps
 seq 5000 | xargs touch || exit 1
 """
 
@@ -71,9 +70,7 @@ def description(folder: Path, files: int) -> dict[str, Any]:
 
 
 def test_a_tool_that_uses_up_the_inodes_is_told_so(small_disk: Path, tmp_path: Path) -> None:
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "bet").write_text(MAKER)
-    (tmp_path / "bin" / "bet").chmod(0o755)
+    script(tmp_path / "bin" / "bet", MAKER)
     results = prepared_results(tmp_path / "job", ["01"], tool={"name": "bet"}, **tiers(tmp_path, small_disk))
     done = job(results, tmp_path / "log", str(tmp_path / "bin"))
     print(done.stderr)

@@ -6,11 +6,10 @@ one.
 
 from __future__ import annotations
 
-import json
 import os
 import re
+import shutil
 import signal
-import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +23,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.storage.ior.over_nodes import IorOverNodes, reason_of
 from neurotier.storage.workload.walk import LeftOutError, walk
-from support import STAND_INS, processes_in, wait_for
+from support import STAND_INS, processes_in, script, wait_for
 from workloads import TINY_IOR
 
 MIB = 1 << 20
@@ -84,32 +83,6 @@ def own(memory: Path) -> dict[str, Any]:
     return {"path": "$NODE_FOLDER/tier", "kind": "tmpfs", "node": True}
 
 
-def kept(settings: Settings) -> list[dict[str, Any]]:
-    """The files of the points."""
-    files = (Places.from_settings(settings).workload("ior") / "points").rglob("*.json")
-    return [json.loads(file.read_text()) for file in sorted(files)]
-
-
-def test_another_node_reads_what_a_node_wrote(tmp_path: Path, memory: Path, shared: dict[str, Any]) -> None:
-    """The aggregate is what all spans give; the sum of the nodes' own is at least as much."""
-    settings = settings_of(tmp_path, shared, nodes=[1, 3])
-    rows = {row["nodes"]: row for row in measure(Here(memory), settings)}
-    assert {(nodes, row["status"], row["read_by"]) for nodes, row in rows.items()} == {
-        (1, "measured", "another process"),
-        (3, "measured", "another node"),
-    }
-    for record in kept(settings):
-        for way in ("write", "read"):
-            spans = record["spans"][way]
-            taken_s = max(span["end_s"] for span in spans) - min(span["start_s"] for span in spans)
-            total = sum(span["bytes"] for span in spans)
-            assert total == record[f"{way}_bytes"] == len(spans) * MIB
-            assert record[f"{way}_bytes_per_s"] == pytest.approx(total / taken_s)
-            assert record[f"{way}_nodes_bytes_per_s"] >= record[f"{way}_bytes_per_s"] * 0.999
-            assert record[f"{way}_node_least_bytes_per_s"] <= record[f"{way}_node_most_bytes_per_s"]
-    assert not left(memory)
-
-
 def test_on_a_tier_of_the_node_another_process_reads(tmp_path: Path, memory: Path, own: dict[str, Any]) -> None:
     (row,) = measure(Here(memory), settings_of(tmp_path, own))
     assert (row["status"], row["read_by"], row["write_bytes"]) == ("measured", "another process", 4 * MIB)
@@ -117,8 +90,7 @@ def test_on_a_tier_of_the_node_another_process_reads(tmp_path: Path, memory: Pat
     assert not left(memory)
 
 
-FIO = """#!/bin/sh
-# The real fio, but on the second node, which does something else.
+FIO = """# The real fio, but on the second node, which does something else.
 if [ "$SLURM_PROCID" = 1 ]; then {instead}; fi
 exec {fio} "$@"
 """
@@ -131,11 +103,7 @@ TAKES_A_FILE = f"case $* in *rw=write*) until {WRITTEN}; do sleep 0.05; done; rm
 
 def fio_that(folder: Path, instead: str) -> str:
     """A folder for PATH whose fio does something else on the second node."""
-    real = subprocess.run(["which", "fio"], capture_output=True, text=True, check=True).stdout.strip()
-    folder.mkdir(exist_ok=True)
-    (folder / "fio").write_text(FIO.format(fio=real, instead=instead))
-    (folder / "fio").chmod(0o755)
-    return str(folder)
+    return str(script(folder / "fio", FIO.format(fio=shutil.which("fio"), instead=instead)).parent)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +190,3 @@ def test_why_an_allocation_ended_is_said_in_a_line(said: list[str], line: str) -
     error = reason_of("\n".join(said), "step write")
     assert str(error).startswith(line)
     assert isinstance(error, LeftOutError) == ("Memory specification" in line)
-
-
-def span(node: int, start_s: float, end_s: float) -> dict[str, Any]:
-    return {"node": node, "start_s": start_s, "end_s": end_s, "bytes": 100}

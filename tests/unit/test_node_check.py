@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from configured import settings_at
 from neurotier.core.places import Places
 from neurotier.core.private import private_folder
-from neurotier.core.settings import ROLES, Settings
+from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, checker
 from neurotier.core.tiers import find_mount
 from neurotier.run.node_check import check_lines, check_node, mark_tiers, problems, remove_marks
@@ -18,8 +19,7 @@ from neurotier.run.node_check import check_lines, check_node, mark_tiers, proble
 
 def configured(folder: Path, **tiers: dict[str, Any]) -> tuple[Settings, Places]:
     """Settings with a tier ``disk`` that holds all roles, and others."""
-    disk = {"path": str(folder), "kind": find_mount(folder).kind}
-    settings = Settings.from_config({"tiers": {"disk": disk, **tiers}, "placement": dict.fromkeys(ROLES, "disk")})
+    settings = settings_at(folder, tiers=tiers)
     return settings, Places.from_settings(settings)
 
 

@@ -5,24 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from configured import settings_at
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
-from neurotier.core.settings import Settings
 from neurotier.core.tables import write_table
 from neurotier.run.plan import Plan
-from neurotier.run.snakemake_internals import set_limits
 
 
 def plan(folder: Path, capacity: str, size_bytes: int | None, tool: str = "brainextractor") -> Plan:
     """A plan for one participant with two images."""
-    settings = Settings.from_config(
-        {
-            "tiers": {"disk": {"path": str(folder), "kind": "block", "capacity": capacity}},
-            "placement": dict.fromkeys(("dataset", "work", "images", "results"), "disk"),
-            "dataset": {"concurrent_gets": 3},
-            "tool": {"name": tool},
-        }
-    )
+    disk = {"path": str(folder), "kind": "block", "capacity": capacity}
+    settings = settings_at(tiers={"disk": disk}, tool={"name": tool})
     places = Places.from_settings(settings)
     base = {
         "participant": "A/sub-01",
@@ -47,23 +40,6 @@ def test_memory_is_asked_for_by_tool_and_size(tmp_path: Path, tool: str, mem_mb:
     made = plan(tmp_path, "1 GB", 10_000_000, tool)
     made.room["mem_mb"] = 10**6
     assert made.mem_mb("A/sub-01") == mem_mb
-
-
-class Workflow:
-    """Of Snakemake's, what limits need."""
-
-    def __init__(self, given: dict[str, int]) -> None:
-        self.global_resources = given
-
-    def register_resource(self, name: str, limit: int) -> None:
-        self.global_resources[name] = limit
-
-
-def test_limits_yield_to_those_of_the_command_line(tmp_path: Path) -> None:
-    made = plan(tmp_path, "1 GB", 1)
-    workflow = Workflow({"gets": 1, "mem_mb": 5})
-    set_limits(workflow, made.limits())
-    assert workflow.global_resources == {"gets": 1, "mem_mb": 5, "work_mb": 1000, "probes": 1}
 
 
 def test_without_an_index_nobody_is_known_to_be_complete(tmp_path: Path) -> None:

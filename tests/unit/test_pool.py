@@ -20,7 +20,6 @@ import pytest
 from neurotier.core.files import read_json, write_json
 from neurotier.core.parallelism import COMPUTING_PHASES, job_spans, peak
 from neurotier.core.places import Places, file_of
-from neurotier.core.processes import lives
 from neurotier.core.tables import write_table
 from neurotier.dataset.bids import read_image
 from neurotier.dataset.index import Index, index_dataset
@@ -29,7 +28,6 @@ from neurotier.run.children import Child, Children
 from neurotier.run.jobs import dataset_json, load_dataset, load_settings
 from neurotier.run.needs import Granted
 from neurotier.run.pool import ANALYSE, DROP, FETCH, Asked, Pool
-from neurotier.run.shares import members_of
 from pool_jobs import RUN, done_in, job, prepared_results, said_by, sleepers, sleeping
 from support import PATIENCE_S, git, plain_dataset, t1w, wait_for, while_running
 
@@ -51,24 +49,6 @@ def failure(results: Path, name: str) -> dict[str, Any]:
     return found
 
 
-def test_a_bad_image_fails_its_participant_alone_and_the_share_is_settled(tmp_path: Path) -> None:
-    results = prepared_results(tmp_path, ["01", "02", "03"])
-    plain_dataset(tmp_path / "bids", {t1w("02"): b"no image"})
-    assert "neurotier: sub-02: sub-02/anat/sub-02_T1w.nii.gz: " in said_by(job(results))
-    assert done_in(results) == ["sub-01", "sub-03"]
-    assert read_json(results / MARKER) == {"failed": {"sub-02": 65}}
-    assert failure(results, "sub-02")["exit_code"] == 65
-
-
-def test_without_keep_going_nobody_is_begun_after_a_failure(tmp_path: Path) -> None:
-    results = prepared_results(tmp_path, ["01", "02", "03"])
-    first = members_of("1-of-1", places_of(results))[0]
-    plain_dataset(tmp_path / "bids", {t1w(first.removeprefix("sub-")): b"no image"})
-    write_json(results / "state" / "runs" / f"{RUN}.json", {"keep_going": False})
-    said_by(job(results, threads=1))
-    assert (done_in(results), read_json(results / MARKER)) == ([], {"failed": {first: 65}})
-
-
 def test_a_job_that_comes_after_its_run_does_nothing(tmp_path: Path) -> None:
     """What Slurm starts late, for a run that is over, others do by now."""
     results = prepared_results(tmp_path, ["00"])
@@ -80,24 +60,6 @@ def test_a_job_that_comes_after_its_run_does_nothing(tmp_path: Path) -> None:
     places.latest_run.write_text(f"{RUN}\n")
     said_by(job(results))
     assert done_in(results) == ["sub-00"]
-
-
-def test_who_is_killed_is_tried_again_and_who_is_done_is_not(tmp_path: Path) -> None:
-    results = sleeping(tmp_path, 8.0, "01", "02", "03")
-    pool = job(results, threads=3)
-    victim = sleepers(pool, 3)[0]
-    next(parent for parent in victim.parents() if parent.ppid() == pool.pid).kill()
-    assert "was killed by SIGKILL" in said_by(pool, 137)
-    assert not lives(victim)
-    done = done_in(results)
-    (killed,) = {*EVERYONE[:3]} - set(done)
-    assert failure(results, killed)["exit_code"] == 137
-    assert not (results / MARKER).exists()
-    before = {name: record(results, name) for name in done}
-    said_by(job(results, threads=3, attempt=2))
-    assert f"1 of 3 to analyse: {killed}" in (results / "pool.log").read_text()
-    assert {name: record(results, name) for name in done} == before
-    assert not file_of(results / "state" / "failures", killed).exists()
 
 
 def test_phases_in_which_a_pool_was_stopped_are_said(tmp_path: Path) -> None:
@@ -117,8 +79,10 @@ def test_phases_in_which_a_pool_was_stopped_are_said(tmp_path: Path) -> None:
     assert [phase["phase"] for phase in phases if phase["account"] is None] == ["compute"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize(("whole_group", "beside"), [(False, 0), (True, 0), (False, 2)])
+@pytest.mark.parametrize(
+    ("number", "whole_group", "beside"),
+    [(signal.SIGTERM, False, 0), (signal.SIGINT, True, 0), (signal.SIGTERM, False, 2)],
+)
 def test_a_pool_that_is_ended_leaves_nothing_behind(
     tmp_path: Path, number: signal.Signals, whole_group: bool, beside: int
 ) -> None:

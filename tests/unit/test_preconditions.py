@@ -8,26 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from configured import settings_at
 from neurotier.core.errors import ContainerError, SettingsError, SourceError, ToolError
 from neurotier.core.places import Places
-from neurotier.core.settings import Settings
 from neurotier.run.plan import Plan
 from neurotier.run.preconditions import check_programs, check_start
 from neurotier.run.snakemake_internals import Command
-from support import ROOT, plain_dataset, small_head, t1w
+from support import ROOT, plain_dataset, script, small_head, t1w
 
 
 def looked(
     folder: Path, *targets: str, dryrun: bool = False, tier: str = ".", elsewhere: bool = False, **sections: Any
 ) -> list[str]:
     """What is said at the start of a run whose tier is a folder."""
-    settings = Settings.from_config(
-        {
-            "tiers": {"disk": {"path": str(folder / tier), "kind": "block"}},
-            "placement": dict.fromkeys(("dataset", "work", "images", "results"), "disk"),
-            **sections,
-        }
-    )
+    settings = settings_at(folder / tier, **sections)
     said: list[str] = []
     plan = Plan(settings, Places.from_settings(settings), elsewhere)
     check_start(plan, Command(starts=not dryrun, is_dry_run=dryrun, targets=frozenset(targets)), said.append)
@@ -58,8 +52,7 @@ def test_nothing_is_written_into_the_dataset(tmp_path: Path) -> None:
             looked(tmp_path, dataset={"source": str(source)}, tier=tier)
     with pytest.raises(SettingsError, match="results folder"):
         looked(tmp_path, dataset={"source": str(bids)}, results="bids/derivatives/neurotier")
-    tiers = {"disk": {"path": str(tmp_path), "kind": "block"}, "data": {"path": str(bids), "kind": "block"}}
-    placement = {**dict.fromkeys(("work", "images", "results"), "disk"), "dataset": "data"}
+    tiers, placement = {"data": {"path": str(bids), "kind": "block"}}, {"dataset": "data"}
     assert looked(tmp_path, dataset={"source": str(bids)}, tiers=tiers, placement=placement) == []
     with pytest.raises(SettingsError, match="work folder"):
         looked(tmp_path, dataset={"source": str(bids)}, tiers=tiers, placement={**placement, "work": "data"})
@@ -70,18 +63,10 @@ def test_a_dry_run_is_told_of_a_missing_tier(tmp_path: Path) -> None:
     assert line.startswith("neurotier: a run would be refused: tier 'disk': its path")
     assert looked(tmp_path, tier="unmounted") == []  # a run is refused by itself
     campaign = {"placements": {"fast": {"work": "pmem"}}, "parallelism": [1], "repetitions": 1}
-    tiers = {"disk": {"path": str(tmp_path), "kind": "block"}, "pmem": {"path": "/nowhere", "kind": "fsdax"}}
+    tiers = {"pmem": {"path": "/nowhere", "kind": "fsdax"}}
     (line,) = looked(tmp_path, dryrun=True, tiers=tiers, campaign=campaign)
     assert "tier 'pmem': its path /nowhere is not an existing folder" in line
     assert looked(tmp_path, dryrun=True, elsewhere=True, tiers=tiers, campaign=campaign) == []  # nodes look at it
-
-
-SETTINGS = Settings.from_config(
-    {
-        "tiers": {"disk": {"path": ".", "kind": "block"}},
-        "placement": dict.fromkeys(("dataset", "work", "images", "results"), "disk"),
-    }
-)
 
 
 @pytest.mark.parametrize(
@@ -97,12 +82,11 @@ SETTINGS = Settings.from_config(
 def test_programs_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rule: str, line: str) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ToolError, match=f"^{line}"):
-        check_programs({"draw_mosaics", rule}, SETTINGS)
-    check_programs({"draw_mosaics"}, SETTINGS)
+        check_programs({"draw_mosaics", rule}, settings_at())
+    check_programs({"draw_mosaics"}, settings_at())
     for name in ("parallel", "fio"):
-        (tmp_path / name).write_text("#!/bin/sh\n")
-        (tmp_path / name).chmod(0o755)
-    check_programs({rule}, SETTINGS)
+        script(tmp_path / name, "")
+    check_programs({rule}, settings_at())
 
 
 @pytest.mark.parametrize(
@@ -128,14 +112,8 @@ def test_make_refuses_before_anything_is_installed(tmp_path: Path, folder: str, 
 def looked_for_app(folder: Path, elsewhere: bool = False, binds: tuple[str, ...] = (), **app: Any) -> None:
     """Look at the start of a run of an app over a folder."""
     (folder / "study").mkdir(exist_ok=True)
-    config = {
-        "tiers": {"disk": {"path": str(folder), "kind": "block"}},
-        "placement": dict.fromkeys(("dataset", "work", "images", "results"), "disk"),
-        "dataset": {"source": str(folder / "study")},
-        "app": {"image": "x.sif", **app},
-        "containers": {"binds": list(binds)},
-    }
-    settings = Settings.from_config(config, in_containers=True)
+    sections = {"dataset": {"source": str(folder / "study")}, "containers": {"binds": list(binds)}}
+    settings = settings_at(folder, in_containers=True, app={"image": "x.sif", **app}, **sections)
     plan = Plan(settings, Places.from_settings(settings), elsewhere)
     check_start(plan, Command(starts=True), print)
 

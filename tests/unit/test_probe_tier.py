@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from configured import settings_at
 from neurotier.core.errors import TierError
 from neurotier.core.places import Places
-from neurotier.core.settings import ProbeSettings, Settings
+from neurotier.core.settings import ProbeSettings
 from neurotier.core.tables import Row, read_table, write_table
 from neurotier.core.tiers import Tier
 from neurotier.storage.fio import MIB, Access, find_access
@@ -115,9 +116,8 @@ def test_a_tier_that_fills_up_meanwhile_is_named(tmp_path: Path, mount_tmpfs: py
 
 def planned(tmp_path: Path, cores: int | None = 2, **probe: object) -> ProbePlan:
     """What the rules would ask, with a tier for each kind of role."""
-    tiers = {name: {"path": str(tmp_path), "kind": "block"} for name in ("disk", "fast", "spare")}
-    placement = {"dataset": "disk", "work": "fast", "images": "disk", "results": "disk"}
-    settings = Settings.from_config({"tiers": tiers, "placement": placement, "probe": probe})
+    tiers = {name: {"path": str(tmp_path), "kind": "block"} for name in ("fast", "spare")}
+    settings = settings_at(tmp_path, tiers=tiers, placement={"work": "fast"}, probe=probe)
     return ProbePlan(settings, Places.from_settings(settings), cores)
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from configured import settings_at
 from fastjsonschema import JsonSchemaValueException
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
-from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tables import read_table, write_table
 from neurotier.meter.traffic import flow
 from neurotier.meter.usage import Usage
@@ -38,9 +38,8 @@ def record(participant: str, start_s: float, run: str = "r1", voxels: int = 1000
     return names | {"phases": phases, "images": [image]}
 
 
-TIER = {"disk": {"path": ".", "kind": "block"}}
 FACTS: dict[str, Any] = {
-    "settings": Settings.from_config({"tiers": TIER, "placement": dict.fromkeys(ROLES, "disk")}).to_json(),
+    "settings": settings_at().to_json(),
     "cores": 2,
     "parallelism": 2,
     "limits": {},

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import subprocess
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
-from neurotier.analysis.activity import How, uri
-from neurotier.analysis.derivatives import write_sidecars
+from neurotier.analysis.activity import How
 from neurotier.analysis.staging import OF_DATASET, aside, publish, set_dataset_aside, take_dataset_back
 from neurotier.core.errors import InputError, ToolError
 from neurotier.dataset.commands import prepare_environment
@@ -101,12 +99,6 @@ def test_a_commit_holds_those_made_in_one_way_and_its_command_fits() -> None:
     assert [len(group) for group in groups(people, 16)] == [3, 1]
     long = [one(5, inputs=many), one(6, inputs=many), one(7)]
     assert [len(group) for group in groups(long, 16)] == [1, 2]
-
-
-def test_sidecars_refer_to_their_activity(tmp_path: Path) -> None:
-    write_sidecars(PurePosixPath("sub-1/anat/sub-1_T1w.nii.gz"), tmp_path, uri("bet-1"))
-    made = [json.loads(file.read_text()) for file in tmp_path.rglob("*.json")]
-    assert [sidecar["GeneratedBy"] for sidecar in made] == [uri("bet-1")] * 2
 
 
 @pytest.mark.parametrize("moved", range(len(OF_DATASET) + 2))

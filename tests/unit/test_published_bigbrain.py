@@ -9,7 +9,6 @@ import pytest
 from neurotier.bigbrain.image import BLOCK_BYTES
 from neurotier.published.bigbrain import HEADER, INCREMENT, TASK, WRITE, BlockRun, find_runs, read_run
 from neurotier.published.conditions import condition, device_and_mode
-from neurotier.published.skipped import DAMAGED
 from neurotier.published.table_one import find_bandwidths
 from published_logs import DISK_BENCH, DRAM_25, SPARK_25, spark_log, task, whole_log, write_log
 
@@ -78,34 +77,6 @@ def test_names_tell_conditions(tmp_path: Path, name: str, said: tuple[object, ..
     assert run.resolution_um == 40
     one = run.condition
     assert (*device_and_mode(one), one.parallelism, one.iterations, run.repetition, one.variant) == said
-
-
-GOOD = task(0, 0.0) + task(1, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "is empty"),
-        (GOOD[:-3], "not whole"),
-        (GOOD[: len(GOOD) // 2].rpartition(" ")[0] + "\n", "fields, not 5"),
-        (GOOD.replace("1572374320.25", "soon"), "no times"),
-        (GOOD.replace("1572374320.25", "nan"), "no times"),
-        (GOOD.replace("1572374320.25", "1572374399.25"), "ends before it starts"),
-        (GOOD.replace("read_file", "read_disk"), "'read_disk' is no phase"),
-        ("\0\1\2\xff\n", "not text"),
-        (spark_log(), "has 1 fields"),
-    ],
-)
-def test_broken_logs_are_named_and_skipped(tmp_path: Path, text: str, said: str) -> None:
-    file = write_log(tmp_path, DRAM_25, text)
-    write_log(tmp_path / "fine", DRAM_25, GOOD)
-    runs, skipped_files = find_runs(tmp_path)
-    assert [run.path.parent.name for run in runs] == ["fine"]
-    (skipped,) = skipped_files
-    assert (skipped.path, skipped.kind) == (file, DAMAGED)
-    assert said in skipped.reason
-    assert "\n" not in skipped.reason
 
 
 def test_bandwidths(tmp_path: Path) -> None:

@@ -10,12 +10,33 @@ from neurotier.core.errors import InputError
 from neurotier.core.tables import Row, read_table
 from neurotier.published.replay import read_published, write_tables
 from neurotier.published.skipped import DAMAGED, UNNAMED
-from published_logs import DISK_BENCH, bids_tasks, spark_log, whole_log, write_checkout, write_log
+from published_logs import DISK_BENCH, bids_tasks, spark_log, task, whole_log, write_checkout, write_log
 
 GOOD = whole_log(2.0)
 GNU, SPARK = "99-tmpfsAD_1it_25cpus_40bb-{}.out", "spark-99-tmpfs_1it_25cpus_20bb-{}.out"
 TASKS = bids_tasks(2)
+TWO = task(0, 0.0) + task(1, 1.0)
+BLOCKS = [
+    (TWO.replace("1572374320.25", "soon"), "no times"),
+    (TWO.replace("1572374320.25", "nan"), "no times"),
+    (TWO.replace("1572374320.25", "1572374399.25"), "ends before it starts"),
+    (TWO.replace("read_file", "read_disk"), "'read_disk' is no phase"),
+    (spark_log(), "has 1 fields"),
+]
+PEOPLE = [
+    ("", "no whole log"),
+    ("[]", "no whole log"),
+    ('{"tasks": [1]}', "no whole log"),
+    ('{"jobs": []}', "'tasks'"),
+    (TASKS.replace('"Name"', '"name"'), "'Name'"),
+    (TASKS.replace("2m0.000s", "60"), "no duration"),
+    (TASKS.replace("Tue Sep  3 17:20:00 EDT 2019", "soon"), "no time of day"),
+    (TASKS.replace("17:22:00", "17:19:00"), "ends before it starts"),
+    (TASKS.replace('"0m30.000s"', "30.5"), "no whole log"),
+]
 DAMAGES = {
+    **{f"results/40bb_redo/{GNU.format(n)}": (text.encode(), said) for n, (text, said) in enumerate(BLOCKS, 80)},
+    **{f"bids-app-example/disk-{n}/tasks.json": (text.encode(), said) for n, (text, said) in enumerate(PEOPLE, 10)},
     "results/40bb_redo/" + GNU.format(91): (GOOD[: len(GOOD) // 2 - 7].encode(), "ends within a line"),
     "results/40bb_redo/" + GNU.format(92): (b"", "is empty"),
     "results/40bb_redo/" + GNU.format(93): (GOOD.replace("read_file", "read_f\u00efle", 1).encode(), "is not text"),
@@ -61,6 +82,7 @@ def test_a_folder_of_damaged_logs(tmp_path: Path) -> None:
         (row,) = [row for path, row in rows.items() if path.endswith(name)]
         assert row["kind"] == DAMAGED
         assert said in row["reason"]
+        assert "\n" not in row["reason"]
     others = {row["kind"] for path, row in rows.items() if not any(path.endswith(name) for name in DAMAGES)}
     assert others == {UNNAMED}
     assert len(rows) == len(DAMAGES) + 1

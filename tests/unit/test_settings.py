@@ -170,31 +170,20 @@ def test_empty_section_takes_its_defaults() -> None:
         ),
         (with_app(retry_exit_codes=[0]), "config key app.retry_exit_codes.0: 0 is less than"),
         (with_app(attempts=0), "config key app.attempts: 0 is less than"),
+        ({**SMALLEST, "tool": {"name": "bte"}}, "config key tool.name: 'bte' is not one of brainextractor, bet, noop"),
+        ({**SMALLEST, "tiers": {"disk": {"path": "."}}}, "config key tiers.disk.kind: this key is missing"),
+        (
+            {**SMALLEST, "dataset": {"participants": [1]}},
+            "config key dataset.participants.0: 1 was read as a number",
+        ),
+        (
+            {**SMALLEST, "tiers": {"disk": {**TIERS["disk"], "capacity": "much"}}},
+            "config key tiers.disk.capacity: 'much' is not a size",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_with_its_key(config: dict[str, Any], line: str) -> None:
-    with pytest.raises(SettingsError) as raised:
-        Settings.from_config(config)
-    assert str(raised.value).startswith(line)
-
-
-@pytest.mark.parametrize(
-    ("sections", "line"),
-    [
-        ({"tool": {"name": "bte"}}, "config key tool.name: 'bte' is not one of brainextractor, bet, noop"),
-        (
-            {"placement": {"work": "tmpsf"}},
-            "config key placement.work: no tier is named 'tmpsf'; did you mean 'tmpfs'?",
-        ),
-        ({"tiers": {"fast": {"path": "/dev/shm"}}}, "config key tiers.fast.kind: this key is missing"),
-        ({"dataset": {"participants": [1]}}, "config key dataset.participants.0: 1 was read as a number"),
-        ({"tiers": {"local": {"capacity": "much"}}}, "config key tiers.local.capacity: 'much' is not a size"),
-    ],
-)
-def test_what_is_wrong_beside_the_shipped_configuration_is_said(sections: dict[str, Any], line: str) -> None:
     """How a command says it: workflow/test_bad_input.py."""
-    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
-    update_config(config, sections)
     with pytest.raises(SettingsError) as raised:
         tiers_of(Settings.from_config(config))  # which reads sizes
     assert str(raised.value).startswith(line)

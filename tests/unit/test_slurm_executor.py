@@ -13,7 +13,6 @@ import snakemake_executor_plugin_neurotier_slurm as own
 import snakemake_executor_plugin_slurm as slurm
 from neurotier.run.snakemake_internals import settings_of_executor
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
-from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 from support import PATIENCE_S, ROOT
 
 
@@ -23,10 +22,6 @@ def executor_of(module: object, array_jobs: str = "") -> slurm.Executor:
     executor.workflow = SimpleNamespace(executor_settings=slurm.ExecutorSettings(pass_command_as_script=False))
     executor.array_jobs = {array_jobs} - {""}
     return executor
-
-
-def test_snakemake_finds_it_beside_the_plugin() -> None:
-    assert {"neurotier-slurm", "slurm"} <= set(ExecutorPluginRegistry().get_registered_plugins())
 
 
 def test_what_is_left_out_is_the_second_snakemake_alone() -> None:

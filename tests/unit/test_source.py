@@ -19,14 +19,10 @@ from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.contents import content_of, drop_images, get_images, is_present
 from neurotier.dataset.source import obtain
-from support import git
+from support import git, quiet
 
 IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
 SETTINGS = DatasetSettings("", None, ["SiteA"], [], [], [], 4, 4, 0.2, False, "none", [])
-
-
-def quiet(line: str) -> None:
-    """Progress that no test reads."""
 
 
 class Server(http.server.ThreadingHTTPServer):

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from comparison_rows import job_rows, run_row
 from neurotier.pages.comparison.statistics import (
-    by_condition,
-    left_out,
     paired_differences,
     speed_ups,
 )
@@ -52,36 +50,6 @@ def test_means_are_over_repetitions_and_pairs_over_common_participants() -> None
     rows = [row for run, each in walls_s.items() for row in job_rows(run, each, origin="other")]
     (found,) = paired_differences(alone, rows)
     assert (found.participants, found.median_s) == (2, 3.5)  # 12 - 10 and 20 - 15
-
-
-def test_a_slow_node_is_no_slow_tier() -> None:
-    """nfs takes 3 s longer on each node, and had the fast node twice; the slow one costs everybody 50 s."""
-    on = {"a1": ("nfs", "n1"), "a2": ("nfs", "n1"), "a3": ("nfs", "n2"), "b1": ("tmpfs", "n1"), "b3": ("tmpfs", "n2")}
-    runs = [run_row(run, at, 100.0, nodes=node, repetition=int(run[1])) for run, (at, node) in on.items()]
-    phases = [
-        row
-        for run, (placement, node) in on.items()
-        for row in job_rows(run, [20.0 + name + 3 * (placement == "nfs") + 50 * (node == "n2") for name in range(8)])
-    ]
-    (found,) = paired_differences(runs, phases)
-    assert (found.slower, found.nodes) == (SLOW, "n1 n2")
-    assert found.median_s == pytest.approx(3.0)
-    (found,) = paired_differences([run for run in runs if run["run"] in ("a1", "a2", "b3")], phases)
-    assert (found.slower, found.nodes) == (FAST, None)  # it had the slow node alone, which the verdict says
-
-
-def test_invalid_runs_stay_out() -> None:
-    invalid = run_row("c", "tmpfs", 1.0, valid="invalid: the machine swapped")
-    endless = run_row("d", "tmpfs", None)
-    runs = [run_row("a", "nfs", 9.0), run_row("b", "tmpfs", 5.0), invalid, endless]
-    assert {condition: [run["run"] for run in found] for condition, found in by_condition(runs).items()} == {
-        SLOW: ["a"],
-        FAST: ["b"],
-    }
-    assert [run["run"] for run in left_out(runs)] == ["c", "d"]
-    phases = job_rows("a", [10.0] * 8) + job_rows("b", [9.0] * 8) + job_rows("c", [1.0] * 8)
-    (found,) = paired_differences(runs, phases)
-    assert found.median_s == 1.0
 
 
 @pytest.mark.parametrize("change", [{"origin": "other"}, {"tool": "bet"}, {"cache": "warm"}, {"parallelism": 4}])

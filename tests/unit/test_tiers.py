@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from configured import settings_at
 from neurotier.core.errors import SettingsError, TierError
-from neurotier.core.settings import Settings, TierSettings
+from neurotier.core.settings import TierSettings
 from neurotier.core.tiers import Mount, Tier, find_mount, parse_size, tiers_of
 
 
@@ -105,21 +106,15 @@ def test_a_nodes_tier_is_not_made_where_its_mount_is_missing(tmp_path: Path, mon
 
 @pytest.mark.parametrize("role", ["dataset", "results"])
 def test_what_all_jobs_share_is_not_placed_on_a_nodes_tier(role: str, tmp_path: Path) -> None:
-    tiers = {"disk": {"path": str(tmp_path), "kind": "block"}, "mine": {"path": "$X", "kind": "block", "node": True}}
-    placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk") | {role: "mine"}
+    mine = {"path": "$X", "kind": "block", "node": True}
     with pytest.raises(SettingsError, match=rf"placement\.{role}.*all jobs must see the same {role}"):
-        tiers_of(Settings.from_config({"tiers": tiers, "placement": placement}))
+        tiers_of(settings_at(tmp_path, tiers={"mine": mine}, placement={role: "mine"}))
 
 
 def test_what_is_each_nodes_own_is_not_looked_at_from_elsewhere(tmp_path: Path) -> None:
     """A disk that holds what all jobs share is one that they share; memory and other disks are not."""
-    tiers = {
-        "disk": {"path": str(tmp_path), "kind": "block"},
-        "gone": {"path": str(tmp_path / "gone"), "kind": "block"},
-    }
     for work, kind, looked_at in (("gone", "block", False), ("gone", "network", True), ("disk", "block", True)):
-        tiers["gone"]["kind"] = kind
-        placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk") | {"work": work}
-        settings = Settings.from_config({"tiers": tiers, "placement": placement})
+        gone = {"path": str(tmp_path / "gone"), "kind": kind}
+        settings = settings_at(tmp_path, tiers={"gone": gone}, placement={"work": work})
         assert tiers_of(settings, elsewhere=True)["work"].node != looked_at
         assert not tiers_of(settings)["work"].node

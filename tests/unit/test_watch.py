@@ -84,17 +84,6 @@ def test_everyone_is_counted_once(places: Places) -> None:
     assert "last failure: sub-02: image is truncated" in line(seen)
 
 
-def test_nobody_runs_in_a_run_that_was_killed(places: Places) -> None:
-    dead = subprocess.Popen(["sleep", "0"])
-    dead.wait()
-    begin_log(places, "sub-01")
-    begin(places, pid=dead.pid)
-    seen = look(places.results)
-    assert (seen.alive, seen.running, seen.left_s) == (False, {}, None)
-    assert "the same command goes on" in line(seen)
-    assert watch(places.results, 1.0, once=False) == 1
-
-
 def test_a_run_that_clears_up_first_is_starting(places: Places) -> None:
     write_text(places.latest_run, "next\n")
     seen = look(places.results)

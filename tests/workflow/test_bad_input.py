@@ -19,6 +19,7 @@ from support import (
     checksums,
     git,
     plain_dataset,
+    script,
     sha256,
     small_head,
     t1w,
@@ -151,14 +152,11 @@ def test_tier_that_becomes_full(project: Project, mount_tmpfs: Callable[..., Pat
     """A compressible image passes the estimate, and its uncompressed results then do not fit."""
     folder = mount_tmpfs(project.folder / "fast", "size=6m")
     (folder / "others").write_bytes(b"x" * 2_000_000)
-    (project.folder / "slow").mkdir()
-    script = project.folder / "slow" / "bet"
-    script.write_text('#!/bin/sh\nhead -c 8000000 /dev/zero > "$2_mask.nii" || exit 1\n')
-    script.chmod(0o755)
+    bet = script(project.folder / "slow" / "bet", 'head -c 8000000 /dev/zero > "$2_mask.nii" || exit 1')
     project.heads("01")
     sections = {"tiers": {"tmpfs": {"path": str(folder)}}, "tool": "bet"}
     arguments = [*project.configure(**sections), "--workflow-profile", "profiles/tmpfs"]
-    ended = project.fails(*arguments, path=script.parent)
+    ended = project.fails(*arguments, path=bet.parent)
     assert ended.lines("tier 'tmpfs' became full"), ended.output
     assert [path.name for path in folder.iterdir()] == ["others"]
 

@@ -1,4 +1,4 @@
-"""Campaigns: from nothing to the comparison report, killed on the way, refused where they cannot be done."""
+"""Campaigns: from nothing to the comparison report; how they go on after a stop: ``test_stops.py``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Project, read_json, wait_for, while_running
+from support import Project, read_json
 
 PLACEMENTS = {"disk": {"work": "local"}, "memory": {"work": "tmpfs"}}
 
@@ -22,23 +22,13 @@ def configure(project: Project, demo_source: Path, campaign: dict[str, Any], **s
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Project:
-    """A campaign that was killed in its second run and started again."""
+    """A campaign of two runs."""
     project = Project.at(tmp_path_factory.mktemp("campaign") / "project")
-    arguments = configure(project, demo_source, {})
-    snakemake, logs = project.start(*arguments), "logs/run_campaign/*/*.log"
-    wait_for(
-        lambda: len(project.conditions()) == 1 and len([*project.results.glob(logs)]) == 2, while_running(snakemake)
-    )
-    snakemake.kill()
-    snakemake.wait()
-    before = {file: file.stat().st_mtime_ns for file in project.conditions()}
-    ended = project.succeeds(*arguments)
-    assert ended.lines("1 of 2 runs are there, 1 to do"), ended.output
-    assert all(file.stat().st_mtime_ns == changed for file, changed in before.items())
+    project.succeeds(*configure(project, demo_source, {}))
     return project
 
 
-def test_a_killed_campaign_goes_on_where_it_was(campaign: Project) -> None:
+def test_each_condition_is_run_once_and_nothing_is_left(campaign: Project) -> None:
     found = campaign.conditions().values()
     assert sorted((run["placement"], run["repetition"]) for run in found) == [("disk", 1), ("memory", 1)]
     assert [run["valid"] for run in found] == ["valid"] * 2

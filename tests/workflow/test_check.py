@@ -21,7 +21,7 @@ def test_check(project: Project) -> None:
     assert [row["tier"] for row in rows if row["in_use"] == "true" and row["problem"] != "n/a"] == ["gone"]
 
     (project.folder / "nowhere").mkdir()
-    ended = project.snakemake("check", *project.configure(tiers=gone, placement={"work": "gone"}))
-    assert ended.code == 0, ended.output  # what was found before is not believed
+    given = project.configure(tiers=gone, placement={"work": "gone"})
+    project.succeeds("check", *given)  # what was found before is not believed
     assert not list(project.folder.glob("neurotier-*/*"))
     assert not list((project.folder / "nowhere").iterdir())

@@ -26,10 +26,22 @@ def arguments(project: Project, participants: int, sleep_s: float, **sections: o
     )
 
 
+BUSY = """
+import glob, sys, time
+while True:
+    end_s = time.monotonic() + 0.1
+    if not glob.glob(sys.argv[1]):
+        time.sleep(0.1)
+    while time.monotonic() < end_s:
+        pass
+"""
+
+
 @contextmanager
-def busy_machine() -> Iterator[None]:
-    """A busy loop per processor: a run that uses less than one gets half of one at most."""
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(PROCESSORS)]
+def busy_machine(project: Project) -> Iterator[None]:
+    """A busy loop per processor while participants are analysed: a run that uses less than one gets half of one."""
+    command = [sys.executable, "-c", BUSY, f"{project.folder}/neurotier-*/work/*/*"]
+    loops = [subprocess.Popen(command) for _ in range(PROCESSORS)]
     try:
         yield
     finally:
@@ -40,7 +52,7 @@ def busy_machine() -> Iterator[None]:
 
 def test_a_campaign_beside_busy_loops_ends_after_its_first_run(project: Project) -> None:
     campaign = {"placements": {"disk": {}}, "parallelism": [1], "repetitions": 3}
-    with busy_machine():
+    with busy_machine(project):
         ended = project.snakemake(*arguments(project, 10, 0.5, campaign=campaign), cores=1)
     assert ended.code != 0
     (condition,) = project.conditions().values()
@@ -48,7 +60,7 @@ def test_a_campaign_beside_busy_loops_ends_after_its_first_run(project: Project)
 
 
 def test_busy_loops_beside_a_run_spoil_its_times_and_not_its_results(project: Project) -> None:
-    with busy_machine():
+    with busy_machine(project):
         ended = project.snakemake(*arguments(project, 10, 0.5), cores=1)
     assert ended.code == 0, ended.output
     (run,) = project.table("profile/runs.tsv")

@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import nightly
-from support import ROOT, Project, kind_of, plain_dataset, processes_in, small_head, t1w
+from support import STAND_INS, Project, kind_of, plain_dataset, processes_in, script, small_head, t1w
 
 NAMES = [f"sub-{number:02d}" for number in range(6)]
 
 MISBEHAVING = """\
-#!/bin/sh
 case $PWD in
 *sub-00*) setsid sleep 600 & ;;
 *sub-01*) (trap '' TERM; sleep 601) & ;;
@@ -81,9 +80,7 @@ def test_tools_that_misbehave_leave_nothing_and_one_that_fills_the_tier_fails_al
 ) -> None:
     project.heads(*(name.removeprefix("sub-") for name in NAMES))
     folder, tools = mount_tmpfs(project.folder / "fast", "size=32m"), project.folder / "tools"
-    tools.mkdir()
-    (tools / "bet").write_text(MISBEHAVING.format(bet=ROOT / "tests" / "stand_ins" / "bet"))
-    (tools / "bet").chmod(0o755)
+    script(tools / "bet", MISBEHAVING.format(bet=STAND_INS / "bet"))
     arguments = project.configure(tool="bet", tiers={"tmpfs": {"path": str(folder)}})
     ended = project.fails("participants", *arguments, "--workflow-profile", "profiles/tmpfs", path=tools)
     assert "became full" in project.failure("sub-03")["reason"], ended.output

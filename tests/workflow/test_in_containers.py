@@ -75,7 +75,7 @@ def remove_placed(image: Path) -> None:
         shutil.rmtree(placed) if placed.is_dir() else placed.unlink()
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("images")
 def test_derivatives_are_the_same_bytes_with_and_without_containers(contained: Project) -> None:
     host, container = (
         checksums(contained.folder / f"results-{name}" / "derivatives") for name in ("host", "container")
@@ -85,7 +85,7 @@ def test_derivatives_are_the_same_bytes_with_and_without_containers(contained: P
     assert contained.leftovers() == []
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("images")
 def test_starting_the_container_is_a_phase_of_its_own(contained: Project, brain_image: Path) -> None:
     rows = [row for row in contained.table("profile/profile.tsv") if row["phase"] == "container_start"]
     assert len(rows) == 4
@@ -98,7 +98,7 @@ def test_starting_the_container_is_a_phase_of_its_own(contained: Project, brain_
     assert {(row["tier"], row["traffic_source"]) for row in traffic} == {("tmpfs", "page_cache")}
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("images")
 def test_the_image_is_recorded_and_shown(contained: Project, brain_image: Path) -> None:
     image = read_json(contained.results / "index" / "image.json")
     assert image["reference"] == str(brain_image)
@@ -113,7 +113,7 @@ def test_the_image_is_recorded_and_shown(contained: Project, brain_image: Path) 
     assert "Starting the container took" in page
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("images")
 def test_another_tier_or_form_of_the_image_is_no_reason_to_analyse_again(
     contained: Project, demo_source: Path, brain_image: Path
 ) -> None:
@@ -121,7 +121,7 @@ def test_another_tier_or_form_of_the_image_is_no_reason_to_analyse_again(
     assert contained.succeeds(*given, *SDM, "--dry-run").lines("Nothing to be done")
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("images")
 def test_a_lost_image_is_placed_again_and_nobody_is_analysed_again(
     contained: Project, demo_source: Path, brain_image: Path
 ) -> None:
@@ -135,7 +135,7 @@ def test_a_lost_image_is_placed_again_and_nobody_is_analysed_again(
     assert checksums(contained.derivatives) == host
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("images")
 def test_what_the_image_has_compiled_is_not_compiled_again(
     contained: Project, engine: Engine, brain_image: Path, tmp_path: Path
 ) -> None:
@@ -152,7 +152,7 @@ def logs_of(project: Project, rule: str) -> list[Path]:
     return [file for file in (project.results / "logs" / rule).rglob("*") if file.is_file()]
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("images")
 @pytest.mark.parametrize(
     ("suffixes", "sites", "participants", "brains"),
     [(["T1w"], ["SiteA", "SiteB"], [], 3), ([], ["SiteA"], ["0099001", "0099003"], 1)],

@@ -22,24 +22,20 @@ from support import (
     kind_of,
     private_folder,
     processes_in,
+    script,
     wait_for,
     while_running,
 )
 
-SLOW = f'#!/bin/sh\nsleep 3\nexec {STAND_INS}/bet "$@"\n'
-"""A tool that lasts, and takes next to no CPU time."""
-
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """One whose bet is slow."""
     return slow_project(tmp_path)
 
 
 def slow_project(folder: Path) -> Project:
-    (folder / "bin").mkdir()
-    (folder / "bin" / "bet").write_text(SLOW)
-    (folder / "bin" / "bet").chmod(0o755)
+    """One whose tool lasts, and takes next to no CPU time."""
+    script(folder / "bin" / "bet", f'sleep 3\nexec {STAND_INS}/bet "$@"')
     return Project.at(folder / "project", lambda: ["env", f"PATH={folder}/bin:{ENVIRONMENT['PATH']}"])
 
 
@@ -118,7 +114,7 @@ def test_a_start_in_a_copy_leaves_the_run_alone_that_goes_on_in_the_other(projec
     assert "again" not in run["valid"]
 
 
-@pytest.mark.parametrize("node", [False, True], ids=["shared", "of the nodes"])
+@pytest.mark.parametrize("node", [False, *nightly(True)])
 def test_a_start_with_nothing_to_be_done_clears_up_too(project: Project, node: bool) -> None:
     """What was left: a process, intermediates, a file that was being written. Tiers of the nodes are their jobs'."""
     project.heads("01")

@@ -61,20 +61,12 @@ def test_two_modules_have_a_configuration_each(project: Project) -> None:
     both = {"first": configuration(project.folder, "one"), "second": configuration(project.folder, "two")}
     (project.folder / "own.yaml").write_text(yaml.safe_dump(both))
     arguments = ["--configfile", "own.yaml"]
-    planned = run(project, *arguments, "--dry-run")
-    assert planned.code == 0, planned.output
-    assert planned.lines("first_write_report  "), planned.output
-    assert planned.lines("second_write_report  "), planned.output
-    assert not (project.folder / "one").exists()
     ended = run(project, *arguments)
     assert ended.code == 0, ended.output
     assert len(ended.lines("Results: 1 of 1 participants done, 0 failed, 1 brain mask")) == 2, ended.output
     masks = [mask for name in ("one", "two") for mask in (project.folder / name).rglob("sub-*_mask.nii.gz")]
     assert int((project.folder / "count.txt").read_text()) == sum(mask.stat().st_size for mask in masks)
     assert len(masks) == 2
-    again = run(project, *arguments)
-    assert again.lines("Nothing to be done"), again.output
-
     masks[1].unlink()
     again = run(project, *arguments)
     assert again.code == 0, again.output
@@ -104,8 +96,7 @@ def test_example_goes_on_with_the_masks(project: Project) -> None:
     own = yaml.safe_dump(configuration(project.folder, "results"))
     (project.folder / "own.yaml").write_text(own)
     example = ("--snakefile", "config/examples/module/Snakefile", "--workflow-profile", "none")
-    ended = project.snakemake(*example, "--configfile", "own.yaml", path=STAND_INS)
-    assert ended.code == 0, ended.output
+    project.succeeds(*example, "--configfile", "own.yaml", path=STAND_INS)
     (mask,) = project.derivatives.rglob("sub-*_mask.nii.gz")
     template = nibabel.load(project.folder / "template.nii.gz")
     assert np.allclose(template.get_fdata(), nibabel.load(mask).get_fdata(), atol=1e-6)

@@ -1,9 +1,9 @@
 """The READMEs are right: commands run, in the order in which a reader would run them; links and names lead somewhere.
 
-What cannot be had here is planned only, or replaced by something local (:data:`ELSEWHERE`, :data:`LOCAL`). Each night
-all commands run, and what takes minutes is shortened (:data:`SHORTER`); otherwise those of the first README are
-planned, and some run. The first command is the demonstration as everyone runs it. One that several READMEs give is run
-once.
+What cannot be had here is planned only, or replaced by something local (:data:`ELSEWHERE`, :data:`LOCAL`). Those of
+the first README are planned, and some run; each night all others run. What takes minutes is shortened
+(:data:`QUICK`, :data:`SHORTER`), but for the first command, the demonstration, which the night has as everyone runs it.
+One that several READMEs give is run once.
 """
 
 from __future__ import annotations
@@ -39,12 +39,14 @@ ELSEWHERE = (
 What stands for data that must be there is made by :func:`reader`.
 """
 
-RUN_HERE = ("snakemake --workflow-profile profiles/local --cores 2", "profile: copying.yaml")
-"""What is run each time of Snakemake's commands (the whole line, or a part of it): no other test runs these."""
+DEMONSTRATION = "snakemake --workflow-profile profiles/local --cores 2"
 
 BLOCKS = "https://github.com/conpdatasets/bigbrain-datalad"
 LOCAL = {BLOCKS: "blocks-dataset", "/data/study": "study"}
 """Part of a command to what stands for it here: a DataLad dataset of three small blocks, a folder of two heads."""
+
+QUICK = ["demo={voxel_size_mm: 4}", "tool={brainextractor: {iterations: 15}}"]
+"""What all commands of Snakemake are given, so that they agree on what is there."""
 
 NO_ANALYSIS = ["tool={name: noop}"]
 ONE = "dataset={participants: [sub-0099001]}"
@@ -52,8 +54,7 @@ NO_ANALYSIS_OF_ONE = [*NO_ANALYSIS, ONE]
 SHORT_PROBE = ["--config", "probe={time_s: 1, file_mib: 16, repetitions: 1}"]
 SHORTER = {
     "campaign.yaml": [
-        *("--config", "campaign={repetitions: 1, parallelism: [1]}", *NO_ANALYSIS),
-        *(ONE, "demo={voxel_size_mm: 2}"),  # of the dataset that is there
+        *("--config", "campaign={repetitions: 1, parallelism: [1]}", *NO_ANALYSIS, ONE),
     ],
     **dict.fromkeys(("snakemake probe", "snakemake advise"), SHORT_PROBE),
     "bigbrain.yaml": [
@@ -72,7 +73,7 @@ SHORTER = {
         *(f"staging={{sets: {{{name}: {{writers: [1], readers: [1]}}}}}}" for name in ("servers", "strong", "weak")),
     ],
     "bids-app.yaml": ["--config", 'app={arguments: [--skip_bids_validator, --iterations, "50"]}', ONE],
-    "results-apptainer": ["tool={brainextractor: {iterations: 50}}", ONE],
+    "results-apptainer": [ONE],
     "folder.yaml": ["--config", "dataset={source: study}", "tiers={data: {path: ., kind: block}}"],
     **dict.fromkeys(("results-tmpfs", "results-25"), NO_ANALYSIS_OF_ONE),
     **dict.fromkeys(("results=part", "results=one", "results=mine"), NO_ANALYSIS),
@@ -89,9 +90,10 @@ def name(value: Path | str) -> str:
     return str(value.relative_to(ROOT)) if isinstance(value, Path) else value
 
 
-def reader_in(folder: Path) -> Project:
-    """A reader with a clone, a BIDS folder, published logs, and a DataLad dataset in place of BigBrain's own."""
-    project = Project.at(folder / "project")
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Someone with a clone, a BIDS folder, published logs, and a DataLad dataset in place of BigBrain's own."""
+    project = Project.at(tmp_path_factory.mktemp("reader") / "project")
     plain_dataset(project.folder / "study", {t1w("01"): small_head(), t1w("02"): small_head(1)})
     write_checkout(project.folder / "paper-memory-storage")
     (project.folder / "license.txt").write_text("me@example.org\n")
@@ -105,18 +107,6 @@ def reader_in(folder: Path) -> Project:
     git(dataset, "annex", "add", "--quiet", ".")
     git(dataset, "commit", "--quiet", "--message", "blocks")
     return project
-
-
-@pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """Someone who runs the demonstration and plans the rest."""
-    return reader_in(tmp_path_factory.mktemp("reader"))
-
-
-@pytest.fixture(scope="module")
-def thorough_reader(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """Someone who runs everything."""
-    return reader_in(tmp_path_factory.mktemp("thorough-reader"))
 
 
 def follow(reader: Project, line: str, planned: bool) -> None:
@@ -140,32 +130,52 @@ def follow(reader: Project, line: str, planned: bool) -> None:
         assert program == "snakemake"
         words = ["--dry-run", *arguments] if planned else arguments
         words += [word for part, shorter in SHORTER.items() if part in line for word in shorter]
-        reader.succeeds(*words, cores=0)
+        reader.succeeds(*words, *["--config"] * ("--config" not in words), *QUICK, cores=0)
 
 
-SOON = [line for line in LINES if line in commands(README) or not line.startswith("snakemake") or RUN_HERE[1] in line]
+SOON = [
+    *(line for line in LINES if line in commands(README) or not line.startswith("snakemake")),
+    next(line for line in LINES if "profile: copying.yaml" in line),
+]
 """Commands that are planned or run at once; of the others, unit/test_settings.py reads what they ask for."""
 
+RUN_SOON = {DEMONSTRATION, SOON[-1]}
+"""What is run each time of Snakemake's commands: no other test runs these."""
 
-@pytest.mark.parametrize("line", [*SOON, *nightly(*(line for line in LINES if line not in SOON))], ids=str)
+
+def is_elsewhere(line: str) -> bool:
+    return any(part in line for part in ELSEWHERE)
+
+
+LATER = [line for line in LINES if line.startswith("snakemake") and line not in RUN_SOON]
+LATER = [line for line in LATER if line not in SOON or not is_elsewhere(line)]
+IN_IMAGES = [line for line in LATER if "--sdm apptainer" in line and not is_elsewhere(line)]
+"""Those that run one of ``containers/``, which takes minutes to build, and are drawn together."""
+
+NIGHTLY = [*nightly(*(line for line in LATER if line not in IN_IMAGES)), *nightly(*IN_IMAGES, together=("images",))]
+
+
+@pytest.mark.parametrize("line", SOON, ids=str)
 def test_command_is_right(reader: Project, line: str) -> None:
-    follow(reader, line, planned=line != RUN_HERE[0] and RUN_HERE[1] not in line)
+    follow(reader, line, planned=line not in RUN_SOON)
+
+
+@pytest.mark.parametrize("line", NIGHTLY, ids=str)
+def test_command_runs(reader: Project, line: str, request: pytest.FixtureRequest) -> None:
+    """Images are built before; the store knows them by what is in them."""
+    if line in IN_IMAGES:
+        image = request.getfixturevalue("app_image" if "bids-app.yaml" in line else "brain_image")
+        link_images(image, reader)
+    follow(reader, line, is_elsewhere(line))
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("line", LINES, ids=str)
-def test_command_runs(thorough_reader: Project, line: str, request: pytest.FixtureRequest) -> None:
-    """Images of lines that run one of ``containers/`` are built before; the store knows them by what is in them."""
-    planned = any(part in line for part in ELSEWHERE)
-    if "--sdm apptainer" in line and not planned:
-        image = request.getfixturevalue("app_image" if "bids-app.yaml" in line else "brain_image")
-        link_images(image, thorough_reader)
-    follow(thorough_reader, line, planned)
+def test_the_demonstration_runs_as_everyone_runs_it(project: Project) -> None:
+    project.succeeds(*shlex.split(DEMONSTRATION)[1:], cores=0)
 
 
 def test_demonstration_is_the_command_of_the_makefile() -> None:
-    (demo,) = re.findall(r"^DEMO := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert demo in commands(README)
+    assert re.findall(r"^DEMO := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE) == [DEMONSTRATION]
 
 
 def test_every_profile_is_described_and_plans(reader: Project) -> None:

@@ -13,7 +13,7 @@ import pytest
 from conftest import missing_data
 from support import SHARED, Project, read_json, t1w
 
-pytestmark = pytest.mark.nightly
+pytestmark = pytest.mark.nightly("heads")
 
 HEADS = Path(os.environ.get("NEUROTIER_TEST_HEADS", SHARED / "data"))
 """Folder of heads (``NAME.nii.gz``) with reference masks (``NAME_desc-bet2f05_mask.nii.gz``)."""

@@ -24,6 +24,7 @@ from support import (
     plain_dataset,
     read_json,
     remove_tree,
+    script,
     small_head,
     t1w,
 )
@@ -36,8 +37,7 @@ WITH_TOOL = {
 KILL_AT = (2, 4, 6)
 """Commits during which who saves is killed: of making a site's dataset, describing it, and saving some participants."""
 
-KILLING_HOOK = """#!/bin/sh
-# Before a commit: git has its lock, and has staged what is saved.
+KILLING_HOOK = """# Before a commit: git has its lock, and has staged what is saved.
 echo >> "{count}"
 case $(wc -l < "{count}") in {kills}) kill -9 "$(ps -o ppid= -p $PPID | tr -d ' ')" $PPID;; esac
 """
@@ -169,11 +169,9 @@ def test_what_is_made_again_with_the_same_bytes_is_no_commit(saved: Project) -> 
 
 
 def test_a_killed_save_is_taken_up(saved: Project, tmp_path: Path, demo_source: Path) -> None:
-    hook = tmp_path / "template" / "hooks" / "pre-commit"
-    hook.parent.mkdir(parents=True)
     count = tmp_path / "commits"
-    hook.write_text(KILLING_HOOK.format(count=count, kills="|".join(map(str, KILL_AT))))
-    hook.chmod(0o755)
+    kills = KILLING_HOOK.format(count=count, kills="|".join(map(str, KILL_AT)))
+    hook = script(tmp_path / "template" / "hooks" / "pre-commit", kills)
     project = Project.at(tmp_path / "project", lambda: ["env", f"GIT_TEMPLATE_DIR={hook.parents[1]}"])
     (project.folder / "demo").symlink_to(demo_source)
     for _ in KILL_AT:  # who saves while jobs go on may be killed, and the run goes on

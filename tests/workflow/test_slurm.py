@@ -37,6 +37,7 @@ from support import (
     kind_of,
     plain_dataset,
     read_json,
+    script,
     small_head,
     t1w,
     wait_for,
@@ -159,10 +160,8 @@ def jobs_with_records(project: Project) -> list[tuple[str, str]]:
 
 def bet_that(folder: Path, first: str) -> None:
     """A stand-in for bet that does something first."""
-    folder.mkdir()
+    script(folder / "bet", f'{first}\nexec {STAND_INS}/bet "$@"')
     folder.chmod(0o777)  # what it does first may write there
-    (folder / "bet").write_text(f'#!/bin/sh\n{first}\nexec {STAND_INS}/bet "$@"\n')
-    (folder / "bet").chmod(0o755)
 
 
 def test_results_are_those_of_a_local_run(
@@ -328,8 +327,7 @@ def called(project: Project) -> list[str]:
     return re.findall(r"sub-\w+(?=_T1w)", calls.read_text()) if calls.exists() else []
 
 
-THIRD_UNHEARD = """#!/bin/sh
-# The real sbatch, which after the third job does not say so.
+THIRD_UNHEARD = """# The real sbatch, which after the third job does not say so.
 number=$({sbatch} "$@") || exit 1
 echo "$number" >> {folder}/submitted
 [ "$(wc -l < {folder}/submitted)" != 3 ] || {{ touch {folder}/third; exec sleep 1000; }}
@@ -349,8 +347,7 @@ def test_jobs_of_a_dead_head_are_taken_over(cluster: Cluster, project: Project) 
     few, stuck = f'[ "$(wc -l < {tools}/calls)" -le 4 ]', f"while [ -e {tools}/old ]; do sleep 0.2; done"
     bet_that(tools, f'echo "$1" >> {tools}/calls; {few} || {{ echo >> {tools}/stuck; {stuck}; }}')
     (tools / "old").touch()
-    (tools / "sbatch").write_text(THIRD_UNHEARD.format(sbatch=shutil.which("sbatch"), folder=tools))
-    (tools / "sbatch").chmod(0o755)
+    script(tools / "sbatch", THIRD_UNHEARD.format(sbatch=shutil.which("sbatch"), folder=tools))
     arguments = on_slurm(*project.configure(tool="bet"), at_once=1)
     first = cluster.next_job()
 
@@ -411,8 +408,7 @@ def test_jobs_of_a_dead_head_that_do_something_else_are_ended(cluster: Cluster, 
     assert ended_since(cluster, second, "State") == [["COMPLETED"]]
 
 
-HELD_BACK = """#!/bin/sh
-# The real sbatch, which waits to be let go.
+HELD_BACK = """# The real sbatch, which waits to be let go.
 touch {folder}/asked
 while [ -e {folder}/hold ]; do sleep 0.1; done
 exec {sbatch} "$@"
@@ -425,8 +421,7 @@ def test_what_slurm_refuses_is_submitted_later(cluster: Cluster, project: Projec
     project.heads(*labels)
     tools = project.folder / "tools"
     bet_that(tools, "sleep 1")
-    (tools / "sbatch").write_text(HELD_BACK.format(sbatch=shutil.which("sbatch"), folder=tools))
-    (tools / "sbatch").chmod(0o755)
+    script(tools / "sbatch", HELD_BACK.format(sbatch=shutil.which("sbatch"), folder=tools))
     (tools / "hold").touch()
     once = ["--preemptible-retries", "0"]
     first = cluster.next_job()
@@ -534,6 +529,7 @@ def test_tiers_in_memory_are_memory_of_the_job(cluster: Cluster, project: Projec
     assert not [path for folder in memory.values() for path in folder.rglob("*") if not path.is_dir()]
 
 
+@pytest.mark.nightly
 def test_a_head_may_be_rebooted_at_any_moment(cluster: Cluster) -> None:
     """One trial of the campaign that ``python -m faults.heads`` holds."""
     seed = random.SystemRandom().randrange(10**6)
@@ -628,11 +624,10 @@ def test_each_kind_of_job_of_the_drafted_profile_is_taken(cluster: Cluster, proj
 def head_in_a_job(project: Project, *arguments: str, path: Path) -> str:
     """Number of a job that is Snakemake, with ``path`` first on PATH; what Slurm grants it is odd."""
     command = [sys.executable, "-m", "snakemake", "participants", *arguments]
-    script = project.folder / "head.sh"
-    script.write_text(f"#!/bin/sh\nexec {shlex.join(command)}\n")
+    program = script(project.folder / "head.sh", f"exec {shlex.join(command)}")
     granted = ["--cpus-per-task=3", "--mem=1111", "--time=9", "--ntasks=1", "--job-name=head"]
     sbatch = subprocess.run(
-        [*project.before(), "sbatch", "--parsable", *granted, f"--output={project.folder}/head.log", str(script)],
+        [*project.before(), "sbatch", "--parsable", *granted, f"--output={project.folder}/head.log", str(program)],
         cwd=project.folder,
         env={**ENVIRONMENT, "PATH": f"{path}:{ENVIRONMENT['PATH']}"},
         stdout=subprocess.PIPE,
@@ -842,10 +837,8 @@ def test_what_nodes_have_of_their_own_is_used_by_their_jobs(
 def test_a_file_per_process_over_nodes(cluster: Cluster, project: Project) -> None:
     """A node that is set down fails its point alone, which is measured by the next start."""
     tools = project.folder / "tools"
-    tools.mkdir()
+    script(tools / "fio", FIO_STUCK.format(fio=shutil.which("fio"), folder=tools))
     tools.chmod(0o777)
-    (tools / "fio").write_text(FIO_STUCK.format(fio=shutil.which("fio"), folder=tools))
-    (tools / "fio").chmod(0o755)
     grid = {"tiers": ["local"], "nodes": [1, 2, 4], "processes": [2, 1], "file_size": "2 MiB", "block_size": "256 KiB"}
     arguments = on_slurm(*project.configure(tiers={"local": {"path": "."}}, ior=grid))
     first, points = cluster.next_job(), project.results / "ior" / "points"
@@ -882,8 +875,7 @@ def test_a_file_per_process_over_nodes(cluster: Cluster, project: Project) -> No
     assert "on nodes of a cluster" in project.page("ior")
 
 
-FIO_STUCK = """#!/bin/sh
-# The real fio; when four nodes write for the first time, n3 comes to no end.
+FIO_STUCK = """# The real fio; when four nodes write for the first time, n3 comes to no end.
 case $*:$(hostname):$SLURM_NNODES in *rw=write*:n3:4)
     [ -e {folder}/went ] || {{ touch {folder}/went; exec sleep 1000; }};;
 esac

@@ -130,8 +130,9 @@ STOPS = [
 INNER = "--replace-workflow-config"
 
 
-def test_a_stopped_campaign_goes_on(project: Project) -> None:
-    """Three runs: the second is stopped four times, in whole; then a part of it, and of the third, is told alone."""
+@pytest.mark.parametrize("stops", [STOPS[::3], *nightly(STOPS)])
+def test_a_stopped_campaign_goes_on(project: Project, stops: list[tuple[signal.Signals, str]]) -> None:
+    """Three runs: the second is stopped in whole; then a part of it, and of the third, is told alone."""
     arguments = campaign(project, runs=3)
     there: dict[Path, int] = {}
 
@@ -143,7 +144,7 @@ def test_a_stopped_campaign_goes_on(project: Project) -> None:
         assert there.items() <= found.items()
         there.update(found)
 
-    for number, part in STOPS:
+    for number, part in stops:
         stop(project, arguments, second_computes, number, part)
         nothing_is_done_again()
         if part != "everything":  # then somebody is left to write it
@@ -167,7 +168,6 @@ def test_a_stopped_campaign_goes_on(project: Project) -> None:
     assert "Partial" not in page
     for row in project.table("comparison/compared_runs.tsv"):
         assert float(row["flushed_s"]) >= float(row["makespan_s"])
-    assert "Nothing to be done" in go_on(project, arguments)
 
 
 def target_of(name: str, demo_source: Path) -> tuple[str, dict[str, Any], str]:
