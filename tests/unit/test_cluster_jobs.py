@@ -141,8 +141,8 @@ def test_one_call_tells_what_ended_all_who_were_killed(tmp_path: Path, monkeypat
     write_json(places.runs / "run.json", {"started_s": time.time() - 60})
     for name, job in {"sub-01": 7, "sub-02": 8, "sub-03": 9}.items():
         write_text(places.log(name), f"Slurm job {job} on n1\n")
-    script = f"echo asked >> {tmp_path}/calls; printf '7|TIMEOUT\\n8|CANCELLED by 5\\n'"
-    monkeypatch.setenv("PATH", f"{program(tmp_path / 'bin', 'sacct', script)}:/usr/bin:/bin")
+    sacct = f"echo asked >> {tmp_path}/calls; printf '7|TIMEOUT\\n8|CANCELLED by 5\\n'"
+    monkeypatch.setenv("PATH", f"{script(tmp_path / 'bin' / 'sacct', sacct).parent}:/usr/bin:/bin")
     note_killed(places, "run")
     reasons = [read_json(places.failure(f"sub-0{number}"))["reason"] for number in (1, 2, 3)]
     states = ["7: TIMEOUT", "8: CANCELLED by 5", "9: state unknown"]
