@@ -9,13 +9,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
-from neurotier.core.quantities import counted, first_of, percent, seconds
+from neurotier.core.quantities import counted, first_of, percent, seconds, share_of
 from neurotier.core.tables import Row
-from neurotier.pages.kit.findings import from_to
 from neurotier.pages.report.times import ParticipantTime
 
 CLOCKS_S = 3.0
 """By how much the clocks of a node and of the scheduler may differ; the latter's times are whole seconds."""
+
+COMPARABLE = 5
+"""A node is judged by at least so many participants of its own, and of others."""
+
+CLEARLY_OFF = 1.2
+"""By what factor a node's median must differ from that of the others to be told of."""
+
+CHANCE = 0.01
+"""How often chance alone may make any node of a run look different (Mann-Whitney, shared among the nodes)."""
 
 SHOWN_RESTARTS = 5
 
@@ -86,6 +94,11 @@ class Cluster:
         return sorted(known, key=lambda row: -float(row["queue_wait_s"]))
 
     @property
+    def median_wait_s(self) -> float | None:
+        """How long half of them waited at most, s."""
+        return statistics.median(row["queue_wait_s"] for row in self.waits) if self.waits else None
+
+    @property
     def again(self) -> list[Row]:
         """Starts of work that had been started before."""
         return [row for row in self.jobs if row["attempt"] > 1]
@@ -96,6 +109,34 @@ class Cluster:
         if not self.started or any(row["cpus"] is None or row["elapsed_s"] is None for row in self.started):
             return None
         return float(sum(row["cpus"] * row["elapsed_s"] for row in self.started))
+
+    @property
+    def used_s(self) -> float:
+        """CPU seconds of the participants that succeeded."""
+        return sum(time.cpu_s for time in self.times)
+
+    @property
+    def efficiency(self) -> float | None:
+        """Share of the CPU seconds held that participants used."""
+        return share_of(self.used_s, self.held_s or 0)
+
+    @cached_property
+    def standing_out(self) -> dict[str, float]:
+        """Nodes whose participants took clearly longer or shorter than those of the others, with the ratio."""
+        from scipy.stats import mannwhitneyu  # it takes a second to load, and few who need this module need it
+
+        judged = [node for node, walls_s in self.walls_s.items() if len(walls_s) >= COMPARABLE]
+        found = {}
+        for node in judged:
+            own_s = self.walls_s[node]
+            others_s = [time_s for other, walls_s in self.walls_s.items() if other != node for time_s in walls_s]
+            if len(others_s) < COMPARABLE or not statistics.median(others_s):
+                continue
+            ratio = statistics.median(own_s) / statistics.median(others_s)
+            differs = not 1 / CLEARLY_OFF < ratio < CLEARLY_OFF
+            if differs and mannwhitneyu(own_s, others_s).pvalue < CHANCE / len(judged):
+                found[node] = ratio
+        return found
 
 
 def slots_of(row: Row) -> float:
@@ -122,13 +163,22 @@ def steps(spans: Iterable[tuple[float, float | None, float]]) -> Steps:
 
 
 def node_verdict(cluster: Cluster) -> str:
-    """How far medians of the nodes are apart, in a sentence without a full stop."""
+    """Whether a node stands out, in a sentence without a full stop."""
     if len(cluster.nodes) == 1:
         return f"All participants ran on one node, {cluster.nodes[0]}"
-    medians = sorted((statistics.median(walls_s), node) for node, walls_s in cluster.walls_s.items())
-    if not medians:
+    medians_s = {node: statistics.median(walls_s) for node, walls_s in cluster.walls_s.items()}
+    if not medians_s:
         return "It is not known which participant ran on which node"
-    return f"The median participant of a node took {from_to([f'{seconds(one)} ({node})' for one, node in medians])}"
+    if cluster.standing_out:
+        return "; ".join(
+            f"Node {node} is {'slow' if ratio > 1 else 'fast'}: its median of {seconds(medians_s[node])} is {ratio:.2f}"
+            " times that of the others"
+            for node, ratio in cluster.standing_out.items()
+        )
+    between = f"medians of {seconds(min(medians_s.values()))} to {seconds(max(medians_s.values()))}"
+    if min(map(len, cluster.walls_s.values())) < COMPARABLE:
+        return f"Too few participants per node to tell whether one is slow ({between})"
+    return f"No node is clearly slower or faster than the others ({between})"
 
 
 def restarts(cluster: Cluster) -> list[str]:
@@ -152,19 +202,17 @@ def cluster_lines(cluster: Cluster) -> list[str]:
         + (f": {first_of(nodes, 8)}" if nodes else "")
     ]
     if waits := cluster.waits:
-        median_s = statistics.median(row["queue_wait_s"] for row in waits)
         longest = f"{seconds(waits[0]['queue_wait_s'])} (job {waits[0]['job']})"
-        lines.append(f"Jobs waited in the queue for {seconds(median_s)} (median), at most for {longest}")
+        lines.append(f"Jobs waited in the queue for {seconds(cluster.median_wait_s)} (median), at most for {longest}")
     else:
         lines.append("How long jobs waited in the queue is not known")
     again = restarts(cluster)
     lines.append(f"Started again: {first_of(again, SHOWN_RESTARTS)}" if again else "No job was started again")
     if cluster.held_s:
-        used_s = sum(time.cpu_s for time in cluster.times)
-        held, used = (f"{value_s / 3600:.3g}" for value_s in (cluster.held_s, used_s))
+        held, used = (f"{value_s / 3600:.3g}" for value_s in (cluster.held_s, cluster.used_s))
         lines.append(
-            f"The jobs held {held} CPU-hours, of which participants used {used} ({percent(used_s / cluster.held_s)});"
-            " the rest are starts of Snakemake, waits, and idle CPUs"
+            f"The jobs held {held} CPU-hours, of which participants used {used} ({percent(cluster.efficiency)}); the"
+            " rest are starts of Snakemake, waits, and idle CPUs"
         )
     else:
         lines.append("How many CPU-hours the jobs held is not known")

@@ -7,7 +7,7 @@ from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.causes import BLOCK_IO, RUN_QUEUE, sum_causes
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Verdict
-from neurotier.pages.report.cluster import Cluster
+from neurotier.pages.report.cluster import Cluster, node_verdict
 from neurotier.pages.report.data import ReportData
 from neurotier.run.profile_tables import timings
 
@@ -56,6 +56,8 @@ def judge_timings(data: ReportData) -> Verdict:
             f"Resumed: {counted(earlier, 'participant')} of earlier runs {'is' if earlier == 1 else 'are'} part of"
             " these results; makespan and parallelism are those of the last run alone."
         )
+    if cluster and cluster.standing_out:
+        lines.append(f"{node_verdict(cluster)}.")
     if cluster and cluster.again:
         lines.append(f"{counted(len(cluster.again), 'job')} had to be started again (see Nodes and jobs).")
     return Verdict(f"Timings: {timings(run['valid'])}", OPEN, more=lines)
