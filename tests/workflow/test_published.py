@@ -21,5 +21,5 @@ def test_a_checkout_is_replayed(project: Project) -> None:
     assert all(member in drawn for member in ("paper", "fluid measured")), drawn
     assert (figures / "makespan_40um.svg").exists()
     assert not (figures / "makespan_20um.tsv").read_text(), "there is no such run, and the page says so"
-    assert "These logs have no whole run" in page
+    assert "No run of the incrementation is valid" in page
     assert not (project.results / "index").exists()
