@@ -108,11 +108,12 @@ def test_a_taken_folder_is_left_alone(dataset: Path) -> None:
     assert run("git", "log", "--oneline", cwd=dataset) == before
 
 
-def test_an_interrupted_make_leaves_nothing(tmp_path: Path) -> None:
-    def interrupt(line: str) -> None:
-        if "SiteB" in line:
-            raise KeyboardInterrupt
+def test_an_interrupted_make_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(partial: Path) -> None:
+        assert any(partial.rglob("*_T1w.nii.gz"))
+        raise KeyboardInterrupt
 
+    monkeypatch.setattr("neurotier.demo.dataset.save_datasets", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        make_demo_dataset(tmp_path / "demo", SIMULATED, say=interrupt)
+        make_demo_dataset(tmp_path / "demo", SIMULATED)
     assert not any(tmp_path.iterdir())

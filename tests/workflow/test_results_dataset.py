@@ -171,8 +171,9 @@ def test_what_is_made_again_with_the_same_bytes_is_no_commit(saved: Project) -> 
 def test_a_killed_save_is_taken_up(saved: Project, tmp_path: Path, demo_source: Path) -> None:
     count = tmp_path / "commits"
     kills = KILLING_HOOK.format(count=count, kills="|".join(map(str, KILL_AT)))
-    hook = script(tmp_path / "template" / "hooks" / "pre-commit", kills)
-    project = Project.at(tmp_path / "project", lambda: ["env", f"GIT_TEMPLATE_DIR={hook.parents[1]}"])
+    hook = script(tmp_path / "hooks" / "pre-commit", kills)
+    given = ["GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.hooksPath", f"GIT_CONFIG_VALUE_0={hook.parent}"]
+    project = Project.at(tmp_path / "project", lambda: ["env", *given])  # what a user sets there holds
     (project.folder / "demo").symlink_to(demo_source)
     for _ in KILL_AT:  # who saves while jobs go on may be killed, and the run goes on
         run(project, end=Project.snakemake)
