@@ -291,11 +291,13 @@ def test_plain_folder_on_another_file_system_is_read_where_it_lies(project: Proj
     try:
         plain_dataset(folder, {})
         save_image(folder / t1w("01"), small_head())
+        there = sorted(path.name for path in folder.iterdir())
         ended = project.fails(*project.configure(dataset={"source": str(folder)}, tool="noop", placement=named))
         assert ended.lines("not on the dataset tier 'local'")
         project.succeeds("results/profile/runs.tsv", *project.configure(dataset={"source": str(folder)}, tool="noop"))
         (run,) = project.table("profile/runs.tsv")
         assert (run["dataset_tier"], run["work_tier"]) == ("dataset", "local")
         assert [path.name for path in above.iterdir()] == ["study"]
+        assert sorted(path.name for path in folder.iterdir()) == there
     finally:
         shutil.rmtree(above)

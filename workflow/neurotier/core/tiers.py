@@ -266,7 +266,8 @@ def with_folders_placed(config: Mapping[str, Any]) -> Mapping[str, Any]:
     if "dataset" not in placement and "results" in placement:
         source, kept = Path(os.path.expanduser(str(dataset.get("source")))).absolute(), placement["results"]
         placement["dataset"] = kept
-        if source.is_dir() and is_plain_folder(source) and is_elsewhere(source, tiers.get(kept)):
+        is_placed = "dataset" in tiers or not source.is_dir() or not is_plain_folder(source)
+        if not is_placed and is_elsewhere(source, tiers.get(kept)):
             tiers["dataset"], placement["dataset"] = tier_of(source, read_only=True), "dataset"
     return {**config, "results": results, "tiers": tiers, "placement": placement}
 
