@@ -294,6 +294,9 @@ def test_plain_folder_on_another_file_system_is_read_where_it_lies(project: Proj
         there = sorted(path.name for path in folder.iterdir())
         ended = project.fails(*project.configure(dataset={"source": str(folder)}, tool="noop", placement=named))
         assert ended.lines("not on the dataset tier 'local'")
+        ended = project.fails("advise", *project.configure(dataset={"source": str(folder)}, tool="noop"))
+        assert ended.lines("tier 'dataset': is only read")
+        assert not (project.results / "index" / "images.tsv").exists(), "refused before anything is done"
         project.succeeds("results/profile/runs.tsv", *project.configure(dataset={"source": str(folder)}, tool="noop"))
         (run,) = project.table("profile/runs.tsv")
         assert (run["dataset_tier"], run["work_tier"]) == ("dataset", "local")

@@ -26,6 +26,7 @@ from neurotier.run.snakemake_internals import Command, names
 from neurotier.storage import fio
 from neurotier.storage.ior import mpi
 from neurotier.storage.staging.supervise import require_engine
+from neurotier.storage.workspace import require_written
 
 WITHOUT_DATASET = {"published", "probe", *WORKLOADS, "bigbrain", "check"}
 """Targets that need no dataset."""
@@ -64,6 +65,8 @@ def check_start(plan: Plan, command: Command, say: Callable[[str], None]) -> Non
     ------
     SourceError
         If the source is a path, and nothing is there.
+    TierError
+        If a tier is to be measured that is only read.
     SettingsError, ContainerError
         If the run would write into the dataset, there is nothing to compare, what it is to rehearse is wrongly
         described, what containers are to see is not there, or it would do nothing and end well.
@@ -81,6 +84,9 @@ def check_start(plan: Plan, command: Command, say: Callable[[str], None]) -> Non
     if command.asks_for("comparison"):  # Snakemake would show a trace of what an input function raises
         plan.compared()
     check_rehearsal(plan.settings)
+    if command.asks_for("advise") or command.asks_for("probe"):  # else after a trial that may take hours
+        for name in plan.settings.probe.tiers or plan.settings.placed_tiers:
+            require_written(Tier.from_settings(plan.settings.tiers[name]), "probe")
     tiers = [name for name in plan.settings.placed_tiers if not (plan.elsewhere and on_nodes(plan.settings, name))]
     for name in tiers if command.is_dry_run else ():  # nodes look at their own
         try:

@@ -119,18 +119,23 @@ def claim(tier: Tier, target: str, places: Places) -> Workspace:
         If the tier is not as it was declared, does not answer, or is only read.
     """
     require_answers([tier])
-    if tier.read_only:
-        raise TierError(
-            f"is only read, and the {target} has to write there to measure it",
-            where=f"tier {tier.name!r}",
-            fix=f"declare a tier on {tier.mount().mount_point} in a folder of yours, and set placement.dataset to it",
-        )
+    require_written(tier, target)
     tier.claim()
     folder = tier.folder(target) / short_hash(str(places.results.absolute()))
     remove_abandoned(folder.parent)
     remove_leftover(folder, places.identity)
     remove_empty(folder.parent)
     return Workspace(target, tier, folder)
+
+
+def require_written(tier: Tier, target: str) -> None:
+    """Raise :class:`TierError` if a tier is only read: what a target measures, it has to write there first."""
+    if tier.read_only:
+        raise TierError(
+            f"is only read, and the {target} has to write there to measure it",
+            where=f"tier {tier.name!r}",
+            fix=f"declare a tier on {tier.mount().mount_point} in a folder of yours, and set placement.dataset to it",
+        )
 
 
 def facts_of(tier: Tier) -> Row:
