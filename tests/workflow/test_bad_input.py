@@ -19,6 +19,7 @@ from support import (
     checksums,
     git,
     plain_dataset,
+    read_json,
     script,
     sha256,
     small_head,
@@ -48,8 +49,9 @@ def test_missing_source(project: Project) -> None:
     assert not project.results.exists()
 
 
-def test_unreachable_source_is_tried_again(project: Project) -> None:
-    dataset = {"source": "http://127.0.0.1:9/corr", "get_attempts": 2, "get_backoff_s": 0.1}
+@pytest.mark.parametrize("host", ["127.0.0.1:9", "no-such-host.invalid"])
+def test_unreachable_source_is_tried_again(project: Project, host: str) -> None:
+    dataset = {"source": f"http://{host}/corr", "get_attempts": 2, "get_backoff_s": 0.1}
     output = expect(project, "cannot be cloned", *project.configure(dataset=dataset))
     assert "attempt 1 of 2 failed" in output
 
@@ -72,6 +74,7 @@ def test_broken_images_are_reported_and_once_mended_analysed(project: Project) -
     assert (project.folder / "report.zip").stat().st_size > 100_000
     assert all(reason.split("(")[0].strip() in project.page("report") for _, reason in BROKEN.values())
     assert [row["participant"] for row in project.table("group/group.tsv")] == ["sub-good"]
+    assert read_json(project.derivatives / "dataset_description.json")["Name"] == "Brain extraction"
     project.heads(*BROKEN)
     arguments = project.configure(dataset={"source": "bids", "participants": ["good", *BROKEN]}, tool="bet")
     project.succeeds(*arguments, path=STAND_INS)

@@ -43,7 +43,7 @@ rule analyze_participants:
         results=RESULTS,
         analysis=plan.analysis,
     message:
-        "Analysing participants, share {wildcards.share}"
+        "Analysing participants"
     shell:
         "exec python3 -m neurotier analyze-participants --share {wildcards.share} --results {params.results:q}"
         " --marker {output.marker:q} --analysis {params.analysis} --attempt {resources.attempt}"
