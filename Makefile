@@ -12,7 +12,7 @@ DEMO := snakemake --workflow-profile profiles/local --cores 2
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-fast nightly check benchmark faults head-faults planted-bugs bench-meter environment keys lock clean
+.PHONY: help demo test test-fast nightly check benchmark faults head-faults planted-bugs mutants bench-meter environment keys lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -59,6 +59,9 @@ faults: $(READY) ## hold a fault campaign: COUNT=1000 SEED=1 (FROM=n, JOBS=2, ON
 head-faults: $(READY) ## Ctrl-C, kill -9 and a reboot of the head of a cluster run at random moments: TIMES=5 SEED=1
 	@tests/set_up.sh
 	@PYTHONPATH=tests $(BIN)/python -m faults.heads $(if $(TIMES),--times $(TIMES)) $(if $(SEED),--seed $(SEED))
+
+mutants: $(READY) ## change constants and operators at random; do unit tests notice? ROOMS="model advice" COUNT=200 SEED=1
+	@$(BIN)/python tests/mutants.py $(ROOMS) $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED))
 
 planted-bugs: $(READY) ## plant a bug for each promise of workflow/README.md; does the referee catch it?
 	@$(BIN)/python tests/planted_bugs.py
