@@ -24,10 +24,9 @@ from neurotier.core.tables import write_table
 from neurotier.dataset.bids import read_image
 from neurotier.dataset.index import Index, index_dataset
 from neurotier.dataset.source import Dataset, obtain
-from neurotier.run.children import Child, Children
 from neurotier.run.jobs import dataset_json, load_dataset, load_settings
 from neurotier.run.needs import Granted
-from neurotier.run.pool import ANALYSE, DROP, FETCH, Asked, Pool
+from neurotier.run.pool import ANALYSE, DROP, FETCH, Asked, Child, Children, Pool
 from pool_jobs import RUN, done_in, job, prepared_results, said_by, sleepers, sleeping
 from support import PATIENCE_S, git, plain_dataset, t1w, wait_for, while_running
 
@@ -331,8 +330,8 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
     keep_going = dice.random() < 0.8
     write_json(places.runs / "manual.json", {"keep_going": keep_going})
     most_mb, work_mb, at_once = dice.randint(1, 500), dice.randint(1, 200), dice.randint(1, 4)
-    granted = Granted(at_once, most_mb, work_mb, at_once=at_once).among(len(images))
-    asked = Asked("1-of-1", marker=places.share("1-of-1"), attempt=dice.choice([1, 2]))
+    granted = Granted(at_once, most_mb, work_mb, at_once=min(at_once, len(images)))
+    asked = Asked(share="1-of-1", marker=places.share("1-of-1"), attempt=dice.choice([1, 2]))
     pool = Pool(load_settings(places.results), places, asked, granted, places.results / "pool.log")
     begun, largest_bytes = 0, max(image.size_bytes or 0 for image in images)
 
@@ -349,7 +348,7 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
             assert sum(room_mb for _, room_mb, _ in needs) <= work_mb
         there = [*analysing, *fetching, *dropping, *pool.to_analyse, *pool.to_drop]
         if ahead is not None and fetching:
-            assert sum(pool.bytes[name] for name in there) <= ahead + at_once * largest_bytes
+            assert pool.bytes_of(there) <= ahead + at_once * largest_bytes
         assert begun <= 5 * len(images), "each is fetched and analysed twice at most, and dropped"
 
     (tmp_path / "results" / "pool.log").touch()

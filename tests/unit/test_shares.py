@@ -16,8 +16,8 @@ from neurotier.core.tables import write_table
 from neurotier.dataset.bids import Image
 from neurotier.dataset.index import Index
 from neurotier.run.jobs import load_settings
+from neurotier.run.participants import Made, key_of, members_of, names_of_shares, wanted_by
 from neurotier.run.plan import Plan
-from neurotier.run.shares import Made, key_of, members_of, names_of_shares, wanted_by
 from pool_jobs import prepared_results
 
 MARKED_NS = 5_000_000_000

@@ -24,8 +24,7 @@ from neurotier.core.processes import RUN, current_run
 from neurotier.core.quantities import counted
 from neurotier.run import slurm
 from neurotier.run.journal import heard, read_notes
-from neurotier.run.participants import images_of
-from neurotier.run.shares import key_of, members_of
+from neurotier.run.participants import images_of, key_of, members_of
 
 Say = Callable[[str], None]
 
@@ -71,9 +70,14 @@ def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
     return known, {number: run for number, run in told.items() if not number.isdigit()}
 
 
+def last_facts(places: Places) -> dict[str, Any]:
+    """What the run that began last has noted of itself; nothing if there was none, or it cannot be read."""
+    return whole_json(places.runs / f"{latest_run(places)}.json") or {}
+
+
 def may_have_left(places: Places) -> bool:
     """Whether the last run was one on a cluster that did not come to a good end."""
-    facts = whole_json(places.runs / f"{latest_run(places)}.json") or {}
+    facts = last_facts(places)
     return bool(facts.get("elsewhere")) and not facts.get("succeeded")
 
 

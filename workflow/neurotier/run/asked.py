@@ -20,8 +20,8 @@ from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
 from neurotier.run.adoption import end_jobs, left_jobs, list_jobs
 from neurotier.run.caches import digests_used
+from neurotier.run.head import acquire, refuse_planted_places
 from neurotier.run.jobs import load_settings
-from neurotier.run.start import acquire, refuse_planted_places
 
 
 def show_cluster_jobs(results: Path, end_them: bool) -> int:

@@ -115,17 +115,11 @@ def read_steps(places: Places, run: str) -> list[StepNote]:
     return list(found.values())
 
 
-def noting_job(
-    places: Places, share: str, members: Sequence[str], slots: int, needed_cpus: int
-) -> Callable[[int | None], None]:
-    """Tell of a job's start and, with the function given back, of its end and exit code.
-
-    With ``None``, its start is told again if it works for another run by now.
+def job_note(share: str, members: Sequence[str], slots: int, needed_cpus: int) -> Line:
+    """What a job of a cluster tells of itself, by columns of ``jobs.tsv``.
 
     Parameters
     ----------
-    places
-        Of the results.
     share
         Number of the share.
     members
@@ -133,30 +127,26 @@ def noting_job(
     slots, needed_cpus
         How many of them are analysed at once, and the CPUs that these take.
     """
-    note: Line = {
+    return {
         "job": next(filter(None, map(os.environ.get, NUMBERS)), None),
+        "rule": "analyze_participants",
         "share": share,
-        "members": list(members),
+        "members": " ".join(members),
         "slots": slots,
         "needed_cpus": needed_cpus,
         "node": os.environ.get("SLURMD_NODENAME", socket.gethostname()),
         "cpus": whole("SLURM_CPUS_ON_NODE") or len(os.sched_getaffinity(0)),
-        "memory_bytes": (whole("SLURM_MEM_PER_NODE") or 0) * MEGABYTE or None,
+        "asked_memory_bytes": (whole("SLURM_MEM_PER_NODE") or 0) * MEGABYTE or None,
         "started_s": time.time(),
+        "source": "job",
     }
 
-    told = set[str]()
 
-    def tell_of_it(exit_code: int | None) -> None:
-        if exit_code is not None:
-            note.update(ended_s=time.time(), exit_code=exit_code)
-        elif current_run() in told:
-            return
-        told.add(current_run())
-        tell(places, "job", **note)
-
-    tell_of_it(None)
-    return tell_of_it
+def job_end(note: Line, exit_code: int) -> Line:
+    """What it tells more at its end."""
+    ended_s, state = time.time(), "FAILED" if exit_code else "COMPLETED"
+    elapsed_s = max(0.0, ended_s - note["started_s"])
+    return {"ended_s": ended_s, "exit_code": exit_code, "state": state, "elapsed_s": elapsed_s}
 
 
 def whole(variable: str) -> int | None:

@@ -26,10 +26,9 @@ from neurotier.meter.usage import ACCOUNT
 from neurotier.run.cluster_jobs import all_job_rows, is_crowded, note_jobs, read_jobs
 from neurotier.run.conditions import INVALID, VALID, valid_unless
 from neurotier.run.disturbance import DISTURBED, note_processors, others, read_readings
-from neurotier.run.jobs import add_facts, read_failures, run_facts
+from neurotier.run.jobs import add_facts, note_swapping, read_failures, run_facts
 from neurotier.run.journal import heard
 from neurotier.run.needs import Needs, needs_of
-from neurotier.run.start import note_swapping
 
 Record = dict[str, Any]
 

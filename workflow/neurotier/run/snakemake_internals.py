@@ -27,25 +27,6 @@ from neurotier.core.parallelism import RESOURCES
 
 
 @dataclass(frozen=True)
-class Slots:
-    """How many jobs Snakemake may run at once.
-
-    Attributes
-    ----------
-    cores
-        Cores given to it.
-    parallelism
-        Participant jobs that these have room for; ``None`` on a cluster.
-    limits
-        Resources that jobs share, MB.
-    """
-
-    cores: int | None
-    parallelism: int | None
-    limits: dict[str, int]
-
-
-@dataclass(frozen=True)
 class Command:
     """What this Snakemake is started for, as it knows when it makes its graph of jobs.
 
@@ -104,6 +85,14 @@ def errors_in_a_line() -> Iterator[None]:
     sys.exit(1)
 
 
+def name_pages(pages: Sequence[Path]) -> None:
+    """Let logger plugins know the pages that are asked for: a record without a message, which Snakemake passes over.
+
+    ``neurotier`` names them where there is nothing to be done. Two modules of one workflow each name theirs.
+    """
+    logger.info(None, extra={"pages": pages})
+
+
 # Settings. Snakemake 8 put the command line into settings objects; a Snakefile is shown none of them but --config.
 
 
@@ -135,17 +124,18 @@ def uses_containers(workflow: Any) -> bool:
     return any(method.name == "APPTAINER" for method in workflow.deployment_settings.deployment_method)
 
 
-def slots(workflow: Any, threads: int) -> Slots:
-    """How many jobs this Snakemake may run at once, and of how many threads (8.0): a run notes it with its facts.
+def slots(workflow: Any, threads: int) -> dict[str, Any]:
+    """How many jobs of so many threads this Snakemake may run at once (8.0), as a run notes it with its facts.
 
-    ``workflow.cores`` raises where no cores are given, as on a cluster.
+    ``cores`` are those given to it; ``parallelism`` says for how many participants these have room, and is ``None`` on
+    a cluster, where ``workflow.cores`` would raise; ``limits`` are resources that jobs share, MB.
     """
-    cores, limits = workflow.resource_settings.cores, workflow.global_resources
-    return Slots(
-        cores=cores,
-        parallelism=max(1, cores // threads) if cores and workflow.local_exec else None,
-        limits={name: int(limits[name].value) for name in RESOURCES if name in limits},
-    )
+    given, limits = workflow.resource_settings.cores, workflow.global_resources
+    return {
+        "cores": given,
+        "parallelism": max(1, given // threads) if given and workflow.local_exec else None,
+        "limits": {name: int(limits[name].value) for name in RESOURCES if name in limits},
+    }
 
 
 def cores(workflow: Any) -> int | None:
