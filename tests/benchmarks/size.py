@@ -100,7 +100,7 @@ def plan(places: Places, settings: Settings) -> None:
     asked, table = Plan(settings, places), places.index / "images.tsv"
     images = selected_by(table)  # of which the invented records do not know the contents
     whole = {name: {**made, "analysis": key_of(asked.analysis, images[name])} for name, made in whole.items()}
-    asked.settle(whole, anew=False, slots=25)
+    asked.settle(whole, forced=False, slots=25)
     asked.ready(table)
     for share in asked.shares:
         asked.markers(share), asked.members(share), asked.share(share)

@@ -21,7 +21,7 @@ from neurotier.run.cluster_jobs import (
     starts_in,
 )
 from neurotier.run.jobs import note_killed
-from neurotier.run.journal import heard, job_note, read_notes, tell
+from neurotier.run.journal import add_entry, entries, job_note, read_notes
 from support import script
 
 STARTED_S = 1795392050.0
@@ -53,7 +53,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
 
 def submit(places: Places, number: int | str, rule: str = "analyze_participants", share: str | None = "3.01") -> None:
     """The head tells of a job."""
-    tell(places, "submitted", job=str(number), rule=rule, share=share)
+    add_entry(places, "submitted", job=str(number), rule=rule, share=share)
 
 
 def note(job: str | None, started_s: float, **more: Any) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def test_attempts_are_counted_over_requeues_and_retries_of_snakemake(places: Pla
     submit(places, 3)
     notes = [note("1", 1795392056.0), note("1", 1795392089.5, ended_s=1795392097.0, exit_code=0, state="COMPLETED")]
     later = RECORDED.replace("3|RUNNING|n2|1795392052|1795392055", "3|RUNNING|n2|1795392100|1795392101")
-    rows = job_rows("run", heard(places, "run", "submitted"), notes, starts_in(later.splitlines()), "")
+    rows = job_rows("run", entries(places, "run", "submitted"), notes, starts_in(later.splitlines()), "")
     told = [(row["job"], row["rule"], row["share"], row["attempt"], row["state"], row["queue_wait_s"]) for row in rows]
     assert told == [
         ("1", "analyze_participants", "3", 1, "NODE_FAIL", 3.0),
@@ -104,7 +104,7 @@ def test_attempts_are_counted_over_requeues_and_retries_of_snakemake(places: Pla
 
 def test_without_slurm_jobs_tell_of_themselves_and_the_reason_is_said(places: Places) -> None:
     submit(places, "55.server")
-    tell(places, "job", **note("55.server", 1000.0, ended_s=1010.0, exit_code=70, state="FAILED"))
+    add_entry(places, "job", **note("55.server", 1000.0, ended_s=1010.0, exit_code=70, state="FAILED"))
     note_jobs(places, "run")
     (row,) = read_jobs(places, "run")
     assert (row["source"], row["state"], row["node"], row["elapsed_s"]) == ("job", "FAILED", "n7", 10.0)
@@ -168,7 +168,7 @@ def test_jobs_of_before_the_run_are_others_of_that_number(tmp_path: Path, monkey
 
 
 def test_damaged_notes_are_passed_over(places: Places) -> None:
-    tell(places, "job", **note("8", 1000.0))
+    add_entry(places, "job", **note("8", 1000.0))
     damaged_lines = ('{"kind": "job", "sta', "[]", "{}", '{"kind": "job", "time_s": 1, "started_s": "soon"}')
     (places.journal("run") / "n8-1.jsonl").write_text("\n".join(damaged_lines))
     assert [found["job"] for found in read_notes(places, "run")] == ["8"]

@@ -47,7 +47,7 @@ def test_without_an_index_nobody_is_known_to_be_complete(tmp_path: Path) -> None
     made = plan(tmp_path, "1 GB", 1)
     write_json(made.places.complete, {"participants": 1})
     (made.places.index / "images.tsv").unlink()
-    made.settle({}, anew=False, slots=1, write=False)
+    made.settle({}, forced=False, slots=1, write=False)
     assert made.places.complete.exists(), "a command that only looks changes nothing"
-    made.settle({}, anew=False, slots=1)
+    made.settle({}, forced=False, slots=1)
     assert not made.places.complete.exists()

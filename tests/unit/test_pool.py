@@ -117,7 +117,7 @@ def test_a_failed_second_analysis_leaves_no_record_behind(tmp_path: Path) -> Non
     results = prepared_results(tmp_path, ["01"])
     said_by(job(results))
     plain_dataset(tmp_path / "bids", {t1w("01"): b"no image"})
-    write_json(results / "state" / "runs" / "again.json", {"anew": True})
+    write_json(results / "state" / "runs" / "again.json", {"forced": True})
     said_by(job(results, NEUROTIER_RUN="again"))
     assert done_in(results) == []
 

@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"neurotier: {error.filename or 'a file of the results'}: {error.strerror}", file=sys.stderr)
         return CANNOT_READ
     except ImportError as error:
-        print(f"neurotier: {sys.prefix}: {error}; make this Python environment anew", file=sys.stderr)
+        print(f"neurotier: {sys.prefix}: {error}; install this Python environment again", file=sys.stderr)
         return CANNOT_READ
 
 

@@ -1,4 +1,4 @@
-"""Tabulate the conditions of the incrementation, published ones beside them."""
+"""Tabulate the conditions of the incrementation, published ones among them."""
 
 import socket
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a user asks beside a run: for a folder to work in, and for a profile of a cluster; of a results folder, for its
+"""What a user asks apart from a run: for a folder to work in, and a profile of a cluster; of a results folder, for its
 pages, its jobs on a cluster and the container images in its store; and for a description of what was measured."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What became of the jobs that a run gave to a cluster: the table ``jobs.tsv``.
 
-Three tell: the head what it submitted when, each job of a share where it runs and with whom (both in the
-:mod:`neurotier.run.journal`), and Slurm's accounting the rest. What nobody tells is empty, and never 0.
+Three know: the head what it submitted when, each job of a share where it runs and with whom (both in the
+:mod:`neurotier.run.journal`), and Slurm's accounting the rest. What nobody knows is empty, and never 0.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from neurotier.core.files import remove_whatever, whole_json, write_json
 from neurotier.core.places import Places
 from neurotier.core.tables import Row, columns, write_table
 from neurotier.run import slurm
-from neurotier.run.journal import Line, heard, read_notes
+from neurotier.run.journal import Entry, entries, read_notes
 from neurotier.run.participants import name_of
 
 CLOCKS_S = 3.0
@@ -46,7 +46,7 @@ Start = dict[str, Any]
 
 def note_jobs(places: Places, run: str, left: Collection[str] = ()) -> None:
     """Ask what became of a run's jobs but for those ``left`` to another, and keep it; what is known, if none answer."""
-    submitted, notes = heard(places, run, "submitted"), read_notes(places, run)
+    submitted, notes = entries(places, run, "submitted"), read_notes(places, run)
     numbers = {line["job"]: None for line in (*submitted, *notes) if line["job"]}
     if not numbers and not notes:
         return
@@ -101,7 +101,7 @@ def is_crowded(rows: Sequence[Row]) -> bool:
 
 
 def job_rows(
-    run: str, submitted: Sequence[Line], notes: Sequence[Line], starts: Sequence[Start], reason: str
+    run: str, submitted: Sequence[Entry], notes: Sequence[Entry], starts: Sequence[Start], reason: str
 ) -> list[Row]:
     """Rows of ``jobs.tsv``: one per start of each job, in order of time.
 
@@ -110,7 +110,7 @@ def job_rows(
     run
         The run.
     submitted
-        What the head told as it submitted them.
+        What the head noted as it submitted them.
     notes
         What jobs noted of themselves, in order of time.
     starts
@@ -119,7 +119,7 @@ def job_rows(
         Why it says nothing.
     """
     heads, rows = {line["job"]: line for line in submitted}, list[Row]()
-    known: dict[str, list[tuple[Start, Line]]] = {number: [] for number in heads}
+    known: dict[str, list[tuple[Start, Entry]]] = {number: [] for number in heads}
     for start in starts:
         known.setdefault(start["job"], []).append((start, {}))
     for note in notes:
@@ -132,7 +132,7 @@ def job_rows(
     for number, pairs in known.items():
         why = None if any(start for start, _ in pairs) else reason or "sacct does not know it"
         head = {"run": run, "job": number, "source": "head", "reason": why}
-        if job := heads.get(number):  # of the first start, it has heard the submission
+        if job := heads.get(number):  # of the first start, it has entries the submission
             head |= {"rule": job["rule"], "share": job["share"] and name_of(job["share"])}
             head |= {"submitted_s": job["time_s"]} if len(pairs) < 2 else {}
         rows += [row_of(head, note, start) for start, note in pairs or [({}, {})]]
@@ -150,7 +150,7 @@ def began_by(start: Start, time_s: float) -> bool:
     return bool(start) and (start["started_s"] or math.inf) <= time_s
 
 
-def row_of(head: Row, note: Line, start: Start) -> Row:
+def row_of(head: Row, note: Entry, start: Start) -> Row:
     """A row, but for which attempt it is; the accounting counts most, then what the job noted, then the head."""
     row = dict.fromkeys(columns("jobs"))
     late = ("state", "elapsed_s") if "state" in note and start.get("state") in GOING else ()  # done, its Snakemake ends

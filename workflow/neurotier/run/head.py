@@ -70,7 +70,7 @@ from neurotier.run.jobs import (
     results_folder,
     save_settings,
 )
-from neurotier.run.journal import heard, tell
+from neurotier.run.journal import add_entry, entries
 from neurotier.run.node_check import remove_marks
 from neurotier.run.participants import Made, participants
 from neurotier.run.plan import Plan
@@ -92,13 +92,13 @@ from neurotier.run.snakemake_internals import (
     cores,
     end_timers,
     errors_in_a_line,
-    hear_submitted,
     is_main_process,
     leave_lost_folder,
     log_apart,
     name_lost_disks,
     name_pages,
     names,
+    on_submission,
     rules_to_run_here,
     set_limits,
     slots,
@@ -207,7 +207,7 @@ class Head:
         if not command.is_dry_run:  # --delete-all-output removes files, too
             refuse_planted_places(places.results, tiers)
         starts = changes or command.is_dry_run
-        others = other_results(plan, places, command.anew, removed=changes) if starts else None
+        others = other_results(plan, places, command.forced, removed=changes) if starts else None
         made = self.heal(command, is_replaced=others is not None)
         if starts:
             check_start(plan, command, say)
@@ -225,7 +225,7 @@ class Head:
                 others.remove()
             if changes:
                 remove_partial(places, command.targets)
-            missing = plan.settle(made, command.anew, slots, write=changes)
+            missing = plan.settle(made, command.forced, slots, write=changes)
         if missing and (command.is_dry_run or (changes and plan.elsewhere)):  # a pool on this machine says it itself
             would = "would be" if command.is_dry_run else "to be"
             say(f"{counted(len(missing), 'participant')} {would} analysed: {first_of(missing, shown=SHOWN)}")
@@ -233,7 +233,7 @@ class Head:
     def heal(self, command: Command, is_replaced: bool) -> dict[str, Made]:
         """Have what the results folder has lost made again, before Snakemake looks what is there; who is whole.
 
-        The folder is taken for this run first. A command that changes nothing is told what it would be. Where all
+        The folder is taken for this run first. A command that changes nothing says what it would be. Where all
         results are replaced by others, nobody is looked at.
 
         Raises
@@ -250,7 +250,7 @@ class Head:
                 acquire(places)
                 forget_runs_of_another(places)
                 if plan.elsewhere or may_have_left(places):
-                    wanted = {} if is_replaced or command.anew else plan.works()
+                    wanted = {} if is_replaced or command.forced else plan.works()
                     plan.taken_over = take_over(places, wanted, command.cancel, say)
                 if not plan.taken_over:  # nothing may be left to run
                     clear_up(places, tiers_of(self.settings, elsewhere=plan.elsewhere)["work"])
@@ -286,13 +286,13 @@ class Head:
             "command_line": command_line(),
             **slots(workflow, plan.threads),
             "keep_going": command.keep_going,
-            "anew": command.anew,
+            "forced": command.forced,
             "made_with": made_with(plan),
             "analysis_key": plan.analysis,
         }
         run = start_run(settings, self.places, plan.elsewhere, roles, facts)
         if plan.elsewhere:
-            hear_submitted(workflow, partial(tell, self.places, "submitted"))
+            on_submission(workflow, partial(add_entry, self.places, "submitted"))
         remove_whatever(self.places.outputs)  # a run may write all of them again and be killed
         if not plan.elsewhere and not settings.is_campaign:
             self.watch = Watch(self.places, run)
@@ -334,7 +334,7 @@ class Head:
         end_run(places, run, stopped_by, succeeded)
         if self.plan.elsewhere:
             remove_marks(settings, places)
-        told, everyone = heard(places, run, "failed"), participants(places)
+        failed_on_nodes, everyone = entries(places, run, "failed"), participants(places)
         close_jobs(places, run)
         stopped = 0
         if stopped_by is None:
@@ -346,7 +346,7 @@ class Head:
             flush = flush_results(places)
             note_flush(places, flush, read_timed_rows(map(places.record, everyone)))
         close_run(places, run, everyone, failures)
-        for one in told if stopped_by is None else ():
+        for one in failed_on_nodes if stopped_by is None else ():
             say(str(one.get("line")))
         for path, reason in unreachable_sites(places).items():
             say(f"failed  {path}: cannot be reached: {reason}")
@@ -494,7 +494,7 @@ def end_run(places: Places, run: str, stopped_by: str | None, succeeded: bool) -
     end(processes_of([run]))
     remove_leftovers(places.work, places.identity)
     note_swapping(places, run)
-    again, succeeded = bool(heard(places, run, "again")), succeeded and stopped_by is None
+    again, succeeded = bool(entries(places, run, "again")), succeeded and stopped_by is None
     add_facts(places, run, ended_s=time.time(), succeeded=succeeded, stopped_by=stopped_by, again=again)
 
 
@@ -512,7 +512,7 @@ def acquire(places: Places) -> None:
     if lock in held:
         return
     descriptor = open_lock(lock)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a FIFO cannot be written anew
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a FIFO cannot be written over
         os.close(descriptor)
         raise StateError(lock)
     try:

@@ -148,8 +148,8 @@ def damaged_index(places: Places) -> Iterator[Damage]:
     index, table = places.index, places.index / "images.tsv"
     if not os.path.lexists(table):
         return
-    beside = [index / name for name in ("skipped.tsv", "images.json", "skipped.json")]
-    lost = [file for file in beside if not content_of(file)]  # Snakemake would end with exit code 0 and not analyse
+    companions = [index / name for name in ("skipped.tsv", "images.json", "skipped.json")]
+    lost = [file for file in companions if not content_of(file)]  # Snakemake would end with exit code 0 and not analyse
     if content_of(index / "images.sha256") != checksum_of(content_of(table)).encode():
         lost.append(table)
     if lost:

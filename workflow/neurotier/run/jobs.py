@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # thousands of jobs start: each imports what it uses, where i
     from neurotier.dataset.source import Dataset
     from neurotier.run.profile_tables import Record
 
-READ_AGAIN = "start the same command again, or make this Python environment again"
+READ_AGAIN = "start the same command again, or install this Python environment again"
 
 
 def save_settings(settings: Settings, places: Places, elsewhere: bool = False) -> None:

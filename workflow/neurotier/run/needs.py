@@ -1,7 +1,7 @@
 """What jobs need of the resources that they share, how much there is of each, and what Snakemake has granted a job.
 
 Snakemake grants less than was asked for where the machine has less, and more where the user said so
-(``--set-threads``, ``--set-resources``), or at another attempt on a cluster. Apps want to be told what they may take.
+(``--set-threads``, ``--set-resources``), or at another attempt on a cluster. Apps take options for what they may use.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ class Wanted:
         What determines the results of everyone: see :attr:`neurotier.run.plan.Plan.analysis`.
     tool
         Content of ``index/tool.json``; a version that is not known yet is not looked at.
-    anew
+    forced
         Whether nobody counts as done, because the user asked so (``--forcerun analyze_participants``).
     run
         The run whose work counts all the same; empty for none.
@@ -145,18 +145,19 @@ class Wanted:
 
     analysis: str
     tool: Mapping[str, Any]
-    anew: bool = False
+    forced: bool = False
     run: str = ""
 
     def is_met(self, made: Made, images: Sequence[Image]) -> bool:
         """Whether somebody with these images has been analysed as wanted."""
+        wanted: dict[str, Any] = {"analysis": key_of(self.analysis, images)} | (
+            {"run": self.run} if self.forced else {}
+        )
         if self.tool.get("version") is not None:
             image = self.tool.get("image")
-            made_by = [self.tool["name"], self.tool["version"], image and f"sha256:{image}"]
-            if made_by != [made.get(key) for key in ("tool", "tool_version", "container")]:
-                return False
-        is_new = not self.anew or made.get("run") == self.run
-        return is_new and made.get("analysis") == key_of(self.analysis, images)
+            wanted |= {"tool": self.tool["name"], "tool_version": self.tool["version"]}
+            wanted |= {"container": image and f"sha256:{image}"}
+        return wanted.items() <= made.items()
 
 
 def key_of(analysis: str, images: Sequence[Image]) -> str:
@@ -164,9 +165,9 @@ def key_of(analysis: str, images: Sequence[Image]) -> str:
     return short_hash("\n".join([analysis, *(f"{image.path} {image.content}" for image in images)]))
 
 
-def wanted_by(places: Places, analysis: str, anew: bool, run: str = "") -> Wanted:
+def wanted_by(places: Places, analysis: str, forced: bool, run: str = "") -> Wanted:
     """What records must say, by the tool that was prepared, if one was."""
-    return Wanted(analysis, whole_json(places.index / "tool.json") or {}, anew, run)
+    return Wanted(analysis, whole_json(places.index / "tool.json") or {}, forced, run)
 
 
 def size_bytes(images: Iterable[Image]) -> int:

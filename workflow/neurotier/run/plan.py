@@ -140,14 +140,14 @@ class Plan(Needs):
         asked = self.settings.dataset.drop and not self.is_plain
         return list(map(self.places.dropped, self.shares)) if asked else []
 
-    def settle(self, made: Mapping[str, Made], anew: bool, slots: int | None, write: bool = True) -> list[str]:
+    def settle(self, made: Mapping[str, Made], forced: bool, slots: int | None, write: bool = True) -> list[str]:
         """Find out who is to be analysed (:mod:`neurotier.run.participants`): nobody until there is an index.
 
         Parameters
         ----------
         made
             Those who have a record and whole derivatives.
-        anew
+        forced
             Whether everyone is analysed again.
         slots
             How many participants this machine analyses at once; ``None`` on a cluster.
@@ -155,7 +155,7 @@ class Plan(Needs):
             Whether to remove markers and records of those who are missing, or only to answer by it.
         """
         self.slots, selected, places = slots, selected_in(self.places), self.places
-        wanted = wanted_by(places, self.analysis, anew)
+        wanted = wanted_by(places, self.analysis, forced)
         done = {name for name in selected if name in made and wanted.is_met(made[name], selected[name])}
         # A pool of which nobody is left has made again what it waits for: no target asks for these files themselves.
         has_lost = not all(file.exists() for file in (places.index / "tool.json", *self.image_facts()))

@@ -49,7 +49,7 @@ from neurotier.run.jobs import (
     reporting,
     run_facts,
 )
-from neurotier.run.journal import SAY_S, Line, job_end, job_note, tell
+from neurotier.run.journal import SAY_S, Entry, add_entry, job_end, job_note
 from neurotier.run.needs import Granted, Needs
 from neurotier.run.participants import images_of, key_of, members_of, name_of, selected_in, size_bytes, wanted_by
 from neurotier.run.stops import unwinding
@@ -170,7 +170,7 @@ ATTEMPTS = 2
 """How often a share is tried because of failures that may pass."""
 
 RESERVE_BYTES = 100_000_000
-"""What git-annex leaves free on a tier unless told otherwise (``annex.diskreserve``): below that it would refuse."""
+"""What git-annex leaves free on a tier unless its configuration says otherwise (``annex.diskreserve``): below that it would refuse."""
 
 NOTHING_TOOK = {"wall_s": 0.0, "cpu_s": 0.0, "run_queue_s": 0.0, "fetched_files": 0}
 """What it takes to fetch what is there."""
@@ -232,7 +232,7 @@ def run_pool(results: Path, asked: Asked, granted: Granted, log: Path) -> int:
     end_with_parent()
     begin_log(log)
     if asked.attempt > 1 and not elsewhere:
-        tell(places, "again", attempt=asked.attempt)
+        add_entry(places, "again", attempt=asked.attempt)
     needs = Needs(settings, places, elsewhere)
     divided = needs.divided((granted.threads or needs.threads) // needs.threads, names)
     at_once, copying = divided.at_once, divided.copying if asked.share else 0
@@ -283,7 +283,7 @@ class Pool:
         self.settings, self.places, self.log, self.asked, self.granted = settings, places, log, asked, granted
         self.dataset, self.selected = Path(dataset["path"]), selected_in(places)
         self.keep_going = facts.get("keep_going", True)
-        self.wanted = wanted_by(places, asked.analysis, facts.get("anew", False), current_run())
+        self.wanted = wanted_by(places, asked.analysis, facts.get("forced", False), current_run())
         self.children, self.needs = Children(), Needs(settings, places, granted.elsewhere)
         self.why_invalid = cache(self.invalid)
         copying = granted.copying
@@ -295,8 +295,8 @@ class Pool:
             FETCH: (self.to_fetch, self.may_fetch, self.fetch),
         }
         self.codes, self.got = dict[str, int](), dict[str, Facts]()
-        self.once_more, self.told, self.users = set[tuple[str, int]](), set[str](), Counter[str]()
-        self.job: Line = {}
+        self.once_more, self.noted_for, self.users = set[tuple[str, int]](), set[str](), Counter[str]()
+        self.job: Entry = {}
         self.needs_of = cache(partial(self.needs.of, attempt=min(asked.attempt, ATTEMPTS)))
         memory_mb = granted.memory_mb and granted.memory_mb - self.needs.own_mb()
         self.limits = memory_mb, granted.work_mb, granted.work_files
@@ -356,9 +356,9 @@ class Pool:
         """Tell the journal of each run that the job works for of its start and, with an exit code, of its end."""
         if not self.job or not (is_wanted(self.places) or exit_code is not None):
             return
-        if exit_code is not None or current_run() not in self.told:
-            self.told.add(current_run())
-            tell(self.places, "job", **self.job, **({} if exit_code is None else job_end(self.job, exit_code)))
+        if exit_code is not None or current_run() not in self.noted_for:
+            self.noted_for.add(current_run())
+            add_entry(self.places, "job", **self.job, **({} if exit_code is None else job_end(self.job, exit_code)))
 
     def failure_code(self, name: str) -> int | None:
         """The exit code in the failure record that this run has written of a participant."""
@@ -423,7 +423,7 @@ class Pool:
         Raises
         ------
         Interrupted
-            If this process is told to end: so are its children.
+            If this process is asked to end: so are its children.
         """
         spare_collections()  # or each child would look for garbage among all that was imported
         try:

@@ -60,7 +60,7 @@ PROGRAMS = {
 
 
 def check_start(plan: Plan, command: Command, say: Callable[[str], None]) -> None:
-    """Look at the dataset before the graph of jobs is built; a dry run is told of tiers that are missing, too.
+    """Look at the dataset before the graph of jobs is built; a dry run names tiers that are missing, too.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from neurotier.core.tiers import on_nodes
 from neurotier.dataset.commands import naming_commands
 from neurotier.meter.measure import Interrupted
 from neurotier.run.jobs import exit_code_of, load_settings, note_failure, reason_of, run_facts
-from neurotier.run.journal import Step, tell
+from neurotier.run.journal import Step, add_entry
 from neurotier.run.stops import ending_with, runner, unwinding
 
 
@@ -102,7 +102,7 @@ def say(line: str) -> None:
 def script(snakemake: Any) -> Iterator[Context]:
     """Do a script's work with everything it prints in the rule's log; an error is one line on the terminal.
 
-    It ends, with all that it has started, when it is told to, and when the Snakemake that wants it is gone.
+    It ends, with all that it has started, when it is asked to, and when the Snakemake that wants it is gone.
     """
     spare_collections()
     log, results, rule = Path(snakemake.log[0]), Path(snakemake.params.results), snakemake.rule
@@ -133,4 +133,4 @@ def tell_user(line: str, results: Path) -> None:
         places, host = Places.from_settings(load_settings(results)), socket.gethostname()
         facts = run_facts(places)
         if facts.get("elsewhere") and facts["host"] != host:
-            tell(places, "failed", line=f"neurotier: {line} (on {host})")
+            add_entry(places, "failed", line=f"neurotier: {line} (on {host})")

@@ -100,7 +100,7 @@ def queue(*options: str) -> dict[str, Queued]:
     said, reason = answer("squeue", "--me", "--noheader", "--array", "--format=%i|%T|%j|%r", *options)
     if reason and NOT_SET_UP not in reason:
         raise BusyError(
-            f"jobs of an earlier run may be under way: {reason}",
+            f"jobs of an earlier run may still go on: {reason}",
             where="Slurm",
             fix="start the same command again when squeue answers",
         )

@@ -20,13 +20,13 @@ from neurotier.core.files import read_json
 from neurotier.core.processes import end, lives, postpone
 from neurotier.meter.measure import Interrupted
 
-if TYPE_CHECKING:  # every job unwinds when it is told to end, few are: psutil takes 0.03 s of CPU to import
+if TYPE_CHECKING:  # every job unwinds when it is asked to end, few are: psutil takes 0.03 s of CPU to import
     import psutil
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 PATIENCE_S = 25.0
-"""How long jobs that were told to end may clean up; Slurm kills 30 s after it has asked."""
+"""How long jobs that were asked to end may clean up; Slurm kills 30 s after it has asked."""
 
 LOOK_S = 1.0
 """How often a script looks whether the Snakemake that wants it still lives."""
@@ -107,11 +107,11 @@ def unwinding() -> Iterator[None]:
     Interrupted
         At that signal.
     """
-    heard: list[int] = []
+    came: list[int] = []
 
     def unwind(number: int, _frame: object) -> None:
-        if not heard and not postpone(number):
-            heard.append(number)
+        if not came and not postpone(number):
+            came.append(number)
             raise Interrupted(number)
 
     heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
@@ -119,10 +119,10 @@ def unwinding() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:  # PySpark has a handler of its own for Ctrl-C
-        heard.append(signal.SIGINT)
+        came.append(signal.SIGINT)
         raise Interrupted(signal.SIGINT) from None
     finally:
-        if heard:
+        if came:
             import psutil
 
             end(psutil.Process().children(recursive=True))
