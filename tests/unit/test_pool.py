@@ -233,6 +233,13 @@ def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
     assert record(places.results, "sub-01")["got"]["fetched_files"] == 0
 
 
+def test_what_is_fetched_before_the_analysis_stays_until_then(tmp_path: Path) -> None:
+    """For the nodes of a cluster, and for the target ``ready``, though images are dropped after their analysis."""
+    places = cloned(tmp_path, drop=True)
+    said_by(job(places.results, "fetch-images"))
+    assert list(here(places)) == NAMES
+
+
 def test_a_fetch_that_is_killed_is_tried_once_more(tmp_path: Path) -> None:
     places = cloned(tmp_path)
     pool = job(places.results)

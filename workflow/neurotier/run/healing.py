@@ -121,17 +121,17 @@ def whole_records(places: Places, by_app: bool) -> dict[str, Made]:
 def damaged_json(places: Places) -> Iterator[Damage]:
     """State that cannot be read, which is made again, or can be done without; and sites that have lost derivatives."""
     steps = places.profile / "steps"
-    for file in [file for folder in (places.failures, steps, places.index) for file in sorted(folder.rglob("*.json"))]:
+    folders = (places.failures, steps, places.index, places.runs)
+    for file in [file for folder in folders for file in sorted(folder.rglob("*.json"))]:
         record = whole_json(file)
-        if record is None:
+        if record is None and file.parent == places.runs:
+            yield Damage((file,), f"{file} is damaged: the facts of that run are lost", again=False)
+        elif record is None:
             yield Damage(tuple(outputs_with(file, places)), f"{file} is damaged")
         elif file.name == "run_group_level.json":
             site = places.derivatives / file.parent.relative_to(steps)
             if name := lost_of(record, site):
                 yield Damage((site / "dataset_description.json",), f"{site}: {name} is not as it was written")
-    for file in sorted(places.runs.glob("*.json")):
-        if whole_json(file) is None:
-            yield Damage((file,), f"{file} is damaged: the facts of that run are lost", again=False)
 
 
 def lost_datasets(places: Places) -> Iterator[Damage]:

@@ -150,9 +150,9 @@ class Wanted:
 
     def is_met(self, made: Made, images: Sequence[Image]) -> bool:
         """Whether somebody with these images has been analysed as wanted."""
-        wanted: dict[str, Any] = {"analysis": key_of(self.analysis, images)} | (
-            {"run": self.run} if self.forced else {}
-        )
+        wanted: dict[str, Any] = {"analysis": key_of(self.analysis, images)}
+        if self.forced:
+            wanted["run"] = self.run
         if self.tool.get("version") is not None:
             image = self.tool.get("image")
             wanted |= {"tool": self.tool["name"], "tool_version": self.tool["version"]}

@@ -170,7 +170,7 @@ ATTEMPTS = 2
 """How often a share is tried because of failures that may pass."""
 
 RESERVE_BYTES = 100_000_000
-"""What git-annex leaves free on a tier unless its configuration says otherwise (``annex.diskreserve``): below that it would refuse."""
+"""What git-annex leaves free on a tier by default (``annex.diskreserve``): below that it would refuse."""
 
 NOTHING_TOOK = {"wall_s": 0.0, "cpu_s": 0.0, "run_queue_s": 0.0, "fetched_files": 0}
 """What it takes to fetch what is there."""

@@ -380,8 +380,8 @@ def spare_jobs_interrupts() -> None:
     """Have jobs on this machine pass over SIGINT, which a terminal sends them, too: Python would show a trace of what
     it imports just then, and the script of a rule has no handler before it has imported ours.
 
-    This process has to tell them by another signal. A prefix replaces what bash runs first by default (5.0), so that this
-    is in it.
+    This process has to end them by another signal. A prefix replaces what bash runs first by default (5.0), so that
+    this is in it.
     """
     from snakemake.shell import shell
 
