@@ -26,7 +26,7 @@ from neurotier.dataset.index import Index, index_dataset
 from neurotier.dataset.source import Dataset, obtain
 from neurotier.run.jobs import dataset_json, load_dataset, load_settings
 from neurotier.run.needs import Granted
-from neurotier.run.pool import ANALYSE, DROP, FETCH, Asked, Child, Children, Pool
+from neurotier.run.pool import ANALYSE, DROP, FETCH, Child, Children, Pool, Request
 from pool_jobs import RUN, done_in, job, prepared_results, said_by, sleepers, sleeping
 from support import PATIENCE_S, git, plain_dataset, t1w, wait_for, while_running
 
@@ -338,8 +338,8 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
     write_json(places.runs / "manual.json", {"keep_going": keep_going})
     most_mb, work_mb, at_once = dice.randint(1, 500), dice.randint(1, 200), dice.randint(1, 4)
     granted = Granted(at_once, most_mb, work_mb, at_once=min(at_once, len(images)))
-    asked = Asked(share="1-of-1", marker=places.share("1-of-1"), attempt=dice.choice([1, 2]))
-    pool = Pool(load_settings(places.results), places, asked, granted, places.results / "pool.log")
+    request = Request(share="1-of-1", marker=places.share("1-of-1"), attempt=dice.choice([1, 2]))
+    pool = Pool(load_settings(places.results), places, request, granted, places.results / "pool.log")
     begun, largest_bytes = 0, max(image.size_bytes or 0 for image in images)
 
     def check() -> None:
@@ -363,5 +363,5 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
     pool.prepare([image.participant for image in images])
     code = pool.run()
     assert [*pool.to_fetch, *pool.to_analyse, *pool.to_drop, *pool.children.running] == []
-    assert len(pool.codes) == len(images) or not keep_going
+    assert len(pool.exit_codes) == len(images) or not keep_going
     assert (code == 0) == places.share("1-of-1").exists()

@@ -84,7 +84,7 @@ def run_job(options: argparse.Namespace) -> int:
             from neurotier.run import pool
             from neurotier.run.needs import Granted
 
-            asked = pool.Asked(
+            request = pool.Request(
                 stage={"fetch-images": pool.FETCH, "drop-images": pool.DROP}.get(options.command, pool.ANALYSE),
                 share=options.share,
                 only=options.only,
@@ -93,7 +93,7 @@ def run_job(options: argparse.Namespace) -> int:
                 attempt=options.attempt,
             )
             granted = Granted(options.threads, options.mem_mb, options.work_mb, options.work_files)
-            return pool.run_pool(options.results, asked, granted, options.log)
+            return pool.run_pool(options.results, request, granted, options.log)
     except Interrupted as interrupted:
         return 128 + interrupted.signal_number
     except NeurotierError as error:

@@ -166,10 +166,10 @@ def lay_out(folder: Path) -> list[str]:
             new.symlink_to(ROOT / LINKED)
             new.replace(link)
             added.append(LINKED)
-    except shutil.Error as error:  # from copytree: what was copied, where to, and why not, of each file
-        raise TierError(f"cannot be written: {error.args[0][0][2]}", where=str(folder)) from None
     except OSError as error:
-        raise TierError(f"cannot be written: {error.strerror}", where=str(error.filename or folder)) from None
+        is_copy = isinstance(error, shutil.Error)  # of copytree: what was copied, where to, and why not, of each file
+        why = error.args[0][0][2] if is_copy else error.strerror
+        raise TierError(f"cannot be written: {why}", where=str(error.filename or folder)) from None
     return [
         f"{folder}: {', '.join(added)}" if added else f"{folder}: everything is there",
         f"Begin with: cd {folder} && snakemake --workflow-profile profiles/local --cores 2",

@@ -40,6 +40,8 @@ AT_ONCE = 10_000
 EARLIER_S = 3600.0
 """Jobs that were submitted so long before the run began are others, whose numbers came again; clocks may differ."""
 
+UNITS_S = (1, 60, 3600, 86_400)
+
 Start = dict[str, Any]
 """One start of a job, by the accounting."""
 
@@ -237,9 +239,8 @@ def cpu_seconds(text: str) -> float | None:
     >>> cpu_seconds("1-02:03:04"), cpu_seconds("01:02.500"), cpu_seconds("00:00:00"), cpu_seconds("INVALID")
     (93784.0, 62.5, None, None)
     """
-    found = re.fullmatch(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+(?:\.\d+)?)", text)
-    days, hours, minutes, seconds = (float(part or 0) for part in found.groups()) if found else (0.0,) * 4
-    return 86_400 * days + 3600 * hours + 60 * minutes + seconds or None
+    parts = re.split("[-:]", text) if re.fullmatch(r"((\d+-)?\d+:)?\d+:\d+(\.\d+)?", text) else []
+    return sum(float(part) * unit_s for part, unit_s in zip(reversed(parts), UNITS_S, strict=False)) or None
 
 
 FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {

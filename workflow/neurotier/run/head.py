@@ -219,12 +219,11 @@ class Head:
         with naming_unwritable(places):
             if changes:
                 close_killed(places)
+                remove_partial(places, command.targets)
             if others:
                 say(others.line)
-            if others and changes:
-                others.remove()
-            if changes:
-                remove_partial(places, command.targets)
+                if changes:
+                    others.remove()
             missing = plan.settle(made, command.forced, slots, write=changes)
         if missing and (command.is_dry_run or (changes and plan.elsewhere)):  # a pool on this machine says it itself
             would = "would be" if command.is_dry_run else "to be"
@@ -335,6 +334,9 @@ class Head:
         if self.plan.elsewhere:
             remove_marks(settings, places)
         failed_on_nodes, everyone = entries(places, run, "failed"), participants(places)
+        if not succeeded and stopped_by is None:  # then nobody has tabulated it
+            flush = flush_results(places)
+            note_flush(places, flush, read_timed_rows(map(places.record, everyone)))
         close_jobs(places, run)
         stopped = 0
         if stopped_by is None:
@@ -342,9 +344,6 @@ class Head:
         else:
             stopped = forget_stopped(places, run)
         failures = read_failures(places)
-        if not succeeded and stopped_by is None:  # then nobody has tabulated it
-            flush = flush_results(places)
-            note_flush(places, flush, read_timed_rows(map(places.record, everyone)))
         close_run(places, run, everyone, failures)
         for one in failed_on_nodes if stopped_by is None else ():
             say(str(one.get("line")))

@@ -180,7 +180,7 @@ SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """What is asked of a pool.
 
     Attributes
@@ -207,14 +207,14 @@ class Asked:
     attempt: int = 1
 
 
-def run_pool(results: Path, asked: Asked, granted: Granted, log: Path) -> int:
+def run_pool(results: Path, request: Request, granted: Granted, log: Path) -> int:
     """Have the participants of a share flow through a pool; the exit code of the process.
 
     Parameters
     ----------
     results
         Results folder of the run.
-    asked
+    request
         What is done for whom.
     granted
         What the job has.
@@ -224,29 +224,29 @@ def run_pool(results: Path, asked: Asked, granted: Granted, log: Path) -> int:
     settings = load_settings(results)
     places = Places.from_settings(settings)
     is_late = not is_wanted(places)
-    names = list(asked.only) or members_of(asked.share, places)
-    elsewhere = bool(run_facts(places).get("elsewhere")) and asked.stage == ANALYSE
+    names = list(request.only) or members_of(request.share, places)
+    elsewhere = bool(run_facts(places).get("elsewhere")) and request.stage == ANALYSE
     if elsewhere and is_late:
         print("neurotier: another run has begun since this job was submitted; it does nothing", file=sys.stderr)
         return BusyError.exit_code
     end_with_parent()
     begin_log(log)
-    if asked.attempt > 1 and not elsewhere:
-        add_entry(places, "again", attempt=asked.attempt)
+    if request.attempt > 1 and not elsewhere:
+        add_entry(places, "again", attempt=request.attempt)
     needs = Needs(settings, places, elsewhere)
     divided = needs.divided((granted.threads or needs.threads) // needs.threads, names)
-    at_once, copying = divided.at_once, divided.copying if asked.share else 0
+    at_once, copying = divided.at_once, divided.copying if request.share else 0
     granted = granted._replace(at_once=at_once, copying=copying, elsewhere=elsewhere)
-    pool = Pool(settings, places, asked, granted, log)
+    pool = Pool(settings, places, request, granted, log)
     if elsewhere:
-        pool.job = job_note(name_of(asked.share), names, at_once, at_once * needs.threads)
+        pool.job = job_note(name_of(request.share), names, at_once, at_once * needs.threads)
     pool.note_job()
-    left = [name for name in names if asked.stage != DROP and not places.record(name).exists()]
-    with reporting(places, left, asked.stage, log) as result:
+    left = [name for name in names if request.stage != DROP and not places.record(name).exists()]
+    with reporting(places, left, request.stage, log) as result:
         pool.prepare(names)
     exit_code = result.exit_code or pool.run()
     if 0 < result.exit_code <= 128:
-        pool.codes.update(dict.fromkeys(left, exit_code))
+        pool.exit_codes.update(dict.fromkeys(left, exit_code))
         exit_code = pool.close()
     pool.note_job(exit_code)
     return exit_code
@@ -259,7 +259,7 @@ class Pool:
     ----------
     settings, places
         Of the run.
-    asked, granted, log
+    request, granted, log
         See :func:`run_pool`.
 
     Attributes
@@ -278,12 +278,12 @@ class Pool:
     prepared: Sequence[float] = ()
     share: Share | None = None
 
-    def __init__(self, settings: Settings, places: Places, asked: Asked, granted: Granted, log: Path) -> None:
+    def __init__(self, settings: Settings, places: Places, request: Request, granted: Granted, log: Path) -> None:
         dataset, facts = read_json(places.index / "dataset.json"), run_facts(places)
-        self.settings, self.places, self.log, self.asked, self.granted = settings, places, log, asked, granted
-        self.dataset, self.selected = Path(dataset["path"]), selected_in(places)
+        self.settings, self.places, self.log, self.request, self.granted = settings, places, log, request, granted
+        self.dataset, self.selected, self.stage = Path(dataset["path"]), selected_in(places), request.stage
         self.keep_going = facts.get("keep_going", True)
-        self.wanted = wanted_by(places, asked.analysis, facts.get("forced", False), current_run())
+        self.wanted = wanted_by(places, request.analysis, facts.get("forced", False), current_run())
         self.children, self.needs = Children(), Needs(settings, places, granted.elsewhere)
         self.why_invalid = cache(self.invalid)
         copying = granted.copying
@@ -294,38 +294,38 @@ class Pool:
             ANALYSE: (self.to_analyse, self.may_analyse, self.analyse),
             FETCH: (self.to_fetch, self.may_fetch, self.fetch),
         }
-        self.codes, self.got = dict[str, int](), dict[str, Facts]()
-        self.once_more, self.noted_for, self.users = set[tuple[str, int]](), set[str](), Counter[str]()
+        self.exit_codes, self.fetched = dict[str, int](), dict[str, Facts]()
+        self.retried, self.noted_for, self.users = set[tuple[str, int]](), set[str](), Counter[str]()
         self.job: Entry = {}
-        self.needs_of = cache(partial(self.needs.of, attempt=min(asked.attempt, ATTEMPTS)))
+        self.needs_of = cache(partial(self.needs.of, attempt=min(request.attempt, ATTEMPTS)))
         memory_mb = granted.memory_mb and granted.memory_mb - self.needs.own_mb()
         self.limits = memory_mb, granted.work_mb, granted.work_files
         self.count = self.known = 0
         self.began_s = self.said_s = time.monotonic()
-        self.fetches = dataset["kind"] != "folder" and bool(asked.share) and not granted.elsewhere
+        self.fetches = dataset["kind"] != "folder" and bool(request.share) and not granted.elsewhere
         ahead = settings.dataset.ahead
         self.limit_bytes = math.inf if ahead is None else parse_size(ahead, "config key dataset.ahead")
 
     def prepare(self, names: Sequence[str]) -> None:
         """Find out who is left, and where each of them begins."""
-        settings, places, stage = self.settings, self.places, self.asked.stage
+        settings, places, stage = self.settings, self.places, self.stage
         self.count = len(names)
         if stage == DROP:
             self.to_drop.extend(name for name in names if places.record(name).exists())
         else:
-            if self.asked.share and stage == ANALYSE:  # else times are lost
-                self.got = (whole_json(places.got(self.asked.share)) or {}).get("participants", {})
+            if self.request.share and stage == ANALYSE:  # else times are lost
+                self.fetched = (whole_json(places.got(self.request.share)) or {}).get("participants", {})
             codes = {name: self.code_before(name) for name in names}
-            self.codes = {name: code for name, code in codes.items() if code is not None}
-            self.known = len(self.codes)
-            left = [name for name in names if name not in self.codes]
+            self.exit_codes = {name: code for name, code in codes.items() if code is not None}
+            self.known = len(self.exit_codes)
+            left = [name for name in names if name not in self.exit_codes]
             if stage == ANALYSE:
                 self.prepare_analysis(names)
             for name in left:
                 if self.fetches and not self.are_here(name):
                     self.to_fetch.append(name)
                 elif stage == FETCH:
-                    self.codes[name] = 0
+                    self.exit_codes[name] = 0
                 else:
                     self.to_analyse.append(name)
             note(
@@ -342,9 +342,9 @@ class Pool:
         """Remove what earlier analyses left of those who are not done, and have the tool and its image ready."""
         settings, places = self.settings, self.places
         for name in names:  # were its images not to be had, an old result would pass for a new one
-            is_done = self.codes.get(name) == 0
+            is_done = self.exit_codes.get(name) == 0
             (places.failure(name) if is_done else places.record(name)).unlink(missing_ok=True)
-        if len(self.codes) < len(names) and not settings.app.image:
+        if len(self.exit_codes) < len(names) and not settings.app.image:
             make_tool(settings.tool).load()
         files = [places.index / name for name in ("tool.json", "image.json", "caches.json")]
         self.placed = placed_image(settings, places, self.log)
@@ -384,15 +384,15 @@ class Pool:
     def code_before(self, name: str) -> int | None:
         """The exit code of a participant that is done, not valid, not fetched, or has failed in this run; else none."""
         record, images = whole_json(self.places.record(name)), images_of(self.places, name)
-        if record is not None and (self.asked.stage == FETCH or self.wanted.is_met(record, images)):
+        if record is not None and (self.stage == FETCH or self.wanted.is_met(record, images)):
             return 0  # at whose derivatives the start has looked
-        missed = self.got.get(name, {}).get("failed")
+        missed = self.fetched.get(name, {}).get("failed")
         if missed is not None:
             return int(missed)
         if why := self.why_invalid(images[0].site):
             keep_failure(self.places, name, "validate_dataset", why, InputError.exit_code, self.log)
             return InputError.exit_code
-        code = self.failure_code(name) if self.asked.attempt > 1 else None
+        code = self.failure_code(name) if self.request.attempt > 1 else None
         if code is None or may_pass(code):
             return None
         self.say(f"neurotier: {name}: failed in this run already, and is not tried again")
@@ -400,7 +400,7 @@ class Pool:
 
     def invalid(self, site: str) -> str:
         """Why nobody of a site is analysed, which the user hears: it is not valid, and must be."""
-        if self.settings.dataset.validation != "require" or self.asked.stage == FETCH or not self.asked.share:
+        if self.settings.dataset.validation != "require" or self.stage == FETCH or not self.request.share:
             return ""
         try:
             check(read_json(self.places.validation(site)), site or "dataset", "require")
@@ -414,7 +414,7 @@ class Pool:
         paths, links_to = [image.path for image in self.selected[name]], self.settings.dataset.links_to
         if self.settings.app.image or not all(is_present(self.dataset, path, links_to) for path in paths):
             return False
-        self.got[name] = {**NOTHING_TOOK, "end_s": time.time(), "files": len(paths)}
+        self.fetched[name] = {**NOTHING_TOOK, "end_s": time.time(), "files": len(paths)}
         return True
 
     def run(self) -> int:
@@ -432,7 +432,7 @@ class Pool:
                     if code is not None:
                         self.has_ended(child, code)
                     elif child.stage == FETCH:
-                        self.got[child.name] = said  # what it took
+                        self.fetched[child.name] = said  # what it took
                     else:
                         self.turns.ask(child, said)
         except Interrupted:
@@ -442,7 +442,7 @@ class Pool:
 
     def begin(self) -> bool:
         """Start who may start; whether anybody waits."""
-        if any(self.codes.values()) and not self.keep_going:
+        if any(self.exit_codes.values()) and not self.keep_going:
             self.to_fetch.clear()
             self.to_analyse.clear()
         self.note_job()
@@ -483,7 +483,7 @@ class Pool:
         fetching = self.children.at(FETCH)
         if len(fetching) >= self.settings.dataset.concurrent_gets:
             return False
-        if self.asked.stage == FETCH:
+        if self.stage == FETCH:
             return True
         fits = self.tiers["dataset"].free_bytes() >= self.bytes_of([*fetching, name]) + RESERVE_BYTES
         before = [*self.to_analyse, *fetching]
@@ -502,36 +502,36 @@ class Pool:
         name, stage = child.name, child.stage
         self.turns.end(child)
         if stage == DROP:
-            if code and self.asked.stage == DROP:
-                self.codes[name] = abs(code)
+            if code and self.stage == DROP:
+                self.exit_codes[name] = abs(code)
             return
         if code < 0:
             code = self.note_killed(name, stage, -code)
         note(self.log, f"{name}: {stage}: exit code {code}")
         if time.monotonic() - self.said_s >= SAY_S:
-            failed = sum(map(bool, self.codes.values()))
-            counts = f"{len(self.codes) - failed} of {counted(self.count, 'participant')} done, {failed} failed"
+            failed = sum(map(bool, self.exit_codes.values()))
+            counts = f"{len(self.exit_codes) - failed} of {counted(self.count, 'participant')} done, {failed} failed"
             self.say(", ".join(filter(None, [counts, self.time_left()])))
         if code and self.is_worth_another_try(name, stage, code):
-            self.once_more.add((name, code))
+            self.retried.add((name, code))
             self.say(f"neurotier: {name}: is tried once more")
             if stage == FETCH or code == SourceError.exit_code:
                 self.to_fetch.appendleft(name)
             else:
                 self.to_analyse.append(name)
-        elif not code and stage != self.asked.stage:
+        elif not code and stage != self.stage:
             self.to_analyse.append(name)
         else:
-            self.codes[name] = code
+            self.exit_codes[name] = code
             if code and stage == FETCH:
-                self.got[name] = {"failed": code, "end_s": time.time()}
+                self.fetched[name] = {"failed": code, "end_s": time.time()}
             elif not code and self.users:
                 self.users.subtract(image.content for image in self.selected[name])
                 self.to_drop.append(name)
 
     def time_left(self) -> str:
         """How long the others will take if they go on ending as often as so far; empty if nobody has ended."""
-        ended, left = len(self.codes) - self.known, self.count - len(self.codes)
+        ended, left = len(self.exit_codes) - self.known, self.count - len(self.exit_codes)
         if not ended or not left:
             return ""
         return f"about {about((time.monotonic() - self.began_s) * left / ended)} left"
@@ -541,31 +541,31 @@ class Pool:
 
         Once for each: a run that drops what it shares with this one can be the cause of both.
         """
-        if (name, code) in self.once_more:
+        if (name, code) in self.retried:
             return False
         if stage == FETCH:
             return code > 128
-        is_gone = self.fetches and code == SourceError.exit_code and bool(self.got.get(name))
+        is_gone = self.fetches and code == SourceError.exit_code and bool(self.fetched.get(name))
         return is_gone or (code == TierError.exit_code and bool(self.children.at(ANALYSE)))
 
     def close(self) -> int:
         """Write the marker if nothing is left that another attempt may do; the exit code of the process."""
-        failed = {name: code for name, code in self.codes.items() if code}
-        open_ends, fetched = [code for name, code in failed.items() if self.may_do_better(name, code)], self.got
-        if self.asked.marker is not None and not open_ends:
-            is_fetch = self.asked.stage == FETCH
-            write_json(
-                self.asked.marker, {"participants": fetched} if is_fetch else {"failed": failed}, durable=is_fetch
-            )
+        failed = {name: code for name, code in self.exit_codes.items() if code}
+        open_ends = [code for name, code in failed.items() if self.may_do_better(name, code)]
+        if self.request.marker is not None and not open_ends:
+            is_fetch = self.stage == FETCH
+            content = {"participants": self.fetched} if is_fetch else {"failed": failed}
+            write_json(self.request.marker, content, durable=is_fetch)
         return next(iter(open_ends), 0)
 
     def may_do_better(self, name: str, code: int) -> bool:
         """Whether another attempt may: with more memory, and on a cluster on another node."""
-        if self.asked.stage == FETCH:
+        is_given_up = self.granted.elsewhere and not self.keep_going
+        if self.stage == FETCH:
             return code > 128 or not self.keep_going
-        if self.asked.marker is None or self.asked.stage == DROP or (self.granted.elsewhere and not self.keep_going):
+        if self.request.marker is None or self.stage == DROP or is_given_up:
             return True
-        if self.asked.attempt >= ATTEMPTS or "failed" in self.got.get(name, {}):
+        if self.request.attempt >= ATTEMPTS or "failed" in self.fetched.get(name, {}):
             return False
         return code > 128 or (self.granted.elsewhere and may_pass(code))
 
@@ -581,7 +581,7 @@ class Pool:
 
     def analyse(self, name: str, said: Connection) -> int:
         """Analyse a participant, which may have waited last for its images to be fetched."""
-        places, log, got = self.places, self.places.log(name).absolute(), self.got.get(name)
+        places, log, got = self.places, self.places.log(name).absolute(), self.fetched.get(name)
 
         def wait_for(turn: str) -> None:
             if self.turns.limits:
@@ -621,6 +621,6 @@ class Pool:
         in_use = {image.content for image in images if self.users[image.content]}
         kept = drop_images(self.dataset, not_shared(images, in_use))
         note(self.log, f"{name}: kept: {kept}" if kept else f"{name}: dropped")
-        if kept and self.asked.stage == DROP:
+        if kept and self.stage == DROP:
             self.say(f"neurotier: {name}: images stay on the dataset tier: {kept}")
         return 0
