@@ -22,7 +22,7 @@ import numpy as np
 import size
 from bench import Timed, drop_caches, prepare, print_table, restore, scratch_project, spread, spread_of, timed
 from devices import loop_device
-from neurotier.run.hooks import compile_library
+from neurotier.run.head import compile_library
 from noise import make_noise
 from pool_jobs import prepared_results
 from support import ENVIRONMENT, ROOT, STAND_INS, Project, t1w

@@ -92,20 +92,19 @@ def index(places: Places, settings: Settings) -> None:
 def plan(places: Places, settings: Settings) -> None:
     """What the rules ask for every participant, and the look for damage before it."""
     from neurotier.run.healing import damage_lines, find_damage
-    from neurotier.run.participants import selected_by
+    from neurotier.run.participants import Made, key_of, selected_by
     from neurotier.run.plan import Plan
-    from neurotier.run.shares import Made, key_of
 
     whole: dict[str, Made] = {}
     assert not damage_lines(find_damage(places, by_app=False, whole=whole), removed=False)
     asked, table = Plan(settings, places), places.index / "images.tsv"
     images = selected_by(table)  # of which the invented records do not know the contents
     whole = {name: {**made, "analysis": key_of(asked.analysis, images[name])} for name, made in whole.items()}
-    asked.settle(whole, anew=False, slots=25)
+    asked.settle(whole, forced=False, slots=25)
     asked.ready(table)
     for share in asked.shares:
-        asked.markers(share), asked.members(share), asked.share_threads(share), asked.share_work_mb(share)
-        asked.share_mem_mb(share), asked.share_minutes(share), places.share(share)
+        asked.markers(share), asked.members(share), asked.share(share)
+        asked.share_minutes(share), places.share(share)
 
 
 def everyone_records(places: Places) -> list[Path]:
@@ -142,13 +141,13 @@ def page(places: Places, settings: Settings) -> None:
 
 def end(places: Places, settings: Settings) -> None:
     """What the end of a run does for everyone."""
+    from neurotier.run.head import count_states
     from neurotier.run.healing import note_outputs
-    from neurotier.run.hooks import count_states
     from neurotier.run.jobs import note_killed, read_failures
     from neurotier.run.participants import participants
     from neurotier.run.profile_tables import close_run
 
-    note_killed(places, RUN)
+    note_killed(places, RUN, [])
     everyone, failures = participants(places), read_failures(places)
     close_run(places, RUN, everyone, failures)
     assert count_states(places, everyone, failures).startswith(f"{len(everyone)} of {len(everyone)} ")

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 from bench import prepare, print_table, restore, spread, spread_of, timed
-from neurotier.run.shares import PARTICIPANTS_OF_A_JOB
+from neurotier.run.participants import PARTICIPANTS_OF_A_JOB
 from slurm_cluster import Cluster, slurm
 from support import ENVIRONMENT, Project, plain_dataset, save_image, small_head, t1w
 

@@ -20,9 +20,8 @@ from neurotier.run.cluster_jobs import (
     read_jobs,
     starts_in,
 )
-from neurotier.run.jobs import load_settings, note_killed
-from neurotier.run.journal import heard, read_notes, tell
-from pool_jobs import prepared_results
+from neurotier.run.jobs import note_killed
+from neurotier.run.journal import add_entry, entries, job_note, read_notes
 from support import script
 
 STARTED_S = 1795392050.0
@@ -54,13 +53,18 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
 
 def submit(places: Places, number: int | str, rule: str = "analyze_participants", share: str | None = "3.01") -> None:
     """The head tells of a job."""
-    tell(places, "submitted", job=str(number), rule=rule, share=share)
+    add_entry(places, "submitted", job=str(number), rule=rule, share=share)
 
 
 def note(job: str | None, started_s: float, **more: Any) -> dict[str, Any]:
     """What a job has noted of itself."""
-    about = {"share": "3", "members": ["A/sub-01", "A/sub-02"], "slots": 2, "needed_cpus": 2, "cpus": 4}
-    return {"job": job, **about, "node": "n7", "memory_bytes": None, "started_s": started_s, **more}
+    noted = job_note("3", ["A/sub-01", "A/sub-02"], 2, 2) | {
+        "job": job,
+        "node": "n7",
+        "cpus": 4,
+        "started_s": started_s,
+    }
+    return noted | ({"elapsed_s": more["ended_s"] - started_s} if more else {}) | more
 
 
 def test_every_start_of_a_requeued_job_is_a_row_of_its_own() -> None:
@@ -83,9 +87,9 @@ def test_attempts_are_counted_over_requeues_and_retries_of_snakemake(places: Pla
     for number, rule, share in ((1, "analyze_participants", "3.01"), (2, "write_report", None)):
         submit(places, number, rule, share)
     submit(places, 3)
-    notes = [note("1", 1795392056.0), note("1", 1795392089.5, ended_s=1795392097.0, exit_code=0)]
+    notes = [note("1", 1795392056.0), note("1", 1795392089.5, ended_s=1795392097.0, exit_code=0, state="COMPLETED")]
     later = RECORDED.replace("3|RUNNING|n2|1795392052|1795392055", "3|RUNNING|n2|1795392100|1795392101")
-    rows = job_rows("run", heard(places, "run", "submitted"), notes, starts_in(later.splitlines()), None)
+    rows = job_rows("run", entries(places, "run", "submitted"), notes, starts_in(later.splitlines()), "")
     told = [(row["job"], row["rule"], row["share"], row["attempt"], row["state"], row["queue_wait_s"]) for row in rows]
     assert told == [
         ("1", "analyze_participants", "3", 1, "NODE_FAIL", 3.0),
@@ -100,7 +104,7 @@ def test_attempts_are_counted_over_requeues_and_retries_of_snakemake(places: Pla
 
 def test_without_slurm_jobs_tell_of_themselves_and_the_reason_is_said(places: Places) -> None:
     submit(places, "55.server")
-    tell(places, "job", **note("55.server", 1000.0, ended_s=1010.0, exit_code=70))
+    add_entry(places, "job", **note("55.server", 1000.0, ended_s=1010.0, exit_code=70, state="FAILED"))
     note_jobs(places, "run")
     (row,) = read_jobs(places, "run")
     assert (row["source"], row["state"], row["node"], row["elapsed_s"]) == ("job", "FAILED", "n7", 10.0)
@@ -135,19 +139,25 @@ def test_an_accounting_that_does_not_answer_is_a_reason(
     assert row["started_s"] is row["cpus"] is row["queue_wait_s"] is None
 
 
-def test_one_call_tells_what_ended_all_who_were_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    places = Places.from_settings(load_settings(prepared_results(tmp_path, ["01", "02", "03"])))
-    monkeypatch.setenv(RUN, "run")
-    write_json(places.runs / "run.json", {"started_s": time.time() - 60})
-    for name, job in {"sub-01": 7, "sub-02": 8, "sub-03": 9}.items():
-        write_text(places.log(name), f"Slurm job {job} on n1\n")
-    sacct = f"echo asked >> {tmp_path}/calls; printf '7|TIMEOUT\\n8|CANCELLED by 5\\n'"
-    monkeypatch.setenv("PATH", f"{script(tmp_path / 'bin' / 'sacct', sacct).parent}:/usr/bin:/bin")
-    note_killed(places, "run")
-    reasons = [read_json(places.failure(f"sub-0{number}"))["reason"] for number in (1, 2, 3)]
-    states = ["7: TIMEOUT", "8: CANCELLED by 5", "9: state unknown"]
-    assert all(f"(Slurm job {state};" in reason for state, reason in zip(states, reasons, strict=True))
-    assert (tmp_path / "calls").read_text() == "asked\n"
+def test_what_is_known_of_a_job_says_why_its_participants_were_killed(places: Places) -> None:
+    images = [
+        {"path": f"sub-0{one}/anat/sub-0{one}_T1w.nii.gz", "size_bytes": 1, "content": "x"} for one in (1, 2, 3, 4)
+    ]
+    for one, row in enumerate(images, 1):
+        row |= {"participant": f"sub-0{one}", "label": f"0{one}", "site": "", "session": None, "bids_run": None}
+        write_text(places.log(f"sub-0{one}"), "Analysing\n")
+    write_table(places.index / "images.tsv", "images", images)
+    write_json(places.runs / "run.json", {"run": "run", "started_s": time.time() - 60})
+    rows: list[dict[str, Any]] = [
+        {"job": "6", "state": "NODE_FAIL", "members": "sub-01 sub-02"}
+    ]  # another has gone on with it
+    rows += [{"job": "7", "state": "TIMEOUT", "members": "sub-01 sub-02"}]
+    rows += [{"job": "8", "state": None, "members": "sub-03"}, {"job": "9", "state": "FAILED", "members": None}]
+    note_killed(places, "run", rows)
+    reasons = [read_json(places.failure(f"sub-0{number}"))["reason"] for number in (1, 2, 3, 4)]
+    for reason, state in zip(reasons, ["7: TIMEOUT", "7: TIMEOUT", "8: state unknown", ""], strict=True):
+        assert reason.startswith("the job was killed before it could say why")
+        assert (f"(Slurm job {state};" in reason) if state else "(" not in reason
 
 
 def test_jobs_of_before_the_run_are_others_of_that_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +168,7 @@ def test_jobs_of_before_the_run_are_others_of_that_number(tmp_path: Path, monkey
 
 
 def test_damaged_notes_are_passed_over(places: Places) -> None:
-    tell(places, "job", **note("8", 1000.0))
+    add_entry(places, "job", **note("8", 1000.0))
     damaged_lines = ('{"kind": "job", "sta', "[]", "{}", '{"kind": "job", "time_s": 1, "started_s": "soon"}')
     (places.journal("run") / "n8-1.jsonl").write_text("\n".join(damaged_lines))
     assert [found["job"] for found in read_notes(places, "run")] == ["8"]

@@ -37,7 +37,7 @@ sys.exit(main(["analyze-participants", "--only", "sub-01", "--results", "results
         (
             "ModuleNotFoundError('No module named psutil')",
             73,
-            f"neurotier: {sys.prefix}: No module named psutil; make this Python environment anew\n",
+            f"neurotier: {sys.prefix}: No module named psutil; install this Python environment again\n",
         ),
         ("KeyboardInterrupt", 130, ""),
     ],

@@ -18,8 +18,8 @@ from neurotier.dataset.commands import message_of
 from neurotier.dataset.sites import site_facts
 from neurotier.dataset.source import named_source, obtain
 from neurotier.pages.report import PAGE
+from neurotier.run.head import command_line
 from neurotier.run.jobs import noted, reporting
-from neurotier.run.start import command_line
 from report_data import RUN, make_results, settings_for
 from support import git
 

@@ -15,6 +15,7 @@ from neurotier.core.places import Places, file_of
 from neurotier.core.tables import write_table
 from neurotier.dataset.bids import read_image
 from neurotier.dataset.index import Index
+from neurotier.run.head import acquire
 from neurotier.run.healing import (
     damage_lines,
     find_damage,
@@ -23,7 +24,6 @@ from neurotier.run.healing import (
     remove_partial,
 )
 from neurotier.run.participants import checksum_of
-from neurotier.run.start import acquire
 from support import t1w
 
 MASK = "anat/sub-01_desc-brain_mask.nii.gz"
@@ -40,6 +40,7 @@ def places(tmp_path: Path) -> Places:
     _, kept = publish(made, places.analysed("sub-01", False))
     write_json(places.record("sub-01"), {"participant": "sub-01", "derivatives": kept})
     write_json(places.runs / "a.json", {"run": "a", "started_s": 1.0, "ended_s": 2.0})
+    write_text(places.latest_run, "a\n")
     write_json(places.index / "dataset.json", {"source": "x"})
     image = replace(read_image(t1w("01"), ""), size_bytes=1, content="key")
     write_table(places.index / "images.tsv", "images", Index([image], {}).rows())
@@ -78,6 +79,7 @@ def begin_another_run(places: Places) -> None:
     """What the start of a run does to the list of outputs."""
     places.outputs.unlink(missing_ok=True)
     write_json(places.runs / "b.json", {"run": "b", "started_s": 3.0})
+    write_text(places.latest_run, "b\n")
 
 
 def without(*names: str) -> Callable[[Places], None]:

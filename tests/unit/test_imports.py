@@ -67,7 +67,7 @@ def printed_by(code: str, **environment: str) -> str:
 
 
 def test_jobs_find_bytecode_even_if_python_shall_write_none(tmp_path: Path) -> None:
-    code = "from neurotier.run.hooks import compile_library; compile_library()"
+    code = "from neurotier.run.head import compile_library; compile_library()"
     printed_by(code, PYTHONDONTWRITEBYTECODE="1", PYTHONPYCACHEPREFIX=str(tmp_path))
     compiled = {file.name.partition(".")[0] for file in tmp_path.rglob("neurotier/**/*.pyc")}
     assert compiled >= {file.stem for file in (ROOT / "workflow" / "neurotier").rglob("*.py")}

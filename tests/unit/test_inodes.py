@@ -101,10 +101,12 @@ def test_inodes_are_a_resource_that_jobs_wait_for(small_disk: Path, tmp_path: Pa
     plan = Plan(settings, places)
     free = plan.limits()["work_files"]
     assert 900 < free < INODES
-    assert 400 < plan.work_files("sub-01") < 450
-    assert needs_of(plan, ["sub-01"])["work_files"] == [plan.work_files("sub-01")]
+    assert 400 < plan.of("sub-01").work_files < 450
+    assert needs_of(plan, ["sub-01"])["work_files"] == [plan.of("sub-01").work_files]
     plan.slots = 15
-    assert (plan.at_once("1-of-1"), plan.share_work_files("1-of-1")) == (3, free), "the pool starts no more than fit"
+    assert (plan.share("1-of-1").at_once, plan.share("1-of-1").work_files) == (3, free), (
+        "the pool starts no more than fit"
+    )
 
 
 def test_file_systems_without_a_limit_are_never_out_of_inodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,14 +32,14 @@ def plan(folder: Path, capacity: str, size_bytes: int | None, tool: str = "brain
 
 def test_job_that_cannot_fit_asks_for_all_there_is(tmp_path: Path) -> None:
     """Snakemake refuses the whole run otherwise; the job itself says what it misses."""
-    assert plan(tmp_path, "50 MB", 10_000_000).work_mb("A/sub-01") == 50
+    assert plan(tmp_path, "50 MB", 10_000_000).of("A/sub-01").work_mb == 50
 
 
 @pytest.mark.parametrize(("tool", "mem_mb"), [("brainextractor", 3100), ("bet", 600), ("noop", 100)])
 def test_memory_is_asked_for_by_tool_and_size(tmp_path: Path, tool: str, mem_mb: int) -> None:
     made = plan(tmp_path, "1 GB", 10_000_000, tool)
     made.room["mem_mb"] = 10**6
-    assert made.mem_mb("A/sub-01") == mem_mb
+    assert made.of("A/sub-01").mem_mb == mem_mb
 
 
 def test_without_an_index_nobody_is_known_to_be_complete(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_without_an_index_nobody_is_known_to_be_complete(tmp_path: Path) -> None
     made = plan(tmp_path, "1 GB", 1)
     write_json(made.places.complete, {"participants": 1})
     (made.places.index / "images.tsv").unlink()
-    made.settle({}, anew=False, slots=1, write=False)
+    made.settle({}, forced=False, slots=1, write=False)
     assert made.places.complete.exists(), "a command that only looks changes nothing"
-    made.settle({}, anew=False, slots=1)
+    made.settle({}, forced=False, slots=1)
     assert not made.places.complete.exists()

@@ -24,10 +24,9 @@ from neurotier.core.tables import write_table
 from neurotier.dataset.bids import read_image
 from neurotier.dataset.index import Index, index_dataset
 from neurotier.dataset.source import Dataset, obtain
-from neurotier.run.children import Child, Children
 from neurotier.run.jobs import dataset_json, load_dataset, load_settings
 from neurotier.run.needs import Granted
-from neurotier.run.pool import ANALYSE, DROP, FETCH, Asked, Pool
+from neurotier.run.pool import ANALYSE, DROP, FETCH, Child, Children, Pool, Request
 from pool_jobs import RUN, done_in, job, prepared_results, said_by, sleepers, sleeping
 from support import PATIENCE_S, git, plain_dataset, t1w, wait_for, while_running
 
@@ -118,7 +117,7 @@ def test_a_failed_second_analysis_leaves_no_record_behind(tmp_path: Path) -> Non
     results = prepared_results(tmp_path, ["01"])
     said_by(job(results))
     plain_dataset(tmp_path / "bids", {t1w("01"): b"no image"})
-    write_json(results / "state" / "runs" / "again.json", {"anew": True})
+    write_json(results / "state" / "runs" / "again.json", {"forced": True})
     said_by(job(results, NEUROTIER_RUN="again"))
     assert done_in(results) == []
 
@@ -234,6 +233,13 @@ def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
     assert record(places.results, "sub-01")["got"]["fetched_files"] == 0
 
 
+def test_what_is_fetched_before_the_analysis_stays_until_then(tmp_path: Path) -> None:
+    """For the nodes of a cluster, and for the target ``ready``, though images are dropped after their analysis."""
+    places = cloned(tmp_path, drop=True)
+    said_by(job(places.results, "fetch-images"))
+    assert list(here(places)) == NAMES
+
+
 def test_a_fetch_that_is_killed_is_tried_once_more(tmp_path: Path) -> None:
     places = cloned(tmp_path)
     pool = job(places.results)
@@ -331,9 +337,9 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
     keep_going = dice.random() < 0.8
     write_json(places.runs / "manual.json", {"keep_going": keep_going})
     most_mb, work_mb, at_once = dice.randint(1, 500), dice.randint(1, 200), dice.randint(1, 4)
-    granted = Granted(at_once, most_mb, work_mb, at_once=at_once).among(len(images))
-    asked = Asked("1-of-1", marker=places.share("1-of-1"), attempt=dice.choice([1, 2]))
-    pool = Pool(load_settings(places.results), places, asked, granted, places.results / "pool.log")
+    granted = Granted(at_once, most_mb, work_mb, at_once=min(at_once, len(images)))
+    request = Request(share="1-of-1", marker=places.share("1-of-1"), attempt=dice.choice([1, 2]))
+    pool = Pool(load_settings(places.results), places, request, granted, places.results / "pool.log")
     begun, largest_bytes = 0, max(image.size_bytes or 0 for image in images)
 
     def check() -> None:
@@ -349,7 +355,7 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
             assert sum(room_mb for _, room_mb, _ in needs) <= work_mb
         there = [*analysing, *fetching, *dropping, *pool.to_analyse, *pool.to_drop]
         if ahead is not None and fetching:
-            assert sum(pool.bytes[name] for name in there) <= ahead + at_once * largest_bytes
+            assert pool.bytes_of(there) <= ahead + at_once * largest_bytes
         assert begun <= 5 * len(images), "each is fetched and analysed twice at most, and dropped"
 
     (tmp_path / "results" / "pool.log").touch()
@@ -357,5 +363,5 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
     pool.prepare([image.participant for image in images])
     code = pool.run()
     assert [*pool.to_fetch, *pool.to_analyse, *pool.to_drop, *pool.children.running] == []
-    assert len(pool.codes) == len(images) or not keep_going
+    assert len(pool.exit_codes) == len(images) or not keep_going
     assert (code == 0) == places.share("1-of-1").exists()

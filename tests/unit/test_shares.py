@@ -16,8 +16,8 @@ from neurotier.core.tables import write_table
 from neurotier.dataset.bids import Image
 from neurotier.dataset.index import Index
 from neurotier.run.jobs import load_settings
+from neurotier.run.participants import Made, key_of, members_of, names_of_shares, wanted_by
 from neurotier.run.plan import Plan
-from neurotier.run.shares import Made, key_of, members_of, names_of_shares, wanted_by
 from pool_jobs import prepared_results
 
 MARKED_NS = 5_000_000_000
@@ -45,9 +45,9 @@ class Start(Plan):
         own = {"tool": "noop", "tool_version": "1", "run": "earlier", **changed}
         return {name: {"analysis": key_of(self.analysis, self.selected[name]), **own} for name in names}
 
-    def left(self, made: dict[str, Made], anew: bool = False) -> list[str]:
+    def left(self, made: dict[str, Made], forced: bool = False) -> list[str]:
         """Who would be analysed, of shares without a marker, by what Snakemake and the pool see."""
-        self.settle(made, anew, 2)
+        self.settle(made, forced, 2)
         missing = [share for share in self.shares if not self.places.share(share).exists()]
         recorded = {name for name in self.selected if self.places.record(name).exists()}
         return sorted({name for share in missing for name in self.members(share)} - recorded)
@@ -136,8 +136,8 @@ def test_everyone_is_analysed_anew_if_asked_but_once(tmp_path: Path) -> None:
     start = Start(tmp_path, 2)
     finish(start)
     made = start.made(["sub-00"]) | start.made(["sub-01"], run="now")
-    assert start.left(made, anew=True) == ["sub-00", "sub-01"]
-    wanted = wanted_by(start.places, start.analysis, anew=True, run="now")
+    assert start.left(made, forced=True) == ["sub-00", "sub-01"]
+    wanted = wanted_by(start.places, start.analysis, forced=True, run="now")
     assert [wanted.is_met(made[name], start.selected[name]) for name in made] == [False, True]
 
 

@@ -7,7 +7,13 @@ import sys
 import threading
 from pathlib import Path
 
-from neurotier.run.snakemake_internals import end_timers
+import pytest
+from neurotier.run.snakemake_internals import end_timers, name_pages
+from snakemake.common import NOTHING_TO_BE_DONE_MSG
+from snakemake.logging import logger
+from snakemake.settings.types import OutputSettings
+from snakemake_interface_logger_plugins.common import LogEvent
+from snakemake_logger_plugin_neurotier import LogHandler
 from support import ENVIRONMENT, PATIENCE_S
 
 
@@ -54,3 +60,25 @@ def test_ctrl_c_while_a_run_begins_is_a_line(tmp_path: Path) -> None:
     assert ended.returncode == 1
     assert "neurotier: stopped; start the same command again to go on" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_where_nothing_is_to_be_done_the_pages_of_all_modules_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two, missing = (tmp_path / f"{name}.html" for name in ("one", "two", "missing"))
+    one.touch()
+    two.touch()
+    handler, level = LogHandler(OutputSettings(), None), logger.level
+    logger.addHandler(handler)
+    logger.setLevel("INFO")
+    try:
+        logger.info(None, extra={"event": LogEvent.WORKFLOW_STARTED})
+        name_pages([one, missing])
+        name_pages([two])
+        logger.info(NOTHING_TO_BE_DONE_MSG)
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("Nothing to be done")
+    assert line.endswith(f"; {one}; {two}")

@@ -128,7 +128,7 @@ def test_a_failure_cannot_write_to_the_terminal(places: Places, capsys: pytest.C
 def test_damaged_notes_are_passed_over(places: Places, spoil: Callable[[Path], None]) -> None:
     step = Step(places, "clone_dataset", lambda _: None)
     step.note("half of it")
-    assert [note.told for note in look(places.results).steps] == ["half of it"]
+    assert [note.progress for note in look(places.results).steps] == ["half of it"]
     (file,) = places.journal("now").iterdir()
     spoil(file)
     end(places, "sub-01")
@@ -159,7 +159,7 @@ def test_a_step_tells_now_and_then_and_nothing_at_its_end(places: Places, monkey
         now_s[0] += 0.25
         step.tell(f"site {count}")
     assert said == ["index_dataset: site 119", "index_dataset: site 239"]  # every 30 s
-    assert read_steps(places, "now")[0].told.startswith("site 25")
+    assert read_steps(places, "now")[0].progress.startswith("site 25")
     (file,) = places.journal("now").iterdir()
     assert len(file.read_text().splitlines()) <= 66
     assert read_steps(places, "another run") == []

@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"neurotier: {error.filename or 'a file of the results'}: {error.strerror}", file=sys.stderr)
         return CANNOT_READ
     except ImportError as error:
-        print(f"neurotier: {sys.prefix}: {error}; make this Python environment anew", file=sys.stderr)
+        print(f"neurotier: {sys.prefix}: {error}; install this Python environment again", file=sys.stderr)
         return CANNOT_READ
 
 
@@ -72,7 +72,6 @@ def run_job(options: argparse.Namespace) -> int:
     from neurotier.core.errors import NeurotierError
     from neurotier.core.processes import spare_collections, use_one_blas_thread
     from neurotier.meter.measure import Interrupted
-    from neurotier.run import jobs
     from neurotier.run.stops import unwinding
 
     spare_collections()
@@ -82,15 +81,19 @@ def run_job(options: argparse.Namespace) -> int:
         with unwinding():
             if options.command in ASKED:
                 return answer(options)
-            if options.command == "drop-images":
-                return jobs.drop_share_images(options.results, options.share, options.marker, options.log)
+            from neurotier.run import pool
             from neurotier.run.needs import Granted
-            from neurotier.run.pool import Asked, run_pool
 
-            fetch_only = options.command == "fetch-images"
-            asked = Asked(options.share, options.only, options.marker, options.analysis, options.attempt, fetch_only)
+            request = pool.Request(
+                stage={"fetch-images": pool.FETCH, "drop-images": pool.DROP}.get(options.command, pool.ANALYSE),
+                share=options.share,
+                only=options.only,
+                marker=options.marker,
+                analysis=options.analysis,
+                attempt=options.attempt,
+            )
             granted = Granted(options.threads, options.mem_mb, options.work_mb, options.work_files)
-            return run_pool(options.results, asked, granted, options.log)
+            return pool.run_pool(options.results, request, granted, options.log)
     except Interrupted as interrupted:
         return 128 + interrupted.signal_number
     except NeurotierError as error:
@@ -141,19 +144,18 @@ def parser() -> argparse.ArgumentParser:
     job.add_argument("--log", type=absolute, required=True, help="file that takes what is printed")
     job.add_argument("--share", default="", help="share of the participants, K-of-N")
     job.add_argument("--marker", type=absolute, help="file to write when done")
-    pool = argparse.ArgumentParser(add_help=False)
-    pool.add_argument(
+    job.add_argument(
         "--only", nargs="+", default=(), metavar="PARTICIPANT", help="[SITE/]sub-LABEL, in place of a share"
     )
-    pool.add_argument("--analysis", default="", help="key of tool and options, by which records are known")
-    pool.add_argument("--attempt", type=int, default=1, help="number of the attempt")
+    job.add_argument("--analysis", default="", help="key of tool and options, by which records are known")
+    job.add_argument("--attempt", type=int, default=1, help="number of the attempt")
     for name, text in (
         ("threads", "cores of the job"),
         ("mem-mb", "memory of the job, MB"),
         ("work-mb", "room of the job on the work tier, MB"),
         ("work-files", "files of the job on the work tier"),
     ):
-        pool.add_argument(f"--{name}", type=int, help=text)
+        job.add_argument(f"--{name}", type=int, help=text)
 
     main_parser = argparse.ArgumentParser(
         prog="neurotier", description=TARGETS, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -194,8 +196,8 @@ def parser() -> argparse.ArgumentParser:
         help="raw images, for an app folders, in sourcedata/raw; of a group level none",
     )
     again.add_argument("--work", type=absolute, help="folder for intermediates; else that of temporary files")
-    command("analyze-participants", "fetch, analyse and drop the images of a share's participants", job, pool)
-    command("fetch-images", "fetch the images of a share's participants to the dataset tier", job, pool)
+    command("analyze-participants", "fetch, analyse and drop the images of a share's participants", job)
+    command("fetch-images", "fetch the images of a share's participants to the dataset tier", job)
     command("drop-images", "drop the images of a share's participants from the dataset tier", job)
     return main_parser
 

@@ -3,7 +3,8 @@
 
 rule run_group_level:
     input:
-        unpack(outputs_of_site),
+        tool=places.index / "tool.json",
+        analysed=analysed,
     output:
         description=places.derivatives / "{site_folder}dataset_description.json",
     log:

@@ -1,7 +1,7 @@
 # What all rules share: settings, places, and the functions that read participants from the index.
 
 import sys
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 from neurotier.core.places import Places
@@ -9,10 +9,10 @@ from neurotier.core.processes import spare_collections
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import with_folders_placed
 from neurotier.dataset.bids import SITE_FOLDER
-from neurotier.run import hooks, profile_config
+from neurotier.run import head, profile_config
 from neurotier.run import snakemake_internals as internals
 from neurotier.run.plan import Plan
-from neurotier.run.shares import SHARE
+from neurotier.run.participants import SHARE
 
 spare_collections()
 ARGUMENTS = sys.argv[1:] if internals.is_main_process(workflow) else None
@@ -37,7 +37,7 @@ with internals.errors_in_a_line():
 
 RESULTS, LOGS = places.results, places.logs
 CORES = profile_config.given_cores(ARGUMENTS, internals.cores(workflow) or 1)
-hooks.make_importable()
+head.make_importable()
 
 
 wildcard_constraints:
@@ -45,7 +45,7 @@ wildcard_constraints:
 
 
 # Nothing is done while rules are read. What a start has to do, the first rule has done that is asked for its inputs.
-start = cache(partial(hooks.start, plan, workflow, pages))
+start = cache(head.Head(plan, workflow, pages).start)
 
 
 # The table of images. A checkpoint that is done stays so, and to look takes 0.1 ms; before, get() raises every time.
@@ -76,18 +76,13 @@ def derivative_descriptions(wildcards):
 
 
 def valid_sites(wildcards):
-    return plan.validations(index()) if plan.must_be_valid else []
+    return plan.validations(index()) if settings.dataset.validation == "require" else []
 
 
 def steps_of_sites(wildcards):
     return plan.validations(index()) + (
         derivative_descriptions(wildcards) if plan.is_app else []
     )
-
-
-def outputs_of_site(wildcards):
-    index()
-    return plan.before_group_level()
 
 
 def dropped_markers(wildcards):

@@ -19,7 +19,11 @@ rule make_demo_dataset:
 
 rule clone_dataset:
     input:
-        demo=places.demo_facts(settings.demo) if plan.is_demo else [],
+        demo=(
+            places.demo_facts(settings.demo)
+            if settings.dataset.source == "demo"
+            else []
+        ),
     output:
         dataset=places.index / "dataset.json",
     log:

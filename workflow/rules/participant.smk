@@ -19,7 +19,7 @@ rule prepare_tool:
 
 # Participants flow through the pool of their share: locally one job, on a cluster several. Records and derivatives are no
 # outputs: Snakemake would remove those of everyone when one participant fails, and look at all of them before each job.
-# Each start removes the markers of shares in which somebody is missing (workflow/neurotier/run/shares.py).
+# Each start removes the markers of shares in which somebody is missing (workflow/neurotier/run/participants.py).
 rule analyze_participants:
     input:
         tool=places.index / "tool.json",
@@ -32,11 +32,11 @@ rule analyze_participants:
         LOGS / "analyze_participants/{share}.log",
     priority: 10
     retries: 0 if elsewhere or plan.in_job else 3  # for a pool that was killed; a profile says how often on a cluster
-    threads: lambda wildcards: plan.share_threads(wildcards.share)
+    threads: lambda wildcards: plan.share(wildcards.share).threads
     resources:
-        work_mb=lambda wildcards: plan.share_work_mb(wildcards.share),
-        work_files=lambda wildcards: plan.share_work_files(wildcards.share),
-        mem_mb=lambda wildcards, attempt: plan.share_mem_mb(wildcards.share, attempt),
+        work_mb=lambda wildcards: plan.share(wildcards.share).work_mb,
+        work_files=lambda wildcards: plan.share(wildcards.share).work_files,
+        mem_mb=lambda wildcards, attempt: plan.share(wildcards.share, attempt).memory_mb,
         runtime=lambda wildcards, attempt: plan.share_minutes(wildcards.share, attempt),
         attempt=lambda wildcards, attempt: attempt,
     params:

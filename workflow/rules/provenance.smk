@@ -1,7 +1,7 @@
 # Derivatives as DataLad datasets (results_dataset: true): saved by one process, when all jobs are over.
 
 
-# It waits for shares and not for everyone: who is done is saved, even if others have failed. An app has its group level.
+# It waits for shares and not for everyone: derivatives that are there are saved, even if others have failed. An app has its group level.
 rule save_derivatives:
     input:
         index=places.index / "images.tsv",

@@ -1,11 +1,13 @@
-"""Tabulate the conditions of the incrementation, published ones beside them."""
+"""Tabulate the conditions of the incrementation, published ones among them."""
 
 import socket
+from pathlib import Path
 
 from neurotier.pages.bigbrain.tables import write_conditions
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:
     runs, predictions = context.input("runs"), context.input("predictions")
-    published = context.inputs_named("published_")
+    inputs = context.snakemake.input.items()
+    published = {name: Path(file) for name, file in inputs if name.startswith("published_")}
     write_conditions(runs, predictions, published, socket.gethostname(), context.output("conditions"))

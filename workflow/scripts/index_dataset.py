@@ -1,6 +1,6 @@
 """Index the dataset's images (for an app: its files), filtered: ``index/images.tsv``, ``index/skipped.tsv``.
 
-A checksum lies beside it: of a table that was cut at the end of a line nothing else would tell.
+A checksum goes with it: nothing else shows that a table was cut at the end of a line.
 """
 
 from neurotier.core.files import write_text
@@ -22,7 +22,7 @@ with script(snakemake) as context:
     write_text(context.output("checksum"), checksum_of(context.output("images").read_bytes()))
     facts = context.run_facts
     plan = Plan(context.settings, context.places, elsewhere=bool(facts.get("elsewhere")))
-    plan.settle(whole_records(context.places, plan.is_app), facts["anew"], facts["parallelism"])
+    plan.settle(whole_records(context.places, plan.is_app), facts["forced"], facts["parallelism"])
     people = counted(len(participants(context.places)), "participant")
     found = counted(len(index.images), kind_of_file(suffixes))
     context.say(f"{found} of {people}; {len(index.skipped)} skipped")

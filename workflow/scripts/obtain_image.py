@@ -6,7 +6,6 @@ Where the nodes of a cluster have images tiers of their own, the first job on ea
 from dataclasses import asdict
 
 from neurotier.analysis.steps import write_step
-from neurotier.core.tiers import on_nodes
 from neurotier.meter.function import measure_function
 from neurotier.run.jobs import image_store
 from neurotier.run.scripting import script
@@ -14,9 +13,8 @@ from neurotier.run.scripting import script
 with script(snakemake) as context:
     settings, places = context.settings, context.places
     key = "app.image" if settings.app.image else f"tool.{settings.tool.name}.image"
-    placing = not (context.run_facts.get("elsewhere") and on_nodes(settings, settings.placement["images"]))
-    store = image_store(settings, places, context.log, context.say, placing)
-    image, usage = measure_function(lambda: store.obtain(settings.image or "", key, placing))
+    store = image_store(settings, places, context.log, context.say, context.places_images)
+    image, usage = measure_function(lambda: store.obtain(settings.image or "", key, context.places_images))
     facts = {name: value for name, value in asdict(image).items() if name != "form"}  # no matter of what it is
     context.write_json("image", facts)
     write_step(places, "obtain_image", "", image.name, [("obtain", usage)])

@@ -4,14 +4,12 @@ Where the nodes of a cluster have images tiers of their own, the first job on ea
 """
 
 from neurotier.analysis.steps import write_step
-from neurotier.core.tiers import on_nodes
 from neurotier.meter.function import measure_function
 from neurotier.run.caches import obtain_caches
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:
     settings, places = context.settings, context.places
-    placing = not (context.run_facts.get("elsewhere") and on_nodes(settings, settings.placement["images"]))
-    caches, usage = measure_function(lambda: obtain_caches(settings, places, context.say, placing))
+    caches, usage = measure_function(lambda: obtain_caches(settings, places, context.say, context.places_images))
     context.write_json("caches", caches)
     write_step(places, "place_caches", "", ", ".join(caches), [("obtain", usage)])

@@ -12,7 +12,7 @@
 - A node that was at fault for the failure of a job gets no more of this run.
 
 All else is the plugin ``slurm``, options included, so that ``executor: slurm`` in a profile has the same jobs without
-all this. Snakemake finds a plugin by the name of its package, so this one lies beside neurotier and not in it.
+all this. Snakemake finds a plugin by the name of its package, so this one lies next to neurotier and not in it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from neurotier.core.places import Places
 from neurotier.run import slurm
 from neurotier.run.adoption import name_of_job, node_at_fault, prefix_of
 from neurotier.run.jobs import load_settings
-from neurotier.run.journal import tell
+from neurotier.run.journal import add_entry
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 
 common_settings = plugin.common_settings
@@ -87,7 +87,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
     refusal
         Why Slurm has not taken the job that was submitted last; empty if it has.
     said, waiting
-        What the user was told, and what the journal was told of jobs that wait.
+        What was said to the user, and what the journal has of jobs that wait.
     """
 
     def __init__(self, workflow: Any, logger: Any) -> None:
@@ -117,7 +117,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
             print(f"neurotier: {line}", file=sys.stderr, flush=True)
 
     def additional_general_args(self) -> str:
-        """What the Snakemake of a job is told: to be the executor of its rule, which is what it is if told nothing.
+        """What the Snakemake of a job is given: nothing, and it is the executor of its rule.
 
         Tasks of an array share a command line, which only ``slurm-jobstep`` can take apart.
         """
@@ -228,7 +228,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         waiting = ", ".join(f"{count} for {reason}" for reason, count in reasons)
         if self.places and waiting != self.waiting:
             self.waiting = waiting
-            tell(self.places, "step", name="pending jobs", told=waiting or None)
+            add_entry(self.places, "step", name="pending jobs", progress=waiting or None)
 
     def avoid_node(self, number: str, jobs: Mapping[str, slurm.Queued]) -> None:
         """Have no other job go to the node of a failed one, if the node was at fault by the job's own word."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from snakemake.logging import ColorizingTextHandler
@@ -39,7 +40,7 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         stream = sys.stdout if asked.stdout else sys.stderr
         self.everything = ColorizingTextHandler(nocolor=asked.nocolor, stream=stream)
         self.is_calm = not (asked.verbose or asked.dryrun or asked.printshellcmds or asked.debug_dag)
-        self.has_begun = False
+        self.has_begun, self.pages = False, list[Path]()
         self.early: list[logging.LogRecord] = []
         self.said_s = {"": time.monotonic()}
 
@@ -48,6 +49,7 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         self.everything.setFormatter(fmt)
 
     def emit(self, record: logging.LogRecord) -> None:
+        self.pages += getattr(record, "pages", ())  # of targets: neurotier.run.snakemake_internals.name_pages
         self.has_begun = self.has_begun or hasattr(record, "event") or record.levelno >= logging.WARNING
         if not self.is_calm:
             self.everything.emit(record)
@@ -66,7 +68,7 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         if event == LogEvent.JOB_ERROR:
             return "" if is_stopped() else f"rule {record.rule_name} failed; its log: {', '.join(record.log) or 'none'}"
         if text.startswith("Nothing to be done"):
-            return "; ".join([text.rstrip("."), *finished_pages()])
+            return "; ".join([text.rstrip("."), *(str(page) for page in self.pages if page.exists())])
         if BAD_CONFIG in text:
             return f"neurotier: --config: {text.rpartition(BAD_CONFIG)[2].strip()} {HOW_CONFIG}"
         if record.levelno < logging.WARNING or any(words in text for words in SAID_OTHERWISE):
@@ -92,11 +94,4 @@ def is_stopped() -> bool:
     """Whether the user, or a scheduler, has ended the run: all its jobs then fail."""
     from neurotier.run.stops import main_stop
 
-    return main_stop.heard is not None
-
-
-def finished_pages() -> list[str]:
-    """The page of each target that is asked for."""
-    from neurotier.run.hooks import pages_asked_for
-
-    return [str(page) for page in pages_asked_for if page.exists()]
+    return main_stop.came is not None

@@ -107,7 +107,7 @@ class AdvicePlan:
     @property
     def parallelism(self) -> list[int]:
         """Numbers of participant jobs at once to judge."""
-        if self.plan.is_campaign:
+        if self.settings.is_campaign:
             return self.settings.campaign.parallelism
         slots = max(1, (self.cores or 1) // self.plan.threads)
         return [min(slots, self.settings.shares.at_once or 1) if self.plan.elsewhere else slots]

@@ -28,9 +28,8 @@ from neurotier.meter.residency import resident_share
 from neurotier.model.this_machine import open_s, page_cache_here, processors_here, read_probed
 from neurotier.run.disturbance import read_readings
 from neurotier.run.jobs import load_dataset
-from neurotier.run.participants import selected_by
+from neurotier.run.participants import names_of_shares, selected_by
 from neurotier.run.plan import Plan
-from neurotier.run.shares import names_of_shares
 
 HALF = 0.5
 """Part of the CPU time of fetching that is assumed to be the participant's, and not the start of the job."""

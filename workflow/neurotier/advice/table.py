@@ -82,7 +82,7 @@ def files_of(inputs: Inputs, candidate: Candidate, at_once: int) -> Row:
 
 def at_parallelism(situation: Situation, inputs: Inputs, jobs: int, limits: Mapping[str, int]) -> tuple[Inputs, int]:
     """What the model is given for so many jobs at once, and for how many of them memory has room."""
-    needs_mb = [situation.plan.mem_mb(name) for name in situation.remaining]
+    needs_mb = [situation.plan.of(name).mem_mb for name in situation.remaining]
     at_once = min(jobs, max(1, fits(limits, {"mem_mb": needs_mb}).get("mem_mb", jobs)))
     page_cache = page_cache_here(at_once * max(job.max_rss_bytes for job in inputs.observed))
     computing = situation.computing(jobs)

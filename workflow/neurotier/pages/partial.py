@@ -1,4 +1,4 @@
-"""What the end of a run writes and says of its pages, given to :func:`neurotier.run.hooks.finish`.
+"""What the end of a run writes and says of its pages, given to :func:`neurotier.run.head.finish`.
 
 After a failure Snakemake will not run the rules that depend on everyone; here their work is done for what is there.
 Every Snakemake imports this module, so what draws is imported when it is wanted.

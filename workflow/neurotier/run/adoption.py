@@ -2,7 +2,7 @@
 
 A job writes to records and journal, and needs no head. The name of a Slurm job says for which results folder it is,
 what it does for whom, and which share that is: so the jobs of a head that was killed are found, also those whose number
-it never heard. Of other schedulers, and where a site prefers the plugin ``slurm``, jobs are known by their numbers in
+it never entries. Of other schedulers, and where a site prefers the plugin ``slurm``, jobs are known by their numbers in
 the journal; those are ended, and one that begins later finds that another run has begun.
 """
 
@@ -23,9 +23,8 @@ from neurotier.core.places import Places, short_hash
 from neurotier.core.processes import RUN, current_run
 from neurotier.core.quantities import counted
 from neurotier.run import slurm
-from neurotier.run.journal import heard, read_notes
-from neurotier.run.participants import images_of
-from neurotier.run.shares import key_of, members_of
+from neurotier.run.journal import entries, read_notes
+from neurotier.run.participants import images_of, key_of, members_of
 
 Say = Callable[[str], None]
 
@@ -55,25 +54,30 @@ def name_of_job(places: Places, share: str, analysis: str, settings: Any = None)
 
 def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
     """Jobs of runs without an end: those that Slurm has by name or number, and numbers of other schedulers' jobs that
-    have been submitted and have not told their own end, each with its run.
+    have been submitted and have not noted their own end, each with its run.
 
     Raises
     ------
     BusyError
         If Slurm does not answer.
     """
-    told, prefix = dict[str, str](), prefix_of(places)
+    submitted, prefix = dict[str, str](), prefix_of(places)
     for folder in sorted(places.journal("any").parent.glob("*")):
         over = {note["job"] for note in read_notes(places, folder.name) if "exit_code" in note}
-        numbers = {str(line.get("job")) for line in heard(places, folder.name, "submitted")} - over
-        told |= dict.fromkeys(sorted(filter(NUMBER.fullmatch, numbers)), folder.name)
-    known = {number: job for number, job in slurm.queue().items() if job.name.startswith(prefix) or number in told}
-    return known, {number: run for number, run in told.items() if not number.isdigit()}
+        numbers = {str(line.get("job")) for line in entries(places, folder.name, "submitted")} - over
+        submitted |= dict.fromkeys(sorted(filter(NUMBER.fullmatch, numbers)), folder.name)
+    known = {number: job for number, job in slurm.queue().items() if job.name.startswith(prefix) or number in submitted}
+    return known, {number: run for number, run in submitted.items() if not number.isdigit()}
+
+
+def last_facts(places: Places) -> dict[str, Any]:
+    """What the run that began last has noted of itself; nothing if there was none, or it cannot be read."""
+    return whole_json(places.runs / f"{latest_run(places)}.json") or {}
 
 
 def may_have_left(places: Places) -> bool:
     """Whether the last run was one on a cluster that did not come to a good end."""
-    facts = whole_json(places.runs / f"{latest_run(places)}.json") or {}
+    facts = last_facts(places)
     return bool(facts.get("elsewhere")) and not facts.get("succeeded")
 
 

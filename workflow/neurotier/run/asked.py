@@ -1,4 +1,4 @@
-"""What a user asks beside a run: for a folder to work in, and for a profile of a cluster; of a results folder, for its
+"""What a user asks apart from a run: for a folder to work in, and a profile of a cluster; of a results folder, for its
 pages, its jobs on a cluster and the container images in its store; and for a description of what was measured."""
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
 from neurotier.run.adoption import end_jobs, left_jobs, list_jobs
 from neurotier.run.caches import digests_used
+from neurotier.run.head import acquire, refuse_planted_places
 from neurotier.run.jobs import load_settings
-from neurotier.run.start import acquire, refuse_planted_places
 
 
 def show_cluster_jobs(results: Path, end_them: bool) -> int:
@@ -166,10 +166,10 @@ def lay_out(folder: Path) -> list[str]:
             new.symlink_to(ROOT / LINKED)
             new.replace(link)
             added.append(LINKED)
-    except shutil.Error as error:  # from copytree: what was copied, where to, and why not, of each file
-        raise TierError(f"cannot be written: {error.args[0][0][2]}", where=str(folder)) from None
     except OSError as error:
-        raise TierError(f"cannot be written: {error.strerror}", where=str(error.filename or folder)) from None
+        is_copy = isinstance(error, shutil.Error)  # of copytree: what was copied, where to, and why not, of each file
+        why = error.args[0][0][2] if is_copy else error.strerror
+        raise TierError(f"cannot be written: {why}", where=str(error.filename or folder)) from None
     return [
         f"{folder}: {', '.join(added)}" if added else f"{folder}: everything is there",
         f"Begin with: cd {folder} && snakemake --workflow-profile profiles/local --cores 2",

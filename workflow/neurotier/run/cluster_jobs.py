@@ -1,7 +1,7 @@
 """What became of the jobs that a run gave to a cluster: the table ``jobs.tsv``.
 
-Three tell: the head what it submitted when, each job of a share where it runs and with whom (both in the
-:mod:`neurotier.run.journal`), and Slurm's accounting the rest. What nobody tells is empty, and never 0.
+Three know: the head what it submitted when, each job of a share where it runs and with whom (both in the
+:mod:`neurotier.run.journal`), and Slurm's accounting the rest. What nobody knows is empty, and never 0.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import math
 import os
 import re
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -20,11 +20,8 @@ from neurotier.core.files import remove_whatever, whole_json, write_json
 from neurotier.core.places import Places
 from neurotier.core.tables import Row, columns, write_table
 from neurotier.run import slurm
-from neurotier.run.journal import Line, heard, read_notes
-from neurotier.run.shares import name_of
-
-ANALYSIS = "analyze_participants"
-"""The rule whose jobs are shares."""
+from neurotier.run.journal import Entry, entries, read_notes
+from neurotier.run.participants import name_of
 
 CLOCKS_S = 3.0
 """By how much a node's clock may be behind the controller's, whose times are whole seconds."""
@@ -43,22 +40,25 @@ AT_ONCE = 10_000
 EARLIER_S = 3600.0
 """Jobs that were submitted so long before the run began are others, whose numbers came again; clocks may differ."""
 
+UNITS_S = (1, 60, 3600, 86_400)
+
 Start = dict[str, Any]
 """One start of a job, by the accounting."""
 
 
-def note_jobs(places: Places, run: str) -> None:
-    """Ask what became of a run's jobs, and keep the answer; what was known before stays if nobody answers now."""
-    told, notes = heard(places, run, "submitted"), read_notes(places, run)
-    numbers = {line["job"]: None for line in (*told, *notes) if line["job"]}
+def note_jobs(places: Places, run: str, left: Collection[str] = ()) -> None:
+    """Ask what became of a run's jobs but for those ``left`` to another, and keep it; what is known, if none answer."""
+    submitted, notes = entries(places, run, "submitted"), read_notes(places, run)
+    numbers = {line["job"]: None for line in (*submitted, *notes) if line["job"]}
     if not numbers and not notes:
         return
-    asked = [number for number in numbers if number.isdigit()]  # cluster-generic may have called sshare
-    facts = whole_json(places.runs / f"{run}.json") or {}
-    starts, reason = ask_accounting(asked, facts.get("started_s", 0.0)) if asked else ([], NO_SLURM)
-    starts = starts or kept(places, run).get("starts", [])
-    rows = job_rows(run, told, notes, starts, None if starts else reason)
-    write_json(places.cluster_jobs(run), {"starts": starts, "rows": rows})
+    known, reason, file = list[Start](), NO_SLURM, places.cluster_jobs(run)
+    if asked := [number for number in numbers if number.isdigit()]:  # cluster-generic may have called sshare
+        facts = whole_json(places.runs / f"{run}.json") or {}
+        known, reason = ask_accounting(asked, facts.get("started_s", 0.0))
+    known = known or (whole_json(file) or {}).get("starts", [])
+    rows = job_rows(run, submitted, notes, known, "" if known else reason)
+    write_json(file, {"starts": known, "rows": [row for row in rows if row["job"] not in left]})
 
 
 def close_jobs(places: Places, run: str, was_killed: bool = False) -> None:
@@ -66,23 +66,17 @@ def close_jobs(places: Places, run: str, was_killed: bool = False) -> None:
 
     Of a run that was killed, jobs that go on are left to the run that takes them over.
     """
-    note_jobs(places, run)
-    if was_killed and (found := kept(places, run)):
+    left: Collection[str] = ()
+    if was_killed:
         with suppress(BusyError):
-            going = slurm.queue()
-            found["rows"] = [row for row in found["rows"] if row["job"] not in going]
-            write_json(places.cluster_jobs(run), found)
+            left = slurm.queue()
+    note_jobs(places, run, left)
     remove_whatever(places.journal(run))
 
 
-def kept(places: Places, run: str) -> dict[str, Any]:
-    """What was noted of a run's jobs; nothing if there were none, or the file is damaged."""
-    return whole_json(places.cluster_jobs(run)) or {}
-
-
 def read_jobs(places: Places, run: str) -> list[Row]:
-    """Rows of ``jobs.tsv`` of one run."""
-    return list(kept(places, run).get("rows", []))
+    """Rows of ``jobs.tsv`` of one run; none if it had no jobs, or the file is damaged."""
+    return list((whole_json(places.cluster_jobs(run)) or {}).get("rows", []))
 
 
 def all_job_rows(places: Places) -> list[Row]:
@@ -109,7 +103,7 @@ def is_crowded(rows: Sequence[Row]) -> bool:
 
 
 def job_rows(
-    run: str, told: Sequence[Line], notes: Sequence[Line], starts: Sequence[Start], reason: str | None
+    run: str, submitted: Sequence[Entry], notes: Sequence[Entry], starts: Sequence[Start], reason: str
 ) -> list[Row]:
     """Rows of ``jobs.tsv``: one per start of each job, in order of time.
 
@@ -117,8 +111,8 @@ def job_rows(
     ----------
     run
         The run.
-    told
-        What the head told as it submitted them.
+    submitted
+        What the head noted as it submitted them.
     notes
         What jobs noted of themselves, in order of time.
     starts
@@ -126,21 +120,24 @@ def job_rows(
     reason
         Why it says nothing.
     """
-    heads = {line["job"]: line for line in told}
-    own_starts, own_notes = defaultdict[str, list[Start]](list), defaultdict[str, list[Line]](list)
+    heads, rows = {line["job"]: line for line in submitted}, list[Row]()
+    known: dict[str, list[tuple[Start, Entry]]] = {number: [] for number in heads}
     for start in starts:
-        own_starts[start["job"]].append(start)
+        known.setdefault(start["job"], []).append((start, {}))
     for note in notes:
-        own_notes[note["job"] or note["node"]].append(note)
-    rows = []
-    for number in dict.fromkeys([*heads, *own_notes]):
-        pairs = pair(own_starts[number], own_notes[number])
-        why = None if own_starts[number] else reason or "sacct does not know it"
-        head = {"run": run, "job": number, "attempt": 1, "source": "head", "reason": why}
-        if job := heads.get(number):  # of the first start, it has heard the submission
+        pairs = known.setdefault(note["job"] or note["node"], [])
+        begun = [at for at, (start, _) in enumerate(pairs) if began_by(start, note["started_s"] + CLOCKS_S)]
+        if begun:
+            pairs[begun[-1]] = pairs[begun[-1]][0], note
+        elif not any(start for start, _ in pairs):
+            pairs.append(({}, note))
+    for number, pairs in known.items():
+        why = None if any(start for start, _ in pairs) else reason or "sacct does not know it"
+        head = {"run": run, "job": number, "source": "head", "reason": why}
+        if job := heads.get(number):  # of the first start, it has entries the submission
             head |= {"rule": job["rule"], "share": job["share"] and name_of(job["share"])}
-            head |= {"submitted_s": job["time_s"]} if len(pairs) == 1 else {}
-        rows += [row_of(head, note, start) for start, note in pairs]
+            head |= {"submitted_s": job["time_s"]} if len(pairs) < 2 else {}
+        rows += [row_of(head, note, start) for start, note in pairs or [({}, {})]]
     rows.sort(key=lambda row: [row["submitted_s"] or row["started_s"] or math.inf, row["started_s"] or math.inf])
     counts = Counter[tuple[str, ...]]()
     for row in rows:
@@ -150,33 +147,17 @@ def job_rows(
     return rows
 
 
-def pair(starts: Sequence[Start], notes: Sequence[Line]) -> list[tuple[Start, Line]]:
-    """Each start of one job with what the job noted then; of the one or the other alone if there is no more."""
-    if not starts:
-        return [({}, note) for note in notes] or [({}, {})]
-    of_starts = dict[int, Line]()
-    for note in notes:
-        begun = [
-            at for at, start in enumerate(starts) if (start["started_s"] or math.inf) - CLOCKS_S <= note["started_s"]
-        ]
-        of_starts |= dict.fromkeys(begun[-1:], note)
-    return [(start, of_starts.get(at, {})) for at, start in enumerate(starts)]
+def began_by(start: Start, time_s: float) -> bool:
+    """Whether the accounting has a start at that time or before."""
+    return bool(start) and (start["started_s"] or math.inf) <= time_s
 
 
-def row_of(head: Row, note: Line, start: Start) -> Row:
+def row_of(head: Row, note: Entry, start: Start) -> Row:
     """A row, but for which attempt it is; the accounting counts most, then what the job noted, then the head."""
-    row = dict.fromkeys(columns("jobs")) | head
-    if note:
-        row |= {key: note[key] for key in ("share", "slots", "needed_cpus", "node", "cpus", "started_s")}
-        row |= {"rule": ANALYSIS, "members": " ".join(note["members"]), "source": "job"}
-        row |= {"asked_memory_bytes": note["memory_bytes"], "ended_s": note.get("ended_s")}
-        if "exit_code" in note:
-            row["state"] = "FAILED" if note["exit_code"] else "COMPLETED"
-            row["elapsed_s"] = max(0.0, note["ended_s"] - note["started_s"])
-    if start:
-        late = ("state", "elapsed_s") if row["state"] and start["state"] in GOING else ()  # done, its Snakemake ends
-        row |= {key: value for key, value in start.items() if value is not None and key not in late}
-        row["source"] = "sacct"
+    row = dict.fromkeys(columns("jobs"))
+    late = ("state", "elapsed_s") if "state" in note and start.get("state") in GOING else ()  # done, its Snakemake ends
+    for known in (head, note, {key: value for key, value in start.items() if key not in late}):
+        row |= {key: value for key, value in known.items() if key in row and value is not None}
     if row["started_s"] is not None and row["submitted_s"] is not None:
         row["queue_wait_s"] = max(0.0, row["started_s"] - row["submitted_s"])
     return row
@@ -185,7 +166,7 @@ def row_of(head: Row, note: Line, start: Start) -> Row:
 # Slurm's accounting: one call of sacct, and what its lines say.
 
 
-def ask_accounting(numbers: Sequence[str], since_s: float) -> tuple[list[Start], str | None]:
+def ask_accounting(numbers: Sequence[str], since_s: float) -> tuple[list[Start], str]:
     """What the accounting says of jobs: each of their starts in order, and why it says nothing, if it does not.
 
     Parameters
@@ -195,17 +176,17 @@ def ask_accounting(numbers: Sequence[str], since_s: float) -> tuple[list[Start],
     since_s
         When their run began, s since 1970.
     """
-    since = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since_s - EARLIER_S))
+    first_s, found = since_s - EARLIER_S, list[Start]()
+    since = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(first_s))
     options = ("--duplicates", "--noheader", "--parsable2", "--noconvert", f"--starttime={since}")
-    found: list[Start] = []
     for at in range(0, len(numbers), AT_ONCE):
         command = ("sacct", "--jobs", ",".join(numbers[at : at + AT_ONCE]), *options, f"--format={','.join(FIELDS)}")
         text, why = slurm.answer(*command, patience_s=PATIENCE_S, SLURM_TIME_FORMAT="%s", TZ="UTC")
         if why:
             return [], why
         found += starts_in(text.splitlines())
-    ours = [start for start in found if (start["submitted_s"] or since_s) >= since_s - EARLIER_S]
-    return ours, None if ours else "sacct knows none of the jobs"
+    ours = [start for start in found if (start["submitted_s"] or since_s) >= first_s]
+    return ours, "" if ours else "sacct knows none of the jobs"
 
 
 def starts_in(lines: Iterable[str]) -> list[Start]:
@@ -221,7 +202,9 @@ def starts_in(lines: Iterable[str]) -> list[Start]:
     for cells in (line.split("|") for line in lines):
         if len(cells) != len(FIELDS):
             continue
-        start = {name: read(cell) for (name, read), cell in zip(FIELDS.values(), cells, strict=True)}
+        start = {name: read(cell) for (name, read), cell in zip(FIELDS.values(), cells, strict=True)} | {
+            "source": "sacct"
+        }
         number, _, step = start["job"].partition(".")
         if not step:
             # A job that was cancelled while it waited has times of a start that never was.
@@ -233,14 +216,11 @@ def starts_in(lines: Iterable[str]) -> list[Start]:
 
 
 def number_of(text: str) -> int | None:
-    """A whole number that is known: sacct writes 0, ``Unknown``, ``None`` and the like for one that is not."""
+    """A whole number, or time in whole seconds, that is known.
+
+    sacct writes 0, ``Unknown``, ``None`` and the like for one that is not.
+    """
     return int(text) or None if re.fullmatch(r"\d+", text) else None
-
-
-def time_of(text: str) -> float | None:
-    """A time in whole seconds, as :func:`number_of`."""
-    found = number_of(text)
-    return found and float(found)
 
 
 def bytes_of(text: str) -> int | None:
@@ -259,19 +239,18 @@ def cpu_seconds(text: str) -> float | None:
     >>> cpu_seconds("1-02:03:04"), cpu_seconds("01:02.500"), cpu_seconds("00:00:00"), cpu_seconds("INVALID")
     (93784.0, 62.5, None, None)
     """
-    found = re.fullmatch(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+(?:\.\d+)?)", text)
-    days, hours, minutes, seconds = (float(part or 0) for part in found.groups()) if found else (0.0,) * 4
-    return 86_400 * days + 3600 * hours + 60 * minutes + seconds or None
+    parts = re.split("[-:]", text) if re.fullmatch(r"((\d+-)?\d+:)?\d+:\d+(\.\d+)?", text) else []
+    return sum(float(part) * unit_s for part, unit_s in zip(reversed(parts), UNITS_S, strict=False)) or None
 
 
 FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "JobIDRaw": ("job", str),
     "State": ("state", lambda text: (text.split() or ["UNKNOWN"])[0]),  # "CANCELLED by 1000"
     "NodeList": ("node", lambda text: None if text in ("", "None assigned", "Unknown") else text),
-    "Submit": ("submitted_s", time_of),
-    "Start": ("started_s", time_of),
-    "End": ("ended_s", time_of),
-    "ElapsedRaw": ("elapsed_s", time_of),
+    "Submit": ("submitted_s", number_of),
+    "Start": ("started_s", number_of),
+    "End": ("ended_s", number_of),
+    "ElapsedRaw": ("elapsed_s", number_of),
     "ReqCPUS": ("asked_cpus", number_of),
     "AllocCPUS": ("cpus", number_of),
     "ReqMem": ("asked_memory_bytes", bytes_of),

@@ -8,7 +8,6 @@ are not as they were written are removed, and Snakemake makes these again and no
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 import time
 from collections.abc import Collection, Iterator, Mapping
@@ -19,10 +18,10 @@ from typing import Any
 
 from neurotier.analysis.staging import first_missing
 from neurotier.core.configuration import WORKLOADS
-from neurotier.core.files import content_of, remove_whatever, whole_json, write_json, write_text
+from neurotier.core.files import content_of, remove_whatever, whole_json, write_json
 from neurotier.core.places import Places, participant_of
-from neurotier.run.participants import checksum_of
-from neurotier.run.shares import OF_ANALYSIS, Made
+from neurotier.run.adoption import last_facts
+from neurotier.run.participants import OF_ANALYSIS, Made, checksum_of
 
 PAGES = {name: name for name in ("comparison", "published", "probe", *WORKLOADS, "advice")} | {"campaign": "comparison"}
 """Folders with a page of their own; tables and figures in the others belong to the run report."""
@@ -122,17 +121,17 @@ def whole_records(places: Places, by_app: bool) -> dict[str, Made]:
 def damaged_json(places: Places) -> Iterator[Damage]:
     """State that cannot be read, which is made again, or can be done without; and sites that have lost derivatives."""
     steps = places.profile / "steps"
-    for file in [file for folder in (places.failures, steps, places.index) for file in sorted(folder.rglob("*.json"))]:
+    folders = (places.failures, steps, places.index, places.runs)
+    for file in [file for folder in folders for file in sorted(folder.rglob("*.json"))]:
         record = whole_json(file)
-        if record is None:
+        if record is None and file.parent == places.runs:
+            yield Damage((file,), f"{file} is damaged: the facts of that run are lost", again=False)
+        elif record is None:
             yield Damage(tuple(outputs_with(file, places)), f"{file} is damaged")
         elif file.name == "run_group_level.json":
             site = places.derivatives / file.parent.relative_to(steps)
             if name := lost_of(record, site):
                 yield Damage((site / "dataset_description.json",), f"{site}: {name} is not as it was written")
-    for file in sorted(places.runs.glob("*.json")):
-        if whole_json(file) is None:
-            yield Damage((file,), f"{file} is damaged: the facts of that run are lost", again=False)
 
 
 def lost_datasets(places: Places) -> Iterator[Damage]:
@@ -149,8 +148,8 @@ def damaged_index(places: Places) -> Iterator[Damage]:
     index, table = places.index, places.index / "images.tsv"
     if not os.path.lexists(table):
         return
-    beside = [index / name for name in ("skipped.tsv", "images.json", "skipped.json")]
-    lost = [file for file in beside if not content_of(file)]  # Snakemake would end with exit code 0 and not analyse
+    companions = [index / name for name in ("skipped.tsv", "images.json", "skipped.json")]
+    lost = [file for file in companions if not content_of(file)]  # Snakemake would end with exit code 0 and not analyse
     if content_of(index / "images.sha256") != checksum_of(content_of(table)).encode():
         lost.append(table)
     if lost:
@@ -166,7 +165,7 @@ def damaged_outputs(places: Places) -> Iterator[Damage]:
     Without the list of sizes damage cannot be detected, so whatever is made in seconds is made again.
     """
     known = whole_json(places.outputs)
-    if known is None and "ended_s" in (last_run(places) or {"ended_s"}):  # one that was killed has listed nothing
+    if known is None and "ended_s" in (last_facts(places) or {"ended_s"}):  # one that was killed has listed nothing
         if files := tuple(quickly_made(places)):
             yield Damage(files, f"{places.outputs}, which lists the outputs, is gone or damaged")
         return
@@ -177,19 +176,13 @@ def damaged_outputs(places: Places) -> Iterator[Damage]:
             yield Damage((*outputs_with(file, places), page), f"{file} is not as it was written")
 
 
-def last_run(places: Places) -> dict[str, Any] | None:
-    """What the last run has noted of itself; ``None`` if there was none."""
-    runs = [facts for file in places.runs.glob("*.json") if (facts := whole_json(file)) is not None]
-    return max(runs, key=lambda facts: facts.get("started_s", 0.0), default=None)
-
-
 def remove_partial(places: Places, targets: Collection[str]) -> None:
     """Remove pages, with their tables, if one of these files is asked for by its path after a run that failed.
 
     They may show a part. A target such as ``all`` asks for what they are made from, too, and that is made first; of a
     page alone Snakemake would say that there is nothing to be done.
     """
-    if not targets or (last_run(places) or {}).get("succeeded"):
+    if not targets or last_facts(places).get("succeeded"):
         return
     made = quickly_made(places, {*QUICKLY_MADE, "bigbrain", "bigbrain.html"})
     if not {Path(target).absolute() for target in targets}.isdisjoint(file.absolute() for file in made):
@@ -272,9 +265,3 @@ def take_back_dates(places: Places) -> None:
         with suppress(OSError):  # a colleague's
             if stat.S_ISREG((facts := file.lstat()).st_mode) and facts.st_mtime > now_s:
                 os.utime(file, (now_s, now_s))
-
-
-def restore_state(places: Places) -> None:
-    """Restore what a run writes at its start, and that must exist even if there is nothing left to run."""
-    if not places.identity:
-        write_text(places.state / "identity", secrets.token_hex(8) + "\n")

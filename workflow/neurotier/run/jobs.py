@@ -6,6 +6,7 @@ reason; any other exception is a bug in neurotier, whose traceback goes to the j
 
 from __future__ import annotations
 
+import socket
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,7 @@ from neurotier.core.errors import (
     SettingsError,
     SourceError,
     TierError,
+    ToolError,
     one_line,
 )
 from neurotier.core.files import clear_log, content_of, read_json, write_json, write_secret, write_text
@@ -31,15 +33,16 @@ from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, absolute
 from neurotier.meter.measure import Interrupted
 from neurotier.run import slurm
-from neurotier.run.participants import images_of, participants, selected_by
+from neurotier.run.participants import images_of, participants
 from neurotier.run.stops import SIGNALS
 
 if TYPE_CHECKING:  # thousands of jobs start: each imports what it uses, where it uses it
     from neurotier.containers.store import PlacedImage, Store
+    from neurotier.core.tables import Row
     from neurotier.dataset.source import Dataset
     from neurotier.run.profile_tables import Record
 
-READ_AGAIN = "start the same command again, or make this Python environment anew"
+READ_AGAIN = "start the same command again, or install this Python environment again"
 
 
 def save_settings(settings: Settings, places: Places, elsewhere: bool = False) -> None:
@@ -87,7 +90,7 @@ def load_dataset(places: Places) -> Dataset:
     from neurotier.dataset.source import Dataset
 
     data = read_json(places.index / "dataset.json")
-    return Dataset(data["source"], Path(data["path"]), data["kind"], data["sites"], data.get("unreachable", {}))
+    return Dataset(**data | {"path": Path(data["path"])})
 
 
 def source_of(settings: Settings, places: Places) -> str:
@@ -141,14 +144,14 @@ def read_failures(places: Places) -> list[Record]:
     return [failure for failure in failures if failure["participant"] in selected]
 
 
-def note_killed(places: Places, run: str) -> None:
+def note_killed(places: Places, run: str, jobs: Sequence[Row]) -> None:
     """Write a failure record for every job of this run that began a log but left neither result nor reason.
 
-    Failures of jobs that were killed under Slurm get Slurm's state of the job and its log, whether or not the job could
-    give a reason.
+    Failures of participants that were killed with their job on a cluster get the job's state and its log, whether or
+    not they could give a reason: ``jobs`` are rows of ``jobs.tsv``.
     """
     started_s = read_json(places.runs / f"{run}.json")["started_s"]
-    killed: list[tuple[str, str, int, str | None]] = []
+    last = {name: job for job in jobs for name in (job["members"] or "").split()}
     for name in participants(places):
         log = places.log(name)
         if places.record(name).exists() or not log.exists() or log.stat().st_mtime < started_s:
@@ -159,13 +162,9 @@ def note_killed(places: Places, run: str) -> None:
             reason, exit_code = failure["reason"], failure["exit_code"]
             if failure["run"] != run or exit_code <= 128:
                 continue
-        killed.append((name, reason, exit_code, slurm.job_of(log)))
-    states = slurm.states_of({job for *_, job in killed if job})
-    for name, reason, exit_code, job in killed:
-        log = places.log(name)
-        if job is not None:
-            reason += f" (Slurm job {job}: {states.get(job, 'state unknown')}; its own log: {log})"
-            log = slurm.keep_log(job, places.logs) or log
+        if job := last.get(name):
+            reason += f" (Slurm job {job['job']}: {job['state'] or 'state unknown'}; its own log: {log})"
+            log = slurm.keep_log(job["job"], places.logs) or log
         keep_failure(places, name, "analyze_participant", reason, exit_code, log)
 
 
@@ -287,12 +286,13 @@ def prepare_tool(settings: Settings, places: Places, log: Path) -> dict[str, Any
         with work_folder(places.preparing, places.identity) as folder:
             container = Container(placed.engine, placed.path, settings.containers, folder / SCRATCH)
             if settings.app.image:
-                return {"name": app_name(settings), "version": read_labels(container, log), "image": placed.sha256}
-            tool = make_tool(settings.tool)
-            version = prepare_in_container(tool, container, placed.cache, log)
-            return {"name": tool.name, "version": version, "image": placed.sha256}
+                version = read_labels(container, log)
+            else:
+                version = prepare_in_container(make_tool(settings.tool), container, placed.cache, log)
     finally:
         remove_empty(places.preparing)
+    name = app_name(settings) if settings.app.image else settings.tool.name
+    return {"name": name, "version": version, "image": placed.sha256}
 
 
 def get_images_of(name: str, settings: Settings, places: Places, log: Path) -> dict[str, Any]:
@@ -312,33 +312,6 @@ def get_images_of(name: str, settings: Settings, places: Places, log: Path) -> d
     return {"files": len(paths), "fetched_files": fetched}
 
 
-def drop_share_images(results: Path, share: str, marker: Path, log: Path) -> int:
-    """Drop the images of those of a share who are done from the dataset tier; the exit code of the process.
-
-    What somebody still needs who is not done stays. Images that git-annex does not drop cost nothing but space; that is
-    reported, and is no failure.
-    """
-    from neurotier.dataset.contents import drop_images, not_shared
-    from neurotier.run.shares import members_of
-
-    settings = load_settings(results)
-    places = Places.from_settings(settings)
-    dataset, said = load_dataset(places).path, ""
-    selected = selected_by(places.index / "images.tsv")
-    in_use = {image.content for name in selected if not places.record(name).exists() for image in selected[name]}
-    for name in members_of(share, places):
-        if not places.record(name).exists():
-            continue
-        kept = drop_images(dataset, not_shared(images_of(places, name), in_use))
-        said += f"{name}: kept: {kept}\n" if kept else f"{name}: dropped\n"
-        if kept:
-            print(f"neurotier: {name}: images stay on the dataset tier: {kept}", file=sys.stderr, flush=True)
-    clear_log(log)
-    write_text(log, said, durable=False)
-    write_text(marker, said)
-    return 0
-
-
 def run_facts(places: Places, run: str | None = None) -> dict[str, Any]:
     """What a run has noted of itself, by default this one; nothing if it has not, or the job was started by hand."""
     try:
@@ -353,9 +326,17 @@ def add_facts(places: Places, run: str, /, **more: Any) -> None:
         write_json(places.runs / f"{run}.json", facts | more)
 
 
-def begin_log(places: Places, participant: str, log: Path) -> None:
-    """Remove the failure record of an earlier attempt, and begin a new log."""
-    places.failure(participant).unlink(missing_ok=True)
+def note_swapping(places: Places, run: str) -> None:
+    """Note how many bytes the machine has swapped out since the run began, which makes timings invalid."""
+    import psutil
+
+    facts = run_facts(places, run)
+    if facts.get("host") == socket.gethostname():
+        add_facts(places, run, swap_out_bytes=psutil.swap_memory().sout - facts["swap_out_before_bytes"])
+
+
+def begin_log(log: Path) -> None:
+    """Begin a new log, by the job of a cluster that it is of."""
     clear_log(log)
     write_text(log, slurm.job_line(), durable=False)
 
@@ -370,42 +351,50 @@ class JobResult:
 def reporting(places: Places, participants: Sequence[str], stage: str, log: Path) -> Iterator[JobResult]:
     """Turn a failure into an exit code, a line on the terminal and in the log, and a record of each participant."""
     result = JobResult()
-    reason, is_told = "", False
     try:
         yield result
-    except NeurotierError as error:
-        result.exit_code, reason = error.exit_code, str(error)
-    except Interrupted as stop:
-        result.exit_code, reason, is_told = 128 + stop.signal_number, str(stop), True  # by the end of the run
-    except OSError as error:
-        result.exit_code, reason = TierError.exit_code, f"{error.filename or 'a file'}: {error.strerror}"
-    except ImportError as error:  # packages turn an unreadable file of theirs into advice of many lines
-        result.exit_code = TierError.exit_code
-        reason = str(TierError(f"could not be read: {root_cause(error)}", where=sys.prefix, fix=READ_AGAIN))
-        note(log, traceback.format_exc())
-    except Exception as error:
-        told = without_credentials(f"fault in neurotier: {type(error).__name__}: {error}")
-        result.exit_code, reason = 70, one_line(told)
-        note(log, traceback.format_exc())
-    if result.exit_code:
+    except (Exception, Interrupted) as error:
+        result.exit_code, reason = exit_code_of(error), reason_of(error)
         with suppress(OSError):  # the results tier may be full, and the output go to a file on it
-            if not is_told:
+            if not isinstance(error, Interrupted):  # the end of the run tells the user
                 print(f"neurotier: {first_of(participants) or stage}: {reason}", file=sys.stderr, flush=True)
         with suppress(OSError):
-            note(log, reason)
+            note_failure(log, error)
             for participant in participants:
                 keep_failure(places, participant, stage, reason, result.exit_code, log)
 
 
-def root_cause(error: BaseException) -> str:
-    """What an exception goes back to, in one line.
+def exit_code_of(error: BaseException) -> int:
+    """The exit code of a process that ends with an error."""
+    if isinstance(error, Interrupted):
+        return 128 + error.signal_number
+    own = error.exit_code if isinstance(error, NeurotierError) else ToolError.exit_code
+    return TierError.exit_code if isinstance(error, (OSError, ImportError)) else own
 
-    >>> root_cause(ImportError("no array library"))
-    'no array library'
+
+def reason_of(error: BaseException) -> str:
+    """What an error says, in a line; packages turn an unreadable file of theirs into advice of many lines.
+
+    >>> reason_of(FileNotFoundError(2, "No such file or directory", "a.json")), reason_of(KeyError("x"))
+    ('a.json: No such file or directory', "fault in neurotier: KeyError: 'x'")
     """
-    while error.__cause__ or error.__context__:
-        error = error.__cause__ or error.__context__ or error
-    return one_line(str(error))
+    if isinstance(error, (NeurotierError, Interrupted)):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{error.filename or 'a file'}: {error.strerror}"
+    if isinstance(error, ImportError):
+        cause: BaseException = error
+        while below := cause.__cause__ or cause.__context__:
+            cause = below
+        return str(TierError(f"could not be read: {cause}", where=sys.prefix, fix=READ_AGAIN))
+    return one_line(without_credentials(f"fault in neurotier: {type(error).__name__}: {error}"))
+
+
+def note_failure(log: Path, error: BaseException) -> None:
+    """Add an error to a job's log: what it says, of a fault with its traceback."""
+    if not isinstance(error, (NeurotierError, Interrupted, OSError)):
+        note(log, "".join(traceback.format_exception(error)))
+    note(log, reason_of(error))
 
 
 def note(log: Path, line: str) -> None:

@@ -33,20 +33,20 @@ NUMBERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
 MEGABYTE = 1 << 20
 """Slurm's unit of memory, bytes."""
 
-Line = dict[str, Any]
+Entry = dict[str, Any]
 
 
-def tell(places: Places, kind: str, **told: Any) -> None:
+def add_entry(places: Places, kind: str, **facts: Any) -> None:
     """Append a line to the journal of this run."""
     process = f"{socket.gethostname()}-{os.getpid()}"
-    line = {"kind": kind, "process": process, "time_s": time.time(), **told}
+    line = {"kind": kind, "process": process, "time_s": time.time(), **facts}
     with suppress(OSError):
         append_line(places.journal(current_run()) / f"{process}.jsonl", json.dumps(line))
 
 
-def heard(places: Places, run: str, kind: str) -> list[Line]:
+def entries(places: Places, run: str, kind: str) -> list[Entry]:
     """The lines of a kind in the journal of a run, in order of time; what is damaged is passed over."""
-    found: list[Line] = []
+    found: list[Entry] = []
     for file in sorted(places.journal(run).glob("*.jsonl")):
         with suppress(InputError, OSError):
             for text in read_text(file.parent, file.name, LARGEST_BYTES).splitlines():
@@ -58,11 +58,11 @@ def heard(places: Places, run: str, kind: str) -> list[Line]:
 
 
 class StepNote(NamedTuple):
-    """What a step has told of itself: its rule and which of its jobs it is, since when (s since 1970), and how far."""
+    """A step that goes on: its rule and which of its jobs it is, since when (s since 1970), and how far."""
 
     name: str
     started_s: float
-    told: str
+    progress: str
 
 
 class Step:
@@ -88,44 +88,38 @@ class Step:
     def __exit__(self, *_: object) -> None:
         self.note(None)
 
-    def tell(self, told: str) -> None:
+    def tell(self, progress: str) -> None:
         """Tell how far it is, as often as one likes: what comes too often is passed over."""
         now_s = time.monotonic()
         if now_s - self.said_s >= SAY_S:
             self.said_s = now_s
-            self.say(f"{self.name}: {told}")
+            self.say(f"{self.name}: {progress}")
         if now_s - self.noted_s >= NOTE_S:
             self.noted_s = now_s
-            self.note(told)
+            self.note(progress)
 
-    def note(self, told: str | None) -> None:
+    def note(self, progress: str | None) -> None:
         """Tell the journal alone; ``None`` at the end."""
-        tell(self.places, "step", name=self.name, told=told)
+        add_entry(self.places, "step", name=self.name, progress=progress)
 
 
 def read_steps(places: Places, run: str) -> list[StepNote]:
-    """What the steps of a run that are under way tell of themselves, in order of their starts."""
+    """What the steps of a run that go on tell of themselves, in order of their starts."""
     found: dict[str, StepNote] = {}
-    for line in heard(places, run, "step"):
-        name, told = str(line.get("name")), line.get("told")
-        if told is None:
+    for line in entries(places, run, "step"):
+        name, progress = str(line.get("name")), line.get("progress")
+        if progress is None:
             found.pop(name, None)
         else:
-            found[name] = StepNote(name, found[name].started_s if name in found else line["time_s"], str(told))
+            found[name] = StepNote(name, found[name].started_s if name in found else line["time_s"], str(progress))
     return list(found.values())
 
 
-def noting_job(
-    places: Places, share: str, members: Sequence[str], slots: int, needed_cpus: int
-) -> Callable[[int | None], None]:
-    """Tell of a job's start and, with the function given back, of its end and exit code.
-
-    With ``None``, its start is told again if it works for another run by now.
+def job_note(share: str, members: Sequence[str], slots: int, needed_cpus: int) -> Entry:
+    """What a job of a cluster tells of itself, by columns of ``jobs.tsv``.
 
     Parameters
     ----------
-    places
-        Of the results.
     share
         Number of the share.
     members
@@ -133,30 +127,26 @@ def noting_job(
     slots, needed_cpus
         How many of them are analysed at once, and the CPUs that these take.
     """
-    note: Line = {
+    return {
         "job": next(filter(None, map(os.environ.get, NUMBERS)), None),
+        "rule": "analyze_participants",
         "share": share,
-        "members": list(members),
+        "members": " ".join(members),
         "slots": slots,
         "needed_cpus": needed_cpus,
         "node": os.environ.get("SLURMD_NODENAME", socket.gethostname()),
         "cpus": whole("SLURM_CPUS_ON_NODE") or len(os.sched_getaffinity(0)),
-        "memory_bytes": (whole("SLURM_MEM_PER_NODE") or 0) * MEGABYTE or None,
+        "asked_memory_bytes": (whole("SLURM_MEM_PER_NODE") or 0) * MEGABYTE or None,
         "started_s": time.time(),
+        "source": "job",
     }
 
-    told = set[str]()
 
-    def tell_of_it(exit_code: int | None) -> None:
-        if exit_code is not None:
-            note.update(ended_s=time.time(), exit_code=exit_code)
-        elif current_run() in told:
-            return
-        told.add(current_run())
-        tell(places, "job", **note)
-
-    tell_of_it(None)
-    return tell_of_it
+def job_end(note: Entry, exit_code: int) -> Entry:
+    """What it tells more at its end."""
+    ended_s, state = time.time(), "FAILED" if exit_code else "COMPLETED"
+    elapsed_s = max(0.0, ended_s - note["started_s"])
+    return {"ended_s": ended_s, "exit_code": exit_code, "state": state, "elapsed_s": elapsed_s}
 
 
 def whole(variable: str) -> int | None:
@@ -165,8 +155,8 @@ def whole(variable: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() else None
 
 
-def read_notes(places: Places, run: str) -> list[Line]:
-    """What a run's jobs have told of themselves, in order of their starts; of each what it told last."""
-    lines = [line for line in heard(places, run, "job") if isinstance(line.get("started_s"), float)]
+def read_notes(places: Places, run: str) -> list[Entry]:
+    """What a run's jobs have noted of themselves, in order of their starts; of each what it noted last."""
+    lines = [line for line in entries(places, run, "job") if isinstance(line.get("started_s"), float)]
     last = {(line["process"], line["started_s"]): line for line in lines}
     return sorted(last.values(), key=lambda line: line["started_s"])

@@ -1,13 +1,13 @@
 """What jobs need of the resources that they share, how much there is of each, and what Snakemake has granted a job.
 
 Snakemake grants less than was asked for where the machine has less, and more where the user said so
-(``--set-threads``, ``--set-resources``), or at another attempt on a cluster. Apps want to be told what they may take.
+(``--set-threads``, ``--set-resources``), or at another attempt on a cluster. Apps take options for what they may use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import cached_property
+from collections.abc import Iterable, Sequence
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import psutil
@@ -20,8 +20,7 @@ from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
 from neurotier.dataset.bids import Image
-from neurotier.run.participants import selected_in
-from neurotier.run.shares import members_of
+from neurotier.run.participants import members_of, selected_in
 
 MEGABYTE = 1_000_000
 """Unit of Snakemake's ``*_mb`` resources, which are decimal."""
@@ -35,7 +34,7 @@ the others. Measured: 4 MB of its own."""
 
 
 class Granted(NamedTuple):
-    """What a job has been granted.
+    """What a job asks for, or has been granted.
 
     Attributes
     ----------
@@ -45,7 +44,7 @@ class Granted(NamedTuple):
         Room (MB) and files on the work tier, as far as they are granted.
     at_once
         Participants among whom they are divided: those who compute at the same time.
-    beside
+    copying
         How many more there are at the same time, who copy images in or results out, or wait to compute.
     elsewhere
         Whether the job runs on a node of a cluster, where a Snakemake takes its part of the memory.
@@ -56,18 +55,21 @@ class Granted(NamedTuple):
     work_mb: int | None = None
     work_files: int | None = None
     at_once: int = 1
-    beside: int = 0
+    copying: int = 0
     elsewhere: bool = False
 
     @property
     def present(self) -> int:
         """Participants who are there at the same time, whatever they do."""
-        return self.at_once + self.beside
+        return self.at_once + self.copying
 
-    def among(self, participants: int) -> Granted:
-        """The same for so many participants: there are no more of them at once."""
-        at_once = min(self.at_once, participants)
-        return self._replace(at_once=at_once, beside=min(self.beside, participants - at_once))
+
+class Need(NamedTuple):
+    """What a participant takes: memory (MB), and room (MB) and files on the work tier."""
+
+    mem_mb: int
+    work_mb: int
+    work_files: int
 
 
 def megabytes(size_bytes: int) -> int:
@@ -84,11 +86,6 @@ def largest(needs: Iterable[int], count: int) -> int:
     return sum(sorted(needs, reverse=True)[:count])
 
 
-def fills_memory(settings: Settings) -> bool:
-    """Whether what a job has on its work tier takes memory."""
-    return KINDS[settings.tiers[settings.placement["work"]].kind].takes_memory
-
-
 class Needs:
     """Answers for the rules' resources, by who the participants are and who shares a job.
 
@@ -100,11 +97,18 @@ class Needs:
         Whether jobs run on other nodes than this one.
     slots
         How many participants this machine analyses at once; ``None`` if that is not known, as on a cluster.
+    is_app
+        Whether a BIDS App runs instead of a tool.
+    threads
+        Cores that one participant takes.
     """
 
     def __init__(self, settings: Settings, places: Places, elsewhere: bool) -> None:
         self.settings, self.places, self.elsewhere = settings, places, elsewhere
         self.slots: int | None = None
+        self.is_app, self.threads = settings.app.image is not None, threads_of(settings)
+        self.fills_memory = KINDS[settings.tiers[settings.placement["work"]].kind].takes_memory
+        self.share = cache(self.needs_of_share)
 
     def images(self, participant: str) -> list[Image]:
         """A participant's images; none while there is no index."""
@@ -114,78 +118,48 @@ class Needs:
         """Participants of a share."""
         return members_of(share, self.places)
 
-    def at_once(self, share: str) -> int:
-        """How many participants of a share are analysed at the same time: as many as this machine has cores for."""
-        asked = (self.settings.shares.at_once if self.elsewhere else self.slots) or 1
-        return min(asked, len(self.members(share)))
+    def of(self, participant: str, attempt: int = 1) -> Need:
+        """What a participant takes, at most all there is: a job that needs more says so.
 
-    def beside(self, share: str) -> int:
-        """How many more participants of a share copy in or out meanwhile."""
-        return min(self.settings.shares.staging_beside, len(self.members(share)) - self.at_once(share))
-
-    def share_threads(self, share: str) -> int:
-        """Cores that the job of a share takes."""
-        return self.threads * self.at_once(share)
-
-    @property
-    def is_app(self) -> bool:
-        """Whether a BIDS App runs instead of a tool."""
-        return self.settings.app.image is not None
-
-    @property
-    def threads(self) -> int:
-        """Cores that one participant takes."""
-        return threads_of(self.settings)
-
-    def of(self, participant: str, attempt: int = 1) -> tuple[int, int, int]:
-        """What a participant takes: memory (MB), room (MB) and files on the work tier."""
-        return self.mem_mb(participant, attempt), self.work_mb(participant), self.work_files(participant)
-
-    def work_mb(self, participant: str) -> int:
-        """Room that a participant takes on the work tier, MB, at most all of it: a job that needs more says so."""
-        return self.within("work_mb", megabytes(work_bytes(self.images(participant), self.settings)))
-
-    def work_files(self, participant: str) -> int:
-        """Files that a participant takes on the work tier, at most all its inodes; 0 if none are counted."""
-        return self.within("work_files", work_files(self.images(participant), self.settings) or 0)
-
-    def mem_mb(self, participant: str, attempt: int = 1) -> int:
-        """Peak memory of a participant with what it keeps on a tier that is memory, MB, at most what the machine has.
-
-        That of its processes is multiplied by the number of the attempt.
+        The memory of its processes is multiplied by the number of the attempt; what it keeps on a tier that is memory
+        is not. Without a limit of inodes no files are counted.
         """
+        images = self.images(participant)
+        work_mb = self.within("work_mb", megabytes(work_bytes(images, self.settings)))
         if self.is_app:
             needed_mb = self.settings.app.memory_mb
         else:
             from neurotier.analysis.tools import make_tool  # which loads what reads images
 
             base_mb, per_mb = make_tool(self.settings.tool).memory_mb
-            largest_bytes = max((image.size_bytes or 0 for image in self.images(participant)), default=0)
-            needed_mb = base_mb + per_mb * largest_bytes // MEGABYTE
-        files_mb = self.work_mb(participant) if fills_memory(self.settings) else 0
-        return self.within("mem_mb", needed_mb * attempt + files_mb)
+            needed_mb = base_mb + per_mb * max((image.size_bytes or 0 for image in images), default=0) // MEGABYTE
+        needed_mb = needed_mb * attempt + work_mb * self.fills_memory
+        files = self.within("work_files", work_files(images, self.settings) or 0)
+        return Need(self.within("mem_mb", needed_mb), work_mb, files)
 
-    def most(self, need: Callable[[str], int], share: str) -> int:
-        """What those participants of a share need together at most who are there at the same time."""
-        return largest(map(need, self.members(share)), self.at_once(share) + self.beside(share))
+    def divided(self, slots: int | None, members: Sequence[str]) -> Granted:
+        """How many participants compute and copy at the same time where so many can, as far as that is known."""
+        most = (self.settings.shares.at_once or 1) if self.elsewhere else slots or 1
+        at_once = min(max(1, min(most, slots or most)), len(members))
+        copying = min(self.settings.shares.staging_beside, len(members) - at_once)
+        return Granted(at_once=at_once, copying=copying, elsewhere=self.elsewhere)
 
-    def share_work_mb(self, share: str) -> int:
-        """Room that a share takes on the work tier, MB: that of its largest participants, as many as are at once."""
-        return self.within("work_mb", self.most(self.work_mb, share))
+    def needs_of_share(self, share: str, attempt: int = 1) -> Granted:
+        """What the job of a share asks for: that of its largest participants, as many as are there at once.
 
-    def share_work_files(self, share: str) -> int:
-        """Files that a share takes on the work tier, as :meth:`share_work_mb`."""
-        return self.within("work_files", self.most(self.work_files, share))
-
-    def share_mem_mb(self, share: str, attempt: int = 1) -> int:
-        """Memory of the job of a share, MB: of those who compute, and beside them; on a cluster of its Snakemake.
-
-        There it is the job's, too, what it places on an images tier that is memory: it may be the first on its node.
+        On a cluster the memory of its Snakemake is the job's, too, and what it places on an images tier that is memory:
+        it may be the first on its node.
         """
-        members, beside = self.members(share), self.beside(share)
-        needed_mb = largest((self.mem_mb(name, attempt) for name in members), self.at_once(share)) + STAGING_MB * beside
-        files_mb = largest(map(self.work_mb, members), beside) if fills_memory(self.settings) else 0
-        return self.within("mem_mb", needed_mb + files_mb + self.own_mb(attempt))
+        members = self.members(share)
+        asked = self.divided(self.slots, members)
+        mem_mb, work_mb, files = zip(*(self.of(name, attempt) for name in members), strict=True)
+        copying_mb = STAGING_MB * asked.copying + largest(work_mb, asked.copying) * self.fills_memory
+        return asked._replace(
+            threads=self.threads * asked.at_once,
+            memory_mb=self.within("mem_mb", largest(mem_mb, asked.at_once) + copying_mb + self.own_mb(attempt)),
+            work_mb=self.within("work_mb", largest(work_mb, asked.present)),
+            work_files=self.within("work_files", largest(files, asked.present)),
+        )
 
     def own_mb(self, attempt: int = 1) -> int:
         """Memory of a job besides its participants', MB."""
@@ -196,13 +170,17 @@ class Needs:
         threads = self.threads if granted.threads is None else max(1, granted.threads // granted.at_once)
         if granted.memory_mb is None:
             return Share(threads, self.settings.app.memory_mb)
-        left_mb = granted.memory_mb - self.own_mb() - STAGING_MB * granted.beside - files_mb
+        left_mb = granted.memory_mb - self.own_mb() - STAGING_MB * granted.copying - files_mb
         return Share(threads, max(1, left_mb // granted.at_once))
 
     def share_in_pool(self, granted: Granted, participants: Iterable[str]) -> Share:
         """The same in a pool, whose largest participants have their files on the work tier."""
         files_mb = (megabytes(work_bytes(self.images(name), self.settings)) for name in participants)
-        return self.share_of(granted, largest(files_mb, granted.present) if fills_memory(self.settings) else 0)
+        return self.share_of(granted, largest(files_mb, granted.present) * self.fills_memory)
+
+    def merged_mb(self, participants: Iterable[str]) -> int:
+        """What the outputs of participants take on a work tier that is memory, once they are done, MB."""
+        return megabytes(merged_bytes(self.settings, self.places, participants))
 
     def share_of_group(self, granted: Granted, participants: Iterable[str]) -> Share:
         """The same of the group level, whose files are the outputs of participants.
@@ -212,7 +190,7 @@ class Needs:
         TierError
             If they leave nothing of the job's memory.
         """
-        files_mb = megabytes(merged_bytes(self.settings, self.places, participants))
+        files_mb = self.merged_mb(participants)
         taken_mb = files_mb + self.own_mb()
         if granted.memory_mb is not None and taken_mb >= granted.memory_mb:
             raise TierError(
@@ -225,12 +203,10 @@ class Needs:
     def app_memory_mb(self, participants: Iterable[str], attempt: int = 1) -> int:
         """Memory of the group level of some participants, MB, at most what the machine has.
 
-        It is that of the app and of their outputs on a work tier that is memory, which are known once they are done;
-        on a cluster of the job's Snakemake, too, and of what the job places.
+        It is that of the app and of their outputs, and on a cluster of the job's Snakemake and of what the job places.
         """
         needed_mb = self.settings.app.memory_mb * attempt + self.own_mb(attempt)
-        needed_mb += megabytes(merged_bytes(self.settings, self.places, participants))
-        return self.within("mem_mb", needed_mb)
+        return self.within("mem_mb", needed_mb + self.merged_mb(participants))
 
     def within(self, resource: str, need: int) -> int:
         """A need, at most what there is of the resource, if that is known: a job that needs more says so itself."""
@@ -260,4 +236,4 @@ class Needs:
 def needs_of(needs: Needs, participants: Iterable[str]) -> dict[str, list[int]]:
     """Amount of each resource that each participant job takes, MB or files."""
     each = zip(*map(needs.of, participants), strict=True)
-    return dict(zip(("mem_mb", "work_mb", "work_files"), map(list, each), strict=False))
+    return dict(zip(Need._fields, map(list, each), strict=False))

@@ -1,19 +1,27 @@
-"""The participants that the index selects, with the images of each.
+"""Participants: whom the index selects, with their images; who of them is done; and the shares of the pools.
 
 The index is read once by each process, without a library and by itself: jobs start often, and half a million lines take
-two seconds.
+two seconds. A share is the participants of one pool, and so of one Snakemake job. On one machine everyone is in one
+share. On a cluster a share is a job: the k-th of n has every n-th participant in order of size, so that shares are
+alike. Snakemake knows a share by its marker. Whether somebody is done, the records alone say: of which images they are,
+by which tool with which options. So each start looks at them, and removes the markers of shares in which somebody is
+missing. Snakemake makes no missing file again that no target asks for, but it does make one of another name: each start
+gives these shares its own number.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from neurotier.core.errors import InputError, StateError, ToolError
-from neurotier.core.files import once_per_version
-from neurotier.core.places import Places
+from neurotier.core.files import once_per_version, whole_json
+from neurotier.core.places import Places, short_hash
 from neurotier.core.quantities import counted, first_of
+from neurotier.core.settings import Settings
 from neurotier.dataset.bids import Image
 
 Selected = dict[str, list[Image]]
@@ -101,3 +109,115 @@ def images_of(places: Places, participant: str) -> list[Image]:
     if not images:
         raise InputError("no such participant is selected", where=participant, fix="see index/images.tsv")
     return images
+
+
+CALIBRATION = "calibration"
+"""The share of those whom an advice has analysed first."""
+
+SHARE = rf"(\d+-of-\d+|{CALIBRATION})\.\d+"
+"""Names of shares in files: behind the point is the number of the start in which they last had work to do."""
+
+PARTICIPANTS_OF_A_JOB = 16
+"""How many share a job of a cluster, where the configuration does not say; an app is taken to need one of its own."""
+
+
+Made = Mapping[str, Any]
+"""What a record says of how it was made: at least :data:`OF_ANALYSIS`."""
+
+OF_ANALYSIS = ("analysis", "tool", "tool_version", "container", "run")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a record must say, or its participant is analysed again.
+
+    Attributes
+    ----------
+    analysis
+        What determines the results of everyone: see :attr:`neurotier.run.plan.Plan.analysis`.
+    tool
+        Content of ``index/tool.json``; a version that is not known yet is not looked at.
+    forced
+        Whether nobody counts as done, because the user asked so (``--forcerun analyze_participants``).
+    run
+        The run whose work counts all the same; empty for none.
+    """
+
+    analysis: str
+    tool: Mapping[str, Any]
+    forced: bool = False
+    run: str = ""
+
+    def is_met(self, made: Made, images: Sequence[Image]) -> bool:
+        """Whether somebody with these images has been analysed as wanted."""
+        wanted: dict[str, Any] = {"analysis": key_of(self.analysis, images)}
+        if self.forced:
+            wanted["run"] = self.run
+        if self.tool.get("version") is not None:
+            image = self.tool.get("image")
+            wanted |= {"tool": self.tool["name"], "tool_version": self.tool["version"]}
+            wanted |= {"container": image and f"sha256:{image}"}
+        return wanted.items() <= made.items()
+
+
+def key_of(analysis: str, images: Sequence[Image]) -> str:
+    """What determines the results of one participant, in eight digits: the analysis and the contents of the images."""
+    return short_hash("\n".join([analysis, *(f"{image.path} {image.content}" for image in images)]))
+
+
+def wanted_by(places: Places, analysis: str, forced: bool, run: str = "") -> Wanted:
+    """What records must say, by the tool that was prepared, if one was."""
+    return Wanted(analysis, whole_json(places.index / "tool.json") or {}, forced, run)
+
+
+def size_bytes(images: Iterable[Image]) -> int:
+    """Size of some images, as far as it is known."""
+    return sum(image.size_bytes or 0 for image in images)
+
+
+@once_per_version
+def longest_first(table: Path) -> list[str]:
+    """Everyone whom an index selects, by the size of their images: who starts last should not be who takes longest."""
+    selected = selected_by(table)
+    return sorted(selected, key=lambda name: -size_bytes(selected[name]))
+
+
+def names_of_shares(count: int, settings: Settings, elsewhere: bool) -> list[str]:
+    """The shares of so many participants.
+
+    >>> from unittest.mock import Mock
+    >>> settings = Mock(**{"shares.participants": 16})
+    >>> names_of_shares(33, settings, elsewhere=True), names_of_shares(33, settings, elsewhere=False)
+    (['1-of-3', '2-of-3', '3-of-3'], ['1-of-1'])
+    """
+    size = settings.shares.participants or (1 if settings.app.image else PARTICIPANTS_OF_A_JOB)
+    shares = -(-count // size) if elsewhere else min(count, 1)
+    return [f"{number}-of-{shares}" for number in range(1, shares + 1)]
+
+
+def name_of(share: str) -> str:
+    """The name of a share without the number of a start.
+
+    >>> name_of("2-of-3.1234")
+    '2-of-3'
+    """
+    return share.partition(".")[0]
+
+
+def members_of(share: str, places: Places) -> list[str]:
+    """The participants of a share, the longest first.
+
+    Raises
+    ------
+    InputError
+        If there is no such share.
+    """
+    name = name_of(share)
+    if name == CALIBRATION:
+        names = (whole_json(places.advice / "calibration.json") or {}).get("participants")
+        return names if isinstance(names, list) else []
+    number, _, shares = name.partition("-of-")
+    members = longest_first(places.index / "images.tsv")[int(number) - 1 :: max(1, int(shares))]
+    if not members or not 1 <= int(number) <= int(shares):
+        raise InputError("there is no such share", where=f"share {share}", fix="name the target participants")
+    return members

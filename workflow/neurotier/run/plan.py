@@ -24,8 +24,7 @@ from neurotier.core.tiers import absolute, on_nodes
 from neurotier.run.adoption import name_of_job
 from neurotier.run.jobs import noted, run_facts
 from neurotier.run.needs import Needs
-from neurotier.run.participants import selected_by, selected_in
-from neurotier.run.shares import CALIBRATION, Made, name_of, names_of_shares, wanted_by
+from neurotier.run.participants import CALIBRATION, Made, name_of, names_of_shares, selected_by, selected_in, wanted_by
 from neurotier.run.snakemake_internals import errors_in_a_line
 
 read_dataset = once_per_version(read_json)
@@ -72,11 +71,6 @@ class Plan(Needs):
         return self.settings.node_class or (self.cluster_class if self.elsewhere else "")
 
     @property
-    def is_demo(self) -> bool:
-        """Whether the dataset is the demonstration, which is then made first."""
-        return self.settings.dataset.source == "demo"
-
-    @property
     def is_plain(self) -> bool:
         """Whether the dataset is a plain folder, whose files are there without being fetched."""
         kind: str = read_dataset(self.places.index / "dataset.json")["kind"]
@@ -87,19 +81,13 @@ class Plan(Needs):
         return sorted({images[0].site for images in selected_by(Path(table)).values()})
 
     @property
-    def must_be_valid(self) -> bool:
-        """Whether an analysis waits for the validation of its site."""
-        return self.settings.dataset.validation == "require"
+    def shares(self) -> list[str]:
+        """All shares, by their names in files."""
+        return self.named(self.every_share())
 
-    @property
     def every_share(self) -> list[str]:
         """All shares; none while there is no index."""
         return names_of_shares(len(selected_in(self.places)), self.settings, self.elsewhere)
-
-    @property
-    def shares(self) -> list[str]:
-        """All shares, by their names in files."""
-        return self.named(self.every_share)
 
     def named(self, shares: Iterable[str]) -> list[str]:
         """The names of shares in files: those of their markers; a new one without, and if somebody is missing.
@@ -107,21 +95,21 @@ class Plan(Needs):
         A share that a job of an earlier start is at has the serial number of that start.
         """
         folder = self.places.share("any").parent
-        markers = sorted(folder.iterdir()) if folder.is_dir() else []
-        known = {name_of(marker.name): marker.name for marker in markers}
-        new = {share: f"{share}.{self.taken_over.get(share, self.serial)}" for share in shares}
-        return [new[share] if share in self.unfinished else known.get(share, new[share]) for share in new]
+        known = {name_of(name): name for name in sorted(os.listdir(folder))} if folder.is_dir() else {}
+        for share in self.unfinished:
+            known.pop(share, None)
+        return [known.get(share) or f"{share}.{self.taken_over.get(share, self.serial)}" for share in shares]
 
     def works(self) -> dict[str, str]:
         """Names of the shares' jobs: of a cluster's jobs of an earlier run, those that do the same are waited for."""
         settings, analysis = noted(absolute(self.settings, self.elsewhere)), self.analysis
         with suppress(NeurotierError):  # an index that is damaged is made again
-            return {share: name_of_job(self.places, share, analysis, settings) for share in self.every_share}
+            return {share: name_of_job(self.places, share, analysis, settings) for share in self.every_share()}
         return {}
 
     def calibrated(self) -> list[Path]:
         """Marker that those are done whom an advice has analysed first."""
-        return [self.places.share(share) for share in self.named([CALIBRATION])]
+        return list(map(self.places.share, self.named([CALIBRATION])))
 
     @errors_in_a_line()
     def markers(self, share: str) -> list[Path]:
@@ -130,7 +118,7 @@ class Plan(Needs):
         If somebody needs more memory than a job is given, this process ends: it would be killed, at every attempt.
         """
         if self.elsewhere and self.most_mb is not None:
-            needed_mb, name = max((self.mem_mb(name) + self.own_mb(), name) for name in self.members(share))
+            needed_mb, name = max((self.of(name).mem_mb + self.own_mb(), name) for name in self.members(share))
             if needed_mb > self.most_mb:
                 problem = f"needs a job of {needed_mb:,} MB of memory, and none is given more than {self.most_mb:,} MB"
                 fix = "choose nodes with as much, and say so: --resources mem_mb=N, or resources: mem_mb in the profile"
@@ -140,64 +128,60 @@ class Plan(Needs):
 
     def analysed(self) -> list[Path]:
         """Markers of all shares."""
-        return [self.places.share(share) for share in self.shares]
+        return list(map(self.places.share, self.shares))
 
     def ready(self, table: Path | str) -> list[Path]:
         """Files that must exist before the first participant job."""
-        fetched = [] if self.is_plain else [self.places.got(share) for share in self.shares]
+        fetched = [] if self.is_plain else list(map(self.places.got, self.shares))
         return [self.places.index / "tool.json", *fetched, *self.validations(table)]
 
     def dropped(self) -> list[Path]:
         """Markers that what a pool has not dropped is, if images are dropped after their analysis."""
         asked = self.settings.dataset.drop and not self.is_plain
-        return [self.places.dropped(share) for share in self.shares] if asked else []
+        return list(map(self.places.dropped, self.shares)) if asked else []
 
-    def settle(self, made: Mapping[str, Made], anew: bool, slots: int | None, write: bool = True) -> list[str]:
-        """Find out who is to be analysed (:mod:`neurotier.run.shares`); nobody is known until the dataset is indexed.
+    def settle(self, made: Mapping[str, Made], forced: bool, slots: int | None, write: bool = True) -> list[str]:
+        """Find out who is to be analysed (:mod:`neurotier.run.participants`): nobody until there is an index.
 
         Parameters
         ----------
         made
             Those who have a record and whole derivatives.
-        anew
+        forced
             Whether everyone is analysed again.
         slots
             How many participants this machine analyses at once; ``None`` on a cluster.
         write
             Whether to remove markers and records of those who are missing, or only to answer by it.
         """
-        self.slots, selected = slots, selected_in(self.places)
-        if not selected:
-            if write:  # or Snakemake, asked for the participants alone, would find all that it was asked for
-                remove_whatever(self.places.complete)
-            return []
-        wanted = wanted_by(self.places, self.analysis, anew)
+        self.slots, selected, places = slots, selected_in(self.places), self.places
+        wanted = wanted_by(places, self.analysis, forced)
         done = {name for name in selected if name in made and wanted.is_met(made[name], selected[name])}
         # A pool of which nobody is left has made again what it waits for: no target asks for these files themselves.
-        has_lost = not all(file.exists() for file in (self.places.index / "tool.json", *self.image_facts()))
-        unfinished = set(self.every_share) if has_lost else self.missing_in(self.every_share, done)
-        if write:
-            if unfinished:  # Snakemake may have lost its records, by which it would see that it is of other shares now
-                remove_whatever(self.places.complete)
-            for name in (made.keys() & selected) - done:
-                remove_whatever(self.places.record(name))  # were the new analysis to fail, an old one would pass for it
-            self.leave_markers({*self.every_share} - unfinished, done)
-        else:
+        has_lost = not all(file.exists() for file in (places.index / "tool.json", *self.image_facts()))
+        finished = {share for share in self.every_share() if not has_lost and done.issuperset(self.members(share))}
+        unfinished = {*self.every_share()} - finished
+        if not write:
             self.unfinished = unfinished
+        else:
+            # Or Snakemake, asked for the participants alone, would find all that it was asked for; and it may have lost
+            # its records, by which it would see that the marker is of other shares now.
+            if unfinished or not selected:
+                remove_whatever(places.complete)
+            for name in (made.keys() & selected) - done:
+                remove_whatever(places.record(name))  # were the new analysis to fail, an old one would pass for it
+            if selected:
+                self.leave_markers(finished, done)
         return [name for name in selected if name not in done]
-
-    def missing_in(self, shares: Iterable[str], done: Collection[str]) -> set[str]:
-        """The shares in which somebody is not done."""
-        return {share for share in shares if not all(name in done for name in self.members(share))}
 
     def leave_markers(self, finished: set[str], done: Collection[str]) -> None:
         """Leave markers of those shares alone in which everyone is done, and no failure of anybody who is."""
-        places = self.places
+        places, calibrated = self.places, self.members(CALIBRATION)
         for file in places.failures.rglob("*.json"):
             if participant_of(file, places.failures) in done:
                 remove_whatever(file)
-        if self.members(CALIBRATION):
-            finished = {*finished, CALIBRATION} - self.missing_in([CALIBRATION], done)
+        if calibrated and {*calibrated}.issubset(done):
+            finished = {*finished, CALIBRATION}
         for folder in (places.share("any").parent, places.dropped("any").parent):
             if folder.is_symlink() or not folder.is_dir():  # planted: what it leads to is not ours
                 remove_whatever(folder)
@@ -208,25 +192,22 @@ class Plan(Needs):
                     remove_whatever(file)
         for share in self.named(finished):
             marker = places.share(share)
-            if marker.exists():
-                continue
-            # As old as what its jobs made and waited for, or what followed is done again.
-            write_json(marker, {"failed": {}}, durable=False)
-            waited_for = [places.index / name for name in ("tool.json", "image.json", "caches.json")]
-            waited_for += places.index.glob("**/validation.json")
-            files = [*waited_for, *map(places.record, self.members(share))]
-            newest_ns = max(file.stat().st_mtime_ns for file in files if file.exists())
-            os.utime(marker, ns=(newest_ns, newest_ns))
-
-    @property
-    def is_campaign(self) -> bool:
-        """Whether the configuration describes a campaign, which then replaces the single run."""
-        return self.settings.is_campaign
+            if not marker.exists():  # as old as what its jobs made and waited for, or what followed is done again
+                write_json(marker, {"failed": {}}, durable=False)
+                waited_for = [places.index / name for name in ("tool.json", "image.json", "caches.json")]
+                files = [
+                    *waited_for,
+                    *places.index.glob("**/validation.json"),
+                    *map(places.record, self.members(share)),
+                ]
+                newest_ns = max(file.stat().st_mtime_ns for file in files if file.exists())
+                os.utime(marker, ns=(newest_ns, newest_ns))
 
     @property
     def is_comparing(self) -> bool:
         """Whether there is something to compare."""
-        return self.is_campaign or bool(self.settings.comparison.results or self.settings.published)
+        settings = self.settings
+        return settings.is_campaign or bool(settings.comparison.results or settings.published)
 
     def compared(self) -> list[Path]:
         """Tables of runs of the results folders that a comparison waits for.
@@ -246,12 +227,11 @@ class Plan(Needs):
 
     def campaign(self) -> list[Path]:
         """The plan of the campaign whose runs are compared, if there is one: done, or of an earlier configuration."""
-        if self.is_campaign:
-            return [self.places.campaign / "done.tsv"]
-        return [plan for plan in [self.places.campaign / "plan.tsv"] if plan.exists()]
+        done, plan = (self.places.campaign / f"{name}.tsv" for name in ("done", "plan"))
+        return [done] if self.settings.is_campaign else [plan] if plan.exists() else []
 
     def tool(self) -> dict[str, Any]:
-        """The tool's name and options: others are others' results (:mod:`neurotier.run.mixing`)."""
+        """The tool's name and options: others are others' results (:mod:`neurotier.run.preconditions`)."""
         given = {"environment": self.settings.containers.environment} if self.settings.image else {}
         if self.is_app:
             return {"name": app_name(self.settings), **app_options(self.settings.app), **given}
@@ -299,10 +279,6 @@ class Plan(Needs):
         everyone, site = selected_in(self.places), site_folder.rstrip("/")
         return [name for name, images in everyone.items() if images[0].site == site]
 
-    def before_group_level(self) -> dict[str, list[Path]]:
-        """Files that the group level of every site waits for."""
-        return {"tool": [self.places.index / "tool.json"], "analysed": self.analysed()}
-
     def filters(self) -> dict[str, Any]:
         """The selection: when it changes, the dataset is indexed again."""
         dataset = self.settings.dataset
@@ -311,5 +287,5 @@ class Plan(Needs):
 
     def share_minutes(self, share: str, attempt: int = 1) -> int:
         """Time that the job of a share asks a cluster for, min."""
-        rounds = -(-len(self.members(share)) // self.at_once(share))
+        rounds = -(-len(self.members(share)) // self.share(share).at_once)
         return self.settings.shares.minutes_per_participant * rounds * attempt

@@ -1,26 +1,36 @@
 """Preconditions: what cannot end well is refused before anything is done, in one line.
 
 What only a job can know is left to it, and said by it; here is what is plain at the start.
+
+A results folder holds derivatives of one dataset, made by one tool or app with one set of options: their description
+speaks of all of them, also of participants that a run does not analyse. So a run that has another dataset or tool is
+refused, or replaces all that is there. What results were made with is in the facts of the runs that their records name.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from neurotier.analysis.app import filter_path
 from neurotier.analysis.needs import described
 from neurotier.bigbrain.engines import gnu_parallel
 from neurotier.core.configuration import WORKLOADS
+from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import SettingsError, TierError, ToolError
-from neurotier.core.files import read_json
-from neurotier.core.places import Places
+from neurotier.core.files import read_if_whole, remove_whatever, whole_json
+from neurotier.core.places import Places, participant_of
+from neurotier.core.quantities import counted
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, on_nodes
 from neurotier.dataset.source import is_address, local_folder
 from neurotier.run.allocations import asks_for_nodes
+from neurotier.run.healing import SAVED
 from neurotier.run.plan import Plan
 from neurotier.run.snakemake_internals import Command, names
 from neurotier.storage import fio
@@ -50,7 +60,7 @@ PROGRAMS = {
 
 
 def check_start(plan: Plan, command: Command, say: Callable[[str], None]) -> None:
-    """Look at the dataset before the graph of jobs is built; a dry run is told of tiers that are missing, too.
+    """Look at the dataset before the graph of jobs is built; a dry run names tiers that are missing, too.
 
     Parameters
     ----------
@@ -77,13 +87,12 @@ def check_start(plan: Plan, command: Command, say: Callable[[str], None]) -> Non
             where=f"--until {blind}",
             fix="name a target instead: ready, participants",
         )
-    needs_dataset = [target for target in command.targets if not any(names([target], rule) for rule in WITHOUT_DATASET)]
-    if not command.targets or needs_dataset:
+    if not command.targets or any(not any(names([one], rule) for rule in WITHOUT_DATASET) for one in command.targets):
         check_dataset(plan)
         check_container_inputs(plan.settings, plan.elsewhere)
     if command.asks_for("comparison"):  # Snakemake would show a trace of what an input function raises
         plan.compared()
-    check_rehearsal(plan.settings)
+    described(plan.settings)  # reads what is to be rehearsed; a campaign that of its runs before the first
     if command.asks_for("advise") or command.asks_for("probe"):  # else after a trial that may take hours
         for name in plan.settings.probe.tiers or plan.settings.placed_tiers:
             require_written(Tier.from_settings(plan.settings.tiers[name]), "probe")
@@ -98,14 +107,11 @@ def check_start(plan: Plan, command: Command, say: Callable[[str], None]) -> Non
 def check_dataset(plan: Plan) -> None:
     """Refuse a source that is not there, and folders of ours in it; see :func:`check_start`."""
     source, places = plan.settings.dataset.source, Places.from_settings(plan.settings)
-    if plan.is_demo or is_address(source):
+    if source == "demo" or is_address(source):
         return
-    folder = Path(source).expanduser().absolute()
-    known = places.index / "dataset.json"
-    if not folder.exists() and known.exists():
-        dataset = read_json(known)
-        if dataset["kind"] == "datalad" and dataset["source"] == str(folder):
-            return  # its clone is there, and may do
+    folder, known = Path(source).expanduser().absolute(), read_if_whole(places.index / "dataset.json")
+    if not folder.exists() and (known.get("kind"), known.get("source")) == ("datalad", str(folder)):
+        return  # its clone is there, and may do
     folder = local_folder(source).resolve()
     for name in WRITTEN:
         written: Path = getattr(places, name).resolve()
@@ -115,11 +121,6 @@ def check_dataset(plan: Plan) -> None:
                 where=f"{name.replace('_', ' ')} folder {written}",
                 fix="start in another working folder, or declare a tier outside the dataset and set placement to it",
             )
-
-
-def check_rehearsal(settings: Settings) -> None:
-    """Read what is to be rehearsed, if anything is; a campaign reads that of its runs before the first of them."""
-    described(settings)
 
 
 def check_programs(rules: Collection[str], settings: Settings) -> None:
@@ -186,16 +187,150 @@ def check_filter_file(text: str | None) -> None:
     if text is None:
         return
     where, path = f"config key app.filter_file: {text}", filter_path(text)
-    if not path.is_file():
-        raise SettingsError("no such file", where=where, fix="correct the path")
+    problem, fix = "", "correct it"
     try:
+        if not path.is_file():
+            raise FileNotFoundError
         with path.open("rb") as file:
             content = file.read(FILTER_BYTES + 1)
-        filters = json.loads(content)
+        if not isinstance(json.loads(content), dict) or len(content) > FILTER_BYTES:
+            problem = "holds no filters"
+            fix = 'write {"SUFFIX": {"ENTITY": VALUE}}, as in the documentation of the app'
+    except FileNotFoundError:
+        problem, fix = "no such file", "correct the path"
     except OSError as error:
-        raise SettingsError(f"cannot be read: {error.strerror}", where=where, fix="correct its permissions") from None
+        problem, fix = f"cannot be read: {error.strerror}", "correct its permissions"
     except (ValueError, RecursionError) as error:
-        raise SettingsError(f"is no JSON: {error}", where=where, fix="correct it") from None
-    if not isinstance(filters, dict) or len(content) > FILTER_BYTES:
-        fix = 'write {"SUFFIX": {"ENTITY": VALUE}}, as in the documentation of the app'
-        raise SettingsError("holds no filters", where=where, fix=fix)
+        problem = f"is no JSON: {error}"
+    if problem:
+        raise SettingsError(problem, where=where, fix=fix)
+
+
+WHOLE = ("dataset", "tool", "app", "image")
+"""What is named alone, if it differs: options are those of a tool."""
+
+CONTENT = "content of the image"
+
+
+@dataclass(frozen=True)
+class Others:
+    """Results that were made with something else than this run has.
+
+    Attributes
+    ----------
+    places
+        Of the results.
+    participants
+        Those who have a record.
+    line
+        What becomes of them, for the user.
+    by_app
+        Whether an app made them.
+    """
+
+    places: Places
+    participants: list[str]
+    line: str
+    by_app: bool
+
+    @property
+    def folders(self) -> list[Path]:
+        """The derivatives of their sites; none through a link that was planted."""
+        sites = sorted({name.rpartition("/")[0] for name in self.participants})
+        return [self.places.derivatives / site for site in sites if self.places.holds(f"derivatives/{site}/any")]
+
+    def remove(self) -> None:
+        """Remove them; what was saved in datasets stays in their history.
+
+        Records go last: by them, the next start knows of what a kill has left.
+        """
+        for folder in self.folders:
+            patterns = ["[!.]*"] if self.by_app else ["sub-*", "dataset_description.json", "README"]
+            for entry in [entry for pattern in patterns for entry in folder.glob(pattern) if entry.name not in SAVED]:
+                remove_whatever(entry)
+            with suppress(OSError):  # it is a dataset, or has files of the user's own
+                folder.rmdir()
+        steps = (self.places.profile / "steps").rglob("run_group_level.json")
+        for path in (*steps, self.places.results / "app", self.places.records):
+            remove_whatever(path)
+
+
+def made_with(plan: Plan) -> dict[str, Any]:
+    """What the results of a run are made with, as its facts have it; not version and selection of the dataset."""
+    tool, image, source = plan.tool(), plan.image(), without_credentials(plan.settings.dataset.source)
+    is_name = source == "demo" or is_address(source)
+    facts = {
+        "dataset": source.rstrip("/") if is_name else str(Path(source).expanduser().absolute()),
+        "app" if plan.is_app else "tool": tool.pop("name"),
+        "image": image["image"],
+        CONTENT: image["content"],
+        **tool,
+    }
+    return dict(json.loads(json.dumps(facts)))
+
+
+def other_results(plan: Plan, places: Places, accepted: bool, removed: bool) -> Others | None:
+    """The results in the folder of this run, if they were made with something else.
+
+    Parameters
+    ----------
+    plan, places
+        Of this run.
+    accepted
+        Whether the user has asked for the analysis of everyone, so that they may go.
+    removed
+        Whether they will, or only would in a run.
+
+    Raises
+    ------
+    SettingsError
+        If they may not, or are the history of another dataset.
+    """
+    there, here = made_before(places), made_with(plan)
+    keys = differing(there, here) if there else []
+    if not keys:
+        return None
+    names = [participant_of(file, places.records) for file in places.records.rglob("*.json")]
+    made = f"{counted(len(names), 'participant')} analysed with {said(there, keys)}"
+    becomes = "are removed, and everyone is" if removed else "would be removed, and everyone would be"
+    line = f"neurotier: {places.derivatives}: {made} {becomes} analysed with {said(here, keys)}"
+    others = Others(places, names, line, "app" in there)
+    is_history = "dataset" in keys and any((folder / ".git").exists() for folder in others.folders)
+    if is_history or not accepted:
+        again = ", or have these removed and everyone analysed with --forcerun analyze_participants"
+        more = ": the history of its datasets is that of one source" if is_history else again
+        raise SettingsError(
+            f"has {made}, and this run has {said(here, keys)}",
+            where=f"results folder {places.results}",
+            fix=f"choose another folder with --config results=NAME{more}",
+        )
+    return others
+
+
+def made_before(places: Places) -> Mapping[str, Any]:
+    """What the results were made with; nothing if there are none, or the facts of all of their runs are lost."""
+    for file in places.records.rglob("*.json"):
+        facts = whole_json(places.runs / f"{(whole_json(file) or {}).get('run')}.json") or {}
+        if isinstance(made := facts.get("made_with"), dict):
+            return made
+    return {}
+
+
+def differing(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """Keys by which results differ.
+
+    >>> differing({"tool": "bet", "x": 1}, {"tool": "bet", "x": 2})
+    ['x']
+    >>> differing({"tool": "noop", "x": 1}, {"app": "noop", "y": 2})
+    ['tool', 'app']
+    """
+    keys = [key for key in {**there, **here} if there.get(key) != here.get(key)]
+    if CONTENT in keys and not (there.get(CONTENT) and here.get(CONTENT)):  # the rule that obtains it says why
+        keys.remove(CONTENT)
+    return [key for key in WHOLE if key in keys] or keys
+
+
+def said(made: Mapping[str, Any], keys: Iterable[str]) -> str:
+    """Some of what results were made with, for people."""
+    shown = {key: made.get(key) for key in keys if key in made or key not in ("tool", "app")}
+    return ", ".join(f"{key} {'none' if value is None else value}" for key, value in shown.items())

@@ -26,10 +26,9 @@ from neurotier.meter.usage import ACCOUNT
 from neurotier.run.cluster_jobs import all_job_rows, is_crowded, note_jobs, read_jobs
 from neurotier.run.conditions import INVALID, VALID, valid_unless
 from neurotier.run.disturbance import DISTURBED, note_processors, others, read_readings
-from neurotier.run.jobs import add_facts, read_failures, run_facts
-from neurotier.run.journal import heard
+from neurotier.run.jobs import add_facts, note_swapping, read_failures, run_facts
+from neurotier.run.journal import entries
 from neurotier.run.needs import Needs, needs_of
-from neurotier.run.start import note_swapping
 
 Record = dict[str, Any]
 
@@ -156,7 +155,7 @@ def judged(places: Places, facts: Record) -> Record:
 
     While it goes on, its journal tells whether its pool was started again.
     """
-    crowded, again = is_crowded(read_jobs(places, facts["run"])), bool(heard(places, facts["run"], "again"))
+    crowded, again = is_crowded(read_jobs(places, facts["run"])), bool(entries(places, facts["run"], "again"))
     return facts | {"oversubscribed": facts["oversubscribed"] or crowded, "again": facts.get("again") or again}
 
 

@@ -5,23 +5,22 @@ from __future__ import annotations
 import contextlib
 import socket
 import sys
-import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import NeurotierError
 from neurotier.core.files import clear_log, read_json, write_json
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run, spare_collections
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table, write_table
+from neurotier.core.tiers import on_nodes
 from neurotier.dataset.commands import naming_commands
 from neurotier.meter.measure import Interrupted
-from neurotier.run.jobs import load_settings, note, run_facts
-from neurotier.run.journal import Step, tell
+from neurotier.run.jobs import exit_code_of, load_settings, note_failure, reason_of, run_facts
+from neurotier.run.journal import Step, add_entry
 from neurotier.run.stops import ending_with, runner, unwinding
 
 
@@ -41,10 +40,6 @@ class Context:
     def inputs(self, name: str) -> list[Path]:
         """The input files of that name."""
         return [Path(file) for file in self.snakemake.input.get(name, [])]
-
-    def inputs_named(self, start: str) -> dict[str, Path]:
-        """The input files whose names begin so, by name."""
-        return {name: Path(file) for name, file in self.snakemake.input.items() if name.startswith(start)}
 
     def output(self, name: str) -> Path:
         """The output file of that name."""
@@ -82,6 +77,11 @@ class Context:
         return str(self.snakemake.wildcards.site_folder).rstrip("/")
 
     @property
+    def places_images(self) -> bool:
+        """Whether container images are placed here: those of a cluster whose nodes have their own, jobs place."""
+        return not (self.run_facts.get("elsewhere") and on_nodes(self.settings, self.settings.placement["images"]))
+
+    @property
     def run_facts(self) -> dict[str, Any]:
         """What this run of the workflow has noted of itself."""
         return run_facts(self.places)
@@ -102,46 +102,35 @@ def say(line: str) -> None:
 def script(snakemake: Any) -> Iterator[Context]:
     """Do a script's work with everything it prints in the rule's log; an error is one line on the terminal.
 
-    It ends, with all that it has started, when it is told to, and when the Snakemake that wants it is gone.
+    It ends, with all that it has started, when it is asked to, and when the Snakemake that wants it is gone.
     """
     spare_collections()
-    log, results = Path(snakemake.log[0]), Path(snakemake.params.results)
+    log, results, rule = Path(snakemake.log[0]), Path(snakemake.params.results), snakemake.rule
     try:
         clear_log(log)
         log.write_text("")  # then everybody appends, tools too
         with unwinding(), log.open("a") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
-            try:
-                settings = load_settings(results)
-                places = Places.from_settings(settings)
-                facts = places.runs / f"{current_run()}.json"
-                own = str(log.with_suffix("")).rpartition(f"/{snakemake.rule}/")[2]  # which of the rule's jobs it is
-                step = Step(places, snakemake.rule if own == snakemake.rule else f"{snakemake.rule} {own}", say)
-                with naming_commands(), ending_with(runner(facts)), step:
-                    yield Context(snakemake, settings, places, step)
-            except NeurotierError as error:
-                print(f"neurotier: {without_credentials(str(error))}", file=sys.stderr)
-                raise
-            except Exception:
-                print(without_credentials(traceback.format_exc()), end="", file=sys.stderr)
-                raise
-    except NeurotierError as error:
-        stop(str(error), error.exit_code, results)
-    except Interrupted as interrupted:
-        with contextlib.suppress(OSError):  # the end of the run tells the user
-            note(log, str(interrupted))
-        sys.exit(128 + interrupted.signal_number)
-    except OSError as error:
-        stop(f"rule {snakemake.rule}: {error.filename or log}: {error.strerror}", 74, results)
-    except Exception:
-        stop(f"fault in rule {snakemake.rule}; see {log}", 70, results)
+            settings = load_settings(results)
+            places = Places.from_settings(settings)
+            own = str(log.with_suffix("")).rpartition(f"/{rule}/")[2]  # which of the rule's jobs it is
+            step = Step(places, rule if own == rule else f"{rule} {own}", say)
+            with naming_commands(), ending_with(runner(places.runs / f"{current_run()}.json")), step:
+                yield Context(snakemake, settings, places, step)
+    except (Exception, Interrupted) as error:
+        with contextlib.suppress(OSError):
+            note_failure(log, error)
+        if not isinstance(error, Interrupted):  # the end of the run tells the user
+            where = "" if isinstance(error, NeurotierError) else f"rule {rule}: "
+            is_known = isinstance(error, (NeurotierError, OSError, ImportError))
+            tell_user(f"{where}{reason_of(error)}" + ("" if is_known else f"; see {log}"), results)
+        sys.exit(exit_code_of(error))
 
 
-def stop(line: str, exit_code: int, results: Path) -> NoReturn:
-    """End the script with one line on the terminal; from a cluster, the end of the run passes it on."""
+def tell_user(line: str, results: Path) -> None:
+    """Say a line on the terminal; from a node of a cluster, the end of the run passes it on."""
     print(f"neurotier: {line}", file=sys.stderr, flush=True)
     with contextlib.suppress(NeurotierError, OSError):  # it may be that the results cannot be read
         places, host = Places.from_settings(load_settings(results)), socket.gethostname()
         facts = run_facts(places)
         if facts.get("elsewhere") and facts["host"] != host:
-            tell(places, "failed", line=f"neurotier: {line} (on {host})")
-    sys.exit(exit_code)
+            add_entry(places, "failed", line=f"neurotier: {line} (on {host})")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import socket
 import time
@@ -14,8 +13,6 @@ from typing import NamedTuple
 from neurotier.core.errors import BusyError, one_line
 from neurotier.core.files import write_text
 from neurotier.core.quantities import seconds
-
-NOTE = "Slurm job"
 
 NOT_SET_UP = "Could not establish a configuration source"
 """What Slurm's commands say where they are installed, and there is no cluster."""
@@ -73,22 +70,7 @@ def answer(*command: str, patience_s: float = PATIENCE_S, **variables: str) -> t
 def job_line() -> str:
     """First line of a participant job's log: the Slurm job it is part of; empty outside Slurm."""
     job = os.environ.get("SLURM_JOB_ID")
-    return f"{NOTE} {job} on {os.environ.get('SLURMD_NODENAME', socket.gethostname())}\n" if job else ""
-
-
-def job_of(log: Path) -> str | None:
-    """The Slurm job that a participant job's log names; ``None`` outside Slurm."""
-    with log.open(errors="replace") as file:
-        found = re.match(rf"{NOTE} (\d+) ", file.readline())
-    return found[1] if found else None
-
-
-def states_of(jobs: Collection[str]) -> dict[str, str]:
-    """What became of Slurm jobs, for example ``TIMEOUT``, in one call; of some the accounting may not say."""
-    options = ("--allocations", "--noheader", "--parsable2", "--format=JobIDRaw,State")
-    said = answer("sacct", "--jobs", ",".join(jobs), *options)[0] if jobs else ""
-    lines = (line.partition("|") for line in said.splitlines())
-    return {number: state for number, _, state in lines if state}
+    return f"Slurm job {job} on {os.environ.get('SLURMD_NODENAME', socket.gethostname())}\n" if job else ""
 
 
 class Queued(NamedTuple):
@@ -118,7 +100,7 @@ def queue(*options: str) -> dict[str, Queued]:
     said, reason = answer("squeue", "--me", "--noheader", "--array", "--format=%i|%T|%j|%r", *options)
     if reason and NOT_SET_UP not in reason:
         raise BusyError(
-            f"jobs of an earlier run may be under way: {reason}",
+            f"jobs of an earlier run may still go on: {reason}",
             where="Slurm",
             fix="start the same command again when squeue answers",
         )

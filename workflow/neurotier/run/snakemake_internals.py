@@ -27,25 +27,6 @@ from neurotier.core.parallelism import RESOURCES
 
 
 @dataclass(frozen=True)
-class Slots:
-    """How many jobs Snakemake may run at once.
-
-    Attributes
-    ----------
-    cores
-        Cores given to it.
-    parallelism
-        Participant jobs that these have room for; ``None`` on a cluster.
-    limits
-        Resources that jobs share, MB.
-    """
-
-    cores: int | None
-    parallelism: int | None
-    limits: dict[str, int]
-
-
-@dataclass(frozen=True)
 class Command:
     """What this Snakemake is started for, as it knows when it makes its graph of jobs.
 
@@ -59,7 +40,7 @@ class Command:
         Rules and files that are asked for; none for the first rule.
     until
         Rules after whose jobs it ends (``--until``).
-    anew
+    forced
         Whether everyone is analysed, done or not.
     keep_going
         Whether jobs that do not depend on a failed one are still run.
@@ -71,7 +52,7 @@ class Command:
     is_dry_run: bool = False
     targets: frozenset[str] = frozenset()
     until: frozenset[str] = frozenset()
-    anew: bool = False
+    forced: bool = False
     keep_going: bool = True
     cancel: str = ""
 
@@ -104,6 +85,14 @@ def errors_in_a_line() -> Iterator[None]:
     sys.exit(1)
 
 
+def name_pages(pages: Sequence[Path]) -> None:
+    """Let logger plugins know the pages that are asked for: a record without a message, which Snakemake passes over.
+
+    ``neurotier`` names them where there is nothing to be done. Two modules of one workflow each name theirs.
+    """
+    logger.info(None, extra={"pages": pages})
+
+
 # Settings. Snakemake 8 put the command line into settings objects; a Snakefile is shown none of them but --config.
 
 
@@ -131,21 +120,22 @@ def has_config_of_its_own(workflow: Any, config: Mapping[str, Any]) -> bool:
 
 
 def uses_containers(workflow: Any) -> bool:
-    """Whether Snakemake was told to use containers, ``--sdm apptainer`` (8.0): our jobs start them, not Snakemake."""
+    """Whether Snakemake is asked to use containers, ``--sdm apptainer`` (8.0): our jobs start them, not Snakemake."""
     return any(method.name == "APPTAINER" for method in workflow.deployment_settings.deployment_method)
 
 
-def slots(workflow: Any, threads: int) -> Slots:
-    """How many jobs this Snakemake may run at once, and of how many threads (8.0): a run notes it with its facts.
+def slots(workflow: Any, threads: int) -> dict[str, Any]:
+    """How many jobs of so many threads this Snakemake may run at once (8.0), as a run notes it with its facts.
 
-    ``workflow.cores`` raises where no cores are given, as on a cluster.
+    ``cores`` are those given to it; ``parallelism`` says for how many participants these have room, and is ``None`` on
+    a cluster, where ``workflow.cores`` would raise; ``limits`` are resources that jobs share, MB.
     """
-    cores, limits = workflow.resource_settings.cores, workflow.global_resources
-    return Slots(
-        cores=cores,
-        parallelism=max(1, cores // threads) if cores and workflow.local_exec else None,
-        limits={name: int(limits[name].value) for name in RESOURCES if name in limits},
-    )
+    given, limits = workflow.resource_settings.cores, workflow.global_resources
+    return {
+        "cores": given,
+        "parallelism": max(1, given // threads) if given and workflow.local_exec else None,
+        "limits": {name: int(limits[name].value) for name in RESOURCES if name in limits},
+    }
 
 
 def cores(workflow: Any) -> int | None:
@@ -175,7 +165,7 @@ def command_of(workflow: Any) -> Command:
         is_dry_run=bool(workflow.dryrun),
         targets=frozenset(map(str, asked.targets)),
         until=frozenset(map(str, asked.until)),
-        anew=bool(asked.forceall) or names(asked.forcerun, "analyze_participants"),
+        forced=bool(asked.forceall) or names(asked.forcerun, "analyze_participants"),
         keep_going=executor is not None and bool(workflow.execution_settings.keep_going),
         cancel=str(getattr(getattr(workflow, "executor_settings", None), "cancel_cmd", None) or ""),
     )
@@ -228,7 +218,7 @@ def call_around(workflow: Any, **functions: Callable[[], None]) -> None:
         getattr(workflow, name)(partial(call_both, function, getattr(workflow, f"_{name}")))
 
 
-# The graph of jobs, of which a hook is told nothing.
+# The graph of jobs, of which hooks learn nothing.
 
 
 def rules_to_run_here(workflow: Any) -> set[str]:
@@ -281,17 +271,17 @@ def log_apart(workflow: Any, folder: Path) -> None:
         executor.slurm_logdir = (executor.slurm_logdir if workflow.executor_settings.logdir else folder) / name
 
 
-def hear_submitted(workflow: Any, tell: Callable[..., None]) -> None:
-    """Have each job told that an executor submits: its number, rule and share (``SubmittedJobInfo``, 8.0)."""
+def on_submission(workflow: Any, tell: Callable[..., None]) -> None:
+    """Pass on each job that an executor submits: its number, rule and share (``SubmittedJobInfo``, 8.0)."""
     executor = workflow.scheduler._executor
     report = executor.report_job_submission
 
-    def heard(info: Any, *arguments: Any, **options: Any) -> None:
+    def reported(info: Any, *arguments: Any, **options: Any) -> None:
         report(info, *arguments, **options)
         share = getattr(info.job, "wildcards_dict", {}).get("share")
         tell(job=str(info.external_jobid), rule=info.job.name, share=share)
 
-    executor.report_job_submission = heard
+    executor.report_job_submission = reported
 
 
 def end_timers() -> None:
@@ -379,7 +369,7 @@ def take_signals(numbers: Iterable[int], handler: Callable[[int, Any], None]) ->
     To be called in ``onstart``: the scheduler has set its handlers by then (``JobScheduler.__init__``), and there is no
     documented way to have it do otherwise. At SIGTERM it would wait for its running jobs, of which one may be a whole
     campaign; at SIGINT, too, since it relies on the terminal to tell them. A handler that raises ``KeyboardInterrupt``
-    has ``JobScheduler.schedule`` cancel what it has under way (seen in 9.19 to 9.27). What was ignored when Snakemake
+    has ``JobScheduler.schedule`` cancel what it does just now (seen in 9.19 to 9.27). What was ignored when Snakemake
     was started (``nohup``) stays ignored.
     """
     heeded = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
@@ -390,8 +380,8 @@ def spare_jobs_interrupts() -> None:
     """Have jobs on this machine pass over SIGINT, which a terminal sends them, too: Python would show a trace of what
     it imports just then, and the script of a rule has no handler before it has imported ours.
 
-    This process has to tell them by another signal. A prefix replaces what bash is told by default (5.0), so that this
-    is in it.
+    This process has to end them by another signal. A prefix replaces what bash runs first by default (5.0), so that
+    this is in it.
     """
     from snakemake.shell import shell
 

@@ -10,24 +10,23 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from neurotier.core.files import read_json
 from neurotier.core.processes import end, lives, postpone
 from neurotier.meter.measure import Interrupted
 
-if TYPE_CHECKING:  # every job unwinds when it is told to end, few are: psutil takes 0.03 s of CPU to import
-    import threading
-
+if TYPE_CHECKING:  # every job unwinds when it is asked to end, few are: psutil takes 0.03 s of CPU to import
     import psutil
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 PATIENCE_S = 25.0
-"""How long jobs that were told to end may clean up; Slurm kills 30 s after it has asked."""
+"""How long jobs that were asked to end may clean up; Slurm kills 30 s after it has asked."""
 
 LOOK_S = 1.0
 """How often a script looks whether the Snakemake that wants it still lives."""
@@ -40,31 +39,23 @@ class MainStop:
 
     Attributes
     ----------
-    heard
+    came
         The first signal that came; ``None`` if none did.
+    before
+        The handlers of signals before.
     """
 
-    def __init__(self) -> None:
-        self.heard: int | None = None
-        self.before: dict[int, Any] = {}
-        self.timer: threading.Timer | None = None
+    came: int | None = None
+    before: Mapping[int, Any] = MappingProxyType({})
 
     def handle(self, number: int, _frame: object) -> None:
-        """End all jobs; at the first signal, have Snakemake cancel what it has under way."""
-        import threading
-
+        """End all jobs; at the first signal, have Snakemake cancel what it does just now, and kill after a while."""
         end_jobs()
-        if self.heard is None:
-            self.heard = number
-            self.timer = threading.Timer(PATIENCE_S, kill_jobs)
-            self.timer.daemon = True
-            self.timer.start()
+        if self.came is None:
+            self.came = number
+            signal.signal(signal.SIGALRM, kill_jobs)
+            signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
             raise KeyboardInterrupt
-
-    @property
-    def name(self) -> str | None:
-        """Name of the signal that ended the run."""
-        return None if self.heard is None else signal.Signals(self.heard).name
 
 
 main_stop = MainStop()
@@ -80,11 +71,10 @@ def end_at_signals() -> None:
 
 def jobs_have_ended() -> str | None:
     """From now on a signal ends this process as any other; the name of the one that ended the run, if one did."""
-    if main_stop.timer is not None:
-        main_stop.timer.cancel()
+    signal.setitimer(signal.ITIMER_REAL, 0)
     for number in main_stop.before:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-    return main_stop.name
+    return None if main_stop.came is None else signal.Signals(main_stop.came).name
 
 
 def end_jobs() -> None:
@@ -99,7 +89,7 @@ def end_jobs() -> None:
                     process.terminate()
 
 
-def kill_jobs() -> None:
+def kill_jobs(*_: object) -> None:
     """Kill all that still runs below this process."""
     import psutil
 
@@ -117,11 +107,11 @@ def unwinding() -> Iterator[None]:
     Interrupted
         At that signal.
     """
-    heard: list[int] = []
+    came: list[int] = []
 
     def unwind(number: int, _frame: object) -> None:
-        if not heard and not postpone(number):
-            heard.append(number)
+        if not came and not postpone(number):
+            came.append(number)
             raise Interrupted(number)
 
     heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
@@ -129,10 +119,10 @@ def unwinding() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:  # PySpark has a handler of its own for Ctrl-C
-        heard.append(signal.SIGINT)
+        came.append(signal.SIGINT)
         raise Interrupted(signal.SIGINT) from None
     finally:
-        if heard:
+        if came:
             import psutil
 
             end(psutil.Process().children(recursive=True))

@@ -123,8 +123,8 @@ def rows(seen: Look, results: str) -> Iterator[tuple[str, str, str]]:
     yield "running", first_of(names, PARTICIPANTS_SHOWN), ""
     for count, step in enumerate(seen.steps[:STEPS_SHOWN]):
         lasts = seconds(seen.time_s - step.started_s)
-        told = f": {step.told}" if step.told else ""
-        yield "step", f"{step.name}, {lasts}{told}", f"{step.name}: {step.told or lasts}" if count < 2 else ""
+        progress = f": {step.progress}" if step.progress else ""
+        yield "step", f"{step.name}, {lasts}{progress}", f"{step.name}: {step.progress or lasts}" if count < 2 else ""
     for name, roles, free, of_size in seen.rooms:
         text = f"{free} of {of_size} free" if free else "not seen from here"
         yield "tier", f"{name} ({roles}): {text}", f"{name} {free} free" if free else ""

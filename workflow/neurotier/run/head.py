@@ -1,0 +1,594 @@
+"""The head: what Snakemake's own process does at the start and at the end of a run.
+
+Reading a Snakefile changes nothing: what a start has to do, the first input function does that Snakemake calls, for it
+then knows what it is started for. A run locks the results folder, removes what a killed run left, checks its tiers
+before anything is run, and notes the facts about machine, tiers and versions. Snakemake's own lock survives a
+``kill -9`` and then requires ``--unlock``; this one is a kernel lock on an open file and ends with the process, so the
+Snakemake profiles set ``nolock``.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.metadata
+import os
+import platform
+import re
+import secrets
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from neurotier import __version__
+from neurotier.analysis.app import app_name
+from neurotier.core.answering import require_answers
+from neurotier.core.configuration import WORKLOADS
+from neurotier.core.credentials import without_credentials
+from neurotier.core.errors import BusyError, NeurotierError, StateError, TierError
+from neurotier.core.files import open_lock, read_json, remove_partials, remove_whatever, write_json, write_text
+from neurotier.core.places import Places
+from neurotier.core.private import refuse_planted
+from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, processes_of, use_one_blas_thread
+from neurotier.core.quantities import counted, first_of
+from neurotier.core.settings import ROLES, Settings
+from neurotier.core.tables import read_table
+from neurotier.core.tiers import Tier, tiers_of
+from neurotier.core.work_folders import remove_leftovers
+from neurotier.dataset.sites import renew_clone
+from neurotier.dataset.source import unreachable_sites
+from neurotier.run.adoption import may_have_left, take_over
+from neurotier.run.cluster_jobs import close_jobs, read_jobs, renew_jobs_table
+from neurotier.run.disturbance import Watch, forget_readings
+from neurotier.run.healing import (
+    damage_lines,
+    find_damage,
+    note_outputs,
+    remove,
+    remove_from_records,
+    remove_partial,
+    take_back_dates,
+)
+from neurotier.run.jobs import (
+    add_facts,
+    forget_stopped,
+    load_settings,
+    note_killed,
+    note_swapping,
+    noted,
+    read_failures,
+    reason_of,
+    results_folder,
+    save_settings,
+)
+from neurotier.run.journal import add_entry, entries
+from neurotier.run.node_check import remove_marks
+from neurotier.run.participants import Made, participants
+from neurotier.run.plan import Plan
+from neurotier.run.preconditions import check_programs, check_start, made_with, other_results
+from neurotier.run.profile_tables import (
+    Record,
+    close_run,
+    flush_results,
+    note_flush,
+    read_timed_rows,
+    timings,
+    unclosed_runs,
+)
+from neurotier.run.snakemake_internals import (
+    Command,
+    call_around,
+    close_logs,
+    command_of,
+    cores,
+    end_timers,
+    errors_in_a_line,
+    is_main_process,
+    leave_lost_folder,
+    log_apart,
+    name_lost_disks,
+    name_pages,
+    names,
+    on_submission,
+    rules_to_run_here,
+    set_limits,
+    slots,
+)
+from neurotier.run.stops import end_at_signals, jobs_have_ended
+
+SHOWN = 5
+"""Most participants who are named to the user."""
+
+PAGES = {"all": "report", "advise": "advice", "comparison": "comparison", "probe": "probe", "bigbrain": "bigbrain"}
+PAGES |= {"published": "published", **dict(zip(WORKLOADS, WORKLOADS, strict=True))}
+"""Targets with a page, and its name."""
+
+
+def make_importable() -> None:
+    """Have jobs find this Python and this library, installed or not: they run ``python3 -m neurotier``.
+
+    It goes by the environment, since a command that named a path would be another one when the environment is moved:
+    a reason to analyse everyone again. Jobs inherit the number of BLAS threads, too.
+    """
+    prepend("PATH", str(Path(sys.executable).parent))
+    prepend("PYTHONPATH", str(Path(__file__).parents[2]))
+    use_one_blas_thread()
+
+
+def compile_library() -> None:
+    """Have bytecode of this library where jobs look for it, even if Python shall not write any as it imports.
+
+    Without, each job compiles what it imports, which doubles its start: 0.05 s of CPU. To find all of it there takes
+    0.01 s. Where it cannot be written (a checkout of somebody else), jobs do without.
+    """
+    import compileall
+
+    compileall.compile_dir(Path(__file__).parents[1], quiet=2)
+
+
+def prepend(variable: str, folder: str) -> None:
+    """Put a folder first in a search path of the environment."""
+    known = filter(None, os.environ.get(variable, "").split(os.pathsep))
+    os.environ[variable] = os.pathsep.join(dict.fromkeys([folder, *known]))
+
+
+class Head:
+    """The Snakemake of a run.
+
+    Parameters
+    ----------
+    plan, workflow
+        Of the run.
+    pages
+        What writes pages after failures, which are built on the run: as :mod:`neurotier.pages.partial`.
+
+    Attributes
+    ----------
+    watch
+        What watches the processors during the run.
+    """
+
+    def __init__(self, plan: Plan, workflow: Any, pages: Any) -> None:
+        self.plan, self.workflow, self.pages = plan, workflow, pages
+        self.settings, self.places = plan.settings, Places.from_settings(plan.settings)
+        self.watch: Watch | None = None
+
+    def start(self) -> list[str]:
+        """What is done before Snakemake looks at any file; the inputs that this adds to a rule are none.
+
+        The begin and the end of the run are hung up here, too: Snakemake passes over such hooks of a module. A process
+        that Snakemake has started for a job does nothing but say how much there is of each resource.
+        """
+        plan, workflow = self.plan, self.workflow
+        with errors_in_a_line():
+            if is_main_process(workflow):
+                close_logs(workflow)
+                leave_lost_folder(workflow)
+                plan.most_mb = slots(workflow, plan.threads)["limits"].get("mem_mb")
+                command = command_of(workflow)
+                self.look_ahead(command, cores(workflow))
+                targets = command.targets or {"comparison" if self.settings.is_campaign else "all"}
+                asked = [page for target, page in PAGES.items() if names(targets, target)]
+                name_pages([plan.places.results / f"{page}.html" for page in asked])
+                ends = {"onsuccess": partial(self.finish, True), "onerror": partial(self.finish, False)}
+                call_around(workflow, onstart=self.begin, **ends)
+            set_limits(workflow, plan.limits())
+        return []
+
+    def look_ahead(self, command: Command, cores: int | None) -> None:
+        """Before the graph is built: have what was lost made again, decide on shares, refuse what cannot end well.
+
+        Parameters
+        ----------
+        command
+            What Snakemake is started for. If it runs no job, nothing is changed, and a dry run says what would be.
+        cores
+            Cores for jobs on this machine; ``None`` if they are not known.
+
+        Raises
+        ------
+        NeurotierError
+            See :func:`neurotier.run.preconditions.other_results`, :meth:`heal` and
+            :func:`neurotier.run.preconditions.check_start`; and if a tier in use does not answer, or another user may
+            have planted it or the results folder.
+        """
+        plan, places, changes = self.plan, self.places, command.starts
+        tiers = list(tiers_of(self.settings, elsewhere=plan.elsewhere).values())
+        require_answers(tiers)
+        if not command.is_dry_run:  # --delete-all-output removes files, too
+            refuse_planted_places(places.results, tiers)
+        starts = changes or command.is_dry_run
+        others = other_results(plan, places, command.forced, removed=changes) if starts else None
+        made = self.heal(command, is_replaced=others is not None)
+        if starts:
+            check_start(plan, command, say)
+        if command.asks_for("ior") and changes:
+            forget_failed_points(places.workload("ior") / "ior.tsv")
+        if command.asks_for("check") and changes:  # a look at what is now
+            remove_whatever(places.checked(plan.node_class))
+        slots = None if plan.elsewhere or not cores else max(1, cores // plan.threads)
+        with naming_unwritable(places):
+            if changes:
+                close_killed(places)
+                remove_partial(places, command.targets)
+            if others:
+                say(others.line)
+                if changes:
+                    others.remove()
+            missing = plan.settle(made, command.forced, slots, write=changes)
+        if missing and (command.is_dry_run or (changes and plan.elsewhere)):  # a pool on this machine says it itself
+            would = "would be" if command.is_dry_run else "to be"
+            say(f"{counted(len(missing), 'participant')} {would} analysed: {first_of(missing, shown=SHOWN)}")
+
+    def heal(self, command: Command, is_replaced: bool) -> dict[str, Made]:
+        """Have what the results folder has lost made again, before Snakemake looks what is there; who is whole.
+
+        The folder is taken for this run first. A command that changes nothing says what it would be. Where all
+        results are replaced by others, nobody is looked at.
+
+        Raises
+        ------
+        BusyError
+            If another run holds the results folder.
+        """
+        plan, places, changes = self.plan, self.places, command.starts
+        made: dict[str, Made] = {}
+        if not places.state.is_dir():
+            return made
+        with suppress(OSError):  # not writable: the start of the run says so
+            if changes:
+                acquire(places)
+                forget_runs_of_another(places)
+                if plan.elsewhere or may_have_left(places):
+                    wanted = {} if is_replaced or command.forced else plan.works()
+                    plan.taken_over = take_over(places, wanted, command.cancel, say)
+                if not plan.taken_over:  # nothing may be left to run
+                    clear_up(places, tiers_of(self.settings, elsewhere=plan.elsewhere)["work"])
+            damages = [] if is_replaced else find_damage(places, plan.is_app, made)
+            if changes:
+                with suppress(*DAMAGED):  # then it is tried again without what is removed here
+                    close_killed(places)
+                remove(damages)
+                remove_whatever(places.state / "got")  # what a killed run says there about images may be outdated
+                remove_from_records()
+                take_back_dates(places)
+                try:
+                    load_settings(places.results)
+                except NeurotierError:  # lost, or the folder was moved: and there may be nothing left to run
+                    save_settings(self.settings, places, plan.elsewhere)
+                renew_clone(places, say)
+            for line in damage_lines(damages, removed=changes):
+                say(line)
+        return made
+
+    def begin(self) -> None:
+        """Start a run (:func:`start_run`)."""
+        plan, workflow, settings = self.plan, self.workflow, self.settings
+        log_apart(workflow, self.places.logs / "slurm")
+        name_lost_disks(workflow)
+        check_programs(rules_to_run_here(workflow), settings)
+        compile_library()
+        end_at_signals()
+        command = command_of(workflow)
+        only_checks = len(command.targets) == 1 and command.asks_for("check")
+        roles = ("results",) if only_checks else ROLES  # what is wrong with others, the check is to tell
+        facts = {
+            "command_line": command_line(),
+            **slots(workflow, plan.threads),
+            "keep_going": command.keep_going,
+            "forced": command.forced,
+            "made_with": made_with(plan),
+            "analysis_key": plan.analysis,
+        }
+        run = start_run(settings, self.places, plan.elsewhere, roles, facts)
+        if plan.elsewhere:
+            on_submission(workflow, partial(add_entry, self.places, "submitted"))
+        remove_whatever(self.places.outputs)  # a run may write all of them again and be killed
+        if not plan.elsewhere and not settings.is_campaign:
+            self.watch = Watch(self.places, run)
+
+    def finish(self, succeeded: bool) -> None:
+        """End a run; after failures, the pages are written of what was done."""
+        end_timers()
+        stopped_by = jobs_have_ended()
+        if self.watch is not None:
+            self.watch.stop()
+        try:
+            counts = self.close(succeeded, stopped_by)
+        except (NeurotierError, OSError) as error:
+            say(f"neurotier: the end of the run could not be written: {reason_of(error)}")
+            return
+        places, results = self.places, self.places.results
+        with suppress(OSError):  # the results tier may be full: then damage is not found out, no more
+            renew_jobs_table(places)
+            note_outputs(places)
+        is_campaign = self.settings.is_campaign
+        if stopped_by is not None:
+            said = f": {counts}" if participants(places) and not is_campaign else ""
+            say(f"Stopped by {stopped_by}{said}; start the same command again to go on")
+            return
+        if not is_campaign and (results / "report.html").exists():
+            say(f"Results: {counts}")
+            with suppress(*DAMAGED):  # the page says what is missing
+                for row in read_table(places.profile / "runs.tsv", "runs")[-1:]:
+                    say(f"Timings: {timings(row['valid'])}")
+            say(f"Report: {results / 'report.html'}")
+        if self.plan.is_comparing and (results / "comparison.html").exists():
+            for line in self.pages.verdict(places):
+                say(line)
+            say(f"Report: {results / 'comparison.html'}")
+
+    def close(self, succeeded: bool, stopped_by: str | None) -> str:
+        """Note what became of the run and its participants, and write pages after failures; counts of participants."""
+        settings, places, pages, run = self.settings, self.places, self.pages, current_run()
+        end_run(places, run, stopped_by, succeeded)
+        if self.plan.elsewhere:
+            remove_marks(settings, places)
+        failed_on_nodes, everyone = entries(places, run, "failed"), participants(places)
+        if not succeeded and stopped_by is None:  # then nobody has tabulated it
+            flush = flush_results(places)
+            note_flush(places, flush, read_timed_rows(map(places.record, everyone)))
+        close_jobs(places, run)
+        stopped = 0
+        if stopped_by is None:
+            note_killed(places, run, read_jobs(places, run))
+        else:
+            stopped = forget_stopped(places, run)
+        failures = read_failures(places)
+        close_run(places, run, everyone, failures)
+        for one in failed_on_nodes if stopped_by is None else ():
+            say(str(one.get("line")))
+        for path, reason in unreachable_sites(places).items():
+            say(f"failed  {path}: cannot be reached: {reason}")
+        for failure in failures:
+            say(f"failed  {failure['participant']}: {failure['reason']}")
+        # A campaign that was stopped does this run again.
+        if not succeeded and not (stopped_by is not None and CAMPAIGN in os.environ):
+            if everyone and not settings.is_campaign:
+                pages.report(settings, places)
+            elif everyone and (places.campaign / "plan.tsv").exists():  # else it was refused, and what is there stays
+                pages.comparison(settings, places)
+            if (places.bigbrain / "runs").is_dir():
+                for line in pages.bigbrain(settings, places):
+                    if stopped_by is None:
+                        say(line)
+        return count_states(places, everyone, failures, stopped)
+
+
+def forget_failed_points(table: Path) -> None:
+    """Have IOR's table made again if points have failed, as by a node that was down; what was measured is kept."""
+    with suppress(OSError, StateError):
+        if any(row["status"].startswith("failed") for row in read_table(table, "ior", only=("status",))):
+            remove_whatever(table)
+
+
+def close_killed(places: Places) -> None:
+    """Write the final rows of runs that were killed, while the records that they left are there.
+
+    To heal the folder removes some of these, and to decide who is analysed does. The caller holds the folder's lock,
+    and its own run has not begun.
+    """
+    for run in unclosed_runs(places):
+        close_jobs(places, run, was_killed=True)
+        close_run(places, run, participants(places), read_failures(places))
+    forget_readings(places)
+
+
+def count_states(places: Places, everyone: list[str], failures: list[Record], stopped: int = 0) -> str:
+    """How many participants are done, failed, stopped and left, and how many brain masks there are."""
+    done = {name for name in everyone if places.record(name).exists()}
+    failed = {failure["participant"] for failure in failures} - done
+    left = len(everyone) - len(done) - len(failed) - stopped
+    counts = [f"{len(done)} of {len(everyone)} participants done", f"{len(failed)} failed"]
+    counts += [f"{count} {state}" for state, count in (("stopped", stopped), ("not run", left)) if count]
+    with suppress(*DAMAGED):  # the page says what is missing
+        masks = len(read_table(places.group / "group.tsv", "group", only=("image",)))
+        counts += [counted(masks, "brain mask")] if masks else []
+    return ", ".join(counts)
+
+
+def say(line: str) -> None:
+    """Tell the user, where Snakemake tells its own progress."""
+    print(line, file=sys.stderr, flush=True)
+
+
+DAMAGED = (NeurotierError, OSError, AttributeError, LookupError, TypeError, ValueError)
+"""What reading damaged state raises."""
+
+VERSIONED = ("snakemake", "datalad", "git-annex", "pybids", "nibabel", "numpy", "brainextractor")
+
+held: dict[Path, int] = {}
+"""Locks held by this process until it ends, with their descriptors."""
+
+
+def start_run(
+    settings: Settings, places: Places, elsewhere: bool, roles: Collection[str], facts: Mapping[str, Any]
+) -> str:
+    """Begin a run: check the tiers, lock the results folder, and note the facts.
+
+    Parameters
+    ----------
+    settings, places
+        Of the run.
+    elsewhere
+        Whether jobs run on the nodes of a cluster.
+    roles
+        Roles whose tiers are needed; others need not be there.
+    facts
+        What is to be known of it later: its command, its ``cores``, what results are ``made_with``.
+
+    Returns
+    -------
+    str
+        The run's identifier, which is also put into the environment, for the jobs.
+
+    Raises
+    ------
+    TierError
+        If a tier is missing, not writable, or not of the declared kind.
+    BusyError
+        If another run holds the results folder.
+    """
+    tiers = tiers_of(settings, elsewhere=elsewhere)
+    needed = {tiers[role].name for role in roles}
+    tiers = {role: tier if tier.name in needed else replace(tier, node=True) for role, tier in tiers.items()}
+    for tier in {tier.name: tier for tier in tiers.values()}.values():
+        tier.claim()
+    run, cpus = identifier(), len(os.sched_getaffinity(0))
+    with naming_unwritable(places):
+        places.state.mkdir(parents=True, exist_ok=True)
+        acquire(places)
+        remove_whatever(places.journal(""))  # before jobs that are taken over tell there what they are at
+        write_text(places.latest_run, run + "\n")
+        save_settings(settings, places, elsewhere)
+        noted_facts = {
+            "run": run,
+            "started_s": time.time(),
+            "pid": os.getpid(),
+            **facts,
+            "elsewhere": elsewhere,
+            "analysis": app_name(settings),
+            "image": settings.image,
+            # On a cluster the nodes' CPUs count, which its jobs tell (neurotier.run.cluster_jobs).
+            "oversubscribed": bool(facts["cores"] and facts["cores"] > cpus and not elsewhere),
+            "settings": noted(settings),
+            "tiers": {role: tier.facts() for role, tier in tiers.items()},
+            "versions": versions(),
+            **machine(cpus),
+        }
+        write_json(places.runs / f"{run}.json", noted_facts)
+    os.environ[RUN] = run
+    return run
+
+
+def refuse_planted_places(results: Path, tiers: Iterable[Tier] = ()) -> None:
+    """Raise :class:`TierError` if another user may have planted the results folder or a tier, or what leads there."""
+    refuse_planted(results, "results folder", "choose another folder with --config results=NAME", own=True)
+    for tier in tiers:
+        tier.refuse_planted()
+
+
+@contextmanager
+def naming_unwritable(places: Places) -> Iterator[None]:
+    """Have an error of the disk say that the results folder cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        problem = f"results folder cannot be written: {error.strerror}"
+        fix = "free some space, or correct its permissions"
+        raise TierError(problem, where=str(places.results), fix=fix) from None
+
+
+def end_run(places: Places, run: str, stopped_by: str | None, succeeded: bool) -> None:
+    """End a run: end its processes, clear the work tier, and note swapping, time, and what became of it."""
+    end(processes_of([run]))
+    remove_leftovers(places.work, places.identity)
+    note_swapping(places, run)
+    again, succeeded = bool(entries(places, run, "again")), succeeded and stopped_by is None
+    add_facts(places, run, ended_s=time.time(), succeeded=succeeded, stopped_by=stopped_by, again=again)
+
+
+def acquire(places: Places) -> None:
+    """Lock the results folder until this process ends, however that happens, and see that it has an identity.
+
+    Further calls do nothing.
+
+    Raises
+    ------
+    BusyError
+        If another run holds it.
+    """
+    lock = places.lock.absolute()
+    if lock in held:
+        return
+    descriptor = open_lock(lock)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a FIFO cannot be written over
+        os.close(descriptor)
+        raise StateError(lock)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.read(descriptor, 1000).decode(errors="replace").strip()
+        os.close(descriptor)
+        raise BusyError(
+            f"another run is using this results folder ({holder})",
+            where=str(lock.parent.parent),
+            fix="wait for it, or choose another folder with --config results=NAME",
+        ) from None
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+    held[lock] = descriptor
+    if not places.identity:
+        write_text(places.state / "identity", secrets.token_hex(8) + "\n")
+
+
+@cache
+def identifier() -> str:
+    """The identifier of what this process runs: of several modules, too, since jobs inherit one environment."""
+    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(2)
+
+
+def forget_runs_of_another(places: Places) -> None:
+    """Forget runs without an end, and jobs of clusters, if this folder is a copy: they may go on in the other."""
+    try:
+        made = results_folder(Settings.from_json(read_json(places.settings_file)))
+        is_copy = made.exists() and not made.samefile(places.results)
+    except DAMAGED:
+        return
+    if is_copy:
+        for file in places.runs.glob("*.json"):
+            with suppress(*DAMAGED):
+                if "ended_s" not in read_json(file):
+                    remove_whatever(file)
+
+
+def clear_up(places: Places, work: Tier) -> None:
+    """End what earlier runs left running, and remove their intermediates and unfinished files.
+
+    The caller holds the folder's lock, and its own run has not begun. A work tier of the nodes is left to their jobs.
+    """
+    end(processes_of({file.stem for file in places.runs.glob("*.json")}))
+    if not work.node:
+        with suppress(OSError):  # whoever needs the tier says so, and results are healed without
+            remove_leftovers(places.work, places.identity)
+    remove_partials(places.results, re.compile("(?!sub-).*"))  # folders of participants are not entered
+
+
+def machine(cpus: int) -> dict[str, Any]:
+    """Facts about the node that Snakemake runs on."""
+    return {
+        "host": socket.gethostname(),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "cpus": cpus,
+        "memory_bytes": psutil.virtual_memory().total,
+        "swap_bytes": psutil.swap_memory().total,
+        "swap_out_before_bytes": psutil.swap_memory().sout,
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions of the software that results and timings depend on."""
+    installed = {"neurotier": __version__, "python": platform.python_version()}
+    for name in VERSIONED:
+        try:
+            installed[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    commit = subprocess.run(
+        ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"], capture_output=True, text=True
+    )
+    return installed | ({"commit": commit.stdout.strip()} if commit.returncode == 0 else {})
+
+
+def command_line() -> list[str]:
+    """The command as the user gave it, but for what no record may hold."""
+    return [Path(sys.argv[0]).name, *map(without_credentials, sys.argv[1:])]
