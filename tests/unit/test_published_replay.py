@@ -117,7 +117,7 @@ def test_figures_with_and_without_predictions(replay: Replay, tmp_path: Path) ->
     said = said_by(replay, PREDICTIONS)
     assert list(said) == [
         *("predicted", "table_one", "makespan_40um", "makespan_others", "phases_40um", "gantt_40um_25"),
-        *("gantt_40um_96", "mean_parallelism", "bids_makespan", "bids_cpu_io"),
+        *("gantt_40um_96", "bids_makespan", "bids_cpu_io"),
     ]
     assert said["makespan_40um"].startswith(
         "Incrementing 125 blocks took from 15.0 s (gnu-parallel on DRAM, 25 at once)"
@@ -140,8 +140,8 @@ def test_figures_with_and_without_predictions(replay: Replay, tmp_path: Path) ->
     gantt = [row for row in read_plain(figures / "gantt_40um_25.tsv") if row["tier"] == "local SSD, App Direct"]
     assert len({row["lane"] for row in gantt}) == 25
     assert len(gantt) == 125 + 125 + 123
-    parallelism = read_plain(figures / "mean_parallelism.tsv")
-    assert float(parallelism[0]["mean_parallelism"]) == pytest.approx(125 * (1.75 / 10 + 3.75 / 20) / 2)
+    phases = read_plain(figures / "phases_40um.tsv")
+    assert float(phases[0]["mean_parallelism"]) == pytest.approx(125 * (1.75 / 10 + 3.75 / 20) / 2)
 
 
 def test_the_page_says_what_is_absent_skipped_and_known_to_be_wrong(replay: Replay, tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None
         ("published", "gnu-parallel", "DRAM"),
     ]
     assert conditions[3]["fluid_member"] == "fluid measured"
-    for name in ("makespans", "phases", "gantts", "parallelism"):
+    for name in ("makespans", "phases", "gantts"):
         assert "gnu-parallel" in (project.results / "bigbrain" / "figures" / f"bigbrain_{name}.tsv").read_text()
     assert ended.lines("Report: results/bigbrain.html")
     assert "Outputs of 3 runs are byte-identical" in project.page("bigbrain")

@@ -284,51 +284,6 @@ def one_after_the_other(phases: Sequence[Row]) -> list[Row]:
     return found
 
 
-def bigbrain_parallelism(data: Tables) -> Chart:
-    """How many blocks were in a phase at once, of as many as were asked for."""
-
-    def share(row: Row) -> float:
-        return float(row["mean_parallelism"] or 0.0) / int(row["parallelism"])
-
-    def described(row: Row) -> str:
-        return f"{mean_count(row['mean_parallelism'])} of {row['parallelism']} ({row['engine']} on {row['tier']})"
-
-    ordered, repetitions = sorted(own(data.conditions) or published(data.conditions), key=share), data.repetitions()
-    if not ordered:
-        return Chart(NO_RUN)
-    says = f"Blocks in a phase at once, on average: {from_to([described(row) for row in ordered])}"
-    lanes = []
-    for row in in_panels(data.conditions):
-        means = [run["mean_parallelism"] or 0.0 for run in repetitions.get(IncrementCondition.of(row), [])]
-        text = f"{mean_count(row['mean_parallelism'])}; {percent(share(row))}"
-        text += f"; peak {row['peak_parallelism']:,}" if row["peak_parallelism"] is not None else ""
-        lanes.append(row | {"means": means, "text": text})
-    note = (
-        f"Blue: {data.middle} over valid repetitions of the mean number of blocks in a phase; circle: a repetition;"
-        " grey: asked for; red: most at the same moment, the start of processes included. As published, the mean is the"
-        " sum of the four phases over the makespan: the start of processes and pauses count in the makespan alone."
-    )
-    if published(data.conditions):
-        note += (
-            " The most is not known of published runs. On the SSD the sum has the reading of blocks that were never"
-            " written; the makespan has not."
-        )
-    return Lanes(
-        says,
-        [cells(row) | {name: row[name] for name in ("runs", "mean_parallelism", "peak_parallelism")} for row in lanes],
-        note,
-        marks=(
-            Stack({"parallelism": Kind("asked for", LIGHT_GREY)}),
-            Stack({"mean_parallelism": Kind("in a phase", SKY)}),
-            Points("means", size=4, apart=0),
-            Points("peak_parallelism", "", "|", VERMILION, size=11),
-        ),
-        x="Blocks in a phase at once",
-        lanes=lanes,
-        words=mean_count,
-    )
-
-
 def runs_of(runs: Sequence[Row], engine: str) -> dict[Place, list[Row]]:
     """The valid repetitions of an engine's conditions, in the order of the table."""
     own = (run for run in runs if run["engine"] == engine and is_compared(run))

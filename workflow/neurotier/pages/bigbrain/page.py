@@ -7,7 +7,6 @@ from neurotier.core.tables import Row
 from neurotier.pages.bigbrain.figures import (
     bigbrain_gantts,
     bigbrain_makespans,
-    bigbrain_parallelism,
     bigbrain_phases,
     bigbrain_spark,
 )
@@ -19,7 +18,7 @@ from neurotier.pages.kit.page import Figure, Page, Section
 COLUMNS = (
     *("engine", "tier_and_cache", "valid_runs", "makespan_s", "least_to_greatest", "equation_one_s"),
     *("equation_one_ratio", "fluid_s", "fluid_ratio", "start_up_s", "load_header_s", "read_s", "increment_s"),
-    *("write_s", "mean_parallelism"),
+    *("write_s", "mean_parallelism", "peak_parallelism"),
 )
 """Of the table of conditions."""
 
@@ -75,7 +74,6 @@ PAGE = Page(
         conditions,
         Figure("Time by phase", bigbrain_phases),
         Figure("Who did what when", bigbrain_gantts),
-        Figure("Parallelism", bigbrain_parallelism),
         Figure("Spark by its parts", bigbrain_spark),
     ),
 )

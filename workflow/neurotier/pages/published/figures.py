@@ -12,7 +12,6 @@ from neurotier.model.prediction import MEASURED, PAPER
 from neurotier.pages.bigbrain.figures import (
     MEMBERS,
     bigbrain_makespans,
-    bigbrain_parallelism,
     bigbrain_phases,
     gantt_chart,
 )
@@ -154,11 +153,6 @@ def gantt(data: Replayed, part: str) -> Chart:
     """
     own = data.part(part)
     return gantt_chart(own, own.conditions)
-
-
-def mean_parallelism(data: Replayed) -> Chart:
-    """How many blocks were in a phase at once, of the processes that were asked for."""
-    return bigbrain_parallelism(data.part(""))
 
 
 def bids_makespan(data: Replayed) -> Chart:
