@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neurotier.core.quantities import counted, number, percent, rate, seconds, size
+from neurotier.core.quantities import counted, percent, rate, seconds, size
 from neurotier.pages.kit.chart import NOTHING, Chart
 from neurotier.pages.kit.lines import LIMIT, MEASURED, Lines, measured, point, published
 from neurotier.pages.kit.page import BAD, GOOD, Data, Figure, Page, Section, Verdict
@@ -123,27 +123,13 @@ def points(data: Data) -> Section:
     """Every point that was measured."""
     return Section(
         "Points",
-        rows=measured_rows(data["daq"], "over", "engine", "writers", "repetition"),
-        columns={
-            "over": "Tiers",
-            "engine": "Engine",
-            "writers": "Writers",
-            "input_bytes_per_s": "Come",
-            "throughput_bytes_per_s": "Written",
-            "late_writers": "Late writers",
-            "buffer_bytes": f"Buffer for {seconds(data.settings.daq.target_s)}",
-            "records_checked": "Records checked",
-            "latency_p99_s": ("Record, 99 % (ms)", milliseconds),
-            "latency_p999_s": ("99.9 % (ms)", milliseconds),
-            "latency_max_s": ("Longest (ms)", milliseconds),
-            "cpu_s_per_gb": ("CPU s per GB", lambda value: number(value, 2)),
-        },
+        f"Buffer: for {seconds(data.settings.daq.target_s)}. Latency: of a record.",
+        measured_rows(data["daq"], "over", "engine", "writers", "repetition"),
+        columns=(
+            *("over", "engine", "writers", "input_bytes_per_s", "throughput_bytes_per_s", "late_writers"),
+            *("buffer_bytes", "records_checked", "latency_p99_s", "latency_p999_s", "latency_max_s", "cpu_s_per_gb"),
+        ),
     )
-
-
-def milliseconds(value_s: float) -> str:
-    """A short time in ms, without its unit."""
-    return number(1000 * value_s, 3)
 
 
 def method(data: Data) -> Section:

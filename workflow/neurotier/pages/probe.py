@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from neurotier.core.kinds import is_in_memory
-from neurotier.core.quantities import counted, number, rate
+from neurotier.core.quantities import counted, rate
 from neurotier.core.tables import Row
 from neurotier.pages.kit.chart import BLUE, LIGHT_GREY, SKY, Chart
 from neurotier.pages.kit.findings import gathered
@@ -174,11 +174,6 @@ def where(data: Data) -> Section:
     return Section("Tiers", rows=found)
 
 
-def microseconds(value_s: float) -> str:
-    """A short time in µs, without its unit."""
-    return number(1e6 * value_s, 1)
-
-
 def small(data: Data) -> Section:
     """Small requests of one stream."""
     rows = [
@@ -187,20 +182,8 @@ def small(data: Data) -> Section:
         if row["part"] == "small"
     ]
     text = "Of one stream, by fio's way to the device."
-    return Section(
-        "Small requests and files",
-        text,
-        rows=rows,
-        columns={
-            "tier": "Tier",
-            "operation": "Operation",
-            "engine": "Engine",
-            "queue_depth": "At once",
-            "operations_per_s": "Per second",
-            "latency_mean_s": ("Mean time, µs", microseconds),
-            "latency_p99_s": ("99th percentile, µs", microseconds),
-        },
-    )
+    columns = "tier operation engine queue_depth operations_per_s latency_mean_s latency_p99_s"
+    return Section("Small requests and files", text, rows, columns.split())
 
 
 def files(data: Data) -> Section:
@@ -211,19 +194,8 @@ def files(data: Data) -> Section:
         " processor; the advice predicts from both what the files of a tool take."
     )
     folded = f"Many small files at once, {counted(len(rows), 'row')}"
-    return Section(
-        text=text,
-        rows=rows,
-        columns={
-            "tier": "Tier",
-            "operation": "Operation",
-            "streams": "Streams",
-            "operations_per_s": "All together, per second",
-            "operation_cpu_s": ("CPU time, µs", microseconds),
-            "operation_wait_s": ("Waiting, µs", microseconds),
-        },
-        folded=folded,
-    )
+    columns = "tier operation streams operations_per_s operation_cpu_s operation_wait_s"
+    return Section(text=text, rows=rows, columns=columns.split(), folded=folded)
 
 
 def under(data: Data) -> str:

@@ -36,7 +36,7 @@ from neurotier.pages.bigbrain.names import (
     published,
     range_text,
 )
-from neurotier.pages.bigbrain.tables import SUMS, Tables, cells, predictions_of
+from neurotier.pages.bigbrain.tables import SUMS, Tables, cells
 from neurotier.pages.kit.chart import (
     BLACK,
     BLUE,
@@ -68,10 +68,13 @@ class Look(NamedTuple):
 
 MEMBERS = {
     PAPER: Look("Eq. (1)", "D", VERMILION),
-    FLUID: Look("fluid", "v", PURPLE),
+    FLUID: Look("fluid", "s", BLUE),
     MEASURED: Look("fluid, measured", "s", BLUE),
 }
 """Members of the model, in the order in which they are named."""
+
+PREDICTED = {PAPER: ("equation_one_s",) * 3, FLUID: ("fluid_s", "fluid_low_s", "fluid_high_s")}
+"""Columns of a condition with what they predict, and the ends of its interval, s."""
 
 PHASES = {
     START_UP: Look("start of processes", "v", GREY),
@@ -102,12 +105,6 @@ Place = tuple[str, int]
 """Tier and parallelism."""
 
 
-def apart(makespans_s: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Repetitions that went on, and the outliers, s."""
-    outliers_s = [one for one in makespans_s if is_outlier(one, makespans_s)]
-    return [one for one in makespans_s if one not in outliers_s], outliers_s
-
-
 def bigbrain_makespans(data: Tables) -> Chart:
     """Every valid repetition, the median, and what Eq. (1) and the fluid model predict. As the published Figures 1a, 3a
     and 5a to 8a.
@@ -118,21 +115,22 @@ def bigbrain_makespans(data: Tables) -> Chart:
     says = "; ".join(filter(None, [range_text(known), factors_text(known)]))
     repetitions, table, lanes = data.repetitions(), list[Row](), []
     for row in in_panels(data.conditions, "a"):
-        runs, predictions = repetitions.get(IncrementCondition.of(row), []), predictions_of(row)
+        runs = repetitions.get(IncrementCondition.of(row), [])
         for run in runs:
             times = {"makespan_s": run["makespan_s"], "low_s": None, "high_s": None}
             table.append(cells(row) | {"kind": "measured", "of": f"repetition {run['repetition']}"} | times)
-        for member, one in predictions.items():
-            times = {"makespan_s": one.makespan_s, "low_s": one.low_s, "high_s": one.high_s}
-            table.append(cells(row) | {"kind": "predicted", "of": member} | times)
-        went_on_s, outliers_s = apart([run["makespan_s"] for run in runs])
-        lane = row | {"went_on": went_on_s, "outliers": outliers_s, "text": seconds(row["makespan_s"])}
-        if PAPER in predictions:
-            lane["text"] += f"; Eq. (1) {times_text(predictions[PAPER].makespan_s / row['makespan_s'])} x"
-        for member in MEMBERS:
-            one_or_none = predictions.get(member)
-            for end in ("makespan_s", "low_s", "high_s"):
-                lane[f"{member} {end}"] = getattr(one_or_none, end, None)
+        for member, ends in PREDICTED.items():
+            if row[ends[0]]:
+                ends_s = (row[ends[0]] if row[name] is None else row[name] for name in ends)
+                of = PAPER if member == PAPER else row["fluid_member"]
+                times = dict(zip(("makespan_s", "low_s", "high_s"), ends_s, strict=True))
+                table.append(cells(row) | {"kind": "predicted", "of": of} | times)
+        makespans_s = [run["makespan_s"] for run in runs]
+        outliers = [one for one in makespans_s if is_outlier(one, makespans_s)]
+        lane = row | {"outliers": outliers, "went_on": [one for one in makespans_s if one not in outliers]}
+        lane["text"] = seconds(row["makespan_s"])
+        if row["equation_one_ratio"]:
+            lane["text"] += f"; Eq. (1) {times_text(row['equation_one_ratio'])} x"
         lanes.append(lane)
     marks: list[Mark] = [
         Points("makespan_s", data.middle, "|", above=0.15, size=11),
@@ -141,10 +139,10 @@ def bigbrain_makespans(data: Tables) -> Chart:
     with_outliers = any(lane["outliers"] for lane in lanes)
     if with_outliers:
         marks.append(Points("outliers", "outlier", "x", above=0.15, apart=0))
-    for member, (label, marker, colour) in MEMBERS.items():
-        if any(lane[f"{member} makespan_s"] for lane in lanes):
-            marks.append(Line(f"{member} low_s", f"{member} high_s", colour, above=-0.27))
-            marks.append(Points(f"{member} makespan_s", label, marker, colour, filled=True, above=-0.27))
+    for member, (column, low, high) in PREDICTED.items():
+        label, marker, colour = MEMBERS[member]
+        marks.append(Line(low, high, colour, above=-0.27))
+        marks.append(Points(column, label, marker, colour, filled=True, above=-0.27))
     note = (
         f"Bar: {data.middle} over valid repetitions; circle: a repetition; line through a prediction: its interval;"
         f" axes are logarithmic, and each has a range of its own. Right: {data.middle}, and how many times that Eq. (1)"
@@ -240,8 +238,7 @@ def gantt_chart(data: Tables, rows: Sequence[Row]) -> Chart:
         laid_out = in_lanes(in_time, "block", 0.0 if row["origin"] == ORIGIN else TICK_S)
         about = {name: row[name] for name in ("origin", "engine", "tier", "parallelism")}
         about |= {"repetition": run["repetition"]}
-        length_s = max((phase["end_s"] for phase in laid_out), default=0.0)
-        panels.append(Panel(title, [about | one for one in laid_out], length_s, left=frozenset(not_written)))
+        panels.append(Panel(title, [about | one for one in laid_out], frozenset(not_written)))
         busy_s = math.fsum(phase["end_s"] - phase["start_s"] for phase in laid_out if phase["phase"])
         shares[name_of(row)] = busy_s / (run["makespan_s"] * row["parallelism"])
     ordered = sorted(shares, key=lambda name: shares[name])

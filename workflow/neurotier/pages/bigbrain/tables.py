@@ -16,7 +16,7 @@ from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, columns, read_table, write_table
-from neurotier.model.prediction import FLUID, MEASURED, PAPER, Prediction
+from neurotier.model.prediction import FLUID, MEASURED, PAPER
 from neurotier.pages.kit.findings import gathered
 from neurotier.published import own_columns
 from neurotier.run.compared import is_compared
@@ -64,15 +64,6 @@ class Tables:
     def repetitions(self) -> dict[IncrementCondition, list[Row]]:
         """The valid runs of each condition."""
         return by_condition(filter(is_compared, self.runs))
-
-
-def predictions_of(row: Row) -> dict[str, Prediction]:
-    """What members of the model predict for a row of ``bigbrain_conditions.tsv``."""
-    found = {PAPER: Prediction(*[row["equation_one_s"]] * 3)} if row["equation_one_s"] else {}
-    if row["fluid_s"]:
-        ends = (row["fluid_s"] if row[name] is None else row[name] for name in ("fluid_low_s", "fluid_high_s"))
-        found[row["fluid_member"]] = Prediction(row["fluid_s"], *ends)
-    return found
 
 
 def run_key(row: Row) -> tuple[object, ...]:

@@ -14,8 +14,8 @@ from neurotier.pages.kit.chart import BLACK, GREY, WIDTH_IN, Chart, hover
 from neurotier.pages.kit.findings import gathered
 from neurotier.pages.kit.marks import LEGEND_IN, draw_legend
 
-LANE_IN = 0.25
-"""Height of a lane at most, in."""
+LANE_IN, LANES_IN = 0.25, 1.6
+"""Height of a lane, and of all of a chart, at most, in."""
 
 AROUND_IN = 0.7
 """Height of a chart's title and axis, in."""
@@ -65,21 +65,19 @@ def spans(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], tuple[float
 
 
 class Panel(NamedTuple):
-    """One Gantt chart: its title, its phases as :func:`in_lanes` has them, and the end of its axis, s.
+    """One Gantt chart: its title, and its phases as :func:`in_lanes` has them.
 
     A cross stands at the end of each job that is ``left`` incomplete.
     """
 
     title: str
     rows: Sequence[Row]
-    length_s: float
-    colour: str = BLACK
     left: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Gantts(Chart):
-    """Gantt charts of at least one job each, in lines of two or three; their rows are the table.
+    """Gantt charts of at least one job each, two side by side; their rows are the table.
 
     Attributes
     ----------
@@ -89,37 +87,33 @@ class Gantts(Chart):
         Column that names jobs.
     colours
         Colour of each phase, in the order of the legend; phases that no job had are left out of it.
-    columns
-        How many charts stand side by side at most.
     """
 
     panels: Sequence[Panel] = ()
     name: str = "participant"
     colours: Mapping[str, str] = field(default_factory=dict)
-    columns: int = 2
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "table", [row for panel in self.panels for row in panel.rows if row["phase"]])
 
     def draw(self) -> plot.Figure:
         """The charts, and one legend."""
-        columns = min(self.columns, len(self.panels))
-        lanes_in, points = (1.6, 8.5) if columns < 3 else (1.05, 7.5)
+        columns = min(2, len(self.panels))
         counts = [1 + max(row["lane"] for row in panel.rows) for panel in self.panels]
         lines = math.ceil(len(counts) / columns)
-        height_in = AROUND_IN + min(lanes_in, LANE_IN * (1 + max(counts)))
+        height_in = AROUND_IN + min(LANES_IN, LANE_IN * (1 + max(counts)))
         figure = plot.Figure(figsize=(WIDTH_IN, lines * height_in + LEGEND_IN + self.around_in))
         cells = figure.add_gridspec(lines + 1, columns, height_ratios=[LEGEND_IN, *[height_in] * lines])
         pixels = len({(place, row[self.name]) for place, panel in enumerate(self.panels) for row in panel.rows})
         for place, (panel, count) in enumerate(zip(self.panels, counts, strict=True)):
             axes = figure.add_subplot(cells[1 + place // columns, place % columns])
-            self.draw_panel(axes, panel, min(8.0, 0.8 * lanes_in * 72 / count), pixels > VECTOR_JOBS)
+            self.draw_panel(axes, panel, min(8.0, 0.8 * LANES_IN * 72 / count), pixels > VECTOR_JOBS)
             axes.set_ylim(count - 0.4, -0.6)
-            axes.set_title(panel.title, fontsize=points, color=panel.colour)
+            axes.set_title(panel.title, fontsize=8.5)
             axes.set_yticks([])
-            axes.set_ylabel(counted(count, "lane"), fontsize=points - 0.5)
-            axes.tick_params(labelsize=points - 0.5)
-            axes.xaxis.set_major_locator(plot.MaxNLocator(nbins=8 - columns, steps=[1, 2, 5, 10]))
+            axes.set_ylabel(counted(count, "lane"), fontsize=8)
+            axes.tick_params(labelsize=8)
+            axes.xaxis.set_major_locator(plot.MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
             if place >= len(counts) - columns:  # the lowest of each column
                 axes.set_xlabel("Time since the first start (s)", fontsize=8)
         drawn = {row["phase"] for row in self.table}
@@ -153,6 +147,6 @@ class Gantts(Chart):
         left = [(end_s, lane) for (lane, name, _), (_, end_s) in found.items() if name in panel.left]
         if left:
             axes.plot(*zip(*left, strict=True), **CROSS)
-        axes.set_xlim(0, 1.01 * panel.length_s or 1)
+        axes.set_xlim(0, 1.01 * max((row["end_s"] for row in panel.rows), default=0) or 1)
         axes.xaxis.set_major_formatter(plot.StrMethodFormatter("{x:,.10g}"))
         axes.grid(visible=False, axis="y")

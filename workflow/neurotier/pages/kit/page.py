@@ -26,13 +26,25 @@ from neurotier.core.tables import Row, read_table
 from neurotier.pages.kit.chart import NOTHING, Chart
 
 HERE = Path(__file__).resolve().parent
+
+
+def brief(value_s: float) -> str:
+    """A time, short ones in µs.
+
+    >>> brief(0.00025), brief(31.25)
+    ('250 µs', '31.2 s')
+    """
+    return f"{number(1e6 * value_s)} µs" if 0 < value_s < 1e-3 else seconds(value_s)
+
+
 WORDS: Mapping[str, Callable[[Any], str]] = {
     "_bytes_per_s": rate,
     "_bytes": size,
     "_per_s": number,
-    "_s": seconds,
+    "_s": brief,
     "_share": percent,
     "_mm3": cm3,
+    "cpu_s_per_gb": lambda value: number(value, 2),
     "mean_parallelism": mean_count,
     "ratio": lambda value: number(value, 2),
     "robust_z": lambda value: number(value, 1),
@@ -49,13 +61,20 @@ HEADS = {
     "equation_one_ratio": "over measured",
     "fluid_s": "Fluid model",
     "fluid_ratio": "over measured",
+    "over": "Tiers",
+    "input_bytes_per_s": "Come",
+    "throughput_bytes_per_s": "Written",
+    "latency_p99_s": "Latency, 99 %",
+    "latency_p999_s": "Latency, 99.9 %",
+    "latency_max_s": "Longest",
+    "cpu_s_per_gb": "CPU s per GB",
+    "queue_depth": "At once",
 }
 """Heads of columns whose names do not say it; the others are their names without the unit."""
 
 SHOWN_ROWS = 1000
 """Longest table on a page; the rest is in its files."""
 
-Head = str | tuple[str, Callable[[Any], str]]
 GOOD, BAD, OPEN = "good", "bad", "open"
 BESIDE = ("png", "tsv", "rst")
 """What is written beside the SVG: pixels, the numbers that are shown, and the caption for Snakemake's report."""
@@ -93,8 +112,8 @@ class Section:
     text
         Paragraphs, with an empty line between them; ``Markup`` is not escaped.
     rows, columns
-        A table: names of its columns, by default all of the rows'; or columns to their heads, and to how a cell is said
-        where its name does not tell. Columns that no row has are left out, and so is the section if there is no row.
+        A table, and names of its columns, by default all of the rows'. Columns that no row has are left out, and so is
+        the section if there is no row.
     items, facts
         A list, and names with what is known.
     more
@@ -108,7 +127,7 @@ class Section:
     heading: str = ""
     text: str = ""
     rows: Sequence[Mapping[str, Any]] | None = None
-    columns: Mapping[str, Head] | Iterable[str] = ()
+    columns: Iterable[str] = ()
     items: Sequence[str] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     more: str = ""
@@ -119,19 +138,16 @@ class Section:
         """What the template is given."""
         rows = self.rows or ()
         columns = self.columns or next(iter(rows), ())
-        named = self.columns if isinstance(self.columns, Mapping) else {name: head_of(name) for name in columns}
-        named = {name: head for name, head in named.items() if any(row[name] not in (None, "") for row in rows)}
-        heads = [head if isinstance(head, tuple) else (head, None) for head in named.values()]
-        found = [
-            [cell(name, row[name], words) for name, (_, words) in zip(named, heads, strict=True)]
-            for row in rows[:SHOWN_ROWS]
-        ]
+        shown = [name for name in columns if any(row[name] not in (None, "") for row in rows)]
+        found = [[cell(name, row[name]) for name in shown] for row in rows[:SHOWN_ROWS]]
         more = len(rows) - len(found)
-        numeric = [any(line[place]["class"] == "n" for line in found) for place in range(len(heads))]
         return vars(self) | {
             "name": anchor(self.heading),
             "paragraphs": [type(self.text)(one) for one in re.split(r"\n\s*\n", dedented(self.text)) if one],
-            "heads": [{"text": head, "numeric": one} for (head, _), one in zip(heads, numeric, strict=True)],
+            "heads": [
+                {"text": head_of(name), "numeric": any(line[place]["class"] == "n" for line in found)}
+                for place, name in enumerate(shown)
+            ],
             "cells": found,
             "note": self.note + f" {more:,} more rows are in the tables that are named last." * (more > 0),
             "svg": "",
@@ -149,15 +165,15 @@ def head_of(column: str) -> str:
     return HEADS.get(column, text[:1].upper() + text[1:])
 
 
-def cell(column: str, value: Any, words: Callable[[Any], str] | None) -> dict[str, Any]:
-    """A cell: text by its words or the unit of its column, and the number by which it is sorted."""
+def cell(column: str, value: Any) -> dict[str, Any]:
+    """A cell: text by the unit of its column, and the number by which it is sorted."""
     if isinstance(value, bool):
         value = "yes" if value else "no"
     if value is None or isinstance(value, str):
         text = value or ""
         shown = getattr(text, "striptags", text.strip)()  # of links, what is read
         return {"text": text, "value": None, "class": "wrap" if len(shown) > 24 else ""}
-    said = words or next((said for end, said in WORDS.items() if column.endswith(end)), number)
+    said = next((said for end, said in WORDS.items() if column.endswith(end)), number)
     return {"text": said(value), "value": value, "class": "n"}
 
 

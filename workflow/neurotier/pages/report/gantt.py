@@ -55,8 +55,8 @@ class Running(Chart):
         figure = plot.Figure(figsize=(WIDTH_IN, RUNNING_IN + height_in + 1.6))
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=[RUNNING_IN, height_in + 0.7])
         self.draw_running(above, [*jobs.values()], pixels)
-        panel, lane_in = Panel("", lanes, max(row["end_s"] for row in lanes)), height_in / count
-        Gantts("", colours=PHASE_COLOURS).draw_panel(below, panel, 72 * 0.7 * lane_in, pixels)
+        lane_in = height_in / count
+        Gantts("", colours=PHASE_COLOURS).draw_panel(below, Panel("", lanes), 72 * 0.7 * lane_in, pixels)
         below.set_ylim(count - 0.4, -0.6)
         below.set_xlabel("Time since the first start (s)")
         names = dict[float, str]()
