@@ -221,8 +221,6 @@ class Page:
         Names of its tables' schemas, and their files below the results folder; Snakemake's inputs.
     under
         What stands below the title.
-    tiles
-        Numbers that a reader looks for first: the name of each, the number, and a line of context.
     read
         Reads what it is made of, where that is more than its tables.
     folder
@@ -239,7 +237,6 @@ class Page:
     parts: Sequence[Part]
     tables: Mapping[str, str]
     under: Callable[[Any], str] = lambda _: ""
-    tiles: Callable[[Any], Sequence[tuple[str, str, str]]] = lambda _: ()
     read: Callable[[Places, Settings], Any] | None = None
     folder: str = ""
     speaks: bool = True
@@ -309,7 +306,6 @@ class Page:
             | {
                 "verdicts": verdicts,
                 "under": self.under(data),
-                "tiles": self.tiles(data),
                 "sections": views,
             },
         )
@@ -340,7 +336,7 @@ def glue(text: str) -> str:
     >>> glue("took 31.2 s of 5 participants")
     'took 31.2\\xa0s of 5 participants'
     """
-    return type(text)(re.sub(r"(?<=\d) (?=(?:s|%|h|min|cm³|mm³)(?![A-Za-z]))", "\u00a0", text))
+    return type(text)(re.sub(r"(?<=\d) (?=(?:s|µs|%|h|min|cm³|mm³)(?![A-Za-z]))", "\u00a0", text))
 
 
 def dedented(text: str) -> str:

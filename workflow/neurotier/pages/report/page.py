@@ -41,7 +41,7 @@ from neurotier.pages.report.data import LEAST_MM3, MOST_MM3, TABLES, Record, Rep
 from neurotier.pages.report.figures import account, brain_volume, gantt, nodes
 from neurotier.pages.report.mosaics import embedded, mosaic_name, placeholder_reason
 from neurotier.pages.report.times import present_phases
-from neurotier.pages.report.verdict import tiles, verdicts
+from neurotier.pages.report.verdict import verdicts
 from neurotier.run.profile_tables import timings
 
 NAMED = 10
@@ -437,7 +437,6 @@ PAGE = Page(
     " complete and whether the times can be compared.",
     under=under,
     verdicts=verdicts,
-    tiles=tiles,
     tables={name: f"{folder}/{name}.tsv" for folder, names in TABLES.items() for name in names},
     read=collect,
     folder="figures",
