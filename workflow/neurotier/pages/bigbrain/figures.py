@@ -77,12 +77,12 @@ PREDICTED = {PAPER: ("equation_one_s",) * 3, FLUID: ("fluid_s", "fluid_low_s", "
 """Columns of a condition with what they predict, and the ends of its interval, s."""
 
 PHASES = {
-    START_UP: Look("start of processes", "v", GREY),
-    HEADER: Look("load header", "o", PURPLE),
-    READ: Look("read", "^", SKY),
-    INCREMENT: Look("increment", "s", GREEN),
-    WRITE: Look("write", "D", VERMILION),
-    DELAY: Look("pause", "", YELLOW),
+    START_UP: ("start of processes", GREY),
+    HEADER: ("load header", PURPLE),
+    READ: ("read", SKY),
+    INCREMENT: ("increment", GREEN),
+    WRITE: ("write", VERMILION),
+    DELAY: ("pause", YELLOW),
 }
 
 Group = tuple[str, tuple[str, ...]]
@@ -173,28 +173,24 @@ def bigbrain_phases(data: Tables) -> Chart:
     longest = Counter(max(SUMS, key=lambda name: row[name] or 0.0).removesuffix("_s") for row in known)
     (first, count), *others = longest.most_common()
     among = "condition" if own(data.conditions) else "published condition"
-    longest_of = f"The longest phase is {PHASES[first].label} in {count:,} of {counted(len(known), among)}"
-    says = ", ".join([longest_of, *(f"{PHASES[name].label} in {times:,}" for name, times in others)])
-    repetitions, lanes, known = data.repetitions(), [], in_panels(data.conditions, "b")
-    for row in known:
-        text = f"{seconds(row['makespan_s'])}; {percent(write_share(row))} writing"
-        lane = row | {"text": f"{text}; {mean_count(row['mean_parallelism'])} at once"}
-        for name in SUMS:
-            runs = repetitions[IncrementCondition.of(row)]
-            lane |= {name: row[name] or None, f"{name} runs": [run[name] for run in runs if run[name]]}
-        lanes.append(lane)
-    drawn = [name for name in SUMS if any(lane[name] for lane in lanes)]
-    marks: list[Mark] = []
-    for place, name in enumerate(drawn):
-        label, marker, colour = PHASES[name.removesuffix("_s")]
-        above = 0.33 - 0.66 * (place + 0.5) / len(drawn)
-        marks.append(Points(f"{name} runs", "", marker, colour, above=above, size=2.5, apart=0))
-        marks.append(Points(name, label, marker, colour, filled=True, above=above, size=5.5))
+    longest_of = f"The longest phase is {PHASES[first][0]} in {count:,} of {counted(len(known), among)}"
+    says = ", ".join([longest_of, *(f"{PHASES[name][0]} in {times:,}" for name, times in others)])
+    known = in_panels(data.conditions, "b")
+    lanes = [
+        row
+        | {
+            "text": f"{seconds(row['makespan_s'])}; {percent(write_share(row))} writing;"
+            f" {mean_count(row['mean_parallelism'])} at once"
+        }
+        for row in known
+    ]
+    kinds = {f"{phase}_s": Kind(label, colour) for phase, (label, colour) in PHASES.items()}
+    stack = Stack({name: kinds[name] for name in SUMS if any(row[name] for row in known)})
     note = (
-        f"Large: {data.middle} over valid repetitions of the sum over all blocks and iterations; small: a repetition;"
-        f" axes are logarithmic. Right: {data.middle} makespan, share of writing in the sum of the four phases, and the"
-        " mean number of blocks in a phase at once. In the pairing 'published', reading is within incrementing (GNU"
-        " parallel, Snakemake) or in no phase (Spark)."
+        f"{data.middle.capitalize()} over valid repetitions of the sum over all blocks and iterations. Right:"
+        f" {data.middle} makespan, share of writing in the sum of the four phases, and the mean number of blocks in a"
+        " phase at once. In the pairing 'published', reading is within incrementing (GNU parallel, Snakemake) or in no"
+        " phase (Spark)."
     )
     if published(data.conditions):
         note += " Published runs are of that pairing; the start of their processes is not known."
@@ -206,7 +202,7 @@ def bigbrain_phases(data: Tables) -> Chart:
         )
     columns = ("runs", "makespan_s", *SUMS, "mean_parallelism", "incomplete_blocks")
     table = [cells(row) | {name: row[name] for name in columns} for row in known]
-    return Lanes(says, table, note, marks=marks, x="Sum over all blocks (s)", lanes=lanes, logarithmic=True)
+    return Lanes(says, table, note, marks=(stack,), x="Sum over all blocks (s)", lanes=lanes)
 
 
 def middle_of(runs: Sequence[Row]) -> Row:
@@ -238,7 +234,9 @@ def gantt_chart(data: Tables, rows: Sequence[Row]) -> Chart:
         laid_out = in_lanes(in_time, "block", 0.0 if row["origin"] == ORIGIN else TICK_S)
         about = {name: row[name] for name in ("origin", "engine", "tier", "parallelism")}
         about |= {"repetition": run["repetition"]}
-        panels.append(Panel(title, [about | one for one in laid_out], frozenset(not_written)))
+        first_s = min((phase["start_s"] for phase in laid_out), default=0.0)
+        drawn = [about | one | {end: one[end] - first_s for end in ("start_s", "end_s")} for one in laid_out]
+        panels.append(Panel(title, drawn, frozenset(not_written)))
         busy_s = math.fsum(phase["end_s"] - phase["start_s"] for phase in laid_out if phase["phase"])
         shares[name_of(row)] = busy_s / (run["makespan_s"] * row["parallelism"])
     ordered = sorted(shares, key=lambda name: shares[name])
@@ -257,13 +255,13 @@ def gantt_chart(data: Tables, rows: Sequence[Row]) -> Chart:
         note += " Spark's own start and end are before and after what is drawn; its makespan has them."
     if any(row["origin"] == ORIGIN for row in rows):
         note += " Of GNU Parallel, reading is within 'increment'; of Spark it is in no phase."
-    colours = {look.label: look.colour for look in PHASES.values()}
+    colours = dict(PHASES.values())
     return Gantts(says, note=note, panels=panels, name="block", colours=colours)
 
 
 def drawn_phase(phase: Row) -> Row:
     """A row of ``bigbrain_phases.tsv`` as a chart has it."""
-    about = {"block": phase["block"], "iteration": phase["iteration"], "phase": PHASES[phase["phase"]].label}
+    about = {"block": phase["block"], "iteration": phase["iteration"], "phase": PHASES[phase["phase"]][0]}
     return about | {"start_s": phase["start_s"], "end_s": phase["end_s"]}
 
 

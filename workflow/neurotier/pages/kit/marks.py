@@ -306,15 +306,12 @@ def beside(axes: plot.Axes, place: float, text: str) -> None:
     axes.annotate(text, (1, place), (6, 0), **look)
 
 
-def draw_legend(axes: plot.Axes, handles: Sequence[plot.Artist], above: bool = False) -> None:
-    """A legend in a line: in axes of its own, or above axes that have no title."""
+def draw_legend(axes: plot.Axes, handles: Sequence[plot.Artist]) -> None:
+    """A legend in a line, in axes of its own."""
     place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (0, 0.5), "borderaxespad": 0, "borderpad": 0}
-    if above:
-        place = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0.2}
-    else:
-        axes.set_axis_off()
     look: dict[str, Any] = {"ncols": len(handles), "fontsize": 8, "handlelength": 1.2, "columnspacing": 1.2}
-    axes.legend(handles=handles, **look, **place).set_in_layout(above)
+    axes.set_axis_off()
+    axes.legend(handles=handles, **look, **place).set_in_layout(False)
 
 
 def side_by_side(lane: float, count: int, height: float) -> list[float]:

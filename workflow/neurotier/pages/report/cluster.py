@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 
 from neurotier.core.quantities import counted, first_of, percent, seconds, share_of
 from neurotier.core.tables import Row
@@ -26,9 +25,6 @@ CHANCE = 0.01
 """How often chance alone may make any node of a run look different (Mann-Whitney, shared among the nodes)."""
 
 SHOWN_RESTARTS = 5
-
-Steps = tuple[list[float], list[float]]
-"""A step function: times of change, s since 1970, and the value from each on."""
 
 
 @dataclass(frozen=True)
@@ -77,15 +73,12 @@ class Cluster:
                 found[self.node_of[time.participant]].append(time.wall_s)
         return {node: walls_s for node, walls_s in found.items() if walls_s}
 
-    @cached_property
-    def granted(self) -> Steps:
-        """Participants that the CPUs granted had room for."""
-        return steps((row["started_s"], row["ended_s"], slots_of(row)) for row in self.started)
-
     @property
-    def peak_slots(self) -> int | None:
-        """Most slots granted at a time, if that is known."""
-        return int(max(self.granted[1])) if self.granted[1] else None
+    def peak_slots(self) -> int:
+        """Most participants at a time that the CPUs granted had room for; 0 if that is not known."""
+        spans = [(row["started_s"], row["ended_s"] or math.inf, slots_of(row)) for row in self.started]
+        at_once = (sum(slots for start_s, end_s, slots in spans if start_s <= at_s < end_s) for at_s, *_ in spans)
+        return int(max(at_once, default=0))
 
     @property
     def waits(self) -> list[Row]:
@@ -145,21 +138,6 @@ def slots_of(row: Row) -> float:
         return 0
     needed, cpus = row["needed_cpus"], row["cpus"]
     return float(row["slots"] if not needed or not cpus else min(row["slots"], row["slots"] * cpus // needed))
-
-
-def steps(spans: Iterable[tuple[float, float | None, float]]) -> Steps:
-    """The sum of what lasts from a start to an end, as a step function; without an end it lasts for ever.
-
-    >>> steps([(0.0, 4.0, 2), (1.0, None, 1)])
-    ([0.0, 1.0, 4.0], [2, 3, 1])
-    """
-    changes: dict[float, float] = defaultdict(int)
-    for start_s, end_s, amount in spans:
-        changes[start_s] += amount
-        if end_s is not None:
-            changes[end_s] -= amount
-    at = sorted(changes)
-    return at, list(accumulate(changes[moment] for moment in at))
 
 
 def node_verdict(cluster: Cluster) -> str:

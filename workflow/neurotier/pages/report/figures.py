@@ -10,12 +10,12 @@ from neurotier.core.quantities import CM3_PER_MM3, cm3, counted, mean_count, num
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.causes import MEMORY_STALL, UNEXPLAINED, Causes, sum_causes, why_no_account
-from neurotier.pages.kit.chart import CAUSE_COLOURS, Chart
+from neurotier.pages.kit.chart import CAUSE_COLOURS, PHASE_COLOURS, Chart
 from neurotier.pages.kit.findings import gathered
+from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
 from neurotier.pages.kit.marks import READABLE_LANES, Box, Kind, Lanes, Stack
 from neurotier.pages.report.cluster import node_verdict
 from neurotier.pages.report.data import ReportData, doubts, is_plausible
-from neurotier.pages.report.gantt import Running
 from neurotier.pages.report.times import NONE_FINISHED, ParticipantTime, present_phases
 
 LONGEST_NAME = 60
@@ -24,6 +24,7 @@ LONGEST_NAME = 60
 NOTED_SHARE, NOTED_CAUSES = 0.005, 3
 """The title names so many causes after the largest, none below this share of the wall time."""
 
+UNKNOWN_NODE = "node not known"
 MADE = {
     "exact": "exact (one thread active at a time)",
     "scaled": "scaled (several threads at once: their seconds divide the time in which any was active)",
@@ -112,7 +113,9 @@ def account_note(known: Sequence[ParticipantTime], whole: Causes, left_out: int)
 
 
 def gantt(data: ReportData) -> Chart:
-    """How many participant jobs ran at each moment of the last run, and below it their phases on one clock."""
+    """The phases of the participant jobs of the last run on one clock; many of them, and those of each node of a
+    cluster, one after the other in as many lanes as ran at once.
+    """
     run, cluster = data.last_run, data.cluster
     if run is None or not data.last_times:
         return Chart(NONE_FINISHED)
@@ -124,13 +127,21 @@ def gantt(data: ReportData) -> Chart:
         for time in sorted(data.last_times, key=lambda time: (time.start_s, time.participant))
         for row in time.phases.values()
     ]
+    lanes, names, many = list[Row](), dict[float, str](), len(data.last_times) > READABLE_LANES
+    whose = [row["node"] or UNKNOWN_NODE if cluster else "" if many else row["participant"] for row in rows]
+    groups = gathered(zip(whose, rows, strict=True))
+    for label, own in sorted(groups.items()) if cluster else groups.items():
+        first = 1 + lanes[-1]["lane"] + (cluster is not None) if lanes else 0
+        placed = sorted(in_lanes(own, "participant"), key=lambda row: row["lane"])
+        lanes += [row | {"lane": first + row["lane"]} for row in placed]
+        if label and len(groups) <= READABLE_LANES:
+            people = f" ({len({row['participant'] for row in own})})" if cluster else ""
+            names[(first + lanes[-1]["lane"]) / 2] = shorten(label, 42) + people
     most, average = run["peak_parallelism"], mean_count(run["mean_parallelism"])
     parallel = "one at a time" if most == 1 else f"{average} at a time on average, {most:,} at most"
     says = f"Makespan {seconds(run['makespan_s'])} for {counted(run['participants'], 'participant')}, {parallel}"
-    note = f"Run {run['run']}; failed attempts are not drawn."
-    if cluster:
-        note += " Granted: participants that the jobs which ran had CPUs for."
-    return Running(says, rows, note, run["mean_parallelism"], cluster, origin_s)
+    note = f"Run {run['run']}; failed attempts are not drawn. Jobs on one lane came one after the other."
+    return Gantts(says, rows, note, [Panel("", lanes, names=names)], colours=PHASE_COLOURS)
 
 
 def nodes(data: ReportData) -> Chart:
