@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.tables import Row, read_table
-from neurotier.pages.bigbrain.names import published_name
+from neurotier.pages.bigbrain.tables import published_name
 from neurotier.pages.published import PAGE
-from neurotier.pages.published.tables import Replayed, replayed
+from neurotier.pages.published.figures import Replayed, replayed
 from neurotier.published.claims import claim_rows, counts_text
 from neurotier.published.conditions import absent, condition, device_and_mode
 from neurotier.published.replay import Replay, read_published, write_tables

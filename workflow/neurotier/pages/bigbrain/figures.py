@@ -27,8 +27,11 @@ from neurotier.bigbrain.tasks import (
 from neurotier.core.quantities import counted, mean_count, percent, seconds, share_of
 from neurotier.core.tables import Row
 from neurotier.model.prediction import FLUID, MEASURED, PAPER
-from neurotier.pages.bigbrain.names import (
+from neurotier.pages.bigbrain.tables import (
     NO_RUN,
+    SUMS,
+    Tables,
+    cells,
     factors_text,
     in_panels,
     name_of,
@@ -36,7 +39,6 @@ from neurotier.pages.bigbrain.names import (
     published,
     range_text,
 )
-from neurotier.pages.bigbrain.tables import SUMS, Tables, cells
 from neurotier.pages.kit.chart import (
     BLACK,
     BLUE,

@@ -10,8 +10,7 @@ from neurotier.pages.bigbrain.figures import (
     bigbrain_phases,
     bigbrain_spark,
 )
-from neurotier.pages.bigbrain.names import by_heading, label_of
-from neurotier.pages.bigbrain.tables import Tables, read_tables
+from neurotier.pages.bigbrain.tables import Tables, by_heading, label_of, read_tables
 from neurotier.pages.bigbrain.verdict import not_compared, verdicts
 from neurotier.pages.kit.page import Figure, Page, Section
 

@@ -18,9 +18,8 @@ from neurotier.pages.comparison.figures import (
     phases,
     tier_bytes,
 )
-from neurotier.pages.comparison.reasons import causes_text
 from neurotier.pages.comparison.statistics import by_condition, left_out
-from neurotier.pages.comparison.verdict import ComparisonVerdict, judge
+from neurotier.pages.comparison.verdict import ComparisonVerdict, causes_text, judge
 from neurotier.pages.kit.findings import gathered, spread_text
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Figure, Page, Section, Verdict
 from neurotier.run.compared import Compared, lacking, read_comparison_tables

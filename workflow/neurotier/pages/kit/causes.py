@@ -11,6 +11,7 @@ from neurotier.meter.usage import ACCOUNT, LABELS
 CPU = ("account_user_s", "account_system_s")
 RUN_QUEUE, BLOCK_IO, MEMORY_STALL, OTHER = ACCOUNT[2:]
 UNEXPLAINED = "residual_s"
+PAPER_IO = "I/O as the paper counts it (wall - CPU)"
 
 SWITCH = "as root: sysctl kernel.task_delayacct=1"
 """What to do about a kernel that accounts no waits."""

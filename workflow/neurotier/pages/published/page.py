@@ -10,22 +10,26 @@ from neurotier.core.quantities import counted
 from neurotier.core.tables import Row
 from neurotier.model.prediction import MEASURED, PAPER
 from neurotier.pages.bigbrain.figures import MEMBERS
-from neurotier.pages.bigbrain.names import by_heading, label_of, published_name
+from neurotier.pages.bigbrain.tables import by_heading, label_of, published_name
 from neurotier.pages.comparison.statistics import by_condition as bids_conditions
 from neurotier.pages.kit.findings import between, gathered
 from neurotier.pages.kit.page import OPEN, Figure, Page, Section, Verdict
 from neurotier.pages.published.figures import (
+    IMAGES,
+    OTHERS,
+    PROCESSES,
+    Replayed,
     bids_cpu_io,
     bids_makespan,
     gantt,
     makespan,
     phases,
     predicted,
+    read,
     scores_of,
     table_one,
     validation_text,
 )
-from neurotier.pages.published.tables import IMAGES, OTHERS, PROCESSES, Replayed, read
 from neurotier.published import own_columns
 from neurotier.published.bids_app import CONDITIONS, PARALLELISMS
 from neurotier.published.bigbrain import HEADER, BlockRun
