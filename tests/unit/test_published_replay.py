@@ -31,7 +31,7 @@ def said_by(replay: Replay, predictions: list[Row]) -> dict[str, str]:
     """What each figure that is drawn says, by its name."""
     data = replayed(replay, predictions, validation=validation_of(predictions))
     names = [(figure, *one) for figure in PAGE.figures for one in figure.names(None).items()]
-    charts = {name: figure.chart(data, *given) for figure, name, given in names}
+    charts = {name: figure.chart(data, *given) for figure, name, (_, given) in names}
     return {name: chart.says for name, chart in charts.items() if chart.table}
 
 

@@ -14,14 +14,7 @@ from neurotier.core.places import Places
 from neurotier.core.processes import current_run
 from neurotier.core.settings import Settings
 
-BIGBRAIN_RULES = [
-    "make_blocks",
-    "begin_increment",
-    "increment_block",
-    "run_gnu_parallel",
-    "run_spark",
-    "check_increment",
-]
+BIGBRAIN_RULES = "make_blocks begin_increment increment_block run_gnu_parallel run_spark check_increment"
 """Rules whose failure is one of the incrementation."""
 
 
@@ -88,7 +81,7 @@ def bigbrain(settings: Settings, places: Places) -> list[str]:
 def had_a_part(places: Places) -> bool:
     """Whether this run of the workflow has done any job of the incrementation: each writes a log."""
     started_s = read_json(places.runs / f"{current_run()}.json")["started_s"]
-    logs = [log for rule in BIGBRAIN_RULES for log in (places.logs / rule).rglob("*.log")]
+    logs = [log for rule in BIGBRAIN_RULES.split() for log in (places.logs / rule).rglob("*.log")]
     return any(log.stat().st_mtime >= started_s for log in logs)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
 from neurotier.core.quantities import percent, rate
@@ -36,9 +37,10 @@ KINDS = (
 )
 
 
-def parts(settings: Any) -> Iterator[str]:
+def parts(settings: Any) -> dict[str, str]:
     """Every set on every tier, of which a figure is drawn each."""
-    return (f"{tier}_{name}" for tier in settings.sweep.tiers for name in settings.sweep.sets)
+    sets = itertools.product(settings.sweep.tiers, settings.sweep.sets)
+    return {f"{tier}_{name}": f"{tier}, set {name}" for tier, name in sets}
 
 
 def rows_of(data: Data, part: str) -> list[Row]:

@@ -2,6 +2,13 @@
 
 Sure means: makespans differ by more than chance (:mod:`neurotier.pages.kit.contrasts`); all runs did equally many of
 the same participants, and found about as much of their inputs in the page cache, as far as it is known.
+
+A condition has an account of its wall time if all its runs have one; without it only CPU time is known, and I/O as the
+paper counts it (wall - CPU), of which waiting for a core is part.
+
+Nodes are a blocking factor: a slow node must not be taken for a slow tier. Runs of a campaign may be on several nodes
+of a cluster, if its job was stopped and went on elsewhere. Two conditions are then set against each other on the nodes
+that had both. Where no node had both, the placement's part and the node's cannot be told apart, and that is said.
 """
 
 from __future__ import annotations

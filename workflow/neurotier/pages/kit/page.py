@@ -182,22 +182,25 @@ class Figure:
     """A figure in a page: its heading, and the function that makes its chart of the page's data.
 
     The function's docstring says how to read it, and its name is that of the files. A function with ``parts`` draws one
-    chart for each of them: names of settings to what stands behind the function's name.
+    chart for each of them: what stands behind the function's name to what stands behind the heading, by the settings.
     """
 
     heading: str
     chart: Callable[..., Chart]
-    parts: Callable[[Any], Iterable[str]] | None = None
+    parts: Callable[[Any], Mapping[str, str]] | None = None
 
     @property
     def reading(self) -> str:
         """How it is read."""
         return " ".join((inspect.getdoc(self.chart) or "").split())
 
-    def names(self, settings: Any) -> dict[str, tuple[str, ...]]:
-        """The names of its files, and what the function is given for each."""
+    def names(self, settings: Any) -> dict[str, tuple[str, tuple[str, ...]]]:
+        """The names of its files to its heading, and what the function is given for each."""
         name = self.chart.__name__
-        return {f"{name}_{part}": (part,) for part in self.parts(settings)} if self.parts else {name: ()}
+        if not self.parts:
+            return {name: (self.heading, ())}
+        parts = self.parts(settings)
+        return {f"{name}_{part}": (f"{self.heading} ({words})", (part,)) for part, words in parts.items()}
 
 
 Part = Figure | Section | Callable[[Any], Section | Sequence[Section] | None]
@@ -283,8 +286,8 @@ class Page:
                 sections = [made] if isinstance(made, Section) else made or ()
                 views += [one.view() for one in sections if one.rows is None or one.rows]
                 continue
-            for name, given in part.names(settings).items():
-                chart, heading = part.chart(data, *given), " ".join((part.heading, *(f"({one})" for one in given)))
+            for name, (heading, given) in part.names(settings).items():
+                chart = part.chart(data, *given)
                 svg = chart.save(folder / name)
                 write_text(folder / f"{name}.rst", f"{part.reading} {chart.says}.\n")
                 if not chart.table:

@@ -31,9 +31,9 @@ from neurotier.published.replay import Replay, name_of, phase_rows, read_publish
 from neurotier.published.table_one import Bandwidth
 from neurotier.published.validation import ALONE, CLOSE, CONDITION, DEVICE, TWIN, Score, scores
 
-IMAGES = tuple(dict.fromkeys(f"{resolution_um}um" for resolution_um, *_ in FIGURES))
-PROCESSES = tuple(dict.fromkeys(f"{resolution_um}um_{processes}" for resolution_um, _, processes in FIGURES))
-OTHERS = "others"
+IMAGES = {f"{um}um": f"{um} µm" for um, *_ in FIGURES}
+PROCESSES = {f"{um}um_{processes}": f"{um} µm, {processes} processes" for um, _, processes in FIGURES}
+OTHERS = {"others": "in no figure of the paper"}
 """Parts of figures: images, images with a number of processes, and what is in no figure of the paper."""
 
 
@@ -59,7 +59,7 @@ class Replayed(Tables):
         chosen = []
         for row in self.conditions:
             image = f"{IncrementCondition.of(row).resolution_um}um"
-            if name in ([OTHERS] if row["variant"] else ["", image, f"{image}_{row['parallelism']}"]):
+            if name in (OTHERS if row["variant"] else ["", image, f"{image}_{row['parallelism']}"]):
                 chosen.append(row)
         return replace(self, conditions=chosen)
 

@@ -254,7 +254,7 @@ PAGE = Page(
         unseen,
         claims,
         Figure("Table I: bandwidth of one stream", table_one),
-        Figure("Makespans", makespan, lambda _: [*IMAGES, OTHERS]),
+        Figure("Makespans", makespan, lambda _: IMAGES | OTHERS),
         Figure("Time by phase", phases, lambda _: IMAGES),
         Figure("Who did what when", gantt, lambda _: PROCESSES),
         conditions,
