@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from neurotier.bigbrain.conditions import ORIGIN, IncrementCondition
-from neurotier.bigbrain.engines.spark_events import DRIVER, TASKS
 from neurotier.bigbrain.tabulation import TICK_S
 from neurotier.bigbrain.tasks import (
     DELAY,
@@ -21,7 +20,6 @@ from neurotier.bigbrain.tasks import (
     SPARK,
     START_UP,
     STREAMING,
-    WORK_PHASES,
     WRITE,
 )
 from neurotier.core.quantities import counted, mean_count, percent, seconds, share_of
@@ -40,24 +38,19 @@ from neurotier.pages.bigbrain.tables import (
     range_text,
 )
 from neurotier.pages.kit.chart import (
-    BLACK,
     BLUE,
     GREEN,
     GREY,
-    LIGHT_GREY,
-    ORANGE,
     PURPLE,
     SKY,
     VERMILION,
     YELLOW,
     Chart,
 )
-from neurotier.pages.kit.findings import at_once, between, from_to, gathered, times_text
+from neurotier.pages.kit.findings import from_to, gathered, times_text
 from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
 from neurotier.pages.kit.marks import Kind, Lanes, Line, Mark, Points, Stack
 from neurotier.published.conditions import is_outlier
-from neurotier.run.compared import is_compared
-from neurotier.storage.spread import Spread, spread
 
 
 class Look(NamedTuple):
@@ -86,25 +79,6 @@ PHASES = {
     WRITE: ("write", VERMILION),
     DELAY: ("pause", YELLOW),
 }
-
-Group = tuple[str, tuple[str, ...]]
-"""Whose time, and which parts of it are drawn as one."""
-
-SPARK_PARTS: dict[Group, Kind] = {
-    (DRIVER, ("jvm_start",)): Kind("JVM start", GREY),
-    (DRIVER, ("context",)): Kind("context", BLUE),
-    (DRIVER, ("planning",)): Kind("planning", SKY),
-    (DRIVER, ("tasks",)): Kind("tasks run", LIGHT_GREY),
-    (DRIVER, ("ending",)): Kind("ending", BLACK),
-    (TASKS, ("scheduling", "deserialise", "serialise")): Kind("shipping", YELLOW),
-    (TASKS, ("garbage",)): Kind("garbage", VERMILION),
-    (TASKS, ("python",)): Kind("Python", PURPLE),
-    (TASKS, WORK_PHASES): Kind("our phases", GREEN),
-    (TASKS, (DELAY,)): Kind("delay", ORANGE),
-}
-
-Place = tuple[str, int]
-"""Tier and parallelism."""
 
 
 def bigbrain_makespans(data: Tables) -> Chart:
@@ -279,54 +253,3 @@ def one_after_the_other(phases: Sequence[Row]) -> list[Row]:
         if last_s > at_s:
             found.append(found[-1] | {"phase": "", "start_s": at_s, "end_s": last_s})
     return found
-
-
-def runs_of(runs: Sequence[Row], engine: str) -> dict[Place, list[Row]]:
-    """The valid repetitions of an engine's conditions, in the order of the table."""
-    own = (run for run in runs if run["engine"] == engine and is_compared(run))
-    return gathered(((run["tier"], run["parallelism"]), run) for run in own)
-
-
-def bigbrain_spark(data: Tables) -> Chart:
-    """Where Spark's time goes."""
-    spark = runs_of(data.own_runs, SPARK)
-    if not spark:
-        asked = any(run["engine"] == SPARK for run in data.own_runs)
-        return Chart("No run of Spark is valid" if asked else "No run of the incrementation was Spark's")
-    makespans_s = {place: Spread(tuple(run["makespan_s"] for run in runs)).median for place, runs in spark.items()}
-    starts = [start.median / makespans_s[place] for place in spark if (start := spread(spark[place], "start_up_s"))]
-    blocks = counted(max(run["blocks"] for runs in spark.values() for run in runs), "block")
-    lanes = []
-    for (tier, parallelism), runs in spark.items():
-        every = [parts_of(run, data.spark) for run in runs]
-        text = seconds(makespans_s[tier, parallelism])
-        for of, name in ((DRIVER, "driver"), (TASKS, "tasks")):
-            lane: Row = {"panel": f"tier {tier}", "group": at_once(parallelism), "lane": name, "text": text}
-            for (whose, parts), kind in SPARK_PARTS.items():
-                sums = tuple(math.fsum(one.get((of, part), 0.0) for part in parts) for one in every)
-                lane[kind.label] = Spread(sums) if whose == of else None
-            lanes.append(lane)
-        summed_s = sum(part.median for part in lanes[-1].values() if isinstance(part, Spread))
-        lanes[-1]["text"] = f"{seconds(summed_s)}, summed"
-    tiers = [tier for tier, _ in spark]
-    return Lanes(
-        f"Spark took {between(makespans_s.values(), seconds)} for {blocks}; the start of its session was"
-        f" {between(starts, percent)} of its time",
-        data.spark,
-        "Medians over repetitions of valid runs. Driver: wall time of the driver program; 'planning' is while no task"
-        " runs before the last one has ended. Tasks: sums over tasks (side by side) of the time from launch to end;"
-        " 'shipping' is scheduling, sending, and (de)serialising; 'garbage' the JVM's collections beside our phases;"
-        " 'Python' starting workers, importing, and moving data between files, JVM and Python; 'our phases'"
-        " load_header, read, increment and write.",
-        marks=(Stack({kind.label: kind for kind in SPARK_PARTS.values()}),),
-        x="Wall time of the driver, sum over tasks (s)",
-        lanes=sorted(lanes, key=lambda lane: tiers.index(lane["panel"].removeprefix("tier "))),
-    )
-
-
-def parts_of(run: Row, spark_rows: Sequence[Row]) -> dict[tuple[str, str], float]:
-    """Whose time, and which part of it, to how long it took in the last start of a run, s."""
-    keys = ("tier", "parallelism", "repetition")
-    rows = [row for row in spark_rows if all(row[key] == run[key] for key in keys)]
-    last = max((row["attempt"] for row in rows), default=None)
-    return {(row["of"], row["part"]): row["sum_s"] for row in rows if row["attempt"] == last}

@@ -164,7 +164,7 @@ def nodes(data: ReportData) -> Chart:
 
 
 def brain_volume(data: ReportData) -> Chart:
-    """How brain volumes are distributed at each site; rings mark outliers and volumes that no adult has."""
+    """How brain volumes are distributed at each site; red: outliers and volumes that no adult has."""
     volumes = [row["brain_volume_mm3"] for row in data.group]
     if not volumes:
         return Chart("no brain mask was made")
@@ -175,7 +175,7 @@ def brain_volume(data: ReportData) -> Chart:
             "lane": f"{site} ({len(rows):,})",
             "cm3": [row["brain_volume_mm3"] * CM3_PER_MM3 for row in rows],
             "said": [f"{row['image']}: {cm3(row['brain_volume_mm3'])}" for row in rows],
-            "ringed": [bool(doubts(row)) for row in rows],
+            "marked": [bool(doubts(row)) for row in rows],
             "text": cm3(statistics.median(row["brain_volume_mm3"] for row in rows)),
         }
         for site, rows in sites.items()
@@ -189,8 +189,8 @@ def brain_volume(data: ReportData) -> Chart:
     if len(volumes) > 1:
         spread = f"{number(statistics.fmean(volumes) * CM3_PER_MM3)} ± {cm3(statistics.stdev(volumes))}"
         says = f"Brain volume is {spread} (mean ± SD of {counted(len(volumes), 'image')}); {stand_out(data)}"
-    note = BOX.format("images", "; rings: outliers, and volumes that no adult has")
-    box = Box("cm3", said="said", ringed="ringed")
+    note = BOX.format("images", "; red: outliers, and volumes that no adult has")
+    box = Box("cm3", said="said", marked="marked")
     return Lanes(says, table, note, (box,), "Brain volume (cm³)", lanes)
 
 
