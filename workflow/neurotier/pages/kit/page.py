@@ -34,7 +34,7 @@ def brief(value_s: float) -> str:
     >>> brief(0.00025), brief(31.25)
     ('250 µs', '31.2 s')
     """
-    return f"{number(1e6 * value_s)} µs" if 0 < value_s < 1e-3 else seconds(value_s)
+    return seconds(1e6 * value_s).replace("s", "µs") if 0 < value_s < 0.01 else seconds(value_s)
 
 
 WORDS: Mapping[str, Callable[[Any], str]] = {
@@ -69,6 +69,9 @@ HEADS = {
     "latency_max_s": "Longest",
     "cpu_s_per_gb": "CPU s per GB",
     "queue_depth": "At once",
+    "operations_per_s": "Per second",
+    "operation_cpu_s": "CPU time",
+    "operation_wait_s": "Waiting",
 }
 """Heads of columns whose names do not say it; the others are their names without the unit."""
 
