@@ -49,7 +49,7 @@ from neurotier.pages.kit.chart import (
 )
 from neurotier.pages.kit.findings import from_to, gathered, times_text
 from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
-from neurotier.pages.kit.marks import Kind, Lanes, Line, Mark, Points, Stack
+from neurotier.pages.kit.marks import Lanes, Line, Mark, Points
 from neurotier.published.conditions import is_outlier
 
 
@@ -152,21 +152,21 @@ def bigbrain_phases(data: Tables) -> Chart:
     longest_of = f"The longest phase is {PHASES[first][0]} in {count:,} of {counted(len(known), among)}"
     says = ", ".join([longest_of, *(f"{PHASES[name][0]} in {times:,}" for name, times in others)])
     known = in_panels(data.conditions, "b")
-    lanes = [
-        row
-        | {
-            "text": f"{seconds(row['makespan_s'])}; {percent(write_share(row))} writing;"
-            f" {mean_count(row['mean_parallelism'])} at once"
-        }
-        for row in known
-    ]
-    kinds = {f"{phase}_s": Kind(label, colour) for phase, (label, colour) in PHASES.items()}
-    stack = Stack({name: kinds[name] for name in SUMS if any(row[name] for row in known)})
+    lanes = []
+    for row in known:
+        text = f"{seconds(row['makespan_s'])}; {percent(write_share(row))} writing"
+        lanes.append(row | {"text": f"{text}; {mean_count(row['mean_parallelism'])} at once"})
+    drawn = [name for name in SUMS if any(row[name] for row in known)]
+    marks = []
+    for place, (name, marker) in enumerate(zip(drawn, "vo^sD", strict=False)):
+        label, colour = PHASES[name.removesuffix("_s")]
+        above = 0.33 - 0.66 * (place + 0.5) / len(drawn)
+        marks.append(Points(name, label, marker, colour, filled=True, above=above, size=5.5))
     note = (
-        f"{data.middle.capitalize()} over valid repetitions of the sum over all blocks and iterations. Right:"
-        f" {data.middle} makespan, share of writing in the sum of the four phases, and the mean number of blocks in a"
-        " phase at once. In the pairing 'published', reading is within incrementing (GNU parallel, Snakemake) or in no"
-        " phase (Spark)."
+        f"{data.middle.capitalize()} over valid repetitions of the sum over all blocks and iterations; axes are"
+        f" logarithmic. Right: {data.middle} makespan, share of writing in the sum of the four phases, and the mean number"
+        " of blocks in a phase at once. In the pairing 'published', reading is within incrementing (GNU parallel,"
+        " Snakemake) or in no phase (Spark)."
     )
     if published(data.conditions):
         note += " Published runs are of that pairing; the start of their processes is not known."
@@ -178,7 +178,7 @@ def bigbrain_phases(data: Tables) -> Chart:
         )
     columns = ("runs", "makespan_s", *SUMS, "mean_parallelism", "incomplete_blocks")
     table = [cells(row) | {name: row[name] for name in columns} for row in known]
-    return Lanes(says, table, note, marks=(stack,), x="Sum over all blocks (s)", lanes=lanes)
+    return Lanes(says, table, note, marks=marks, x="Sum over all blocks (s)", lanes=lanes, logarithmic=True)
 
 
 def middle_of(runs: Sequence[Row]) -> Row:

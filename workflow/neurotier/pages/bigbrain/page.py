@@ -18,7 +18,7 @@ from neurotier.run.compared import is_compared
 COLUMNS = (
     *("engine", "tier_and_cache", "valid_runs", "makespan_s", "least_to_greatest", "equation_one_s"),
     *("equation_one_ratio", "fluid_s", "fluid_ratio", "start_up_s", "load_header_s", "read_s", "increment_s"),
-    *("write_s", "mean_parallelism", "peak_parallelism"),
+    *("write_s", "mean_parallelism"),
 )
 """Of the table of conditions."""
 
