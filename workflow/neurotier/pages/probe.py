@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.quantities import counted, rate
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 from neurotier.pages.kit.chart import BLUE, LIGHT_GREY, SKY, Chart
-from neurotier.pages.kit.findings import gathered
 from neurotier.pages.kit.lines import MEASURED, Lines, point
 from neurotier.pages.kit.marks import Kind, Lanes, Line, Stack
 from neurotier.pages.kit.page import OPEN, Data, Figure, Page, Section, Verdict

@@ -23,7 +23,7 @@ from neurotier.bigbrain.tasks import (
     WRITE,
 )
 from neurotier.core.quantities import counted, mean_count, percent, seconds, share_of
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 from neurotier.model.prediction import FLUID, MEASURED, PAPER
 from neurotier.pages.bigbrain.tables import (
     NO_RUN,
@@ -47,7 +47,7 @@ from neurotier.pages.kit.chart import (
     YELLOW,
     Chart,
 )
-from neurotier.pages.kit.findings import from_to, gathered, times_text
+from neurotier.pages.kit.findings import from_to, times_text
 from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
 from neurotier.pages.kit.marks import Lanes, Line, Mark, Points
 from neurotier.published.conditions import is_outlier
@@ -164,9 +164,9 @@ def bigbrain_phases(data: Tables) -> Chart:
         marks.append(Points(name, label, marker, colour, filled=True, above=above, size=5.5))
     note = (
         f"{data.middle.capitalize()} over valid repetitions of the sum over all blocks and iterations; axes are"
-        f" logarithmic. Right: {data.middle} makespan, share of writing in the sum of the four phases, and the mean number"
-        " of blocks in a phase at once. In the pairing 'published', reading is within incrementing (GNU parallel,"
-        " Snakemake) or in no phase (Spark)."
+        f" logarithmic. Right: {data.middle} makespan, share of writing in the sum of the four phases, and the mean"
+        " number of blocks in a phase at once. In the pairing 'published', reading is within incrementing (GNU"
+        " parallel, Snakemake) or in no phase (Spark)."
     )
     if published(data.conditions):
         note += " Published runs are of that pairing; the start of their processes is not known."

@@ -18,9 +18,9 @@ from neurotier.bigbrain.tasks import GNU_PARALLEL, PUBLISHED, SPARK
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, seconds, size
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, columns, read_table, write_table
+from neurotier.core.tables import Row, columns, gathered, read_table, write_table
 from neurotier.model.prediction import FLUID, MEASURED, PAPER
-from neurotier.pages.kit.findings import at_once, from_to, gathered, times_text
+from neurotier.pages.kit.findings import at_once, from_to, times_text
 from neurotier.published import own_columns
 from neurotier.published.conditions import FIGURES
 from neurotier.run.compared import is_compared

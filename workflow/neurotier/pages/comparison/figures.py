@@ -184,7 +184,7 @@ def makespan(data: Compared) -> Chart:
     groups, ups = by_condition(data.runs), {up.higher: up for up in speed_ups(data.runs)}
     if not groups:
         return NO_RUN
-    times = {one: Spread(tuple(run["makespan_s"] for run in runs)) for one, runs in groups.items()}
+    times = {one: Spread.of(runs, "makespan_s") for one, runs in groups.items()}
     table, lanes = [], []
     for one, time in times.items():
         up, text = ups.get(one), spread_text(time)
@@ -320,11 +320,7 @@ def phases(data: Compared) -> Chart:
     bars: dict[tuple[Condition, str], dict[str, Spread]] = {}
     for condition, runs in by_condition(data.runs).items():
         own = [sums_s[run_key(run)] for run in runs if run_key(run) in sums_s]
-        parts = {
-            phase: Spread(tuple(one[phase] for one in own))
-            for phase in PHASE_COLOURS
-            if any(phase in one for one in own)
-        }
+        parts = {phase: Spread.of(own, phase) for phase in PHASE_COLOURS if any(phase in one for one in own)}
         if parts:
             bars[condition, ""] = parts
     if not bars:

@@ -9,7 +9,7 @@ from neurotier import __version__
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, number, seconds
 from neurotier.core.settings import ROLES, Settings
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 from neurotier.pages.comparison.figures import (
     accounts,
     cpu_io_sums,
@@ -20,7 +20,7 @@ from neurotier.pages.comparison.figures import (
 )
 from neurotier.pages.comparison.statistics import by_condition, left_out
 from neurotier.pages.comparison.verdict import ComparisonVerdict, causes_text, judge
-from neurotier.pages.kit.findings import gathered, spread_text
+from neurotier.pages.kit.findings import spread_text
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Figure, Page, Section, Verdict
 from neurotier.run.compared import Compared, lacking, read_comparison_tables
 from neurotier.storage.spread import spread

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from neurotier.core.quantities import counted, percent, seconds
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 from neurotier.meter.usage import LABELS
 from neurotier.pages.comparison.statistics import (
     Difference,
@@ -31,11 +31,12 @@ from neurotier.pages.comparison.statistics import (
     paired_differences,
     set_against,
 )
-from neurotier.pages.kit.causes import BLOCK_IO, COLD_SHARE, CPU, OTHER, PAPER_IO, RUN_QUEUE, WARM_SHARE
+from neurotier.pages.kit.causes import BLOCK_IO, CPU, OTHER, PAPER_IO, RUN_QUEUE
 from neurotier.pages.kit.contrasts import Contrast
-from neurotier.pages.kit.findings import between, gathered, spread_text
+from neurotier.pages.kit.findings import between, spread_text
 from neurotier.run.compared import MEMORY
 from neurotier.run.conditions import Condition
+from neurotier.storage.page_cache import COLD_SHARE, WARM_SHARE
 from neurotier.storage.spread import Spread
 
 CACHED_APART = 0.1
@@ -146,7 +147,7 @@ def judge_family(
     differences: Differences,
 ) -> FamilyVerdict:
     """The verdict on one family."""
-    makespans = {condition: Spread(tuple(run["makespan_s"] for run in groups[condition])) for condition in members}
+    makespans = {condition: Spread.of(groups[condition], "makespan_s") for condition in members}
     fastest, *others = sorted(members, key=lambda condition: (makespans[condition].median, condition))
     placements = [PlacementVerdict(fastest, makespans[fastest])]
     for other in others:

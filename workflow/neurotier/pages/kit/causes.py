@@ -25,9 +25,6 @@ NOTABLE_SHARE = 0.05
 SYSTEM_SHARE = 0.10
 """From this share of wall time on, system time of computing is worth a sentence."""
 
-WARM_SHARE, COLD_SHARE = 0.99, 0.01
-"""Inputs are called cached from the one share of their bytes on, and not cached up to the other."""
-
 
 @dataclass(frozen=True)
 class Causes:

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from neurotier.core.quantities import counted, seconds
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.chart import BLACK, GREY, WIDTH_IN, Chart, hover
-from neurotier.pages.kit.findings import gathered
 from neurotier.pages.kit.marks import LEGEND_IN, READABLE_LANES, draw_legend
 
 LANE_IN, LANES_IN = 0.25, 1.6

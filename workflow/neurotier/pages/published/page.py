@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.quantities import counted
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 from neurotier.model.prediction import MEASURED, PAPER
 from neurotier.pages.bigbrain.figures import MEMBERS
 from neurotier.pages.bigbrain.tables import by_heading, label_of, published_name
 from neurotier.pages.comparison.statistics import by_condition as bids_conditions
-from neurotier.pages.kit.findings import between, gathered
+from neurotier.pages.kit.findings import between
 from neurotier.pages.kit.page import OPEN, Figure, Page, Section, Verdict
 from neurotier.pages.published.figures import (
     IMAGES,

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from neurotier.core.parallelism import PHASES
 from neurotier.core.quantities import CM3_PER_MM3, cm3, counted, mean_count, number, percent, seconds, share_of, shorten
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.causes import MEMORY_STALL, UNEXPLAINED, Causes, sum_causes, why_no_account
 from neurotier.pages.kit.chart import CAUSE_COLOURS, PHASE_COLOURS, Chart
-from neurotier.pages.kit.findings import gathered
 from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
 from neurotier.pages.kit.marks import READABLE_LANES, Box, Kind, Lanes, Stack
 from neurotier.pages.report.cluster import node_verdict

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from neurotier.core.quantities import counted, number, size
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 from neurotier.storage.spread import Spread
-from neurotier.storage.workload.records import measured_by
+from neurotier.storage.workload.records import measured
 
 PATTERNS = {
     "read": "sequential read",
@@ -45,11 +45,11 @@ class Measured:
 def medians(rows: Iterable[Row]) -> dict[Spot, Measured]:
     """What was measured at every spot that has a measured point."""
     names = ("tier", "set", "queue_depth", "pattern", "block_bytes", "processes")
-    groups = measured_by(rows, lambda row: Spot(*(row[name] for name in names)))
+    groups = gathered((Spot(*(row[name] for name in names)), row) for row in measured(rows))
     return {
         spot: Measured(
-            Spread(tuple(row["bandwidth_bytes_per_s"] for row in members)),
-            Spread(tuple(row["requests_per_s"] for row in members)),
+            Spread.of(members, "bandwidth_bytes_per_s"),
+            Spread.of(members, "requests_per_s"),
             members[0]["engine"],
             members[0]["direct"],
         )
