@@ -54,7 +54,7 @@ def judge_timings(data: ReportData) -> Verdict:
     if cluster and cluster.standing_out:
         lines.append(f"{node_verdict(cluster)}.")
     if cluster and cluster.again:
-        lines.append(f"{counted(len(cluster.again), 'job')} had to be started again (see Nodes and jobs).")
+        lines.append(f"{counted(len(cluster.again), 'job')} had to be started again (see Jobs of the cluster).")
     return Verdict(f"Timings: {timings(run['valid'])}", OPEN, more=lines)
 
 
@@ -78,7 +78,7 @@ def numbers(run: Row, data: ReportData) -> str:
         text += f" ({span})"
     if run["flushed_s"] is not None and run["flushed_s"] > run["makespan_s"]:
         text += f", on its device after {seconds(run['flushed_s'])}"
-    room = f"{counted(run['cores'], 'core')}" if run["cores"] else ""
+    room = counted(run["cores"], "core") if run["cores"] else ""
     if cluster:
         room = f"up to {counted(cluster.peak_slots, 'slot')} granted" if cluster.peak_slots else ""
     text += f"; {mean_count(run['mean_parallelism'])} at a time on average{room and f' of {room}'}"
