@@ -204,9 +204,10 @@ class Box(Mark):
             said = [hover(text) for text in row[self.said]] if self.said else []
             marked = row[self.marked] if self.marked else [False] * len(values)
             shown = [number for number in range(len(values)) if len(values) <= READABLE_DOTS or marked[number]]
-            colours = [VERMILION if marked[number] else BLUE for number in shown]
+            looks: dict[str, Any] = {"color": [VERMILION if marked[number] else BLUE for number in shown]}
+            looks["s"] = [40 if marked[number] else 12 for number in shown]
             at = [values[number] for number in shown], [spots[number] for number in shown]
-            dots = axes.scatter(*at, s=14, color=colours, alpha=0.7, linewidths=0)
+            dots = axes.scatter(*at, alpha=0.7, linewidths=0, **looks)
             dots.set_urls([said[number] for number in shown if said] * 2)  # matplotlib drops that of a lone marker
             median = statistics.median(values)
             axes.plot([median], [place], marker="D", markersize=5, color=BLUE, markeredgecolor=BLACK)
