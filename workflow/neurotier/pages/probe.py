@@ -164,13 +164,9 @@ def where(data: Data) -> Section:
         for row in curves(data["probe"])
         if row["pattern"] == "read"
     }
-    found = [
-        {"tier": row["tier"], "kind": row["kind"], "file_system": row["fs_type"], "device": row["device"]}
-        | {"way_of_fio": ways.get(row["tier"]), "node": row["host"], "kernel": row["kernel"]}
-        | {"measured": row["date"].replace("T", " ").replace("Z", " UTC")}
-        for row in rows.values()
-    ]
-    return Section("Tiers", rows=found)
+    found = [row | {"way_of_fio": ways.get(tier)} for tier, row in rows.items()]
+    columns = "tier kind fs_type device way_of_fio host kernel date"
+    return Section("Tiers", rows=found, columns=columns.split())
 
 
 def small(data: Data) -> Section:

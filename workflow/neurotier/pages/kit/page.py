@@ -61,6 +61,8 @@ HEADS = {
     "equation_one_ratio": "over measured",
     "fluid_s": "Fluid model",
     "fluid_ratio": "over measured",
+    "fs_type": "File system",
+    "host": "Node",
     "over": "Tiers",
     "input_bytes_per_s": "Come",
     "throughput_bytes_per_s": "Written",

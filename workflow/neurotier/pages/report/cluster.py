@@ -24,8 +24,6 @@ CLEARLY_OFF = 1.2
 CHANCE = 0.01
 """How often chance alone may make any node of a run look different (Mann-Whitney, shared among the nodes)."""
 
-SHOWN_RESTARTS = 5
-
 
 @dataclass(frozen=True)
 class Cluster:
@@ -159,19 +157,6 @@ def node_verdict(cluster: Cluster) -> str:
     return f"No node is clearly slower or faster than the others ({between})"
 
 
-def restarts(cluster: Cluster) -> list[str]:
-    """Each share that was started again, as which job, and why."""
-    lines, last_of = list[str](), dict[int, Row]()
-    for row in cluster.jobs:
-        if row["attempt"] > 1:
-            last = last_of.get(row["share"], {"state": None, "node": None})
-            where = f" on {last['node']}" if last["node"] else ""
-            why = last["state"] or "an end that is not known"
-            lines.append(f"share {row['share']} as job {row['job']} after {why}{where}")
-        last_of[row["share"]] = row
-    return lines
-
-
 def cluster_lines(cluster: Cluster) -> list[str]:
     """What there is to say of a run's jobs and nodes, each without a full stop."""
     jobs, nodes = {row["job"] for row in cluster.jobs}, cluster.nodes
@@ -184,8 +169,8 @@ def cluster_lines(cluster: Cluster) -> list[str]:
         lines.append(f"Jobs waited in the queue for {seconds(cluster.median_wait_s)} (median), at most for {longest}")
     else:
         lines.append("How long jobs waited in the queue is not known")
-    again = restarts(cluster)
-    lines.append(f"Started again: {first_of(again, SHOWN_RESTARTS)}" if again else "No job was started again")
+    again = f"Started again: {counted(len(cluster.again), 'job')}, each a row below"
+    lines.append(again if cluster.again else "No job was started again")
     if cluster.held_s:
         held, used = (f"{value_s / 3600:.3g}" for value_s in (cluster.held_s, cluster.used_s))
         lines.append(
