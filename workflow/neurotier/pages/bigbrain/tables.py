@@ -151,16 +151,14 @@ def predictions_by_condition(runs: Iterable[Row], own: Iterable[Row], published:
         Rows of ``bigbrain_predictions.tsv`` and ``published_predictions.tsv``.
     """
     names = ("engine", "tier", "parallelism")
-    about: dict[tuple[object, ...], dict[str, Row]] = {}
-    for row in own:
-        about.setdefault(tuple(row[name] for name in names), {})[row["member"]] = row
-    predictions: dict[IncrementCondition, dict[str, Row]] = {}
-    for one in by_condition(runs):
-        if not one.is_published:
-            predictions[one] = about.get(tuple(getattr(one, name) for name in names), {})
-    for row in published:
-        predictions.setdefault(own_columns.condition_of(row), {})[row["member"]] = row
-    return predictions
+    by_name = gathered((tuple(row[name] for name in names), row) for row in own)
+    found = {
+        one: by_name.get(tuple(getattr(one, name) for name in names), [])
+        for one in by_condition(runs)
+        if not one.is_published
+    }
+    found |= gathered((own_columns.condition_of(row), row) for row in published)
+    return {one: {row["member"]: row for row in rows} for one, rows in found.items()}
 
 
 def condition_rows(

@@ -18,11 +18,11 @@ from neurotier.pages.comparison.figures import (
     phases,
     tier_bytes,
 )
-from neurotier.pages.comparison.statistics import by_condition, left_out
+from neurotier.pages.comparison.statistics import by_condition
 from neurotier.pages.comparison.verdict import ComparisonVerdict, causes_text, judge
 from neurotier.pages.kit.findings import spread_text
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Figure, Page, Section, Verdict
-from neurotier.run.compared import Compared, lacking, read_comparison_tables
+from neurotier.run.compared import Compared, is_compared, lacking, read_comparison_tables
 from neurotier.storage.spread import spread
 
 OPEN_ROWS = 6
@@ -158,7 +158,8 @@ def excluded(data: Comparison) -> Section:
     rows = [
         {name: run[name] for name in ("origin", "run", "placement", "parallelism", "repetition")}
         | {"reason": "no participant finished" if run["valid"] == "valid" else run["valid"]}
-        for run in left_out(data.runs)
+        for run in data.runs
+        if not is_compared(run)
     ]
     folded = "Which, and why" if len(rows) > OPEN_ROWS else ""
     return Section(f"Left out: {counted(len(rows), 'run')}", rows=rows, folded=folded)

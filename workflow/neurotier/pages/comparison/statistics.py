@@ -49,11 +49,6 @@ def by_condition(runs: Iterable[Row]) -> dict[Condition, list[Row]]:
     return dict(sorted(gathered((Condition.of(run), run) for run in runs if is_compared(run)).items()))
 
 
-def left_out(runs: Iterable[Row]) -> list[Row]:
-    """Runs that are not valid."""
-    return [run for run in runs if not is_compared(run)]
-
-
 @dataclass(frozen=True)
 class Difference:
     """How much longer participants took in one condition than in another, by participant.

@@ -156,8 +156,8 @@ def judge_family(
         fast_runs, slow_runs, _ = set_against(groups[fastest], groups[other])
         longer = longer_by_cause(fast_runs, slow_runs)
         placements.append(PlacementVerdict(other, makespans[other], contrast, pair, doubts, longer))
-    reasons = reason_lines({condition: groups[condition] for condition in members})
-    return FamilyVerdict(family_name(family), placements, headline(placements), reasons)
+    own = {condition: groups[condition] for condition in members}
+    return FamilyVerdict(family_name(family), placements, headline(placements), [*node_lines(own), *cache_lines(own)])
 
 
 def headline(placements: Sequence[PlacementVerdict]) -> str:
@@ -217,11 +217,6 @@ CAUSES = LABELS | {"cpu": "on a CPU", "io": PAPER_IO}
 """What a difference is divided into."""
 
 
-def reason_lines(groups: Groups) -> list[str]:
-    """What may mislead about conditions that differ in their placement alone; where their time went, a figure shows."""
-    return [*node_lines(groups), *cache_lines(groups)]
-
-
 def accounted(runs: Sequence[Row]) -> bool:
     """Whether all runs have an account of their wall time."""
     return all(run[sum_of(cause)] is not None for run in runs for cause in (*CPU, RUN_QUEUE, BLOCK_IO, OTHER))
@@ -269,17 +264,9 @@ def causes_text(longer: Mapping[str, float]) -> str:
     if total_s <= 0:
         return "no longer; the makespans differ by how the jobs filled them"
     mentioned = [cause for cause in longer if abs(longer[cause]) >= TOLD_SHARE * total_s]
-    parts = (signed(cause, longer[cause]) for cause in sorted(mentioned, key=lambda cause: -abs(longer[cause])))
+    ordered = sorted(mentioned, key=lambda cause: -abs(longer[cause]))
+    parts = (f"{'+' * (longer[cause] > 0)}{seconds(longer[cause])} {CAUSES[cause]}" for cause in ordered)
     return f"{seconds(total_s)} longer: {', '.join(parts)}"
-
-
-def signed(cause: str, longer_s: float) -> str:
-    """A part of a difference.
-
-    >>> signed("cpu", 2.0)
-    '+2.00 s on a CPU'
-    """
-    return f"{'+' if longer_s > 0 else ''}{seconds(longer_s)} {CAUSES[cause]}"
 
 
 def cache_lines(groups: Groups) -> list[str]:

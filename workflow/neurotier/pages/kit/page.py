@@ -11,10 +11,10 @@ import hashlib
 import inspect
 import os
 import re
-import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -148,7 +148,7 @@ class Section:
         more = len(rows) - len(found)
         return vars(self) | {
             "name": anchor(self.heading),
-            "paragraphs": [type(self.text)(one) for one in re.split(r"\n\s*\n", dedented(self.text)) if one],
+            "paragraphs": [type(self.text)(one) for one in re.split(r"\n\s*\n", dedent(self.text).strip()) if one],
             "heads": [
                 {"text": head_of(name), "numeric": any(line[place]["class"] == "n" for line in found)}
                 for place, name in enumerate(shown)
@@ -345,11 +345,6 @@ def glue(text: str) -> str:
     'took 31.2\\xa0s of 5 participants'
     """
     return type(text)(re.sub(r"(?<=\d) (?=(?:s|µs|%|h|min|cm³|mm³)(?![A-Za-z]))", "\u00a0", text))
-
-
-def dedented(text: str) -> str:
-    """A text of indented lines without their indents."""
-    return type(text)(textwrap.dedent(text).strip())
 
 
 def anchor(heading: str) -> str:
