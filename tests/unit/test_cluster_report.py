@@ -46,7 +46,7 @@ def test_the_page_tells_of_nodes_queue_and_efficiency(tmp_path: Path) -> None:
     assert "24 participants in 6 jobs on 3 nodes: n1, n2, n3" in text
     assert "Jobs waited in the queue for 7.50 s (median), at most for 10.0 s (job 105)" in text
     assert "No job was started again" in text
-    assert f"of up to {cluster.peak_slots} slots granted, peak 12" in text
+    assert f"of up to {cluster.peak_slots} slots granted, 12 at most" in text
     share = 100 * sum(row["cpu_s"] for row in data.profile) / sum(4 * row["elapsed_s"] for row in data.jobs)
     assert re.search(rf"participants used [\d.]+ \({share:.0f} %\)", text)
     drawn = (places.figures / "gantt.tsv").read_text().splitlines()

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from comparison_rows import job_rows, run_row
-from neurotier.pages.comparison.reasons import INSEPARABLE, causes_text
-from neurotier.pages.comparison.verdict import ComparisonVerdict, FamilyVerdict, judge
+from neurotier.pages.comparison.verdict import INSEPARABLE, ComparisonVerdict, FamilyVerdict, causes_text, judge
 from neurotier.storage.spread import Spread
 from scipy.stats import ttest_ind, ttest_rel
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.tables import Row, read_table
-from neurotier.pages.bigbrain.names import published_name
+from neurotier.pages.bigbrain.tables import published_name
 from neurotier.pages.published import PAGE
-from neurotier.pages.published.tables import Replayed, replayed
+from neurotier.pages.published.figures import Replayed, replayed
 from neurotier.published.claims import claim_rows, counts_text
 from neurotier.published.conditions import absent, condition, device_and_mode
 from neurotier.published.replay import Replay, read_published, write_tables
@@ -31,7 +31,7 @@ def said_by(replay: Replay, predictions: list[Row]) -> dict[str, str]:
     """What each figure that is drawn says, by its name."""
     data = replayed(replay, predictions, validation=validation_of(predictions))
     names = [(figure, *one) for figure in PAGE.figures for one in figure.names(None).items()]
-    charts = {name: figure.chart(data, *given) for figure, name, given in names}
+    charts = {name: figure.chart(data, *given) for figure, name, (_, given) in names}
     return {name: chart.says for name, chart in charts.items() if chart.table}
 
 
@@ -117,7 +117,7 @@ def test_figures_with_and_without_predictions(replay: Replay, tmp_path: Path) ->
     said = said_by(replay, PREDICTIONS)
     assert list(said) == [
         *("predicted", "table_one", "makespan_40um", "makespan_others", "phases_40um", "gantt_40um_25"),
-        *("gantt_40um_96", "mean_parallelism", "bids_makespan", "bids_cpu_io"),
+        *("gantt_40um_96", "bids_makespan", "bids_cpu_io"),
     ]
     assert said["makespan_40um"].startswith(
         "Incrementing 125 blocks took from 15.0 s (gnu-parallel on DRAM, 25 at once)"
@@ -140,8 +140,8 @@ def test_figures_with_and_without_predictions(replay: Replay, tmp_path: Path) ->
     gantt = [row for row in read_plain(figures / "gantt_40um_25.tsv") if row["tier"] == "local SSD, App Direct"]
     assert len({row["lane"] for row in gantt}) == 25
     assert len(gantt) == 125 + 125 + 123
-    parallelism = read_plain(figures / "mean_parallelism.tsv")
-    assert float(parallelism[0]["mean_parallelism"]) == pytest.approx(125 * (1.75 / 10 + 3.75 / 20) / 2)
+    phases = read_plain(figures / "phases_40um.tsv")
+    assert float(phases[0]["mean_parallelism"]) == pytest.approx(125 * (1.75 / 10 + 3.75 / 20) / 2)
 
 
 def test_the_page_says_what_is_absent_skipped_and_known_to_be_wrong(replay: Replay, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from neurotier.core.configuration import SCHEMAS, read_yaml
 from neurotier.core.errors import StateError
@@ -23,6 +23,21 @@ from neurotier.core.files import write_text, written_whole
 
 Row = dict[str, Any]
 EMPTY = "n/a"
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+def gathered(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """What belongs to each key, all in order.
+
+    >>> gathered([("a", 1), ("b", 2), ("a", 3)])
+    {'a': [1, 3], 'b': [2]}
+    """
+    found: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 @cache

@@ -12,9 +12,8 @@ from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, percent
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, read_table
+from neurotier.core.tables import Row, gathered, read_table
 from neurotier.pages.kit.chart import BLUE, LIGHT_GREY, NOTHING, ORANGE, Chart
-from neurotier.pages.kit.findings import gathered
 from neurotier.pages.kit.marks import Kind, Lanes, Line, Points, Stack
 from neurotier.pages.kit.page import OPEN, Figure, Page, Section, Verdict
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neurotier.core.quantities import counted, number, percent, rate, seconds, size
+from neurotier.core.quantities import counted, percent, rate, seconds, size
 from neurotier.pages.kit.chart import NOTHING, Chart
 from neurotier.pages.kit.lines import LIMIT, MEASURED, Lines, measured, point, published
 from neurotier.pages.kit.page import BAD, GOOD, Data, Figure, Page, Section, Verdict
@@ -29,15 +29,11 @@ def held(data: Data) -> Chart:
     found, least = lines(data["daq"]), 1 - data.settings.daq.tolerance
     if not found:
         return Chart(NOTHING)
-    said = []
-    for name, line in found.items():
-        holds, most = most_held(line), max(line)
-        said.append(f"{name}: {'all' if holds == most else holds or 'none'} of {counted(most, 'writer')}")
     rows = [measured("", name, writers, one.share) for name, line in found.items() for writers, one in line.items()]
     rows += [point(LIMIT, "", "held", writers, least) for writers in sorted({row["at"] for row in rows})]
     rows += [published("", number) | {"median": 1.0} for number in DAQ if number.quantity == "held"]
     return Lines(
-        f"Writers that hold {rate(data['daq'][0]['rate_bytes_per_s'])} each: {'; '.join(said)}",
+        "; ".join(f"{name} holds {counted(most_held(line), 'writer')}" for name, line in found.items()),
         rows,
         f"Mean over writers, median over repetitions. Dashed: the least that counts as held, {percent(least)}. Star:"
         " the most writers at 1 GB/s that the paper's six DCPMMs held, with PMDK.",
@@ -68,19 +64,14 @@ def buffer(data: Data) -> Chart:
                 (target_s if one.late else measured_s, one.buffer.median),
             ):
                 rows.append(point(LIMIT, name, counted(writers, "writer"), at_s, bytes_held))
-        most, one = max(line), line[max(line)]
-        if one.late:
-            share = percent(one.buffer.median / (one.input_bytes_per_s * target_s))
-            held_text = f"{size(one.buffer.median)} must be held for {seconds(target_s)} ({share})"
-            said.append(f"{name}: where {rate(one.input_bytes_per_s)} come, {held_text}")
-        else:
-            said.append(f"{name}: {size(one.buffer.median)} are enough for {counted(most, 'writer')}")
+        text = f"{size(line[max(line)].buffer.median)} for {counted(max(line), 'writer')}"
+        said.append(f"{name}: {text}{f' over {seconds(target_s)}' * bool(line[max(line)].late)}")
     for stated in DAQ:
         if stated.quantity == "buffer":
             ends = ((0.0, 0.0), (stated.at, stated.value))
             rows += [published(EXAMPLE, stated), *(point(LIMIT, EXAMPLE, stated.name, *end) for end in ends)]
     return Lines(
-        "; ".join(said),
+        f"Buffer that is needed, {'; '.join(said)}",
         rows,
         "Solid: measured; dashed: what comes less what is written, times the time, up to that for which the buffer"
         " must do. Star: an example of the DUNE paper. Every panel has a range of its own.",
@@ -123,27 +114,13 @@ def points(data: Data) -> Section:
     """Every point that was measured."""
     return Section(
         "Points",
-        rows=measured_rows(data["daq"], "over", "engine", "writers", "repetition"),
-        columns={
-            "over": "Tiers",
-            "engine": "Engine",
-            "writers": "Writers",
-            "input_bytes_per_s": "Come",
-            "throughput_bytes_per_s": "Written",
-            "late_writers": "Late writers",
-            "buffer_bytes": f"Buffer for {seconds(data.settings.daq.target_s)}",
-            "records_checked": "Records checked",
-            "latency_p99_s": ("Record, 99 % (ms)", milliseconds),
-            "latency_p999_s": ("99.9 % (ms)", milliseconds),
-            "latency_max_s": ("Longest (ms)", milliseconds),
-            "cpu_s_per_gb": ("CPU s per GB", lambda value: number(value, 2)),
-        },
+        f"Buffer: for {seconds(data.settings.daq.target_s)}. Latency: of a record.",
+        measured_rows(data["daq"], "over", "engine", "writers", "repetition"),
+        columns=(
+            *("over", "engine", "writers", "input_bytes_per_s", "throughput_bytes_per_s", "late_writers"),
+            *("buffer_bytes", "records_checked", "latency_p99_s", "latency_p999_s", "latency_max_s", "cpu_s_per_gb"),
+        ),
     )
-
-
-def milliseconds(value_s: float) -> str:
-    """A short time in ms, without its unit."""
-    return number(1000 * value_s, 3)
 
 
 def method(data: Data) -> Section:

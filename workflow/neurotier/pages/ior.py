@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from neurotier.core.quantities import counted, rate
 from neurotier.core.tables import Row
 from neurotier.pages.kit.chart import NOTHING, Chart
@@ -9,11 +11,9 @@ from neurotier.pages.kit.lines import Lines, measured, published
 from neurotier.pages.kit.page import Data, Figure, Page, Section, Verdict
 from neurotier.pages.kit.workloads import measured_of, measured_rows, published_numbers, tiers, unmeasured
 from neurotier.storage.ior import scaling
-from neurotier.storage.ior.medians import READ, WRITE, lines, verdict
+from neurotier.storage.ior.medians import READ, WRITE, Line, lines, verdict
 from neurotier.storage.ior.points import IOR
-from neurotier.storage.published import IOR_LIST, IOR_NODE, IOR_NODES
-
-MEDIANS = "Medians over repetitions, whiskers: their range; logarithmic axes."
+from neurotier.storage.published import IOR_LIST, IOR_NODE, IOR_NODES, PublishedNumber
 
 
 def by_ior(data: Data) -> bool:
@@ -41,53 +41,61 @@ def verdicts(data: Data) -> list[Verdict]:
     return [Verdict(text) for text in (*said, *scaling.at_once_text(rows), *scaling.late_text(rows))]
 
 
+def bandwidths(
+    found: Mapping[str, Line], said: Iterable[str], stated: Iterable[PublishedNumber], note: str, read: str, x: str
+) -> Chart:
+    """A chart of what was written and read back, a line for each of some, and what is published beside it."""
+    titles = {WRITE: "Write, flushed", READ: read}
+    rows = [
+        measured(title, name, count, one[way])
+        for name, line in found.items()
+        for count, one in line.items()
+        for way, title in titles.items()
+    ]
+    return Lines(
+        "; ".join(said),
+        rows + [published(titles[number.quantity], number) for number in stated],
+        f"Medians over repetitions, whiskers: their range; logarithmic axes. {note}",
+        panels=dict.fromkeys(titles.values(), x),
+        label="Bandwidth",
+        unit="bytes/s",
+    )
+
+
 def bandwidth(data: Data) -> Chart:
     """All bytes over the time from the first start to the last end, as IOR counts, by the number of processes, and
     what is published of a node. As Figures 3 and 4 of the page on the NEXTGenIO prototype, for one node.
     """
-    found, titles = lines(data["ior"]), {WRITE: "Write, flushed", READ: "Read back by another process"}
-    rows = [
-        measured(title, name, processes, one[way])
-        for name, line in found.items()
-        for processes, one in line.items()
-        for way, title in titles.items()
-    ]
-    if not rows:
-        return Chart(NOTHING)
-    return Lines(
-        "; ".join(verdict(name, line) for name, line in found.items()),
-        rows + [published(titles[number.quantity], number) for number in IOR_NODE],
-        f"{MEDIANS} Stars: a node of the NEXTGenIO prototype, that is, what all of them reached divided by their"
-        " number (Figure 3: 48 processes, Figure 4: 24).",
-        panels=dict.fromkeys(titles.values(), "Processes at once"),
-        label="Bandwidth",
-        unit="bytes/s",
+    found = lines(data["ior"])
+    note = (
+        "Stars: a node of the NEXTGenIO prototype, that is, what all of them reached divided by their number (Figure 3:"
+        " 48 processes, Figure 4: 24)."
     )
+    said = (verdict(name, line) for name, line in found.items())
+    if not found:
+        return Chart(NOTHING)
+    return bandwidths(found, said, IOR_NODE, note, "Read back by another process", "Processes at once")
 
 
 def nodes(data: Data) -> Chart:
     """The same of several nodes, which begin at one instant, by their number; a line for each number of processes per
     node. As Figures 3 and 4 of the page on the NEXTGenIO prototype.
     """
-    found, titles = scaling.curves(data["ior"]), {WRITE: "Write, flushed", READ: "Read back"}
-    rows = [
-        measured(title, f"{name}, {counted(processes, 'process')} each", count, one[way])
-        for name, each in found.items()
-        for processes, curve in each.items()
-        for count, one in curve.items()
-        for way, title in titles.items()
-    ]
-    if not rows:
-        return Chart(f"{NOTHING} on several nodes")
-    return Lines(
-        "; ".join(scaling.verdict(name, each) for name, each in found.items()),
-        rows + [published(titles[number.quantity], number) for number in (*IOR_NODES, *IOR_LIST)],
-        f"{MEDIANS} Stars: the NEXTGenIO prototype with 48 (Figure 3) and 24 processes per node (Figure 4). Dotted:"
-        " the first of the IO-500 list of then, 512 nodes.",
-        panels=dict.fromkeys(titles.values(), "Nodes at once"),
-        label="Bandwidth of all nodes",
-        unit="bytes/s",
+    found = scaling.curves(data["ior"])
+    each = {
+        f"{name}, {counted(processes, 'process')} each": curve
+        for name, curves in found.items()
+        for processes, curve in curves.items()
+    }
+    note = (
+        "Stars: the NEXTGenIO prototype with 48 (Figure 3) and 24 processes per node (Figure 4). Dotted: the first of"
+        " the IO-500 list of then, 512 nodes."
     )
+    said = (scaling.verdict(name, curves) for name, curves in found.items())
+    stated = (*IOR_NODES, *IOR_LIST)
+    if not found:
+        return Chart(f"{NOTHING} on several nodes")
+    return bandwidths(each, said, stated, note, "Read back", "Nodes at once")
 
 
 def points(data: Data) -> Section:

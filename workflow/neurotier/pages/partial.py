@@ -6,13 +6,20 @@ Every Snakemake imports this module, so what draws is imported when it is wanted
 
 from __future__ import annotations
 
+from pathlib import Path
+from socket import gethostname
+
+from neurotier.core.files import read_json, write_json
 from neurotier.core.places import Places
+from neurotier.core.processes import current_run
 from neurotier.core.settings import Settings
+
+BIGBRAIN_RULES = "make_blocks begin_increment increment_block run_gnu_parallel run_spark check_increment"
+"""Rules whose failure is one of the incrementation."""
 
 
 def report(settings: Settings, places: Places) -> None:
     """Tables, figures and run report of those who were analysed."""
-    from neurotier.core.files import write_json
     from neurotier.core.tables import write_table
     from neurotier.pages.report import PAGE
     from neurotier.pages.report.mosaics import draw_mosaics, pictures_of
@@ -42,10 +49,40 @@ def comparison(settings: Settings, places: Places) -> None:
 
 
 def bigbrain(settings: Settings, places: Places) -> list[str]:
-    """Tables, figures and page of the BigBrain runs that are there; what is to be said of them."""
-    from neurotier.pages.bigbrain.partial import write_partial
+    """Tables, figures and page of the BigBrain runs that have begun; lines that say what they show.
 
-    return write_partial(settings, places)
+    Nothing is written, and nothing said, if this run of the workflow had no part in the incrementation. Predictions
+    that were made for other runs than these are removed.
+    """
+    from neurotier.bigbrain.plan import BigBrainPlan
+    from neurotier.bigbrain.room import make_room, remove_blocks
+    from neurotier.bigbrain.tables import lines_of, tabulate, write_tables
+    from neurotier.pages import page_called
+    from neurotier.pages.bigbrain.tables import write_conditions
+
+    plan, folder = BigBrainPlan(settings, places), places.bigbrain
+    begun = {run: file for run in plan.order if (file := places.bigbrain_run(run) / "plan.json").exists()}
+    if not begun or not had_a_part(places):
+        return []
+    predictions = folder / "bigbrain_predictions.tsv"
+    if predictions.exists() and predictions.stat().st_mtime < max(file.stat().st_mtime for file in begun.values()):
+        predictions.unlink()
+    tabulated = tabulate(begun[run].parent for run in plan.runs if run in begun)
+    write_tables(tabulated, folder)
+    make_room(plan)
+    remove_blocks(plan)
+    runs, conditions = folder / "bigbrain_runs.tsv", folder / "bigbrain_conditions.tsv"
+    write_conditions(runs, predictions, plan.published, gethostname(), conditions)
+    said = [f"BigBrain: {line}" for line in page_called("bigbrain").write(places, settings)]
+    report = places.shortened(Path.cwd()).results / "bigbrain.html"
+    return [*lines_of(tabulated["runs"]), *said, f"Report: {report}"]
+
+
+def had_a_part(places: Places) -> bool:
+    """Whether this run of the workflow has done any job of the incrementation: each writes a log."""
+    started_s = read_json(places.runs / f"{current_run()}.json")["started_s"]
+    logs = [log for rule in BIGBRAIN_RULES.split() for log in (places.logs / rule).rglob("*.log")]
+    return any(log.stat().st_mtime >= started_s for log in logs)
 
 
 def verdict(places: Places) -> list[str]:

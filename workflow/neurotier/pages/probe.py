@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from neurotier.core.kinds import is_in_memory
-from neurotier.core.quantities import counted, number, rate
-from neurotier.core.tables import Row
+from neurotier.core.quantities import counted, rate
+from neurotier.core.tables import Row, gathered
 from neurotier.pages.kit.chart import BLUE, LIGHT_GREY, SKY, Chart
-from neurotier.pages.kit.findings import gathered
 from neurotier.pages.kit.lines import MEASURED, Lines, point
 from neurotier.pages.kit.marks import Kind, Lanes, Line, Stack
 from neurotier.pages.kit.page import OPEN, Data, Figure, Page, Section, Verdict
@@ -165,18 +164,9 @@ def where(data: Data) -> Section:
         for row in curves(data["probe"])
         if row["pattern"] == "read"
     }
-    found = [
-        {"tier": row["tier"], "kind": row["kind"], "file_system": row["fs_type"], "device": row["device"]}
-        | {"way_of_fio": ways.get(row["tier"]), "node": row["host"], "kernel": row["kernel"]}
-        | {"measured": row["date"].replace("T", " ").replace("Z", " UTC")}
-        for row in rows.values()
-    ]
-    return Section("Tiers", rows=found)
-
-
-def microseconds(value_s: float) -> str:
-    """A short time in µs, without its unit."""
-    return number(1e6 * value_s, 1)
+    found = [row | {"way_of_fio": ways.get(tier)} for tier, row in rows.items()]
+    columns = "tier kind fs_type device way_of_fio host kernel date"
+    return Section("Tiers", rows=found, columns=columns.split())
 
 
 def small(data: Data) -> Section:
@@ -187,20 +177,8 @@ def small(data: Data) -> Section:
         if row["part"] == "small"
     ]
     text = "Of one stream, by fio's way to the device."
-    return Section(
-        "Small requests and files",
-        text,
-        rows=rows,
-        columns={
-            "tier": "Tier",
-            "operation": "Operation",
-            "engine": "Engine",
-            "queue_depth": "At once",
-            "operations_per_s": "Per second",
-            "latency_mean_s": ("Mean time, µs", microseconds),
-            "latency_p99_s": ("99th percentile, µs", microseconds),
-        },
-    )
+    columns = "tier operation engine queue_depth operations_per_s latency_mean_s latency_p99_s"
+    return Section("Small requests and files", text, rows, columns.split())
 
 
 def files(data: Data) -> Section:
@@ -211,19 +189,8 @@ def files(data: Data) -> Section:
         " processor; the advice predicts from both what the files of a tool take."
     )
     folded = f"Many small files at once, {counted(len(rows), 'row')}"
-    return Section(
-        text=text,
-        rows=rows,
-        columns={
-            "tier": "Tier",
-            "operation": "Operation",
-            "streams": "Streams",
-            "operations_per_s": "All together, per second",
-            "operation_cpu_s": ("CPU time, µs", microseconds),
-            "operation_wait_s": ("Waiting, µs", microseconds),
-        },
-        folded=folded,
-    )
+    columns = "tier operation streams operations_per_s operation_cpu_s operation_wait_s"
+    return Section(text=text, rows=rows, columns=columns.split(), folded=folded)
 
 
 def under(data: Data) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from markupsafe import Markup
 
@@ -15,7 +15,16 @@ from neurotier.pages.kit.lines import PUBLISHED, Lines, measured, point
 from neurotier.pages.kit.page import Data, Figure, Page, Section, Verdict
 from neurotier.pages.kit.workloads import measured_of, measured_rows, published_numbers, tiers, unmeasured
 from neurotier.storage.published import STAGING, staging_values
-from neurotier.storage.staging.curves import Curve, Hidden, curves, hidden, of_each_place, place_text, synchronising
+from neurotier.storage.staging.curves import (
+    COUNTS,
+    Curve,
+    Hidden,
+    curves,
+    hidden,
+    of_each_place,
+    place_text,
+    synchronising,
+)
 from neurotier.storage.staging.exchange import STEP
 
 CLIENT = "client"
@@ -25,47 +34,25 @@ MATTERS = 1.1
 FEW = 0.05
 """Share of what is read that may come from the device where the page cache is said to hide reading."""
 
-NO_SERVERS = "No two numbers of servers were measured with all else the same"
-NO_SCALING = "No two numbers of readers or writers were measured with all else the same"
 VERBS = {"write": "writing", "read": "reading"}
+SERVERS, CLIENTS = {"write": "servers", "read": "servers"}, {"read": "readers", "write": "writers"}
+"""What numbers are varied, by way."""
 
 
-def servers_text(rows: Iterable[Row]) -> str:
-    """Whether more servers help."""
-    rows = list(rows)
-    found = [(verb, curve) for way, verb in VERBS.items() for curve in of_each_place(curves(rows, "servers", way))]
-    if not found:
-        return NO_SERVERS
-    faster = [(verb, curve) for verb, curve in found if curve.gain() >= MATTERS]
-    slower = [(verb, curve) for verb, curve in found if curve.gain() < MATTERS <= curve.slower()]
-    parts = [f"More servers are faster in {len(faster) or 'none'} of {counted(len(found), 'case')}"]
-    if faster:
-        verb, curve = max(faster, key=lambda one: one[1].gain())
-        times = f"{1 / curve.gain():.2f} of the time with {curve.best} instead of {min(curve.times)}"
-        parts.append(f"most when {verb}: {times} ({curve.name})")
-    if slower:
-        verb, curve = max(slower, key=lambda one: one[1].slower())
-        times = f"{times_text(curve.slower())} times the time with {max(curve.times)} instead of {curve.best}"
-        parts.append(f"slower in {len(slower)}, most when {verb}: {times} ({curve.name})")
-    return "; ".join([*parts, *once(curve for _, curve in found)])
-
-
-def once(found: Iterable[Curve]) -> list[str]:
-    """What is to be said of points that were measured once."""
-    single = any(len(times.values) == 1 for curve in found for times in curve.times.values())
-    return ["measured once, so that it may be chance"] if single else []
-
-
-def scaling(rows: Iterable[Row], per: str) -> str:
-    """With how many readers and writers a step takes least, and what more of them cost."""
-    rows, clauses, every = list(rows), list[str](), list[Curve]()
-    for way, axis in (("read", "readers"), ("write", "writers")):
+def scaling(rows: Sequence[Row], axes: Mapping[str, str], per: str | None = None) -> str:
+    """With how many processes a step takes least, and what more of them cost."""
+    clauses, every = list[str](), list[Curve]()
+    for way, axis in axes.items():
         found = of_each_place(curves(rows, axis, way, per))
         if found:
-            clauses.append((least_text if per == STEP else growth_text)(found, VERBS[way], axis))
+            clauses.append((growth_text if per == CLIENT else least_text)(found, VERBS[way], axis))
             every += found
-    text = "; ".join([*clauses, *once(every)])
-    return text[0].upper() + text[1:] if clauses else NO_SCALING
+    if not clauses:
+        return f"No two numbers of {' or '.join(dict.fromkeys(axes.values()))} were measured with all else the same"
+    if any(len(times.values) == 1 for curve in every for times in curve.times.values()):
+        clauses.append("measured once, so that it may be chance")
+    text = "; ".join(clauses)
+    return text[0].upper() + text[1:]
 
 
 def least_text(found: Sequence[Curve], verb: str, axis: str) -> str:
@@ -126,11 +113,10 @@ def waiting(rows: Iterable[Row]) -> str:
     if most is None:
         return NOTHING
     share, row, way = most
-    counts = f"{counted(row['writers'], 'writer')}, {counted(row['readers'], 'reader')}"
-    servers_text = f", {counted(row['servers'], 'server')}" if row["servers"] else ""
+    counts = ", ".join(counted(row[name], name.removesuffix("s")) for name in COUNTS if row[name])
     return (
         f"At most {percent(share)} of a round of {way}s is waiting for the others or being asked"
-        f" ({place_text(row['tier'], row['engine'])}; {counts}{servers_text})"
+        f" ({place_text(row['tier'], row['engine'])}; {counts})"
     )
 
 
@@ -138,10 +124,10 @@ def verdicts(data: Data) -> list[Verdict]:
     """The answers to the three questions."""
     rows = data["staging"]
     return [
-        Verdict(servers_text(rows), about="Do servers help?"),
+        Verdict(scaling(rows, SERVERS), about="Do servers help?"),
         Verdict(page_cache(rows), about="Is reading hidden by the page cache?"),
         Verdict(
-            scaling(rows, STEP),
+            scaling(rows, CLIENTS, STEP),
             about="Where does synchronising cost more than it brings?",
             more=[f"{waiting(rows)}."],
         ),
@@ -149,42 +135,43 @@ def verdicts(data: Data) -> list[Verdict]:
 
 
 def response_times(
-    rows: Sequence[Row], says: str, note: str, panels: Sequence[tuple[str, str, str]], per: str | None = None
+    data: Data, axes: Mapping[str, str], note: str, per: str | None = None, stated: Mapping[str, str] | None = None
 ) -> Chart:
     """A chart of response times against a number of processes, with the numbers that the report states.
 
     Parameters
     ----------
-    rows
-        Rows of ``staging.tsv``.
-    says, note
-        What it shows, and how to read it.
-    panels
-        Of each panel the way, what is counted along it, and the quantity that the report states; its response times are
-        in a picture alone.
+    data
+        Of the page.
+    axes
+        What is counted along the panel of each way.
+    note
+        How to read it.
     per
         As for :func:`neurotier.storage.staging.curves.curves`.
+    stated
+        The quantity that the report states, by way; its response times are in a picture alone.
     """
-    table, titles = list[Row](), {"read": "Reading", "write": "Writing"}
-    for way, axis, _ in panels:
+    rows, table, titles = data["staging"], list[Row](), {"read": "Reading", "write": "Writing"}
+    for way, axis in axes.items():
         table += [
             measured(titles[way], curve.name, count, times) | {"others": curve.others_text}
             for curve in of_each_place(curves(rows, axis, way, per))
             for count, times in curve.times.items()
         ]
     if not table:
-        return Chart(says)
-    for way, _, stated in panels:
+        return Chart(scaling(rows, axes, per))
+    for way, quantity in (stated or {}).items():
         table += [
             point(PUBLISHED, titles[way], f"{number.source}, {number.place}", number.value, None) | {"others": None}
             for number in STAGING
-            if number.quantity == stated
+            if number.quantity == quantity
         ]
     return Lines(
-        says,
+        scaling(rows, axes, per),
         table,
         f"{note} Both axes are logarithmic.",
-        panels={titles[way]: axis.capitalize() for way, axis, _ in panels},
+        panels={titles[way]: axis.capitalize() for way, axis in axes.items()},
         label="Response time of a step",
     )
 
@@ -197,8 +184,7 @@ def servers(data: Data) -> Chart:
         "Shaded: the servers of the report (page 5, Figure 6), where more on one node were faster; its response"
         " times are in its picture alone."
     )
-    panels = [(way, "servers", "servers") for way in ("write", "read")]
-    return response_times(data["staging"], servers_text(data["staging"]), note, panels)
+    return response_times(data, SERVERS, note, stated=SERVERS)
 
 
 def strong_scaling(data: Data) -> Chart:
@@ -210,8 +196,7 @@ def strong_scaling(data: Data) -> Chart:
         "Shaded: the numbers that suited best in the report (page 6, Figure 7), of 1 to 64 with 64 of the others and"
         " 4 servers."
     )
-    panels = [("read", "readers", "best_readers"), ("write", "writers", "best_writers")]
-    return response_times(data["staging"], scaling(data["staging"], STEP), note, panels, STEP)
+    return response_times(data, CLIENTS, note, STEP, {"read": "best_readers", "write": "best_writers"})
 
 
 def weak_scaling(data: Data) -> Chart:
@@ -222,8 +207,7 @@ def weak_scaling(data: Data) -> Chart:
         f"The report (page 6, Figure 8) has 8 MB ({size(min(staging_values('client_bytes')))}) for each of 1 to 64,"
         " and response times that grow with their number; the times themselves are in its picture alone."
     )
-    panels = [("read", "readers", ""), ("write", "writers", "")]
-    return response_times(data["staging"], scaling(data["staging"], CLIENT), note, panels, CLIENT)
+    return response_times(data, CLIENTS, note, CLIENT)
 
 
 def points(data: Data) -> Section:

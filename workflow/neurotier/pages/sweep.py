@@ -1,22 +1,20 @@
-"""The page of storage sweeps: heat maps and lines of every set on every tier."""
+"""The page of storage sweeps: lines of every set on every tier."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+import itertools
+from collections.abc import Sequence
+from typing import Any
 
 from neurotier.core.quantities import percent, rate
 from neurotier.core.tables import Row
-from neurotier.pages.kit import plot
-from neurotier.pages.kit.chart import BLACK, LIGHT_GREY, NOTHING, VERMILION, WIDTH_IN, Chart
+from neurotier.pages.kit.chart import NOTHING, Chart
 from neurotier.pages.kit.findings import at_once
 from neurotier.pages.kit.lines import Lines, measured
 from neurotier.pages.kit.page import Data, Figure, Page, Section, Verdict
 from neurotier.pages.kit.workloads import measured_of, tiers, unmeasured
+from neurotier.storage.fio import access_text
 from neurotier.storage.sweep.medians import (
-    MB,
     PATTERNS,
     READING,
     WRITING,
@@ -24,26 +22,10 @@ from neurotier.storage.sweep.medians import (
     Spot,
     best,
     block_text,
-    digits,
     medians,
-    panel_title,
-    panels,
     requests_text,
     setting_text,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
-
-CELL_IN, PANEL_IN = 0.27, 0.85
-SMALLEST_PT, LARGEST_PT = 4.5, 8.0
-DIGIT_WIDTH = 0.66
-"""Width of a digit, in its size."""
-
-MEDIAN = "bandwidth_median_bytes_per_s"
-MAP = "cividis"
-LIGHT = 0.55
-"""Colours above this part of the map want dark letters."""
 
 NEAR = 0.9
 """Share of the highest bandwidth at which a block size is called large enough."""
@@ -55,9 +37,10 @@ KINDS = (
 )
 
 
-def parts(settings: Any) -> Iterator[str]:
+def parts(settings: Any) -> dict[str, str]:
     """Every set on every tier, of which a figure is drawn each."""
-    return (f"{tier}_{name}" for tier in settings.sweep.tiers for name in settings.sweep.sets)
+    sets = itertools.product(settings.sweep.tiers, settings.sweep.sets)
+    return {f"{tier}_{name}": f"{tier}, set {name}" for tier, name in sets}
 
 
 def rows_of(data: Data, part: str) -> list[Row]:
@@ -69,7 +52,7 @@ def fastest_text(rows: Sequence[Row]) -> str:
     """Where the bandwidths of one tier and set are highest."""
     spots, clauses = medians(rows), []
     for patterns, verb, _ in KINDS:
-        spot = best(spots, patterns, lambda one: one.bandwidth)
+        spot = best(spots, patterns)
         if spot is not None:
             reached = rate(spots[spot].bandwidth.median)
             clauses.append(f"{verb} is fastest at {reached} ({setting_text(spot)})")
@@ -83,103 +66,10 @@ def verdicts(data: Data) -> list[Verdict]:
     return [Verdict(fastest_text(rows), about=f"Set {rows[0]['set']}") for rows in found]
 
 
-@dataclass(frozen=True)
-class HeatMaps(Chart):
-    """A chart of bandwidths by block size and processes, a panel per pattern and queue depth, from a row per cell."""
-
-    blocks: Sequence[int] = ()
-    processes: Sequence[int] = ()
-    shown: Sequence[tuple[int, str]] = ()
-
-    def draw(self) -> plot.Figure:
-        """The panels, of one colour scale."""
-        import pandas as pd
-
-        table, blocks, processes, shown = pd.DataFrame(self.table), self.blocks, self.processes, self.shown
-        columns = min(2, len(shown))
-        lines = math.ceil(len(shown) / columns)
-        figure = plot.Figure(figsize=(WIDTH_IN, lines * (CELL_IN * len(processes) + PANEL_IN) + 1.1))
-        axes_of = figure.subplots(lines, columns, squeeze=False)
-        low, high = table[MEDIAN].min() / MB, table[MEDIAN].max() / MB
-        scale = plot.LogNorm(low, high) if high > low else plot.LogNorm(low / 4, 4 * low)
-        for axes, (queue_depth, pattern) in zip(axes_of.flat, shown, strict=False):
-            own = table[(table["queue_depth"] == queue_depth) & (table["pattern"] == pattern)]
-            cells = own.pivot(index="processes", columns="block_bytes", values=MEDIAN) / MB
-            cells = cells.reindex(index=processes, columns=blocks).to_numpy()
-            draw_panel(axes, cells, scale, WIDTH_IN * 0.84 / columns / len(blocks))
-            axes.set_title(panel_title(queue_depth, pattern, own.itertuples()), fontsize=9, weight="bold")
-            axes.set_xticks(range(len(blocks)), [block_text(block) for block in blocks])
-            axes.tick_params(axis="x", rotation=90 if len(blocks) > 8 else 0)
-            axes.set_yticks(range(len(processes)), [str(count) for count in processes])
-        for axes in axes_of.flat[len(shown) :]:
-            axes.set_axis_off()
-        for axes in axes_of[:, 0]:
-            axes.set_ylabel("Processes")
-        for axes in axes_of[-1]:
-            axes.set_xlabel("Block size")
-        bar = figure.colorbar(axes_of.flat[0].images[0], ax=axes_of, label="Bandwidth (MB/s)", aspect=30)
-        bar.ax.yaxis.set_major_formatter(plot.FuncFormatter(lambda value, _: f"{value:,.9g}"))
-        bar.ax.yaxis.set_major_locator(plot.LogLocator(subs=(1.0, 3.0)))
-        bar.ax.yaxis.set_minor_formatter(plot.NullFormatter())
-        return figure
-
-
-def draw_panel(axes: plot.Axes, cells: np.ndarray, scale: plot.LogNorm, cell_in: float) -> None:
-    """A heat map; ``cells`` has a row for each number of processes, ``cell_in`` is the width of a cell, inches."""
-    import numpy as np
-
-    axes.imshow(np.ma.masked_invalid(cells), cmap=MAP, norm=scale, origin="lower", aspect="auto")
-    axes.grid(visible=False)
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
-    known = [value for value in cells.flat if not np.isnan(value)]
-    longest = max(len(digits(value)) for value in known)
-    size_pt = min(LARGEST_PT, 72 * cell_in / (DIGIT_WIDTH * (longest + 1)))
-    for (line, column), value in np.ndenumerate(cells):
-        if np.isnan(value):
-            style: Any = {"facecolor": "white", "edgecolor": LIGHT_GREY, "hatch": "////", "linewidth": 0}
-            axes.add_patch(plot.Rectangle((column - 0.5, line - 0.5), 1, 1, **style))
-        elif size_pt >= SMALLEST_PT:
-            colour = BLACK if scale(value) > LIGHT else "white"
-            axes.text(column, line, digits(value), ha="center", va="center", fontsize=size_pt, color=colour)
-    line, column = np.unravel_index(np.nanargmax(cells), cells.shape)
-    axes.add_patch(plot.Rectangle((column - 0.5, line - 0.5), 1, 1, fill=False, edgecolor=VERMILION, linewidth=1.6))
-
-
-def heat_map(data: Data, part: str) -> Chart:
-    """A panel per pattern and queue depth, a cell per block size and number of processes, in it the bandwidth of all
-    processes together. As Figures 2 to 5 of the Optane report.
-    """
-    rows = rows_of(data, part)
-    spots = medians(rows)
-    if not spots:
-        return Chart(NOTHING)
-    cells = [
-        {
-            **asdict(spot),
-            "repetitions": len(one.bandwidth.values),
-            MEDIAN: one.bandwidth.median,
-            "bandwidth_low_bytes_per_s": one.bandwidth.low,
-            "bandwidth_high_bytes_per_s": one.bandwidth.high,
-            "requests_median_per_s": one.requests.median,
-            "engine": one.engine,
-            "direct": one.direct,
-        }
-        for spot, one in spots.items()
-    ]
-    return HeatMaps(
-        fastest_text(rows),
-        cells,
-        "Median over repetitions, all processes together; one colour scale for all panels, each step a factor."
-        " Outlined: the highest of a panel. Hatched: not measured (the page says why).",
-        blocks=sorted({row["block_bytes"] for row in rows}),
-        processes=sorted({row["processes"] for row in rows}),
-        shown=panels(spots),
-    )
-
-
 def lines(data: Data, part: str) -> Chart:
-    """A panel per pattern and queue depth, a line per number of processes. As Figures 2 and 5 of the DUNE paper."""
+    """A panel per pattern and queue depth, a line per number of processes. As Figures 2 and 5 of the DUNE paper, and
+    the numbers of Figures 2 to 5 of the Optane report.
+    """
     spots = medians(rows_of(data, part))
     if not spots:
         return Chart(NOTHING)
@@ -201,10 +91,12 @@ def lines(data: Data, part: str) -> Chart:
         )
         for spot, one in spots.items()
     ]
+    ways = sorted({access_text(one.engine, one.direct) for one in spots.values()})
     return Lines(
         says,
         table,
-        "Median over repetitions, whiskers from least to greatest; all processes together. Both axes are logarithmic.",
+        "Median over repetitions, whiskers from least to greatest; all processes together. Both axes are logarithmic."
+        f" By fio: {' or '.join(ways)}.",
         panels={row["panel"]: "Block size" for row in table},
         label="Bandwidth",
         unit="bytes/s",
@@ -223,13 +115,12 @@ PAGE = Page(
     name="sweep",
     title="Storage sweep",
     category="Sweep",
-    caption="The sweep on one page: where each tier is fastest, what was not measured and why, heat maps and"
-    " lines. The page shows which requests suit a tier.",
+    caption="The sweep on one page: where each tier is fastest, bandwidth by block size and processes, what was"
+    " not measured and why. The page shows which requests suit a tier.",
     under=measured_of("sweep", " with fio"),
     tables={"sweep": "sweep/sweep.tsv"},
     verdicts=verdicts,
     parts=(
-        Figure("Bandwidth by block size and processes", heat_map, parts),
         Figure("Bandwidth by block size", lines, parts),
         tiers("sweep"),
         unmeasured("sweep"),

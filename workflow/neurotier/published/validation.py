@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from neurotier.bigbrain.conditions import IncrementCondition
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 from neurotier.published.conditions import device_of
 from neurotier.published.own_columns import condition_of
 
@@ -85,14 +85,14 @@ def scores(rows: Iterable[Row]) -> list[Score]:
     """The score of every member, by what was held out, in the order of :data:`SPLITS`; of what was measured."""
     measured = [row for row in rows if row["ratio"] is not None]
     conditions = {condition_of(row) for row in measured}
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in measured:
-        groups.setdefault((row["held_out"], row["member"]), []).append(row)
-        if row["held_out"] == CONDITION:
-            split = TWIN if has_twin(condition_of(row), conditions) else ALONE
-            groups.setdefault((split, row["member"]), []).append(row)
+    splits = [((row["held_out"], row["member"]), row) for row in measured]
+    splits += [
+        ((TWIN if has_twin(condition_of(row), conditions) else ALONE, row["member"]), row)
+        for row in measured
+        if row["held_out"] == CONDITION
+    ]
     found = []
-    for (held_out, member), some in sorted(groups.items(), key=lambda item: list(SPLITS).index(item[0][0])):
+    for (held_out, member), some in sorted(gathered(splits).items(), key=lambda item: list(SPLITS).index(item[0][0])):
         misses = [abs(math.log(row["ratio"])) for row in some]
         worst, inside = max(misses), [row["in_interval"] for row in some]
         covered = None if None in inside else sum(inside)

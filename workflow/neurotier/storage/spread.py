@@ -15,6 +15,11 @@ class Spread:
 
     values: tuple[float, ...]
 
+    @classmethod
+    def of(cls, rows: Iterable[Row], column: str) -> Spread:
+        """That of a column."""
+        return cls(tuple(row[column] for row in rows))
+
     @property
     def median(self) -> float:
         """The median."""

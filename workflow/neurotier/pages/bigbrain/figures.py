@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from neurotier.bigbrain.conditions import ORIGIN, IncrementCondition
-from neurotier.bigbrain.engines.spark_events import DRIVER, TASKS
 from neurotier.bigbrain.tabulation import TICK_S
 from neurotier.bigbrain.tasks import (
     DELAY,
@@ -21,14 +20,16 @@ from neurotier.bigbrain.tasks import (
     SPARK,
     START_UP,
     STREAMING,
-    WORK_PHASES,
     WRITE,
 )
 from neurotier.core.quantities import counted, mean_count, percent, seconds, share_of
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 from neurotier.model.prediction import FLUID, MEASURED, PAPER
-from neurotier.pages.bigbrain.names import (
+from neurotier.pages.bigbrain.tables import (
     NO_RUN,
+    SUMS,
+    Tables,
+    cells,
     factors_text,
     in_panels,
     name_of,
@@ -36,26 +37,20 @@ from neurotier.pages.bigbrain.names import (
     published,
     range_text,
 )
-from neurotier.pages.bigbrain.tables import SUMS, Tables, cells, predictions_of
 from neurotier.pages.kit.chart import (
-    BLACK,
     BLUE,
     GREEN,
     GREY,
-    LIGHT_GREY,
-    ORANGE,
     PURPLE,
     SKY,
     VERMILION,
     YELLOW,
     Chart,
 )
-from neurotier.pages.kit.findings import at_once, between, from_to, gathered, times_text
+from neurotier.pages.kit.findings import from_to, times_text
 from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
-from neurotier.pages.kit.marks import Kind, Lanes, Line, Mark, Points, Stack
+from neurotier.pages.kit.marks import Lanes, Line, Mark, Points
 from neurotier.published.conditions import is_outlier
-from neurotier.run.compared import is_compared
-from neurotier.storage.spread import Spread, spread
 
 
 class Look(NamedTuple):
@@ -68,44 +63,22 @@ class Look(NamedTuple):
 
 MEMBERS = {
     PAPER: Look("Eq. (1)", "D", VERMILION),
-    FLUID: Look("fluid", "v", PURPLE),
+    FLUID: Look("fluid", "s", BLUE),
     MEASURED: Look("fluid, measured", "s", BLUE),
 }
 """Members of the model, in the order in which they are named."""
 
+PREDICTED = {PAPER: ("equation_one_s",) * 3, FLUID: ("fluid_s", "fluid_low_s", "fluid_high_s")}
+"""Columns of a condition with what they predict, and the ends of its interval, s."""
+
 PHASES = {
-    START_UP: Look("start of processes", "v", GREY),
-    HEADER: Look("load header", "o", PURPLE),
-    READ: Look("read", "^", SKY),
-    INCREMENT: Look("increment", "s", GREEN),
-    WRITE: Look("write", "D", VERMILION),
-    DELAY: Look("pause", "", YELLOW),
+    START_UP: ("start of processes", GREY),
+    HEADER: ("load header", PURPLE),
+    READ: ("read", SKY),
+    INCREMENT: ("increment", GREEN),
+    WRITE: ("write", VERMILION),
+    DELAY: ("pause", YELLOW),
 }
-
-Group = tuple[str, tuple[str, ...]]
-"""Whose time, and which parts of it are drawn as one."""
-
-SPARK_PARTS: dict[Group, Kind] = {
-    (DRIVER, ("jvm_start",)): Kind("JVM start", GREY),
-    (DRIVER, ("context",)): Kind("context", BLUE),
-    (DRIVER, ("planning",)): Kind("planning", SKY),
-    (DRIVER, ("tasks",)): Kind("tasks run", LIGHT_GREY),
-    (DRIVER, ("ending",)): Kind("ending", BLACK),
-    (TASKS, ("scheduling", "deserialise", "serialise")): Kind("shipping", YELLOW),
-    (TASKS, ("garbage",)): Kind("garbage", VERMILION),
-    (TASKS, ("python",)): Kind("Python", PURPLE),
-    (TASKS, WORK_PHASES): Kind("our phases", GREEN),
-    (TASKS, (DELAY,)): Kind("delay", ORANGE),
-}
-
-Place = tuple[str, int]
-"""Tier and parallelism."""
-
-
-def apart(makespans_s: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Repetitions that went on, and the outliers, s."""
-    outliers_s = [one for one in makespans_s if is_outlier(one, makespans_s)]
-    return [one for one in makespans_s if one not in outliers_s], outliers_s
 
 
 def bigbrain_makespans(data: Tables) -> Chart:
@@ -118,21 +91,22 @@ def bigbrain_makespans(data: Tables) -> Chart:
     says = "; ".join(filter(None, [range_text(known), factors_text(known)]))
     repetitions, table, lanes = data.repetitions(), list[Row](), []
     for row in in_panels(data.conditions, "a"):
-        runs, predictions = repetitions.get(IncrementCondition.of(row), []), predictions_of(row)
+        runs = repetitions.get(IncrementCondition.of(row), [])
         for run in runs:
             times = {"makespan_s": run["makespan_s"], "low_s": None, "high_s": None}
             table.append(cells(row) | {"kind": "measured", "of": f"repetition {run['repetition']}"} | times)
-        for member, one in predictions.items():
-            times = {"makespan_s": one.makespan_s, "low_s": one.low_s, "high_s": one.high_s}
-            table.append(cells(row) | {"kind": "predicted", "of": member} | times)
-        went_on_s, outliers_s = apart([run["makespan_s"] for run in runs])
-        lane = row | {"went_on": went_on_s, "outliers": outliers_s, "text": seconds(row["makespan_s"])}
-        if PAPER in predictions:
-            lane["text"] += f"; Eq. (1) {times_text(predictions[PAPER].makespan_s / row['makespan_s'])} x"
-        for member in MEMBERS:
-            one_or_none = predictions.get(member)
-            for end in ("makespan_s", "low_s", "high_s"):
-                lane[f"{member} {end}"] = getattr(one_or_none, end, None)
+        for member, ends in PREDICTED.items():
+            if row[ends[0]]:
+                ends_s = (row[ends[0]] if row[name] is None else row[name] for name in ends)
+                of = PAPER if member == PAPER else row["fluid_member"]
+                times = dict(zip(("makespan_s", "low_s", "high_s"), ends_s, strict=True))
+                table.append(cells(row) | {"kind": "predicted", "of": of} | times)
+        makespans_s = [run["makespan_s"] for run in runs]
+        outliers = [one for one in makespans_s if is_outlier(one, makespans_s)]
+        lane = row | {"outliers": outliers, "went_on": [one for one in makespans_s if one not in outliers]}
+        lane["text"] = seconds(row["makespan_s"])
+        if row["equation_one_ratio"]:
+            lane["text"] += f"; Eq. (1) {times_text(row['equation_one_ratio'])} x"
         lanes.append(lane)
     marks: list[Mark] = [
         Points("makespan_s", data.middle, "|", above=0.15, size=11),
@@ -141,10 +115,10 @@ def bigbrain_makespans(data: Tables) -> Chart:
     with_outliers = any(lane["outliers"] for lane in lanes)
     if with_outliers:
         marks.append(Points("outliers", "outlier", "x", above=0.15, apart=0))
-    for member, (label, marker, colour) in MEMBERS.items():
-        if any(lane[f"{member} makespan_s"] for lane in lanes):
-            marks.append(Line(f"{member} low_s", f"{member} high_s", colour, above=-0.27))
-            marks.append(Points(f"{member} makespan_s", label, marker, colour, filled=True, above=-0.27))
+    for member, (column, low, high) in PREDICTED.items():
+        label, marker, colour = MEMBERS[member]
+        marks.append(Line(low, high, colour, above=-0.27))
+        marks.append(Points(column, label, marker, colour, filled=True, above=-0.27))
     note = (
         f"Bar: {data.middle} over valid repetitions; circle: a repetition; line through a prediction: its interval;"
         f" axes are logarithmic, and each has a range of its own. Right: {data.middle}, and how many times that Eq. (1)"
@@ -175,27 +149,23 @@ def bigbrain_phases(data: Tables) -> Chart:
     longest = Counter(max(SUMS, key=lambda name: row[name] or 0.0).removesuffix("_s") for row in known)
     (first, count), *others = longest.most_common()
     among = "condition" if own(data.conditions) else "published condition"
-    longest_of = f"The longest phase is {PHASES[first].label} in {count:,} of {counted(len(known), among)}"
-    says = ", ".join([longest_of, *(f"{PHASES[name].label} in {times:,}" for name, times in others)])
-    repetitions, lanes, known = data.repetitions(), [], in_panels(data.conditions, "b")
+    longest_of = f"The longest phase is {PHASES[first][0]} in {count:,} of {counted(len(known), among)}"
+    says = ", ".join([longest_of, *(f"{PHASES[name][0]} in {times:,}" for name, times in others)])
+    known = in_panels(data.conditions, "b")
+    lanes = []
     for row in known:
         text = f"{seconds(row['makespan_s'])}; {percent(write_share(row))} writing"
-        lane = row | {"text": f"{text}; {mean_count(row['mean_parallelism'])} at once"}
-        for name in SUMS:
-            runs = repetitions[IncrementCondition.of(row)]
-            lane |= {name: row[name] or None, f"{name} runs": [run[name] for run in runs if run[name]]}
-        lanes.append(lane)
-    drawn = [name for name in SUMS if any(lane[name] for lane in lanes)]
-    marks: list[Mark] = []
-    for place, name in enumerate(drawn):
-        label, marker, colour = PHASES[name.removesuffix("_s")]
+        lanes.append(row | {"text": f"{text}; {mean_count(row['mean_parallelism'])} at once"})
+    drawn = [name for name in SUMS if any(row[name] for row in known)]
+    marks = []
+    for place, (name, marker) in enumerate(zip(drawn, "vo^sD", strict=False)):
+        label, colour = PHASES[name.removesuffix("_s")]
         above = 0.33 - 0.66 * (place + 0.5) / len(drawn)
-        marks.append(Points(f"{name} runs", "", marker, colour, above=above, size=2.5, apart=0))
         marks.append(Points(name, label, marker, colour, filled=True, above=above, size=5.5))
     note = (
-        f"Large: {data.middle} over valid repetitions of the sum over all blocks and iterations; small: a repetition;"
-        f" axes are logarithmic. Right: {data.middle} makespan, share of writing in the sum of the four phases, and the"
-        " mean number of blocks in a phase at once. In the pairing 'published', reading is within incrementing (GNU"
+        f"{data.middle.capitalize()} over valid repetitions of the sum over all blocks and iterations; axes are"
+        f" logarithmic. Right: {data.middle} makespan, share of writing in the sum of the four phases, and the mean"
+        " number of blocks in a phase at once. In the pairing 'published', reading is within incrementing (GNU"
         " parallel, Snakemake) or in no phase (Spark)."
     )
     if published(data.conditions):
@@ -240,8 +210,9 @@ def gantt_chart(data: Tables, rows: Sequence[Row]) -> Chart:
         laid_out = in_lanes(in_time, "block", 0.0 if row["origin"] == ORIGIN else TICK_S)
         about = {name: row[name] for name in ("origin", "engine", "tier", "parallelism")}
         about |= {"repetition": run["repetition"]}
-        length_s = max((phase["end_s"] for phase in laid_out), default=0.0)
-        panels.append(Panel(title, [about | one for one in laid_out], length_s, left=frozenset(not_written)))
+        first_s = min((phase["start_s"] for phase in laid_out), default=0.0)
+        drawn = [about | one | {end: one[end] - first_s for end in ("start_s", "end_s")} for one in laid_out]
+        panels.append(Panel(title, drawn, frozenset(not_written)))
         busy_s = math.fsum(phase["end_s"] - phase["start_s"] for phase in laid_out if phase["phase"])
         shares[name_of(row)] = busy_s / (run["makespan_s"] * row["parallelism"])
     ordered = sorted(shares, key=lambda name: shares[name])
@@ -260,13 +231,13 @@ def gantt_chart(data: Tables, rows: Sequence[Row]) -> Chart:
         note += " Spark's own start and end are before and after what is drawn; its makespan has them."
     if any(row["origin"] == ORIGIN for row in rows):
         note += " Of GNU Parallel, reading is within 'increment'; of Spark it is in no phase."
-    colours = {look.label: look.colour for look in PHASES.values()}
+    colours = dict(PHASES.values())
     return Gantts(says, note=note, panels=panels, name="block", colours=colours)
 
 
 def drawn_phase(phase: Row) -> Row:
     """A row of ``bigbrain_phases.tsv`` as a chart has it."""
-    about = {"block": phase["block"], "iteration": phase["iteration"], "phase": PHASES[phase["phase"]].label}
+    about = {"block": phase["block"], "iteration": phase["iteration"], "phase": PHASES[phase["phase"]][0]}
     return about | {"start_s": phase["start_s"], "end_s": phase["end_s"]}
 
 
@@ -282,99 +253,3 @@ def one_after_the_other(phases: Sequence[Row]) -> list[Row]:
         if last_s > at_s:
             found.append(found[-1] | {"phase": "", "start_s": at_s, "end_s": last_s})
     return found
-
-
-def bigbrain_parallelism(data: Tables) -> Chart:
-    """How many blocks were in a phase at once, of as many as were asked for."""
-
-    def share(row: Row) -> float:
-        return float(row["mean_parallelism"] or 0.0) / int(row["parallelism"])
-
-    def described(row: Row) -> str:
-        return f"{mean_count(row['mean_parallelism'])} of {row['parallelism']} ({row['engine']} on {row['tier']})"
-
-    ordered, repetitions = sorted(own(data.conditions) or published(data.conditions), key=share), data.repetitions()
-    if not ordered:
-        return Chart(NO_RUN)
-    says = f"Blocks in a phase at once, on average: {from_to([described(row) for row in ordered])}"
-    lanes = []
-    for row in in_panels(data.conditions):
-        means = [run["mean_parallelism"] or 0.0 for run in repetitions.get(IncrementCondition.of(row), [])]
-        text = f"{mean_count(row['mean_parallelism'])}; {percent(share(row))}"
-        text += f"; peak {row['peak_parallelism']:,}" if row["peak_parallelism"] is not None else ""
-        lanes.append(row | {"means": means, "text": text})
-    note = (
-        f"Blue: {data.middle} over valid repetitions of the mean number of blocks in a phase; circle: a repetition;"
-        " grey: asked for; red: most at the same moment, the start of processes included. As published, the mean is the"
-        " sum of the four phases over the makespan: the start of processes and pauses count in the makespan alone."
-    )
-    if published(data.conditions):
-        note += (
-            " The most is not known of published runs. On the SSD the sum has the reading of blocks that were never"
-            " written; the makespan has not."
-        )
-    return Lanes(
-        says,
-        [cells(row) | {name: row[name] for name in ("runs", "mean_parallelism", "peak_parallelism")} for row in lanes],
-        note,
-        marks=(
-            Stack({"parallelism": Kind("asked for", LIGHT_GREY)}),
-            Stack({"mean_parallelism": Kind("in a phase", SKY)}),
-            Points("means", size=4, apart=0),
-            Points("peak_parallelism", "", "|", VERMILION, size=11),
-        ),
-        x="Blocks in a phase at once",
-        lanes=lanes,
-        words=mean_count,
-    )
-
-
-def runs_of(runs: Sequence[Row], engine: str) -> dict[Place, list[Row]]:
-    """The valid repetitions of an engine's conditions, in the order of the table."""
-    own = (run for run in runs if run["engine"] == engine and is_compared(run))
-    return gathered(((run["tier"], run["parallelism"]), run) for run in own)
-
-
-def bigbrain_spark(data: Tables) -> Chart:
-    """Where Spark's time goes."""
-    spark = runs_of(data.own_runs, SPARK)
-    if not spark:
-        asked = any(run["engine"] == SPARK for run in data.own_runs)
-        return Chart("No run of Spark is valid" if asked else "No run of the incrementation was Spark's")
-    makespans_s = {place: Spread(tuple(run["makespan_s"] for run in runs)).median for place, runs in spark.items()}
-    starts = [start.median / makespans_s[place] for place in spark if (start := spread(spark[place], "start_up_s"))]
-    blocks = counted(max(run["blocks"] for runs in spark.values() for run in runs), "block")
-    lanes = []
-    for (tier, parallelism), runs in spark.items():
-        every = [parts_of(run, data.spark) for run in runs]
-        text = seconds(makespans_s[tier, parallelism])
-        for of, name in ((DRIVER, "driver"), (TASKS, "tasks")):
-            lane: Row = {"panel": f"tier {tier}", "group": at_once(parallelism), "lane": name, "text": text}
-            for (whose, parts), kind in SPARK_PARTS.items():
-                sums = tuple(math.fsum(one.get((of, part), 0.0) for part in parts) for one in every)
-                lane[kind.label] = Spread(sums) if whose == of else None
-            lanes.append(lane)
-        summed_s = sum(part.median for part in lanes[-1].values() if isinstance(part, Spread))
-        lanes[-1]["text"] = f"{seconds(summed_s)}, summed"
-    tiers = [tier for tier, _ in spark]
-    return Lanes(
-        f"Spark took {between(makespans_s.values(), seconds)} for {blocks}; the start of its session was"
-        f" {between(starts, percent)} of its time",
-        data.spark,
-        "Medians over repetitions of valid runs. Driver: wall time of the driver program; 'planning' is while no task"
-        " runs before the last one has ended. Tasks: sums over tasks (side by side) of the time from launch to end;"
-        " 'shipping' is scheduling, sending, and (de)serialising; 'garbage' the JVM's collections beside our phases;"
-        " 'Python' starting workers, importing, and moving data between files, JVM and Python; 'our phases'"
-        " load_header, read, increment and write.",
-        marks=(Stack({kind.label: kind for kind in SPARK_PARTS.values()}),),
-        x="Wall time of the driver, sum over tasks (s)",
-        lanes=sorted(lanes, key=lambda lane: tiers.index(lane["panel"].removeprefix("tier "))),
-    )
-
-
-def parts_of(run: Row, spark_rows: Sequence[Row]) -> dict[tuple[str, str], float]:
-    """Whose time, and which part of it, to how long it took in the last start of a run, s."""
-    keys = ("tier", "parallelism", "repetition")
-    rows = [row for row in spark_rows if all(row[key] == run[key] for key in keys)]
-    last = max((row["attempt"] for row in rows), default=None)
-    return {(row["of"], row["part"]): row["sum_s"] for row in rows if row["attempt"] == last}

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from neurotier.bigbrain.tasks import SPARK
 from neurotier.core.quantities import seconds
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, columns
 from neurotier.pages.bigbrain.figures import (
     bigbrain_gantts,
     bigbrain_makespans,
-    bigbrain_parallelism,
     bigbrain_phases,
-    bigbrain_spark,
 )
-from neurotier.pages.bigbrain.names import by_heading, label_of
-from neurotier.pages.bigbrain.tables import Tables, read_tables
+from neurotier.pages.bigbrain.tables import Tables, by_heading, label_of, read_tables
 from neurotier.pages.bigbrain.verdict import not_compared, verdicts
 from neurotier.pages.kit.page import Figure, Page, Section
+from neurotier.run.compared import is_compared
 
 COLUMNS = (
     *("engine", "tier_and_cache", "valid_runs", "makespan_s", "least_to_greatest", "equation_one_s"),
@@ -52,6 +51,25 @@ def cells(row: Row) -> Row:
     }
 
 
+def spark(data: Tables) -> Section:
+    """Where Spark's time goes: of each part the median over valid runs, in which the last start counts."""
+    import pandas as pd  # rules read what the pages show
+
+    keys = ["tier", "parallelism", "repetition"]
+    valid = [{key: run[key] for key in keys} for run in data.own_runs if run["engine"] == SPARK and is_compared(run)]
+    parts = pd.DataFrame(data.spark, columns=columns("bigbrain_spark")).merge(pd.DataFrame(valid, columns=keys))
+    last = parts[parts["attempt"] == parts.groupby(keys)["attempt"].transform("max")]
+    last = last.assign(part=last["part"] + "_s")
+    medians = last.pivot_table("sum_s", ["tier", "parallelism", "of"], "part", "median", sort=False).reset_index()
+    rows = medians.astype(object).where(medians.notna(), None).to_dict("records")
+    text = """
+        Medians over valid runs, s. Driver: wall time of the driver program; planning is while no task runs before the
+        last one has ended. Tasks: sums over tasks (side by side) of the time from launch to end; garbage is the JVM's
+        collections beside our phases, Python starting workers, importing, and moving data between files, JVM and
+        Python."""
+    return Section("Spark by its parts", text, rows)
+
+
 PAGE = Page(
     name="bigbrain",
     title="BigBrain incrementation",
@@ -75,7 +93,6 @@ PAGE = Page(
         conditions,
         Figure("Time by phase", bigbrain_phases),
         Figure("Who did what when", bigbrain_gantts),
-        Figure("Parallelism", bigbrain_parallelism),
-        Figure("Spark by its parts", bigbrain_spark),
+        spark,
     ),
 )

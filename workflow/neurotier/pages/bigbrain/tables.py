@@ -6,6 +6,7 @@ Runs of both origins have the same columns: those of ``bigbrain_runs.tsv`` and a
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +14,15 @@ from pathlib import Path
 
 from neurotier.bigbrain.conditions import ORIGIN, IncrementCondition
 from neurotier.bigbrain.plan import BigBrainPlan
+from neurotier.bigbrain.tasks import GNU_PARALLEL, PUBLISHED, SPARK
 from neurotier.core.places import Places
+from neurotier.core.quantities import counted, seconds, size
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, columns, read_table, write_table
-from neurotier.model.prediction import FLUID, MEASURED, PAPER, Prediction
-from neurotier.pages.kit.findings import gathered
+from neurotier.core.tables import Row, columns, gathered, read_table, write_table
+from neurotier.model.prediction import FLUID, MEASURED, PAPER
+from neurotier.pages.kit.findings import at_once, from_to, times_text
 from neurotier.published import own_columns
+from neurotier.published.conditions import FIGURES
 from neurotier.run.compared import is_compared
 from neurotier.storage.spread import spread
 
@@ -64,15 +68,6 @@ class Tables:
     def repetitions(self) -> dict[IncrementCondition, list[Row]]:
         """The valid runs of each condition."""
         return by_condition(filter(is_compared, self.runs))
-
-
-def predictions_of(row: Row) -> dict[str, Prediction]:
-    """What members of the model predict for a row of ``bigbrain_conditions.tsv``."""
-    found = {PAPER: Prediction(*[row["equation_one_s"]] * 3)} if row["equation_one_s"] else {}
-    if row["fluid_s"]:
-        ends = (row["fluid_s"] if row[name] is None else row[name] for name in ("fluid_low_s", "fluid_high_s"))
-        found[row["fluid_member"]] = Prediction(row["fluid_s"], *ends)
-    return found
 
 
 def run_key(row: Row) -> tuple[object, ...]:
@@ -156,16 +151,14 @@ def predictions_by_condition(runs: Iterable[Row], own: Iterable[Row], published:
         Rows of ``bigbrain_predictions.tsv`` and ``published_predictions.tsv``.
     """
     names = ("engine", "tier", "parallelism")
-    about: dict[tuple[object, ...], dict[str, Row]] = {}
-    for row in own:
-        about.setdefault(tuple(row[name] for name in names), {})[row["member"]] = row
-    predictions: dict[IncrementCondition, dict[str, Row]] = {}
-    for one in by_condition(runs):
-        if not one.is_published:
-            predictions[one] = about.get(tuple(getattr(one, name) for name in names), {})
-    for row in published:
-        predictions.setdefault(own_columns.condition_of(row), {})[row["member"]] = row
-    return predictions
+    by_name = gathered((tuple(row[name] for name in names), row) for row in own)
+    found = {
+        one: by_name.get(tuple(getattr(one, name) for name in names), [])
+        for one in by_condition(runs)
+        if not one.is_published
+    }
+    found |= gathered((own_columns.condition_of(row), row) for row in published)
+    return {one: {row["member"]: row for row in rows} for one, rows in found.items()}
 
 
 def condition_rows(
@@ -239,3 +232,124 @@ def ratio(predicted_s: float | None, measured_s: float | None) -> float | None:
 def cells(row: Row) -> Row:
     """A condition as the first cells of a row behind a figure; those of the replay have a variant."""
     return {name: row[name] for name in (*CELLS, "variant") if name in row}
+
+
+NO_RUN = "No run of the incrementation is valid"
+ENGINES = {GNU_PARALLEL: "GNU Parallel", SPARK: "Spark"}
+"""What the paper calls the engines."""
+
+
+def shown(rows: Iterable[Row]) -> list[Row]:
+    """Conditions with at least one valid run."""
+    return [row for row in rows if row["runs"]]
+
+
+def own(rows: Iterable[Row]) -> list[Row]:
+    """Conditions with a valid run that this machine, not the paper, has measured."""
+    return [row for row in shown(rows) if not IncrementCondition.of(row).is_published]
+
+
+def published(rows: Iterable[Row]) -> list[Row]:
+    """Conditions that the paper has measured."""
+    return [row for row in shown(rows) if IncrementCondition.of(row).is_published]
+
+
+def name_of(row: Row) -> str:
+    """A condition in words.
+
+    >>> name_of({"engine": "spark", "tier": "tmpfs", "parallelism": 2})
+    'spark on tmpfs, 2 at once'
+    """
+    text = f"{row['engine']} on {row['tier']}, {at_once(row['parallelism'])}"
+    return f"{text}, {row['variant']}" if row.get("variant") else text
+
+
+def published_name(one: IncrementCondition) -> str:
+    """A published condition in words: image, engine, processes, device and mode."""
+    parts = [f"{one.resolution_um} µm", ENGINES[one.engine], f"{one.parallelism} processes", one.tier]
+    return ", ".join([*parts, one.variant] if one.variant else parts)
+
+
+def label_of(row: Row) -> str:
+    """A condition beside others of its image and parallelism; a star where blocks were not written."""
+    one = IncrementCondition.of(row)
+    if not one.is_published:
+        return f"{row['engine']} on {row['tier']}"
+    device, comma, mode = row["tier"].partition(", ")
+    label = f"{device}{'*' if row['incomplete_blocks'] else ''}{comma}{mode}"
+    return f"{label}: {one.variant}" if one.variant else label
+
+
+def image_of(row: Row) -> str:
+    """What was incremented, and how often."""
+    one = IncrementCondition.of(row)
+    where = f"{one.origin}, {one.resolution_um} µm" if one.resolution_um else one.origin
+    text = f"{where}: {counted(one.blocks, 'block')}, {size(one.block_bytes)} in all"
+    text += f", {counted(one.iterations, 'iteration')}" if one.iterations > 1 else ""
+    return text + (", pairing 'published'" if one.pairing == PUBLISHED and not one.is_published else "")
+
+
+def heading_of(row: Row, part: str = "") -> str:
+    """What stands above conditions that differ in their tier, and of one's own, in their engine."""
+    one = IncrementCondition.of(row)
+    if not one.is_published:
+        return at_once(one.parallelism)
+    number = FIGURES.get(one.panel) if one.panel else None
+    return f"{ENGINES[one.engine]}, {at_once(one.parallelism)}" + (f" (Figure {number}{part})" if number else "")
+
+
+def in_panels(rows: Iterable[Row], part: str = "") -> list[Row]:
+    """Conditions with a valid run as rows of a chart: a panel for each origin and image, a group for each parallelism.
+
+    Parameters
+    ----------
+    rows
+        Rows of ``bigbrain_conditions.tsv``.
+    part
+        Of the paper's figure: ``a`` for makespans, ``b`` for phases.
+    """
+    found = [
+        row | {"panel": image_of(row), "group": heading_of(row, part), "lane": label_of(row)} for row in shown(rows)
+    ]
+    panels = list(dict.fromkeys(row["panel"] for row in found))
+    return sorted(found, key=lambda row: panels.index(row["panel"]))
+
+
+def by_heading(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Conditions by their image and parallelism, in words."""
+    return gathered((f"{image_of(row)}; {heading_of(row)}", row) for row in rows)
+
+
+def range_text(rows: Sequence[Row]) -> str:
+    """From the fastest to the slowest of at least one condition of one's own."""
+    times = sorted((row["makespan_s"], name_of(row)) for row in rows)
+    blocks = counted(max(row["blocks"] for row in rows), "block")
+    return f"Incrementing {blocks} took {from_to([f'{seconds(time_s)} ({name})' for time_s, name in times])}"
+
+
+def off_factor(ratios: Iterable[float]) -> float | None:
+    """Geometric mean of the factors by which ratios miss 1, either way; ``None`` of none.
+
+    >>> off_factor([2.0, 0.5])
+    2.0
+    """
+    logarithms = [abs(math.log(ratio)) for ratio in ratios]
+    return math.exp(statistics.fmean(logarithms)) if logarithms else None
+
+
+def factors_text(rows: Sequence[Row]) -> str:
+    """By how much predictions miss; empty without any.
+
+    >>> factors_text([{"equation_one_ratio": 0.5, "fluid_ratio": 1.2}])
+    'Eq. (1) is off by a factor of 2.00 (1 condition), the fluid model by 1.20 (1 condition)'
+    """
+    ratios = {
+        "Eq. (1)": [row["equation_one_ratio"] for row in rows if row["equation_one_ratio"]],
+        "the fluid model": [row["fluid_ratio"] for row in rows if row["fluid_ratio"]],
+    }
+    texts: list[str] = []
+    for name, some in ratios.items():
+        if (factor := off_factor(some)) is not None:
+            much = f"{times_text(factor)} ({counted(len(some), 'condition')})"
+            texts.append(f"{name} by {much}" if texts else f"{name} is off by a factor of {much}")
+    return ", ".join(texts)

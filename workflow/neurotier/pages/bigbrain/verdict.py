@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 from neurotier.bigbrain.tabulation import outputs_text
 from neurotier.core.quantities import counted, percent, seconds
-from neurotier.core.tables import Row
-from neurotier.pages.bigbrain.names import NO_RUN, factors_text, name_of, own, published
-from neurotier.pages.bigbrain.tables import Tables
+from neurotier.core.tables import Row, gathered
+from neurotier.pages.bigbrain.tables import NO_RUN, Tables, factors_text, name_of, own, published
 from neurotier.pages.kit.contrasts import Contrast, contrasts
-from neurotier.pages.kit.findings import at_once, gathered, times_text
+from neurotier.pages.kit.findings import at_once, times_text
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Section, Verdict
 from neurotier.run.compared import is_compared
 

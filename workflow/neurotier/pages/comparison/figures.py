@@ -6,14 +6,14 @@ A condition is drawn as a bar: its median over the valid runs that are its repet
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from neurotier.core.quantities import counted, mean_count, percent, seconds, share_of, shorten, size
+from neurotier.core.quantities import counted, percent, seconds, share_of, shorten, size
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
-from neurotier.pages.comparison.names import LONGEST_NAME, PAPER_IO, Names, condition_cells, difference_cells
 from neurotier.pages.comparison.statistics import (
+    Difference,
     by_condition,
     families,
     family_contrasts,
@@ -22,9 +22,8 @@ from neurotier.pages.comparison.statistics import (
     run_key,
     speed_ups,
 )
-from neurotier.pages.kit.causes import CPU, MEMORY_STALL, UNEXPLAINED
+from neurotier.pages.kit.causes import CPU, MEMORY_STALL, PAPER_IO, UNEXPLAINED
 from neurotier.pages.kit.chart import (
-    BLACK,
     CAUSE_COLOURS,
     CPU_COLOUR,
     IO_COLOUR,
@@ -33,22 +32,73 @@ from neurotier.pages.kit.chart import (
     VERMILION,
     Chart,
 )
-from neurotier.pages.kit.findings import at_once, between, from_to, gathered, spread_text, times_text
-from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
+from neurotier.pages.kit.contrasts import Contrast
+from neurotier.pages.kit.findings import at_once, between, spread_text, times_text
 from neurotier.pages.kit.marks import Box, Kind, Lanes, Points, Stack
 from neurotier.run.compared import MEMORY, Compared
 from neurotier.run.conditions import Condition
 from neurotier.storage.spread import Spread, spread
 
+LONGEST_NAME = 30
+
+
+class Names:
+    """Names of conditions that say no more than tells them apart.
+
+    >>> one, other = (Condition("campaign", "bet", "cold", jobs, "tmpfs") for jobs in (25, 96))
+    >>> Names([one, other]).of(one), Names([one]).of(one)
+    ('tmpfs, 25 at once', 'tmpfs')
+    """
+
+    def __init__(self, conditions: Iterable[Condition]) -> None:
+        known = set(conditions)
+
+        def apart(*fields: str) -> int:
+            return len({tuple(getattr(condition, name) for name in fields) for condition in known})
+
+        self.fields = [name for name in ("parallelism", "origin") if apart(name) > 1]
+        for name in ("tool", "cache"):
+            alone = ("placement", "parallelism", *self.fields)
+            self.fields += [name] * (apart(*alone, name) > apart(*alone))
+
+    def of(self, condition: Condition) -> str:
+        """Name of a condition."""
+        return ", ".join(filter(None, (shorten(condition.placement, LONGEST_NAME), self.about(condition))))
+
+    def about(self, condition: Condition) -> str:
+        """What a condition is besides its placement; empty if all are alike in it."""
+        texts = {"parallelism": at_once(condition.parallelism), "cache": inputs_text(condition.cache)}
+        return ", ".join(texts.get(name) or shorten(getattr(condition, name), LONGEST_NAME) for name in self.fields)
+
+
+def condition_cells(condition: Condition) -> Row:
+    """A condition as the first cells of a row."""
+    return {name: getattr(condition, name) for name in ("origin", "tool", "cache", "parallelism", "placement")}
+
+
+def difference_cells(difference: Difference, contrast: Contrast) -> Row:
+    """Two placements, the difference of the median participant, and the ratio of makespans, as cells of a row."""
+    slower, faster = difference.slower, difference.faster
+    low, high = contrast.ends or (None, None)
+    return {
+        **{name: getattr(slower, name) for name in ("origin", "tool", "parallelism")},
+        "slower": slower.placement,
+        "slower_cache": slower.cache,
+        "faster": faster.placement,
+        "faster_cache": faster.cache,
+        "median_s": difference.median_s,
+        "nodes": difference.nodes,
+        "repetitions": contrast.repetitions,
+        "ratio": contrast.ratio,
+        "ratio_low": low,
+        "ratio_high": high,
+    }
+
+
 NO_RUN = Chart("No valid run finished a participant job")
 WHOLE = "whole"
 MOST_PAIRS = 60
 """Of more pairs of placements, so many are drawn."""
-
-MOST_RUNS = 24
-"""With more runs, one of each condition is drawn: the one in the middle."""
-
-MOST_PANELS = 48
 
 Parts = Mapping[str, Spread | None]
 """What a bar consists of, by name; what is not known may be missing."""
@@ -87,17 +137,10 @@ def share(parts: Parts, *names: str) -> float:
 
 
 def sums(
-    says: str,
-    bars: Bars,
-    kinds: Mapping[str, Kind],
-    text: Callable[[Parts], str],
-    note: str,
-    unit: str = "s",
-    ranges: bool = False,
-    **look: Any,
+    says: str, bars: Bars, kinds: Mapping[str, Kind], note: str, unit: str = "s", ranges: bool = False, **look: Any
 ) -> Chart:
     """A chart of what the participant jobs of a run took together, divided into parts; those that no bar has are left
-    out. ``text`` is said beside a bar.
+    out. Beside a bar are its length and the share of its longest part.
     """
     present = {name: kind for name, kind in kinds.items() if any(parts.get(name) for parts in bars.values())}
     table, lanes = list[Row](), []
@@ -106,15 +149,34 @@ def sums(
         for name in present:
             table[-1] |= spread_cells(name, unit, parts.get(name))
         lane = f"{shorten(condition.placement, 22)}: {shorten(tier, 18)}" if tier else condition.placement
-        lanes.append((condition, {name: parts.get(name) for name in present} | {"lane": lane, "text": text(parts)}))
+        longest = max(present, key=lambda name: length(parts, name))
+        text = f"{look.get('words', seconds)(length(parts))}; {percent(share(parts, longest))} {kinds[longest].label}"
+        lanes.append((condition, {name: parts.get(name) for name in present} | {"lane": lane, "text": text}))
     return Lanes(
         says,
         table,
-        f"Medians over repetitions of the sums over participant jobs. Valid runs only. {note}",
+        "Medians over repetitions of the sums over participant jobs. Valid runs only. Right: length of the bar, and"
+        f" share of its longest part. {note}",
         marks=(Stack(present, ranges),),
         lanes=in_panels(lanes),
         **{"x": "Sum over participant jobs (s)"} | look,
     )
+
+
+def shares_text(bars: Bars, kinds: Mapping[str, Kind], about: str, *first: str) -> str:
+    """How much of the bars some parts take, and which of the others takes most, where."""
+    text = f"{about}: {between([share(parts, *first) for parts in bars.values()], percent)} of the summed time"
+    others = [
+        (share(parts, name), name, condition)
+        for (condition, _), parts in bars.items()
+        for name in parts
+        if name not in first
+    ]
+    most, name, where = max(others, default=(0.0, "", next(iter(bars))[0]))
+    if percent(most) == percent(0.0):
+        return text
+    names = Names(condition for condition, _ in bars)
+    return f"{text}; most of the rest: {kinds[name].label}, up to {percent(most)} ({names.of(where)})"
 
 
 def makespan(data: Compared) -> Chart:
@@ -122,7 +184,7 @@ def makespan(data: Compared) -> Chart:
     groups, ups = by_condition(data.runs), {up.higher: up for up in speed_ups(data.runs)}
     if not groups:
         return NO_RUN
-    times = {one: Spread(tuple(run["makespan_s"] for run in runs)) for one, runs in groups.items()}
+    times = {one: Spread.of(runs, "makespan_s") for one, runs in groups.items()}
     table, lanes = [], []
     for one, time in times.items():
         up, text = ups.get(one), spread_text(time)
@@ -172,23 +234,12 @@ def cpu_io_sums(data: Compared) -> Chart:
     }
     if not bars:
         return NO_RUN
-    shares = {condition: share(parts, "io_sum") for (condition, _), parts in bars.items()}
-    names, ordered = Names(shares), sorted(shares, key=lambda one: shares[one])
-    ends = {percent(shares[one]): names.of(one) for one in ordered}
-    much = from_to([f"{text} ({name})" for text, name in ends.items()]) if len(ends) > 1 else next(iter(ends))
-    says = f"{PAPER_IO} takes {much} of the summed time"
-
-    def text(parts: Parts) -> str:
-        cpu, io = (seconds(length(parts, name)) for name in kinds)
-        return f"{cpu.removesuffix(' s')} + {io}; {percent(share(parts, 'io_sum'))} I/O"
-
     return sums(
-        says,
+        shares_text(bars, kinds, "CPU time", "cpu_sum"),
         bars,
         kinds,
-        text,
         "Line: least to greatest. I/O as the paper counts it contains waiting for a core; where CPU exceeds wall time"
-        " (several cores at once), it is below 0, and drawn as 0. Beside the bars: CPU + I/O.",
+        " (several cores at once), it is below 0, and drawn as 0.",
         ranges=True,
     )
 
@@ -207,14 +258,6 @@ def accounts(data: Compared) -> Chart:
             if groups
             else NO_RUN
         )
-    says = f"{between([share(parts, *CPU) for parts in bars.values()], percent)} of summed time on a CPU"
-    waits = [cause for cause in LABELS if cause not in CPU]
-    most, cause, where = max((share(bars[key], cause), cause, key[0]) for key in bars for cause in waits)
-    if percent(most) != percent(0.0):
-        much = percent(most)
-        if percent(min(share(parts, cause) for parts in bars.values())) != much:
-            much = f"up to {much} ({Names(condition for condition, _ in bars).of(where)})"
-        says += f"; most of the rest is {LABELS[cause]}, {much}"
     memory = any(length(parts, MEMORY_STALL) for parts in bars.values())
     kinds = {
         cause: Kind(label, CAUSE_COLOURS[cause], cause == UNEXPLAINED)
@@ -222,13 +265,12 @@ def accounts(data: Compared) -> Chart:
         if cause != MEMORY_STALL or memory
     }
     return sums(
-        says,
+        shares_text(bars, kinds, "On a CPU", *CPU),
         bars,
         kinds,
-        lambda parts: f"{seconds(length(parts))}; {percent(share(parts, *CPU))} on a CPU",
-        "The medians of the parts need not add up to that of the whole. System: copying from and to page"
-        " cache, tmpfs and persistent memory is part of it. Asleep: network, locks or timers. Beside the bars: share of"
-        " time on a CPU. Runs without an account, such as published ones, are not shown.",
+        "The medians of the parts need not add up to that of the whole. System: copying from and to page cache, tmpfs"
+        " and persistent memory is part of it. Asleep: network, locks or timers. Runs without an account, such as"
+        " published ones, are not shown.",
     )
 
 
@@ -278,111 +320,17 @@ def phases(data: Compared) -> Chart:
     bars: dict[tuple[Condition, str], dict[str, Spread]] = {}
     for condition, runs in by_condition(data.runs).items():
         own = [sums_s[run_key(run)] for run in runs if run_key(run) in sums_s]
-        parts = {
-            phase: Spread(tuple(one[phase] for one in own))
-            for phase in PHASE_COLOURS
-            if any(phase in one for one in own)
-        }
+        parts = {phase: Spread.of(own, phase) for phase in PHASE_COLOURS if any(phase in one for one in own)}
         if parts:
             bars[condition, ""] = parts
     if not bars:
         return NO_RUN
-    known = {condition: parts for (condition, _), parts in bars.items() if set(parts) != {WHOLE}}
+    known = {key: parts for key, parts in bars.items() if set(parts) != {WHOLE}}
+    kinds = {phase: Kind(phase, colour) for phase, colour in PHASE_COLOURS.items()}
     says = "Published logs know no phases, only whole jobs"
     if known:
-        computing = between([share(parts, "compute") for parts in known.values()], percent)
-        says = f"Computing takes {computing} of the jobs' time"
-    others = [
-        (share(parts, phase), phase, condition)
-        for condition, parts in known.items()
-        for phase in parts
-        if phase not in ("compute", WHOLE)
-    ]
-    if others:
-        most, phase, condition = max(others)
-        where = f" ({Names(known).of(condition)})" if len(known) > 1 else ""
-        says += f"; the longest of the other phases, {phase}, takes up to {percent(most)}{where}"
-
-    def text(parts: Parts) -> str:
-        longest = max(parts, key=lambda phase: length(parts, phase))
-        return seconds(length(parts)) + (f"; {longest} {percent(share(parts, longest))}" if longest != WHOLE else "")
-
-    kinds = {phase: Kind(phase, colour) for phase, colour in PHASE_COLOURS.items()}
-    note = "Of published jobs the whole is known only. Beside the bars: share of the longest phase."
-    return sums(says, bars, kinds, text, note)
-
-
-def gantts(data: Compared) -> Chart:
-    """One small Gantt per run: jobs by phase, one after the other on its lanes."""
-    jobs = gathered((run_key(row), row) for row in data.participants)
-    every = sorted((run for run in data.runs if run_key(run) in jobs), key=order_of)
-    if not every:
-        return Chart("No participant finished")
-    shown, left = chosen(every)
-    names, length_s, panels = Names(map(Condition.of, shown)), dict[tuple[str, str], float](), []
-    columns = ("participant", "phase", "start_s", "end_s")
-    for run in shown:
-        rows = in_lanes([{name: row[name] for name in columns} for row in jobs[run_key(run)]], "participant")
-        scale, cells = (run["origin"], run["tool"]), condition_cells(Condition.of(run)) | {"run": run["run"]}
-        length_s[scale] = max([length_s.get(scale, 0.0), *(row["end_s"] for row in rows)])
-        panels.append((run, [cells | row for row in rows]))
-    known = [run for run in every if run["parallelism"] and run["mean_parallelism"] is not None]
-    says = f"{counted(len(every), 'run')}; how many jobs were to run at once is not known"
-    if known:
-        shares = [run["mean_parallelism"] / run["parallelism"] for run in known]
-        says = f"On average, {between(shares, percent)} of the jobs asked for ran at a time"
-        if percent(min(shares)) != percent(max(shares)):
-            fewest = Condition.of(known[shares.index(min(shares))])
-            says += f"; fewest with {Names(map(Condition.of, every)).of(fewest)}"
-    invalid = any(run["valid"] != "valid" for run in shown)
-    return Gantts(
-        says,
-        note=f"{left}A lane holds jobs that ran one after the other; runs of one origin and tool share a scale."
-        + " Titles in colour: not valid, not compared." * invalid,
-        panels=[
-            Panel(
-                title(run, names),
-                rows,
-                length_s[run["origin"], run["tool"]],
-                BLACK if run["valid"] == "valid" else VERMILION,
-            )
-            for run, rows in panels
-        ],
-        colours=PHASE_COLOURS,
-        columns=3,
-    )
-
-
-def order_of(run: Row) -> tuple[object, ...]:
-    """Runs side by side that differ in little."""
-    one = Condition.of(run)
-    return (one.origin, one.tool, one.placement, one.parallelism, one.cache, run["repetition"] or 0, run["run"])
-
-
-def chosen(runs: Sequence[Row]) -> tuple[list[Row], str]:
-    """Runs that are drawn, and a sentence about those that are not; empty if all are."""
-    if len(runs) <= MOST_RUNS:
-        return list(runs), ""
-    groups = gathered(((Condition.of(run), run["valid"] == "valid"), run) for run in runs)
-    middle = [
-        sorted(members, key=lambda run: (run["makespan_s"] or 0.0, run["run"]))[(len(members) - 1) // 2]
-        for members in groups.values()
-    ]
-    text = f"Of {len(runs):,} runs, the one of middle makespan of each condition is drawn"
-    if len(middle) > MOST_PANELS:
-        text += f", of the first {MOST_PANELS} of {len(middle):,} conditions"
-    return middle[:MOST_PANELS], f"{text}. "
-
-
-def title(run: Row, names: Names) -> str:
-    """Condition and repetition, makespan, and how many ran at a time; or why the run is not valid."""
-    condition = Condition.of(run)
-    first = shorten(names.of(condition), 52)
-    number = f"no. {run['repetition']}: " if run["repetition"] is not None else ""
-    if run["valid"] != "valid":
-        return f"{first}\n{number}{shorten(run['valid'], 42)}"
-    mean = f"mean {mean_count(run['mean_parallelism'])} of {at_once(condition.parallelism)}"
-    return f"{first}\n{number}{seconds(run['makespan_s'])}, {mean}"
+        says = shares_text(known, kinds, "Phase compute", "compute")
+    return sums(says, bars, kinds, "Of published jobs the whole is known only.")
 
 
 def tier_bytes(data: Compared) -> Chart:
@@ -400,16 +348,9 @@ def tier_bytes(data: Compared) -> Chart:
     if not bars:
         return Chart("Of no run that is compared is it known how many bytes it moved") if groups else NO_RUN
 
-    def text(parts: Parts) -> str:
-        read, written = (size(value.median if (value := parts[name]) else None) for name in kinds)
-        return f"{read} read, {written} written"
-
     (condition, tier), most = max(bars.items(), key=lambda item: (length(item[1]), item[0]))
-    conditions = {condition for condition, _ in bars}
-    where = f" ({Names(conditions).of(condition)})" if len(conditions) > 1 else ""
-    says = (
-        f"Most bytes cross the tier {shorten(tier, 30)}: {text(most)}{where}" if length(most) else "No bytes were moved"
-    )
+    name = Names(condition for condition, _ in bars).of(condition)
+    says = f"Most bytes cross the tier {shorten(tier, 30)}: {size(length(most))} ({name})"
     look: dict[str, Any] = {"x": "Sum over participant jobs (MiB)", "scale": 1024.0**2, "words": size}
-    note = "Lanes: placement: tier. As far as the meter knows; n/a: not known."
-    return sums(says, bars, kinds, text, note, "bytes", **look)
+    note = "Lanes: placement: tier. As far as the meter knows."
+    return sums(says if length(most) else "No bytes were moved", bars, kinds, note, "bytes", **look)

@@ -9,22 +9,20 @@ from neurotier import __version__
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, number, seconds
 from neurotier.core.settings import ROLES, Settings
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 from neurotier.pages.comparison.figures import (
     accounts,
     cpu_io_sums,
     differences,
-    gantts,
     makespan,
     phases,
     tier_bytes,
 )
-from neurotier.pages.comparison.reasons import causes_text
-from neurotier.pages.comparison.statistics import by_condition, left_out
-from neurotier.pages.comparison.verdict import ComparisonVerdict, judge
-from neurotier.pages.kit.findings import gathered, spread_text
+from neurotier.pages.comparison.statistics import by_condition
+from neurotier.pages.comparison.verdict import ComparisonVerdict, causes_text, judge
+from neurotier.pages.kit.findings import spread_text
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Figure, Page, Section, Verdict
-from neurotier.run.compared import Compared, lacking, read_comparison_tables
+from neurotier.run.compared import Compared, is_compared, lacking, read_comparison_tables
 from neurotier.storage.spread import spread
 
 OPEN_ROWS = 6
@@ -160,7 +158,8 @@ def excluded(data: Comparison) -> Section:
     rows = [
         {name: run[name] for name in ("origin", "run", "placement", "parallelism", "repetition")}
         | {"reason": "no participant finished" if run["valid"] == "valid" else run["valid"]}
-        for run in left_out(data.runs)
+        for run in data.runs
+        if not is_compared(run)
     ]
     folded = "Which, and why" if len(rows) > OPEN_ROWS else ""
     return Section(f"Left out: {counted(len(rows), 'run')}", rows=rows, folded=folded)
@@ -203,7 +202,6 @@ PAGE = Page(
         Figure("Where the wall time went", accounts),
         Figure("Differences by participant", differences),
         Figure("Time by phase", phases),
-        Figure("Who ran when", gantts),
         Figure("Bytes by tier", tier_bytes),
         excluded,
         method,

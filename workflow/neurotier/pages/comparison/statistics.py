@@ -13,9 +13,8 @@ from itertools import combinations, product
 from pathlib import Path
 
 from neurotier.core.quantities import share_of
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 from neurotier.pages.kit.contrasts import Contrast, blocks, contrasts
-from neurotier.pages.kit.findings import gathered
 from neurotier.published.bids_app import published_runs
 from neurotier.run.compared import MEMORY, Compared, campaign_runs, is_compared, runs_of_results
 from neurotier.run.conditions import CAMPAIGN, Condition
@@ -48,11 +47,6 @@ def run_key(row: Row) -> tuple[str, str]:
 def by_condition(runs: Iterable[Row]) -> dict[Condition, list[Row]]:
     """Valid runs by condition, in order."""
     return dict(sorted(gathered((Condition.of(run), run) for run in runs if is_compared(run)).items()))
-
-
-def left_out(runs: Iterable[Row]) -> list[Row]:
-    """Runs that are not valid."""
-    return [run for run in runs if not is_compared(run)]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from neurotier.meter.usage import ACCOUNT, LABELS
 CPU = ("account_user_s", "account_system_s")
 RUN_QUEUE, BLOCK_IO, MEMORY_STALL, OTHER = ACCOUNT[2:]
 UNEXPLAINED = "residual_s"
+PAPER_IO = "I/O as the paper counts it (wall - CPU)"
 
 SWITCH = "as root: sysctl kernel.task_delayacct=1"
 """What to do about a kernel that accounts no waits."""
@@ -23,9 +24,6 @@ NOTABLE_SHARE = 0.05
 
 SYSTEM_SHARE = 0.10
 """From this share of wall time on, system time of computing is worth a sentence."""
-
-WARM_SHARE, COLD_SHARE = 0.99, 0.01
-"""Inputs are called cached from the one share of their bytes on, and not cached up to the other."""
 
 
 @dataclass(frozen=True)

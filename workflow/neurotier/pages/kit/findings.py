@@ -3,25 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
 
 from neurotier.core.quantities import number, seconds
 from neurotier.storage.spread import Spread
-
-Key = TypeVar("Key")
-Value = TypeVar("Value")
-
-
-def gathered(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
-    """What belongs to each key, all in order.
-
-    >>> gathered([("a", 1), ("b", 2), ("a", 3)])
-    {'a': [1, 3], 'b': [2]}
-    """
-    found: dict[Key, list[Value]] = {}
-    for key, value in pairs:
-        found.setdefault(key, []).append(value)
-    return found
 
 
 def at_once(parallelism: int) -> str:

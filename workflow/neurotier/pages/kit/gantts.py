@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from neurotier.core.quantities import counted, seconds
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.chart import BLACK, GREY, WIDTH_IN, Chart, hover
-from neurotier.pages.kit.findings import gathered
-from neurotier.pages.kit.marks import LEGEND_IN, draw_legend
+from neurotier.pages.kit.marks import LEGEND_IN, READABLE_LANES, draw_legend
 
-LANE_IN = 0.25
-"""Height of a lane at most, in."""
+LANE_IN, LANES_IN = 0.25, 1.6
+"""Height of a lane, and of all of one of several charts, at most, in."""
 
 AROUND_IN = 0.7
 """Height of a chart's title and axis, in."""
@@ -32,8 +31,8 @@ def in_lanes(rows: Iterable[Row], name: str, slack_s: float = 0.0) -> list[Row]:
     Parameters
     ----------
     rows
-        With ``phase``, and ``start_s`` and ``end_s`` on any clock; those returned begin with the first of them. What is
-        in no phase of its job has an empty one. Where there are ``iteration``s, each is a job of its own.
+        With ``phase``, and ``start_s`` and ``end_s`` on any clock. What is in no phase of its job has an empty one.
+        Where there are ``iteration``s, each is a job of its own.
     name
         Column that names jobs.
     slack_s
@@ -43,8 +42,8 @@ def in_lanes(rows: Iterable[Row], name: str, slack_s: float = 0.0) -> list[Row]:
     --------
     >>> spans = {"a": (7, 9), "b": (7, 8), "c": (8, 10)}
     >>> rows = [{"job": job, "start_s": start, "end_s": end} for job, (start, end) in spans.items()]
-    >>> [(row["lane"], row["job"], row["start_s"]) for row in in_lanes(rows, "job")]
-    [(0, 'a', 0), (1, 'b', 0), (1, 'c', 1)]
+    >>> [(row["lane"], row["job"]) for row in in_lanes(rows, "job")]
+    [(0, 'a'), (1, 'b'), (1, 'c')]
     """
     ordered = sorted(rows, key=lambda row: (row["start_s"], row[name]))
     jobs = gathered(((row[name], row.get("iteration")), row) for row in ordered)
@@ -54,8 +53,7 @@ def in_lanes(rows: Iterable[Row], name: str, slack_s: float = 0.0) -> list[Row]:
         lane = next(free, len(ends_s))
         ends_s[lane : lane + 1] = [max(row["end_s"] for row in phases)]
         placed += [{"lane": lane} | row for row in phases]
-    first_s = placed[0]["start_s"] if placed else 0.0
-    return [row | {"start_s": row["start_s"] - first_s, "end_s": row["end_s"] - first_s} for row in placed]
+    return placed
 
 
 def spans(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], tuple[float, float]]:
@@ -65,21 +63,20 @@ def spans(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], tuple[float
 
 
 class Panel(NamedTuple):
-    """One Gantt chart: its title, its phases as :func:`in_lanes` has them, and the end of its axis, s.
+    """One Gantt chart: its title, and its phases as :func:`in_lanes` has them, on a clock that begins with the first.
 
-    A cross stands at the end of each job that is ``left`` incomplete.
+    A cross stands at the end of each job that is ``left`` incomplete; lanes may have names, at their places.
     """
 
     title: str
     rows: Sequence[Row]
-    length_s: float
-    colour: str = BLACK
     left: frozenset[str] = frozenset()
+    names: Mapping[float, str] = {}
 
 
 @dataclass(frozen=True)
 class Gantts(Chart):
-    """Gantt charts of at least one job each, in lines of two or three; their rows are the table.
+    """Gantt charts of at least one job each, two side by side; their rows are the table if none is given.
 
     Attributes
     ----------
@@ -89,25 +86,24 @@ class Gantts(Chart):
         Column that names jobs.
     colours
         Colour of each phase, in the order of the legend; phases that no job had are left out of it.
-    columns
-        How many charts stand side by side at most.
     """
 
     panels: Sequence[Panel] = ()
     name: str = "participant"
     colours: Mapping[str, str] = field(default_factory=dict)
-    columns: int = 2
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "table", [row for panel in self.panels for row in panel.rows if row["phase"]])
+        object.__setattr__(
+            self, "table", self.table or [row for panel in self.panels for row in panel.rows if row["phase"]]
+        )
 
     def draw(self) -> plot.Figure:
         """The charts, and one legend."""
-        columns = min(self.columns, len(self.panels))
-        lanes_in, points = (1.6, 8.5) if columns < 3 else (1.05, 7.5)
+        columns = min(2, len(self.panels))
         counts = [1 + max(row["lane"] for row in panel.rows) for panel in self.panels]
         lines = math.ceil(len(counts) / columns)
-        height_in = AROUND_IN + min(lanes_in, LANE_IN * (1 + max(counts)))
+        lanes_in = min(LANES_IN if columns > 1 else LANE_IN * READABLE_LANES, LANE_IN * (1 + max(counts)))
+        height_in = AROUND_IN + lanes_in
         figure = plot.Figure(figsize=(WIDTH_IN, lines * height_in + LEGEND_IN + self.around_in))
         cells = figure.add_gridspec(lines + 1, columns, height_ratios=[LEGEND_IN, *[height_in] * lines])
         pixels = len({(place, row[self.name]) for place, panel in enumerate(self.panels) for row in panel.rows})
@@ -115,11 +111,11 @@ class Gantts(Chart):
             axes = figure.add_subplot(cells[1 + place // columns, place % columns])
             self.draw_panel(axes, panel, min(8.0, 0.8 * lanes_in * 72 / count), pixels > VECTOR_JOBS)
             axes.set_ylim(count - 0.4, -0.6)
-            axes.set_title(panel.title, fontsize=points, color=panel.colour)
-            axes.set_yticks([])
-            axes.set_ylabel(counted(count, "lane"), fontsize=points - 0.5)
-            axes.tick_params(labelsize=points - 0.5)
-            axes.xaxis.set_major_locator(plot.MaxNLocator(nbins=8 - columns, steps=[1, 2, 5, 10]))
+            axes.set_title(panel.title, fontsize=8.5)
+            axes.set_yticks([*panel.names], [*panel.names.values()])
+            axes.set_ylabel("" if panel.names else counted(count, "lane"), fontsize=8)
+            axes.tick_params(labelsize=8)
+            axes.xaxis.set_major_locator(plot.MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
             if place >= len(counts) - columns:  # the lowest of each column
                 axes.set_xlabel("Time since the first start (s)", fontsize=8)
         drawn = {row["phase"] for row in self.table}
@@ -153,6 +149,6 @@ class Gantts(Chart):
         left = [(end_s, lane) for (lane, name, _), (_, end_s) in found.items() if name in panel.left]
         if left:
             axes.plot(*zip(*left, strict=True), **CROSS)
-        axes.set_xlim(0, 1.01 * panel.length_s or 1)
+        axes.set_xlim(0, 1.01 * max((row["end_s"] for row in panel.rows), default=0) or 1)
         axes.xaxis.set_major_formatter(plot.StrMethodFormatter("{x:,.10g}"))
         axes.grid(visible=False, axis="y")

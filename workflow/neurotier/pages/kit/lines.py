@@ -7,6 +7,7 @@ place it is a dotted line, and without a value it shades its places.
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -118,7 +119,7 @@ class Lines(Chart):
             draw_points(axes, points, SCALES[self.unit][0], looks.get(name, {"color": GREY}))
         if all(row["median"] is None for row in own):
             axes.text(0.5, 0.5, "not measured", ha="center", va="center", color=GREY, transform=axes.transAxes)
-        axes.set_title(title, fontsize=9, weight="bold")
+        axes.set_title(textwrap.fill(title, 32), fontsize=9, weight="bold")
         axes.set_xlabel(self.panels[title])
         if self.counts:
             label_counts(axes, sorted({row["at"] for row in own if row["at"] is not None}), self.place_text)

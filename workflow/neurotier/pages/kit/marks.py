@@ -176,11 +176,11 @@ class Points(Mark):
 @dataclass(frozen=True)
 class Box(Mark):
     """The distribution of a list: a box of the quartiles, a line from the 5th to the 95th per cent, few values as dots,
-    the median as a diamond; and what each of them says (a list, too), with rings round those that are to be seen."""
+    the median as a diamond; and what each of them says (a list, too), in red those that are to be seen."""
 
     column: str
     said: str = ""
-    ringed: str = ""
+    marked: str = ""
 
     def draw(self, axes: plot.Axes, rows: Placed, scale: float, words: Words) -> float:
         """Draw the distributions."""
@@ -202,13 +202,13 @@ class Box(Mark):
             )
             spots = [place + 0.2 * math.sin(2.4 * number) for number in range(len(values))]
             said = [hover(text) for text in row[self.said]] if self.said else []
-            if len(values) <= READABLE_DOTS:
-                dots = axes.scatter(values, spots, s=9, color=BLUE, alpha=0.6, linewidths=0)
-                dots.set_urls(said * 2)  # matplotlib drops the address of a marker that stands alone
-            for number in range(len(values)) if self.ringed else ():
-                if row[self.ringed][number]:
-                    look: dict[str, Any] = {"facecolors": "none", "edgecolors": VERMILION, "linewidths": 1.4}
-                    axes.scatter(values[number], spots[number], s=70, **look).set_urls([said[number]] * 2)
+            marked = row[self.marked] if self.marked else [False] * len(values)
+            shown = [number for number in range(len(values)) if len(values) <= READABLE_DOTS or marked[number]]
+            looks: dict[str, Any] = {"color": [VERMILION if marked[number] else BLUE for number in shown]}
+            looks["s"] = [40 if marked[number] else 12 for number in shown]
+            at = [values[number] for number in shown], [spots[number] for number in shown]
+            dots = axes.scatter(*at, alpha=0.7, linewidths=0, **looks)
+            dots.set_urls([said[number] for number in shown if said] * 2)  # matplotlib drops that of a lone marker
             median = statistics.median(values)
             axes.plot([median], [place], marker="D", markersize=5, color=BLUE, markeredgecolor=BLACK)
         return 0.0
@@ -306,15 +306,12 @@ def beside(axes: plot.Axes, place: float, text: str) -> None:
     axes.annotate(text, (1, place), (6, 0), **look)
 
 
-def draw_legend(axes: plot.Axes, handles: Sequence[plot.Artist], above: bool = False) -> None:
-    """A legend in a line: in axes of its own, or above axes that have no title."""
+def draw_legend(axes: plot.Axes, handles: Sequence[plot.Artist]) -> None:
+    """A legend in a line, in axes of its own."""
     place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (0, 0.5), "borderaxespad": 0, "borderpad": 0}
-    if above:
-        place = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0.2}
-    else:
-        axes.set_axis_off()
     look: dict[str, Any] = {"ncols": len(handles), "fontsize": 8, "handlelength": 1.2, "columnspacing": 1.2}
-    axes.legend(handles=handles, **look, **place).set_in_layout(above)
+    axes.set_axis_off()
+    axes.legend(handles=handles, **look, **place).set_in_layout(False)
 
 
 def side_by_side(lane: float, count: int, height: float) -> list[float]:

@@ -11,10 +11,10 @@ import hashlib
 import inspect
 import os
 import re
-import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -26,13 +26,25 @@ from neurotier.core.tables import Row, read_table
 from neurotier.pages.kit.chart import NOTHING, Chart
 
 HERE = Path(__file__).resolve().parent
+
+
+def brief(value_s: float) -> str:
+    """A time, short ones in µs.
+
+    >>> brief(0.00025), brief(31.25)
+    ('250 µs', '31.2 s')
+    """
+    return seconds(1e6 * value_s).replace("s", "µs") if 0 < value_s < 0.01 else seconds(value_s)
+
+
 WORDS: Mapping[str, Callable[[Any], str]] = {
     "_bytes_per_s": rate,
     "_bytes": size,
     "_per_s": number,
-    "_s": seconds,
+    "_s": brief,
     "_share": percent,
     "_mm3": cm3,
+    "cpu_s_per_gb": lambda value: number(value, 2),
     "mean_parallelism": mean_count,
     "ratio": lambda value: number(value, 2),
     "robust_z": lambda value: number(value, 1),
@@ -49,13 +61,25 @@ HEADS = {
     "equation_one_ratio": "over measured",
     "fluid_s": "Fluid model",
     "fluid_ratio": "over measured",
+    "fs_type": "File system",
+    "host": "Node",
+    "over": "Tiers",
+    "input_bytes_per_s": "Come",
+    "throughput_bytes_per_s": "Written",
+    "latency_p99_s": "Latency, 99 %",
+    "latency_p999_s": "Latency, 99.9 %",
+    "latency_max_s": "Longest",
+    "cpu_s_per_gb": "CPU s per GB",
+    "queue_depth": "At once",
+    "operations_per_s": "Per second",
+    "operation_cpu_s": "CPU time",
+    "operation_wait_s": "Waiting",
 }
 """Heads of columns whose names do not say it; the others are their names without the unit."""
 
 SHOWN_ROWS = 1000
 """Longest table on a page; the rest is in its files."""
 
-Head = str | tuple[str, Callable[[Any], str]]
 GOOD, BAD, OPEN = "good", "bad", "open"
 BESIDE = ("png", "tsv", "rst")
 """What is written beside the SVG: pixels, the numbers that are shown, and the caption for Snakemake's report."""
@@ -93,8 +117,8 @@ class Section:
     text
         Paragraphs, with an empty line between them; ``Markup`` is not escaped.
     rows, columns
-        A table: names of its columns, by default all of the rows'; or columns to their heads, and to how a cell is said
-        where its name does not tell. Columns that no row has are left out, and so is the section if there is no row.
+        A table, and names of its columns, by default all of the rows'. Columns that no row has are left out, and so is
+        the section if there is no row.
     items, facts
         A list, and names with what is known.
     more
@@ -108,7 +132,7 @@ class Section:
     heading: str = ""
     text: str = ""
     rows: Sequence[Mapping[str, Any]] | None = None
-    columns: Mapping[str, Head] | Iterable[str] = ()
+    columns: Iterable[str] = ()
     items: Sequence[str] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     more: str = ""
@@ -119,19 +143,16 @@ class Section:
         """What the template is given."""
         rows = self.rows or ()
         columns = self.columns or next(iter(rows), ())
-        named = self.columns if isinstance(self.columns, Mapping) else {name: head_of(name) for name in columns}
-        named = {name: head for name, head in named.items() if any(row[name] not in (None, "") for row in rows)}
-        heads = [head if isinstance(head, tuple) else (head, None) for head in named.values()]
-        found = [
-            [cell(name, row[name], words) for name, (_, words) in zip(named, heads, strict=True)]
-            for row in rows[:SHOWN_ROWS]
-        ]
+        shown = [name for name in columns if any(row[name] not in (None, "") for row in rows)]
+        found = [[cell(name, row[name]) for name in shown] for row in rows[:SHOWN_ROWS]]
         more = len(rows) - len(found)
-        numeric = [any(line[place]["class"] == "n" for line in found) for place in range(len(heads))]
         return vars(self) | {
             "name": anchor(self.heading),
-            "paragraphs": [type(self.text)(one) for one in re.split(r"\n\s*\n", dedented(self.text)) if one],
-            "heads": [{"text": head, "numeric": one} for (head, _), one in zip(heads, numeric, strict=True)],
+            "paragraphs": [type(self.text)(one) for one in re.split(r"\n\s*\n", dedent(self.text).strip()) if one],
+            "heads": [
+                {"text": head_of(name), "numeric": any(line[place]["class"] == "n" for line in found)}
+                for place, name in enumerate(shown)
+            ],
             "cells": found,
             "note": self.note + f" {more:,} more rows are in the tables that are named last." * (more > 0),
             "svg": "",
@@ -149,15 +170,15 @@ def head_of(column: str) -> str:
     return HEADS.get(column, text[:1].upper() + text[1:])
 
 
-def cell(column: str, value: Any, words: Callable[[Any], str] | None) -> dict[str, Any]:
-    """A cell: text by its words or the unit of its column, and the number by which it is sorted."""
+def cell(column: str, value: Any) -> dict[str, Any]:
+    """A cell: text by the unit of its column, and the number by which it is sorted."""
     if isinstance(value, bool):
         value = "yes" if value else "no"
     if value is None or isinstance(value, str):
         text = value or ""
         shown = getattr(text, "striptags", text.strip)()  # of links, what is read
         return {"text": text, "value": None, "class": "wrap" if len(shown) > 24 else ""}
-    said = words or next((said for end, said in WORDS.items() if column.endswith(end)), number)
+    said = next((said for end, said in WORDS.items() if column.endswith(end)), number)
     return {"text": said(value), "value": value, "class": "n"}
 
 
@@ -166,22 +187,25 @@ class Figure:
     """A figure in a page: its heading, and the function that makes its chart of the page's data.
 
     The function's docstring says how to read it, and its name is that of the files. A function with ``parts`` draws one
-    chart for each of them: names of settings to what stands behind the function's name.
+    chart for each of them: what stands behind the function's name to what stands behind the heading, by the settings.
     """
 
     heading: str
     chart: Callable[..., Chart]
-    parts: Callable[[Any], Iterable[str]] | None = None
+    parts: Callable[[Any], Mapping[str, str]] | None = None
 
     @property
     def reading(self) -> str:
         """How it is read."""
         return " ".join((inspect.getdoc(self.chart) or "").split())
 
-    def names(self, settings: Any) -> dict[str, tuple[str, ...]]:
-        """The names of its files, and what the function is given for each."""
+    def names(self, settings: Any) -> dict[str, tuple[str, tuple[str, ...]]]:
+        """The names of its files to its heading, and what the function is given for each."""
         name = self.chart.__name__
-        return {f"{name}_{part}": (part,) for part in self.parts(settings)} if self.parts else {name: ()}
+        if not self.parts:
+            return {name: (self.heading, ())}
+        parts = self.parts(settings)
+        return {f"{name}_{part}": (f"{self.heading} ({words})", (part,)) for part, words in parts.items()}
 
 
 Part = Figure | Section | Callable[[Any], Section | Sequence[Section] | None]
@@ -205,8 +229,6 @@ class Page:
         Names of its tables' schemas, and their files below the results folder; Snakemake's inputs.
     under
         What stands below the title.
-    tiles
-        Numbers that a reader looks for first: the name of each, the number, and a line of context.
     read
         Reads what it is made of, where that is more than its tables.
     folder
@@ -223,7 +245,6 @@ class Page:
     parts: Sequence[Part]
     tables: Mapping[str, str]
     under: Callable[[Any], str] = lambda _: ""
-    tiles: Callable[[Any], Sequence[tuple[str, str, str]]] = lambda _: ()
     read: Callable[[Places, Settings], Any] | None = None
     folder: str = ""
     speaks: bool = True
@@ -270,8 +291,8 @@ class Page:
                 sections = [made] if isinstance(made, Section) else made or ()
                 views += [one.view() for one in sections if one.rows is None or one.rows]
                 continue
-            for name, given in part.names(settings).items():
-                chart, heading = part.chart(data, *given), " ".join((part.heading, *(f"({one})" for one in given)))
+            for name, (heading, given) in part.names(settings).items():
+                chart = part.chart(data, *given)
                 svg = chart.save(folder / name)
                 write_text(folder / f"{name}.rst", f"{part.reading} {chart.says}.\n")
                 if not chart.table:
@@ -293,7 +314,6 @@ class Page:
             | {
                 "verdicts": verdicts,
                 "under": self.under(data),
-                "tiles": self.tiles(data),
                 "sections": views,
             },
         )
@@ -324,12 +344,7 @@ def glue(text: str) -> str:
     >>> glue("took 31.2 s of 5 participants")
     'took 31.2\\xa0s of 5 participants'
     """
-    return type(text)(re.sub(r"(?<=\d) (?=(?:s|%|h|min|cm³|mm³)(?![A-Za-z]))", "\u00a0", text))
-
-
-def dedented(text: str) -> str:
-    """A text of indented lines without their indents."""
-    return type(text)(textwrap.dedent(text).strip())
+    return type(text)(re.sub(r"(?<=\d) (?=(?:s|µs|%|h|min|cm³|mm³)(?![A-Za-z]))", "\u00a0", text))
 
 
 def anchor(heading: str) -> str:

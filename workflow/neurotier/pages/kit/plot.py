@@ -13,28 +13,24 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.collections import LineCollection
-    from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch, Rectangle
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator, StrMethodFormatter
+    from matplotlib.patches import Patch
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator, StrMethodFormatter
 
-MODULES = ("", ".artist", ".axes", ".collections", ".colors", ".figure", ".lines", ".patches", ".ticker")
+MODULES = ("", ".artist", ".axes", ".collections", ".figure", ".lines", ".patches", ".ticker")
 
 __all__ = [
     "Artist",
     "Axes",
     "Figure",
-    "FuncFormatter",
     "Line2D",
     "LineCollection",
     "LogLocator",
-    "LogNorm",
     "MaxNLocator",
     "NullFormatter",
     "NullLocator",
     "Patch",
-    "Rectangle",
     "StrMethodFormatter",
     "colormaps",
     "rcParams",

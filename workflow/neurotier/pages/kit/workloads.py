@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from neurotier.core.quantities import counted
-from neurotier.core.tables import Row
-from neurotier.pages.kit.findings import gathered
+from neurotier.core.tables import Row, gathered
 from neurotier.pages.kit.page import Data, Section
 from neurotier.storage.published import PublishedNumber
-from neurotier.storage.workload.records import MEASURED
+from neurotier.storage.workload.records import MEASURED, measured
 
 VERSIONS = ("fio_version", "ior_version", "engine_version")
 """Columns that tell what measured."""
@@ -18,7 +17,7 @@ VERSIONS = ("fio_version", "ior_version", "engine_version")
 
 def measured_rows(rows: Sequence[Row], *order: str) -> list[Row]:
     """The points that were measured, sorted by some columns."""
-    return sorted((row for row in rows if row["status"] == MEASURED), key=lambda row: [row[name] for name in order])
+    return sorted(measured(rows), key=lambda row: [row[name] for name in order])
 
 
 def measured_of(table: str, program: str) -> Callable[[Data], str]:

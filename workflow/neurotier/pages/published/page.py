@@ -7,26 +7,29 @@ from collections.abc import Sequence
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.quantities import counted
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 from neurotier.model.prediction import MEASURED, PAPER
 from neurotier.pages.bigbrain.figures import MEMBERS
-from neurotier.pages.bigbrain.names import by_heading, label_of, published_name
+from neurotier.pages.bigbrain.tables import by_heading, label_of, published_name
 from neurotier.pages.comparison.statistics import by_condition as bids_conditions
-from neurotier.pages.kit.findings import between, gathered
+from neurotier.pages.kit.findings import between
 from neurotier.pages.kit.page import OPEN, Figure, Page, Section, Verdict
 from neurotier.pages.published.figures import (
+    IMAGES,
+    OTHERS,
+    PROCESSES,
+    Replayed,
     bids_cpu_io,
     bids_makespan,
     gantt,
     makespan,
-    mean_parallelism,
     phases,
     predicted,
+    read,
     scores_of,
     table_one,
     validation_text,
 )
-from neurotier.pages.published.tables import IMAGES, OTHERS, PROCESSES, Replayed, read
 from neurotier.published import own_columns
 from neurotier.published.bids_app import CONDITIONS, PARALLELISMS
 from neurotier.published.bigbrain import HEADER, BlockRun
@@ -251,10 +254,9 @@ PAGE = Page(
         unseen,
         claims,
         Figure("Table I: bandwidth of one stream", table_one),
-        Figure("Makespans", makespan, lambda _: [*IMAGES, OTHERS]),
+        Figure("Makespans", makespan, lambda _: IMAGES | OTHERS),
         Figure("Time by phase", phases, lambda _: IMAGES),
         Figure("Who did what when", gantt, lambda _: PROCESSES),
-        Figure("Mean parallelism", mean_parallelism),
         conditions,
         Figure("Makespan of the BIDS App example (Figure 9)", bids_makespan),
         Figure("CPU time, and I/O as the paper counts it, of the BIDS App example (Figure 10)", bids_cpu_io),

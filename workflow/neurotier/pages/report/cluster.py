@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 
 from neurotier.core.quantities import counted, first_of, percent, seconds, share_of
 from neurotier.core.tables import Row
@@ -24,11 +23,6 @@ CLEARLY_OFF = 1.2
 
 CHANCE = 0.01
 """How often chance alone may make any node of a run look different (Mann-Whitney, shared among the nodes)."""
-
-SHOWN_RESTARTS = 5
-
-Steps = tuple[list[float], list[float]]
-"""A step function: times of change, s since 1970, and the value from each on."""
 
 
 @dataclass(frozen=True)
@@ -77,15 +71,12 @@ class Cluster:
                 found[self.node_of[time.participant]].append(time.wall_s)
         return {node: walls_s for node, walls_s in found.items() if walls_s}
 
-    @cached_property
-    def granted(self) -> Steps:
-        """Participants that the CPUs granted had room for."""
-        return steps((row["started_s"], row["ended_s"], slots_of(row)) for row in self.started)
-
     @property
-    def peak_slots(self) -> int | None:
-        """Most slots granted at a time, if that is known."""
-        return int(max(self.granted[1])) if self.granted[1] else None
+    def peak_slots(self) -> int:
+        """Most participants at a time that the CPUs granted had room for; 0 if that is not known."""
+        spans = [(row["started_s"], row["ended_s"] or math.inf, slots_of(row)) for row in self.started]
+        at_once = (sum(slots for start_s, end_s, slots in spans if start_s <= at_s < end_s) for at_s, *_ in spans)
+        return int(max(at_once, default=0))
 
     @property
     def waits(self) -> list[Row]:
@@ -147,21 +138,6 @@ def slots_of(row: Row) -> float:
     return float(row["slots"] if not needed or not cpus else min(row["slots"], row["slots"] * cpus // needed))
 
 
-def steps(spans: Iterable[tuple[float, float | None, float]]) -> Steps:
-    """The sum of what lasts from a start to an end, as a step function; without an end it lasts for ever.
-
-    >>> steps([(0.0, 4.0, 2), (1.0, None, 1)])
-    ([0.0, 1.0, 4.0], [2, 3, 1])
-    """
-    changes: dict[float, float] = defaultdict(int)
-    for start_s, end_s, amount in spans:
-        changes[start_s] += amount
-        if end_s is not None:
-            changes[end_s] -= amount
-    at = sorted(changes)
-    return at, list(accumulate(changes[moment] for moment in at))
-
-
 def node_verdict(cluster: Cluster) -> str:
     """Whether a node stands out, in a sentence without a full stop."""
     if len(cluster.nodes) == 1:
@@ -181,19 +157,6 @@ def node_verdict(cluster: Cluster) -> str:
     return f"No node is clearly slower or faster than the others ({between})"
 
 
-def restarts(cluster: Cluster) -> list[str]:
-    """Each share that was started again, as which job, and why."""
-    lines, last_of = list[str](), dict[int, Row]()
-    for row in cluster.jobs:
-        if row["attempt"] > 1:
-            last = last_of.get(row["share"], {"state": None, "node": None})
-            where = f" on {last['node']}" if last["node"] else ""
-            why = last["state"] or "an end that is not known"
-            lines.append(f"share {row['share']} as job {row['job']} after {why}{where}")
-        last_of[row["share"]] = row
-    return lines
-
-
 def cluster_lines(cluster: Cluster) -> list[str]:
     """What there is to say of a run's jobs and nodes, each without a full stop."""
     jobs, nodes = {row["job"] for row in cluster.jobs}, cluster.nodes
@@ -206,8 +169,8 @@ def cluster_lines(cluster: Cluster) -> list[str]:
         lines.append(f"Jobs waited in the queue for {seconds(cluster.median_wait_s)} (median), at most for {longest}")
     else:
         lines.append("How long jobs waited in the queue is not known")
-    again = restarts(cluster)
-    lines.append(f"Started again: {first_of(again, SHOWN_RESTARTS)}" if again else "No job was started again")
+    again = f"Started again: {counted(len(cluster.again), 'job')}, each a row below"
+    lines.append(again if cluster.again else "No job was started again")
     if cluster.held_s:
         held, used = (f"{value_s / 3600:.3g}" for value_s in (cluster.held_s, cluster.used_s))
         lines.append(

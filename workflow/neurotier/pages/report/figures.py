@@ -7,15 +7,14 @@ from collections.abc import Iterable, Sequence
 
 from neurotier.core.parallelism import PHASES
 from neurotier.core.quantities import CM3_PER_MM3, cm3, counted, mean_count, number, percent, seconds, share_of, shorten
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.causes import MEMORY_STALL, UNEXPLAINED, Causes, sum_causes, why_no_account
-from neurotier.pages.kit.chart import CAUSE_COLOURS, Chart
-from neurotier.pages.kit.findings import gathered
+from neurotier.pages.kit.chart import CAUSE_COLOURS, PHASE_COLOURS, Chart
+from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
 from neurotier.pages.kit.marks import READABLE_LANES, Box, Kind, Lanes, Stack
 from neurotier.pages.report.cluster import node_verdict
 from neurotier.pages.report.data import ReportData, doubts, is_plausible
-from neurotier.pages.report.gantt import Running
 from neurotier.pages.report.times import NONE_FINISHED, ParticipantTime, present_phases
 
 LONGEST_NAME = 60
@@ -24,6 +23,7 @@ LONGEST_NAME = 60
 NOTED_SHARE, NOTED_CAUSES = 0.005, 3
 """The title names so many causes after the largest, none below this share of the wall time."""
 
+UNKNOWN_NODE = "node not known"
 MADE = {
     "exact": "exact (one thread active at a time)",
     "scaled": "scaled (several threads at once: their seconds divide the time in which any was active)",
@@ -112,7 +112,9 @@ def account_note(known: Sequence[ParticipantTime], whole: Causes, left_out: int)
 
 
 def gantt(data: ReportData) -> Chart:
-    """How many participant jobs ran at each moment of the last run, and below it their phases on one clock."""
+    """The phases of the participant jobs of the last run on one clock; many of them, and those of each node of a
+    cluster, one after the other in as many lanes as ran at once.
+    """
     run, cluster = data.last_run, data.cluster
     if run is None or not data.last_times:
         return Chart(NONE_FINISHED)
@@ -124,13 +126,21 @@ def gantt(data: ReportData) -> Chart:
         for time in sorted(data.last_times, key=lambda time: (time.start_s, time.participant))
         for row in time.phases.values()
     ]
+    lanes, names, many = list[Row](), dict[float, str](), len(data.last_times) > READABLE_LANES
+    whose = [row["node"] or UNKNOWN_NODE if cluster else "" if many else row["participant"] for row in rows]
+    groups = gathered(zip(whose, rows, strict=True))
+    for label, own in sorted(groups.items()) if cluster else groups.items():
+        first = 1 + lanes[-1]["lane"] + (cluster is not None) if lanes else 0
+        placed = sorted(in_lanes(own, "participant"), key=lambda row: row["lane"])
+        lanes += [row | {"lane": first + row["lane"]} for row in placed]
+        if label and len(groups) <= READABLE_LANES:
+            people = f" ({len({row['participant'] for row in own})})" if cluster else ""
+            names[(first + lanes[-1]["lane"]) / 2] = shorten(label, 42) + people
     most, average = run["peak_parallelism"], mean_count(run["mean_parallelism"])
     parallel = "one at a time" if most == 1 else f"{average} at a time on average, {most:,} at most"
     says = f"Makespan {seconds(run['makespan_s'])} for {counted(run['participants'], 'participant')}, {parallel}"
-    note = f"Run {run['run']}; failed attempts are not drawn."
-    if cluster:
-        note += " Granted: participants that the jobs which ran had CPUs for."
-    return Running(says, rows, note, run["mean_parallelism"], cluster, origin_s)
+    note = f"Run {run['run']}; failed attempts are not drawn. Jobs on one lane came one after the other."
+    return Gantts(says, rows, note, [Panel("", lanes, names=names)], colours=PHASE_COLOURS)
 
 
 def nodes(data: ReportData) -> Chart:
@@ -153,7 +163,7 @@ def nodes(data: ReportData) -> Chart:
 
 
 def brain_volume(data: ReportData) -> Chart:
-    """How brain volumes are distributed at each site; rings mark outliers and volumes that no adult has."""
+    """How brain volumes are distributed at each site; red: outliers and volumes that no adult has."""
     volumes = [row["brain_volume_mm3"] for row in data.group]
     if not volumes:
         return Chart("no brain mask was made")
@@ -164,7 +174,7 @@ def brain_volume(data: ReportData) -> Chart:
             "lane": f"{site} ({len(rows):,})",
             "cm3": [row["brain_volume_mm3"] * CM3_PER_MM3 for row in rows],
             "said": [f"{row['image']}: {cm3(row['brain_volume_mm3'])}" for row in rows],
-            "ringed": [bool(doubts(row)) for row in rows],
+            "marked": [bool(doubts(row)) for row in rows],
             "text": cm3(statistics.median(row["brain_volume_mm3"] for row in rows)),
         }
         for site, rows in sites.items()
@@ -178,8 +188,8 @@ def brain_volume(data: ReportData) -> Chart:
     if len(volumes) > 1:
         spread = f"{number(statistics.fmean(volumes) * CM3_PER_MM3)} ± {cm3(statistics.stdev(volumes))}"
         says = f"Brain volume is {spread} (mean ± SD of {counted(len(volumes), 'image')}); {stand_out(data)}"
-    note = BOX.format("images", "; rings: outliers, and volumes that no adult has")
-    box = Box("cm3", said="said", ringed="ringed")
+    note = BOX.format("images", "; red: outliers, and volumes that no adult has")
+    box = Box("cm3", said="said", marked="marked")
     return Lanes(says, table, note, (box,), "Brain volume (cm³)", lanes)
 
 

@@ -6,7 +6,6 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
 from markupsafe import Markup
@@ -31,9 +30,8 @@ from neurotier.core.quantities import (
     size,
     utc,
 )
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 from neurotier.pages.kit.causes import sum_causes
-from neurotier.pages.kit.findings import gathered
 from neurotier.pages.kit.page import SHOWN_ROWS, Figure, Page, Section, link
 from neurotier.pages.report.answers import run_answers
 from neurotier.pages.report.cluster import cluster_lines
@@ -41,7 +39,7 @@ from neurotier.pages.report.data import LEAST_MM3, MOST_MM3, TABLES, Record, Rep
 from neurotier.pages.report.figures import account, brain_volume, gantt, nodes
 from neurotier.pages.report.mosaics import embedded, mosaic_name, placeholder_reason
 from neurotier.pages.report.times import present_phases
-from neurotier.pages.report.verdict import tiles, verdicts
+from neurotier.pages.report.verdict import verdicts
 from neurotier.run.profile_tables import timings
 
 NAMED = 10
@@ -221,14 +219,14 @@ def answers(data: ReportData) -> list[Section]:
         found = run_answers(rows, data.traffic, data.tier_kinds)
         sections.append(Section(text=text, items=[f"{answer.text}." for answer in found]))
     counts = ("read_bytes", "read_files", "written_bytes", "written_files")
-    flows: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in sorted(data.traffic, key=lambda row: (row["tier"], list(SOURCES).index(row["traffic_source"]))):
-        tier, kind = row["tier"], data.tier_kinds.get(row["tier"])
-        place, source = f"{tier} ({kind})" if kind else tier, SOURCES[row["traffic_source"]]
-        about = {"bytes_and_files_of_tier": place, "how_it_is_known": source}
-        sums = flows.setdefault((tier, row["traffic_source"]), about | dict.fromkeys(counts))
-        sums |= {name: (sums[name] or 0) + row[name] for name in counts if row[name] is not None}
-    return [*sections, Section(rows=[*flows.values()])]
+    in_order = sorted(data.traffic, key=lambda row: (row["tier"], list(SOURCES).index(row["traffic_source"])))
+    flows = []
+    for (tier, source), rows in gathered(((row["tier"], row["traffic_source"]), row) for row in in_order).items():
+        kind = data.tier_kinds.get(tier)
+        place = {"bytes_and_files_of_tier": f"{tier} ({kind})" if kind else tier, "how_it_is_known": SOURCES[source]}
+        known = {name: [row[name] for row in rows if row[name] is not None] for name in counts}
+        flows.append(place | {name: sum(values) if values else None for name, values in known.items()})
+    return [*sections, Section(rows=flows)]
 
 
 def prediction(data: ReportData) -> Section | None:
@@ -238,7 +236,11 @@ def prediction(data: ReportData) -> Section | None:
     if row is None or run is None:
         return None
     held = row["low_s"] <= run["makespan_s"] <= row["high_s"]
-    text = f"Predicted {interval(row)}, measured {seconds(run['makespan_s'])}{'' if held else ': not within it'}."
+    causes = sum_causes(row for time in data.last_times if time.accounted for row in time.phases.values())
+    limits = [(row["limit"], row["limit_share"]), *(causes.ranked[:1] if causes.made and causes.wall_s > 0 else ())]
+    predicted, *measured = (f"{name}, {percent(share)} of the jobs' time" for name, share in limits)
+    text = f"Predicted {interval(row)} ({predicted}), measured {seconds(run['makespan_s'])}"
+    text += f" ({', '.join(measured) or 'cause not known'}){'' if held else ': not within it'}."
     both = {"Makespan": (row["predicted_s"], run["makespan_s"])}
     for phase in PHASES:
         measured_s = sum(time.phase(phase, "wall_s") for time in data.last_times)
@@ -248,12 +250,6 @@ def prediction(data: ReportData) -> Section | None:
         {"what": what, "predicted_s": predicted_s, "measured_s": measured_s, "ratio": share_of(predicted_s, measured_s)}
         for what, (predicted_s, measured_s) in both.items()
     ]
-    causes = sum_causes(row for time in data.last_times if time.accounted for row in time.phases.values())
-    limits = [(row["limit"], row["limit_share"]), *(causes.ranked[:1] if causes.made and causes.wall_s > 0 else ())]
-    predicted, *measured = (f"{name}, {percent(share)} of the jobs' time" for name, share in limits)
-    rows.append(
-        {"what": "Limit", "predicted_s": predicted, "measured_s": (measured or ["not known"])[0], "ratio": None}
-    )
     return Section("Predicted and measured", text, rows)
 
 
@@ -437,7 +433,6 @@ PAGE = Page(
     " complete and whether the times can be compared.",
     under=under,
     verdicts=verdicts,
-    tiles=tiles,
     tables={name: f"{folder}/{name}.tsv" for folder, names in TABLES.items() for name in names},
     read=collect,
     folder="figures",

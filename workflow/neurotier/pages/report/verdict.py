@@ -1,18 +1,13 @@
-"""The verdicts on results and on times, each in a headline and a few lines, and a row of numbers, before any figure."""
+"""The verdicts on results and on times, each in a headline and a few lines, before any figure."""
 
 from __future__ import annotations
 
-from neurotier.core.quantities import MISSING, clock, counted, mean_count, percent, seconds, share_of, utc
+from neurotier.core.quantities import clock, counted, mean_count, percent, seconds, share_of
 from neurotier.core.tables import Row
-from neurotier.meter.usage import LABELS
-from neurotier.pages.kit.causes import BLOCK_IO, RUN_QUEUE, sum_causes
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Verdict
-from neurotier.pages.report.cluster import Cluster, node_verdict
+from neurotier.pages.report.cluster import node_verdict
 from neurotier.pages.report.data import ReportData
 from neurotier.run.profile_tables import timings
-
-Tile = tuple[str, str, str]
-"""A number's name, the number, and a line of context."""
 
 
 def verdicts(data: ReportData) -> list[Verdict]:
@@ -41,7 +36,7 @@ def judge_timings(data: ReportData) -> Verdict:
     run, cluster = data.last_run, data.cluster
     if run is None:
         return Verdict("Timings: none; no run has finished a participant job", OPEN)
-    lines = []
+    lines = [numbers(run, data)] if run["makespan_s"] is not None else []
     started = data.facts.get("run") or run["run"]
     if started != run["run"]:
         lines.append(
@@ -59,7 +54,7 @@ def judge_timings(data: ReportData) -> Verdict:
     if cluster and cluster.standing_out:
         lines.append(f"{node_verdict(cluster)}.")
     if cluster and cluster.again:
-        lines.append(f"{counted(len(cluster.again), 'job')} had to be started again (see Nodes and jobs).")
+        lines.append(f"{counted(len(cluster.again), 'job')} had to be started again (see Jobs of the cluster).")
     return Verdict(f"Timings: {timings(run['valid'])}", OPEN, more=lines)
 
 
@@ -76,31 +71,16 @@ def oversubscribed(data: ReportData, run: Row) -> str:
     return f"Oversubscribed: {crowd}; {waits}."
 
 
-def tiles(data: ReportData) -> list[Tile]:
-    """The numbers a reader looks for first."""
-    tiles = run_tiles(data.last_run, data.cluster)
-    wall_s, cpu_s = (sum(getattr(time, name) for time in data.times) for name in ("wall_s", "cpu_s"))
-    tiles.append(("CPU time", percent(share_of(cpu_s, wall_s)), f"{seconds(cpu_s)} of {seconds(wall_s)} wall"))
-    causes = sum_causes(data.profile)
-    for cause in (RUN_QUEUE, BLOCK_IO):
-        known = any(row[cause] is not None for row in data.profile)
-        share = f"{causes.about}{percent(causes.share_of(cause))}" if known else MISSING
-        tiles.append((LABELS[cause].capitalize(), share, seconds(causes.seconds_of(cause)) if known else ""))
-    return tiles
-
-
-def run_tiles(run: Row | None, cluster: Cluster | None) -> list[Tile]:
-    """How long the last run took, and how many ran at a time."""
-    if run is None or run["makespan_s"] is None:
-        return [("Makespan", MISSING, ""), ("Mean parallelism", MISSING, "")]
-    span = clock(run["makespan_s"]) or f"started {utc(run['start_s'])}"
+def numbers(run: Row, data: ReportData) -> str:
+    """How long the last run took, how many ran at a time, and how much of their time they were on a CPU."""
+    text, cluster = f"Makespan {seconds(run['makespan_s'])}", data.cluster
+    if span := clock(run["makespan_s"]):
+        text += f" ({span})"
     if run["flushed_s"] is not None and run["flushed_s"] > run["makespan_s"]:
-        span += f", on its device after {seconds(run['flushed_s'])}"
+        text += f", on its device after {seconds(run['flushed_s'])}"
+    room = counted(run["cores"], "core") if run["cores"] else ""
     if cluster:
-        room = f"of up to {counted(cluster.peak_slots, 'slot')} granted, " if cluster.peak_slots else ""
-    else:
-        room = f"of {counted(run['cores'], 'core')}, " if run["cores"] else ""
-    return [
-        ("Makespan, last run", seconds(run["makespan_s"]), span),
-        ("Mean parallelism", mean_count(run["mean_parallelism"]), f"{room}peak {run['peak_parallelism']:,}"),
-    ]
+        room = f"up to {counted(cluster.peak_slots, 'slot')} granted" if cluster.peak_slots else ""
+    text += f"; {mean_count(run['mean_parallelism'])} at a time on average{room and f' of {room}'}"
+    cpu = percent(share_of(run["cpu_sum_s"], run["wall_sum_s"]))
+    return f"{text}, {run['peak_parallelism']:,} at most; CPU time is {cpu} of wall time."

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from neurotier.core.quantities import counted, rate, seconds, size
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 from neurotier.storage.spread import Spread
-from neurotier.storage.workload.records import measured_by
+from neurotier.storage.workload.records import measured
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,13 @@ Line = dict[int, Held]
 def lines(rows: Iterable[Row]) -> dict[str, Line]:
     """What was measured, by tier and engine, in the order of the table."""
     found: dict[str, Line] = {}
-    groups = measured_by(rows, lambda row: (f"{row['over'].replace('+', ' + ')}, {row['engine']}", row["writers"]))
+    names = ((f"{row['over'].replace('+', ' + ')}, {row['engine']}", row) for row in measured(rows))
+    groups = gathered(((name, row["writers"]), row) for name, row in names)
     for (name, writers), members in groups.items():
         found.setdefault(name, {})[writers] = Held(
             Spread(tuple(row["writer_mean_bytes_per_s"] / row["rate_bytes_per_s"] for row in members)),
-            Spread(tuple(row["throughput_bytes_per_s"] for row in members)),
-            Spread(tuple(row["buffer_bytes"] for row in members)),
+            Spread.of(members, "throughput_bytes_per_s"),
+            Spread.of(members, "buffer_bytes"),
             max(row["late_writers"] for row in members),
             members[0]["input_bytes_per_s"],
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from neurotier.core.quantities import counted, rate
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 from neurotier.storage.spread import Spread
-from neurotier.storage.workload.records import measured_by
+from neurotier.storage.workload.records import measured
 
 READ, WRITE = "read", "write"
 WAYS = {WRITE: "writes", READ: "reads"}
@@ -22,13 +22,13 @@ Line = dict[int, dict[str, Spread]]
 
 def reached(rows: Sequence[Row]) -> dict[str, Spread]:
     """The repetitions of one point, by way."""
-    return {way: Spread(tuple(row[f"{way}_bytes_per_s"] for row in rows)) for way in WAYS}
+    return {way: Spread.of(rows, f"{way}_bytes_per_s") for way in WAYS}
 
 
 def lines(rows: Iterable[Row]) -> dict[str, Line]:
     """What was measured of one node, by tier and pinning, in the order of the table."""
     found: dict[str, Line] = {}
-    groups = measured_by(rows, lambda row: (line_name(row), row["nodes"], row["processes"]))
+    groups = gathered(((line_name(row), row["nodes"], row["processes"]), row) for row in measured(rows))
     for (name, nodes, processes), members in groups.items():
         if nodes == 1:
             found.setdefault(name, {})[processes] = reached(members)

@@ -16,6 +16,7 @@ from typing import Any
 
 from neurotier.core.errors import ToolError
 from neurotier.core.settings import IorSettings
+from neurotier.core.tables import gathered
 from neurotier.storage.fio import Access, FioJob, FioResult
 from neurotier.storage.workspace import Workspace
 
@@ -217,10 +218,7 @@ def span_s(spans: Sequence[Span]) -> float:
 
 def by_nodes(spans: Sequence[Span], count: int) -> list[float]:
     """What each group of so many nodes, in order, reached, bytes/s."""
-    groups: dict[int, list[Span]] = {}
-    for span in spans:
-        groups.setdefault(span["node"] // count, []).append(span)
-    return [together(group) for group in groups.values()]
+    return [together(group) for group in gathered((span["node"] // count, span) for span in spans).values()]
 
 
 def cells_of(pattern: str, spans: Sequence[Span], nodes: int, concurrent: int) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from neurotier.core.quantities import counted, percent, rate
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 from neurotier.storage.ior.medians import MORE, READ, WAYS, WRITE, Line, fastest, line_name, reached
-from neurotier.storage.workload.records import MEASURED, measured_by
+from neurotier.storage.workload.records import measured
 
 LATE = 0.2
 """Share of the time of a point that may pass between the starts of its processes; above it files are too small."""
@@ -16,8 +16,8 @@ LATE = 0.2
 def curves(rows: Iterable[Row]) -> dict[str, dict[int, Line]]:
     """What was measured over nodes, by tier and pinning, by the processes of each node, and by the nodes."""
     found: dict[str, dict[int, Line]] = {}
-    alone = [row for row in rows if row["concurrent"] == 1]
-    groups = measured_by(alone, lambda row: (line_name(row), row["processes"], row["nodes"]))
+    alone = [row for row in measured(rows) if row["concurrent"] == 1]
+    groups = gathered(((line_name(row), row["processes"], row["nodes"]), row) for row in alone)
     for (name, processes, nodes), members in sorted(groups.items()):
         found.setdefault(name, {}).setdefault(processes, {})[nodes] = reached(members)
     names = dict.fromkeys(name for name, _, _ in groups)
@@ -65,7 +65,8 @@ def fewer_text(each: dict[int, Line], way: str) -> str:
 
 def at_once_text(rows: Sequence[Row]) -> list[str]:
     """A sentence on the most benchmarks on the most nodes of each tier, beside the one on all of these nodes."""
-    groups = measured_by(rows, lambda row: (line_name(row), row["nodes"], row["concurrent"], row["processes"]))
+    names = ("nodes", "concurrent", "processes")
+    groups = gathered(((line_name(row), *(row[name] for name in names)), row) for row in measured(rows))
     last = {}
     for (name, nodes, concurrent, processes), members in sorted(groups.items()):
         one = groups.get((name, nodes, 1, processes))
@@ -83,8 +84,8 @@ def late_text(rows: Sequence[Row]) -> list[str]:
     """Whether processes of several nodes began so far apart that the files are too small to tell what nodes reach."""
     shares = [
         max(row[f"{way}_start_spread_s"], row.get("clock_spread_s") or 0.0) / row[f"{way}_span_s"]
-        for row in rows
-        if row["status"] == MEASURED and row["nodes"] > 1
+        for row in measured(rows)
+        if row["nodes"] > 1
         for way in WAYS
         if row[f"{way}_span_s"]
     ]

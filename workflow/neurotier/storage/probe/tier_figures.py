@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from neurotier.core.kinds import is_in_memory
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 
 Curve = dict[int, float]
 """Bandwidth of all streams together, bytes/s, by the number of streams at once."""
@@ -94,10 +94,7 @@ def figures_of(rows: list[Row]) -> TierFigures:
 
 def file_costs(rows: list[Row]) -> dict[int, FileCost]:
     """What a small file takes, by streams."""
-    named: dict[int, list[Row]] = {}
-    for row in rows:
-        if row["part"] == "files":
-            named.setdefault(row["streams"], []).append(row)
+    named = gathered((row["streams"], row) for row in rows if row["part"] == "files")
     costs = {}
     for streams, each in sorted(named.items()):
         cpu_s = sum(row["operation_cpu_s"] for row in each)

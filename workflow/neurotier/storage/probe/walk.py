@@ -196,6 +196,6 @@ def cells(measurement: Measurement, results: Sequence[Row]) -> Row:
         row[name] = statistics.median(known) if known else None
     for name, figure in SPREADS.items():
         if figure in results[0]:
-            spread = Spread(tuple(result[figure] for result in results))
+            spread = Spread.of(results, figure)
             row |= {name.format("low_"): spread.low, name.format("high_"): spread.high}
     return row

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.quantities import counted
-from neurotier.core.tables import Row, columns
+from neurotier.core.tables import Row, columns, gathered
 from neurotier.storage.spread import Spread
 from neurotier.storage.staging.exchange import IN_MEMORY
-from neurotier.storage.workload.records import measured, measured_by
+from neurotier.storage.workload.records import measured
 
 COUNTS = ("writers", "readers", "servers")
 FIXED = ("tier", "engine", "per", "set")
@@ -72,10 +72,6 @@ class Curve:
         """How many times as long the greatest number takes as the best one."""
         return self.times[max(self.times)].median / self.times[self.best].median
 
-    def gain(self) -> float:
-        """How many times as long the smallest number takes as the best one."""
-        return self.times[min(self.times)].median / self.times[self.best].median
-
     def growth(self) -> float:
         """How many times as long the greatest number takes as the smallest."""
         return self.times[max(self.times)].median / self.times[min(self.times)].median
@@ -105,14 +101,12 @@ def curves(rows: Iterable[Row], axis: str, way: str, per: str | None = None) -> 
         Only those of strong (``step``) or of weak scaling (``client``).
     """
     others = [name for name in COUNTS if name != axis]
-    groups = measured_by(rows, lambda row: tuple(row[name] for name in (*FIXED, *others)))
+    groups = gathered((tuple(row[name] for name in (*FIXED, *others)), row) for row in measured(rows))
     found = []
     for members in groups.values():
         first = members[0]
-        times = {
-            count: Spread(tuple(row[f"{way}_s"] for row in members if row[axis] == count))
-            for count in sorted({row[axis] for row in members})
-        }
+        by_count = gathered((row[axis], row) for row in members)
+        times = {count: Spread.of(by_count[count], f"{way}_s") for count in sorted(by_count)}
         if len(times) > 1 and per in (None, first["per"]):
             rest = (first[others[0]], first[others[1]])
             found.append(Curve(first["tier"], first["engine"], axis, rest, first["per"], times))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from neurotier.core.quantities import counted, number, size
-from neurotier.core.tables import Row
-from neurotier.storage.fio import access_text
+from neurotier.core.tables import Row, gathered
 from neurotier.storage.spread import Spread
-from neurotier.storage.workload.records import measured_by
+from neurotier.storage.workload.records import measured
 
 PATTERNS = {
     "read": "sequential read",
@@ -19,12 +18,11 @@ PATTERNS = {
     "mixed": "sequential read and write",
 }
 READING, WRITING = ("read", "randread"), ("write", "randwrite")
-MB = 1e6
 
 
 @dataclass(frozen=True, order=True)
 class Spot:
-    """A point without its repetitions: a cell of a heat map."""
+    """A point without its repetitions: so many processes with one size of block."""
 
     tier: str
     set_name: str
@@ -47,11 +45,11 @@ class Measured:
 def medians(rows: Iterable[Row]) -> dict[Spot, Measured]:
     """What was measured at every spot that has a measured point."""
     names = ("tier", "set", "queue_depth", "pattern", "block_bytes", "processes")
-    groups = measured_by(rows, lambda row: Spot(*(row[name] for name in names)))
+    groups = gathered((Spot(*(row[name] for name in names)), row) for row in measured(rows))
     return {
         spot: Measured(
-            Spread(tuple(row["bandwidth_bytes_per_s"] for row in members)),
-            Spread(tuple(row["requests_per_s"] for row in members)),
+            Spread.of(members, "bandwidth_bytes_per_s"),
+            Spread.of(members, "requests_per_s"),
             members[0]["engine"],
             members[0]["direct"],
         )
@@ -59,22 +57,10 @@ def medians(rows: Iterable[Row]) -> dict[Spot, Measured]:
     }
 
 
-def panels(spots: Iterable[Spot]) -> list[tuple[int, str]]:
-    """Queue depth and pattern of every panel that has something to show, in order."""
-    kinds = {(spot.queue_depth, spot.pattern) for spot in spots}
-    return sorted(kinds, key=lambda panel: (panel[0], list(PATTERNS).index(panel[1])))
-
-
-def panel_title(queue_depth: int, pattern: str, how: Iterable[Measured]) -> str:
-    """What a panel shows, and how it was measured."""
-    ways = sorted({access_text(one.engine, one.direct) for one in how})
-    return f"{PATTERNS[pattern].capitalize()}, queue depth {queue_depth} ({' or '.join(ways)})"
-
-
-def best(spots: dict[Spot, Measured], patterns: Sequence[str], of: Callable[[Measured], Spread]) -> Spot | None:
-    """The spot of some patterns whose median is highest; ``None`` if there is none."""
+def best(spots: dict[Spot, Measured], patterns: Sequence[str]) -> Spot | None:
+    """The spot of some patterns whose median bandwidth is highest; ``None`` if there is none."""
     candidates = [spot for spot in spots if spot.pattern in patterns]
-    return max(candidates, key=lambda spot: of(spots[spot]).median, default=None)
+    return max(candidates, key=lambda spot: spots[spot].bandwidth.median, default=None)
 
 
 def setting_text(spot: Spot) -> str:
