@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
@@ -59,6 +60,15 @@ def test_ctrl_c_while_a_run_begins_is_a_line(tmp_path: Path) -> None:
     ended = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
     assert ended.returncode == 1
     assert "neurotier: stopped; start the same command again to go on" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_ctrl_c_before_the_snakefile_is_read_is_a_line(tmp_path: Path) -> None:
+    (tmp_path / "Snakefile").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--logger", "neurotier"]
+    ended = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
+    assert ended.returncode == -signal.SIGINT
+    assert ended.stderr.splitlines()[-1] == "neurotier: stopped; start the same command again to go on"
     assert "Traceback" not in ended.stderr
 
 

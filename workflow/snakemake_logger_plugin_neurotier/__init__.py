@@ -11,6 +11,7 @@ import logging
 import sys
 import time
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from snakemake.logging import ColorizingTextHandler
@@ -43,6 +44,7 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         self.has_begun, self.pages = False, list[Path]()
         self.early: list[logging.LogRecord] = []
         self.said_s = {"": time.monotonic()}
+        sys.excepthook = say_uncaught
 
     def setFormatter(self, fmt: logging.Formatter | None) -> None:  # noqa: N802  # its name in logging
         super().setFormatter(fmt)
@@ -88,6 +90,14 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         for record in [] if self.has_begun else self.early:
             self.everything.emit(record)
         super().close()
+
+
+def say_uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Say what nobody caught: of Ctrl-C while Snakemake reads its own files a line, of anything else the trace."""
+    if issubclass(kind, KeyboardInterrupt):
+        print("neurotier: stopped; start the same command again to go on", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, trace)
 
 
 def is_stopped() -> bool:
