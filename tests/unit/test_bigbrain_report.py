@@ -11,6 +11,7 @@ from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table, write_table
 from neurotier.pages.bigbrain import PAGE
+from neurotier.pages.bigbrain.page import spark
 from neurotier.pages.bigbrain.tables import Tables, read_tables, write_conditions
 from neurotier.pages.bigbrain.verdict import not_compared, verdicts
 from neurotier.published.replay import read_published, write_tables
@@ -197,6 +198,25 @@ def test_verdict_names_engine_tier_and_parallelism_by_their_weight(tmp_path: Pat
     other = [one | {"origin": "here"} for one in (*runs, run("spark", "disk", 9.0, sha256="b" * 64))]
     assert headline_and_lines(Tables([], other))[1] == ["Outputs of 5 runs are NOT the same"]
     assert headline_and_lines(Tables([], []))[0] == "No run of the incrementation is valid"
+
+
+def test_parts_of_spark_are_medians_of_the_last_starts_of_valid_runs() -> None:
+    runs = [run("spark", "disk", 10.0, repetition=number, origin="here") for number in (1, 2)]
+    runs.append(run("spark", "disk", 1.0, repetition=3, origin="here", valid=BROKEN))
+    parts = [
+        {"engine": "spark", "tier": "disk", "parallelism": 2, "repetition": repetition, "attempt": attempt, "tasks": 24}
+        | {"of": of, "part": part, "sum_s": sum_s}
+        for repetition, attempt, of, part, sum_s in (
+            *((1, 1, "driver", "planning", 2.0), (1, 1, "tasks", "python", 7.0)),
+            *((2, 1, "driver", "planning", 99.0), (2, 2, "driver", "planning", 4.0)),
+            (3, 1, "driver", "planning", 50.0),
+        )
+    ]
+    assert spark(Tables([], runs, spark=parts)).rows == [
+        {"tier": "disk", "parallelism": 2, "of": "driver", "planning_s": 3.0, "python_s": None},
+        {"tier": "disk", "parallelism": 2, "of": "tasks", "planning_s": None, "python_s": 7.0},
+    ]
+    assert spark(Tables([], runs)).rows == []
 
 
 @pytest.mark.parametrize("published", [False, True])
