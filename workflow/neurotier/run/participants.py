@@ -157,7 +157,7 @@ class Wanted:
             image = self.tool.get("image")
             wanted |= {"tool": self.tool["name"], "tool_version": self.tool["version"]}
             wanted |= {"container": image and f"sha256:{image}"}
-        return wanted.items() <= made.items()
+        return all(made.get(key) == value for key, value in wanted.items())
 
 
 def key_of(analysis: str, images: Sequence[Image]) -> str:
