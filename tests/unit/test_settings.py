@@ -12,10 +12,9 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 from neurotier.analysis.tools import TOOLS
-from neurotier.core.app_settings import ProgramSettings
 from neurotier.core.configuration import SCHEMAS, config_schema
 from neurotier.core.errors import SettingsError
-from neurotier.core.settings import Settings
+from neurotier.core.settings import ProgramSettings, Settings
 from neurotier.core.tables import schema
 from neurotier.core.tiers import tiers_of
 from readmes import DOCUMENTS, LINES, blocks

@@ -17,6 +17,5 @@ with script(snakemake) as context:
     placing = not (context.run_facts.get("elsewhere") and on_nodes(settings, settings.placement["images"]))
     store = image_store(settings, places, context.log, context.say, placing)
     image, usage = measure_function(lambda: store.obtain(settings.image or "", key, placing))
-    facts = {name: value for name, value in asdict(image).items() if name != "form"}  # no matter of what it is
-    context.write_json("image", facts)
+    context.write_json("image", asdict(image))
     write_step(places, "obtain_image", "", image.name, [("obtain", usage)])

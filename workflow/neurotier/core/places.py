@@ -37,7 +37,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from neurotier.core.credentials import without_credentials
+from neurotier.core.errors import without_credentials
 from neurotier.core.files import content_of
 from neurotier.core.settings import DemoSettings, Settings
 from neurotier.core.tiers import Tier, tiers_of

@@ -12,11 +12,10 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from neurotier.analysis.activity import How, identifier, uri
 from neurotier.core.errors import InputError
-from neurotier.core.files import write_json, write_text
+from neurotier.core.files import Record, write_json, write_text
 from neurotier.core.foreign import blaming, open_file
 from neurotier.core.places import short_hash
 from neurotier.dataset.bids import LABEL
@@ -109,7 +108,7 @@ def read_how(folder: Path, activity: str) -> How:
     return how
 
 
-def provenance(known: dict[str, How]) -> dict[str, Any]:
+def provenance(known: dict[str, How]) -> Record:
     """The content of the files of BIDS provenance, by their suffix.
 
     Parameters
@@ -117,7 +116,7 @@ def provenance(known: dict[str, How]) -> dict[str, Any]:
     known
         Identifier to how derivatives were made.
     """
-    software: dict[str, Any] = {}
+    software: Record = {}
     environments, activities = {}, []
     for activity, how in sorted(known.items()):
         programs = {
@@ -139,7 +138,7 @@ def provenance(known: dict[str, How]) -> dict[str, Any]:
                 "Used": used,
             }
         )
-    content: dict[str, Any] = {"act": {"Activities": activities}}
+    content: Record = {"act": {"Activities": activities}}
     for suffix, name, objects in (("soft", "Software", software), ("env", "Environments", environments)):
         if objects:
             content[suffix] = {name: [{"Id": key, **value} for key, value in sorted(objects.items())]}

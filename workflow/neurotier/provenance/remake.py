@@ -19,8 +19,9 @@ from typing import Any
 
 from neurotier import __version__
 from neurotier.analysis.activity import How
-from neurotier.analysis.app import Share, call_arguments, root_files, run_level
-from neurotier.analysis.participant import Job, analyze, run_phase, staged_limit_bytes
+from neurotier.analysis.app import call_arguments, run_level
+from neurotier.analysis.brains import Job, Share, root_files
+from neurotier.analysis.participant import analyze, run_phase, staged_limit_bytes
 from neurotier.analysis.staging import publish, stage_in
 from neurotier.analysis.tools import make_tool
 from neurotier.containers.store import PlacedImage
@@ -28,16 +29,16 @@ from neurotier.core.errors import ContainerError, InputError, ToolError
 from neurotier.core.files import make_folders, remove_whatever, write_json, written_whole
 from neurotier.core.foreign import blaming, open_file
 from neurotier.core.places import Places
+from neurotier.core.private import IN, OUT, work_folder
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import find_mount, tiers_of
-from neurotier.core.work_folders import IN, OUT, work_folder
 from neurotier.dataset.bids import Image, read_image
 from neurotier.dataset.commands import ask_git, naming_commands, prepare_environment
 from neurotier.dataset.index import chosen, index_site
 from neurotier.meter.folders import Removal
 from neurotier.provenance.description import HOW, RAW, owner_of, read_how
-from neurotier.provenance.repository import run_git
+from neurotier.provenance.saving import run_git
 from neurotier.run.caches import obtain_caches
 from neurotier.run.jobs import image_store, placed_image
 
@@ -273,7 +274,6 @@ def placed(how: How, settings: Settings, places: Places, log: Path) -> PlacedIma
             where=reference,
             fix=f"name a file with that image in the environment variable {IMAGE}",
         )
-    del image["form"]
     write_json(places.index / "image.json", image)
     found = obtain_caches(settings, places, say, placing=False)
     write_json(places.index / "caches.json", found)

@@ -21,7 +21,7 @@ from neurotier.core.files import read_json, remove_tree, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier
-from neurotier.run.campaign.snakemake_run import ALONE, inner_settings, snakemake
+from neurotier.run.campaign import ALONE, inner_settings, snakemake
 
 FOLDER = "node"
 SAID = "neurotier: "

@@ -9,18 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from neurotier.core.answering import require_answers
 from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import NeurotierError, StateError
-from neurotier.core.files import remove_whatever
+from neurotier.core.files import Record, remove_whatever
 from neurotier.core.places import Places
 from neurotier.core.processes import CAMPAIGN, current_run, use_one_blas_thread
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import ROLES
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import tiers_of
-from neurotier.dataset.sites import renew_clone
-from neurotier.dataset.source import unreachable_sites
+from neurotier.dataset.source import indexed_dataset, renew_clone
 from neurotier.run.adoption import may_have_left, take_over
 from neurotier.run.cluster_jobs import close_jobs, renew_jobs_table
 from neurotier.run.disturbance import Watch, forget_readings
@@ -42,7 +40,6 @@ from neurotier.run.participants import participants
 from neurotier.run.plan import Plan
 from neurotier.run.preconditions import check_programs, check_start
 from neurotier.run.profile_tables import (
-    Record,
     close_run,
     flush_results,
     note_flush,
@@ -169,7 +166,8 @@ def look_ahead(plan: Plan, command: Command, cores: int | None) -> None:
         planted it or the results folder.
     """
     tiers = list(tiers_of(plan.settings, elsewhere=plan.elsewhere).values())
-    require_answers(tiers)
+    for tier in tiers:
+        tier.require_answer()
     places, changes = Places.from_settings(plan.settings), command.starts
     if not command.is_dry_run:  # --delete-all-output removes files, too
         refuse_planted_places(places.results, tiers)
@@ -319,7 +317,7 @@ def finish(plan: Plan, watched: list[Watch], succeeded: bool, after: Any) -> Non
         close_run(places, run, everyone, failures)
         for one in told if stopped_by is None else ():
             say(str(one.get("line")))
-        for path, reason in unreachable_sites(places).items():
+        for path, reason in indexed_dataset(places).get("unreachable", {}).items():
             say(f"failed  {path}: cannot be reached: {reason}")
         for failure in failures:
             say(f"failed  {failure['participant']}: {failure['reason']}")

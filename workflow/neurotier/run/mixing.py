@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neurotier.core.credentials import without_credentials
-from neurotier.core.errors import SettingsError
+from neurotier.core.errors import SettingsError, without_credentials
 from neurotier.core.files import remove_whatever, whole_json
 from neurotier.core.places import Places, participant_of
 from neurotier.core.quantities import counted

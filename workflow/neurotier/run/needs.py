@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import psutil
 
-from neurotier.analysis.app import Share
+from neurotier.analysis.brains import Share
 from neurotier.analysis.needs import merged_bytes, placed_bytes, threads_of, work_bytes, work_files
 from neurotier.core.errors import TierError
 from neurotier.core.kinds import KINDS

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from neurotier.core.credentials import without_credentials
-from neurotier.core.errors import NeurotierError
+from neurotier.core.errors import NeurotierError, without_credentials
 from neurotier.core.files import clear_log, read_json, write_json
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run, spare_collections

@@ -30,15 +30,13 @@ import psutil
 
 from neurotier import __version__
 from neurotier.analysis.app import app_name
-from neurotier.core.credentials import without_credentials
-from neurotier.core.errors import BusyError, NeurotierError, StateError, TierError
+from neurotier.core.errors import BusyError, NeurotierError, StateError, TierError, without_credentials
 from neurotier.core.files import open_lock, read_json, remove_partials, remove_whatever, write_json, write_text
 from neurotier.core.places import Places
-from neurotier.core.private import refuse_planted
+from neurotier.core.private import refuse_planted, remove_leftovers
 from neurotier.core.processes import RUN, end, processes_of
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, tiers_of
-from neurotier.core.work_folders import remove_leftovers
 from neurotier.run.healing import restore_state
 from neurotier.run.jobs import add_facts, noted, results_folder, run_facts, save_settings
 from neurotier.run.journal import heard

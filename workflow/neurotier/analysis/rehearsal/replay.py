@@ -103,8 +103,9 @@ class Work:
         self.made = self.removed = self.opened = self.overwritten = 0
         read, written = moved_bytes()
         self.read, self.written = read - Spent.read_bytes, written - Spent.written_bytes
-        sizes_bytes = description.made_bytes + description.result_bytes
-        self.surplus = max(0, description.written_bytes - sizes_bytes - self.written)
+        self.result_sizes = sizes(description.results)
+        made_bytes = description.made_bytes + sum(self.result_sizes)
+        self.surplus = max(0, description.written_bytes - made_bytes - self.written)
         # which no file system can compress, and the same each time: outputs of all runs of a campaign are compared
         self.filling = memoryview(hashlib.shake_128(b"rehearsal").digest(CHUNK_BYTES))
         self.buffer = memoryview(bytearray(CHUNK_BYTES))
@@ -127,7 +128,7 @@ class Work:
                 burn(Spent.cpu_s + described.cpu_s * share, described.threads)
         if described.results:
             self.results.mkdir(parents=True, exist_ok=True)
-            for number, size_bytes in enumerate(sizes(described.results)):
+            for number, size_bytes in enumerate(self.result_sizes):
                 self.write_file(f"{self.results}/{number:06d}.dat", size_bytes)
 
     def path(self, number: int) -> str:

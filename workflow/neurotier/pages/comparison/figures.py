@@ -36,8 +36,7 @@ from neurotier.pages.kit.chart import (
 from neurotier.pages.kit.findings import at_once, between, from_to, gathered, spread_text, times_text
 from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
 from neurotier.pages.kit.marks import Box, Kind, Lanes, Points, Stack
-from neurotier.run.compared import MEMORY, Compared
-from neurotier.run.conditions import Condition
+from neurotier.run.compared import MEMORY, Compared, Condition
 from neurotier.storage.spread import Spread, spread
 
 NO_RUN = Chart("No valid run finished a participant job")

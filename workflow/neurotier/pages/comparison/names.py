@@ -9,7 +9,7 @@ from neurotier.core.tables import Row
 from neurotier.pages.comparison.statistics import Difference, inputs_text
 from neurotier.pages.kit.contrasts import Contrast
 from neurotier.pages.kit.findings import at_once
-from neurotier.run.conditions import Condition
+from neurotier.run.compared import Condition
 
 LONGEST_NAME = 30
 PAPER_IO = "I/O as the paper counts it (wall - CPU)"

@@ -20,8 +20,7 @@ from neurotier.meter.usage import LABELS
 from neurotier.pages.comparison.names import PAPER_IO
 from neurotier.pages.kit.causes import BLOCK_IO, COLD_SHARE, CPU, OTHER, RUN_QUEUE, WARM_SHARE
 from neurotier.pages.kit.findings import between, gathered
-from neurotier.run.compared import MEMORY
-from neurotier.run.conditions import Condition
+from neurotier.run.compared import MEMORY, Condition
 
 Groups = Mapping[Condition, Sequence[Row]]
 Runs = Sequence[Row]

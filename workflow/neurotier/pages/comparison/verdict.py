@@ -24,8 +24,7 @@ from neurotier.pages.comparison.statistics import (
 )
 from neurotier.pages.kit.contrasts import Contrast
 from neurotier.pages.kit.findings import spread_text
-from neurotier.run.compared import MEMORY
-from neurotier.run.conditions import Condition
+from neurotier.run.compared import MEMORY, Condition
 from neurotier.storage.spread import Spread
 
 CACHED_APART = 0.1
