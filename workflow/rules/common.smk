@@ -27,7 +27,7 @@ with internals.errors_in_a_line():
         configuration = profile_config.effective_config(config, given, told.config)
     configuration = with_folders_placed(configuration)
     settings = Settings.from_config(configuration, internals.uses_containers(workflow))
-    places = Places.from_settings(settings).shortened(Path.cwd())
+    places = Places.from_settings(settings).shortened()
     elsewhere = bool(told.executor)
     plan = Plan(settings, places, elsewhere, ARGUMENTS is None, told.node_class)
     if ARGUMENTS is not None:

@@ -122,7 +122,7 @@ def key_path(error: ValidationError) -> str:
     """The dotted path of the offending key, for example ``tiers.tmpfs.kind``."""
     path = [str(part) for part in error.absolute_path]
     if error.validator == "additionalProperties":
-        path.append(unknown_keys(error)[0])
+        path.append(unknown_key(error))
     elif error.validator == "required":
         path.append(next(str(key) for key in error.validator_value if key not in error.instance))
     return ".".join(path) or "(top level)"
@@ -131,7 +131,7 @@ def key_path(error: ValidationError) -> str:
 def reason(error: ValidationError) -> str:
     """What is wrong with one key, in a sentence."""
     if error.validator == "additionalProperties":
-        unknown = unknown_keys(error)[0]
+        unknown = unknown_key(error)
         if "." in unknown:
             section, *keys = unknown.split(".")
             nested = "".join(f"{{{key}: " for key in keys) + "VALUE" + "}" * len(keys)
@@ -148,8 +148,8 @@ def reason(error: ValidationError) -> str:
     return str(error.message)
 
 
-def unknown_keys(error: ValidationError) -> list[str]:
-    return [str(key) for key in error.instance if key not in error.schema.get("properties", {})]
+def unknown_key(error: ValidationError) -> str:
+    return next(str(key) for key in error.instance if key not in error.schema.get("properties", {}))
 
 
 def suggestion(word: str, known: list[str]) -> str:

@@ -148,10 +148,11 @@ class Places:
             image_store=tiers["results"].folder("image-store"),
         )
 
-    def shortened(self, working_folder: Path) -> Places:
+    def shortened(self) -> Places:
         """The same places, relative to the working folder where they lie below it, for what Snakemake prints."""
+        here = Path.cwd()
         paths = {
-            field.name: path.relative_to(working_folder) if path.is_relative_to(working_folder) else path
+            field.name: path.relative_to(here) if path.is_relative_to(here) else path
             for field in fields(self)
             for path in [getattr(self, field.name)]
         }

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from neurotier.analysis.activity import How, identifier, uri
+from neurotier.analysis.activity import How, identifier, label_of, uri
 from neurotier.core.errors import InputError
 from neurotier.core.files import Record, write_json, write_text
 from neurotier.core.foreign import blaming, open_file
@@ -132,7 +132,7 @@ def provenance(known: dict[str, How]) -> Record:
         activities.append(
             {
                 "Id": uri(activity),
-                "Label": label_of(how),
+                "Label": line_of(how),
                 "Command": command_of(how, "INPUTS"),
                 "AssociatedWith": list(programs),
                 "Used": used,
@@ -145,7 +145,7 @@ def provenance(known: dict[str, How]) -> Record:
     return content
 
 
-def label_of(how: How) -> str:
+def line_of(how: How) -> str:
     """An activity in a line: a tool with its options, or an app with its arguments."""
     options = how["options"]
     words: Sequence[str] = [f"{name}={value}" for name, value in options.items()]
@@ -156,5 +156,4 @@ def label_of(how: How) -> str:
 
 def software_of(name: str, version: str) -> str:
     """The BIDS URI of a program."""
-    label = "".join(letter for letter in name if letter.isascii() and letter.isalnum())
-    return uri(f"{label or 'app'}-software-{short_hash(f'{name} {version}')}")
+    return uri(f"{label_of(name)}-software-{short_hash(f'{name} {version}')}")

@@ -164,7 +164,7 @@ def save_sites(
             rest = [entry for entry in os.listdir(folder) if entry not in (".git", RAW.partition("/")[0])]
             save(datalad_dataset, "What else there is" if level else f"Group level of {name}", rest)
         say(f"{folder}: saved the derivatives of {counted(len(left), 'participant')}")
-        commits[site] = run_git(folder, "rev-parse", "HEAD").strip()
+        commits[site] = commit(folder)
     if any(commits):
         above = open_dataset(places.derivatives.absolute(), killed_on, say)
         save(above, "Save the derivatives of all sites", list(filter(None, commits)))

@@ -23,10 +23,10 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
@@ -56,7 +56,7 @@ from neurotier.core.places import Places, short_hash
 from neurotier.core.private import private_folder, remove_empty, remove_private
 from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, marked, start_process
 from neurotier.core.quantities import counted, seconds, size
-from neurotier.core.settings import Settings, TierSettings
+from neurotier.core.settings import Say, Settings, TierSettings
 from neurotier.core.tables import Row, read_table
 from neurotier.core.tiers import Tier, tiers_of
 from neurotier.dataset.bids import Image
@@ -83,8 +83,7 @@ PLACED = ("tiers", "placement", "in_containers")
 """Sections that do not change what a run makes."""
 
 
-@dataclass(frozen=True)
-class PlannedRun:
+class PlannedRun(NamedTuple):
     """One repetition of a condition.
 
     Attributes
@@ -197,8 +196,7 @@ def what_is_measured(checked: Mapping[str, Any]) -> Record:
     return measured
 
 
-@dataclass(frozen=True)
-class Campaign:
+class Campaign(NamedTuple):
     """A campaign and what it works with.
 
     Attributes
@@ -217,7 +215,7 @@ class Campaign:
     settings: Settings
     places: Places
     limits: Mapping[str, int]
-    say: Callable[[str], None]
+    say: Say
 
     @classmethod
     def of_script(cls, context: Context) -> Campaign:
@@ -331,7 +329,7 @@ def there_bytes(campaign: Campaign, tier: str, images: Sequence[Image]) -> int:
     return sum(image.size_bytes or 0 for image in images if is_present(clone, image.path, links_to))
 
 
-def check_room(tier: Tier, roles: Mapping[str, int], say: Callable[[str], None]) -> None:
+def check_room(tier: Tier, roles: Mapping[str, int], say: Say) -> None:
     """Say what a tier will hold, and refuse if it cannot."""
     needed, free = sum(roles.values()), tier.free_bytes()
     parts = ", ".join(f"{role} {size(count)}" for role, count in roles.items())
@@ -357,7 +355,7 @@ def check_parallelism(run: PlannedRun, campaign: Campaign, people: Sequence[str]
     limits = {"work_files": own.room.get("work_files"), "mem_mb": campaign.limits.get("mem_mb")}
     known = {resource: limit for resource, limit in limits.items() if limit is not None}
     for resource, room in fits(known, needs_of(own, people)).items():
-        if room < asked and resource in known:
+        if room < asked:
             what, unit, fix = SCARCE[resource]
             problem = f"{asked} at once need more {what} than there is: {room} fit into {known[resource]:,} {unit}"
             raise SettingsError(problem, where=where, fix=f"lower it, {fix}")
@@ -397,7 +395,7 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
         inner_results(campaign.places) / f"{run.name}_{run.repetition}",
         folder.with_name(f".{folder.name}.yaml"),
     )
-    inner = inner_settings(run.configuration, settings, results, file, settings.in_containers)
+    inner = inner_settings(run.configuration, settings, results, file)
     places = Places.from_settings(inner)
     remove_tree(places.results)
     write_text(log, "")
@@ -405,7 +403,7 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     if snakemake(["ready", *arguments], log) != 0:
         raise RunError("could not be made ready", where=str(condition), fix=f"see {log}")
     cache = make_cache_ready(condition.cache, inner, places, log)
-    target = places.shortened(Path.cwd()).profile / "profile.tsv"
+    target = places.shortened().profile / "profile.tsv"
     snakemake([str(target), *arguments], log)
     # The run that made ready has no row.
     rows = [facts for facts in map(read_json, sorted(places.runs.glob("*.json"))) if facts.get("row") is not None]
@@ -428,14 +426,12 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     return kept
 
 
-def inner_settings(
-    given: Mapping[str, Any], outer: Settings, results: Path, file: Path, in_containers: bool = False
-) -> Settings:
+def inner_settings(given: Mapping[str, Any], outer: Settings, results: Path, file: Path) -> Settings:
     """The settings of an inner run, whose tiers are those that this machine has; ``file`` takes its configuration."""
     tiers = {name: here(tier, outer.tiers[name]) for name, tier in given["tiers"].items()}
     configuration = {**given, "tiers": tiers, "results": str(results)}
     write_secret(file, yaml.safe_dump(configuration, sort_keys=False))
-    return Settings.from_config(configuration, in_containers)
+    return Settings.from_config(configuration, outer.in_containers)
 
 
 def here(given: Mapping[str, Any], settings: TierSettings) -> Record:
@@ -519,7 +515,7 @@ def keep_run(
     row: Record,
     cache: CacheState,
     outputs: Mapping[str, str],
-    taken_s: float = 0.0,
+    taken_s: float,
     killed: bool = False,
     stopped: bool = False,
 ) -> Record:

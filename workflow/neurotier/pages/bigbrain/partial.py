@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from pathlib import Path
 
 from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.bigbrain.room import make_room, remove_blocks
@@ -41,7 +40,7 @@ def write_partial(settings: Settings, places: Places) -> list[str]:
         places.bigbrain / "bigbrain_runs.tsv", predictions, plan.published, socket.gethostname(), conditions
     )
     said = [f"BigBrain: {line}" for line in PAGE.write(places, settings)]
-    report = places.shortened(Path.cwd()).results / "bigbrain.html"
+    report = places.shortened().results / "bigbrain.html"
     return [*lines_of(tabulated["runs"]), *said, f"Report: {report}"]
 
 
