@@ -41,9 +41,6 @@ OWN_MEMORY_MB = 100
 
 PROGRAM = Path(__file__).with_name("brainextractor_program.py")
 
-MASK = "brain_mask.nii.gz"
-"""The mask that it writes."""
-
 Pair = tuple[Any, Any]
 """An image as nibabel has it, and its mask as booleans; a tool that makes no masks has neither, and loads no library
 that could tell what they are."""
@@ -160,7 +157,15 @@ class Tool:
 
 
 class MaskTool(Tool):
-    """A tool that makes masks: it alone needs nibabel."""
+    """A tool that makes masks: it alone needs nibabel.
+
+    Attributes
+    ----------
+    written, of_brain
+        The file that its command writes, and whether that is the brain alone and no mask.
+    """
+
+    written, of_brain = "brain_mask.nii.gz", False
 
     def load(self) -> None:
         import neurotier.analysis.images  # noqa: F401
@@ -169,6 +174,11 @@ class MaskTool(Tool):
         from neurotier.analysis.images import load_head
 
         return load_head(image, name)
+
+    def read_mask(self, folder: Path, below: str, head: Any, name: str) -> Any:
+        from neurotier.analysis.images import check_mask
+
+        return check_mask(folder, str(Path(below, self.written)), head, self.name, name, self.of_brain)
 
 
 class Program(MaskTool):
@@ -179,6 +189,7 @@ class Program(MaskTool):
         self.version_command = shlex.split(settings.version or "")
         self.memory_mb = settings.memory_mb, 40  # image and mask in neurotier's own process
         self.threads, self.work_factor = settings.threads, settings.work_factor
+        self.written, self.of_brain = settings.mask or settings.brain or "", not settings.mask
 
     def command(self, image: str, folder: str) -> list[str]:
         given = {"input": image, "output": folder, "threads": self.threads}
@@ -203,12 +214,6 @@ class Program(MaskTool):
             raise failed(shlex.join(self.version_command), shell_code(done.returncode), said, where)
         return one_line(done.stdout[-VERSION_BYTES:].decode(errors="replace")) or "unknown"
 
-    def read_mask(self, folder: Path, below: str, head: Any, name: str) -> Any:
-        from neurotier.analysis.images import check_mask
-
-        written = self.settings.mask or self.settings.brain or ""
-        return check_mask(folder, str(Path(below, written)), head, self.name, name, of_brain=not self.settings.mask)
-
 
 @dataclass(frozen=True)
 class BrainExtractor(MaskTool):
@@ -224,12 +229,7 @@ class BrainExtractor(MaskTool):
 
     def command(self, image: str, folder: str) -> list[str]:
         options = [f"{self.fractional_threshold!r}", str(self.iterations)]
-        return ["python3", "-c", PROGRAM.read_text(), image, f"{folder}/{MASK}", *options]
-
-    def read_mask(self, folder: Path, below: str, head: Any, name: str) -> Any:
-        from neurotier.analysis.images import check_mask
-
-        return check_mask(folder, f"{below}/{MASK}", head, self.name, name)
+        return ["python3", "-c", PROGRAM.read_text(), image, f"{folder}/{self.written}", *options]
 
     def version(self) -> str:
         import importlib.metadata

@@ -13,6 +13,7 @@ from typing import Any, TypedDict, cast, dataclass_transform, get_args, get_orig
 from neurotier.core.configuration import WORKLOADS, check, completed, config_schema
 from neurotier.core.errors import SettingsError
 from neurotier.core.files import Record
+from neurotier.core.kinds import KINDS, Kind
 
 Say = Callable[[str], None]
 """Takes a line per step, for the user."""
@@ -343,6 +344,10 @@ class Settings(Section):
     def image(self) -> str | None:
         """The container image in use; ``None`` on the host."""
         return (self.app.image or self.tool.image) if self.in_containers else None
+
+    def kind_of(self, role: str) -> Kind:
+        """The kind of the tier that holds a role."""
+        return KINDS[self.tiers[self.placement[role]].kind]
 
     @property
     def placed_tiers(self) -> list[str]:

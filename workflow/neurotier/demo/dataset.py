@@ -225,12 +225,10 @@ def model_head() -> nib.Nifti1Image:
         for load in (load_mni152_template, load_mni152_brain_mask)
     )
     to_dura = distance_to_hull(mask > 0.5) - SUBARACHNOID_MM
-    axes = [
-        np.expand_dims(
-            lower + VOXEL_MM * np.arange(count, dtype=np.float32), [other for other in range(3) if other != axis]
-        )
-        for axis, (lower, count) in enumerate(zip(LOWER_MM, shape, strict=True))
-    ]
+    lines = (
+        lower + VOXEL_MM * np.arange(count, dtype=np.float32) for lower, count in zip(LOWER_MM, shape, strict=True)
+    )
+    axes = np.meshgrid(*lines, indexing="ij", sparse=True)
 
     def inside(ellipsoid: Ellipsoid) -> Mask:
         return np.asarray(sum(((axis - c) / r) ** 2 for axis, c, r in zip(axes, *ellipsoid, strict=True)) < 1)

@@ -232,11 +232,10 @@ def image_store(
     """
     from neurotier.containers.engine import find_engine
     from neurotier.containers.store import Store, can_unpack
-    from neurotier.core.kinds import KINDS
 
     where, containers = shelf(settings, places, placing), settings.containers
     if containers.form == "auto":  # measured: tests/benchmarks/containers.py
-        remote = KINDS[settings.tiers[settings.placement["images"]].kind].remote
+        remote = settings.kind_of("images").remote
         containers = replace(containers, form="sif" if remote or not can_unpack() else "sandbox")
     return Store(
         **where, engine=find_engine(), settings=containers, log=log.absolute(), say=say, dataset=settings.dataset

@@ -15,7 +15,6 @@ import psutil
 from neurotier.analysis.brains import Share
 from neurotier.analysis.needs import merged_bytes, placed_bytes, threads_of, work_bytes, work_files
 from neurotier.core.errors import TierError
-from neurotier.core.kinds import KINDS
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
@@ -86,7 +85,7 @@ def largest(needs: Iterable[int], count: int) -> int:
 
 def fills_memory(settings: Settings) -> bool:
     """Whether what a job has on its work tier takes memory."""
-    return KINDS[settings.tiers[settings.placement["work"]].kind].takes_memory
+    return settings.kind_of("work").takes_memory
 
 
 class Needs:
@@ -244,8 +243,7 @@ class Needs:
         room: dict[str, int | None] = {}
         if not self.elsewhere:
             room["mem_mb"] = int(0.95 * psutil.virtual_memory().total / MEGABYTE)
-        work = self.settings.tiers[self.settings.placement["work"]]
-        if not self.elsewhere or KINDS[work.kind].remote:
+        if not self.elsewhere or self.settings.kind_of("work").remote:
             tier = tiers_of(self.settings)["work"]
             is_there, counted = tier.path.is_dir(), work_files([], self.settings) is not None
             room["work_mb"] = tier.free_bytes() // MEGABYTE if is_there else None

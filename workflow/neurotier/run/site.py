@@ -159,7 +159,7 @@ def chosen(nodes: Iterable[Nodes]) -> str | None:
     """The partition that jobs are given to: the default one (``*``), or the first that takes jobs."""
     names = [each["partition"] for each in nodes if each["up"] == "up"]
     usable = [name for name in names if is_plain(name.removesuffix("*"))]
-    return next(iter(sorted(usable, key=lambda name: not name.endswith("*"))), None)
+    return min(usable, key=lambda name: not name.endswith("*"), default=None)
 
 
 def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mine) -> str:
