@@ -1,7 +1,7 @@
 """Descriptions of what a pipeline does to storage and processors, as YAML; the schema is ``rehearsal.schema.yaml``.
 
 A description may come from anybody, so it is read as data from outside: a regular file of some size, without anchors
-(of which a few lines can stand for gigabytes), nested no deeper than the schema is, and with every figure in bounds.
+(of which a few lines can stand for gigabytes), and with every figure in bounds.
 
 What the meter has recorded of a real run can be made one.
 """
@@ -28,9 +28,6 @@ PROFILES = Path(__file__).with_name("profiles")
 
 LIMIT_BYTES = 64 << 10
 """Largest description."""
-
-DEEPEST = 6
-"""Deepest nesting of one."""
 
 PORTIONS = 100
 """Most portions that the work is divided into."""
@@ -194,17 +191,13 @@ def load(text: str, where: str) -> Any:
     """
     import yaml
 
-    depth = 0
     try:
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            depth += isinstance(event, yaml.events.CollectionStartEvent)
-            depth -= isinstance(event, yaml.events.CollectionEndEvent)
-            if isinstance(event, yaml.events.AliasEvent):
-                raise SettingsError("has references (*name), which no description needs", where=where)
-            if depth > DEEPEST:
-                raise SettingsError("is nested more deeply than a description", where=where)
+        if any(isinstance(event, yaml.events.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
+            raise SettingsError("has references (*name), which no description needs", where=where)
         return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except RecursionError:
+        raise SettingsError("is nested more deeply than a description", where=where) from None
+    except (yaml.YAMLError, ValueError) as error:
         what, mark = getattr(error, "problem", None) or type(error).__name__, getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}" if mark else ""
         raise SettingsError(f"is no YAML that can be read: {what}{place}", where=where) from None

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import mmap
 import os
 import tempfile
 import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 from neurotier.analysis.rehearsal.description import Description, Pairs
 from neurotier.meter.tree import read_io
@@ -64,27 +65,13 @@ def replay(description: Description, image: Path, folder: Path, results: Path) -
     OSError
         If the tier is full, or loses what was written.
     """
-    memory = taken_memory(description.memory_bytes)
+    # written with zeros, and so really taken: with what the process has anyway, as much as is described
+    memory = bytearray(max(0, description.memory_bytes - psutil.Process().memory_info().rss))
     os.chdir(folder)  # relative paths are found sooner: tools that make many files work in a folder, too
     Work(description, image, results).run()
-    if memory is not None:
-        memory.close()
+    del memory
     Spent.cpu_s = time.process_time()
     Spent.read_bytes, Spent.written_bytes = moved_bytes()
-
-
-def taken_memory(wanted_bytes: int) -> mmap.mmap | None:
-    """Memory that is really taken, so that the process has as much as is described, with what it has anyway."""
-    with open("/proc/self/statm", "rb") as file:
-        resident_bytes = int(file.read().split()[1]) * mmap.PAGESIZE
-    length = wanted_bytes - resident_bytes
-    if length < mmap.PAGESIZE:
-        return None
-    memory = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    for start in range(0, length, CHUNK_BYTES):  # a byte for each page, a chunk at a time
-        pages = -(-min(CHUNK_BYTES, length - start) // mmap.PAGESIZE)
-        memory[start : start + CHUNK_BYTES : mmap.PAGESIZE] = b"\1" * pages
-    return memory
 
 
 class Work:
