@@ -273,6 +273,9 @@ def merge_outputs(folders: Sequence[Path], target: Path, tell: Say = lambda _: N
     return differing
 
 
+# The group level, once per site: on the work tier, on the outputs of all participants.
+
+
 def run_group_level(
     dataset: Dataset,
     site: str,

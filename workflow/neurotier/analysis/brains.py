@@ -199,6 +199,8 @@ def mask_row(image: Image, voxels: int, voxel_volume_mm3: float) -> Record:
     }
 
 
+# In a container.
+
 INPUT = "/input"
 """Folder in the container with the participant's images, read-only."""
 

@@ -177,6 +177,8 @@ def save(data: Volume, head: nib.Nifti1Image, path: Path, kind: np.dtype[Any]) -
     nib.save(nib.Nifti1Image(data, head.affine, header), path)
 
 
+# Files.
+
 Volume = npt.NDArray[Any]
 
 HEADER_BYTES = 2 << 20

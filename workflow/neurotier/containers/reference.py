@@ -233,6 +233,8 @@ def path_of(dataset: Path, name: str, where: str) -> str:
     return str(path)
 
 
+# Builds, with the package sources of this machine.
+
 PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 BASE = "BASE"
 """Build argument that may name another definition file, from which the base image is made first."""

@@ -210,6 +210,8 @@ def require_sites(dataset: Dataset) -> None:
         )
 
 
+# Sites.
+
 NO_HOOK = "remove the hook, or put the dataset where it is fetched from by HTTP or SSH"
 
 NO_SITES = re.compile(r"(.*/)?(derivatives|sourcedata|code|stimuli|phenotype)(/.*)?")

@@ -190,6 +190,8 @@ def save_datasets(folder: Path) -> None:
 Field = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
+# Heads.
+
 VOXEL_MM = 1.5
 LOWER_MM, UPPER_MM = np.array([-96.0, -129.0, -117.0]), np.array([96.0, 117.0, 102.0])
 """Field of view: the whole scalp, the face and a piece of neck."""

@@ -281,6 +281,8 @@ def groups(people: Sequence[Made], most: int) -> Iterator[list[Made]]:
         yield group
 
 
+# The datasets.
+
 OPTIONS = {
     "annex.thin": "true",
     "annex.addunlocked": "true",

@@ -361,6 +361,8 @@ def check_parallelism(run: PlannedRun, campaign: Campaign, people: Sequence[str]
             raise SettingsError(problem, where=where, fix=f"lower it, {fix}")
 
 
+# The runs.
+
 SNAKEFILE = ROOT / "workflow" / "Snakefile"
 ALONE = (
     *("--snakefile", str(SNAKEFILE), "--workflow-profile", "none", "--scheduler", "greedy"),

@@ -240,6 +240,8 @@ def lacking(plan: Path) -> str:
     return f"{there} of {counted(len(rows), 'run')} of the campaign are there; the same command goes on with the others"
 
 
+# Conditions, and what is fit for a comparison.
+
 OF_CAMPAIGN = "campaign"
 """Origin of the runs of a campaign."""
 
