@@ -12,7 +12,7 @@ import numpy as np
 from bench import print_table
 from neurotier.core.tables import Row
 from neurotier.pages.kit.contrasts import CHANCE, contrasts
-from neurotier.run.campaign.matrix import in_order
+from neurotier.run.campaign import in_order
 from scipy.stats import ttest_rel
 
 CAMPAIGNS = 2000

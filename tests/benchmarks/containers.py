@@ -21,8 +21,7 @@ from pathlib import Path
 from bench import drop_caches, print_table, spread
 from neurotier.containers.engine import find_engine
 from neurotier.containers.run import Container
-from neurotier.containers.shelf import placed_sha256
-from neurotier.containers.store import ContainerImage, Store
+from neurotier.containers.store import ContainerImage, Store, placed_sha256
 from neurotier.core.errors import NeurotierError
 from neurotier.core.settings import ContainerSettings
 from slow_network import available, slow_network_folder
@@ -95,10 +94,9 @@ def main(reference: str = "containers/brainextractor.def") -> None:
         for tier, folder in folders.items():
             states = ["cold", "warm"] if os.geteuid() == 0 and tier != "tmpfs" else ["warm"]
             for form in ("sif", "sandbox"):
-                store = replace(given, images=folder / form)
+                store = replace(given, images=folder / form, settings=replace(SETTINGS, form=form))
                 store.images.mkdir()
-                wanted = ContainerImage(image.reference, image.name, image.sha256, image.size_bytes, form)
-                placed, figures = placing(store, wanted)
+                placed, figures = placing(store, image)
                 places.append([tier, form, *figures])
                 try:
                     rows += [[tier, form, *row] for row in rows_of(engine, placed, states)]

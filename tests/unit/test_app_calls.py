@@ -10,20 +10,16 @@ from typing import Any
 import pytest
 from configured import settings_at
 from container_images import Engine, make_tiny
-from neurotier.analysis.app import (
-    Share,
-    call_app,
-    merge_outputs,
-)
-from neurotier.containers.shelf import PlacedCache
-from neurotier.containers.store import PlacedImage
+from neurotier.analysis.app import call_app, merge_outputs
+from neurotier.analysis.brains import Job, Share
+from neurotier.containers.store import Cache, PlacedImage
 from neurotier.core.errors import ToolError
 from neurotier.core.places import Places
 from neurotier.core.private import make_private, private_folder
 from neurotier.core.settings import Settings
 from neurotier.core.tables import write_table
 from neurotier.dataset.bids import Image, read_image
-from neurotier.dataset.index import Index
+from neurotier.dataset.index import Index, image_at
 from neurotier.run.needs import Granted, Needs
 
 APP = """echo "call $*"
@@ -69,8 +65,11 @@ class Called:
     def call(self, sessions: tuple[str, ...] = ("1", "2"), **app: Any) -> list[dict[str, Any]]:
         """Call the app with such settings; the rows of its calls."""
         settings = settings_of(**app)
-        given = self.work / "in", self.work, settings, Share(2, 3500), self.log, self.placed
-        return call_app("01", {*sessions, ""}, *given).calls or []
+        names = ["sub-01_T1w.nii.gz", *(f"ses-{name}/anat/sub-01_ses-{name}_T1w.nii.gz" for name in sessions)]
+        files = [image for name in names if (image := image_at(f"sub-01/{name}", "", []))]
+        share = Share(2, 3500)
+        job = Job("sub-01", "run", files, self.work, settings, "1", self.log, self.placed, share=share)
+        return call_app(job, self.work, self.placed).calls or []
 
     @property
     def made(self) -> dict[str, str]:
@@ -137,9 +136,9 @@ def test_other_exit_codes_are_not_tried_again(called: Called, codes: list[int], 
 
 def test_an_app_reads_its_caches_and_cannot_write_to_them(called: Called, tmp_path: Path) -> None:
     (tmp_path / "template").write_text("brain\n")
-    cache = PlacedCache("flow", tmp_path, "/flow", "CACHE_HOME", 64 * "1")
-    called.placed = replace(called.placed, caches=(cache,))
-    called.call()
+    cache = Cache("flow", "elsewhere", 64 * "1", 1, 6)
+    called.placed = replace(called.placed, caches={tmp_path: cache})
+    called.call(caches={"flow": {"source": "elsewhere", "inside": "/flow", "variable": "CACHE_HOME"}})
     assert called.made["template"] == "brain\n"
     assert "written" not in called.made
     assert not (tmp_path / "written").exists()

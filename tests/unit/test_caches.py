@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.containers.shelf import Shelf, look_at, place_cache
+from neurotier.containers.store import Shelf, look_at, place_cache
 from neurotier.core.errors import InputError, SourceError
 from support import ENVIRONMENT, PATIENCE_S, held
 
 PLACE = """
 import sys
 from pathlib import Path
-from neurotier.containers.shelf import Shelf, look_at, place_cache
+from neurotier.containers.store import Shelf, look_at, place_cache
 folder = Path(sys.argv[1])
 cache = look_at("flow", str(folder / "source"))
 print("looked", flush=True)

@@ -13,8 +13,7 @@ from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table, write_table
 from neurotier.core.tiers import find_mount
-from neurotier.run.campaign.matrix import Campaign, PlannedRun, check_campaign, plan_rows, planned_runs
-from neurotier.run.campaign.snakemake_run import keep_run
+from neurotier.run.campaign import Campaign, PlannedRun, check_campaign, keep_run, plan_rows, planned_runs
 from neurotier.storage.page_cache import prepare_cache
 
 CAMPAIGN = {"placements": {"disk": {}, "memory": {"work": "tmpfs"}}, "parallelism": [1, 2], "repetitions": 3}

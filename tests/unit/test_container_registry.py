@@ -18,8 +18,7 @@ import pytest
 from conftest import missing
 from container_images import Engine
 from neurotier.containers.run import Container
-from neurotier.containers.shelf import sha256
-from neurotier.containers.store import Store
+from neurotier.containers.store import Store, sha256
 from neurotier.core.errors import SourceError
 from neurotier.core.settings import ContainerSettings
 from support import PATIENCE_S, quiet
@@ -111,8 +110,8 @@ def test_pulled_image_is_the_pushed_one_and_runs(
 ) -> None:
     store = store_in(tmp_path, engine)
     image = store.obtain(registry.reference(), "tool.image")
-    placed = image.file(store.images)
-    assert (image.name, image.form, image.size_bytes) == ("tiny", "sif", tiny_image.stat().st_size)
+    placed = store.file(image)
+    assert (image.name, image.size_bytes) == ("tiny", tiny_image.stat().st_size)
     assert image.sha256 == sha256(placed) == sha256(tiny_image) == registry.layer.removeprefix("sha256:")
     assert left(store.images) == [placed.name]
     assert [Path(name).suffix for name in left(store.kept)] == [".json", ".sif"]

@@ -14,11 +14,9 @@ from pathlib import Path
 
 import pytest
 from container_images import Engine, make_tiny, tiny_root
-from neurotier.containers.build import build_arguments, content_of, mirror
-from neurotier.containers.reference import read_reference
+from neurotier.containers.reference import build_arguments, content_of, mirror, read_reference
 from neurotier.containers.run import Container
-from neurotier.containers.shelf import placed_sha256, remove_unused, sha256, stored_images
-from neurotier.containers.store import Store
+from neurotier.containers.store import Store, placed_sha256, remove_unused, sha256, stored_images
 from neurotier.core.errors import ContainerError, SettingsError, TierError
 from neurotier.core.settings import ContainerSettings
 from support import ROOT
@@ -113,8 +111,8 @@ def test_a_file_is_placed_in_either_form_and_placed_again(
 ) -> None:
     made = store(form)
     image = made.obtain(str(tiny_image), "tool.bet.image")
-    assert (image.sha256, image.name, image.form) == (sha256(tiny_image), "tiny", form)
-    placed = image.file(made.images)
+    assert (image.sha256, image.name) == (sha256(tiny_image), "tiny")
+    placed = made.file(image)
     assert placed.is_dir() == (form == "sandbox")
     container = Container(made.engine, placed, made.settings, tmp_path / "scratch")
     assert container.run(["true"], tmp_path / "log")[0] == 0
@@ -214,7 +212,7 @@ def test_an_unpacked_image_that_was_altered_is_placed_again_by_the_next_run(
     said: list[str] = []
     first = replace(store("sandbox"), verified=tmp_path / "verified", run="first", say=said.append)
     image = first.obtain(str(own_image), "tool.bet.image")
-    placed = image.file(first.images)
+    placed = first.file(image)
     genuine = placed_sha256(placed)
     subprocess.run(["sh", "-c", ALTERATIONS[alteration]], cwd=placed, check=True)
     said.clear()
@@ -232,7 +230,7 @@ def test_a_run_verifies_an_image_once_for_all_its_jobs(
     first = replace(store("sandbox"), verified=tmp_path / "verified", run="first")
     image = first.obtain(str(own_image), "tool.bet.image")
     (marker,) = (tmp_path / "verified").iterdir()
-    placed = image.file(first.images)
+    placed = first.file(image)
     assert json.loads(marker.read_text()) == {"run": "first", "host": socket.gethostname(), "path": str(placed)}
     file = placed / "opt" / "tool"
     for job, reads in ((first, False), (replace(first, run="second"), True), (replace(first, run="second"), False)):
@@ -250,17 +248,17 @@ def test_an_image_file_that_was_altered_is_placed_again_or_refused(
 ) -> None:
     made = store(BASE=str(tiny_root(tmp_path)), PAUSE="0")
     own = made.obtain(str(tiny_image), "tool.bet.image")
-    damage(own.file(made.images))
+    damage(made.file(own))
     made.place(own)
-    assert sha256(own.file(made.images)) == own.sha256
+    assert sha256(made.file(own)) == own.sha256
     built = made.obtain(str(definition), "tool.bet.image")
-    damage(built.file(made.images))  # the store's own, which has two names
+    damage(made.file(built))  # the store's own, which has two names
     with pytest.raises(ContainerError) as raised:
         made.place(built)
     assert f"(sha256 {built.sha256[:12]}... then, " in str(raised.value)
     assert str(raised.value).endswith("start with --forcerun obtain_image")
     again = made.obtain(str(definition), "tool.bet.image")
-    assert sha256(again.file(made.images)) == again.sha256
+    assert sha256(made.file(again)) == again.sha256
 
 
 def damage(image: Path) -> None:
@@ -275,7 +273,7 @@ def test_an_unpacked_image_is_not_made_of_a_damaged_one(store: Callable[..., Sto
     image = made.obtain(str(own_image), "tool.bet.image")
     damage(own_image)
     made.place(image)  # what was unpacked before is what it was
-    subprocess.run(["rm", "-r", str(image.file(made.images))], check=True)
+    subprocess.run(["rm", "-r", str(made.file(image))], check=True)
     with pytest.raises(ContainerError, match="has changed since it was obtained"):
         made.place(image)
     assert names(made.images) == []

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import missing
 from container_images import Engine, of_another_architecture, tiny_root
-from neurotier.analysis.in_container import read_labels
+from neurotier.analysis.brains import read_labels
 from neurotier.containers.engine import find_engine
 from neurotier.containers.run import Bind, Container
 from neurotier.core.errors import ContainerError, ToolError

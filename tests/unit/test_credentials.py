@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 from neurotier.analysis.derivatives import write_description
-from neurotier.core.credentials import without_credentials
-from neurotier.core.errors import SourceError
+from neurotier.core.errors import SourceError, without_credentials
 from neurotier.core.files import read_json, write_json
 from neurotier.core.places import Places, dataset_name
+from neurotier.core.private import private_folder
 from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.commands import message_of
-from neurotier.dataset.sites import site_facts
-from neurotier.dataset.source import named_source, obtain
+from neurotier.dataset.source import named_source, obtain, site_facts
 from neurotier.pages.report import PAGE
 from neurotier.run.head import command_line
 from neurotier.run.jobs import noted, reporting
@@ -53,7 +52,7 @@ def test_a_site_is_published_without_them(tmp_path: Path) -> None:
     git(tmp_path, "commit", "--quiet", "--message", "all")
     facts = site_facts(tmp_path, SOURCE, "NYU")
     assert facts["url"] == f"{SHOWN}/NYU"
-    write_description(tmp_path, "NYU", facts, "bet", "6.0")
+    write_description(tmp_path, "NYU", facts, "bet", "6.0", {})
     assert WORD not in (tmp_path / "dataset_description.json").read_text()
 
 
@@ -61,7 +60,7 @@ def test_a_source_that_cannot_be_cloned_is_named_without_them(tmp_path: Path) ->
     source, said = f"http://me:{WORD}@127.0.0.1:1/ds", list[str]()  # nobody listens there
     settings = DatasetSettings(source, None, [], [], [], [], 4, 2, 0.1, False, "none", [])
     with pytest.raises(SourceError, match=r"dataset\.source 'http://127\.0\.0\.1:1/ds'") as raised:
-        obtain(settings, source, tmp_path, said.append)
+        obtain(settings, source, private_folder(tmp_path), said.append)
     assert said
     assert WORD not in f"{said} {raised.value.args} {raised.value}"
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from conftest import nightly
 from neurotier.core.errors import SourceError
+from neurotier.core.private import private_folder
 from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.contents import content_of, get_images
-from neurotier.dataset.sites import is_broken, is_whole
-from neurotier.dataset.source import Dataset, obtain
+from neurotier.dataset.source import Dataset, is_broken, is_whole, obtain
 from support import git, script
 
 IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
@@ -21,7 +21,7 @@ SETTINGS = DatasetSettings("", None, ["SiteA"], [], [], [], 4, 1, 0.0, False, "n
 
 
 def clone(source: Path, tmp_path: Path, said: list[str] | None = None) -> Dataset:
-    return obtain(SETTINGS, str(source), tmp_path / "clones", (said if said is not None else []).append)
+    return obtain(SETTINGS, str(source), private_folder(tmp_path) / "clones", (said if said is not None else []).append)
 
 
 @pytest.mark.parametrize("left_bytes", [0, 1000])

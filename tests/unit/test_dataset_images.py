@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 from container_images import Engine, make_docker_archive, make_oci_layout, tiny_root
 from neurotier.containers.run import Container
-from neurotier.containers.shelf import sha256
-from neurotier.containers.store import Store
+from neurotier.containers.store import Store, sha256
 from neurotier.core.errors import ContainerError, NeurotierError, SettingsError, SourceError
 from neurotier.core.settings import ContainerSettings, DatasetSettings
 from support import ENVIRONMENT, git
@@ -71,7 +70,7 @@ def test_an_image_is_fetched_from_its_dataset_once(
     assert said[-1] == f"fetching {path} of commit {commit[:12]}"
     assert store.obtain(text, "app.image") == image
     assert len(said) == 2
-    assert runs(engine, image.file(store.images), tmp_path / "scratch")
+    assert runs(engine, store.file(image), tmp_path / "scratch")
     assert [path.suffix for path in store.kept.iterdir() if not path.name.endswith(".lock")] != []
     assert not list(store.kept.glob(".*.partial")), "the clone is gone"
     pinned = store.obtain(f"{text}@sha256:{image.sha256}", "app.image")
@@ -172,7 +171,7 @@ def test_archives_of_docker_and_oci_are_converted_once(store: Store, engine: Eng
     for archive in (make_docker_archive(root, tmp_path / "lab.tar"), make_oci_layout(root, tmp_path / "layout")):
         image = store.obtain(archive, "app.image")
         assert store.obtain(archive, "app.image") == image
-        assert runs(engine, image.file(store.images), tmp_path / image.name)
+        assert runs(engine, store.file(image), tmp_path / image.name)
     assert [line.split(":")[0] for line in said] == ["converting docker-archive", "converting oci"]
     assert sorted(path.name.split("-")[0] for path in store.images.glob("*.sif")) == ["lab", "layout"]
     os.truncate(tmp_path / "lab.tar", 5000)

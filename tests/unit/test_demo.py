@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from neurotier.core.errors import InputError, TierError
 from neurotier.core.settings import DemoSettings
-from neurotier.demo.dataset import SITES, load_head, make_demo_dataset, noise_bold
-from neurotier.demo.heads import model_head, moved, varied_head
+from neurotier.demo.dataset import SITES, load_head, make_demo_dataset, model_head, moved, noise_bold, varied_head
 from nibabel.processing import resample_from_to
 from nilearn.datasets import load_mni152_brain_mask
 

@@ -8,10 +8,9 @@ import nibabel as nib
 import numpy as np
 import pytest
 from hostile_images import GB, dims, header
-from neurotier.analysis.images import as_mask, check_mask, load_head, write_brain, write_mask
+from neurotier.analysis.images import Stored, as_mask, check_mask, load_head, write_brain, write_mask
 from neurotier.analysis.inflating import Content
-from neurotier.analysis.memory import LEAST_BYTES
-from neurotier.analysis.nifti import Stored
+from neurotier.core.control_groups import LEAST_BYTES
 from neurotier.core.errors import ToolError
 from neurotier.core.foreign import ForeignError
 from support import save_image, small_head

@@ -29,7 +29,7 @@ def imported_by(module: str) -> set[str]:
 SCRIPTS = {
     ("neurotier.__main__", "neurotier.meter.command"): SLOW | {"psutil", "humanfriendly", "yaml"},
     ("neurotier.run.jobs", "neurotier.analysis.participant", "neurotier.analysis.brains"): SLOW,
-    ("neurotier.analysis.tools", "neurotier.analysis.in_container"): REPORTING,
+    ("neurotier.analysis.tools", "neurotier.analysis.brains"): REPORTING,
 }
 """Modules of the meter, of the start of a participant job, and of its phases, to what they do without."""
 

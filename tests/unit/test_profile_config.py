@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from neurotier.core.errors import SettingsError
-from neurotier.run.profile_config import class_of_nodes, effective_config, profile_config
+from neurotier.run.profile_config import effective_config, told
 from support import ROOT
 
 SNAKEFILE = ROOT / "workflow" / "Snakefile"
@@ -16,18 +16,19 @@ BASE = {"placement": {"work": "local", "results": "local"}, "results": "results"
 @pytest.fixture(autouse=True)
 def in_project(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    monkeypatch.delenv("NEUROTIER_PROFILE_CONFIG", raising=False)
+    monkeypatch.setenv("NEUROTIER_COMMAND", "[{}]")  # so that it is put back
 
 
 def test_storage_profile_is_kept_beside_a_config_of_the_command_line() -> None:
     arguments = ["--workflow-profile", "profiles/tmpfs", "--config", "results=elsewhere"]
-    effective = effective_config({**BASE, "results": "elsewhere"}, {"results": "elsewhere"}, arguments, SNAKEFILE)
+    of_profiles = told(arguments, SNAKEFILE).config
+    effective = effective_config({**BASE, "results": "elsewhere"}, {"results": "elsewhere"}, of_profiles)
     assert effective == {"placement": {"work": "tmpfs", "results": "local"}, "results": "elsewhere"}
 
 
 def test_command_line_wins_over_profile() -> None:
     arguments = ["--workflow-profile", "profiles/tmpfs", "--config", "placement={work: nfs}"]
-    effective = effective_config(BASE, {"placement": {"work": "nfs"}}, arguments, SNAKEFILE)
+    effective = effective_config(BASE, {"placement": {"work": "nfs"}}, told(arguments, SNAKEFILE).config)
     assert effective["placement"]["work"] == "nfs"
 
 
@@ -36,38 +37,37 @@ def test_workflow_profile_wins_over_general_profile(tmp_path: Path) -> None:
     general.mkdir()
     (general / "profile.yaml").write_text("config:\n  placement: {work: nfs, images: nfs}\n")
     arguments = ["--profile", str(general), "--workflow-profile", "profiles/tmpfs"]
-    assert profile_config(arguments, SNAKEFILE) == {"placement": {"work": "tmpfs", "images": "nfs"}}
+    assert told(arguments, SNAKEFILE).config == {"placement": {"work": "tmpfs", "images": "nfs"}}
 
 
 def test_profile_with_expressions_is_read_as_snakemake_reads_it(tmp_path: Path) -> None:
     (tmp_path / "profile.yaml").write_text("__use_yte__: true\nconfig:\n  results: ?'of-' + 'mine'\n")
-    assert profile_config(["--profile", str(tmp_path)], SNAKEFILE) == {"results": "of-mine"}
+    assert told(["--profile", str(tmp_path)], SNAKEFILE).config == {"results": "of-mine"}
 
 
 def test_profile_is_meant_from_where_the_command_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PWD", str(ROOT))
     monkeypatch.chdir(tmp_path)  # as Snakemake has, when the workflow is read
     arguments = ["--directory", str(tmp_path), "--workflow-profile", "profiles/tmpfs"]
-    assert profile_config(arguments, SNAKEFILE) == {"placement": {"work": "tmpfs"}}
+    assert told(arguments, SNAKEFILE).config == {"placement": {"work": "tmpfs"}}
 
 
 def test_profile_that_is_not_there_is_an_error() -> None:
     with pytest.raises(SettingsError, match="there is no such workflow profile"):
-        profile_config(["--workflow-profile", "profiles/nope"], SNAKEFILE)
+        told(["--workflow-profile", "profiles/nope"], SNAKEFILE)
 
 
-def test_jobs_on_other_nodes_see_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    effective_config(BASE, {}, ["--workflow-profile", "profiles/tmpfs"], SNAKEFILE)
-    assert effective_config(BASE, {}, None, SNAKEFILE)["placement"]["work"] == "tmpfs"
+def test_jobs_on_other_nodes_see_the_same() -> None:
+    told(["--workflow-profile", "profiles/tmpfs"], SNAKEFILE)
+    assert effective_config(BASE, {}, told(None, SNAKEFILE).config)["placement"]["work"] == "tmpfs"
 
 
-def test_nodes_are_of_the_class_of_their_partition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NEUROTIER_NODE_CLASS", "")  # so that it is put back
+def test_nodes_are_of_the_class_of_their_partition(tmp_path: Path) -> None:
     cluster = ["--profile", "profiles/slurm"]
-    assert class_of_nodes(cluster, SNAKEFILE) == "nodes"
+    assert told(cluster, SNAKEFILE).node_class == "nodes"
     given = [*cluster, "--default-resources", "slurm_partition=long", "constraint='haswell&big'", "mem_mb=1000"]
-    assert class_of_nodes(given, SNAKEFILE) == "long-haswell_big"
-    assert class_of_nodes(None, SNAKEFILE) == "long-haswell_big"  # a job is not given the command line
+    assert told(given, SNAKEFILE).node_class == "long-haswell_big"
+    assert told(None, SNAKEFILE).node_class == "long-haswell_big"  # a job is not given the command line
     (tmp_path / "profile.yaml").write_text("default-resources: {slurm_partition: ../../short}\n")
-    assert class_of_nodes(["--profile", str(tmp_path)], SNAKEFILE) == "short"
-    assert class_of_nodes(["--profile", str(tmp_path), "--default-resources", "mem_mb=1"], SNAKEFILE) == "nodes"
+    assert told(["--profile", str(tmp_path)], SNAKEFILE).node_class == "short"
+    assert told(["--profile", str(tmp_path), "--default-resources", "mem_mb=1"], SNAKEFILE).node_class == "nodes"

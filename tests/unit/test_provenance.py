@@ -14,8 +14,16 @@ from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.source import Dataset
 from neurotier.provenance.description import RAW
 from neurotier.provenance.remake import inputs_of_group, put_back
-from neurotier.provenance.repository import Made, changed_entries, open_dataset, refuse_ignored, register, save
-from neurotier.provenance.saving import COMMAND_BYTES, groups
+from neurotier.provenance.saving import (
+    COMMAND_BYTES,
+    Made,
+    changed_entries,
+    groups,
+    open_dataset,
+    refuse_ignored,
+    register,
+    save,
+)
 from support import git
 
 HOW: How = {"neurotier": "0.1.0", "name": "bet", "version": "6.0", "options": {"fractional_threshold": 0.5}}
@@ -60,7 +68,7 @@ def test_a_repository_that_an_app_plants_is_refused_and_the_own_one_stays(tmp_pa
     (made / planted).write_text("[core]\n fsmonitor = touch planted\n")
     commit = git(final, "rev-parse", "HEAD")
     with pytest.raises(ToolError, match="part of a git repository"):
-        publish(made, final, in_dataset=True)
+        publish(made, final)
     assert git(final, "rev-parse", "HEAD") == commit
     assert sorted(path.name for path in tmp_path.iterdir()) == ["derivatives", "made"]
 
@@ -70,7 +78,7 @@ def test_a_link_into_the_repository_is_refused(tmp_path: Path) -> None:
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / "prov").symlink_to(".git/refs/heads")
     with pytest.raises(ToolError, match="prov: is part of a git repository"):
-        publish(tmp_path / "made", tmp_path / "derivatives", in_dataset=True)
+        publish(tmp_path / "made", tmp_path / "derivatives")
 
 
 def test_what_of_others_was_removed_is_put_back(tmp_path: Path) -> None:
@@ -121,7 +129,7 @@ def test_a_repository_is_never_lost_while_its_folder_is_replaced(tmp_path: Path,
     assert (final / "old").exists() == (moved == 0)
     assert not aside(final).exists()
     if moved == 0:
-        publish(made, final, in_dataset=True)
+        publish(made, final)
         assert sorted(path.name for path in final.iterdir()) == sorted([*OF_DATASET, "new"])
 
 

@@ -13,8 +13,7 @@ from neurotier.core.errors import BusyError
 from neurotier.core.files import write_text
 from neurotier.core.libc import LIBC, PR_SET_CHILD_SUBREAPER
 from neurotier.core.places import Places
-from neurotier.provenance.repository import clear_locks, unsaved
-from neurotier.provenance.saving import writing
+from neurotier.provenance.saving import clear_locks, unsaved, writing
 from support import git, wait_for
 
 HERE = socket.gethostname()

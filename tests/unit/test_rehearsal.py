@@ -16,10 +16,9 @@ from typing import Any
 
 import pytest
 import yaml
-from neurotier.analysis.rehearsal.describing import describe
-from neurotier.analysis.rehearsal.description import Description, known_profiles, parse, read_description
+from neurotier.analysis.rehearsal.description import Description, describe, known_profiles, parse, read_description
 from neurotier.analysis.rehearsal.replay import replay
-from neurotier.analysis.rehearsal.tool import Rehearsal
+from neurotier.analysis.tools import Rehearsal
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.places import file_of
 from neurotier.meter.function import measure_function

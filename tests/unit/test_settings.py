@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import shlex
 from pathlib import Path
@@ -12,10 +13,9 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 from neurotier.analysis.tools import TOOLS
-from neurotier.core.app_settings import ProgramSettings
 from neurotier.core.configuration import SCHEMAS, config_schema
 from neurotier.core.errors import SettingsError
-from neurotier.core.settings import Settings
+from neurotier.core.settings import ProgramSettings, Settings
 from neurotier.core.tables import schema
 from neurotier.core.tiers import tiers_of
 from readmes import DOCUMENTS, LINES, blocks
@@ -64,8 +64,7 @@ def test_tools_have_the_options_of_the_schema() -> None:
     program = [field.name for field in dataclasses.fields(ProgramSettings)]
     assert [*program, "image"] == list(config_schema()["$defs"]["program"]["properties"])
     for name, kind in TOOLS.items():
-        options = [field.name for field in dataclasses.fields(kind) if field.name != "name"]
-        assert [*options, "image"] == list(tool[name]["properties"])
+        assert [*inspect.signature(kind).parameters, "image"] == list(tool[name]["properties"])
 
 
 def test_documentation_has_every_key_with_its_default() -> None:

@@ -49,7 +49,7 @@ def evaluated(profile: str, folder: Path, name: str) -> object:
 def test_whatever_the_names_are_the_profile_means_them_or_leaves_them_out(name: str, tmp_path: Path) -> None:
     on_a_line = name.replace("\n", " ")
     sinfo = nodes(f"{on_a_line}*", features=on_a_line)
-    text = profile_of(nodes_in(sinfo), {}, Mine([name]))
+    text = profile_of(nodes_in(sinfo), {}, Mine([name], [], {}))
     profile = yaml.safe_load(text)
     base = yaml.safe_load(BASE.read_text())
     assert profile.keys() == base.keys()
@@ -64,7 +64,7 @@ def test_whatever_the_names_are_the_profile_means_them_or_leaves_them_out(name: 
 
 def test_the_draft_is_of_the_default_partition_and_its_smallest_node() -> None:
     sinfo = nodes("big", memory="900000") + nodes("main*", memory="5000", cpus="2") + nodes("main*", memory="7000+")
-    profile = yaml.safe_load(profile_of(nodes_in(sinfo), {}, Mine(["lab"])))
+    profile = yaml.safe_load(profile_of(nodes_in(sinfo), {}, Mine(["lab"], [], {})))
     assert profile["default-resources"]["slurm_partition"] == "'main'"
     assert profile["resources"]["mem_mb"] == 5000
     assert profile["cores"] == 2
@@ -79,7 +79,7 @@ def test_nothing_is_asked_for_that_the_site_refuses(monkeypatch: pytest.MonkeyPa
         "staff": {"AllowGroups": "staff,wheel"},
         "open": {"AllowGroups": "root", "MaxMemPerNode": "2500", "QoS": "few"},
     }
-    mine = Mine(["lab"], minutes=120, jobs=20, qos={"few": (None, 10), "other": (1, 1)})
+    mine = Mine(["lab"], [(120, 20)], {"few": (None, 10), "other": (1, 1)})
     text = profile_of(nodes_in(sinfo), partitions, mine)
     profile = yaml.safe_load(text)
     assert profile["default-resources"]["slurm_partition"] == "'open'"

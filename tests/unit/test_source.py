@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from neurotier.core.errors import NeurotierError, SourceError
+from neurotier.core.private import private_folder
 from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.contents import content_of, drop_images, get_images, is_present
@@ -73,7 +74,7 @@ def address(server: Server) -> str:
 
 
 def test_contents_travel_over_http_and_outages_are_outlived(web: Server, tmp_path: Path) -> None:
-    dataset = obtain(SETTINGS, address(web), tmp_path / "clones", quiet)
+    dataset = obtain(SETTINGS, address(web), private_folder(tmp_path) / "clones", quiet)
     assert list(dataset.sites) == ["SiteA"]
     assert dataset.sites["SiteA"]["url"] == f"{address(web)}/SiteA"
     image = dataset.path / IMAGE
@@ -90,7 +91,7 @@ def test_contents_travel_over_http_and_outages_are_outlived(web: Server, tmp_pat
 
 
 def test_what_another_run_is_fetching_into_the_shared_clone_is_waited_for(web: Server, tmp_path: Path) -> None:
-    dataset = obtain(SETTINGS, address(web), tmp_path / "clones", quiet)
+    dataset = obtain(SETTINGS, address(web), private_folder(tmp_path) / "clones", quiet)
     web.pause_s = 4
     once = dataclasses.replace(SETTINGS, get_attempts=1)
     with ProcessPoolExecutor(3, mp_context=multiprocessing.get_context("spawn")) as pool:
@@ -101,9 +102,9 @@ def test_what_another_run_is_fetching_into_the_shared_clone_is_waited_for(web: S
 
 
 def test_clone_that_is_there_is_taken_and_a_site_added(demo_source: Path, tmp_path: Path) -> None:
-    first = obtain(SETTINGS, str(demo_source), tmp_path / "clones", quiet)
+    first = obtain(SETTINGS, str(demo_source), private_folder(tmp_path) / "clones", quiet)
     assert not (first.path / "SiteB" / ".git").exists()
-    both = obtain(dataclasses.replace(SETTINGS, sites=[]), str(demo_source), tmp_path / "clones", quiet)
+    both = obtain(dataclasses.replace(SETTINGS, sites=[]), str(demo_source), private_folder(tmp_path) / "clones", quiet)
     assert list(both.sites) == ["SiteA", "SiteB"]
     assert (first.path / "SiteB" / ".git").exists()
     assert both.sites["SiteA"]["url"].startswith("urn:uuid:")
@@ -119,7 +120,8 @@ def test_ria_store_is_a_source(demo_source: Path, tmp_path: Path) -> None:
     work.get(recursive=True, get_data=False, result_renderer="disabled")
     create_sibling_ria(store, name="store", dataset=work, recursive=True, new_store_ok=True, result_renderer="disabled")
     work.push(to="store", recursive=True, data="nothing", result_renderer="disabled")
-    dataset = obtain(dataclasses.replace(SETTINGS, sites=[]), f"{store}#{work.id}", tmp_path / "clones", quiet)
+    everything, clones = dataclasses.replace(SETTINGS, sites=[]), private_folder(tmp_path) / "clones"
+    dataset = obtain(everything, f"{store}#{work.id}", clones, quiet)
     assert list(dataset.sites) == ["SiteA", "SiteB"]
 
 
@@ -134,15 +136,15 @@ def test_what_the_source_does_not_have_is_said(
     demo_source: Path, tmp_path: Path, asked: dict[str, Any], line: str
 ) -> None:
     with pytest.raises(NeurotierError, match=line):
-        obtain(dataclasses.replace(SETTINGS, **asked), str(demo_source), tmp_path / "clones", quiet)
+        obtain(dataclasses.replace(SETTINGS, **asked), str(demo_source), private_folder(tmp_path) / "clones", quiet)
 
 
 def test_failed_clone_leaves_nothing(tmp_path: Path) -> None:
     broken = tmp_path / "source"
     (broken / ".git").mkdir(parents=True)
     with pytest.raises(SourceError, match="cannot be cloned"):
-        obtain(SETTINGS, str(broken), tmp_path / "clones", quiet)
-    assert not list((tmp_path / "clones").glob("source-*"))
+        obtain(SETTINGS, str(broken), private_folder(tmp_path) / "clones", quiet)
+    assert not list((private_folder(tmp_path) / "clones").glob("source-*"))
 
 
 def test_versions_have_clones_of_their_own(demo_copy: Path, tmp_path: Path) -> None:
@@ -155,7 +157,7 @@ def test_versions_have_clones_of_their_own(demo_copy: Path, tmp_path: Path) -> N
     clones = {}
     for version in ("v1", "v2", None, "v1"):
         settings = dataclasses.replace(SETTINGS, version=version)
-        clones[version] = obtain(settings, str(demo_copy), tmp_path / "clones", quiet).path
+        clones[version] = obtain(settings, str(demo_copy), private_folder(tmp_path) / "clones", quiet).path
     assert len(set(clones.values())) == 3
     assert {name: (path / "CHANGES").exists() for name, path in clones.items()} == {"v1": False, "v2": True, None: True}
 
@@ -166,7 +168,7 @@ def test_unlocked_image_is_fetched(demo_copy: Path, tmp_path: Path) -> None:
     git(site, "commit", "--quiet", "-a", "-m", "unlock")
     git(demo_copy, "add", "SiteA")
     git(demo_copy, "commit", "--quiet", "-m", "unlock")
-    dataset = obtain(SETTINGS, str(demo_copy), tmp_path / "clones", quiet)
+    dataset = obtain(SETTINGS, str(demo_copy), private_folder(tmp_path) / "clones", quiet)
     image = dataset.path / IMAGE
     size_bytes = (demo_copy / IMAGE).stat().st_size
     assert not is_present(dataset.path, IMAGE)

@@ -12,7 +12,7 @@ from neurotier.pages.comparison.statistics import (
     paired_differences,
     speed_ups,
 )
-from neurotier.run.conditions import Condition
+from neurotier.run.compared import Condition
 
 SHIFT_S = 3.0
 FAST = Condition("campaign", "brainextractor", "cold", 2, "tmpfs")

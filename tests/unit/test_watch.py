@@ -20,7 +20,7 @@ from neurotier.core.places import Places
 from neurotier.core.processes import RUN
 from neurotier.run.jobs import load_settings
 from neurotier.run.journal import Step, read_steps
-from neurotier.watch.command import Look, look, rows, watch
+from neurotier.watch.command import Look, rows, watch
 from pool_jobs import prepared_results
 from support import ENVIRONMENT, PATIENCE_S
 
@@ -77,7 +77,7 @@ def test_everyone_is_counted_once(places: Places) -> None:
         begin_log(places, name)
     end(places, "sub-01")
     fail(places, "sub-02", "image is truncated")
-    seen = look(places.results)
+    seen = Look(places.results)
     assert (seen.everyone, seen.done, list(seen.running), seen.waiting) == (4, 1, ["sub-03"], 1)
     assert seen.failed == [("sub-02", "image is truncated")]
     assert "1 of 4 done, 1 running, 1 failed, 1 waiting" in line(seen)
@@ -86,7 +86,7 @@ def test_everyone_is_counted_once(places: Places) -> None:
 
 def test_a_run_that_clears_up_first_is_starting(places: Places) -> None:
     write_text(places.latest_run, "next\n")
-    seen = look(places.results)
+    seen = Look(places.results)
     assert seen.alive is None
     assert " is starting; " in line(seen)
 
@@ -128,12 +128,12 @@ def test_a_failure_cannot_write_to_the_terminal(places: Places, capsys: pytest.C
 def test_damaged_notes_are_passed_over(places: Places, spoil: Callable[[Path], None]) -> None:
     step = Step(places, "clone_dataset", lambda _: None)
     step.note("half of it")
-    assert [note.progress for note in look(places.results).steps] == ["half of it"]
+    assert [note.progress for note in Look(places.results).steps] == ["half of it"]
     (file,) = places.journal("now").iterdir()
     spoil(file)
     end(places, "sub-01")
     spoil(places.record("sub-01"))
-    assert look(places.results).steps == []
+    assert Look(places.results).steps == []
 
 
 @pytest.mark.parametrize("name", ["state/latest_run", "state/settings.json", "index/images.tsv"])

@@ -18,8 +18,7 @@ from conftest import missing
 from neurotier.analysis.staging import FLUSHED_EACH
 from neurotier.core.errors import BusyError, TierError
 from neurotier.core.files import remove_tree
-from neurotier.core.private import private_folder
-from neurotier.core.work_folders import owner_lives, read_owner, remove_leftovers, work_folder
+from neurotier.core.private import owner_lives, private_folder, read_owner, remove_leftovers, work_folder
 
 
 @pytest.fixture

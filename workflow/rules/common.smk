@@ -19,24 +19,22 @@ ARGUMENTS = sys.argv[1:] if internals.is_main_process(workflow) else None
 SNAKEFILE = internals.main_snakefile(workflow)
 
 with internals.errors_in_a_line():
+    told = profile_config.told(ARGUMENTS, SNAKEFILE, internals.cores(workflow) or 1)
     if internals.has_config_of_its_own(workflow, config):
         configuration = config
     else:
         given = internals.command_line_config(workflow)
-        configuration = profile_config.effective_config(
-            config, given, ARGUMENTS, SNAKEFILE
-        )
+        configuration = profile_config.effective_config(config, given, told.config)
     configuration = with_folders_placed(configuration)
     settings = Settings.from_config(configuration, internals.uses_containers(workflow))
-    places = Places.from_settings(settings).shortened(Path.cwd())
-    elsewhere = profile_config.runs_elsewhere(ARGUMENTS, SNAKEFILE)
-    cluster_class = profile_config.class_of_nodes(ARGUMENTS, SNAKEFILE)
-    plan = Plan(settings, places, elsewhere, ARGUMENTS is None, cluster_class)
+    places = Places.from_settings(settings).shortened()
+    elsewhere = bool(told.executor)
+    plan = Plan(settings, places, elsewhere, ARGUMENTS is None, told.node_class)
     if ARGUMENTS is not None:
         internals.check_without_cores(workflow, ARGUMENTS)
 
 RESULTS, LOGS = places.results, places.logs
-CORES = profile_config.given_cores(ARGUMENTS, internals.cores(workflow) or 1)
+CORES = told.cores or internals.cores(workflow) or 1
 head.make_importable()
 
 

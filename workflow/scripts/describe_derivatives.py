@@ -1,7 +1,8 @@
 """Write ``dataset_description.json`` and ``README`` of one site's derivatives."""
 
 from neurotier.analysis.activity import how_of
-from neurotier.analysis.derivatives import write_description
+from neurotier.analysis.derivatives import README, said_of, write_description
+from neurotier.core.files import write_text
 from neurotier.run.jobs import load_dataset
 from neurotier.run.scripting import script
 
@@ -9,8 +10,10 @@ with script(snakemake) as context:
     site = context.site
     tool = context.read_json("tool")
     folder = context.output("description").parent
-    how = None
+    said = {}
     if context.settings.results_dataset:
         digest = f"sha256:{tool['image']}" if "image" in tool else None
-        how = how_of(context.settings, tool["version"], digest)
-    write_description(folder, site, load_dataset(context.places).sites[site], tool["name"], tool["version"], how)
+        said = said_of(how_of(context.settings, tool["version"], digest))
+    source = load_dataset(context.places).sites[site]
+    write_description(folder, site, source, tool["name"], tool["version"], said)
+    write_text(folder / "README", README.format(tool=tool["name"], version=tool["version"]))

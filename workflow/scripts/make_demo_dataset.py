@@ -1,14 +1,14 @@
 """Make the demonstration dataset: a real DataLad dataset shaped like CoRR, by the settings under ``demo``."""
 
 from neurotier.core.files import exclusive
-from neurotier.dataset.source import make_folder
+from neurotier.core.private import make_private
 from neurotier.demo.dataset import make_demo_dataset
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:
     settings = context.settings.demo
     folder = context.places.demo(settings)
-    make_folder(folder.parent)
+    make_private(folder.parent.absolute())
     with exclusive(folder):
         if not folder.exists():  # it appears whole, and its name stands for these settings
             make_demo_dataset(folder, settings, context.say)

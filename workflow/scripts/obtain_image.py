@@ -15,6 +15,5 @@ with script(snakemake) as context:
     key = "app.image" if settings.app.image else f"tool.{settings.tool.name}.image"
     store = image_store(settings, places, context.log, context.say, context.places_images)
     image, usage = measure_function(lambda: store.obtain(settings.image or "", key, context.places_images))
-    facts = {name: value for name, value in asdict(image).items() if name != "form"}  # no matter of what it is
-    context.write_json("image", facts)
+    context.write_json("image", asdict(image))
     write_step(places, "obtain_image", "", image.name, [("obtain", usage)])

@@ -1,6 +1,6 @@
 """Plan the campaign: its runs in the order drawn, what they need on which tier, and that all of it can be done."""
 
-from neurotier.run.campaign.matrix import Campaign, check_campaign, plan_rows
+from neurotier.run.campaign import Campaign, check_campaign, plan_rows
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:

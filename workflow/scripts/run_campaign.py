@@ -1,7 +1,6 @@
 """Run every run of the campaign that is not there yet, in the order drawn; then the plan is done."""
 
-from neurotier.run.campaign.matrix import Campaign, plan_rows
-from neurotier.run.campaign.snakemake_run import walk
+from neurotier.run.campaign import Campaign, plan_rows, walk
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import InputError, NeurotierError, SettingsError, SourceError
-from neurotier.core.files import read_json
+from neurotier.core.files import Record, read_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table
@@ -18,7 +18,6 @@ from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import check_known_somewhere, is_present
 from neurotier.run.disturbance import DISTURBED
 from neurotier.run.jobs import load_dataset
-from neurotier.run.profile_tables import Record
 
 ImagesByParticipant = Mapping[str, Sequence[Image]]
 

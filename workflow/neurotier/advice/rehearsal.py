@@ -29,10 +29,10 @@ from neurotier.analysis.needs import threads_of
 from neurotier.core.errors import ToolError
 from neurotier.core.files import partial_of, read_json, write_json
 from neurotier.core.places import Places
+from neurotier.core.private import remove_leftovers
 from neurotier.core.processes import start_process
 from neurotier.core.settings import Settings
 from neurotier.core.tables import write_table
-from neurotier.core.work_folders import remove_leftovers
 from neurotier.dataset.bids import Image
 from neurotier.dataset.index import Index
 from neurotier.meter.exits import delays_accounted, record_of

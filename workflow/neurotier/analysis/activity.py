@@ -86,8 +86,16 @@ def identifier(how: How) -> str:
     >>> identifier({"neurotier": "1", "name": "bet", "version": "6.0", "options": {}})
     'bet-d922e843'
     """
-    label = "".join(letter for letter in how["name"] if letter.isascii() and letter.isalnum())
-    return f"{label or 'app'}-{short_hash(json.dumps(how, sort_keys=True))}"
+    return f"{label_of(how['name'])}-{short_hash(json.dumps(how, sort_keys=True))}"
+
+
+def label_of(name: str) -> str:
+    """A name as part of an identifier.
+
+    >>> label_of("my-app 2"), label_of("?")
+    ('myapp2', 'app')
+    """
+    return "".join(letter for letter in name if letter.isascii() and letter.isalnum()) or "app"
 
 
 def uri(name: str) -> str:

@@ -16,26 +16,31 @@ Source: Gorgolewski et al. (2017), BIDS apps, PLOS Computational Biology 13(3), 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from neurotier.analysis.brains import Analysed, tell
-from neurotier.analysis.staging import TIME_STAMP, remove_counted
+from neurotier.analysis.brains import Analysed, Job, Share, masks_of_app, tell
+from neurotier.analysis.derivatives import write_description
+from neurotier.analysis.staging import MARGIN_BYTES, TIME_STAMP, check_room, naming_full_tier, publish, remove_counted
+from neurotier.analysis.steps import write_step
 from neurotier.analysis.tools import end_of, last_line
 from neurotier.containers.reference import short_name
 from neurotier.containers.run import WORK, Bind, Container
 from neurotier.containers.store import PlacedImage
-from neurotier.core.app_settings import AppSettings
 from neurotier.core.errors import InputError, KilledError, ToolError
-from neurotier.core.files import remove_whatever
-from neurotier.core.foreign import Entry, blaming, checked_entries, copy_tree, same_content
-from neurotier.core.settings import Settings
-from neurotier.core.work_folders import OUT, SCRATCH
+from neurotier.core.files import Record, read_json, remove_whatever
+from neurotier.core.foreign import Entry, blaming, checked_entries, copy_tree, entries_below, same_content
+from neurotier.core.places import Places
+from neurotier.core.private import IN, OUT, SCRATCH, work_folder
+from neurotier.core.settings import AppSettings, Say, Settings
+from neurotier.core.tiers import tiers_of
+from neurotier.dataset.source import Dataset
 from neurotier.meter.folders import Removal
-from neurotier.meter.lap import joined
+from neurotier.meter.function import measure_function
+from neurotier.meter.lap import joined, take_out
 from neurotier.meter.tree import describe_exit
 from neurotier.meter.usage import Usage
 
@@ -46,13 +51,6 @@ SESSIONS, ASIDE = "sessions", "aside"
 """Folders in a participant's work folder: one per session; and the sessions that a call must not see."""
 
 BIDS_DIR, OUT_DIR, FILTER_FILE = "/data", "/out", "/filter.json"
-
-
-class Share(NamedTuple):  # a third of what a dataclass costs at the start of each job
-    """What a call of an app may take of its job: cores, and memory in MB."""
-
-    threads: int
-    memory_mb: int
 
 
 def call_arguments(app: AppSettings, share: Share, label: str = "", session: str = "") -> list[str]:
@@ -123,8 +121,9 @@ def run_level(
     binds = [Bind(bids_dir, BIDS_DIR), Bind(out, OUT_DIR, writable=True)]
     if app.filter_file:
         binds.append(Bind(filter_path(app.filter_file), FILTER_FILE))
-    binds += [Bind(cache.path, cache.inside) for cache in placed.caches]
-    variables = {cache.variable: cache.inside for cache in placed.caches if cache.variable}
+    given = [(path, app.caches[cache.name]) for path, cache in placed.caches.items()]
+    binds += [Bind(path, cache["inside"]) for path, cache in given]
+    variables = {cache["variable"]: cache["inside"] for _, cache in given if cache["variable"]}
     containers = replace(settings.containers, environment={**variables, **settings.containers.environment})
     container = Container(placed.engine, placed.path, containers, scratch, binds)
     starts: list[Usage] = []
@@ -153,66 +152,52 @@ def run_level(
     return joined(starts), len(starts)
 
 
-def call_app(
-    label: str,
-    sessions: Collection[str],
-    bids_dir: Path,
-    folder: Path,
-    settings: Settings,
-    share: Share,
-    log: Path,
-    placed: PlacedImage,
-) -> Analysed:
+def call_app(job: Job, folder: Path, placed: PlacedImage) -> Analysed:
     """Call the app for a participant, or for each of its sessions.
 
     Parameters
     ----------
-    label
-        Label of the participant, without ``sub-``.
-    sessions
-        Labels of the sessions that its files are of; the empty label for files of none.
-    bids_dir
-        The staged dataset of this participant alone.
+    job
+        The participant, whose dataset is staged below ``folder/in``.
     folder
         The participant's work folder; the app's output is in its ``out`` afterwards.
-    settings, log, placed
-        As for :func:`neurotier.analysis.app.run_level`.
-    share
-        What each call may take.
+    placed
+        The app's image, and the folders that it reads.
 
     Returns
     -------
     Analysed
-        Without masks, and with a row per call (session, ``None`` for the participant; attempts).
+        With a row per mask, and one per call (session, ``None`` for the participant; attempts).
 
     Raises
     ------
     InputError
         If the app is to be called by session, and there is none.
     ContainerError, ToolError
-        As :func:`neurotier.analysis.app.run_level`; or if two sessions have left a file and a folder of one name.
+        As :func:`run_level`; or if two sessions have left a file and a folder of one name.
     """
-    labels = sorted(filter(None, sessions)) if settings.app.level == "session" else [""]
+    app, bids_dir, label = job.settings.app, folder / IN / job.site, job.images[0].label
+    labels = sorted({image.session for image in job.images} - {""}) if app.level == "session" else [""]
     if not labels:
         fix = "leave the participant out, or set app.level to participant"
         raise InputError("has no session, and the app is called by session", where=f"sub-{label}", fix=fix)
     starts: list[Usage] = []
-    calls: list[dict[str, Any]] = []
+    calls: list[Record] = []
     removal = Removal()
     for session in labels:
         own = folder / SESSIONS / session if session else folder
         own.mkdir(parents=True, exist_ok=True)
-        arguments = call_arguments(settings.app, share, label, session)
-        tell(log, [f"session {session}"] if session else [])
+        arguments = call_arguments(app, job.share or Share(app.threads, app.memory_mb), label, session)
+        tell(job.log, [f"session {session}"] if session else [])
         with one_session(bids_dir / f"sub-{label}", session, folder / ASIDE):
-            start, attempts = run_level(arguments, bids_dir, own, settings, log, placed, removal)
+            start, attempts = run_level(arguments, bids_dir, own, job.settings, job.log, placed, removal)
         starts.append(start)
         calls.append({"session": session or None, "attempts": attempts})
     if labels != [""]:
         differing = merge_outputs([folder / SESSIONS / session / OUT for session in labels], folder / OUT)
         remove_whatever(folder / SESSIONS)
-        tell(log, [f"sessions differ in {name}; the first was taken" for name in differing])
-    return Analysed([], joined(starts), calls, removal)
+        tell(job.log, [f"sessions differ in {name}; the first was taken" for name in differing])
+    return Analysed(masks_of_app(job.images, folder / OUT, job.log), joined(starts), calls, removal)
 
 
 @contextmanager
@@ -243,7 +228,7 @@ def app_name(settings: Settings) -> str:
     return settings.app.name or short_name(settings.app.image)
 
 
-def app_options(app: AppSettings) -> dict[str, Any]:
+def app_options(app: AppSettings) -> Record:
     """Options of an app that determine its results."""
     names = ("level", "label_option", "session_option", "work_option", "arguments", "caches")
     options = {name: getattr(app, name) for name in names}
@@ -253,15 +238,7 @@ def app_options(app: AppSettings) -> dict[str, Any]:
     return options
 
 
-def root_files(site: Path) -> list[str]:
-    """Files at a dataset's root that every participant's app sees: description, README, participants, sidecars."""
-    if not site.is_dir():
-        return []
-    files = (path for path in site.iterdir() if not path.is_dir())
-    return sorted(path.name for path in files if not path.name.startswith(".") or path.name == ".bidsignore")
-
-
-def merge_outputs(folders: Sequence[Path], target: Path, tell: Callable[[str], None] = lambda _: None) -> list[str]:
+def merge_outputs(folders: Sequence[Path], target: Path, tell: Say = lambda _: None) -> list[str]:
     """Merge the outputs of all participants into one folder, as if all had been written there.
 
     Parameters
@@ -293,4 +270,85 @@ def merge_outputs(folders: Sequence[Path], target: Path, tell: Callable[[str], N
 
         with blaming(folder.name, ToolError):
             copy_tree(folder, target, existing=compare, skipped=[TIME_STAMP])
+    return differing
+
+
+# The group level, once per site: on the work tier, on the outputs of all participants.
+
+
+def run_group_level(
+    dataset: Dataset,
+    site: str,
+    participants: list[str],
+    settings: Settings,
+    places: Places,
+    log: Path,
+    placed: PlacedImage,
+    share: Share,
+    tell: Say = lambda _: None,
+) -> list[str]:
+    """Merge the participants' outputs, run the app's group level on them, and publish the result.
+
+    Parameters
+    ----------
+    dataset
+        The dataset, read-only for the app.
+    site
+        The site; empty for a dataset without sites.
+    participants
+        The participants of the site.
+    settings, places, log
+        Of the run.
+    placed
+        The app's image.
+    share
+        What the app may take.
+    tell
+        Takes how far it is.
+
+    Returns
+    -------
+    list of str
+        Files that participants wrote with different contents, of which one was kept.
+
+    Raises
+    ------
+    NeurotierError
+        If the app fails, or a tier is full; then nothing is published.
+    """
+    tiers = tiers_of(settings, in_job=True)
+    work = Places.from_settings(settings, tiers)
+    phases: list[tuple[str, Usage]] = []
+    folders = [places.analysed(participant, by_app=True) for participant in participants]
+    needed_bytes = MARGIN_BYTES + sum(entry.size_bytes for folder in folders for entry in entries_below(folder))
+    check_room(tiers["work"], needed_bytes)
+    name = f"group-{site}" if site else "group"
+    with (
+        naming_full_tier(tiers["work"], needed_bytes),
+        work_folder(work.work_of(name), work.identity) as folder,
+    ):
+        out = folder / OUT
+        out.mkdir()
+        differing, usage = measure_function(lambda: merge_outputs(folders, out, tell))
+        phases.append(("stage_in", usage))
+        if settings.app.group:
+            bids_dir = (dataset.path / site).absolute()
+            arguments = call_arguments(settings.app, share)
+
+            def call() -> tuple[Usage, int]:
+                again = partial(merge_outputs, folders)
+                return run_level(arguments, bids_dir, folder, settings, log, placed, Removal(), again)
+
+            (start, _), usage = measure_function(call)
+            take_out(start, usage)
+            phases += [("container_start", start), ("compute", usage)]
+        version = read_json(places.index / "tool.json")["version"]
+        if not (out / "dataset_description.json").exists():
+            image, name = {"Container": {"Type": "apptainer", "Tag": f"sha256:{placed.sha256}"}}, app_name(settings)
+            write_description(out, site, dataset.sites[site], name, version, image, name)
+        final = places.derivatives / site
+        with naming_full_tier(tiers["results"], needed_bytes):
+            (_, kept), usage = measure_function(lambda: publish(out, final))
+        phases.append(("stage_out", usage))
+    write_step(places, "run_group_level", site, site or "dataset", phases, kept)
     return differing

@@ -1,25 +1,99 @@
-"""The analysis of one participant's images on the work tier, by a tool on the host or in a container."""
+"""The analysis of one participant's images on the work tier, by a tool on the host or in a container.
+
+There is one container per participant, in which the tool runs on one image after the other. The host checks the heads
+while the container waits, and the masks when it has ended. Inputs and outputs are checked by the same code as without
+containers, so that the derivatives are the same bytes. Everything below the work folder is foreign once a container has
+run there: files may be missing, or replaced by links and FIFOs.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from neurotier.analysis.derivatives import write_sidecars
-from neurotier.analysis.in_container import extract_all
 from neurotier.analysis.staging import remove_counted
-from neurotier.analysis.tool import Pair, Tool
-from neurotier.analysis.tools import make_tool
+from neurotier.analysis.tools import Pair, Tool, end_of, failed, make_tool, smallest_head
+from neurotier.containers.engine import LABELS, labelled_version
+from neurotier.containers.run import SCRIPT, WORK, Bind, Container
 from neurotier.containers.store import PlacedImage
-from neurotier.core.errors import ToolError
+from neurotier.core.errors import ContainerError, ToolError, one_line
+from neurotier.core.files import Record, exclusive, made_whole
+from neurotier.core.foreign import TEXT_BYTES, blaming, copy_tree, read_text
+from neurotier.core.private import IN, OUT, SCRATCH
 from neurotier.core.settings import Settings
-from neurotier.core.work_folders import IN, OUT, SCRATCH
 from neurotier.dataset.bids import Image, derivative_name
 from neurotier.meter.folders import Removal
 from neurotier.meter.usage import Usage
+
+
+class Share(NamedTuple):  # a third of what a dataclass costs at the start of each job
+    """What a call of an app may take of its job: cores, and memory in MB."""
+
+    threads: int
+    memory_mb: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """The inputs of a participant job.
+
+    Attributes
+    ----------
+    images
+        The participant's images, or for an app all files that it is given.
+    before
+        Facts from before the job, for its record.
+    share
+        What a call of an app may take; ``None`` for what the configuration says.
+    activity
+        Identifier of what makes the derivatives, if it is not to be made of the other facts: derivatives that are made
+        again name what they were first made by.
+    wait_for
+        Waits until the participant may do what is named, where more are there than may compute.
+    """
+
+    participant: str
+    run: str
+    images: list[Image]
+    dataset: Path
+    settings: Settings
+    tool_version: str
+    log: Path
+    placed: PlacedImage | None = None
+    before: Mapping[str, Any] = field(default_factory=dict)
+    share: Share | None = None
+    activity: str = ""
+    wait_for: Callable[[str], None] = lambda _: None
+
+    @property
+    def staged_files(self) -> list[str]:
+        """Files to stage, as paths below the dataset."""
+        return files_of(self.images, self.dataset, self.settings)
+
+    @property
+    def site(self) -> str:
+        return self.images[0].site
+
+
+def files_of(images: Sequence[Image], dataset: Path, settings: Settings) -> list[str]:
+    """What an analysis of a participant's images reads, as paths below the dataset: an app also those at its root."""
+    site = images[0].site
+    shared = root_files(dataset / site) if settings.app.image else []
+    return [*(image.path for image in images), *(str(Path(site, name)) for name in shared)]
+
+
+def root_files(site: Path) -> list[str]:
+    """Files at a dataset's root that every participant's app sees: description, README, participants, sidecars."""
+    if not site.is_dir():
+        return []
+    files = (path for path in site.iterdir() if not path.is_dir())
+    return sorted(path.name for path in files if not path.name.startswith(".") or path.name == ".bidsignore")
 
 
 @dataclass(frozen=True)
@@ -27,29 +101,21 @@ class Analysed:
     """The outcome for one participant: a row per brain mask, the cost of starting containers, calls of an app, and what
     the tool had left in its scratch folders, which are removed."""
 
-    rows: list[dict[str, Any]]
+    rows: list[Record]
     container_start: Usage | None = None
-    calls: list[dict[str, Any]] | None = None
+    calls: list[Record] | None = None
     removal: Removal = field(default_factory=Removal)
 
 
-def analyze_images(
-    images: list[Image], folder: Path, settings: Settings, log: Path, placed: PlacedImage | None, activity: str = ""
-) -> Analysed:
+def analyze_images(job: Job, folder: Path, activity: str) -> Analysed:
     """Extract the brain of every image of a participant.
 
     Parameters
     ----------
-    images
-        The participant's images, staged below ``folder/in``.
+    job
+        The participant's images, which are staged below ``folder/in``.
     folder
         The participant's work folder.
-    settings
-        The configuration.
-    log
-        File that takes what the tool prints.
-    placed
-        The container image; ``None`` runs the tool on the host.
     activity
         URI that sidecars refer to; empty if they refer to none.
 
@@ -58,34 +124,34 @@ def analyze_images(
     InputError, ToolError, ContainerError
         If an image cannot be analysed, or the container does not start.
     """
-    tool, removal, start = make_tool(settings.tool), Removal(), None
-    if placed is None:
-        extracted: Iterable[Pair] = on_host(tool, images, folder, log, removal)
+    tool, removal, start = make_tool(job.settings.tool), Removal(), None
+    if job.placed is None:
+        extracted: Iterable[Pair] = on_host(job, tool, folder, removal)
     else:
-        extracted, start = extract_all(tool, placed, settings.containers, images, folder, log)
+        extracted, start = extract_all(job, tool, job.placed, folder)
         remove_counted(folder / SCRATCH, removal)
     rows = [
         save(image, head, mask, folder / OUT, activity)
-        for image, (head, mask) in zip(images, extracted, strict=True)
+        for image, (head, mask) in zip(job.images, extracted, strict=True)
         if mask is not None
     ]
     return Analysed(rows, start, removal=removal)
 
 
-def on_host(tool: Tool, images: list[Image], folder: Path, log: Path, removal: Removal) -> Iterator[Pair]:
+def on_host(job: Job, tool: Tool, folder: Path, removal: Removal) -> Iterator[Pair]:
     """Head and mask of each image in turn, by a tool on the host."""
-    for number, image in enumerate(images):
+    for number, image in enumerate(job.images):
         staged, scratch = folder / IN / image.path, folder / f"{SCRATCH}-{number}"
         scratch.mkdir()
         os.chdir(scratch)  # temporary files of the tool stay on the work tier
         head = tool.checked_head(staged, image.path)
-        mask = tool.extract(head, staged, scratch, log, image.path)
+        mask = tool.extract(head, staged, scratch, job.log, image.path)
         os.chdir(folder)
         remove_counted(scratch, removal)
         yield head, mask
 
 
-def save(image: Image, head: Any, mask: Any, out: Path, activity: str) -> dict[str, Any]:
+def save(image: Image, head: Any, mask: Any, out: Path, activity: str) -> Record:
     """Write the derivatives of one image; its row for the group stage."""
     from neurotier.analysis.images import write_brain, write_mask
 
@@ -96,7 +162,7 @@ def save(image: Image, head: Any, mask: Any, out: Path, activity: str) -> dict[s
     return mask_row(image, *measured)
 
 
-def masks_of_app(images: Iterable[Image], out: Path, log: Path) -> list[dict[str, Any]]:
+def masks_of_app(images: Iterable[Image], out: Path, log: Path) -> list[Record]:
     """Rows for the group stage of the masks that an app has written under the names that they have here, as fMRIPrep
     does; the log says which of them cannot be read.
     """
@@ -121,7 +187,7 @@ def tell(log: Path, lines: Iterable[str]) -> None:
         file.writelines(f"neurotier: {line}\n" for line in lines)
 
 
-def mask_row(image: Image, voxels: int, voxel_volume_mm3: float) -> dict[str, Any]:
+def mask_row(image: Image, voxels: int, voxel_volume_mm3: float) -> Record:
     """The row of a mask for the group stage."""
     return {
         "image": image.path,
@@ -131,3 +197,153 @@ def mask_row(image: Image, voxels: int, voxel_volume_mm3: float) -> dict[str, An
         "brain_voxels": voxels,
         "voxel_volume_mm3": voxel_volume_mm3,
     }
+
+
+# In a container.
+
+INPUT = "/input"
+"""Folder in the container with the participant's images, read-only."""
+
+CACHE = "cache"
+CACHE_BYTES, CACHE_FILES = 1_000_000_000, 10_000
+"""Limits of what a tool may leave compiled; every participant job gets a copy."""
+
+COMPILED = "/opt/numba-cache"
+"""Folder of an image with what was compiled when it was built; on another kind of processor it is compiled anew."""
+
+WORD_BYTES = 200
+"""Most that is read of an exit code or a version."""
+
+
+def extract_all(job: Job, tool: Tool, placed: PlacedImage, folder: Path) -> tuple[list[Pair], Usage]:
+    """Run a tool on all images of a participant, which are loaded and checked while the container waits.
+
+    Parameters
+    ----------
+    job
+        The participant's images, which are staged below ``folder/in``.
+    tool, placed
+        The tool, and its image.
+    folder
+        The participant's work folder.
+
+    Returns
+    -------
+    tuple
+        Head and mask of each image, and the cost of starting the container.
+
+    Raises
+    ------
+    ContainerError, InputError, ToolError
+        If the container does not start, an image is not a head, or the tool fails.
+    """
+    scratch = folder / SCRATCH
+    commands = []
+    for number, image in enumerate(job.images):
+        (scratch / str(number)).mkdir(parents=True)
+        commands.append(tool.command(f"{INPUT}/{image.path}", f"{WORK}/{number}"))
+    if tool.cache_variable and placed.cache.exists():  # a copy of some 100 kB, since jobs may write to it
+        with blaming(str(placed.cache), ContainerError):
+            copy_tree(placed.cache, scratch / CACHE)
+    heads: list[Any] = []
+    container = Container(placed.engine, placed.path, job.settings.containers, scratch, [Bind(folder / IN, INPUT)])
+    whole, start = container.run(
+        ["/bin/sh", SCRIPT],
+        job.log,
+        held=lambda: heads.extend(tool.checked_head(folder / IN / image.path, image.path) for image in job.images),
+        program=tool.name,
+        script=script(tool, commands),
+    )
+    pairs = []
+    for number, (image, head) in enumerate(zip(job.images, heads, strict=True)):
+        printed = said_in(scratch, f"{number}/log", f"{image.path}: the tool's log")
+        with job.log.open("a") as file:
+            file.write(printed or "")
+        code = (said_in(scratch, f"{number}/exit", f"{image.path}: the tool's exit code", WORD_BYTES) or "").strip()
+        ended = int(code) if code.isdecimal() and len(code) <= 3 else whole or 1  # unwritten on a full tier, or killed
+        if ended != 0:
+            raise failed(tool.name, ended, end_of(job.log) if printed is None else printed, image.path)
+        pairs.append((head, tool.read_mask(scratch, str(number), head, image.path)))
+    return pairs, start
+
+
+def said_in(scratch: Path, below: str, where: str, limit_bytes: int = TEXT_BYTES) -> str | None:
+    """The end of a text that was written in the container; ``None`` if it was not, or is gone."""
+    with suppress(FileNotFoundError), blaming(where, ToolError):
+        return read_text(scratch, below, limit_bytes, from_end=True)
+    return None
+
+
+def script(tool: Tool, commands: Sequence[list[str]]) -> str:
+    """Shell commands that run a tool on one image after the other, each with its own log and exit code."""
+    variables = dict(tool.environment)
+    if tool.cache_variable:
+        variables[tool.cache_variable] = f"{WORK}/{CACHE}"
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+    for number, command in enumerate(commands):
+        folder = f"{WORK}/{number}"
+        lines += [
+            f"(cd {folder} && exec {shlex.join(command)}) >{folder}/log 2>&1",
+            f"code=$?; echo $code >{folder}/exit; [ $code = 0 ] || exit $code",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def prepare_in_container(tool: Tool, container: Container, cache: Path, log: Path) -> str:
+    """Ask the image for the tool's version, and keep what the tool compiles on its first run for all participants.
+
+    Parameters
+    ----------
+    tool
+        The tool.
+    container
+        Its image.
+    cache
+        Folder for the compiled files in the store.
+    log
+        File that takes what is printed.
+
+    Returns
+    -------
+    str
+        The version.
+    """
+    head = container.scratch / "head.nii.gz"
+    container.scratch.mkdir(parents=True, exist_ok=True)
+    program = shlex.quote(tool.command("", "")[0])
+    missing = shlex.quote(f"{tool.name}: the image has no program {program}")
+    lines = [f"command -v {program} >/dev/null || {{ echo {missing} >&2; exit 127; }}"]
+    if tool.version_command:
+        lines += [f"export {name}={shlex.quote(value)}" for name, value in tool.environment.items()]
+        lines.append(f"{shlex.join(tool.version_command)} >{WORK}/version")
+    if tool.cache_variable and not cache.exists():
+        import nibabel as nib
+
+        nib.save(smallest_head(), head)
+        (container.scratch / "0").mkdir()
+        lines.append(f"[ ! -d {COMPILED} ] || cp -R {COMPILED} {WORK}/{CACHE}")
+        lines.append(script(tool, [tool.command(f"{WORK}/{head.name}", f"{WORK}/0")]))
+    commands = "set -e\n" + "\n".join(lines) + "\n"
+    code, _ = container.run(["/bin/sh", SCRIPT], log, program=tool.name, script=commands)
+    image = container.image.name
+    if code != 0:
+        printed = said_in(container.scratch, "0/log", f"{image}: the tool's log")
+        raise failed(tool.name, code, end_of(log) if printed is None else printed, image)
+    made = container.scratch / CACHE
+    if tool.cache_variable and os.path.lexists(made):
+        with exclusive(cache):
+            if not cache.exists():
+                with made_whole(cache) as partial, blaming(CACHE, ToolError):
+                    copy_tree(made, partial, limit_bytes=CACHE_BYTES, limit_files=CACHE_FILES)
+    if not tool.version_command:
+        return read_labels(container, log)
+    version = said_in(container.scratch, "version", f"{image}: the tool's version", WORD_BYTES)
+    return one_line(version or "") or "unknown"
+
+
+def read_labels(container: Container, log: Path) -> str:
+    """The version in an image's labels, read inside the container: their file may be a link to one of the host."""
+    container.scratch.mkdir(parents=True, exist_ok=True)
+    lines = f'while read -r line || [ -n "$line" ]; do printf \'%s\\n\' "$line"; done <{LABELS} >{WORK}/labels'
+    container.run(["/bin/sh", SCRIPT], log, script=f"[ ! -r {LABELS} ] || {lines}\n")
+    return labelled_version(said_in(container.scratch, "labels", f"{container.image.name}: labels") or "")

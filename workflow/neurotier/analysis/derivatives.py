@@ -11,12 +11,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from neurotier import __version__
-from neurotier.core.files import write_json, write_text
+from neurotier.core.files import Record, write_json
 from neurotier.dataset.bids import derivative_name
 
 BIDS_VERSION = "1.10.0"
 SOURCE_LINK = "raw"
 """Name of the source dataset in BIDS URIs, as in ``bids:raw:sub-01/anat/sub-01_T1w.nii.gz``."""
+
+NAME = "Brain extraction"
 
 README = """Brain masks and brain-extracted T1w images, made by neurotier with {tool} {version}.
 
@@ -38,16 +40,16 @@ def write_sidecars(in_site: PurePosixPath, folder: Path, activity: str = "") -> 
         URI of the activity that has made them (:mod:`neurotier.analysis.activity`), if they shall refer to it.
     """
     refers = {"GeneratedBy": activity} if activity else {}
-    own: dict[str, dict[str, Any]] = {"mask": {"Type": "Brain"}, "T1w": {"SkullStripped": True}}
+    own: dict[str, Record] = {"mask": {"Type": "Brain"}, "T1w": {"SkullStripped": True}}
     for suffix, sidecar in own.items():
         whole = {**sidecar, "Sources": [f"bids:{SOURCE_LINK}:{in_site}"], **refers}
         write_json(folder / derivative_name(in_site, suffix, ".json"), whole, durable=False)
 
 
 def write_description(
-    folder: Path, site: str, source: dict[str, Any], tool: str, version: str, how: Mapping[str, Any] | None = None
+    folder: Path, site: str, source: Record, tool: str, version: str, said: Mapping[str, Any], name: str = NAME
 ) -> None:
-    """Write ``dataset_description.json`` and ``README`` of one site's derivatives.
+    """Write ``dataset_description.json`` of one site's derivatives.
 
     Parameters
     ----------
@@ -60,46 +62,12 @@ def write_description(
         commit; may be empty).
     tool, version
         The analysis tool.
-    how
-        How the derivatives are made (:mod:`neurotier.analysis.activity`), if the description shall say so.
+    said
+        What else to say of the tool.
+    name
+        What the derivatives are.
     """
-    said = said_of(how) if how else {}
-    write_json(folder / "dataset_description.json", description("Brain extraction", site, source, tool, version, said))
-    write_text(folder / "README", README.format(tool=tool, version=version))
-
-
-def said_of(how: Mapping[str, Any]) -> dict[str, Any]:
-    """What a description says of how derivatives are made: the options, and the container image."""
-    options = ", ".join(f"{name}: {value}" for name, value in how["options"].items())
-    said: dict[str, Any] = {"Description": f"with {options}"} if options else {}
-    if container := how.get("container"):
-        said["Container"] = {"Type": "apptainer", "Tag": container["digest"], "URI": container["image"]}
-    return said
-
-
-def describe_app(folder: Path, site: str, source: dict[str, Any], app: str, version: str, sha256: str) -> None:
-    """Write ``dataset_description.json`` of an app's derivatives, unless the app has written one.
-
-    Parameters
-    ----------
-    folder, site, source
-        As :func:`write_description`.
-    app, version
-        The app.
-    sha256
-        Digest of its container image file.
-    """
-    file = folder / "dataset_description.json"
-    if not file.exists():
-        said = {"Container": {"Type": "apptainer", "Tag": f"sha256:{sha256}"}}
-        write_json(file, description(app, site, source, app, version, said))
-
-
-def description(
-    name: str, site: str, source: dict[str, Any], tool: str, version: str, said: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The content of a derivative dataset's ``dataset_description.json``; ``said`` is more of the tool."""
-    return {
+    description = {
         "Name": f"{name} of {site}" if site else name,
         "BIDSVersion": BIDS_VERSION,
         "DatasetType": "derivative",
@@ -112,3 +80,13 @@ def description(
         ],
         "DatasetLinks": {SOURCE_LINK: source["url"]},
     }
+    write_json(folder / "dataset_description.json", description)
+
+
+def said_of(how: Mapping[str, Any]) -> Record:
+    """What a description says of how derivatives are made: the options, and the container image."""
+    options = ", ".join(f"{name}: {value}" for name, value in how["options"].items())
+    said: Record = {"Description": f"with {options}"} if options else {}
+    if container := how.get("container"):
+        said["Container"] = {"Type": "apptainer", "Tag": container["digest"], "URI": container["image"]}
+    return said

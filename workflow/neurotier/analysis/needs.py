@@ -9,7 +9,6 @@ from neurotier.analysis.staging import MARGIN_BYTES
 from neurotier.analysis.tools import make_tool
 from neurotier.core.errors import StateError
 from neurotier.core.files import read_json
-from neurotier.core.kinds import KINDS
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.dataset.bids import Image
@@ -51,7 +50,7 @@ def merged_bytes(settings: Settings, places: Places, participants: Iterable[str]
 
     It is 0 of a tier that is no memory, and of participants who are not done yet.
     """
-    if not KINDS[settings.tiers[settings.placement["work"]].kind].takes_memory:
+    if not settings.kind_of("work").takes_memory:
         return 0
     outputs_bytes = 0
     for name in participants:
@@ -72,7 +71,7 @@ def placed_bytes(settings: Settings, places: Places) -> int:
     It is 0 until they have been obtained. Whether the image will be unpacked is known where it is placed; where the
     user leaves that open, it may be.
     """
-    if settings.image is None or not KINDS[settings.tiers[settings.placement["images"]].kind].takes_memory:
+    if settings.image is None or not settings.kind_of("images").takes_memory:
         return 0
     has_caches = settings.app.image and settings.app.caches
     try:

@@ -10,24 +10,20 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from neurotier.analysis.activity import how_of, identifier, uri
-from neurotier.analysis.app import Share, app_name, call_app, root_files
-from neurotier.analysis.brains import Analysed, analyze_images, masks_of_app
+from neurotier.analysis.app import app_name, call_app
+from neurotier.analysis.brains import Analysed, Job, analyze_images
 from neurotier.analysis.needs import work_bytes, work_files
 from neurotier.analysis.staging import check_room, naming_full_tier, publish, stage_in
-from neurotier.containers.store import PlacedImage
-from neurotier.core.files import write_json
+from neurotier.core.files import Record, write_json
 from neurotier.core.foreign import entries_below
 from neurotier.core.places import Places
-from neurotier.core.private import remove_empty
-from neurotier.core.settings import Settings
+from neurotier.core.private import IN, OUT, remove_empty, work_folder
 from neurotier.core.tiers import Tier, tiers_of
-from neurotier.core.work_folders import IN, OUT, work_folder
 from neurotier.dataset.bids import Image
 from neurotier.meter.folders import FolderWatch
 from neurotier.meter.function import measure_function
@@ -42,51 +38,6 @@ T = TypeVar("T")
 STAGED_FACTOR, STAGED_MARGIN_BYTES = 2, 64_000_000
 """Most that is staged: this factor of the indexed sizes, and a margin for an app's files at the dataset's root. A file
 that has grown beyond that is not what was indexed."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """The inputs of a participant job.
-
-    Attributes
-    ----------
-    images
-        The participant's images, or for an app all files that it is given.
-    before
-        Facts from before the job, for its record.
-    share
-        What a call of an app may take; ``None`` for what the configuration says.
-    activity
-        Identifier of what makes the derivatives, if it is not to be made of the other facts: derivatives that are made
-        again name what they were first made by.
-    wait_for
-        Waits until the participant may do what is named, where more are there than may compute.
-    """
-
-    participant: str
-    run: str
-    images: list[Image]
-    dataset: Path
-    settings: Settings
-    tool_version: str
-    log: Path
-    placed: PlacedImage | None = None
-    before: Mapping[str, Any] = field(default_factory=dict)
-    share: Share | None = None
-    activity: str = ""
-    wait_for: Callable[[str], None] = lambda _: None
-
-    @property
-    def staged_files(self) -> list[str]:
-        """Files to stage, as paths below the dataset."""
-        paths = [image.path for image in self.images]
-        if self.settings.app.image:
-            paths += [str(Path(self.site, name)) for name in root_files(self.dataset / self.site)]
-        return paths
-
-    @property
-    def site(self) -> str:
-        return self.images[0].site
 
 
 def staged_limit_bytes(images: list[Image], tier: Tier) -> int:
@@ -151,7 +102,7 @@ def run_participant(job: Job) -> None:
         phases.append(phase_row("stage_out", usage, copied[0], staged(copied, work_tier, tiers["results"])))
     if job.settings.tiers[work_tier.name].node:
         remove_empty(places.work)  # the end of the run cannot reach a tier of this node
-    caches = {cache.name: f"sha256:{cache.sha256}" for cache in job.placed.caches} if job.placed else {}
+    caches = {cache.name: f"sha256:{cache.sha256}" for cache in job.placed.caches.values()} if job.placed else {}
     record = {
         "participant": job.participant,
         "run": job.run,
@@ -176,16 +127,12 @@ def run_participant(job: Job) -> None:
 def analyze(job: Job, folder: Path) -> Analysed:
     """The compute phase, including the start of the container."""
     if job.settings.app.image and job.placed is not None:
-        app, sessions = job.settings.app, {image.session for image in job.images}
-        share = job.share or Share(app.threads, app.memory_mb)
-        bids_dir, label = folder / IN / job.site, job.images[0].label
-        analysed = call_app(label, sessions, bids_dir, folder, job.settings, share, job.log, job.placed)
-        return replace(analysed, rows=masks_of_app(job.images, folder / OUT, job.log))
+        return call_app(job, folder, job.placed)
     activity = ""
     if job.settings.results_dataset:
         digest = f"sha256:{job.placed.sha256}" if job.placed else None
         activity = uri(job.activity or identifier(how_of(job.settings, job.tool_version, digest)))
-    return analyze_images(job.images, folder, job.settings, job.log, job.placed, activity)
+    return analyze_images(job, folder, activity)
 
 
 def run_phase(
@@ -199,7 +146,7 @@ def run_phase(
     return value, usage
 
 
-def phase_row(name: str, usage: Usage, staged_bytes: int | None = None, traffic: Sequence[Flow] = ()) -> dict[str, Any]:
+def phase_row(name: str, usage: Usage, staged_bytes: int | None = None, traffic: Sequence[Flow] = ()) -> Record:
     """The row of a phase in a record."""
     return {"phase": name, **usage.record(), "staged_bytes": staged_bytes, "traffic": list(traffic)}
 

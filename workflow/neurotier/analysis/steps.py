@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from neurotier.core.files import read_json, write_json
+from neurotier.core.files import Record, read_json, write_json
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
-from neurotier.core.tables import Row
 from neurotier.meter.usage import Usage
 
 
@@ -47,10 +46,10 @@ def write_step(
     )
 
 
-def step_rows(places: Places) -> list[Row]:
+def step_rows(places: Places) -> list[Record]:
     """Rows of ``steps.tsv``: one per phase of every step, in order of time."""
     records = [read_json(file) for file in sorted((places.profile / "steps").rglob("*.json"))]
-    rows: list[dict[str, Any]] = [
+    rows: list[Record] = [
         {"run": record["run"], "step": record["step"], "item": record["item"], **phase}
         for record in records
         for phase in record["phases"]

@@ -6,34 +6,166 @@ A program that writes the mask of one image needs no class: the configuration sa
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from neurotier.analysis.rehearsal.tool import Rehearsal
-from neurotier.analysis.tool import Tool
-from neurotier.core.app_settings import ProgramSettings
+from neurotier.analysis.inflating import SLAB_BYTES, opened_content
+from neurotier.analysis.rehearsal.description import BLOCK_BYTES, in_blocks, read_description, text_of
+from neurotier.analysis.rehearsal.replay import replay
+from neurotier.core.control_groups import LEAST_BYTES
 from neurotier.core.errors import InputError, KilledError, ToolError, one_line
 from neurotier.core.foreign import read_text
-from neurotier.core.settings import ToolSettings
+from neurotier.core.places import short_hash
+from neurotier.core.private import OUT
+from neurotier.core.settings import ProgramSettings, ToolSettings
 from neurotier.meter.function import run_in_phase
 from neurotier.meter.tree import describe_exit, shell_code
 
 VERSION_BYTES = 200
+
 LOG_END_BYTES = 64 << 10
 """Length of the end of a log in which the last line is looked for."""
 
+OWN_MEMORY_MB = 100
+"""Memory of the job besides what is described."""
+
+PROGRAM = Path(__file__).with_name("brainextractor_program.py")
+
+Pair = tuple[Any, Any]
+"""An image as nibabel has it, and its mask as booleans; a tool that makes no masks has neither, and loads no library
+that could tell what they are."""
+
+
+class Tool:
+    """A brain extraction tool.
+
+    Attributes
+    ----------
+    environment
+        Environment variables for its command.
+    cache_variable
+        Environment variable for the folder of what it compiles; empty if it compiles nothing.
+    version_command
+        Command in the image that prints the version; empty if the image's labels have it.
+    memory_mb
+        Peak memory of a participant job: a base, and MB per MB of the largest compressed image.
+    threads
+        Cores that a participant takes.
+    work_factor
+        Work space per byte of compressed input: the copy, the brain (at most as large), the mask, and files of the
+        tool.
+    """
+
+    name: str
+    environment: Mapping[str, str] = MappingProxyType({})
+    cache_variable = ""
+    version_command: Sequence[str] = ("echo", "1")
+    memory_mb: tuple[int, int] = (100, 0)
+    threads = 1
+    work_factor = 3.0
+
+    def work_bytes(self, images: int, input_bytes: int) -> int:
+        """Room on the work tier for so many images of so many bytes, bytes."""
+        return int(self.work_factor * input_bytes)
+
+    def work_files(self, images: int) -> int | None:
+        """Files and folders that are made for them on the work tier; ``None`` if nobody knows."""
+        return None
+
+    def content_key(self) -> str:
+        """What the tool does that its options do not say; empty if they say all."""
+        return ""
+
+    def command(self, image: str, folder: str) -> list[str]:
+        """The command in the image that extracts the brain of a file into a folder."""
+        return ["true"]
+
+    def read_mask(self, folder: Path, below: str, head: Any, name: str) -> Any:
+        """The mask of a head that the command has left ``below`` a trusted folder; ``None`` if it makes none."""
+        return None
+
+    def version(self) -> str:
+        """The tool's version; :class:`ToolError` if it is not installed."""
+        return "1"
+
+    def warm_up(self) -> None:
+        """Preparation that is done once, and not by the first participant jobs at the same time."""
+
+    def load(self) -> None:
+        """Import what :meth:`extract` uses: a pool does so before its first child."""
+
+    def checked_head(self, image: Path, name: str) -> Any:
+        """A head that can contain a brain, checked before the tool is started; errors name it by ``name``.
+
+        A tool that makes no masks reads the file once, or the first :data:`LEAST_BYTES` of it.
+
+        Raises
+        ------
+        InputError
+            If the file is damaged; see also :func:`neurotier.analysis.images.load_head`.
+        """
+        with opened_content(image.parent, image.name, name, InputError) as content:
+            for _ in range(LEAST_BYTES // SLAB_BYTES):
+                if not content.read(SLAB_BYTES):
+                    break
+
+    def extract(self, head: Any, image: Path, folder: Path, log: Path, name: str) -> Any:
+        """The brain mask of a head, by the tool's command if it is not said otherwise.
+
+        Parameters
+        ----------
+        head
+            The loaded and checked image; ``None`` for a tool that makes no masks.
+        image
+            Its file on the work tier.
+        folder
+            Scratch folder on the work tier, for this image alone.
+        log
+            File that takes what the tool prints.
+        name
+            What to call the image in an error.
+
+        Returns
+        -------
+        Mask or None
+            Booleans on the head's grid; ``None`` from a tool that makes no masks.
+        """
+        os.environ.update(self.environment)
+        with log.open("ab") as file, self.starting(name):
+            code = run_in_phase(self.command(str(image), str(folder)), log=file, cwd=str(folder))
+        if code != 0:
+            raise failed(self.name, code, end_of(log), name)
+        return self.read_mask(folder, "", head, name)
+
+    @contextmanager
+    def starting(self, name: str) -> Iterator[None]:
+        """Say of a program that cannot be started why: it may be gone, or a script without its first line."""
+        try:
+            yield
+        except OSError as error:
+            raise ToolError(f"{self.name} cannot be started ({error.strerror}: {error.filename})", where=name) from None
+
 
 class MaskTool(Tool):
-    """A tool that makes masks: it alone needs nibabel."""
+    """A tool that makes masks: it alone needs nibabel.
+
+    Attributes
+    ----------
+    written, of_brain
+        The file that its command writes, and whether that is the brain alone and no mask.
+    """
+
+    written, of_brain = "brain_mask.nii.gz", False
 
     def load(self) -> None:
         import neurotier.analysis.images  # noqa: F401
@@ -43,32 +175,21 @@ class MaskTool(Tool):
 
         return load_head(image, name)
 
+    def read_mask(self, folder: Path, below: str, head: Any, name: str) -> Any:
+        from neurotier.analysis.images import check_mask
 
-@dataclass(frozen=True)
+        return check_mask(folder, str(Path(below, self.written)), head, self.name, name, self.of_brain)
+
+
 class Program(MaskTool):
     """A program on PATH or in an image, called for one image as the configuration says; ``bet`` is one."""
 
-    name: str
-    settings: ProgramSettings
-
-    @property
-    def environment(self) -> dict[str, str]:
-        return self.settings.environment
-
-    @property
-    def version_command(self) -> list[str]:
-        return shlex.split(self.settings.version or "")
-
-    @property
-    def memory_mb(self) -> tuple[int, int]:
-        return self.settings.memory_mb, 40  # image and mask in neurotier's own process
-
-    @property
-    def threads(self) -> int:
-        return self.settings.threads
-
-    def work_bytes(self, images: int, input_bytes: int) -> int:
-        return int(self.settings.work_factor * input_bytes)
+    def __init__(self, name: str, settings: ProgramSettings) -> None:
+        self.name, self.settings, self.environment = name, settings, settings.environment
+        self.version_command = shlex.split(settings.version or "")
+        self.memory_mb = settings.memory_mb, 40  # image and mask in neurotier's own process
+        self.threads, self.work_factor = settings.threads, settings.work_factor
+        self.written, self.of_brain = settings.mask or settings.brain or "", not settings.mask
 
     def command(self, image: str, folder: str) -> list[str]:
         given = {"input": image, "output": folder, "threads": self.threads}
@@ -93,28 +214,6 @@ class Program(MaskTool):
             raise failed(shlex.join(self.version_command), shell_code(done.returncode), said, where)
         return one_line(done.stdout[-VERSION_BYTES:].decode(errors="replace")) or "unknown"
 
-    def extract(self, head: Any, image: Path, folder: Path, log: Path, name: str) -> Any:
-        os.environ.update(self.environment)
-        with log.open("ab") as file, self.starting(name):
-            code = run_in_phase(self.command(str(image), str(folder)), log=file, cwd=str(folder))
-        if code != 0:
-            raise failed(self.name, code, end_of(log), name)
-        return self.read_mask(folder, "", head, name)
-
-    @contextlib.contextmanager
-    def starting(self, name: str) -> Iterator[None]:
-        """Say of a program that cannot be started why: it may be gone, or a script without its first line."""
-        try:
-            yield
-        except OSError as error:
-            raise ToolError(f"{self.name} cannot be started ({error.strerror}: {error.filename})", where=name) from None
-
-    def read_mask(self, folder: Path, below: str, head: Any, name: str) -> Any:
-        from neurotier.analysis.images import check_mask
-
-        written = self.settings.mask or self.settings.brain or ""
-        return check_mask(folder, str(Path(below, written)), head, self.name, name, of_brain=not self.settings.mask)
-
 
 @dataclass(frozen=True)
 class BrainExtractor(MaskTool):
@@ -130,12 +229,7 @@ class BrainExtractor(MaskTool):
 
     def command(self, image: str, folder: str) -> list[str]:
         options = [f"{self.fractional_threshold!r}", str(self.iterations)]
-        return ["python3", "-c", PROGRAM.read_text(), image, f"{folder}/{MASK}", *options]
-
-    def read_mask(self, folder: Path, below: str, head: Any, name: str) -> Any:
-        from neurotier.analysis.images import check_mask
-
-        return check_mask(folder, f"{below}/{MASK}", head, self.name, name)
+        return ["python3", "-c", PROGRAM.read_text(), image, f"{folder}/{self.written}", *options]
 
     def version(self) -> str:
         import importlib.metadata
@@ -149,7 +243,7 @@ class BrainExtractor(MaskTool):
         """Compile its numba functions into the cache, or the first 25 jobs would all do so at once."""
         from brainextractor import BrainExtractor as Extractor
 
-        with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
+        with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
             extractor = Extractor(img=smallest_head())
             extractor.run(iterations=2)
             extractor.compute_mask()
@@ -164,7 +258,7 @@ class BrainExtractor(MaskTool):
 
         from neurotier.analysis.images import as_mask
 
-        with log.open("a") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
+        with log.open("a") as file, redirect_stdout(file), redirect_stderr(file):
             try:
                 extractor = Extractor(img=head, bt=self.fractional_threshold)
                 extractor.run(iterations=self.iterations)
@@ -184,13 +278,35 @@ class Noop(Tool):
     def command(self, image: str, folder: str) -> list[str]:
         return ["sleep", f"{self.sleep_s:g}"] if self.sleep_s else ["true"]
 
+
+class Rehearsal(Tool):
+    """What a described pipeline does to storage and processors (:mod:`neurotier.analysis.rehearsal.replay`).
+
+    Images are done one after the other.
+    """
+
+    name = "rehearsal"
+
+    def __init__(self, profile: str, scale: float) -> None:
+        self.profile, self.description = profile, read_description(profile, scale)
+        self.memory_mb = OWN_MEMORY_MB + self.description.memory_bytes // 1_000_000, 0
+        self.threads = self.description.threads
+
+    def work_bytes(self, images: int, input_bytes: int) -> int:
+        made = self.description  # images are done one after the other, and their results are kept
+        return input_bytes + made.peak_bytes + made.folders * BLOCK_BYTES + images * in_blocks(made.results)
+
+    def work_files(self, images: int) -> int:
+        made = self.description
+        return made.peak_files + made.folders + images * sum(count for count, _ in made.results)
+
+    def content_key(self) -> str:
+        """What the description says, in eight digits: when that changes, everybody is analysed again."""
+        return short_hash(text_of(self.profile)[0])
+
     def extract(self, head: Any, image: Path, folder: Path, log: Path, name: str) -> None:
-        run_in_phase(self.command(str(image), str(folder)), cwd=str(folder))
+        replay(self.description, image, folder, results_folder(folder.parent / OUT, name))
 
-
-PROGRAM = Path(__file__).with_name("brainextractor_program.py")
-MASK = "brain_mask.nii.gz"
-"""The mask that it writes."""
 
 TOOLS: Mapping[str, type[Any]] = {"brainextractor": BrainExtractor, "noop": Noop, Rehearsal.name: Rehearsal}
 """All but programs."""
@@ -235,3 +351,15 @@ def last_line(said: str) -> str:
     """The last line that a tool printed."""
     lines = [line for line in re.split(r"[\r\n]+", said) if line.strip()]
     return lines[-1].strip()[:200] if lines else "it printed nothing"
+
+
+def results_folder(out: Path, name: str) -> Path:
+    """Where what is left of an image goes: a folder of its own beside the derivatives of others.
+
+    >>> from pathlib import Path
+    >>> str(results_folder(Path("out"), "NYU/sub-01/ses-1/anat/sub-01_ses-1_T1w.nii.gz"))
+    'out/sub-01/ses-1/anat/sub-01_ses-1_T1w'
+    """
+    parts = name.split("/")
+    first = next(place for place, part in enumerate(parts) if part.startswith("sub-"))
+    return out.joinpath(*parts[first:-1], parts[-1].partition(".")[0])

@@ -10,7 +10,6 @@ Pipes, environment and script lie in a folder which the command can read but not
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import os
@@ -22,6 +21,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from io import FileIO
 from multiprocessing.connection import wait
@@ -147,7 +147,7 @@ class Container:
             *("--pwd", WORK, str(self.image), "/bin/sh", "-c", SHIM, "sh", *command),
         ]
 
-    @contextlib.contextmanager
+    @contextmanager
     def prepared(self, script: str) -> Iterator[tuple[Path, FileIO, FileIO]]:
         """Make home and temporary folder in the work folder, and a folder of pipes, environment and script for the run.
 
@@ -160,7 +160,7 @@ class Container:
         """
         self.scratch.mkdir(parents=True, exist_ok=True)
         for folder in (self.scratch / "tmp", self.scratch / "home"):
-            with contextlib.suppress(FileExistsError):
+            with suppress(FileExistsError):
                 folder.mkdir()
             mode = folder.lstat().st_mode
             if not stat.S_ISDIR(mode):
@@ -255,7 +255,7 @@ class Container:
         return code, lap
 
 
-@contextlib.contextmanager
+@contextmanager
 def guarded(token: str, engine: subprocess.Popen[bytes]) -> Iterator[None]:
     """End a container, whose processes have ``token`` as their :data:`MARK`, if this is left by an exception.
 
@@ -272,7 +272,7 @@ def guarded(token: str, engine: subprocess.Popen[bytes]) -> Iterator[None]:
         kill_all_marked(MARK, [token])
         raise
     finally:
-        with contextlib.suppress(ProcessLookupError, ChildProcessError):  # reaped already, with other children
+        with suppress(ProcessLookupError, ChildProcessError):  # reaped already, with other children
             os.kill(guard, signal.SIGKILL)
             os.waitpid(guard, 0)
 

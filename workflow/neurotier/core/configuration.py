@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import shlex
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from neurotier.core.app_settings import check_app, check_program
 from neurotier.core.errors import SettingsError
+from neurotier.core.files import Record
 from neurotier.core.installed import ROOT
 
 if TYPE_CHECKING:  # the participant job reads checked settings: it loads no validator, and no YAML (0.02 s of CPU)
@@ -32,9 +33,9 @@ def read_yaml(text: str) -> Any:
 
 
 @cache
-def config_schema() -> dict[str, Any]:
+def config_schema() -> Record:
     """The schema of the configuration."""
-    schema: dict[str, Any] = read_yaml((SCHEMAS / "config.schema.yaml").read_text())
+    schema: Record = read_yaml((SCHEMAS / "config.schema.yaml").read_text())
     return schema
 
 
@@ -121,7 +122,7 @@ def key_path(error: ValidationError) -> str:
     """The dotted path of the offending key, for example ``tiers.tmpfs.kind``."""
     path = [str(part) for part in error.absolute_path]
     if error.validator == "additionalProperties":
-        path.append(unknown_keys(error)[0])
+        path.append(unknown_key(error))
     elif error.validator == "required":
         path.append(next(str(key) for key in error.validator_value if key not in error.instance))
     return ".".join(path) or "(top level)"
@@ -130,7 +131,7 @@ def key_path(error: ValidationError) -> str:
 def reason(error: ValidationError) -> str:
     """What is wrong with one key, in a sentence."""
     if error.validator == "additionalProperties":
-        unknown = unknown_keys(error)[0]
+        unknown = unknown_key(error)
         if "." in unknown:
             section, *keys = unknown.split(".")
             nested = "".join(f"{{{key}: " for key in keys) + "VALUE" + "}" * len(keys)
@@ -147,8 +148,8 @@ def reason(error: ValidationError) -> str:
     return str(error.message)
 
 
-def unknown_keys(error: ValidationError) -> list[str]:
-    return [str(key) for key in error.instance if key not in error.schema.get("properties", {})]
+def unknown_key(error: ValidationError) -> str:
+    return next(str(key) for key in error.instance if key not in error.schema.get("properties", {}))
 
 
 def suggestion(word: str, known: list[str]) -> str:
@@ -169,3 +170,128 @@ def expand(text: str, where: str) -> str:
     if "$" in expanded:
         raise SettingsError(f"an environment variable in {text!r} is not defined", where=where, fix="define it")
     return expanded
+
+
+# BIDS Apps and programs. Arguments are templates: ``--nprocs {threads}`` says what the job has, whatever that is today;
+# a participant on four cores is told four. A brace that is meant as such is doubled.
+
+OF_THE_APP = ("/data", "/out", "/work", "/tmp", "/var/tmp", "/.neurotier", "/filter.json")  # noqa: S108  # inside
+"""Places in the container that are taken."""
+
+ALWAYS = ("threads", "mem_mb", "mem_gb", "work")
+"""Names that every level of an app knows: cores, memory in MB and in whole GB, the work folder."""
+
+OF_A_PROGRAM = ("input", "output", "threads")
+"""Names that the command of a program knows: the image, a folder for what it writes, cores."""
+
+
+def check_app(app: Mapping[str, Any]) -> None:
+    """Check what the schema cannot say of section ``app``.
+
+    Raises
+    ------
+    SettingsError
+        With the key, if an argument asks for what nobody knows, or two things have one place in the container.
+    """
+    known = ["participant", *ALWAYS, *["session"] * (app["level"] == "session")]
+    given = ["filter_file"] if app["filter_file"] else []
+    used = check_templates(app["arguments"], [*known, *given], "app.arguments")
+    check_templates(app["group_arguments"], [*ALWAYS, *given], "app.group_arguments")
+    if app["filter_file"] and "filter_file" not in used:
+        raise SettingsError(
+            "the app is not told of it",
+            where="config key app.filter_file",
+            fix="add its option to app.arguments: [--bids-filter-file, '{filter_file}']",
+        )
+    taken: dict[str, str] = {}
+    for name, folder in app["caches"].items():
+        inside, key = folder["inside"].rstrip("/"), f"config key app.caches.{name}.inside"
+        if inside in OF_THE_APP or not inside:
+            raise SettingsError(f"{folder['inside']!r} is taken", where=key, fix="name another folder")
+        if inside in taken:
+            raise SettingsError(f"{inside!r} is that of {taken[inside]}, too", where=key, fix="name another folder")
+        taken[inside] = name
+
+
+def check_program(program: Mapping[str, Any], key: str) -> None:
+    """Check what the schema cannot say of a program.
+
+    Raises
+    ------
+    SettingsError
+        With the key, if there is no command, it asks for what nobody knows, or not for the image; or if the program
+        does not write one thing, below its folder.
+    """
+    words = split_words(program["command"], f"{key}.command")
+    if "input" not in check_templates(words, OF_A_PROGRAM, f"{key}.command"):
+        fix = "say in it where the path of the image goes, and where that of the folder for what is written"
+        raise SettingsError("has no {input}", where=f"config key {key}.command", fix=f"{fix}: {{input}}, {{output}}")
+    if program["version"]:
+        split_words(program["version"], f"{key}.version")
+    written = [(name, program[name]) for name in ("mask", "brain") if program[name]]
+    if len(written) != 1:
+        problem = "both mask and brain are given" if written else "neither mask nor brain is given"
+        raise SettingsError(problem, where=f"config key {key}", fix="name the one file that the program writes")
+    [(name, file)] = written
+    path = PurePosixPath(file)
+    if path.is_absolute() or ".." in path.parts or "{" in file:
+        fix = "name a file in that folder, such as mask.nii.gz"
+        raise SettingsError(f"{file!r} is not below {{output}}", where=f"config key {key}.{name}", fix=fix)
+
+
+def split_words(command: str, where: str) -> list[str]:
+    """The words of a command, as a shell would split it that expands nothing.
+
+    Raises
+    ------
+    SettingsError
+        If a quotation has no end, or the first word is neither the name of a program nor its absolute path.
+
+    Examples
+    --------
+    >>> split_words("bet {input} 'a b'; $HOME", "tool.bet.command")
+    ['bet', '{input}', 'a b;', '$HOME']
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise SettingsError(f"{command!r}: {error}", where=f"config key {where}", fix="close it") from None
+    if not words or ("/" in words[0] and not words[0].startswith("/")):
+        said = f"{words[0]!r} is neither a name nor an absolute path" if words else "names no program"
+        raise SettingsError(said, where=f"config key {where}", fix="begin with a program on PATH, or its absolute path")
+    return words
+
+
+def check_templates(texts: Sequence[str], known: Collection[str], where: str) -> set[str]:
+    """Names in the braces of some texts, each of which must be known.
+
+    Raises
+    ------
+    SettingsError
+        If a brace stands alone, there is anything but a name between two, or one is not known, with the names there
+        are.
+
+    Examples
+    --------
+    >>> check_templates(["--mem={mem_gb}G", '{{"a": 1}}'], ALWAYS, "app.arguments")
+    {'mem_gb'}
+    """
+    from string import Formatter
+
+    where, fix, used = f"config key {where}", "write {{ and }} for braces that are meant as such", set[str]()
+    for text in texts:
+        try:
+            parsed = list(Formatter().parse(text))
+        except ValueError as error:
+            raise SettingsError(f"{text!r}: {error}", where=where, fix=fix) from None
+        for _, name, form, conversion in parsed:
+            if name is None:
+                continue
+            if form or conversion or not name.isidentifier():
+                raise SettingsError(f"{text!r} has something other than a name in braces", where=where, fix=fix)
+            if name not in known:
+                names = ", ".join(f"{{{one}}}" for one in known)
+                fix = f"use one of {names}; write {{{{ for a brace"
+                raise SettingsError(f"{text!r}: nothing is called {{{name}}} here", where=where, fix=fix)
+            used.add(name)
+    return used

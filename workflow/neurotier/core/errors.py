@@ -9,6 +9,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the meter starts often, and importing this costs a tenth of that
     from pathlib import Path
+    from typing import Any
 
 
 class NeurotierError(Exception):
@@ -32,7 +33,7 @@ class NeurotierError(Exception):
     exit_code = 1
 
     def __init__(self, what: str, where: str = "", fix: str = "") -> None:
-        self.what, self.where, self.fix = map(handed_on, (what, where, fix))
+        self.what, self.where, self.fix = map(without_credentials, (what, where, fix))
         super().__init__(self.what, self.where, self.fix)
 
     def __str__(self) -> str:
@@ -126,19 +127,6 @@ def may_pass(exit_code: int) -> bool:
     return exit_code > 128 or exit_code in passing
 
 
-def handed_on(text: str) -> str:
-    """A text that may be kept in logs and records: without user names and passwords in addresses.
-
-    >>> handed_on("cannot clone https://me:secret@x.org/a")
-    'cannot clone https://x.org/a'
-    """
-    if "://" not in text:
-        return text
-    from neurotier.core.credentials import without_credentials  # which errors rarely need
-
-    return without_credentials(text)
-
-
 def one_line(text: str) -> str:
     """Fold white space and escape control characters, so that any text fits on one terminal line.
 
@@ -147,3 +135,44 @@ def one_line(text: str) -> str:
     """
     folded = " ".join(text.split())
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in folded)
+
+
+# Credentials: an address may hold a user name and a token, which git needs. Results, logs and pages are handed on: only
+# state/source, from which jobs clone, git's own configuration of the clone, and the configurations of inner runs have
+# them, and these are for their user alone.
+
+OF_HTTP = r"(?i)(\bhttps?://)[^\s/?#\"<>]*@"
+"""User name and password of an address by HTTP, anywhere in a text; the last ``@`` before the path ends them."""
+
+OF_SSH = r"(?i)(\bssh://[^\s/?#\"<>:@]*):[^\s/?#\"<>]*@"
+"""The password of an address by SSH, whose user name is part of the address."""
+
+
+def without_credentials(text: str) -> str:
+    """A text that may be kept and handed on: without user names and passwords in the addresses that it has.
+
+    >>> without_credentials("https://me:secret@x.org:8080/a"), without_credentials("ssh://me@x.org/a")
+    ('https://x.org:8080/a', 'ssh://me@x.org/a')
+    >>> without_credentials("cannot clone ria+http://TOKEN@x.org/a, ask a@x.org")
+    'cannot clone ria+http://x.org/a, ask a@x.org'
+    """
+    if "://" not in text:
+        return text
+    import re  # which errors rarely need, and the meter starts often
+
+    return re.sub(OF_SSH, r"\1@", re.sub(OF_HTTP, r"\1", text))
+
+
+def all_without_credentials(value: Any) -> Any:
+    """Values of a configuration, such as a JSON file holds, with every text :func:`without_credentials`.
+
+    >>> all_without_credentials({"source": "https://me:secret@x.org/a", "sites": ["A"], "attempts": 3})
+    {'source': 'https://x.org/a', 'sites': ['A'], 'attempts': 3}
+    """
+    if isinstance(value, str):
+        return without_credentials(value)
+    if isinstance(value, dict):
+        return {key: all_without_credentials(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [all_without_credentials(each) for each in value]
+    return value

@@ -27,6 +27,9 @@ from neurotier.core.libc import LIBC
 
 Content = TypeVar("Content")
 
+Record = dict[str, Any]
+"""A JSON object, as Python reads it."""
+
 PARTIAL = re.compile(r"\..+\.partial")
 """Names of files and folders that are not finished."""
 
@@ -106,10 +109,10 @@ def write_json(path: Path, data: Any, durable: bool = True) -> None:
     write_text(path, json.dumps(data, indent=2) + "\n", durable)
 
 
-def append_line(path: Path, line: str, mode: int = 0o666) -> None:
+def append_line(path: Path, line: str) -> None:
     """Append a line to a file, at once: other processes may append theirs. A link is not followed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     try:
         os.write(descriptor, f"{line}\n".encode())
     finally:
@@ -139,14 +142,14 @@ def content_of(file: Path) -> bytes:
     return b""
 
 
-def read_if_whole(path: Path) -> dict[str, Any]:
+def read_if_whole(path: Path) -> Record:
     """The object in a JSON file of ours; nothing if it is lost or damaged. A disk that fails raises its error."""
     with suppress(FileNotFoundError, StateError, TypeError, ValueError):
         return dict(read_json(path))
     return {}
 
 
-def whole_json(file: Path) -> dict[str, Any] | None:
+def whole_json(file: Path) -> Record | None:
     """The JSON object that a file holds; ``None`` if it is missing, damaged or unreadable in whatever way."""
     try:
         data = json.loads(content_of(file))

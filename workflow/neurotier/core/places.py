@@ -37,7 +37,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from neurotier.core.credentials import without_credentials
+from neurotier.core.errors import without_credentials
 from neurotier.core.files import content_of
 from neurotier.core.settings import DemoSettings, Settings
 from neurotier.core.tiers import Tier, tiers_of
@@ -148,10 +148,11 @@ class Places:
             image_store=tiers["results"].folder("image-store"),
         )
 
-    def shortened(self, working_folder: Path) -> Places:
+    def shortened(self) -> Places:
         """The same places, relative to the working folder where they lie below it, for what Snakemake prints."""
+        here = Path.cwd()
         paths = {
-            field.name: path.relative_to(working_folder) if path.is_relative_to(working_folder) else path
+            field.name: path.relative_to(here) if path.is_relative_to(here) else path
             for field in fields(self)
             for path in [getattr(self, field.name)]
         }

@@ -1,23 +1,33 @@
-"""Private folders: ``neurotier-<user>`` on tiers that others can write to, and everything below it.
+"""Private folders: ``neurotier-<user>`` on tiers that others can write to, and the work folders below it.
 
 On a tier such as ``/dev/shm`` anybody can make a folder of any name, including the one we are about to use. So
 ``neurotier-<user>`` is used only if it is a real folder, belongs to this user, and is closed to others. Below it nobody
 else can make anything, and containers only within the folders that they are given; still each folder on the way down is
 looked at before it is used, since ``neurotier-<user>`` may have been open to others before.
+
+A work folder holds the intermediates of a participant job, which removes it itself on success, failure and SIGTERM.
+After a SIGKILL, the next run in the same results folder removes it, once it has ended the processes that are left of
+earlier runs.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
+import socket
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from neurotier.core.errors import NeurotierError, TierError
-from neurotier.core.files import remove_whatever
+import psutil
+
+from neurotier.core.errors import BusyError, NeurotierError, TierError
+from neurotier.core.files import Record, remove_whatever
 from neurotier.core.foreign import kind_of, read_text
+from neurotier.core.processes import lives, signals_wait
 
 PREFIX = "neurotier-"
 PRIVATE = 0o700
@@ -198,3 +208,94 @@ def read_private(file: Path) -> str:
         check_private(file.parent)
         return read_text(file.parent, file.name)
     return ""
+
+
+# Work folders.
+
+OWNER = "owner.json"
+
+IN, OUT, SCRATCH = "in", "out", "scratch"
+"""Folders in a participant's work folder: staged in, to be staged out, and the tool's own files."""
+
+
+@contextmanager
+def work_folder(folder: Path, identity: str) -> Iterator[Path]:
+    """An empty private folder for the caller, removed at the end whatever happens.
+
+    Parameters
+    ----------
+    folder
+        Its path, below ``neurotier-<user>`` of a tier.
+    identity
+        Identity of the results folder that the work is for.
+
+    Raises
+    ------
+    BusyError
+        If another host uses it for other results with the same path.
+    TierError
+        If the folder cannot be private (:mod:`neurotier.core.private`).
+    """
+    if not remove_leftover(folder, identity):
+        raise BusyError("is in use by another host", where=str(folder), fix="choose another results folder")
+    make_private(folder)
+    owner = {"host": socket.gethostname(), "pid": os.getpid(), "started_s": psutil.Process().create_time()}
+    try:
+        (folder / OWNER).write_text(json.dumps(owner | {"identity": identity}))
+        yield folder
+    finally:
+        with suppress(OSError), signals_wait():  # the next run removes what cannot be removed now
+            remove_private(folder)
+
+
+def remove_leftovers(work: Path, identity: str) -> list[str]:
+    """Remove every work folder that an earlier run left below ``work``.
+
+    The caller holds the lock of the results folder and has ended the processes of earlier runs, so no folder of these
+    results is in use. On a shared work tier that includes folders made by other hosts for these results.
+
+    Returns
+    -------
+    list of str
+        Names of the removed folders.
+    """
+    removed = [name for name in names_in(work) if remove_leftover(work / name, identity)]
+    remove_empty(work)
+    return removed
+
+
+def remove_leftover(folder: Path, identity: str) -> bool:
+    """Remove a left-over folder, unless another host made it for other results; whether it was removed."""
+    owner = read_owner(folder)
+    if owner.get("host", socket.gethostname()) != socket.gethostname() and owner.get("identity") != identity:
+        return False
+    remove_private(folder)
+    return True
+
+
+def remove_abandoned(parent: Path) -> None:
+    """Remove the folders below ``parent`` whose owner ran on this host and has ended, whatever results they are for."""
+    for name in names_in(parent):
+        owner = read_owner(parent / name)
+        if owner and not owner_lives(owner):
+            remove_leftover(parent / name, identity="")  # those of other hosts stay
+
+
+def read_owner(folder: Path) -> Record:
+    """Who made a work folder; empty if its maker was killed before noting it."""
+    with suppress(TypeError, ValueError):
+        return dict(json.loads(read_private(folder / OWNER)))
+    return {}
+
+
+def owner_lives(owner: Record) -> bool:
+    """Whether the process that made a folder still runs on this host.
+
+    Good enough for leaving a folder alone, not for ending a process (:mod:`neurotier.core.processes`).
+    """
+    try:
+        process = psutil.Process(owner["pid"])
+        same = owner["host"] == socket.gethostname() and abs(process.create_time() - owner["started_s"]) < 0.1
+    except (KeyError, TypeError, ValueError, psutil.Error):
+        return False
+    return same and lives(process)

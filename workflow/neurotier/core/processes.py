@@ -7,13 +7,13 @@ which anybody may have written, and which the kernel may have given to another p
 from __future__ import annotations
 
 import atexit
-import contextlib
 import gc
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +95,7 @@ def marked(variable: str, values: Collection[str]) -> list[psutil.Process]:
     own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     matching = []
     for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
+        with suppress(psutil.Error, OSError):
             if (
                 process.pid not in own
                 and process.uids().real == os.getuid()
@@ -117,7 +117,7 @@ def kill_all_marked(variable: str, values: Collection[str]) -> None:
     deadline, killed = time.monotonic() + PATIENCE_S, set[psutil.Process]()
     while (left := marked(variable, values)) and time.monotonic() < deadline:
         for process in left:
-            with contextlib.suppress(psutil.NoSuchProcess):
+            with suppress(psutil.NoSuchProcess):
                 process.kill()
         killed |= set(left)
         psutil.wait_procs(left, timeout=0.1)
@@ -143,7 +143,7 @@ def end(processes: Collection[psutil.Process]) -> None:
     left = list(processes)
     for number in (signal.SIGTERM, signal.SIGKILL):
         for process in left:
-            with contextlib.suppress(psutil.NoSuchProcess):
+            with suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
         left = wait_for(left)
 
@@ -179,7 +179,7 @@ def end_tree(process: psutil.Process) -> None:
     """End a process and its descendants."""
     import psutil
 
-    with contextlib.suppress(psutil.NoSuchProcess):
+    with suppress(psutil.NoSuchProcess):
         end([process, *process.children(recursive=True)])
 
 
@@ -234,7 +234,7 @@ def fork_process(work: Callable[[], int]) -> int:
     except BaseException as error:
         print(f"neurotier: {type(error).__name__} in a copy of a process: {error}", file=sys.stderr)
     finally:
-        with contextlib.suppress(OSError, ValueError):
+        with suppress(OSError, ValueError):
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code)
@@ -244,19 +244,19 @@ def end_forked(pids: Collection[int]) -> None:
     """Tell processes of :func:`fork_process` to end, and wait; who does not is killed when this process ends."""
     left = set(pids)
     for pid in left:
-        with contextlib.suppress(ProcessLookupError):
+        with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + CLEAR_UP_S
     while left and time.monotonic() < deadline:
         for pid in list(left):
-            with contextlib.suppress(ChildProcessError):
+            with suppress(ChildProcessError):
                 if os.waitpid(pid, os.WNOHANG)[0] == 0:
                     continue
             left.discard(pid)
         time.sleep(0.02 if left else 0)
 
 
-@contextlib.contextmanager
+@contextmanager
 def signals_wait() -> Iterator[None]:
     """Have signals to end wait until something short is finished: to clear up, which they must not cut off."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})

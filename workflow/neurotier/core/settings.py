@@ -7,12 +7,13 @@ rest of the library uses attributes instead of dictionary keys.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, is_dataclass
-from typing import Any, cast, get_args, get_origin, get_type_hints
+from dataclasses import asdict, dataclass, is_dataclass
+from typing import Any, TypedDict, cast, dataclass_transform, get_args, get_origin, get_type_hints
 
-from neurotier.core.app_settings import AppSettings, Section
 from neurotier.core.configuration import WORKLOADS, check, completed, config_schema
 from neurotier.core.errors import SettingsError
+from neurotier.core.files import Record
+from neurotier.core.kinds import KINDS, Kind
 
 Say = Callable[[str], None]
 """Takes a line per step, for the user."""
@@ -21,6 +22,68 @@ NEEDS = ("version", "threads", "memory_mb", "work_factor")
 
 ROLES = ("dataset", "work", "images", "results")
 """Roles that a placement gives to tiers."""
+
+
+@dataclass_transform(frozen_default=True)
+class Section:
+    """A section of the configuration: subclasses are frozen dataclasses of its keys."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
+
+
+class CacheSettings(TypedDict):
+    """One entry of ``app.caches``: a folder that apps read, such as TemplateFlow's."""
+
+    source: str
+    inside: str
+    variable: str | None
+
+
+class AppSettings(Section):
+    """Section ``app``: a BIDS App to run instead of a tool."""
+
+    image: str | None
+    name: str | None
+    level: str
+    suffixes: list[str]
+    arguments: list[str]
+    label_option: str
+    session_option: str | None
+    work_option: str | None
+    filter_file: str | None
+    group: bool
+    group_arguments: list[str]
+    threads: int
+    memory_mb: int
+    work_factor: float
+    work_files: int | None
+    caches: dict[str, CacheSettings]
+    retry_exit_codes: list[int]
+    attempts: int
+
+    @property
+    def of_group(self) -> list[str] | None:
+        """Arguments of the group level; ``None`` without one."""
+        return self.group_arguments if self.group else None
+
+    @property
+    def cache_sources(self) -> dict[str, str]:
+        """Folders that the app reads by name: when others are named, they are placed anew."""
+        return {name: cache["source"] for name, cache in sorted(self.caches.items())}
+
+
+class ProgramSettings(Section):
+    """An entry of section ``tool`` that has a command: a program that extracts the brain of one image."""
+
+    command: str
+    mask: str | None
+    brain: str | None
+    version: str | None
+    environment: dict[str, str]
+    threads: int
+    memory_mb: int
+    work_factor: float
 
 
 class DatasetSettings(Section):
@@ -54,10 +117,10 @@ class ToolSettings(Section):
 
     name: str
     image: str | None
-    options: dict[str, Any]
+    options: Record
 
     @property
-    def deciding(self) -> dict[str, Any]:
+    def deciding(self) -> Record:
         """Options that the results depend on: not what the tool needs, nor how it is asked for its version."""
         return {name: value for name, value in self.options.items() if name not in NEEDS}
 
@@ -282,6 +345,10 @@ class Settings(Section):
         """The container image in use; ``None`` on the host."""
         return (self.app.image or self.tool.image) if self.in_containers else None
 
+    def kind_of(self, role: str) -> Kind:
+        """The kind of the tier that holds a role."""
+        return KINDS[self.tiers[self.placement[role]].kind]
+
     @property
     def placed_tiers(self) -> list[str]:
         """Names of the tiers that hold a role, in the run or in the campaign, in the order of their declaration."""
@@ -341,7 +408,7 @@ class Settings(Section):
         settings: Settings = typed(cls, data)
         return settings
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Record:
         """The settings as plain values."""
         return asdict(self)
 

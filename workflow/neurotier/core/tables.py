@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 
 from neurotier.core.configuration import SCHEMAS, read_yaml
 from neurotier.core.errors import StateError
-from neurotier.core.files import write_text, written_whole
+from neurotier.core.files import Record, write_text, written_whole
 
-Row = dict[str, Any]
+Row = Record
 EMPTY = "n/a"
 
 Key = TypeVar("Key")
@@ -40,8 +40,12 @@ def gathered(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
     return found
 
 
+READERS: dict[str, Callable[[str], Any]] = {"boolean": lambda text: text == "true", "integer": int, "number": float}
+"""What reads a cell by its column's type."""
+
+
 @cache
-def schema(table: str) -> dict[str, Any]:
+def schema(table: str) -> Record:
     """The JSON schema of a table's rows, which have all of its columns and, unless it has ``others``, no others."""
     families = (file.read_text().split("\n---\n") for file in (SCHEMAS / "tables").glob("*.yaml"))
     text = next(one for family in families for one in family if one.startswith(f"table: {table}\n"))
@@ -52,7 +56,7 @@ def schema(table: str) -> dict[str, Any]:
     return {"title": said["title"], "type": "object"} | rows
 
 
-def described(kind: str | list[str], *words: Any) -> dict[str, Any]:
+def described(kind: str | list[str], *words: Any) -> Record:
     """The JSON schema of a column.
 
     >>> described("number?", "s", "How long.")
@@ -67,9 +71,9 @@ def described(kind: str | list[str], *words: Any) -> dict[str, Any]:
     return {**kinds, **dict(zip(("description", "unit"), reversed(texts), strict=False)), **more}
 
 
-def columns(table: str) -> dict[str, dict[str, Any]]:
+def columns(table: str) -> dict[str, Record]:
     """The columns of a table: name to type, description and unit, in order."""
-    known: dict[str, dict[str, Any]] = schema(table)["properties"]
+    known: dict[str, Record] = schema(table)["properties"]
     return known
 
 
@@ -152,13 +156,8 @@ def read_table(path: Path, table: str, only: Collection[str] | None = None) -> l
 def reads(column: Mapping[str, Any], texts: dict[str, str]) -> Callable[[str], Any]:
     """What reads a cell by its column's type; texts that are the same are one object, which ``texts`` holds."""
     kinds = column.get("type", "string")
-    if "boolean" in kinds:
-        return lambda text: None if text == EMPTY else text == "true"
-    if "integer" in kinds:
-        return lambda text: None if text == EMPTY else int(text)
-    if "number" in kinds:
-        return lambda text: None if text == EMPTY else float(text)
-    return lambda text: None if text == EMPTY else texts.setdefault(text, text)
+    read = next((READERS[kind] for kind in READERS if kind in kinds), lambda text: texts.setdefault(text, text))
+    return lambda text: None if text == EMPTY else read(text)
 
 
 def write_plain(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import socket
+import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,12 +25,16 @@ import psutil
 
 from neurotier.core.configuration import expand
 from neurotier.core.errors import SettingsError, TierError
+from neurotier.core.files import Record
 from neurotier.core.kinds import KINDS, kind_of_mount
 from neurotier.core.private import check_private, make_private, private_folder, refuse_planted, user_name
 from neurotier.core.settings import Settings, TierSettings
 
 SHARED_ROLES = ("dataset", "results")
 """Roles whose tier all jobs must see as the same. Container images are kept with the results; nodes may have copies."""
+
+ANSWERS_WITHIN_S = 20.0
+"""Time that a file system has to say what lies at a path, s: one that a server mounts only now takes a few."""
 
 NODE_ROLES = ("work", "images")
 """Roles whose tier may be each node's own."""
@@ -137,7 +142,7 @@ class Tier:
 
         return min(free, psutil.virtual_memory().available, *(left_bytes for _, left_bytes in memory()))
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Record:
         """What a run records about a tier: declared and real properties; of a node's tier only the declared ones."""
         mount = Mount("", "", "", "") if self.node else self.mount()
         return {
@@ -191,6 +196,11 @@ class Tier:
         if not os.access(folder, os.W_OK | os.X_OK):
             raise TierError(f"{folder} is not writable for user {user_name()}", where=where)
 
+    def require_answer(self) -> None:
+        """Raise :class:`TierError` if the path does not answer. Tiers of the nodes are not looked at."""
+        if not self.node:
+            require_answer(self.path, f"tier {self.name!r}")
+
     def refuse_planted(self) -> None:
         """Raise :class:`TierError` if other users can change where its path leads (:mod:`neurotier.core.private`)."""
         if not self.node:
@@ -231,11 +241,28 @@ def find_mount(path: Path) -> Mount:
     above = [mount for mount in reversed(mounts) if real.is_relative_to(mount.mount_point)]
     if above:
         return max(above, key=lambda mount: len(mount.mount_point))
-    import subprocess
-
     command = ["stat", "--file-system", "--format=%T", "--", str(real)]
     fs_type = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     return Mount("", "/", fs_type, "")
+
+
+def require_answer(path: Path, where: str) -> None:
+    """Raise :class:`TierError` if nobody can look at a path, there or not, within :data:`ANSWERS_WITHIN_S`.
+
+    A network file system whose server is gone holds whoever looks at it, deaf even to Ctrl-C; so another process
+    looks, which may stay there for ever.
+    """
+    nothing = subprocess.DEVNULL
+    looking = subprocess.Popen(["stat", "--", str(path)], stdin=nothing, stdout=nothing, stderr=nothing)
+    try:
+        looking.wait(ANSWERS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        looking.kill()  # nobody waits for its end, which may never come
+        raise TierError(
+            f"{path} does not answer within {ANSWERS_WITHIN_S:g} s",
+            where=where,
+            fix="see whether its server is there and mount it again, or place nothing there",
+        ) from None
 
 
 def with_folders_placed(config: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -248,13 +275,16 @@ def with_folders_placed(config: Mapping[str, Any]) -> Mapping[str, Any]:
     ------
     SettingsError
         If there is no folder for the results.
+    TierError
+        If the file system of either does not answer.
     """
     tiers, placement, dataset = (config.get(name) or {} for name in ("tiers", "placement", "dataset"))
     if not all(isinstance(section, Mapping) for section in (tiers, placement, dataset)):
         return config  # which is said when it is checked
-    added, placement, results = dict[str, Any](), dict(placement), config.get("results")
+    added, placement, results = Record(), dict(placement), config.get("results")
     folder = Path(os.path.expanduser(str(results)))
     if folder.is_absolute() and "results" not in tiers:
+        require_answer(folder.parent, "config key results")
         if not folder.parent.is_dir():
             raise SettingsError(
                 f"{folder.parent} is not an existing folder",
@@ -266,13 +296,14 @@ def with_folders_placed(config: Mapping[str, Any]) -> Mapping[str, Any]:
     if "dataset" not in placement and "results" in placement:
         source, kept = Path(os.path.expanduser(str(dataset.get("source")))).absolute(), placement["results"]
         placement["dataset"] = kept
+        require_answer(source, "config key dataset.source")
         is_placed = "dataset" in tiers or not source.is_dir() or not is_plain_folder(source)
         if not is_placed and is_elsewhere(source, tiers.get(kept)):
             tiers["dataset"], placement["dataset"] = tier_of(source, read_only=True), "dataset"
     return {**config, "results": results, "tiers": tiers, "placement": placement}
 
 
-def tier_of(folder: Path, read_only: bool = False) -> dict[str, Any]:
+def tier_of(folder: Path, read_only: bool = False) -> Record:
     """The entry of ``tiers`` for a folder."""
     return {"path": str(folder), "kind": find_mount(folder).kind, "read_only": read_only}
 

@@ -17,8 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import Any
 
-from neurotier.core.credentials import without_credentials
-from neurotier.core.errors import KilledError, SourceError, one_line
+from neurotier.core.errors import KilledError, SourceError, one_line, without_credentials
 from neurotier.core.processes import start_process
 from neurotier.core.settings import DatasetSettings, Say
 

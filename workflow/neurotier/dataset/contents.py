@@ -11,9 +11,8 @@ import re
 import stat
 from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from neurotier.core.errors import InputError, SourceError
 from neurotier.core.files import flush_folder
@@ -37,8 +36,7 @@ POINTER_BYTES = 32 * 1024
 """Largest size of a pointer, which stands for an unlocked file without its content."""
 
 
-@dataclass(frozen=True)
-class Content:
+class Content(NamedTuple):
     """The content of a file of a dataset, as far as it is known without reading it.
 
     Attributes

@@ -14,9 +14,9 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from neurotier.core.configuration import suggestion
 from neurotier.core.errors import InputError, one_line
@@ -48,8 +48,7 @@ MAY_LACK = ("site", "session", "bids_run")
 SAFE_PATH = re.compile(r"[A-Za-z0-9_.+/-]+")
 
 
-@dataclass(frozen=True)
-class Index:
+class Index(NamedTuple):
     """The selected images of a dataset, and the items left out with the reason, sorted by path."""
 
     images: list[Image]

@@ -1,36 +1,31 @@
-"""The source of the dataset: cloned by DataLad, with its sites installed.
+"""The source of the dataset: cloned by DataLad, with its sites installed; and clones that a power cut has damaged.
 
 A clone is named after source and version: results folders that use the same ones share it, and no run changes the data
-of another.
+of another. Sites are the sub-datasets that hold participants. One that cannot be installed is reported with the reason,
+and the others are analysed all the same.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
 
-from neurotier.core.credentials import without_credentials
-from neurotier.core.errors import InputError, SourceError
-from neurotier.core.files import exclusive, made_whole
+from neurotier.core.configuration import suggestion
+from neurotier.core.errors import InputError, SourceError, without_credentials
+from neurotier.core.files import Record, exclusive, flush_file_system, made_whole, read_if_whole, remove_tree
 from neurotier.core.foreign import file_in_dataset
 from neurotier.core.places import Places, dataset_name, short_hash
-from neurotier.core.private import make_private, private_folder
+from neurotier.core.private import make_private
 from neurotier.core.settings import DatasetSettings, Say
 from neurotier.core.tiers import Tier, find_mount, is_plain_folder
-from neurotier.dataset.addresses import refusal
+from neurotier.dataset.addresses import check_own_files, config_of, refusal, refused_subdatasets
 from neurotier.dataset.bids import is_bids
-from neurotier.dataset.commands import ask_git, naming_commands, prepare_environment, retry
-from neurotier.dataset.sites import (
-    NOT_WHOLE,
-    choose_sites,
-    indexed_dataset,
-    install_sites,
-    is_whole,
-    set_aside_if_broken,
-)
+from neurotier.dataset.commands import NETWORK_DOWN, ask_git, message_of, naming_commands, prepare_environment, retry
 
 
 @dataclass(frozen=True)
@@ -91,7 +86,7 @@ def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Say) -> 
             return Dataset(source, Path(source), "folder", facts)
     prepare_environment()
     folder = datasets / dataset_name(source, settings.version)
-    make_folder(datasets)
+    make_private(datasets.absolute())
     with exclusive(folder):
         if folder.exists():
             set_aside_if_broken(folder, folder, say)
@@ -99,14 +94,6 @@ def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Say) -> 
             say(f"cloning {without_credentials(source)}")
             retry(lambda: clone(source, folder, settings.version), settings, say)
         return Dataset(without_credentials(source), folder, "datalad", *install_sites(settings, source, folder, say))
-
-
-def make_folder(datasets: Path) -> None:
-    """Make the folder of clones, for this user alone where it lies on a tier that others can write to."""
-    if private_folder(datasets).name in datasets.absolute().parts:
-        make_private(datasets.absolute())
-    else:
-        datasets.mkdir(parents=True, exist_ok=True)
 
 
 def is_address(source: str) -> bool:
@@ -223,6 +210,299 @@ def require_sites(dataset: Dataset) -> None:
         )
 
 
-def unreachable_sites(places: Places) -> dict[str, str]:
-    """Sub-datasets that could not be installed at the last cloning, with the reason; none if that is not known."""
-    return dict(indexed_dataset(places).get("unreachable", {}))
+# Sites.
+
+NO_HOOK = "remove the hook, or put the dataset where it is fetched from by HTTP or SSH"
+
+NO_SITES = re.compile(r"(.*/)?(derivatives|sourcedata|code|stimuli|phenotype)(/.*)?")
+"""Sub-datasets without raw data; they are sites only if the configuration names them."""
+
+IDENTIFIER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+LOOK_AGAIN_S = 1.0
+
+Facts = dict[str, dict[str, str]]
+"""Site to its facts, ``url`` and ``version``."""
+
+
+def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say) -> tuple[Facts, dict[str, str]]:
+    """Install the chosen sub-datasets at the commits that the dataset records.
+
+    Returns
+    -------
+    dict, dict
+        The installed sites with their facts, and the sub-datasets that could not be installed, with the reason.
+
+    Raises
+    ------
+    SourceError
+        If no site could be installed.
+    InputError
+        If a site asked for does not exist.
+    """
+    from datalad.api import subdatasets
+
+    check_own_files(folder)
+    if reason := hooked(folder):
+        raise InputError(reason, where=f"dataset.source {source!r}", fix=NO_HOOK)
+    known = subdatasets(dataset=str(folder), result_renderer="disabled", return_type="list")
+    recorded = {Path(one["path"]).relative_to(folder).as_posix(): one["gitshasum"] for one in known}
+    sites = choose_sites(settings.sites, sites_among(list(recorded), is_bids(folder)), source)
+    # Where each participant is a sub-dataset, all of them belong to the one site that is the dataset itself.
+    wanted = [site for site in sites if site] + [path for path in recorded if path.startswith("sub-") and "" in sites]
+    missing = [path for path in wanted if commit(folder / path) != recorded[path] or is_broken(folder / path)]
+    unreachable = refused_subdatasets(folder, missing)
+    missing = [path for path in missing if path not in unreachable]
+    if missing:
+        say(f"installing {len(missing)} of {len(recorded)} sub-datasets: {', '.join(missing)}")
+        unreachable |= install_all(folder, {path: recorded[path] for path in missing}, settings, say)
+        flush_file_system(folder)
+    unreachable |= {path: reason for path in wanted if path not in unreachable and (reason := hooked(folder / path))}
+    mark_of(folder, "").mkdir(exist_ok=True)
+    for path in set(wanted) - set(unreachable):
+        mark_of(folder, path).touch()
+    for path, reason in unreachable.items():
+        say(f"{path!r} cannot be installed: {reason}")
+    there = [site for site in sites if site not in unreachable]
+    if not there:
+        raise SourceError(f"cannot be installed: {next(iter(unreachable.values()))}", where=", ".join(unreachable))
+    return {site: site_facts(folder / site, source, site) for site in there}, unreachable
+
+
+def install_all(folder: Path, recorded: dict[str, str], settings: DatasetSettings, say: Say) -> dict[str, str]:
+    """Install sub-datasets, with retries; those that could not be installed, with the reason.
+
+    All are tried before any is retried, so that the pauses are spent once and not for each site that is down.
+    Remains of an interrupted installation are removed first, and no contents are fetched.
+    """
+    from datalad.api import get
+
+    failed = dict.fromkeys(recorded, "")
+
+    def attempt() -> None:
+        for path in failed:
+            clear(folder, path, say)
+        results = get(
+            path=[str(folder / path) for path in failed],
+            dataset=str(folder),
+            get_data=False,
+            on_failure="ignore",
+            return_type="list",
+            result_renderer="disabled",
+        )
+        for path in list(failed):
+            if commit(folder / path) == recorded[path] and is_whole(folder / path):
+                del failed[path]
+            else:
+                bad = [one for one in results if one["status"] in ("error", "impossible")]
+                own = [one for one in bad if Path(one["path"]) == folder / path]
+                failed[path] = message_of(own, "DataLad gave no reason" if own else NOT_WHOLE)
+        if failed:
+            first = next(filter(NETWORK_DOWN.search, failed.values()), next(iter(failed.values())))
+            raise SourceError(f"cannot be installed: {first}", where=", ".join(failed))
+
+    try:
+        retry(attempt, settings, say)
+    except SourceError:
+        if not failed:
+            raise
+    for path in failed:
+        clear(folder, path, say)
+    return failed
+
+
+def hooked(clone: Path) -> str:
+    """Why git-annex must not work with the repository that a clone was made from; empty if it may.
+
+    On this machine it works in that repository, and runs hooks of its own there, which git's are not among.
+    """
+    origin = (ask_git(clone, "config", "remote.origin.url") or "").strip()
+    path = unquote(urlsplit(origin).path) if origin.startswith("file:") else origin
+    folder = ask_git(Path(path), "rev-parse", "--path-format=absolute", "--git-common-dir") if path[:1] == "/" else None
+    hook = min(Path(folder.strip(), "hooks").glob("*-annex"), default=None) if folder else None
+    return f"git-annex would run the hook {hook} of its repository" if hook else ""
+
+
+def clear(folder: Path, path: str, say: Say) -> None:
+    """Empty the folder of a sub-dataset that is incomplete, damaged, or at another commit."""
+    mark_of(folder, path).unlink(missing_ok=True)
+    if (folder / path / ".git").exists():
+        set_aside(folder / path, folder, say)
+
+
+def is_installed(folder: Path, site: str) -> bool:
+    """Whether a site is completely installed: another process may be at it."""
+    return (folder / site / ".git").exists() and (not site or mark_of(folder, site).exists())
+
+
+def mark_of(folder: Path, path: str) -> Path:
+    """The marker of a complete sub-dataset, in the git folder, which a dataset cannot bring files into."""
+    return folder / ".git" / "neurotier" / quote(path, safe="")
+
+
+def sites_among(subdatasets: Sequence[str], root_is_bids: bool) -> list[str]:
+    """Which sub-datasets are sites; the dataset itself (``""``) if it holds participants, or if there are no others.
+
+    >>> sites_among(["NYU", "code/tools"], root_is_bids=False)
+    ['NYU', 'code/tools']
+    >>> sites_among(["derivatives/fmriprep", "sub-01"], root_is_bids=True)
+    ['', 'derivatives/fmriprep']
+    """
+    others = sorted(path for path in subdatasets if not path.startswith("sub-"))
+    return ([""] if root_is_bids or not others else []) + others
+
+
+def commit(folder: Path) -> str:
+    """The commit that a repository is at; empty if there is no repository, or none with a commit."""
+    return (ask_git(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}") or "").strip()
+
+
+def choose_sites(wanted: Sequence[str], known: Sequence[str], source: str) -> list[str]:
+    """The sites that the configuration names, by path or last folder name; all if it names none.
+
+    >>> choose_sites(["NYU"], ["sites/NYU", "sites/UPSM"], "corr")
+    ['sites/NYU']
+    """
+    if not wanted:
+        return [site for site in known if not NO_SITES.fullmatch(site)]
+    if list(known) == [""]:
+        raise InputError("has no sub-datasets to choose sites from", where=f"dataset.source {source!r}")
+    chosen = []
+    for name in wanted:
+        matching = [site for site in known if name.strip("/") in (site, site.rsplit("/", 1)[-1])]
+        if not matching:
+            raise InputError(
+                f"the dataset has no site {name!r}{suggestion(name, list(known))}",
+                where="dataset.sites",
+                fix=f"it has: {', '.join(known)}",
+            )
+        chosen += matching
+    return list(dict.fromkeys(chosen))
+
+
+def site_facts(folder: Path, source: str, site: str) -> dict[str, str]:
+    """A URI of a site that does not depend on the location of the clone, and its commit.
+
+    A public address is extended by the site's path; for any other source, the URI is made of the DataLad identifier.
+    User name and token stay out of it: derivatives are published with it.
+    """
+    address = f"https://datasets.datalad.org/{source[3:]}" if source.startswith("///") else without_credentials(source)
+    if address.startswith(("http://", "https://")):
+        url = f"{address.rstrip('/')}/{site}".rstrip("/")
+    else:
+        url = f"urn:uuid:{identifier}" if (identifier := identifier_of(folder)) else "urn:neurotier:unidentified"
+    return {"url": url, "version": commit(folder)}
+
+
+def identifier_of(folder: Path) -> str:
+    """The DataLad identifier of a dataset; empty if it has none."""
+    (known, *_) = config_of(folder, ".datalad/config").get("datalad.dataset.id", [""])
+    return known if IDENTIFIER.fullmatch(known) else ""
+
+
+# Damage.
+
+NOT_WHOLE = "its recorded commit is not there, or git or git-annex was ended while it was cloned"
+
+
+def is_whole(repository: Path) -> bool:
+    """Whether a clone that was just made has all that its source has: neither git nor DataLad fails if Ctrl-C ends git.
+
+    What is checked out is that of the commit, and git-annex's own branch has every file of the source's.
+    """
+    branches = "refs/remotes/origin/git-annex", "refs/heads/git-annex"
+    has_annex = ask_git(repository, "rev-parse", "--verify", "-q", branches[0]) is not None
+    return (
+        ask_git(repository, "diff-index", "--cached", "--quiet", "HEAD") is not None
+        and ask_git(repository, "ls-files", "--deleted") == ""
+        and (not has_annex or ask_git(repository, "diff-tree", "-r", "--diff-filter=D", *branches) == "")
+    )
+
+
+def is_broken(repository: Path) -> bool:
+    """Whether git or git-annex cannot work in a repository.
+
+    It is asked twice, since a run for other results may share the clone and be fetching into it.
+    """
+    if not looks_broken(repository):
+        return False
+    time.sleep(LOOK_AGAIN_S)
+    return looks_broken(repository)
+
+
+def looks_broken(repository: Path) -> bool:
+    """Whether git finds refs, objects or an index unusable, also git-annex's own, or its annex has lost its name."""
+    git_folder = ask_git(repository, "rev-parse", "--absolute-git-dir")
+    if git_folder is None or ask_git(repository, "rev-parse", "--verify", "-q", "HEAD") is None:
+        return True
+    annex = Path(git_folder.strip(), "annex")
+    for file in (annex / "journal").glob("*"):
+        with suppress(FileNotFoundError):  # an empty one, as a power cut leaves, hides what git-annex's branch says
+            if file.stat().st_size == 0:
+                file.unlink()
+    has_branch, has_name = (
+        ask_git(repository, *words) is not None
+        for words in (("rev-parse", "--verify", "-q", "refs/heads/git-annex"), ("config", "annex.uuid"))
+    )
+    objects = ask_git(repository, "cat-file", "--batch-all-objects", "--batch-check=%(objecttype)")
+    return (
+        has_branch != has_name
+        or objects is None
+        or " missing" in objects  # as git says of one that is there and cannot be read
+        or ask_git(repository, "fsck", "--connectivity-only", "--no-dangling", "--no-reflogs", "--no-progress") is None
+        or ask_git(repository, "ls-files", GIT_INDEX_FILE=str(annex / "index")) is None
+    )
+
+
+def set_aside(folder: Path, clone: Path, say: Say) -> None:
+    """Make way for a new clone of a dataset, or of a site in it; contents may be nowhere else, and stay.
+
+    Parameters
+    ----------
+    folder
+        The clone, or a site in it.
+    clone
+        The clone.
+    say
+        Takes a line that names where it lies now, if it had contents.
+    """
+    if folder != clone and not any((folder / ".git" / "annex" / "objects").glob("*")):
+        remove_tree(folder)
+    else:
+        name = "-".join((clone.name, *folder.relative_to(clone).parts))
+        aside = clone.with_name(f"{name}-until-{time.strftime('%Y%m%dT%H%M%S')}")
+        folder.rename(aside)
+        say(f"{folder} is now {aside}; remove that if nothing in it is needed")
+    if folder != clone:
+        folder.mkdir()  # an empty folder stands for a sub-dataset that is not installed
+
+
+def indexed_dataset(places: Places) -> Record:
+    """What is known of the dataset that was cloned last; empty if nothing is."""
+    return read_if_whole(places.index / "dataset.json")
+
+
+def renew_clone(places: Places, say: Say) -> None:
+    """Set aside the indexed clone, or the sites in it, if git cannot use them any more, and forget unreachable sites.
+
+    The jobs that need them clone them again; without its record, Snakemake has the clone completed. To be called at the
+    start of a run, before Snakemake decides what to do, and while no other run works on the results. Plain folders and
+    anything else of the user's is never touched.
+    """
+    data = indexed_dataset(places)
+    clone = Path(data.get("path", ""))
+    if data.get("kind") == "datalad" and clone.parent.absolute() == places.datasets.absolute() and clone.exists():
+        prepare_environment()
+        with exclusive(clone):
+            for folder in (clone, *(clone / site for site in data["sites"] if site)):
+                if (folder / ".git").exists():
+                    set_aside_if_broken(folder, clone, say)
+    if data.get("unreachable"):
+        (places.index / "dataset.json").unlink(missing_ok=True)
+
+
+def set_aside_if_broken(folder: Path, clone: Path, say: Say) -> None:
+    """Make way for a new clone, as :func:`set_aside`, where git or git-annex cannot work in this one."""
+    if is_broken(folder):
+        say(f"{folder} is damaged (after a power cut?), and is cloned again")
+        set_aside(folder, clone, say)

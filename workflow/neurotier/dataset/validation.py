@@ -8,15 +8,15 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from neurotier.core.errors import InputError, ToolError
+from neurotier.core.files import Record
 
 PROGRAM = Path(sys.executable).with_name("bids-validator-deno")
 SHOWN = 5
 
 
-def validate(folder: Path, where: str) -> dict[str, Any]:
+def validate(folder: Path, where: str) -> Record:
     """Run the validator over one site. Image headers are not checked, so that the images need not be present.
 
     Parameters
@@ -60,13 +60,13 @@ def validate(folder: Path, where: str) -> dict[str, Any]:
     return {"validator": version, "errors": found["error"], "warnings": found["warning"]}
 
 
-def say_issues(findings: dict[str, Any], where: str) -> str:
+def say_issues(findings: Record, where: str) -> str:
     """The findings in a line for people."""
     errors, warnings = sum(findings["errors"].values()), sum(findings["warnings"].values())
     return f"{where}: {errors} errors and {warnings} warnings of the BIDS validator{named(findings['errors'])}"
 
 
-def check(findings: dict[str, Any], where: str, validation: str) -> None:
+def check(findings: Record, where: str, validation: str) -> None:
     """Raise :class:`InputError` for a dataset with errors, where validity is required."""
     if validation == "require" and findings["errors"]:
         raise InputError(

@@ -6,7 +6,6 @@ Every Snakemake imports this module, so what draws is imported when it is wanted
 
 from __future__ import annotations
 
-from pathlib import Path
 from socket import gethostname
 
 from neurotier.core.files import read_json, write_json
@@ -74,7 +73,7 @@ def bigbrain(settings: Settings, places: Places) -> list[str]:
     runs, conditions = folder / "bigbrain_runs.tsv", folder / "bigbrain_conditions.tsv"
     write_conditions(runs, predictions, plan.published, gethostname(), conditions)
     said = [f"BigBrain: {line}" for line in page_called("bigbrain").write(places, settings)]
-    report = places.shortened(Path.cwd()).results / "bigbrain.html"
+    report = places.shortened().results / "bigbrain.html"
     return [*lines_of(tabulated["runs"]), *said, f"Report: {report}"]
 
 

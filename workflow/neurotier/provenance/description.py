@@ -12,11 +12,10 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
-from neurotier.analysis.activity import How, identifier, uri
+from neurotier.analysis.activity import How, identifier, label_of, uri
 from neurotier.core.errors import InputError
-from neurotier.core.files import write_json, write_text
+from neurotier.core.files import Record, write_json, write_text
 from neurotier.core.foreign import blaming, open_file
 from neurotier.core.places import short_hash
 from neurotier.dataset.bids import LABEL
@@ -109,7 +108,7 @@ def read_how(folder: Path, activity: str) -> How:
     return how
 
 
-def provenance(known: dict[str, How]) -> dict[str, Any]:
+def provenance(known: dict[str, How]) -> Record:
     """The content of the files of BIDS provenance, by their suffix.
 
     Parameters
@@ -117,7 +116,7 @@ def provenance(known: dict[str, How]) -> dict[str, Any]:
     known
         Identifier to how derivatives were made.
     """
-    software: dict[str, Any] = {}
+    software: Record = {}
     environments, activities = {}, []
     for activity, how in sorted(known.items()):
         programs = {
@@ -133,20 +132,20 @@ def provenance(known: dict[str, How]) -> dict[str, Any]:
         activities.append(
             {
                 "Id": uri(activity),
-                "Label": label_of(how),
+                "Label": line_of(how),
                 "Command": command_of(how, "INPUTS"),
                 "AssociatedWith": list(programs),
                 "Used": used,
             }
         )
-    content: dict[str, Any] = {"act": {"Activities": activities}}
+    content: Record = {"act": {"Activities": activities}}
     for suffix, name, objects in (("soft", "Software", software), ("env", "Environments", environments)):
         if objects:
             content[suffix] = {name: [{"Id": key, **value} for key, value in sorted(objects.items())]}
     return content
 
 
-def label_of(how: How) -> str:
+def line_of(how: How) -> str:
     """An activity in a line: a tool with its options, or an app with its arguments."""
     options = how["options"]
     words: Sequence[str] = [f"{name}={value}" for name, value in options.items()]
@@ -157,5 +156,4 @@ def label_of(how: How) -> str:
 
 def software_of(name: str, version: str) -> str:
     """The BIDS URI of a program."""
-    label = "".join(letter for letter in name if letter.isascii() and letter.isalnum())
-    return uri(f"{label or 'app'}-software-{short_hash(f'{name} {version}')}")
+    return uri(f"{label_of(name)}-software-{short_hash(f'{name} {version}')}")

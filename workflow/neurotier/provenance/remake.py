@@ -12,34 +12,33 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from neurotier import __version__
 from neurotier.analysis.activity import How
-from neurotier.analysis.app import Share, call_arguments, root_files, run_level
-from neurotier.analysis.participant import Job, analyze, run_phase, staged_limit_bytes
+from neurotier.analysis.app import call_arguments, run_level
+from neurotier.analysis.brains import Job, Share, root_files
+from neurotier.analysis.participant import analyze, run_phase, staged_limit_bytes
 from neurotier.analysis.staging import publish, stage_in
 from neurotier.analysis.tools import make_tool
-from neurotier.containers.store import PlacedImage
+from neurotier.containers.store import Cache, PlacedImage, look_at, place_cache
 from neurotier.core.errors import ContainerError, InputError, ToolError
-from neurotier.core.files import make_folders, remove_whatever, write_json, written_whole
+from neurotier.core.files import make_folders, remove_whatever, written_whole
 from neurotier.core.foreign import blaming, open_file
 from neurotier.core.places import Places
+from neurotier.core.private import IN, OUT, work_folder
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import find_mount, tiers_of
-from neurotier.core.work_folders import IN, OUT, work_folder
 from neurotier.dataset.bids import Image, read_image
 from neurotier.dataset.commands import ask_git, naming_commands, prepare_environment
 from neurotier.dataset.index import chosen, index_site
 from neurotier.meter.folders import Removal
 from neurotier.provenance.description import HOW, RAW, owner_of, read_how
-from neurotier.provenance.repository import run_git
-from neurotier.run.caches import obtain_caches
-from neurotier.run.jobs import image_store, placed_image
+from neurotier.provenance.saving import run_git
+from neurotier.run.jobs import image_store
 
 ONLY = "NEUROTIER_PARTICIPANTS"
 """Environment variable: of the participants of a command, those to make again."""
@@ -266,23 +265,21 @@ def placed(how: How, settings: Settings, places: Places, log: Path) -> PlacedIma
     if not container:
         return None
     reference = os.environ.get(IMAGE) or container["image"]
-    image = asdict(image_store(settings, places, log, say).obtain(reference, where="the recorded image"))
-    if f"sha256:{image['sha256']}" != container["digest"]:
+    store = image_store(settings, places, log, say)
+    image = store.obtain(reference, where="the recorded image")
+    if f"sha256:{image.sha256}" != container["digest"]:
         raise ContainerError(
-            f"has the digest sha256:{image['sha256']}, and {container['digest']} was recorded",
+            f"has the digest sha256:{image.sha256}, and {container['digest']} was recorded",
             where=reference,
             fix=f"name a file with that image in the environment variable {IMAGE}",
         )
-    del image["form"]
-    write_json(places.index / "image.json", image)
-    found = obtain_caches(settings, places, say, placing=False)
-    write_json(places.index / "caches.json", found)
-    for name, cache in found.items():
-        recorded = how.get("caches", {}).get(name)
-        if recorded != f"sha256:{cache['sha256']}":
-            source = settings.app.caches[name]["source"]
-            raise InputError(f"has other contents than when {recorded} was recorded", where=source)
-    return placed_image(settings, places, log)
+    caches = dict[Path, Cache]()
+    for name, each in settings.app.caches.items():
+        cache, recorded = look_at(name, each["source"]), how.get("caches", {}).get(name)
+        if recorded != f"sha256:{cache.sha256}":
+            raise InputError(f"has other contents than when {recorded} was recorded", where=each["source"])
+        caches[place_cache(store, cache)] = cache
+    return PlacedImage(store.engine, store.file(image), store.cache(image), image.sha256, caches)
 
 
 def images_of(raw: Path, participant: str, paths: Sequence[str], settings: Settings) -> list[Image]:

@@ -17,7 +17,7 @@ from neurotier.core.places import Places
 from neurotier.core.settings import IorSettings
 from neurotier.run import slurm
 from neurotier.run.adoption import prefix_of
-from neurotier.run.profile_config import EXECUTOR, SLURM
+from neurotier.run.profile_config import SLURM, told_before
 from neurotier.storage.ior.points import over_nodes
 
 OPTIONS = {
@@ -44,7 +44,7 @@ END_S = 60.0
 
 def asks_for_nodes(settings: IorSettings) -> bool:
     """Whether an IOR run asks Slurm for nodes itself, and is no job."""
-    return over_nodes(settings) and os.environ.get(EXECUTOR) in SLURM
+    return over_nodes(settings) and told_before().executor in SLURM
 
 
 class Allocations:

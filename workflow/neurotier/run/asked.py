@@ -8,8 +8,8 @@ import shutil
 import stat
 from pathlib import Path
 
-from neurotier.analysis.rehearsal.describing import describe
-from neurotier.containers.shelf import DAY_S, remove_unused, stored_images, users_of
+from neurotier.analysis.rehearsal.description import describe
+from neurotier.containers.store import DAY_S, remove_unused, stored_images, users_of
 from neurotier.core.errors import SettingsError, TierError
 from neurotier.core.files import made_whole, partial_of, remove_whatever, write_text
 from neurotier.core.installed import ROOT

@@ -21,7 +21,7 @@ from neurotier.core.files import read_json, remove_tree, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier
-from neurotier.run.campaign.snakemake_run import ALONE, inner_settings, snakemake
+from neurotier.run.campaign import ALONE, inner_settings, snakemake
 
 FOLDER = "node"
 SAID = "neurotier: "
@@ -58,7 +58,7 @@ def run_here(asked: Mapping[str, Any], settings: Settings, places: Places, log: 
     cores = max(len(os.sched_getaffinity(0)), *inner.bigbrain.parallelism)
     # A tier's path may have the job's number in it, which is no reason to do again what is done.
     again = ["--rerun-triggers", "mtime", "--rerun-incomplete"]
-    last = inner_places.shortened(Path.cwd()).bigbrain / "bigbrain_predictions.tsv"
+    last = inner_places.shortened().bigbrain / "bigbrain_predictions.tsv"
     if snakemake([str(last), *ALONE, *again, "--cores", str(cores), "--configfile", str(file)], log) != 0:
         raise RunError(why(log), where="target bigbrain", fix=f"see {log}, and start the same command again")
     return inner_places

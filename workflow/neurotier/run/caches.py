@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from neurotier.containers.shelf import Cache, PlacedCache, Shelf, look_at, place_cache
-from neurotier.core.files import read_json
+from neurotier.containers.store import Cache, Shelf, look_at, place_cache
+from neurotier.core.files import Record, read_json
 from neurotier.core.places import Places
-from neurotier.core.settings import Settings
+from neurotier.core.settings import Say, Settings
 from neurotier.run.jobs import shelf
 
 
-def obtain_caches(settings: Settings, places: Places, say: Callable[[str], None], placing: bool) -> dict[str, Any]:
+def obtain_caches(settings: Settings, places: Places, say: Say, placing: bool) -> Record:
     """Look at the sources of all caches and, if ``placing``, place them; content of ``index/caches.json``."""
     caches = {name: look_at(name, each["source"]) for name, each in settings.app.caches.items()}
     if placing:
@@ -25,16 +23,13 @@ def obtain_caches(settings: Settings, places: Places, say: Callable[[str], None]
     return {name: asdict(cache) for name, cache in caches.items()}
 
 
-def placed_caches(settings: Settings, places: Places, say: Callable[[str], None]) -> tuple[PlacedCache, ...]:
+def placed_caches(settings: Settings, places: Places, say: Say) -> dict[Path, Cache]:
     """The caches as a job's containers see them, placed again if their tier has lost them."""
     if not settings.app.caches:
-        return ()
+        return {}
     placing_on, known = Shelf(**shelf(settings, places), say=say), read_json(places.index / "caches.json")
-    placed = []
-    for name, each in settings.app.caches.items():
-        cache = Cache(**known[name])
-        placed.append(PlacedCache(name, place_cache(placing_on, cache), each["inside"], each["variable"], cache.sha256))
-    return tuple(placed)
+    caches = [Cache(**known[name]) for name in settings.app.caches]
+    return {place_cache(placing_on, cache): cache for cache in caches}
 
 
 def digests_used(results: Path) -> set[str]:

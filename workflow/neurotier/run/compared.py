@@ -1,4 +1,4 @@
-"""Collecting: the runs of a results folder as rows of the comparison's three tables."""
+"""Collecting: the runs of a results folder as rows of the comparison's tables; what is compared, and fit for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from neurotier.core.errors import InputError, StateError
 from neurotier.core.files import read_json, whole_json
 from neurotier.core.quantities import counted
 from neurotier.core.tables import Row, columns, read_table, write_table
-from neurotier.run.conditions import CAMPAIGN, VALID, valid_unless
 
 MEMORY = "memory"
 """Cache state of inputs on a tier that is memory."""
@@ -226,7 +225,7 @@ def campaign_runs(plan: Path) -> Compared:
         condition = whole_json(folder / "condition.json")
         if condition is not None:
             cache = condition["cache_state"]["state"]
-            found = runs_of_results(folder, CAMPAIGN, row["placement"], row["repetition"], cache)
+            found = runs_of_results(folder, OF_CAMPAIGN, row["placement"], row["repetition"], cache)
             judged = {"valid": condition["valid"], "parallelism": row["parallelism"], "cache": row["cache"]}
             compared += Compared([run | judged for run in found.runs], found.participants, found.traffic)
     return compared
@@ -239,3 +238,52 @@ def lacking(plan: Path) -> str:
     if there == len(rows):
         return ""
     return f"{there} of {counted(len(rows), 'run')} of the campaign are there; the same command goes on with the others"
+
+
+# Conditions, and what is fit for a comparison.
+
+OF_CAMPAIGN = "campaign"
+"""Origin of the runs of a campaign."""
+
+
+@dataclass(frozen=True, order=True)
+class Condition:
+    """What repetitions have in common.
+
+    Attributes
+    ----------
+    origin
+        Where the runs are from; conditions are compared within one origin only.
+    parallelism
+        Participant jobs asked to run at once; of a run that was not asked, the most there were.
+    """
+
+    origin: str
+    tool: str
+    cache: str
+    parallelism: int
+    placement: str
+
+    @classmethod
+    def of(cls, run: Row) -> Condition:
+        """The condition of a row of ``compared_runs.tsv``."""
+        asked = run["parallelism"]
+        parallelism = run["peak_parallelism"] if asked is None else asked
+        return cls(run["origin"], run["tool"], run["cache"], parallelism, run["placement"])
+
+    def __str__(self) -> str:
+        return f"{self.placement}, {self.parallelism} at once, cache {self.cache}, {self.tool}"
+
+
+VALID, INVALID = "valid", "invalid: "
+"""What a run that is fit for comparison is, and how the reasons of another begin."""
+
+
+def valid_unless(reasons: Iterable[str], before: str = VALID) -> str:
+    """The validity of a run: ``valid`` or, if there are reasons against it, these; ``before`` is what it was so far.
+
+    >>> valid_unless([]), valid_unless(["the machine swapped"], "invalid: 1 participant failed")
+    ('valid', 'invalid: 1 participant failed; the machine swapped')
+    """
+    known = [*([] if before == VALID else [before.removeprefix(INVALID)]), *reasons]
+    return f"{INVALID}{'; '.join(known)}" if known else VALID

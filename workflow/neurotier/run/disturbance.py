@@ -13,9 +13,8 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from neurotier.core.files import append_line, read_json
+from neurotier.core.files import Record, append_line, read_json
 from neurotier.core.places import Places
 from neurotier.core.tables import Row
 from neurotier.meter.others import Reading, others_share, read_processors
@@ -81,9 +80,7 @@ def read_readings(file: Path) -> list[Reading]:
     return sorted(readings)
 
 
-def others(
-    facts: dict[str, Any], rows: Sequence[Row], span: tuple[float, float] | None, readings: Sequence[Reading]
-) -> Row:
+def others(facts: Record, rows: Sequence[Row], span: tuple[float, float] | None, readings: Sequence[Reading]) -> Row:
     """The columns of ``runs.tsv`` that say what others took.
 
     Parameters

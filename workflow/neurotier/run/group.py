@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import Any
 
+from neurotier.core.files import Record
 from neurotier.core.tables import Row
-from neurotier.run.profile_tables import Record, site_of
+from neurotier.run.profile_tables import site_of
 
 OF_IMAGE = ("session", "bids_run", "image", "mask", "brain_voxels", "voxel_volume_mm3")
 
@@ -53,7 +53,7 @@ def robust_z(values: Sequence[float]) -> list[float | None]:
     return [0.6745 * (value - median) / deviation if deviation > 0 else None for value in values]
 
 
-def summary(rows: Sequence[Row]) -> dict[str, Any]:
+def summary(rows: Sequence[Row]) -> Record:
     """The dataset's mean and standard deviation of brain size, and its outliers."""
     sizes: dict[str, float | None] = {}
     for name in ("brain_volume_mm3", "brain_voxels"):

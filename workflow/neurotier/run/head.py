@@ -31,21 +31,17 @@ import psutil
 
 from neurotier import __version__
 from neurotier.analysis.app import app_name
-from neurotier.core.answering import require_answers
 from neurotier.core.configuration import WORKLOADS
-from neurotier.core.credentials import without_credentials
-from neurotier.core.errors import BusyError, NeurotierError, StateError, TierError
-from neurotier.core.files import open_lock, read_json, remove_partials, remove_whatever, write_json, write_text
+from neurotier.core.errors import BusyError, NeurotierError, StateError, TierError, without_credentials
+from neurotier.core.files import Record, open_lock, read_json, remove_partials, remove_whatever, write_json, write_text
 from neurotier.core.places import Places
-from neurotier.core.private import refuse_planted
+from neurotier.core.private import refuse_planted, remove_leftovers
 from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, processes_of, use_one_blas_thread
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import Tier, tiers_of
-from neurotier.core.work_folders import remove_leftovers
-from neurotier.dataset.sites import renew_clone
-from neurotier.dataset.source import unreachable_sites
+from neurotier.dataset.source import indexed_dataset, renew_clone
 from neurotier.run.adoption import may_have_left, take_over
 from neurotier.run.cluster_jobs import close_jobs, read_jobs, renew_jobs_table
 from neurotier.run.disturbance import Watch, forget_readings
@@ -76,7 +72,6 @@ from neurotier.run.participants import Made, participants
 from neurotier.run.plan import Plan
 from neurotier.run.preconditions import check_programs, check_start, made_with, other_results
 from neurotier.run.profile_tables import (
-    Record,
     close_run,
     flush_results,
     note_flush,
@@ -203,7 +198,8 @@ class Head:
         """
         plan, places, changes = self.plan, self.places, command.starts
         tiers = list(tiers_of(self.settings, elsewhere=plan.elsewhere).values())
-        require_answers(tiers)
+        for tier in tiers:
+            tier.require_answer()
         if not command.is_dry_run:  # --delete-all-output removes files, too
             refuse_planted_places(places.results, tiers)
         starts = changes or command.is_dry_run
@@ -347,7 +343,7 @@ class Head:
         close_run(places, run, everyone, failures)
         for one in failed_on_nodes if stopped_by is None else ():
             say(str(one.get("line")))
-        for path, reason in unreachable_sites(places).items():
+        for path, reason in indexed_dataset(places).get("unreachable", {}).items():
             say(f"failed  {path}: cannot be reached: {reason}")
         for failure in failures:
             say(f"failed  {failure['participant']}: {failure['reason']}")

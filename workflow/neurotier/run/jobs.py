@@ -15,7 +15,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neurotier.core.credentials import all_without_credentials, without_credentials
 from neurotier.core.errors import (
     KilledError,
     NeurotierError,
@@ -23,7 +22,9 @@ from neurotier.core.errors import (
     SourceError,
     TierError,
     ToolError,
+    all_without_credentials,
     one_line,
+    without_credentials,
 )
 from neurotier.core.files import clear_log, content_of, read_json, write_json, write_secret, write_text
 from neurotier.core.places import Places
@@ -38,9 +39,9 @@ from neurotier.run.stops import SIGNALS
 
 if TYPE_CHECKING:  # thousands of jobs start: each imports what it uses, where it uses it
     from neurotier.containers.store import PlacedImage, Store
+    from neurotier.core.files import Record
     from neurotier.core.tables import Row
     from neurotier.dataset.source import Dataset
-    from neurotier.run.profile_tables import Record
 
 READ_AGAIN = "start the same command again, or install this Python environment again"
 
@@ -107,8 +108,7 @@ def ensure_clone(settings: Settings, places: Places, site: str, say: Callable[[s
     SourceError
         If the site cannot be reached, or has changed since it was indexed; other sites do not matter.
     """
-    from neurotier.dataset.sites import is_installed
-    from neurotier.dataset.source import obtain
+    from neurotier.dataset.source import is_installed, obtain
 
     dataset = load_dataset(places)
     if dataset.kind == "folder" or is_installed(dataset.path, site):
@@ -191,7 +191,7 @@ def shelf(settings: Settings, places: Places, placing: bool = True) -> dict[str,
     TierError
         If the images tier is not there, or not what it is declared to be.
     """
-    from neurotier.containers.shelf import note_user
+    from neurotier.containers.store import note_user
     from neurotier.core.private import make_private
     from neurotier.core.tiers import tiers_of
 
@@ -231,11 +231,10 @@ def image_store(
     """
     from neurotier.containers.engine import find_engine
     from neurotier.containers.store import Store, can_unpack
-    from neurotier.core.kinds import KINDS
 
     where, containers = shelf(settings, places, placing), settings.containers
     if containers.form == "auto":  # measured: tests/benchmarks/containers.py
-        remote = KINDS[settings.tiers[settings.placement["images"]].kind].remote
+        remote = settings.kind_of("images").remote
         containers = replace(containers, form="sif" if remote or not can_unpack() else "sandbox")
     return Store(
         **where, engine=find_engine(), settings=containers, log=log.absolute(), say=say, dataset=settings.dataset
@@ -250,9 +249,9 @@ def placed_image(settings: Settings, places: Places, log: Path) -> PlacedImage |
     from neurotier.run.caches import placed_caches
 
     store = image_store(settings, places, log, lambda line: note(log, line))
-    image = ContainerImage(**read_json(places.index / "image.json"), form=store.settings.form)
-    caches = placed_caches(settings, places, store.say) if settings.app.image else ()
-    return PlacedImage(store.engine, store.place(image), image.cache(store.kept), image.sha256, caches)
+    image = ContainerImage(**read_json(places.index / "image.json"))
+    caches = placed_caches(settings, places, store.say) if settings.app.image else {}
+    return PlacedImage(store.engine, store.place(image), store.cache(image), image.sha256, caches)
 
 
 def prepare_tool(settings: Settings, places: Places, log: Path) -> dict[str, Any]:
@@ -277,10 +276,9 @@ def prepare_tool(settings: Settings, places: Places, log: Path) -> dict[str, Any
         tool.warm_up()
         return {"name": tool.name, "version": version}
     from neurotier.analysis.app import app_name
-    from neurotier.analysis.in_container import prepare_in_container, read_labels
+    from neurotier.analysis.brains import prepare_in_container, read_labels
     from neurotier.containers.run import Container
-    from neurotier.core.private import remove_empty
-    from neurotier.core.work_folders import SCRATCH, work_folder
+    from neurotier.core.private import SCRATCH, remove_empty, work_folder
 
     try:
         with work_folder(places.preparing, places.identity) as folder:
@@ -297,17 +295,14 @@ def prepare_tool(settings: Settings, places: Places, log: Path) -> dict[str, Any
 
 def get_images_of(name: str, settings: Settings, places: Places, log: Path) -> dict[str, Any]:
     """Get one participant's images; how many files there are, and how many of them were fetched."""
-    from neurotier.analysis.app import root_files
+    from neurotier.analysis.brains import files_of
     from neurotier.dataset.commands import naming_commands
     from neurotier.dataset.contents import get_images
 
     images = images_of(places, name)
-    paths = [image.path for image in images]
-    site = images[0].site
     with naming_commands():
-        dataset = ensure_clone(settings, places, site, lambda line: note(log, line))
-        if settings.app.image:
-            paths += [str(Path(site, name)) for name in root_files(dataset.path / site)]
+        dataset = ensure_clone(settings, places, images[0].site, lambda line: note(log, line))
+        paths = files_of(images, dataset.path, settings)
         fetched = get_images(dataset.path, paths, settings.dataset, lambda line: note(log, line))
     return {"files": len(paths), "fetched_files": fetched}
 

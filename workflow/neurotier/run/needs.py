@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 import psutil
 
-from neurotier.analysis.app import Share
+from neurotier.analysis.brains import Share
 from neurotier.analysis.needs import merged_bytes, placed_bytes, threads_of, work_bytes, work_files
 from neurotier.core.errors import TierError
-from neurotier.core.kinds import KINDS
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
@@ -107,7 +106,7 @@ class Needs:
         self.settings, self.places, self.elsewhere = settings, places, elsewhere
         self.slots: int | None = None
         self.is_app, self.threads = settings.app.image is not None, threads_of(settings)
-        self.fills_memory = KINDS[settings.tiers[settings.placement["work"]].kind].takes_memory
+        self.fills_memory = settings.kind_of("work").takes_memory
         self.share = cache(self.needs_of_share)
 
     def images(self, participant: str) -> list[Image]:
@@ -220,8 +219,7 @@ class Needs:
         room: dict[str, int | None] = {}
         if not self.elsewhere:
             room["mem_mb"] = int(0.95 * psutil.virtual_memory().total / MEGABYTE)
-        work = self.settings.tiers[self.settings.placement["work"]]
-        if not self.elsewhere or KINDS[work.kind].remote:
+        if not self.elsewhere or self.settings.kind_of("work").remote:
             tier = tiers_of(self.settings)["work"]
             is_there, counted = tier.path.is_dir(), work_files([], self.settings) is not None
             room["work_mb"] = tier.free_bytes() // MEGABYTE if is_there else None

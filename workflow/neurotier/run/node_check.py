@@ -19,7 +19,6 @@ from typing import Any
 
 import psutil
 
-from neurotier.core.answering import require_answers
 from neurotier.core.control_groups import core_limits, memory
 from neurotier.core.errors import NeurotierError, TierError
 from neurotier.core.files import content_of, write_secret
@@ -68,7 +67,7 @@ def tiers_here(settings: Settings) -> Iterator[Tier]:
     for declared in settings.tiers.values():
         with suppress(NeurotierError, OSError):
             tier = Tier.from_settings(declared)
-            require_answers([tier])
+            tier.require_answer()
             if not tier.node and tier.path.is_dir():
                 yield tier
 
@@ -111,7 +110,7 @@ def check_node(settings: Settings, places: Places, node_class: str, marks: Marks
         row |= {"kind": declared.kind, "there": False, "writable": False}
         with saying_why(row):
             tier = Tier.from_settings(declared)
-            require_answers([tier])
+            tier.require_answer()
             tier = tier.here()
             row |= {"path": str(tier.path), "there": tier.path.is_dir()}
             if row["there"]:

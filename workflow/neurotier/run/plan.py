@@ -15,7 +15,7 @@ from typing import Any
 
 from neurotier.analysis.app import app_name, app_options
 from neurotier.analysis.needs import described
-from neurotier.containers.build import content_of
+from neurotier.containers.reference import content_of
 from neurotier.core.errors import NeurotierError, SettingsError
 from neurotier.core.files import once_per_version, read_json, remove_whatever, write_json
 from neurotier.core.places import Places, participant_of, short_hash

@@ -21,9 +21,9 @@ from pathlib import Path
 from signal import Signals
 from typing import Any
 
-from neurotier.analysis.app import Share
+from neurotier.analysis.brains import Job, Share
 from neurotier.analysis.needs import work_bytes, work_files
-from neurotier.analysis.participant import Job, run_participant
+from neurotier.analysis.participant import run_participant
 from neurotier.analysis.staging import check_room
 from neurotier.analysis.tools import make_tool
 from neurotier.containers.store import PlacedImage

@@ -21,8 +21,7 @@ from neurotier.analysis.app import filter_path
 from neurotier.analysis.needs import described
 from neurotier.bigbrain.engines import gnu_parallel
 from neurotier.core.configuration import WORKLOADS
-from neurotier.core.credentials import without_credentials
-from neurotier.core.errors import SettingsError, TierError, ToolError
+from neurotier.core.errors import SettingsError, TierError, ToolError, without_credentials
 from neurotier.core.files import read_if_whole, remove_whatever, whole_json
 from neurotier.core.places import Places, participant_of
 from neurotier.core.quantities import counted

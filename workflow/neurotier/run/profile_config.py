@@ -13,23 +13,16 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from snakemake.utils import update_config
 
 from neurotier.core.errors import SettingsError
+from neurotier.core.files import Record
 from neurotier.run.snakemake_internals import config_of_profile, default_resources, options_of, options_of_profile
 
-ENVIRONMENT = "NEUROTIER_PROFILE_CONFIG"
-
-EXECUTOR = "NEUROTIER_EXECUTOR"
-"""Environment variable that tells jobs by which executor of Snakemake they were started; empty for this machine."""
-
-NODE_CLASS = "NEUROTIER_NODE_CLASS"
-"""Environment variable that tells jobs the class of their nodes: it is in the path of what they write."""
-
-CORES = "NEUROTIER_CORES"
-"""Environment variable that tells jobs the cores that the user's Snakemake was given: their own takes all of a node."""
+ENVIRONMENT = "NEUROTIER_COMMAND"
+"""Environment variable that tells jobs, whose own Snakemake is given less, what the user's command says."""
 
 SOME_NODES = "nodes"
 """Class of a cluster's nodes where neither partition nor constraint is chosen."""
@@ -41,46 +34,75 @@ SLURM = ("neurotier-slurm", "slurm")
 """Executors of Snakemake that give jobs to Slurm by the plugin ``slurm``."""
 
 
-def profile_config(arguments: Sequence[str], snakefile: Path) -> dict[str, Any]:
-    """The ``config:`` entries of the profiles that a Snakemake command line selects, merged.
+class Told(NamedTuple):
+    """What the user's command line and its profiles say, beside what Snakemake has made of them.
+
+    Attributes
+    ----------
+    config
+        The ``config:`` entries of the profiles, merged.
+    executor
+        By which executor of Snakemake jobs are started; empty for this machine. While rules are read, Snakemake does
+        not say so yet.
+    node_class
+        Class of a cluster's nodes, by the partition and the constraint of ``default-resources``: it is in the path of
+        what they write. Nodes of a partition may differ; then the user names the class (key ``node_class``).
+    cores
+        Cores that the user's Snakemake was given, on a cluster the most of a job, whose own takes all of a node; 0 if
+        nobody has said.
+    """
+
+    config: Record
+    executor: str = ""
+    node_class: str = SOME_NODES
+    cores: int = 0
+
+
+def told(arguments: Sequence[str] | None, snakefile: Path, cores: int = 0) -> Told:
+    """What a Snakemake command says.
 
     Parameters
     ----------
     arguments
-        Command line after ``snakemake``.
+        Command line after ``snakemake``, or ``None`` in a process that Snakemake started for a job: that one is not
+        given the profiles, and takes what the main process left in the environment.
     snakefile
         The main Snakefile; ``profiles/`` is searched beside it and in the working folder, as Snakemake does.
+    cores
+        What it was given.
 
     Raises
     ------
     SettingsError
         If a profile that was asked for is not found: Snakemake would go on with another placement.
     """
-    merged: dict[str, Any] = {}
+    if arguments is None:
+        return told_before()
+    merged: Record = {}
     for name in profiles(arguments, snakefile):
         update_config(merged, config_of_profile(name))
-    return merged
+    executor = given(arguments, snakefile, "executor")
+    resources = default_resources(given(arguments, snakefile, "default_resources"))
+    chosen = [safe_name(resources.get(key, "")) for key in ("slurm_partition", "constraint")]
+    node_class = "-".join(filter(None, chosen)) or SOME_NODES
+    said = Told(merged, "" if executor in HERE else str(executor), node_class, cores)
+    os.environ[ENVIRONMENT] = json.dumps(said)
+    return said
+
+
+def told_before() -> Told:
+    """What the main process has left in the environment."""
+    return Told(*json.loads(os.environ.get(ENVIRONMENT, "[{}]")))
 
 
 def profiles(arguments: Sequence[str], snakefile: Path) -> list[str]:
-    """The profiles that a command line selects, the one that counts most last; as :func:`profile_config`."""
+    """The profiles that a command line selects, the one that counts most last; as :func:`told`."""
     options = options_of(arguments)
     start = starting_folder(options.directory)
     asked = [name for name in options.profile or [] if name != "none"]
     names = [start / name if (start / name).exists() else name for name in asked]  # else Snakemake searches for it
     workflow_profile = find_workflow_profile(options.workflow_profile, start, snakefile)
     return [str(name) for name in (*names, *([workflow_profile] if workflow_profile else []))]
-
-
-def runs_elsewhere(arguments: Sequence[str] | None, snakefile: Path) -> bool:
-    """Whether jobs are given to a cluster: while rules are read, Snakemake does not say so yet.
-
-    ``arguments`` are ``None`` in a process that Snakemake started for a job, as in :func:`effective_config`.
-    """
-    if arguments is not None:
-        executor = given(arguments, snakefile, "executor")
-        os.environ[EXECUTOR] = "" if executor in HERE else str(executor)
-    return bool(os.environ.get(EXECUTOR))
 
 
 def given(arguments: Sequence[str], snakefile: Path, option: str) -> Any:
@@ -91,20 +113,6 @@ def given(arguments: Sequence[str], snakefile: Path, option: str) -> Any:
     return value
 
 
-def class_of_nodes(arguments: Sequence[str] | None, snakefile: Path) -> str:
-    """Class of a cluster's nodes, by the partition and the constraint of ``default-resources``.
-
-    Nodes of a partition may differ; then the user names the class (configuration key ``node_class``). ``arguments`` are
-    as those of :func:`runs_elsewhere`.
-    """
-    if arguments is None:
-        return os.environ.get(NODE_CLASS, SOME_NODES)
-    resources = default_resources(given(arguments, snakefile, "default_resources"))
-    chosen = [safe_name(resources.get(key, "")) for key in ("slurm_partition", "constraint")]
-    os.environ[NODE_CLASS] = "-".join(filter(None, chosen)) or SOME_NODES
-    return os.environ[NODE_CLASS]
-
-
 def safe_name(text: str) -> str:
     """A text as a part of a file's name.
 
@@ -112,14 +120,6 @@ def safe_name(text: str) -> str:
     ('long', 'haswell_big', 'x', '')
     """
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", text).strip("._-")
-
-
-def given_cores(arguments: Sequence[str] | None, cores: int) -> int:
-    """Cores that the user's Snakemake was given, on a cluster the most of a job; ``cores`` are those of this one."""
-    if arguments is None:
-        return int(os.environ.get(CORES, cores))
-    os.environ[CORES] = str(cores)
-    return cores
 
 
 def starting_folder(directory: Path | None) -> Path:
@@ -143,8 +143,8 @@ def find_workflow_profile(asked: str | None, start: Path, snakefile: Path) -> Pa
 
 
 def effective_config(
-    config: Mapping[str, Any], command_line: Mapping[str, Any], arguments: Sequence[str] | None, snakefile: Path
-) -> dict[str, Any]:
+    config: Mapping[str, Any], command_line: Mapping[str, Any], from_profiles: Mapping[str, Any]
+) -> Record:
     """The configuration with the profiles' entries restored under those of the command line.
 
     Parameters
@@ -153,18 +153,10 @@ def effective_config(
         What Snakemake made of configuration files and command line.
     command_line
         Snakemake's ``--config`` alone (a profile's entries if the command line had none).
-    arguments
-        Command line of the main process, or ``None`` in a process that Snakemake started for a job: that one
-        is not given the profiles, and takes what the main process left in the environment.
-    snakefile
-        The main Snakefile.
+    from_profiles
+        The profiles' entries.
     """
-    if arguments is None:
-        from_profiles = json.loads(os.environ.get(ENVIRONMENT, "{}"))
-    else:
-        from_profiles = profile_config(arguments, snakefile)
-        os.environ[ENVIRONMENT] = json.dumps(from_profiles)
-    effective: dict[str, Any] = {}
+    effective: Record = {}
     for layer in (config, from_profiles, command_line):
         update_config(effective, layer)
     return effective

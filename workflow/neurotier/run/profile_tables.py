@@ -11,10 +11,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from neurotier.analysis.steps import step_rows
-from neurotier.core.files import flush_file_system, read_json
+from neurotier.core.files import Record, flush_file_system, read_json
 from neurotier.core.parallelism import COMPUTING_PHASES, extent, job_spans, limited_by, mean, peak
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
@@ -24,13 +23,11 @@ from neurotier.core.tables import Row, write_table, writing_table
 from neurotier.meter.traffic import FILE_SIZES
 from neurotier.meter.usage import ACCOUNT
 from neurotier.run.cluster_jobs import all_job_rows, is_crowded, note_jobs, read_jobs
-from neurotier.run.conditions import INVALID, VALID, valid_unless
+from neurotier.run.compared import INVALID, VALID, valid_unless
 from neurotier.run.disturbance import DISTURBED, note_processors, others, read_readings
 from neurotier.run.jobs import add_facts, note_swapping, read_failures, run_facts
 from neurotier.run.journal import entries
 from neurotier.run.needs import Needs, needs_of
-
-Record = dict[str, Any]
 
 TABLES = ("profile", "traffic", "runs", "steps", "jobs")
 

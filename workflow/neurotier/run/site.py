@@ -45,25 +45,17 @@ Nodes = dict[str, str]
 """Nodes of a partition that are alike: a line of sinfo."""
 
 
+Limits = tuple[int | None, int | None]
+"""Longest time of a job, min, and most jobs that wait or run at once; ``None`` without a limit."""
+
+
 class Mine(NamedTuple):
-    """What Slurm's accounting says of this user: accounts, most used first, and limits of them and of QOS.
+    """What Slurm's accounting says of this user: accounts, most used first, their limits, and those of each QOS, since
+    a partition may have one."""
 
-    Attributes
-    ----------
-    accounts
-        Names of accounts.
-    minutes
-        Longest time of a job, min; ``None`` without a limit.
-    jobs
-        Most jobs that wait or run at once; ``None`` without a limit.
-    qos
-        The same two limits of each QOS by name, since a partition may have one.
-    """
-
-    accounts: Sequence[str] = ()
-    minutes: int | None = None
-    jobs: int | None = None
-    qos: Mapping[str, tuple[int | None, int | None]] = {}
+    accounts: Sequence[str]
+    limits: Sequence[Limits]
+    qos: Mapping[str, Limits]
 
 
 def draft() -> str:
@@ -100,8 +92,8 @@ def asked_of_accounting() -> Mine:
         row[0]: (minutes_of(row[1]), number(row[2])) for row in rows("qos", "format=Name,MaxWall,MaxSubmitJobsPerUser")
     }
     limits = [(minutes_of(row[3]), number(row[4])) for row in first]
-    limits += [qos.get(row[1] or row[2], (None, None)) for row in first]  # the default, or the only one there is
-    return Mine(accounts, least(minutes for minutes, _ in limits), least(jobs for _, jobs in limits), qos)
+    limits += [qos[name] for row in first if (name := row[1] or row[2]) in qos]  # the default, or the only one there is
+    return Mine(accounts, limits, qos)
 
 
 def least(limits: Iterable[int | None]) -> int | None:
@@ -167,7 +159,7 @@ def chosen(nodes: Iterable[Nodes]) -> str | None:
     """The partition that jobs are given to: the default one (``*``), or the first that takes jobs."""
     names = [each["partition"] for each in nodes if each["up"] == "up"]
     usable = [name for name in names if is_plain(name.removesuffix("*"))]
-    return next(iter(sorted(usable, key=lambda name: not name.endswith("*"))), None)
+    return min(usable, key=lambda name: not name.endswith("*"), default=None)
 
 
 def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mine) -> str:
@@ -188,19 +180,19 @@ def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mi
     partition = chosen(nodes)
     own = [each for each in nodes if each["partition"] == partition]
     facts = partitions.get((partition or "").removesuffix("*"), {})
-    minutes, jobs = mine.qos.get(facts.get("QoS", ""), (None, None))
+    limits = [*mine.limits, mine.qos.get(facts.get("QoS", ""), (None, None))]
     names = {"slurm_account": account, "slurm_partition": partition and partition.removesuffix("*")}
     # Snakemake evaluates resources as Python where it can ("all" is a function of it), hence quotes within quotes.
     resources = {key: repr(name) for key, name in names.items() if name is not None}
     profile["default-resources"] = resources | profile["default-resources"]
     most = {
         "mem_mb": least([*(number(each["memory"]) for each in own), number(facts.get("MaxMemPerNode", ""))]),
-        "runtime": least([*(minutes_of(each["limit"]) for each in own), mine.minutes, minutes]),
+        "runtime": least([*(minutes_of(each["limit"]) for each in own), *(minutes for minutes, _ in limits)]),
     }
     if most["mem_mb"]:
         profile["resources"]["mem_mb"] = most["mem_mb"]
     profile["cores"] = least([profile["cores"], *(number(each["cpus"]) for each in own)])
-    profile["jobs"] = least([profile["jobs"], mine.jobs, jobs])
+    profile["jobs"] = least([profile["jobs"], *(jobs for _, jobs in limits)])
     cut = []
     for rule, asked in {"default": profile["default-resources"], **profile["set-resources"]}.items():
         for name, limit in most.items():

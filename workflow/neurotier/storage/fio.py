@@ -221,7 +221,7 @@ def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:
     job
         What to do.
     folder
-        Folder of the caller's own; see :func:`neurotier.core.work_folders.work_folder`.
+        Folder of the caller's own; see :func:`neurotier.core.private.work_folder`.
     timeout_s
         End it after this time, s; a device that hangs must not take us with it.
 

@@ -8,15 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from neurotier.core.answering import require_answers
 from neurotier.core.errors import TierError, ToolError
 from neurotier.core.files import remove_whatever
 from neurotier.core.places import Places, short_hash
-from neurotier.core.private import remove_empty
+from neurotier.core.private import OWNER, remove_abandoned, remove_empty, remove_leftover, work_folder
 from neurotier.core.quantities import size
 from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier
-from neurotier.core.work_folders import OWNER, remove_abandoned, remove_leftover, work_folder
 from neurotier.storage.fio import FioJob, FioResult, run_fio
 
 STUCK_S, SLOWEST_BYTES_PER_S = 600.0, 1e6
@@ -118,7 +116,7 @@ def claim(tier: Tier, target: str, places: Places) -> Workspace:
     TierError
         If the tier is not as it was declared, does not answer, or is only read.
     """
-    require_answers([tier])
+    tier.require_answer()
     require_written(tier, target)
     tier.claim()
     folder = tier.folder(target) / short_hash(str(places.results.absolute()))

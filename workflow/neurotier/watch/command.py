@@ -13,22 +13,21 @@ import socket
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import InputError, NeurotierError, SettingsError
 from neurotier.core.foreign import read_text
 from neurotier.core.places import Places, participant_of
+from neurotier.core.private import OWNER
 from neurotier.core.quantities import about, clock, counted, first_of, seconds, shorten, size
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, on_nodes
-from neurotier.core.work_folders import OWNER
 from neurotier.run.adoption import latest_run
 from neurotier.run.jobs import load_settings, run_facts
-from neurotier.run.journal import StepNote, read_notes, read_steps
+from neurotier.run.journal import read_notes, read_steps
 from neurotier.run.participants import participants
 from neurotier.run.stops import runner
 
@@ -77,7 +76,7 @@ def watch(results: Path, every_s: float, once: bool) -> int:
     try:
         while True:
             began_s = time.monotonic()
-            seen = look(results)
+            seen = Look(results)
             shown = show(seen, str(results), shown)
             if once:
                 return 0
@@ -163,9 +162,8 @@ def printable(text: str) -> str:
 # What is seen.
 
 
-@dataclass(frozen=True)
 class Look:
-    """What is seen of a run at a moment.
+    """What is seen now of the latest run of a results folder: of a campaign, what its step tells of its runs.
 
     Attributes
     ----------
@@ -177,9 +175,9 @@ class Look:
         Whether it goes on; ``None`` if it has not ended, and its host cannot be asked from here.
     everyone
         How many participants there are; 0 while the dataset is not indexed, and of a campaign.
-    done, running, failed
+    done, running, failed, waiting
         Of these: how many are done; those that are being analysed, and since when, s since 1970, as far as their work
-        folders are seen from here; and those that failed, with the reason, latest last.
+        folders are seen from here; those that failed, with the reason, latest last; and how many are none of that.
     nodes
         Jobs by node, on a cluster.
     steps
@@ -188,29 +186,6 @@ class Look:
         Of each tier in use its name and roles, and in words what is free of what; none if that cannot be seen here.
     left_s
         How long the participants will still take, s; ``None`` before one has ended.
-    """
-
-    time_s: float
-    run: str
-    facts: Mapping[str, Any]
-    alive: bool | None
-    everyone: int
-    done: int
-    running: Mapping[str, float | None]
-    failed: Sequence[tuple[str, str]]
-    nodes: Mapping[str, int]
-    steps: Sequence[StepNote]
-    rooms: Sequence[tuple[str, str, str, str]]
-    left_s: float | None
-
-    @property
-    def waiting(self) -> int:
-        """How many are neither done, running nor failed."""
-        return max(0, self.everyone - self.done - len(self.running) - len(self.failed))
-
-
-def look(results: Path) -> Look:
-    """What is seen now of the latest run of a results folder: of a campaign, what its step tells of its runs.
 
     Raises
     ------
@@ -219,33 +194,28 @@ def look(results: Path) -> Look:
     StateError
         If its settings or facts are damaged.
     """
-    settings = load_settings(results)
-    places = Places.from_settings(settings)
-    run = latest_run(places)
-    facts = run_facts(places, run)
-    alive, began_s = lives(places, run, facts), float(facts.get("started_s", 0.0))
-    everyone = set() if settings.is_campaign else names_in(places)
-    done = {name: at_s for name, at_s in times_of(places.records, ".json").items() if name in everyone}
-    failed = failures_of(places, run, everyone - done.keys())
-    rest = everyone - done.keys() - {name for name, _ in failed}
-    begun = {} if alive is False else times_of(places.logs / "analyze_participant", ".log")
-    running = {name: since_s(places, name) for name in sorted(rest & begun.keys()) if begun[name] >= began_s}
-    ended = {name: at_s for name, at_s in done.items() if at_s >= began_s and alive is not False}
-    on_cluster, now_s = bool(facts.get("elsewhere")), time.time()
-    return Look(
-        time_s=now_s,
-        run=run,
-        facts=facts,
-        alive=alive,
-        everyone=len(everyone),
-        done=len(done),
-        running=running,
-        failed=failed,
-        nodes=nodes_of(places, run) if on_cluster and alive is not False else {},
-        steps=[] if alive is False else read_steps(places, run),
-        rooms=list(rooms_of(settings, on_cluster)),
-        left_s=left_s(places, ended, len(running), len(rest)),
-    )
+
+    def __init__(self, results: Path) -> None:
+        settings = load_settings(results)
+        places = Places.from_settings(settings)
+        self.run = latest_run(places)
+        self.facts = run_facts(places, self.run)
+        self.alive, began_s = lives(places, self.run, self.facts), float(self.facts.get("started_s", 0.0))
+        goes_on, on_cluster = self.alive is not False, bool(self.facts.get("elsewhere"))
+        everyone = set() if settings.is_campaign else names_in(places)
+        done = {name: at_s for name, at_s in times_of(places.records, ".json").items() if name in everyone}
+        self.everyone, self.done = len(everyone), len(done)
+        self.failed = failures_of(places, self.run, everyone - done.keys())
+        rest = everyone - done.keys() - {name for name, _ in self.failed}
+        begun = times_of(places.logs / "analyze_participant", ".log") if goes_on else {}
+        self.running = {name: since_s(places, name) for name in sorted(rest & begun.keys()) if begun[name] >= began_s}
+        self.waiting = len(rest) - len(self.running)
+        ended = {name: at_s for name, at_s in done.items() if at_s >= began_s and goes_on}
+        self.nodes = nodes_of(places, self.run) if on_cluster and goes_on else {}
+        self.steps = read_steps(places, self.run) if goes_on else []
+        self.rooms = list(rooms_of(settings, on_cluster))
+        self.left_s = left_s(places, ended, len(self.running), len(rest))
+        self.time_s = time.time()
 
 
 def names_in(places: Places) -> set[str]:

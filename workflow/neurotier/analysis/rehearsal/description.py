@@ -1,27 +1,33 @@
 """Descriptions of what a pipeline does to storage and processors, as YAML; the schema is ``rehearsal.schema.yaml``.
 
 A description may come from anybody, so it is read as data from outside: a regular file of some size, without anchors
-(of which a few lines can stand for gigabytes), nested no deeper than the schema is, and with every figure in bounds.
+(of which a few lines can stand for gigabytes), and with every figure in bounds.
+
+What the meter has recorded of a real run can be made one.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from neurotier.core.errors import SettingsError
+from neurotier.core.errors import InputError, SettingsError, one_line
+from neurotier.core.files import Record
 from neurotier.core.foreign import blaming, read_named
+from neurotier.meter.folders import Held
+from neurotier.meter.traffic import FILE_SIZES
 
 PROFILES = Path(__file__).with_name("profiles")
 
 LIMIT_BYTES = 64 << 10
 """Largest description."""
-
-DEEPEST = 6
-"""Deepest nesting of one."""
 
 PORTIONS = 100
 """Most portions that the work is divided into."""
@@ -83,11 +89,6 @@ class Description:
             left -= min(count, left)
         return room_bytes
 
-    @property
-    def result_bytes(self) -> int:
-        """Their bytes."""
-        return sum(count * each for count, each in self.results)
-
     def scaled(self, factor: float) -> Description:
         """The same with so many times the files, bytes and CPU time, by the same threads in as much memory."""
 
@@ -126,18 +127,19 @@ def known_profiles() -> list[str]:
     return sorted(file.stem for file in PROFILES.glob("*.yaml"))
 
 
-def read_description(profile: str) -> Description:
-    """A description: one that comes with neurotier by its name, or any by its path.
+@cache
+def read_description(profile: str, scale: float = 1.0) -> Description:
+    """A description at a scale: one that comes with neurotier by its name, or any by its path.
 
     Raises
     ------
     SettingsError
         If there is none of this name, or it cannot be read; with the figure and what is wrong with it.
     """
-    return parse(*read_text(profile))
+    return parse(*text_of(profile)).scaled(scale)
 
 
-def read_text(profile: str) -> tuple[str, str]:
+def text_of(profile: str) -> tuple[str, str]:
     """The text of a description, and what to call it in an error; errors as of :func:`read_description`."""
     file = PROFILES / f"{profile}.yaml"
     if "/" in profile or profile.endswith((".yaml", ".yml")):
@@ -189,17 +191,13 @@ def load(text: str, where: str) -> Any:
     """
     import yaml
 
-    depth = 0
     try:
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            depth += isinstance(event, yaml.events.CollectionStartEvent)
-            depth -= isinstance(event, yaml.events.CollectionEndEvent)
-            if isinstance(event, yaml.events.AliasEvent):
-                raise SettingsError("has references (*name), which no description needs", where=where)
-            if depth > DEEPEST:
-                raise SettingsError("is nested more deeply than a description", where=where)
+        if any(isinstance(event, yaml.events.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
+            raise SettingsError("has references (*name), which no description needs", where=where)
         return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except RecursionError:
+        raise SettingsError("is nested more deeply than a description", where=where) from None
+    except (yaml.YAMLError, ValueError) as error:
         what, mark = getattr(error, "problem", None) or type(error).__name__, getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}" if mark else ""
         raise SettingsError(f"is no YAML that can be read: {what}{place}", where=where) from None
@@ -211,3 +209,172 @@ def written(about: str, figures: Mapping[str, tuple[Any, str]]) -> str:
 
     named = {name: {"value": value, "source": source} for name, (value, source) in figures.items()}
     return yaml.safe_dump({"about": about, "figures": named}, sort_keys=False, allow_unicode=True, width=110)
+
+
+# Describing a real run: from what the meter has recorded of it to a description that can be rehearsed.
+
+RECORD_BYTES = 256 << 20
+"""Largest file that records are read from: one of a participant with very many derivatives, or very many lines."""
+
+
+def describe(file: Path, phase: str | None) -> str:
+    """A description, as YAML, of a participant's record or of what ``neurotier meter --record`` has written.
+
+    Parameters
+    ----------
+    file
+        A participant's record below ``profile/records``, or a file of JSON lines.
+    phase
+        The phase of the record, by default ``compute``; or the name of a line, by default the last line.
+
+    Raises
+    ------
+    InputError
+        If it is neither, has no such phase, or does not tell how many files were made.
+    """
+    where = str(file)
+    record = read_record(file, where)
+    try:
+        found = phase_of(record, phase, where)
+        text = written(*figures_of(record, found, where))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        why = f"{type(error).__name__}: {one_line(str(error))[:100]}"
+        raise InputError(f"is no record of a participant or of neurotier meter ({why})", where=where) from None
+    try:
+        parse(text, where)
+    except SettingsError as error:
+        raise InputError(f"cannot be described: {error.what}", where=error.where) from None
+    return text
+
+
+def read_record(file: Path, where: str) -> list[Any]:
+    """The JSON values of a file, one in all or one per line.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read as JSON.
+    """
+    with blaming(where):
+        content = read_named(file, RECORD_BYTES, "a record")
+    for parts in ([content], content.splitlines()):
+        with suppress(ValueError, RecursionError):
+            return [json.loads(part) for part in parts if part.strip()]
+    raise InputError("is no JSON", where=where, fix="name a record or a file of neurotier meter --record")
+
+
+def phase_of(values: Sequence[Any], phase: str | None, where: str) -> Record:
+    """The phase that is described, with its flows under ``flows`` and its results under ``derivatives``."""
+    if len(values) == 1 and "phases" in values[0]:
+        record, wanted = values[0], phase or "compute"
+        phases = {each["phase"]: each for each in record["phases"]}
+        if wanted not in phases:
+            known = ", ".join(map(str, phases))
+            raise InputError(f"has no phase {wanted!r}", where=where, fix=f"use --phase with one of {known}")
+        return {**phases[wanted], "flows": phases[wanted]["traffic"]}
+    named = [value for value in values if phase in (None, value["phase"])]
+    if not named:
+        raise InputError(f"has no line of phase {phase!r}", where=where)
+    return {**named[-1], "flows": named[-1]["tiers"]}
+
+
+def figures_of(values: Sequence[Any], found: Record, where: str) -> tuple[str, dict[str, tuple[Any, str]]]:
+    """What was run, and the figures with their sources, for one image."""
+    record = values[0] if "phases" in values[0] else {}
+    flows = [flow for flow in found["flows"] if flow["traffic_source"] == "growth" and "made_files" in flow]
+    if not flows:
+        raise InputError(
+            "does not tell how many files were made",
+            where=where,
+            fix="meter it with this version" + ("" if record else ", with --tier NAME=FOLDER of what it writes to"),
+        )
+    images = images_in(record)
+    many = "" if images == 1 else f", for one of {images} images"
+    results, scratch = Held(), Held()
+    for size_bytes, _ in record.get("derivatives", {}).values():
+        results.add_file(int(size_bytes))
+    for flow in flows:
+        made = Held()
+        made.sizes = {magnitude: (files, total) for magnitude, files, total in flow[FILE_SIZES]}
+        scratch.add(made)
+    scratch.add(results, -1)
+    pairs = pairs_of(scratch, images)
+    removed, walks, left_folders = (
+        sum(flow[name] or 0 for flow in flows) for name in ("removed_files", "file_walks", "left_folders")
+    )
+    removed, unseen = -(-removed // images), ""
+    if removed:
+        left_files, left_bytes = map(sum, zip((0, 0), *scratch.sizes.values(), strict=True))
+        pairs.append([removed, left_bytes // left_files if left_files else 0])
+        unseen = "; the sizes of those that were removed are not known, and taken for the mean"
+    cpu_s = found["user_s"] + found["system_s"] - sum(flow.get("removal_cpu_s") or 0.0 for flow in flows)
+    read, read_source = bytes_of(found, "read")
+    wrote, wrote_source = bytes_of(found, "written")
+    figures = {
+        "files": (pairs, f"measured: files that were left, by powers of two of their sizes{many}{unseen}"),
+        "folders": (
+            min(left_folders // images, sum(count for count, _ in pairs)),
+            f"measured: folders that were left{many}",
+        ),
+        "removed_files": (
+            removed,
+            f"measured, at least, by {walks} walks{many}" if walks else "not known: there was no walk in between",
+        ),
+        "read_bytes": (read // images, read_source + many),
+        "read_files": (0, "not known: the meter does not see such calls"),
+        "written_bytes": (wrote // images, wrote_source + many),
+        "cpu_s": (round(max(0.0, cpu_s) / images, 6), f"measured: {found['cpu_source']}{many}"),
+        "threads": (threads_of(found), "measured: CPU time over the wall time in which any thread computed, rounded"),
+        "memory_bytes": (found["max_rss_bytes"], f"measured, of the largest process: {found['memory_source']}"),
+        "results": (pairs_of(results, images), f"measured: derivatives{many}" if record else "not known of a command"),
+    }
+    return about(record, found), figures
+
+
+def about(record: Record, found: Record) -> str:
+    """What was run, where and when."""
+    what = f"command {' '.join(map(str, found.get('command', [])))}"
+    if record:
+        what = f"{record['tool']} of {record['participant']}, phase {found['phase']}"
+    when = time.strftime("%Y-%m-%d", time.gmtime(found["start_s"]))
+    return f"{one_line(what)[:300]}, on {(record or found)['host']}, {when}"
+
+
+def images_in(record: Record) -> int:
+    """Images that a participant has: a description is of one. An app does all at once, and is taken for one."""
+    if "calls" in record or not record:
+        return 1
+    staged = [flow for phase in record["phases"] if phase["phase"] == "stage_in" for flow in phase["traffic"]]
+    return max(1, *(int(flow["read_files"] or 0) for flow in staged))
+
+
+def pairs_of(held: Held, images: int) -> list[list[int]]:
+    """Numbers of files and bytes of each, so that both sums are kept, for one of several images.
+
+    >>> held = Held()
+    >>> held.sizes = {0: (0, 0), 4: (6, 62)}
+    >>> pairs_of(held, 1), pairs_of(held, 2)
+    ([[4, 10], [2, 11]], [[2, 10], [1, 11]])
+    """
+    pairs = []
+    for _, (files, total) in sorted(held.sizes.items()):
+        count, size = -(-files // images), total // images
+        if count:
+            pairs += [[count - size % count, size // count], [size % count, size // count + 1]]
+    return [pair for pair in pairs if pair[0]]
+
+
+def bytes_of(found: Record, way: str) -> tuple[int, str]:
+    """Bytes that were read or written, and how that is known."""
+    for name, through in (("logical", "through calls"), ("device", "to and from devices alone")):
+        value = found[f"{name}_{way}_bytes"]
+        if value is not None:
+            return int(value), f"measured, {through}: {found['bytes_source']}"
+    return 0, "not known"
+
+
+def threads_of(found: Record) -> int:
+    """How many threads computed at the same time, on average."""
+    computing = [found[name] for name in ("account_user_s", "account_system_s")]
+    wall_s = sum(computing) if None not in computing else found["wall_s"]
+    return max(1, min(1024, round((found["user_s"] + found["system_s"]) / wall_s))) if wall_s else 1

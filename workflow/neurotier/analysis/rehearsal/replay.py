@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import mmap
 import os
 import tempfile
 import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 from neurotier.analysis.rehearsal.description import Description, Pairs
 from neurotier.meter.tree import read_io
@@ -64,27 +65,13 @@ def replay(description: Description, image: Path, folder: Path, results: Path) -
     OSError
         If the tier is full, or loses what was written.
     """
-    memory = taken_memory(description.memory_bytes)
+    # written with zeros, and so really taken: with what the process has anyway, as much as is described
+    memory = bytearray(max(0, description.memory_bytes - psutil.Process().memory_info().rss))
     os.chdir(folder)  # relative paths are found sooner: tools that make many files work in a folder, too
     Work(description, image, results).run()
-    if memory is not None:
-        memory.close()
+    del memory
     Spent.cpu_s = time.process_time()
     Spent.read_bytes, Spent.written_bytes = moved_bytes()
-
-
-def taken_memory(wanted_bytes: int) -> mmap.mmap | None:
-    """Memory that is really taken, so that the process has as much as is described, with what it has anyway."""
-    with open("/proc/self/statm", "rb") as file:
-        resident_bytes = int(file.read().split()[1]) * mmap.PAGESIZE
-    length = wanted_bytes - resident_bytes
-    if length < mmap.PAGESIZE:
-        return None
-    memory = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    for start in range(0, length, CHUNK_BYTES):  # a byte for each page, a chunk at a time
-        pages = -(-min(CHUNK_BYTES, length - start) // mmap.PAGESIZE)
-        memory[start : start + CHUNK_BYTES : mmap.PAGESIZE] = b"\1" * pages
-    return memory
 
 
 class Work:
@@ -103,8 +90,9 @@ class Work:
         self.made = self.removed = self.opened = self.overwritten = 0
         read, written = moved_bytes()
         self.read, self.written = read - Spent.read_bytes, written - Spent.written_bytes
-        sizes_bytes = description.made_bytes + description.result_bytes
-        self.surplus = max(0, description.written_bytes - sizes_bytes - self.written)
+        self.result_sizes = sizes(description.results)
+        made_bytes = description.made_bytes + sum(self.result_sizes)
+        self.surplus = max(0, description.written_bytes - made_bytes - self.written)
         # which no file system can compress, and the same each time: outputs of all runs of a campaign are compared
         self.filling = memoryview(hashlib.shake_128(b"rehearsal").digest(CHUNK_BYTES))
         self.buffer = memoryview(bytearray(CHUNK_BYTES))
@@ -127,7 +115,7 @@ class Work:
                 burn(Spent.cpu_s + described.cpu_s * share, described.threads)
         if described.results:
             self.results.mkdir(parents=True, exist_ok=True)
-            for number, size_bytes in enumerate(sizes(described.results)):
+            for number, size_bytes in enumerate(self.result_sizes):
                 self.write_file(f"{self.results}/{number:06d}.dat", size_bytes)
 
     def path(self, number: int) -> str:

@@ -35,8 +35,7 @@ from neurotier.pages.kit.chart import (
 from neurotier.pages.kit.contrasts import Contrast
 from neurotier.pages.kit.findings import at_once, between, spread_text, times_text
 from neurotier.pages.kit.marks import Box, Kind, Lanes, Points, Stack
-from neurotier.run.compared import MEMORY, Compared
-from neurotier.run.conditions import Condition
+from neurotier.run.compared import MEMORY, Compared, Condition
 from neurotier.storage.spread import Spread, spread
 
 LONGEST_NAME = 30

@@ -16,8 +16,7 @@ from neurotier.core.quantities import share_of
 from neurotier.core.tables import Row, gathered
 from neurotier.pages.kit.contrasts import Contrast, blocks, contrasts
 from neurotier.published.bids_app import published_runs
-from neurotier.run.compared import MEMORY, Compared, campaign_runs, is_compared, runs_of_results
-from neurotier.run.conditions import CAMPAIGN, Condition
+from neurotier.run.compared import MEMORY, OF_CAMPAIGN, Compared, Condition, campaign_runs, is_compared, runs_of_results
 from neurotier.storage.spread import Spread
 
 
@@ -120,7 +119,7 @@ def means(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 def set_against(one: Sequence[Row], other: Sequence[Row]) -> tuple[list[Row], list[Row], str | None]:
     """Runs of two conditions that are in blocks, and on which nodes; without a block, all runs."""
-    found = blocks(one, other) if one[0]["origin"] == CAMPAIGN else []
+    found = blocks(one, other) if one[0]["origin"] == OF_CAMPAIGN else []
     nodes = sorted({run["nodes"] for run, _ in found if run["nodes"]})
     between = "; " if any(" " in each for each in nodes) else " "
     ones, others = ([*runs] for runs in zip(*found, strict=True)) if found else (list(one), list(other))
@@ -164,7 +163,7 @@ def family_contrasts(groups: Mapping[Condition, Sequence[Row]]) -> dict[tuple[Co
     """How many times as long the first of every two placements takes; a campaign alone runs them in blocks."""
     found: dict[tuple[Condition, Condition], Contrast] = {}
     for family, members in families(groups).items():
-        found |= contrasts({condition: groups[condition] for condition in members}, family.origin == CAMPAIGN)
+        found |= contrasts({condition: groups[condition] for condition in members}, family.origin == OF_CAMPAIGN)
     return found
 
 

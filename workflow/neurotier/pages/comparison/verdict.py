@@ -34,8 +34,7 @@ from neurotier.pages.comparison.statistics import (
 from neurotier.pages.kit.causes import BLOCK_IO, CPU, OTHER, PAPER_IO, RUN_QUEUE
 from neurotier.pages.kit.contrasts import Contrast
 from neurotier.pages.kit.findings import between, spread_text
-from neurotier.run.compared import MEMORY
-from neurotier.run.conditions import Condition
+from neurotier.run.compared import MEMORY, Condition
 from neurotier.storage.page_cache import COLD_SHARE, WARM_SHARE
 from neurotier.storage.spread import Spread
 

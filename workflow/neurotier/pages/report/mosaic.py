@@ -22,9 +22,9 @@ from nibabel.spatialimages import SpatialImage
 from PIL import Image, ImageColor, ImageDraw, ImageFont, PngImagePlugin
 from scipy import ndimage
 
+from neurotier.analysis.images import Stored
 from neurotier.analysis.inflating import opened_content
-from neurotier.analysis.memory import memory_for_images
-from neurotier.analysis.nifti import Stored
+from neurotier.core.control_groups import memory_for_images
 from neurotier.core.errors import InputError
 from neurotier.core.files import write_bytes
 from neurotier.core.quantities import shorten

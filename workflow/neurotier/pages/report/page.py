@@ -14,7 +14,7 @@ from neurotier.advice.promise import advised
 from neurotier.advice.words import interval
 from neurotier.analysis.app import app_name
 from neurotier.core.configuration import read_yaml
-from neurotier.core.credentials import all_without_credentials, without_credentials
+from neurotier.core.errors import all_without_credentials, without_credentials
 from neurotier.core.installed import ROOT
 from neurotier.core.parallelism import PHASES
 from neurotier.core.quantities import (

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import SettingsError, ToolError
-from neurotier.core.private import private_folder, remove_empty
+from neurotier.core.private import private_folder, remove_abandoned, remove_empty, work_folder
 from neurotier.core.quantities import counted, size
 from neurotier.core.settings import StagingSettings
 from neurotier.core.tables import Row
 from neurotier.core.tiers import parse_size
-from neurotier.core.work_folders import remove_abandoned, work_folder
 from neurotier.storage.staging.exchange import IN_MEMORY, SERVED, STEP, WORD_BYTES, Exchange, Point, mean_s, span_s
 from neurotier.storage.staging.ray import store_bytes
 from neurotier.storage.staging.supervise import ENGINES, Outcome, require_engine, run_exchange

@@ -1,0 +1,640 @@
+"""Campaigns: which runs there are, in what order they are run, that all can be done; and the runs in turn.
+
+Each repetition is a block, whose order is drawn (:func:`in_order`), so that what drifts meanwhile, a warmer machine or
+a fuller disk, does not fall on one tier. A run is known by what it measures, not by its place in the order: tiers,
+parallelism or repetitions can be added later, and what is there is not run again. A campaign runs for hours; what
+cannot fit is refused before its first run and not found out by its twentieth.
+
+Each run is an ordinary one with results of its own. All are one job of the outer Snakemake and not one job a run: a
+shuffled order cannot be said in rules, whose priorities hold for all their jobs, and runs must never overlap. A run is
+started twice: to have everything ready up to the participant jobs (dataset, index, images, tool), and, once the page
+cache is as asked for, for the participant jobs themselves. A run that was killed is done again from its beginning: half
+a run has no makespan. What is kept of it, ``campaign/runs/CONDITION/REPETITION``, is a folder that appears by a rename.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import yaml
+
+from neurotier.analysis.app import app_name
+from neurotier.analysis.needs import described, threads_of, work_bytes
+from neurotier.containers.store import sha256
+from neurotier.core.configuration import WORKLOADS
+from neurotier.core.errors import NeurotierError, RunError, SettingsError, TierError
+from neurotier.core.files import (
+    Record,
+    flush_folder,
+    flush_tree,
+    partial_of,
+    read_json,
+    remove_tree,
+    rename_durably,
+    whole_json,
+    write_json,
+    write_secret,
+    write_text,
+)
+from neurotier.core.installed import ROOT
+from neurotier.core.kinds import is_in_memory
+from neurotier.core.parallelism import fits
+from neurotier.core.places import Places, short_hash
+from neurotier.core.private import private_folder, remove_empty, remove_private
+from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, marked, start_process
+from neurotier.core.quantities import counted, seconds, size
+from neurotier.core.settings import Say, Settings, TierSettings
+from neurotier.core.tables import Row, read_table
+from neurotier.core.tiers import Tier, tiers_of
+from neurotier.dataset.bids import Image
+from neurotier.dataset.contents import is_present
+from neurotier.run.compared import OF_CAMPAIGN, VALID, Condition, valid_unless
+from neurotier.run.disturbance import DISTURBED
+from neurotier.run.jobs import image_store, load_dataset, read_failures
+from neurotier.run.needs import Needs, needs_of
+from neurotier.run.participants import participants, selected_in
+from neurotier.run.plan import Plan
+from neurotier.run.scripting import Context
+from neurotier.storage.page_cache import CacheState, prepare_cache
+
+APART = (
+    *("results", "report", "campaign", "comparison", "published", "probe", "advice", "shares", "node_class"),
+    *(*WORKLOADS, "bigbrain"),
+)
+"""Sections that do not change what a run measures, and that runs go without."""
+
+FETCHING = ("concurrent_gets", "get_attempts", "get_backoff_s", "drop", "validation", "ahead")
+"""Keys of section ``dataset`` that do not either: all of that is over when the participant jobs begin."""
+
+PLACED = ("tiers", "placement", "in_containers")
+"""Sections that do not change what a run makes."""
+
+
+class PlannedRun(NamedTuple):
+    """One repetition of a condition.
+
+    Attributes
+    ----------
+    position
+        Place in the order, from 1.
+    repetition
+        Which repetition, from 1.
+    condition
+        What is run.
+    configuration, settings
+        Configuration of the run, but for its results folder; the same, checked.
+    identity
+        What tells runs apart that measure different things under the same condition's name.
+    analysis
+        What tells apart runs whose outputs are not the same.
+    """
+
+    position: int
+    repetition: int
+    condition: Condition
+    configuration: Record
+    settings: Settings
+    identity: str
+    analysis: str
+
+    @property
+    def name(self) -> str:
+        """A folder's name."""
+        condition = self.condition
+        cache = condition.cache.replace(" ", "-")
+        return f"{condition.placement}_{condition.parallelism}_{cache}_{condition.tool}_{self.identity}"
+
+
+def conditions(settings: Settings) -> list[Condition]:
+    """The conditions of a campaign, in the order of the configuration.
+
+    Raises
+    ------
+    SettingsError
+        If there are none.
+    """
+    campaign = settings.campaign
+    if not campaign.placements:
+        raise SettingsError("a campaign needs a placement", where="config key campaign.placements", fix="name one")
+    tools = [app_name(settings)] if settings.app.image else campaign.tools or [settings.tool.name]
+    matrix = itertools.product(campaign.placements, campaign.parallelism, campaign.cache, tools)
+    return [Condition(OF_CAMPAIGN, tool, cache, count, placement) for placement, count, cache, tool in matrix]
+
+
+def configuration_of(base: Mapping[str, Any], settings: Settings, condition: Condition) -> Record:
+    """The configuration of a run of a condition, but for its results folder."""
+    own = {key: value for key, value in copy.deepcopy(dict(base)).items() if key not in APART}
+    placed = settings.campaign.placements[condition.placement]
+    own["placement"] = settings.placement | {role: tier for role, tier in placed.items() if tier is not None}
+    used = set(own["placement"].values())
+    own["tiers"] = {name: tier for name, tier in own["tiers"].items() if name in used}
+    if not settings.app.image:
+        own["tool"] = {**(own.get("tool") or {}), "name": condition.tool}
+    return own
+
+
+def planned_runs(base: Mapping[str, Any], settings: Settings) -> list[PlannedRun]:
+    """Every run of a campaign, in the order in which they are to be run.
+
+    Parameters
+    ----------
+    base
+        The configuration as it was given.
+    settings
+        The same, checked.
+    """
+    made = []
+    for condition in conditions(settings):
+        configuration = configuration_of(base, settings, condition)
+        own = Settings.from_config(configuration, settings.in_containers)
+        content = Plan(own, Places.from_settings(own)).image()["content"]
+        measured = what_is_measured(own.to_json()) | {"content": content} | described(own)
+        analysed = {key: value for key, value in measured.items() if key not in PLACED}
+        identity, analysis = (short_hash(json.dumps(each, sort_keys=True)) for each in (measured, analysed))
+        made.append((condition, configuration, own, identity, analysis))
+    order = in_order(len(made), settings.campaign.repetitions, settings.campaign.seed)
+    return [
+        PlannedRun(position, repetition, *made[index]) for position, (repetition, index) in enumerate(order, start=1)
+    ]
+
+
+def in_order(conditions: int, repetitions: int, seed: int) -> list[tuple[int, int]]:
+    """Repetition and index of the condition of every run: in random order, and in the next repetition backwards.
+
+    Drawn anew each time, one of two would be the first in all of three repetitions every fourth time, and a steady
+    drift would look like a difference.
+
+    >>> [index for _, index in in_order(3, 4, seed=1)]
+    [2, 0, 1, 1, 0, 2, 0, 1, 2, 2, 1, 0]
+    """
+    order = []
+    for repetition in range(1, repetitions + 1):
+        drawn = np.random.default_rng([seed, (repetition + 1) // 2]).permutation(conditions).tolist()
+        order += [(repetition, index) for index in (drawn if repetition % 2 else reversed(drawn))]
+    return order
+
+
+def what_is_measured(checked: Mapping[str, Any]) -> Record:
+    """The part of a run's settings that changes what it measures."""
+    measured = {key: value for key, value in checked.items() if key not in (*APART, "validity")}
+    measured["dataset"] = {key: value for key, value in checked["dataset"].items() if key not in FETCHING}
+    if checked["dataset"]["source"] != "demo":
+        del measured["demo"]
+    return measured
+
+
+class Campaign(NamedTuple):
+    """A campaign and what it works with.
+
+    Attributes
+    ----------
+    planned
+        Its runs, in the order in which they are run.
+    settings, places
+        Of the results folder that keeps it.
+    limits
+        Snakemake resources that the jobs of a run share.
+    say
+        Where to tell the user.
+    """
+
+    planned: Sequence[PlannedRun]
+    settings: Settings
+    places: Places
+    limits: Mapping[str, int]
+    say: Say
+
+    @classmethod
+    def of_script(cls, context: Context) -> Campaign:
+        """The campaign that a script is about."""
+        planned = planned_runs(context.params.configuration, context.settings)
+        return cls(planned, context.settings, context.places, context.run_facts["limits"], context.say)
+
+    def folder(self, run: PlannedRun) -> Path:
+        """Where the records of a run are."""
+        return self.places.campaign / "runs" / run.name / str(run.repetition)
+
+    def condition_of(self, run: PlannedRun) -> Record | None:
+        """What was run, and what speaks against it; ``None`` if it is not there, or that cannot be read any more."""
+        return whole_json(self.folder(run) / "condition.json")
+
+    @property
+    def to_do(self) -> list[PlannedRun]:
+        """The runs that are to be done: one that was stopped, in whole or in part, tells nothing of its condition."""
+        again = self.settings.campaign.repeat_invalid
+        noted = [(run, self.condition_of(run)) for run in self.planned]
+        return [
+            run
+            for run, condition in noted
+            if condition is None or condition.get("stopped") or (again and condition["valid"] != VALID)
+        ]
+
+
+SCARCE = {
+    "mem_mb": ("memory", "MB", "or say --resources mem_mb=N if the jobs need less than estimated"),
+    "work_files": ("room for files on the work tier", "inodes", "remove files there, or leave its placements out"),
+}
+"""Resources that limit a parallelism: what they are, their unit, and what else to do."""
+
+RESULTS_FACTOR = 2
+"""Bytes of results per byte of compressed input: the brain, at most as large, and what is kept beside it."""
+
+
+def plan_rows(campaign: Campaign) -> list[Row]:
+    """Rows of ``plan.tsv``."""
+    return [
+        {
+            "position": run.position,
+            "repetition": run.repetition,
+            "placement": run.condition.placement,
+            "parallelism": run.condition.parallelism,
+            "cache": run.condition.cache,
+            "tool": run.condition.tool,
+            **{f"{role}_tier": tier for role, tier in run.settings.placement.items()},
+            "folder": f"{run.name}/{run.repetition}",
+            "there": campaign.condition_of(run) is not None,
+        }
+        for run in campaign.planned
+    ]
+
+
+def check_campaign(campaign: Campaign) -> None:
+    """Say what will be done, and refuse what cannot be; runs that are there need nothing any more.
+
+    Raises
+    ------
+    TierError
+        If a tier is not there, not what it is declared to be, or has no room.
+    SettingsError
+        If the parallelism asked for cannot be reached, or a placement cannot be had.
+    """
+    settings, planned, say = campaign.settings, campaign.planned, campaign.say
+    people = selected_in(campaign.places)
+    kinds = counted(len({run.condition for run in planned}), "condition")
+    counts = f"{counted(len(planned), 'run')} of {counted(len(people), 'participant')}"
+    say(f"Campaign: {counts} ({kinds}, {settings.campaign.repetitions} times, seed {settings.campaign.seed})")
+    tiers = {run.settings.placement["dataset"] for run in planned}
+    if read_json(campaign.places.index / "dataset.json")["kind"] == "folder" and len(tiers) > 1:
+        raise SettingsError(
+            f"the dataset is a plain folder, which is read where it lies, and cannot be on {len(tiers)} tiers",
+            where="config key campaign.placements",
+            fix="place the role dataset on one tier, or make the folder a DataLad dataset",
+        )
+    for name, roles in needs(campaign, people).items():
+        tier = Tier.from_settings(settings.tiers[name]).here()
+        tier.check()
+        check_room(tier, roles, say)
+    for run in {run.condition: run for run in campaign.to_do}.values():
+        check_parallelism(run, campaign, list(people))
+
+
+def needs(campaign: Campaign, people: Mapping[str, list[Image]]) -> dict[str, dict[str, int]]:
+    """Bytes that each role still needs on each tier (tier to role) at the same time, at most, but for images."""
+    images = [image for own in people.values() for image in own]
+    dataset = sum(image.size_bytes or 0 for image in images)
+    needed: dict[str, dict[str, int]] = {}
+    for run in {run.condition: run for run in campaign.to_do}.values():
+        each = sorted((work_bytes(own, run.settings) for own in people.values()), reverse=True)
+        tiers = run.settings.placement
+        for role, count in (
+            ("dataset", dataset - there_bytes(campaign, tiers["dataset"], images)),
+            ("work", sum(each[: run.condition.parallelism])),
+            ("results", RESULTS_FACTOR * dataset),
+        ):
+            roles = needed.setdefault(tiers[role], {})
+            roles[role] = max(count, roles.get(role, 0))
+    return needed
+
+
+def there_bytes(campaign: Campaign, tier: str, images: Sequence[Image]) -> int:
+    """Bytes of the dataset that a tier holds already; all of them if it is a folder that is read where it lies."""
+    dataset = read_json(campaign.places.index / "dataset.json")
+    clone = Path(dataset["path"])
+    if dataset["kind"] != "folder":
+        clone = Tier.from_settings(campaign.settings.tiers[tier]).folder("datasets") / clone.name
+    links_to = campaign.settings.dataset.links_to
+    return sum(image.size_bytes or 0 for image in images if is_present(clone, image.path, links_to))
+
+
+def check_room(tier: Tier, roles: Mapping[str, int], say: Say) -> None:
+    """Say what a tier will hold, and refuse if it cannot."""
+    needed, free = sum(roles.values()), tier.free_bytes()
+    parts = ", ".join(f"{role} {size(count)}" for role, count in roles.items())
+    say(f"  tier {tier.name}: {parts} at most; {size(free)} free")
+    if needed > free:
+        raise TierError(
+            f"the campaign needs {size(needed)} there ({parts}), and {size(free)} are free",
+            where=f"tier {tier.name!r}",
+            fix="make room, lower campaign.parallelism, or leave its placements out",
+        )
+
+
+def check_parallelism(run: PlannedRun, campaign: Campaign, people: Sequence[str]) -> None:
+    """Refuse a parallelism that cannot be reached: a figure 'at 96' that ran 60 jobs is none at 96."""
+    asked, where = run.condition.parallelism, "config key campaign.parallelism"
+    if asked > len(people):
+        raise SettingsError(
+            f"there are only {len(people)} participants to run {asked} at once",
+            where=where,
+            fix=f"lower it to at most {len(people)}, or select more participants",
+        )
+    own = Needs(run.settings, campaign.places, elsewhere=False)
+    limits = {"work_files": own.room.get("work_files"), "mem_mb": campaign.limits.get("mem_mb")}
+    known = {resource: limit for resource, limit in limits.items() if limit is not None}
+    for resource, room in fits(known, needs_of(own, people)).items():
+        if room < asked:
+            what, unit, fix = SCARCE[resource]
+            problem = f"{asked} at once need more {what} than there is: {room} fit into {known[resource]:,} {unit}"
+            raise SettingsError(problem, where=where, fix=f"lower it, {fix}")
+
+
+# The runs.
+
+SNAKEFILE = ROOT / "workflow" / "Snakefile"
+ALONE = (
+    *("--snakefile", str(SNAKEFILE), "--workflow-profile", "none", "--scheduler", "greedy"),
+    *("--keep-going", "--nolock", "--replace-workflow-config"),
+)
+"""Arguments of an inner Snakemake, whose file is its whole configuration, without a profile of the outer one."""
+
+OWN_VARIABLES = (RUN, "SNAKEMAKE_PROFILE")
+"""Environment variables of the outer run that would change an inner one."""
+
+OUTPUTS = ("derivatives", "app")
+"""Folders whose contents are the same on every tier, or the run is invalid."""
+
+UNTOLD = {".snakemake_timestamp"}
+"""Files that Snakemake leaves in folders, with a time in them."""
+
+KEPT = ("profile", "state", "index", "logs")
+
+
+def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
+    """Run one repetition of a condition, and keep its records; what is noted of it.
+
+    Raises
+    ------
+    RunError
+        If the run could not be begun, or left no trace.
+    """
+    started_s, condition = time.monotonic(), run.condition
+    log = campaign.places.logs / "run_campaign" / run.name / f"{run.repetition}.log"
+    folder, settings = campaign.folder(run), campaign.settings
+    results, file = (
+        inner_results(campaign.places) / f"{run.name}_{run.repetition}",
+        folder.with_name(f".{folder.name}.yaml"),
+    )
+    inner = inner_settings(run.configuration, settings, results, file)
+    places = Places.from_settings(inner)
+    remove_tree(places.results)
+    write_text(log, "")
+    arguments = inner_arguments(run, inner, file, campaign.limits)
+    if snakemake(["ready", *arguments], log) != 0:
+        raise RunError("could not be made ready", where=str(condition), fix=f"see {log}")
+    cache = make_cache_ready(condition.cache, inner, places, log)
+    target = places.shortened().profile / "profile.tsv"
+    snakemake([str(target), *arguments], log)
+    # The run that made ready has no row.
+    rows = [facts for facts in map(read_json, sorted(places.runs.glob("*.json"))) if facts.get("row") is not None]
+    if not rows:
+        raise RunError("ended without analysing anyone", where=str(condition), fix=f"see {log}")
+    facts = rows[-1]
+    row, stopped = facts["row"], bool(facts.get("stopped_by"))
+    begun = row["participants"] + row["failed"]  # of a job that was killed at once nothing is known
+    killed = any(failure["exit_code"] > 128 for failure in read_failures(places)) or begun < len(participants(places))
+    outputs = {
+        path.relative_to(places.results).as_posix(): sha256(path)
+        for name in OUTPUTS
+        for path in sorted((places.results / name).rglob("*"))
+        if path.is_file() and path.name not in UNTOLD
+    }
+    keep_records(places, partial_of(folder))
+    taken_s = time.monotonic() - started_s
+    kept = keep_run(campaign, run, row, cache, outputs, taken_s, killed or bool(facts.get("again")), stopped)
+    file.unlink(missing_ok=True)
+    return kept
+
+
+def inner_settings(given: Mapping[str, Any], outer: Settings, results: Path, file: Path) -> Settings:
+    """The settings of an inner run, whose tiers are those that this machine has; ``file`` takes its configuration."""
+    tiers = {name: here(tier, outer.tiers[name]) for name, tier in given["tiers"].items()}
+    configuration = {**given, "tiers": tiers, "results": str(results)}
+    write_secret(file, yaml.safe_dump(configuration, sort_keys=False))
+    return Settings.from_config(configuration, outer.in_containers)
+
+
+def here(given: Mapping[str, Any], settings: TierSettings) -> Record:
+    """A tier as a run on this machine has it: that of each node is the one of the node that the campaign is on."""
+    if not settings.node:
+        return dict(given)
+    return {**given, "path": str(Tier.from_settings(settings).here().path), "node": False}
+
+
+def inner_results(places: Places) -> Path:
+    """Where the runs of a campaign have their results meanwhile, below the path of any tier."""
+    return private_folder(Path()) / "campaign" / short_hash(str(places.results))
+
+
+def remove_inner_results(campaign: Campaign) -> None:
+    """Remove what runs that were killed have left on the tiers, and the folders for it."""
+    for name in {run.settings.placement["results"] for run in campaign.planned}:
+        tier = Tier.from_settings(campaign.settings.tiers[name])
+        tier.refuse_planted()
+        folder = tier.path / inner_results(campaign.places)
+        remove_private(folder)
+        remove_empty(folder.parent)
+
+
+def inner_arguments(run: PlannedRun, inner: Settings, file: Path, limits: Mapping[str, int]) -> list[str]:
+    """Arguments of the inner Snakemake."""
+    words = [*ALONE, "--drop-metadata", "--cores", str(run.condition.parallelism * threads_of(inner))]
+    words += ["--sdm", "apptainer"] if inner.in_containers else []
+    words += ["--resources", f"mem_mb={limits['mem_mb']}"] if "mem_mb" in limits else []
+    return [*words, "--configfile", str(file)]
+
+
+def snakemake(arguments: list[str], log: Path) -> int:
+    """Run Snakemake with all that it prints in a log; its exit code. Nothing of it runs on when this returns or raises.
+
+    A signal that ends this process ends it too: the way of jobs that were asked to, and not that of a run that fails.
+    """
+    environment = {key: value for key, value in os.environ.items() if key not in OWN_VARIABLES}
+    environment[CAMPAIGN] = current_run()
+    with log.open("a") as file:
+        file.write(f"$ snakemake {' '.join(arguments)}\n")
+        file.flush()
+        try:
+            inner = start_process(
+                [sys.executable, "-m", "snakemake", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                env=environment,
+            )
+            return inner.wait()
+        finally:
+            end(marked(CAMPAIGN, [current_run()]))  # also jobs whose Snakemake was killed
+
+
+def make_cache_ready(asked: str, inner: Settings, places: Places, log: Path) -> CacheState:
+    """Bring the page cache into the state that is asked for."""
+    dataset = load_dataset(places)
+    inputs = [dataset.path / row["path"] for row in read_table(places.index / "images.tsv", "images")]
+    tiers = tiers_of(inner)
+    others: list[Path] = []
+    if inner.image and not is_in_memory(tiers["images"].kind):
+        images = image_store(inner, places, log, lambda _: None).images
+        others = [path for path in images.rglob("*") if path.is_file() and not path.is_symlink()]
+    return prepare_cache(asked, inputs, others, in_memory=is_in_memory(tiers["dataset"].kind))
+
+
+def keep_records(places: Places, folder: Path) -> None:
+    """Move what a run leaves from its results folder to the campaign's, and remove the rest."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name in KEPT:
+        if (places.results / name).exists():
+            shutil.move(places.results / name, folder / name)
+    remove_tree(places.results)
+
+
+def keep_run(
+    campaign: Campaign,
+    run: PlannedRun,
+    row: Record,
+    cache: CacheState,
+    outputs: Mapping[str, str],
+    taken_s: float,
+    killed: bool = False,
+    stopped: bool = False,
+) -> Record:
+    """Judge a run, note what it was, and let its folder appear; what was noted.
+
+    Parameters
+    ----------
+    campaign, run
+        Which run it was; its records are in the folder's unfinished form.
+    row
+        Its row of ``runs.tsv``.
+    cache
+        The page cache before the participant jobs.
+    outputs
+        Checksums of what it made, by path.
+    taken_s
+        How long all of it took, s.
+    killed
+        Whether a job of it was killed: by somebody, or by the kernel for want of memory. Once that is an accident, and
+        the run is done again; twice is none.
+    stopped
+        Whether it was told to stop from outside.
+    """
+    folder, before = campaign.folder(run), campaign.condition_of(run)
+    stopped = stopped or (killed and not (before and before.get("stopped")))
+    problems = [cache.problem] if cache.problem else []
+    possible, most = min(run.condition.parallelism, row["participants"] + row["failed"]), row["peak_parallelism"]
+    if most < possible:
+        because = f": {row['limited_by']}" if row["limited_by"] else ""
+        problems.append(f"{most} of {possible} jobs at most ran at once{because}")
+    # Nobody has failed, either, in a job that was killed before its participants began.
+    if campaign.settings.campaign.compare_outputs and not (row["failed"] or killed or stopped):
+        problems += differing(campaign, run, outputs)
+    condition = {
+        **asdict(run.condition),
+        "repetition": run.repetition,
+        "position": run.position,
+        "valid": valid_unless(problems, row["valid"]),
+        "cache_state": asdict(cache),
+        "participants": row["participants"],
+        "makespan_s": row["makespan_s"],
+        "taken_s": taken_s,
+        "stopped": stopped,
+    }
+    partial = partial_of(folder)
+    write_json(partial / "condition.json", condition)
+    flush_tree(partial)
+    shutil.rmtree(folder, ignore_errors=True)  # an invalid one that was done again
+    rename_durably(partial, folder)
+    flush_folder(folder.parent.parent)
+    return condition
+
+
+def differing(campaign: Campaign, run: PlannedRun, outputs: Mapping[str, str]) -> list[str]:
+    """What differs from the outputs of the first run of the same tool, if anything.
+
+    The first run with all its participants is noted; if that cannot be read any more, the next one is.
+    """
+    file = campaign.places.campaign / "outputs" / f"{run.analysis}.json"
+    first = whole_json(file)
+    if first is None:
+        write_json(file, {"of": str(run.condition), "checksums": outputs})
+        return []
+    names = {*outputs, *first["checksums"]}
+    apart = sorted(name for name in names if outputs.get(name) != first["checksums"].get(name))
+    found = f"outputs differ from those of {first['of']}: {len(apart)} of {len(names)} files, first "
+    return [found + apart[0]] if apart else []
+
+
+def walk(campaign: Campaign) -> None:
+    """Run what is not there yet.
+
+    Raises
+    ------
+    RunError
+        At the end, if runs could not be done, or were stopped; those that are invalid are there, and said. At once if
+        others disturb the first run, or two in a row: so they would the rest.
+    """
+    planned, say = campaign.planned, campaign.say
+    remove_inner_results(campaign)
+    left = campaign.to_do
+    say(f"{len(planned) - len(left)} of {counted(len(planned), 'run')} are there, {len(left)} to do")
+    failed: list[str] = []
+    undisturbed = False
+    try:
+        for count, run in enumerate(left, start=1):
+            rest = remaining(campaign, len(left) - count + 1)
+            say(f"run {count} of {len(left)}: {run.condition}, repetition {run.repetition}{rest}")
+            try:
+                condition = run_planned(campaign, run)
+            except (NeurotierError, OSError) as error:
+                failed.append(str(error))
+                say(f"  {error}")
+                continue
+            cache = condition["cache_state"]["action"]
+            say(f"  {condition['valid']}, makespan {seconds(condition['makespan_s'])} (before it: {cache})")
+            before, undisturbed = undisturbed, DISTURBED not in condition["valid"]
+            if not (before or undisturbed):
+                fix = "when they have ended, start the same command again with campaign.repeat_invalid set to true"
+                raise RunError(f"others use this machine ({condition['valid']})", where="campaign", fix=fix)
+    finally:
+        remove_inner_results(campaign)
+    if failed:
+        raise RunError(f"{counted(len(failed), 'run')} could not be done: {failed[0]}", where="campaign")
+    conditions = list(filter(None, map(campaign.condition_of, planned)))
+    if stopped := sum(bool(condition.get("stopped")) for condition in conditions):
+        problem = f"{counted(stopped, 'run')} stopped, in whole or in part"
+        raise RunError(problem, where="campaign", fix="start the same command again: no other run is done again")
+    invalid = len(planned) - sum(condition["valid"] == "valid" for condition in conditions)
+    if invalid and campaign.settings.campaign.repeat_invalid:
+        raise RunError(f"{counted(invalid, 'run')} invalid again", where="campaign", fix=f"see {campaign.places.logs}")
+    if invalid:
+        say(f"{counted(invalid, 'run')} left out of the comparison; campaign.repeat_invalid does invalid runs again")
+
+
+def remaining(campaign: Campaign, left: int) -> str:
+    """How long so many runs will take, from the runs that are there: each repetition has all conditions."""
+    conditions = filter(None, map(campaign.condition_of, campaign.planned))
+    taken_s = [condition["taken_s"] for condition in conditions]
+    return f"; about {seconds(left * statistics.fmean(taken_s))} left" if taken_s else ""
