@@ -48,6 +48,7 @@ def test_missing_source(project: Project) -> None:
     assert not project.results.exists()
 
 
+@pytest.mark.nightly
 def test_unreachable_source_is_tried_again(project: Project) -> None:
     dataset = {"source": "http://127.0.0.1:9/corr", "get_attempts": 2, "get_backoff_s": 0.1}
     output = expect(project, "cannot be cloned", *project.configure(dataset=dataset))
@@ -148,6 +149,7 @@ def test_tier_that_is_too_small(project: Project, mount_tmpfs: Callable[..., Pat
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.nightly
 def test_tier_that_becomes_full(project: Project, mount_tmpfs: Callable[..., Path]) -> None:
     """A compressible image passes the estimate, and its uncompressed results then do not fit."""
     folder = mount_tmpfs(project.folder / "fast", "size=6m")
@@ -177,6 +179,7 @@ def test_tier_that_becomes_read_only(project: Project, mount_tmpfs: Callable[...
     assert not list(folder.iterdir())
 
 
+@pytest.mark.nightly
 def test_results_tier_whose_device_fails(project: Project, tmp_path: Path) -> None:
     """The kernel makes it read-only, and Snakemake cannot remove what it would write again."""
     try:

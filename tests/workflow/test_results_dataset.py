@@ -168,6 +168,7 @@ def test_what_is_made_again_with_the_same_bytes_is_no_commit(saved: Project) -> 
         assert git(each, "status", "--porcelain") == ""
 
 
+@pytest.mark.nightly
 def test_a_killed_save_is_taken_up(saved: Project, tmp_path: Path, demo_source: Path) -> None:
     count = tmp_path / "commits"
     kills = KILLING_HOOK.format(count=count, kills="|".join(map(str, KILL_AT)))
