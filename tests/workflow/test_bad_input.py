@@ -19,7 +19,6 @@ from support import (
     checksums,
     git,
     plain_dataset,
-    script,
     sha256,
     small_head,
     t1w,
@@ -147,20 +146,6 @@ def test_tier_that_is_too_small(project: Project, mount_tmpfs: Callable[..., Pat
     arguments = [*project.configure(**sections), "--workflow-profile", "profiles/tmpfs"]
     expect(project, "sub-01: tier 'tmpfs' has 1 MiB free", *arguments)
     assert list(folder.iterdir()) == []
-
-
-@pytest.mark.nightly
-def test_tier_that_becomes_full(project: Project, mount_tmpfs: Callable[..., Path]) -> None:
-    """A compressible image passes the estimate, and its uncompressed results then do not fit."""
-    folder = mount_tmpfs(project.folder / "fast", "size=6m")
-    (folder / "others").write_bytes(b"x" * 2_000_000)
-    bet = script(project.folder / "slow" / "bet", 'head -c 8000000 /dev/zero > "$2_mask.nii" || exit 1')
-    project.heads("01")
-    sections = {"tiers": {"tmpfs": {"path": str(folder)}}, "tool": "bet"}
-    arguments = [*project.configure(**sections), "--workflow-profile", "profiles/tmpfs"]
-    ended = project.fails(*arguments, path=bet.parent)
-    assert ended.lines("tier 'tmpfs' became full"), ended.output
-    assert [path.name for path in folder.iterdir()] == ["others"]
 
 
 def test_tier_that_becomes_read_only(project: Project, mount_tmpfs: Callable[..., Path], tmp_path: Path) -> None:
