@@ -52,24 +52,6 @@ PREDICTIONS = [
 ]
 
 
-def phases(run: Row) -> list[Row]:
-    """Rows of ``bigbrain_phases.tsv``: two blocks side by side, two iterations of 2 s each, phases in pieces."""
-    about = {name: run[name] for name in ("engine", "tier", "parallelism", "repetition")}
-    rows = []
-    for block in ("a", "b"):
-        for iteration in (1, 2):
-            at_s = START_S + 2.5 * (iteration - 1)
-            for phase, start, end, duration_s in (
-                *((("start_up", 0.0, 0.5, 0.5),) if iteration == 1 else ()),
-                *(("load_header", 0.5, 0.6, 0.1), ("read", 0.6, 1.8, 0.4), ("increment", 0.7, 1.9, 0.2)),
-                *(("write", 0.5, 2.0, 0.6), ("delay", 2.0, 2.4, 0.4)),
-            ):
-                times = {"start_s": at_s + start, "end_s": at_s + end, "duration_s": duration_s}
-                cells = {"iteration": iteration, "block": block, "phase": phase, "pieces": 3, "bytes": 0}
-                rows.append({**about, **cells, **times})
-    return rows
-
-
 def places_in(folder: Path) -> Places:
     return Places(*[folder] * 5)
 
@@ -79,7 +61,7 @@ def collect(folder: Path, runs: list[Row], predictions: list[Row], published: bo
     places = places_in(folder)
     for name, rows in (
         ("bigbrain_runs", runs),
-        ("bigbrain_phases", [row for one in runs for row in phases(one)]),
+        ("bigbrain_phases", []),
         ("bigbrain_predictions", predictions),
         ("bigbrain_spark", []),
     ):
