@@ -33,12 +33,6 @@ def test_a_short_campaign_violates_nothing(able: Path) -> None:
     assert [describe(outcome) for outcome in outcomes if outcome.violations] == []
 
 
-def test_the_same_seed_draws_the_same_trials() -> None:
-    kinds = [draw_kind(number, 7, "") for number in range(50)]
-    assert kinds == [draw_kind(number, 7, "") for number in range(50)]
-    assert len(set(kinds)) > 5
-
-
 MASK = "derivatives/sub-a/anat/mask"
 
 

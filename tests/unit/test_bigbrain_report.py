@@ -14,7 +14,7 @@ from neurotier.pages.bigbrain import PAGE
 from neurotier.pages.bigbrain.tables import Tables, read_tables, write_conditions
 from neurotier.pages.bigbrain.verdict import not_compared, verdicts
 from neurotier.published.replay import read_published, write_tables
-from page_reader import Reader
+from page_reader import Reader, read
 from published_logs import spark_log, write_checkout, write_log
 
 SUMS = {"start_up_s": 1.0, "load_header_s": 0.25, "read_s": 2.0, "increment_s": 1.0, "write_s": 3.0}
@@ -52,6 +52,24 @@ PREDICTIONS = [
 ]
 
 
+def phases(run: Row) -> list[Row]:
+    """Rows of ``bigbrain_phases.tsv``: two blocks side by side, two iterations of 2 s each, phases in pieces."""
+    about = {name: run[name] for name in ("engine", "tier", "parallelism", "repetition")}
+    rows = []
+    for block in ("a", "b"):
+        for iteration in (1, 2):
+            at_s = START_S + 2.5 * (iteration - 1)
+            for phase, start, end, duration_s in (
+                *((("start_up", 0.0, 0.5, 0.5),) if iteration == 1 else ()),
+                *(("load_header", 0.5, 0.6, 0.1), ("read", 0.6, 1.8, 0.4), ("increment", 0.7, 1.9, 0.2)),
+                *(("write", 0.5, 2.0, 0.6), ("delay", 2.0, 2.4, 0.4)),
+            ):
+                times = {"start_s": at_s + start, "end_s": at_s + end, "duration_s": duration_s}
+                cells = {"iteration": iteration, "block": block, "phase": phase, "pieces": 3, "bytes": 0}
+                rows.append({**about, **cells, **times})
+    return rows
+
+
 def places_in(folder: Path) -> Places:
     return Places(*[folder] * 5)
 
@@ -61,7 +79,7 @@ def collect(folder: Path, runs: list[Row], predictions: list[Row], published: bo
     places = places_in(folder)
     for name, rows in (
         ("bigbrain_runs", runs),
-        ("bigbrain_phases", []),
+        ("bigbrain_phases", [row for one in runs for row in phases(one)]),
         ("bigbrain_predictions", predictions),
         ("bigbrain_spark", []),
     ):
@@ -92,10 +110,7 @@ def settings_of(folder: Path, published: bool) -> Settings:
 def page_of(collected: Tables, results: Path) -> Reader:
     """The page of some tables, which lie in the results folder or not."""
     PAGE.render(collected, results, None)
-    reader = Reader()
-    reader.feed((results / "bigbrain.html").read_text())
-    assert not reader.open
-    return reader
+    return read(results / "bigbrain.html")
 
 
 def headline_and_lines(collected: Tables) -> tuple[str, list[str]]:

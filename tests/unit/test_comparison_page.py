@@ -12,7 +12,7 @@ from neurotier.core.tables import Row
 from neurotier.pages.comparison import PAGE
 from neurotier.pages.comparison.page import Comparison
 from neurotier.pages.comparison.verdict import judge
-from page_reader import Reader
+from page_reader import Reader, read
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)> a$b_1$ &amp; \\frac{1}{2} µ\"'" + "x" * 80
 
@@ -20,10 +20,7 @@ EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)> a$b_1$ &amp; \\fra
 def page(tables: tuple[Rows, Rows, Rows], folder: Path, lacking: str = "") -> Reader:
     """Write the page and read it."""
     PAGE.render(Comparison(*tables, lacking=lacking), folder, None)
-    reader = Reader()
-    reader.feed((folder / "comparison.html").read_text())
-    assert not reader.open
-    return reader
+    return read(folder / "comparison.html")
 
 
 @pytest.fixture(scope="module")

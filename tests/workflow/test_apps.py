@@ -17,7 +17,7 @@ DONE = "derivatives/dataset_description.json"
 
 CALLED = "called with "
 APP = f"""echo "{CALLED}$*"
-cat /filter.json /opt/freesurfer/license.txt "$TEMPLATEFLOW_HOME"/*/* 2>/dev/null
+[ -z "$TEMPLATEFLOW_HOME" ] || cat /filter.json /opt/freesurfer/license.txt "$TEMPLATEFLOW_HOME"/*/*
 case $3 in
 participant)
     for image in $(find /data -name '*.nii.gz'); do
