@@ -12,7 +12,7 @@ DEMO := snakemake --workflow-profile profiles/local --cores 2
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-fast nightly check benchmark faults planted-bugs environment keys lock clean
+.PHONY: help demo test test-fast nightly check benchmark faults head-faults planted-bugs environment keys lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -30,7 +30,7 @@ test: $(READY) ## set up the test tools (Debian packages, if root; PySpark, Ray,
 nightly: $(READY) ## run what `make test` leaves out but for a sample, then faults, planted bugs and benchmarks: some hours
 	@tests/set_up.sh
 	@failed=0; seed=$$(date +%Y%m%d); tests/run.sh --ring=nightly $(PYTEST) || failed=1; \
-	for what in "faults COUNT=200 SEED=$$seed" planted-bugs benchmark; do \
+	for what in "faults COUNT=200 SEED=$$seed" planted-bugs "head-faults TIMES=1 SEED=$$seed" benchmark; do \
 	    $(MAKE) --no-print-directory $$what || failed=1; \
 	done; exit $$failed
 
@@ -50,11 +50,15 @@ benchmark: $(READY) ## print the tables of tests/benchmarks, or of one: ONLY="si
 	@tests/set_up.sh
 	@$(BIN)/python tests/benchmarks $(ONLY)
 
-faults: $(READY) ## hold a fault campaign: COUNT=1000 SEED=1 (FROM=n, JOBS=2, ONLY=kind; TRIAL=n)
+faults: $(READY) ## hold a fault campaign: COUNT=1000 SEED=1 (FROM=n, JOBS=2, ONLY=kind, DETACHED=1; TRIAL=n, TOTALS=1)
 	@tests/set_up.sh
 	@PYTHONPATH=tests $(BIN)/python -m faults $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) \
 	    $(if $(FROM),--from $(FROM)) $(if $(JOBS),--jobs $(JOBS)) $(if $(ONLY),--only $(ONLY)) \
-	    $(if $(TRIAL),--trial $(TRIAL))
+	    $(if $(TRIAL),--trial $(TRIAL)) $(if $(DETACHED),--detached) $(if $(TOTALS),--totals)
+
+head-faults: $(READY) ## Ctrl-C, kill -9 and a reboot of the head of a cluster run at random moments: TIMES=5 SEED=1
+	@tests/set_up.sh
+	@PYTHONPATH=tests $(BIN)/python -m faults.heads $(if $(TIMES),--times $(TIMES)) $(if $(SEED),--seed $(SEED))
 
 planted-bugs: $(READY) ## plant a bug for each promise of workflow/README.md; does the referee catch it?
 	@$(BIN)/python tests/planted_bugs.py

@@ -14,12 +14,13 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 from faults.disturbances import MEMORY_GROUPS
 from faults.kinds import FAULTS
+from faults.ledger import Outcome
 from faults.processes import end_all, end_with
 from faults.rooms import Room, copy_folder, enter, may_have_disks, may_have_rooms
 from faults.templates import Called, Kind, Prepared, Reference, call_in_child, prepare, preparing, wait_for
@@ -29,19 +30,6 @@ LAST_LINES = 8
 
 TARGETS = ("participants", "participants", "participants", "all")
 """What is asked for: mostly the analyses alone, which take less time than the figures."""
-
-
-@dataclass
-class Outcome:
-    """What a trial found."""
-
-    number: int
-    kind: str
-    fault: str
-    hit: bool
-    violations: list[str] = field(default_factory=list)
-    last_lines: list[str] = field(default_factory=list)
-    took_s: float = 0.0
 
 
 class MissingError(Exception):
@@ -207,10 +195,15 @@ def table(outcomes: Sequence[Outcome]) -> str:
     return "\n".join(lines)
 
 
+def repeating(outcome: Outcome) -> str:
+    """The command that repeats a trial."""
+    return f"make faults SEED={outcome.seed} TRIAL={outcome.number}" + (f" ONLY={outcome.only}" if outcome.only else "")
+
+
 def describe(outcome: Outcome) -> str:
     """A violation: how to repeat it, what was violated, and what was said."""
     lines = [
-        f"{'VIOLATION' if outcome.violations else 'kept'} {outcome.kind}: trial {outcome.number}",
+        f"{'VIOLATION' if outcome.violations else 'kept'} {outcome.kind}: {repeating(outcome)}",
         f"  fault: {outcome.fault}",
         *(f"  violated: {line}" for line in outcome.violations[:12]),
         *(f"  | {line[:200]}" for line in outcome.last_lines),

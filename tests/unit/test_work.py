@@ -34,15 +34,6 @@ def tier(tmp_path: Path) -> Path:
     return tmp_path / "tier"
 
 
-def test_folder_is_gone_on_success_and_failure(work: Path) -> None:
-    with work_folder(work / "sub-01", "id") as folder:
-        (folder / "in").mkdir()
-    assert not folder.exists()
-    with pytest.raises(ValueError, match="why"), work_folder(work / "sub-01", "id"):
-        raise ValueError("why")
-    assert not folder.exists()
-
-
 def test_what_is_left_is_removed_and_nothing_behind_a_link(work: Path, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.mkdir()

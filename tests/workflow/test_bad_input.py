@@ -203,12 +203,6 @@ def test_results_tier_that_becomes_full(project: Project, mount_tmpfs: Callable[
 # Tool, lock, names
 
 
-def test_tool_that_is_not_on_path(project: Project) -> None:
-    project.heads("01")
-    arguments = project.configure(tool="bet")
-    expect(project, "tool 'bet': bet is not on PATH", *arguments)
-
-
 def test_a_program_that_is_missing_is_said_before_the_first_job(project: Project, tmp_path: Path) -> None:
     for tool in Path("/usr/bin").iterdir():
         if tool.name != "fio":

@@ -7,12 +7,11 @@ import random
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ import pytest
 import yaml
 from conftest import missing
 from container_images import Engine, make_tiny
+from faults import heads
 from neurotier.core.places import file_of
 from slurm_cluster import Cluster, NotHereError, slurm, succeeds
 from slurm_hosts import LOGIN, NODES, SCRATCH_MIB, USER, has_memory_limits
@@ -533,39 +533,13 @@ def test_tiers_in_memory_are_memory_of_the_job(cluster: Cluster, project: Projec
     assert not [path for folder in memory.values() for path in folder.rglob("*") if not path.is_dir()]
 
 
-LOCKING = """exec 9> "{folder}/$(basename "$1").lock"
-flock --nonblock 9 || echo "$1" >> {folder}/twice
-sleep 0.5 9>&-"""
-
-
 @pytest.mark.nightly
-@pytest.mark.parametrize("fault", ["Ctrl-C", "kill -9", "reboot"])
-def test_a_head_may_end_at_any_moment(cluster: Cluster, project: Project, fault: str) -> None:
-    """The same command then does everything, submits no more jobs than those who are missing need, and has nobody
-    analysed who still is."""
-    labels = [f"{number:02d}" for number in range(20)]
-    project.heads(*labels)
-    tools, moment_s = project.folder / "tools", random.SystemRandom().uniform(0, 25)
-    bet_that(tools, LOCKING.format(folder=tools))
-    arguments = on_slurm(*project.configure(tool="bet"), group=5)
-    head = started(project, *arguments, path=tools)
-    with suppress(subprocess.TimeoutExpired):
-        head.wait(moment_s)
-    if fault == "reboot":
-        cluster.kill_host(LOGIN)
-        cluster.start_login()
-    for process in psutil.Process(head.pid).children(recursive=fault == "Ctrl-C") if head.poll() is None else []:
-        with suppress(psutil.Error):  # a terminal tells them all
-            process.send_signal(signal.SIGINT if fault == "Ctrl-C" else signal.SIGKILL)
-    said = ended(head).output
-    assert "Traceback" not in said, f"{moment_s} s: {said}"
-    needed, first = -(-(len(labels) - len(project.records())) // 5), cluster.next_job()
-    again = ended(started(project, *arguments, path=tools))
-    assert again.code == 0, f"{moment_s} s: {again.output}"
-    assert cluster.next_job() - first <= needed, f"{moment_s} s: {again.output}"
-    assert sorted(records(project)) == [f"sub-{label}" for label in labels], moment_s
-    assert not (tools / "twice").exists(), f"{moment_s} s: analysed twice at the same time"
-    wait_for(lambda: not cluster.queued())
+def test_a_head_may_be_rebooted_at_any_moment(cluster: Cluster) -> None:
+    """One trial of the campaign that ``python -m faults.heads`` holds."""
+    seed = random.SystemRandom().randrange(10**6)
+    run = heads.prepare(cluster, participants=20, sleep_s=0.5, took_s=12)
+    trial = heads.hold(run, "reboot", random.Random(seed))
+    assert not trial.violations, f"seed {seed}, after {trial.moment_s} s: {trial.violations}"
 
 
 def read_rows(file: Path) -> list[dict[str, Any]]:
