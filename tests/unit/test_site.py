@@ -62,6 +62,14 @@ def test_whatever_the_names_are_the_profile_means_them_or_leaves_them_out(name: 
     assert not (Path.cwd() / "here").exists()
 
 
+def test_the_draft_is_of_the_default_partition_and_its_smallest_node() -> None:
+    sinfo = nodes("big", memory="900000") + nodes("main*", memory="5000", cpus="2") + nodes("main*", memory="7000+")
+    profile = yaml.safe_load(profile_of(nodes_in(sinfo), {}, Mine(["lab"])))
+    assert profile["default-resources"]["slurm_partition"] == "'main'"
+    assert profile["resources"]["mem_mb"] == 5000
+    assert profile["cores"] == 2
+
+
 def test_nothing_is_asked_for_that_the_site_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getgroups", lambda: [0, 4_000_001])  # the second has no name
     sinfo = nodes("closed*") + nodes("odd") + nodes("staff") + nodes("open", limit="1-00:00:00")

@@ -91,6 +91,15 @@ def test_a_run_that_clears_up_first_is_starting(places: Places) -> None:
     assert " is starting; " in line(seen)
 
 
+@pytest.mark.parametrize(("succeeded", "code"), [(True, 0), (False, 1)])
+def test_watching_ends_with_the_run(
+    places: Places, succeeded: bool, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begin(places, ended_s=time.time(), succeeded=succeeded)
+    assert watch(places.results, 1.0, once=False) == code
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
 def test_a_folder_without_a_run_is_said(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="no run has begun here"):
         watch(tmp_path, 1.0, once=True)
