@@ -196,12 +196,12 @@ def test_results_are_published_and_what_is_wrong_fails_the_job_in_one_line(tmp_p
     record_file = file_of(results / "profile" / "records", "sub-01")
     assert {size for size, _ in json.loads(record_file.read_text())["derivatives"].values()} == {1000}
     again = parse(describe(record_file, "compute"), "again")
-    assert (again.made_files, again.folders, again.results) == (10, 0, ((3, 1000),))
+    assert (again.made_files, again.results) == (10, ((3, 1000),))
     assert again.made_bytes == 100
-    assert again.written_bytes == pytest.approx(3100, rel=0.05)
+    assert 3100 <= again.written_bytes < 4000, "and a log of its own"
     (compute,) = [phase for phase in json.loads(record_file.read_text())["phases"] if phase["phase"] == "compute"]
     assert again.cpu_s == pytest.approx(compute["cpu_s"], abs=1e-5)
-    assert [(flow["made_files"], flow["left_files"]) for flow in compute["traffic"]] == [(10, 10)]
+    assert [(flow["made_files"], flow["left_files"]) for flow in compute["traffic"]] == [(13, 13)]
     file.write_text("{")
     record_file.unlink()
     failed = neurotier(*words)
