@@ -11,11 +11,13 @@ from statistics import NormalDist
 import pytest
 from neurotier.model.prediction import HIGH, MEASURED, MODEL_ERROR, PAPER
 from neurotier.published.conditions import condition
+from neurotier.published.evidence import evidence_of, shipping_in
+from neurotier.published.knowledge import Learner
 from neurotier.published.own_columns import condition_of
 from neurotier.published.predictions import Predictor, width
 from neurotier.published.replay import Replay, read_published
 from neurotier.published.validation import ALONE, CONDITION, DEVICE, SPLITS, TWIN, has_twin, left_out, scores
-from published_logs import DISK_BENCH, spark_log, whole_log, write_log
+from published_logs import DISK_BENCH, block_name, spark_log, whole_log, write_log
 
 DRAM_25, DRAM_96 = (condition(40, "gnu-parallel", processes, ("DRAM", "App Direct")) for processes in (25, 96))
 
@@ -59,6 +61,27 @@ def test_nothing_of_what_is_held_out_has_a_part_in_its_prediction(waves: Predict
     changed = Predictor(without_runs_of(replay, DRAM_96)).predict(DRAM_25, held, CONDITION)
     usual = waves.predict(DRAM_25, held, CONDITION)
     assert changed.makespan_s != usual.makespan_s, "what may be known has a part in it"
+
+
+def test_the_jvm_stands_still_in_proportion_to_what_is_in_flight(tmp_path: Path) -> None:
+    """Two blocks a second, but for one pause of 20 s in each minute: with 96 the pauses are 3.84 times as long."""
+    logs, rows, clock = tmp_path / "20bb_redo", [], 30.0
+    for number in range(1000):
+        clock += 20.5 if number % 80 == 79 else 0.5
+        for phase, start, end in (("load_img", 0.0, 1.0), ("increment_data", 1.0, 2.0), ("save_incremented", 2.0, 3.0)):
+            rows.append(f"{phase},{clock + start!r},{clock + end!r},{block_name(number, 20)},{number % 25}\n")
+    text = f"driver_program,0,{clock + 3!r},/out/run,allfiles\n" + "".join(rows)
+    write_log(logs, "spark-1-tmpfs_1it_25cpus_20bb-0.out", text)
+    replay = read_published(tmp_path)
+    seen = shipping_in(replay.runs[0])
+    assert seen is not None
+    assert seen.first_s == 30.5
+    assert seen.pauses == pytest.approx(12 * 20.5 / (12 * 20.5 + 962 * 0.5), rel=0.01)
+    more = condition(20, "spark", 96, ("Optane", "Memory mode"))
+    jvm = Learner(more, evidence_of(replay), replay).learn().jvm
+    assert jvm is not None
+    assert jvm.bytes_per_s == pytest.approx(seen.bytes_per_s / (1 - seen.pauses + seen.pauses * 96 / 25))
+    assert jvm.first_s == pytest.approx(30.5 * 96 / 25)
 
 
 def test_a_repetition_that_took_much_less_is_left_out(tmp_path: Path) -> None:

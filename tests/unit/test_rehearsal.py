@@ -200,7 +200,7 @@ def test_results_are_published_and_what_is_wrong_fails_the_job_in_one_line(tmp_p
     assert again.made_bytes == 100
     assert 3100 <= again.written_bytes < 4000, "and a log of its own"
     (compute,) = [phase for phase in json.loads(record_file.read_text())["phases"] if phase["phase"] == "compute"]
-    assert again.cpu_s == pytest.approx(compute["cpu_s"], abs=1e-5)
+    assert 0 < again.cpu_s < compute["cpu_s"], "less what removing takes"
     assert [(flow["made_files"], flow["left_files"]) for flow in compute["traffic"]] == [(13, 13)]
     file.write_text("{")
     record_file.unlink()
