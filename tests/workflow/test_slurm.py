@@ -503,7 +503,7 @@ def test_jobs_have_time_to_clear_up(cluster: Cluster, project: Project) -> None:
     assert f"Slurm job {late}: TIMEOUT" in done.output
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("long")
 def test_tiers_in_memory_are_memory_of_the_job(cluster: Cluster, project: Project) -> None:
     """Under the limits of control groups nothing is killed for want of memory, and no memory keeps anything."""
     if not has_memory_limits():
@@ -533,7 +533,7 @@ def test_tiers_in_memory_are_memory_of_the_job(cluster: Cluster, project: Projec
     assert not [path for folder in memory.values() for path in folder.rglob("*") if not path.is_dir()]
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("long")
 def test_a_head_may_be_rebooted_at_any_moment(cluster: Cluster) -> None:
     """One trial of the campaign that ``python -m faults.heads`` holds."""
     seed = random.SystemRandom().randrange(10**6)
@@ -681,7 +681,7 @@ def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) 
     assert (row["job"], row["cpus"], row["state"]) == (number, 2, "COMPLETED")
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("long")
 def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_there: Path, project: Project, scratch: Path) -> None:
     """All its runs are on that node, whose own tier is one of the placements; what differs is not the node."""
     own = {"path": f"{scratch}/$SLURM_JOB_USER/$SLURM_JOB_ID", "kind": "block", "node": True}
@@ -726,7 +726,7 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_there: Path, pro
     assert not [path for path in scratch.rglob("*") if path.name.startswith("neurotier-")]
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("long")
 def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> None:
     """What only nodes have is measured and judged there, and what is missing there is said here, in a line."""
     tiers = {
@@ -786,7 +786,7 @@ OWN_NODES = {"prepare_tool": "--nodelist=n2", "run_bigbrain": "--exclusive --nod
 
 
 @pytest.mark.usefixtures("gnu_parallel", "spark")
-@pytest.mark.nightly
+@pytest.mark.nightly("long")
 def test_what_nodes_have_of_their_own_is_used_by_their_jobs(
     cluster: Cluster, engine: Engine, project: Project, tmp_path: Path
 ) -> None:
