@@ -12,7 +12,7 @@ DEMO := snakemake --workflow-profile profiles/local --cores 2
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-fast nightly check benchmark faults head-faults planted-bugs mutants bench-meter environment keys lock clean
+.PHONY: help demo test test-fast nightly check benchmark faults head-faults planted-bugs mutants environment keys lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -65,10 +65,6 @@ mutants: $(READY) ## change constants and operators at random; do unit tests not
 
 planted-bugs: $(READY) ## plant a bug for each promise of workflow/README.md; does the referee catch it?
 	@$(BIN)/python tests/planted_bugs.py
-
-bench-meter: $(READY) ## print how exact the meter is, and what it costs
-	@tests/set_up.sh
-	@for name in control_groups metering; do $(BIN)/python tests/benchmarks $$name || exit 1; done
 
 environment: $(READY) ## make the environment alone
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from pathlib import Path
 
 import nibabel as nib
@@ -51,12 +50,6 @@ def plan_of(task: Task) -> Path:
     plan.parent.mkdir(parents=True, exist_ok=True)
     plan.write_text(json.dumps(task.to_json()))
     return plan
-
-
-def worker_of(task: Task, place: Path, block: Block) -> list[str]:
-    """The command of a worker that does all iterations of a block."""
-    program = [sys.executable, "-m", "neurotier.bigbrain.engines.worker"]
-    return [*program, str(plan_of(task)), block.block, "all", str(place / "log")]
 
 
 def voxels(file: Path | str) -> np.ndarray:

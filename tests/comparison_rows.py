@@ -1,10 +1,12 @@
-"""Rows of the comparison's tables for tests: every number is given or follows from those given."""
+"""Rows of the comparison's tables for tests: every number is given, follows from those given, or is drawn by chance."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
+import numpy as np
 from neurotier.core.tables import columns
 from neurotier.meter.usage import ACCOUNT
 
@@ -60,3 +62,43 @@ def job_rows(run: str, walls_s: Sequence[float], phases: Mapping[str, float] | N
         for number, wall_s in enumerate(walls_s)
         for phase, share in (phases or {"whole": 1.0}).items()
     ]
+
+
+CAUSES = {"user": 0.80, "system": 0.05, "run_queue": 0.03, "block_io": 0.08, "other": 0.04}
+PARTS = {"start_up": 0.3, "stage_in": 1.5, "container_start": 0.25, "compute": 12.0, "stage_out": 0.4}
+"""Phases of a job and their typical wall times on a tier of slowness 1, s."""
+
+
+def compared(
+    slowness: Mapping[str, float],
+    parallelisms: Sequence[int] = (2, 4),
+    repetitions: int = 2,
+    participants: int = 12,
+    parts: Mapping[str, float] = PARTS,
+    **changes: Any,
+) -> tuple[Rows, Rows, Rows]:
+    """Runs, jobs and traffic of placements, with how much slower than 1 their tier moves data; times scatter."""
+    source, runs, jobs, traffic = np.random.default_rng(0), Rows(), Rows(), Rows()
+    for placement, parallelism, repetition in product(slowness, parallelisms, range(1, repetitions + 1)):
+        name, ends_s, wall_s = f"{placement}-{parallelism}-{repetition}", [0.0] * parallelism, 0.0
+        for number in range(participants):
+            for phase, typical_s in parts.items():
+                slow = 1.0 if phase == "compute" else slowness[placement]
+                took_s, start_s = typical_s * slow * float(source.lognormal(0.0, 0.25)), ends_s[number % parallelism]
+                (row,) = job_rows(name, [took_s], {phase: 1.0}, start_s=start_s, end_s=start_s + took_s)
+                jobs.append(row | {"participant": f"sub-{number:03d}"} | {k: changes[k] for k in row if k in changes})
+                ends_s[number % parallelism] += took_s
+                wall_s += took_s
+        about = {"parallelism": parallelism, "repetition": repetition, "participants": participants}
+        account = {"account": CAUSES, "residual_sum_s": 0.0} if parts is PARTS else {}
+        runs.append(run_row(name, placement, max(ends_s), wall_sum_s=wall_s, **{**about, **account, **changes}))
+        where = {"origin": runs[-1]["origin"], "run": name}
+        traffic.append({**where, "tier": placement, "read_bytes": 9_000_000, "written_bytes": 4_000_000})
+        traffic.append({**where, "tier": "results", "read_bytes": None, "written_bytes": 2_000_000})
+    return runs, jobs, traffic
+
+
+def published(participants: int, repetitions: int) -> tuple[Rows, Rows, Rows]:
+    """Published runs: whole jobs, no account, a logged makespan that is off."""
+    about = {"origin": "published", "tool": "bids-app-example", "oversubscribed": None, "logged_makespan_s": 1.0}
+    return compared({"in-mem": 1.0, "disk": 1.1}, (25, 96), repetitions, participants, {"whole": 88.0}, **about)

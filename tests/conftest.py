@@ -67,23 +67,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xdist_group("spark"))
         elif item.path.parent.name != "workflow" or shares_with_its_file(item):
             item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(ROOT))))
-    ring = config.getoption("ring")
-    config.hook.pytest_deselected(items=[item for item in items if not is_in(ring, item)])
-    items[:] = sorted((item for item in items if is_in(ring, item)), key=place_of)
+    chosen = ring_of(config.getoption("ring"), items)
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = sorted(chosen, key=place_of)
 
 
-NIGHTS = 7
-"""After so many days the fast ring, held once a day, has had every nightly test."""
+DRAWN = 2
+"""How many nightly tests the fast ring has each day; none of them takes more than some 30 CPU s."""
+
+LONG = "long"
+"""Word in the mark of nightly tests that are not drawn: each takes a minute of CPU time, or an image that does."""
 
 
-def is_in(ring: str, item: pytest.Item) -> bool:
-    """Whether a test is in a ring: those marked nightly in that ring, and a seventh of them, by the date, in the fast
-    one, too. Which have the same word in their mark, as they share what takes long to make, are drawn together."""
-    nightly = item.get_closest_marker("nightly")
-    if ring != "fast" or nightly is None:
-        return ring != "nightly" or nightly is not None
-    drawn = nightly.args[0] if nightly.args else item.nodeid
-    return (zlib.crc32(drawn.encode()) + int(os.environ[DAY])) % NIGHTS == 0
+def ring_of(ring: str, items: list[pytest.Item]) -> list[pytest.Item]:
+    """The tests of a ring: those marked nightly in that ring, and a few of them, by the date, in the fast one, too."""
+    nightly = {item: mark for item in items if (mark := item.get_closest_marker("nightly"))}
+    if ring != "fast":
+        return [item for item in items if ring == "all" or item in nightly]
+    short = [item for item, mark in nightly.items() if LONG not in mark.args]
+    short.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
+    first = DRAWN * int(os.environ[DAY])
+    drawn = [short[number % len(short)] for number in range(first, first + DRAWN)] if short else []
+    return [item for item in items if item not in nightly or item in drawn]
 
 
 def needs_spark(item: pytest.Item) -> bool:
@@ -109,10 +114,13 @@ def place_of(item: pytest.Item) -> int:
     return 1 + len(LONGEST) + (item.path.parent.name != "workflow")
 
 
-def nightly(*cases: Any, together: tuple[str, ...] = ()) -> list[Any]:
-    """Parameters of a test that are tried in the nightly ring; a word has them drawn together."""
+def nightly(*cases: Any, mark: pytest.MarkDecorator = pytest.mark.nightly) -> list[Any]:
+    """Parameters of a test that are tried in the nightly ring."""
     each = [case if isinstance(case, tuple) else (case,) for case in cases]
-    return [pytest.param(*case, marks=pytest.mark.nightly(*together)) for case in each]
+    return [pytest.param(*case, marks=mark) for case in each]
+
+
+too_long = pytest.mark.nightly(LONG)
 
 
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

@@ -6,17 +6,12 @@ import hashlib
 import io
 import json
 import os
-import re
 import shutil
 import subprocess
-import sys
-import sysconfig
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-STAND_INS = Path(__file__).resolve().parent / "stand_ins"
 
 COMMANDS = [
     *("sh", "cat", "chmod", "cp", "env", "false", "find", "grep", "id", "kill", "ln", "ls", "mkdir"),
@@ -142,35 +137,3 @@ def make_oci_layout(root: Path, folder: Path) -> str:
     index = {"schemaVersion": 2, "manifests": [described("manifest.v1+json", manifest)]}
     (folder / "index.json").write_text(json.dumps(index))
     return f"oci:{folder}"
-
-
-def python_root(folder: Path) -> Path:
-    """The root file system of the tiny image with this machine's Python and its standard library, as a folder."""
-    root = tiny_root(folder)
-    python = Path(sys.executable).resolve()
-    library = Path(sysconfig.get_path("stdlib"))
-    programs = [str(python), *map(str, library.glob("lib-dynload/zlib.*.so"))]  # stand-ins read compressed images
-    linked = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=True).stdout
-    for file in [str(python), *re.findall(r"(/\S+) \(0x", linked)]:
-        (root / file[1:]).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(file, root / file[1:])
-    left_out = shutil.ignore_patterns("site-packages", "dist-packages", "test*", "__pycache__", "config-*", *UNUSED)
-    shutil.copytree(library, root / str(library)[1:], ignore=left_out)
-    (root / "bin" / "python3").symlink_to(python)
-    return root
-
-
-UNUSED = ("idlelib", "lib2to3", "ensurepip", "tkinter", "turtledemo", "pydoc_data", "distutils", "asyncio", "sqlite3")
-"""Parts of the standard library that no stand-in needs."""
-
-
-def make_stand_in(engine: Engine, folder: Path, program: str) -> Path:
-    """An image with a stand-in of ``tests/stand_ins`` as its app."""
-    root, name = python_root(folder), Path(program).stem
-    (root / "opt" / "app").mkdir()
-    for file in (program, "app_checks.py"):
-        shutil.copy(STAND_INS / file, root / "opt" / "app" / file)
-    definition = folder / f"{name}.def"
-    run_script = f'    exec python3 -B /opt/app/{program} "$@"'
-    definition.write_text(f"Bootstrap: localimage\nFrom: {root}\n\n%runscript\n{run_script}\n")
-    return engine.build(folder / f"{name}.sif", definition)

@@ -102,27 +102,6 @@ def fuse_folder(bytes_per_s: int) -> Iterator[Path]:
             output("umount", str(folder))
 
 
-@contextmanager
-def memory_limited(mib: int) -> Iterator[None]:
-    """Have the processes that this thread starts share so much memory, page cache included, by a control group."""
-    group = Path("/sys/fs/cgroup/memory") / f"neurotier-{os.getpid()}"
-    before = Path("/sys/fs/cgroup/memory" + memory_group())
-    group.mkdir()
-    try:
-        (group / "memory.limit_in_bytes").write_text(f"{mib}M")
-        (group / "cgroup.procs").write_text("0")
-        yield
-    finally:
-        (before / "cgroup.procs").write_text("0")
-        group.rmdir()
-
-
-def memory_group() -> str:
-    """The control group of version 1 that limits this process's memory."""
-    lines = Path("/proc/self/cgroup").read_text().splitlines()
-    return next(line.split(":", 2)[2] for line in lines if line.split(":")[1] == "memory")
-
-
 def output(*command: str) -> str:
     """What a command prints, which must succeed."""
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout

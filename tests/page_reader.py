@@ -48,6 +48,14 @@ class Reader(HTMLParser):
         return " ".join(" ".join(self.words).replace("\u00a0", " ").split())
 
 
+def read(page: Path) -> Reader:
+    """What is on a page, all of whose tags match."""
+    reader = Reader()
+    reader.feed(page.read_text())
+    assert not reader.open
+    return reader
+
+
 def page_of(room: str, folder: Path, settings: Any = None, **tables: list[Row]) -> tuple[list[str], Reader]:
     """Make a page of tables at hand: what it says first, and its content.
 
@@ -67,9 +75,7 @@ def page_of(room: str, folder: Path, settings: Any = None, **tables: list[Row]) 
     for name, file in page.inputs(folder).items():
         write_plain(file, whole[name] or [dict.fromkeys(columns(name))])
     said = page.render(Data(whole, settings), folder, settings)
-    reader = Reader()
-    reader.feed((folder / f"{room}.html").read_text())
-    assert not reader.open
+    reader = read(folder / f"{room}.html")
     drawn = {path.stem for path in (folder / room / "figures").glob("*.svg")}
     assert all((folder / room / "figures" / f"{name}.{kind}").exists() for name in drawn for kind in BESIDE)
     for kind, address in reader.addresses:

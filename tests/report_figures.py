@@ -10,17 +10,14 @@ from typing import Any
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.pages.report import PAGE
-from page_reader import Reader
+from page_reader import Reader, read
 from report_data import make_results
 
 
 def read_report(places: Places, settings: Settings) -> Reader:
     """Write the run report with its figures, and read it."""
     PAGE.write(places, settings)
-    reader = Reader()
-    reader.feed((places.results / "report.html").read_text())
-    assert not reader.open
-    return reader
+    return read(places.results / "report.html")
 
 
 @cache

@@ -327,6 +327,12 @@ def script(file: Path, text: str) -> Path:
     return file
 
 
+def slow_project(folder: Path) -> Project:
+    """A project whose bet lasts, and takes next to no CPU time."""
+    script(folder / "bin" / "bet", f'sleep 3\nexec {STAND_INS}/bet "$@"')
+    return Project.at(folder / "project", lambda: ["env", f"PATH={folder}/bin:{ENVIRONMENT['PATH']}"])
+
+
 def quiet(line: str) -> None:
     """Progress that no test reads."""
 

@@ -122,8 +122,3 @@ def python_for_all() -> str:
 def as_nobody() -> dict[str, Any]:
     """Arguments of ``subprocess`` that make root an ordinary user; none for who is one."""
     return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
-
-
-def error_percent(measured: float | None, truth: float) -> float | None:
-    """How far off a figure is, %; ``None`` without a figure or with nothing to compare it to."""
-    return None if measured is None or truth == 0 else 100 * (measured - truth) / truth

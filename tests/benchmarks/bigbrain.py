@@ -1,12 +1,9 @@
-"""The BigBrain increment of this project beside the published way of doing it, and beside fio.
+"""The BigBrain increment of this project beside the published way of doing it.
 
 The published way, written from Algorithm 1 of the paper: one Python process per block loads it with NiBabel, adds 1 and
-saves it with NiBabel; GNU parallel runs as many at once. Ours is the engine ``gnu-parallel``. Both start one process
-per block. fio replays what ours reads and writes, call by call: the
-same files in the same order, in the same pieces, flushed at the same places, by as many processes that are always at
-work. Beside it are our processes that are always at work, too (each increments one block after the other), and the
-engine with all its starts. On tiers that are no memory, everything is read with the blocks out of the page cache, and
-writing lasts until the device has the data, whoever does it. Ratios are taken within a repetition; its order turns.
+saves it with NiBabel; GNU parallel runs as many at once. Ours is the engine ``gnu-parallel``. On tiers that are no
+memory, everything is read with the blocks out of the page cache, and writing lasts until the device has the data,
+whoever does it. Ratios are taken within a repetition; its order turns.
 
 Words are folders on tiers, else ``/dev/shm`` and the folder for temporary files.
 """
@@ -14,9 +11,7 @@ Words are folders on tiers, else ``/dev/shm`` and the folder for temporary files
 from __future__ import annotations
 
 import contextlib
-import json
 import math
-import multiprocessing
 import os
 import shlex
 import shutil
@@ -25,19 +20,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 from bench import print_table, spread
 from bigbrain_blocks import make, plan_of, task_of
-from neurotier.bigbrain.blocks.nifti import HEADER_BYTES
 from neurotier.bigbrain.checking import check_task
 from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
-from neurotier.bigbrain.engines.increment import PIECE_BYTES
-from neurotier.bigbrain.engines.worker import work
 from neurotier.bigbrain.tabulation import records_of, run_row
-from neurotier.bigbrain.tasks import START_UP, WORK_PHASES, Block, Task
+from neurotier.bigbrain.tasks import START_UP, WORK_PHASES, Task
 from neurotier.core.tiers import find_mount
 from neurotier.storage.page_cache import evict
 from support import ENVIRONMENT, read_json
@@ -94,66 +86,8 @@ def ours(task: Task, folder: Path) -> Figures:
         each = [[phase["duration_s"] for phase in one["phases"] if phase["phase"] in names] for one in records]
         return statistics.median(map(math.fsum, each))
 
-    times_s = {"work_s": median_s(*WORK_PHASES), "start_up_s": median_s(START_UP), "makespan_s": row["makespan_s"]}
+    times_s = {"work_s": median_s(*WORK_PHASES), "start_up_s": median_s(START_UP)}
     return {"wall_s": wall_s, "max_rss_bytes": row["max_rss_bytes"], **times_s}
-
-
-def shares_of(blocks: Sequence[Block]) -> list[Sequence[Block]]:
-    """The blocks of each process, in its order: as GNU parallel gives blocks out that take equally long."""
-    return [blocks[slot::PROCESSES] for slot in range(PROCESSES)]
-
-
-def staying(task: Task, _: Path) -> Figures:
-    """Our increment by processes that stay: what the engine does, without its starts."""
-    context = multiprocessing.get_context("fork")
-    barrier = context.Barrier(PROCESSES)
-
-    def increment_all(blocks: Sequence[Block]) -> None:
-        barrier.wait()
-        for block in blocks:
-            work(task, block, None, None)
-
-    processes = [context.Process(target=increment_all, args=(blocks,)) for blocks in shares_of(task.blocks)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-    return {"makespan_s": float(run_row(task, records_of(task), {}, {})["makespan_s"])}
-
-
-def fio(task: Task, folder: Path) -> Figures:
-    """fio's replay of our calls."""
-    Path(task.folder, "1").mkdir(parents=True)
-    # as ours: buffers are not changed before they are written, no advice to the kernel, and evicted is what is read
-    words = ["--ioengine=psync", "--scramble_buffers=0", "--fadvise_hint=0", "--invalidate=0", "--output-format=json"]
-    for slot, blocks in enumerate(shares_of(task.blocks)):
-        log = folder / f"calls.{slot}.log"
-        log.write_text("".join(f"{line}\n" for line in calls(task, blocks)))
-        words += [f"--name=process{slot}", f"--read_iolog={log}"]
-    done = subprocess.run(["fio", *words], check=True, capture_output=True, text=True, cwd=folder)
-    jobs = json.loads(done.stdout)["jobs"]
-    for way in ("read", "write"):
-        assert sum(job[way]["io_bytes"] for job in jobs) == sum(block.bytes for block in task.blocks)
-    assert sum(job["sync"]["total_ios"] for job in jobs) == len(task.blocks) * task.fsync
-    return {"makespan_s": max(job["job_runtime"] for job in jobs) / 1000}
-
-
-def calls(task: Task, blocks: Sequence[Block]) -> Iterator[str]:
-    """What one of our processes reads and writes, in fio's format: each block's header, its pieces, and the flush.
-
-    Source: fio's HOWTO, section 'Trace file format v2'.
-    """
-    yield "fio version 2 iolog"
-    for block in blocks:
-        source, target = block.file, task.file(block, 1)
-        pieces = [(at, min(PIECE_BYTES, block.bytes - at)) for at in range(HEADER_BYTES, block.bytes, PIECE_BYTES)]
-        yield from (f"{file} {action}" for action in ("add", "open") for file in (target, source))
-        for begin, size in [(0, HEADER_BYTES), *pieces]:
-            yield f"{source} read {begin} {size}"
-            yield f"{target} write {begin} {size}"
-        if task.fsync:
-            yield f"{target} sync 0 0"
-        yield from (f"{file} close" for file in (target, source))
 
 
 def touch_memory(wanted_bytes: int) -> None:
@@ -163,7 +97,7 @@ def touch_memory(wanted_bytes: int) -> None:
     subprocess.run([sys.executable, "-c", f"import numpy; numpy.ones({size_bytes}, 'u1')"], check=True)
 
 
-WAYS: tuple[Callable[[Task, Path], Figures], ...] = (published, ours, staying, fio)
+WAYS: tuple[Callable[[Task, Path], Figures], ...] = (published, ours)
 
 
 def measure(tier: Path, scale: float, count: int) -> list[str]:
@@ -198,7 +132,6 @@ def measure(tier: Path, scale: float, count: int) -> list[str]:
         ratio("published", "ours", "wall_s"),
         *(spread([one["ours"][what] for one in rounds], 3) for what in ("start_up_s", "work_s")),
         f"{peak_mib('ours')}, {peak_mib('published')}",
-        *(ratio("fio", way, "makespan_s") for way in ("staying", "ours")),
     ]
 
 
@@ -207,6 +140,6 @@ def main(*tiers: str) -> None:
     rows = [measure(Path(place), scale, count) for place in places for scale, count in SIZES.items()]
     header = [
         *("blocks", "on", "all blocks, times faster than published", "one block, start (s)", "its work (s)"),
-        *("memory, ours and published (MiB)", "share of fio, processes stay", "share of fio, with starts"),
+        "memory, ours and published (MiB)",
     ]
     print_table(f"All, medians of {REPETITIONS} (range), load {os.getloadavg()[1]:.1f}", header, rows)

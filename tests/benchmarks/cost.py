@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import bigbrain
-import metering
 import numpy as np
 import size
 from bench import Timed, drop_caches, prepare, print_table, restore, scratch_project, spread, spread_of, timed
@@ -209,12 +209,13 @@ def index(folder: Path) -> Iterator[Goal]:
     yield f"CPU of a job, {MANY:,} rows in the index, ms", figures[1], f"{FEW} rows: {figures[0]}", "as with 200"
 
 
-def meter(_: Path) -> Iterator[Goal]:
+def meter(folder: Path) -> Iterator[Goal]:
     """The meter, beside nothing."""
-    times_ms = metering.start_times_ms()
+    own = [str(Path(sys.executable).with_name("neurotier")), "meter", "--quiet", "--", "true"]  # as installed
+    made = repeated(folder, folder, {"true": ["true"], "time": ["/usr/bin/time", "true"], "meter": own})
     extra, by_time = (
-        spread([one - bare for one, bare in zip(times_ms[name], times_ms["true"], strict=True)], 1)
-        for name in ("neurotier meter --quiet -- true", "/usr/bin/time true")
+        spread([1000 * (one.wall_s - bare.wall_s) for one, bare in zip(made[name], made["true"], strict=True)], 1)
+        for name in ("meter", "time")
     )
     yield "`neurotier meter -q` over nothing, ms", extra, f"/usr/bin/time: {by_time}", "25"
 

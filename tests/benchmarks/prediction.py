@@ -12,15 +12,6 @@ participants on the local disk; the tiers are probed for the first part, whose p
     A run that fetches its images from a DataLad source behind the slow network as its jobs need them.
 ``computing``
     A campaign of brain extraction on the demonstration, cold, with the work on the local disk and in memory.
-``files``
-    A campaign of a rehearsal that makes 10,000 small files, with the work in memory, where it is calibrated, on the
-    local disk, and on a disk of its own that is throttled.
-``waiting``
-    A campaign of a rehearsal that makes ten files of 6 MB, with the work on tiers whose writers must wait: a device
-    with a strict limit of what is dirty, and a FUSE file system.
-``limited``
-    The same, six at once, with the work on a throttled disk, in a control group with less memory than they write.
-
 Campaigns run in an order drawn from a recorded seed. What others do on the machine meanwhile is part of the result: the
 table says what share of its CPU time they took, and runs are not left out for it, nor for jobs that are over before as
 many as asked for have been started. The second table has the parts of each makespan, predicted and measured.
@@ -39,13 +30,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from bench import print_table, scratch_project
-from devices import fuse_folder, loop_device, memory_limited
+from devices import loop_device
 from noise import make_noise_dataset
 from slow_network import slow_network_folder
 from support import Project
@@ -53,7 +42,6 @@ from support import Project
 PARTICIPANTS = 26
 SEED = 2026
 BYTES_PER_S = 8_000_000
-WAITING_BYTES_PER_S = 12_000_000
 RATE = "160mbit"
 EDGES = (100, 130)
 """Voxels along each axis, alternately: int16 noise of that size is 1.5 and 3.4 MB when compressed."""
@@ -63,12 +51,6 @@ FETCHING_AT_ONCE = 4
 PROBE = {"file_mib": 64, "time_s": 8, "repetitions": 1, "streams": 4, "share": 0.5}
 ITERATIONS = 200
 """Of brain extraction, which by default takes 1,000 of them."""
-
-LIMIT_MIB = 500
-"""Of which neurotier itself takes some 250."""
-
-SMALL_FILES, LARGE_FILES = (10_000, 3_500, 40), (10, 6_000_000, 4)
-"""Files that a rehearsal makes, bytes of each, and folders."""
 
 PHASES = ("start_up", "stage_in", "compute", "stage_out")
 KEYS = ("tool", "placement", "parallelism", "cache")
@@ -209,60 +191,10 @@ def computing(project: Project, _: ExitStack) -> list[Outcome]:
     )
 
 
-def rehearsal(
-    project: Project, part: str, made: tuple[int, int, int], tiers: dict[str, Path], at_once: list[int], people: int,
-    work: str = "local",
-) -> list[Outcome]:  # fmt: skip
-    """A tool that makes files and does little else, on the tier where it is calibrated, the local disk and others."""
-    count, size_bytes, folders = made
-    chosen = {
-        "files": [[count, size_bytes]],
-        "folders": folders,
-        "written_bytes": count * size_bytes,
-        "cpu_s": 0.05,
-        "threads": 1,
-        "memory_bytes": 2_000_000,
-        "results": [],
-        **dict.fromkeys(("removed_files", "read_bytes", "read_files"), 0),
-    }
-    figures = {name: {"value": value, "source": "chosen"} for name, value in chosen.items()}
-    description = project.folder / f"{part}.yaml"
-    description.write_text(
-        yaml.safe_dump({"about": "a tool that makes files and does little else", "figures": figures})
-    )
-    others = {name: {"work": name} for name in (work, *tiers) if name != "local"}
-    return campaign(
-        project,
-        part,
-        {"placements": {"disk": {"work": "local"}} | others, "parallelism": at_once, "cache": ["warm"]},
-        dataset={"source": str(project.folder / "noise"), "participants": [f"sub-{n:02d}" for n in range(people)]},
-        tool={"name": "rehearsal", "rehearsal": {"profile": str(description)}},
-        tiers={name: {"path": str(path), "kind": "block"} for name, path in tiers.items()},
-        placement={"work": work},
-    )
-
-
-def files(project: Project, stack: ExitStack) -> list[Outcome]:
-    slow = stack.enter_context(loop_device(2048, BYTES_PER_S))
-    return rehearsal(project, "files", SMALL_FILES, {"slow": slow}, [2, 8], 16, work="tmpfs")
-
-
-def waiting(project: Project, stack: ExitStack) -> list[Outcome]:
-    strict = stack.enter_context(loop_device(512, WAITING_BYTES_PER_S, "/dev/shm", strict_limit=True))
-    fuse = stack.enter_context(fuse_folder(WAITING_BYTES_PER_S))
-    return rehearsal(project, "waiting", LARGE_FILES, {"strict": strict, "fuse": fuse}, [2], 6)
-
-
-def limited(project: Project, stack: ExitStack) -> list[Outcome]:
-    slow = stack.enter_context(loop_device(1024, WAITING_BYTES_PER_S, "/dev/shm"))
-    stack.enter_context(memory_limited(LIMIT_MIB))
-    return rehearsal(project, "limited", LARGE_FILES, {"slow": slow}, [6], 6)
-
-
 PARTS: dict[str, Callable[[Project, ExitStack], list[Outcome]]] = {
     "cold": lambda project, stack: images(project, stack, "cold"),
     "warm": lambda project, stack: images(project, stack, "warm"),
-    **{part.__name__: part for part in (source, computing, waiting, limited, files)},
+    **{part.__name__: part for part in (source, computing)},
 }
 
 

@@ -1,4 +1,4 @@
-"""Slurm: ``profiles/slurm`` beside what one would write by hand, and what many participants cost head and controller.
+"""Slurm: ``profiles/slurm`` beside what one would write by hand.
 
 ``python tests/benchmarks slurm``: 200 participants whose tool sleeps for 2 s. By hand, that is an array of chunks: a
 task copies, runs the tool and copies back for 16 participants, four at a time. A job of ``profiles/slurm`` has as many,
@@ -6,17 +6,12 @@ and also measures, checks and records them. A node has one job at once, so there
 with the index there. CPU time of the nodes is their control group's, with Slurm's daemons on them; that of the head is
 Snakemake's and of all that it starts, or sbatch's. Wall time is the command's, which hears of the last end late
 (``sbatch --wait`` does, too); so the jobs' own span, in Slurm's whole seconds, stands beside it.
-
-``python tests/benchmarks slurm 685 68500``: so many participants of ``noop`` with the profile as it is, from nothing:
-how often Slurm's commands are called, and the head's CPU time and memory. It is stopped after eight minutes.
 """
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
-from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -25,11 +20,10 @@ import numpy as np
 from bench import prepare, print_table, restore, spread, spread_of, timed
 from neurotier.run.participants import PARTICIPANTS_OF_A_JOB
 from slurm_cluster import Cluster, slurm
-from support import ENVIRONMENT, Project, plain_dataset, save_image, small_head, t1w
+from support import ENVIRONMENT, Project, save_image, small_head
 
 PARTICIPANTS, AT_ONCE, TOOL_S = 200, 4, 2
 ROUNDS = 3
-STOP_S = 480
 PROFILE = ["participants", "--quiet", "--profile", "profiles/slurm", "--resources", "mem_mb=5000"]
 SOON = [
     *("--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "2"),
@@ -41,12 +35,6 @@ HEADER = [
     *("by", "Slurm jobs", "wall, s", "span of the jobs, s", "CPU of the head, s", "CPU of the nodes, s"),
     *(f"beside {BY_HAND}: wall", "span", "CPU"),
 ]
-SCALE = [
-    *("participants", "done", "Slurm jobs", "wall, s", "calls of Slurm's commands", "squeue a minute"),
-    *("head: CPU, s", "memory, MiB"),
-]
-COMMANDS = ("sbatch", "squeue", "sacct", "scontrol", "sacctmgr", "sinfo", "scancel")
-
 TOOL = """#!/bin/sh
 # bet IN OUT -m -f F: copies what stands for a brain and its mask.
 sleep {tool_s} && cp "$1" "$2.nii.gz" && cp "{mask}" "$2_mask.nii.gz"
@@ -63,11 +51,6 @@ cp "bids/$1/anat/$1_T1w.nii.gz" "$work/" && bet "$work/$1_T1w.nii.gz" "$work/$1"
     mkdir -p "results/$1" && cp "$work/$1.nii.gz" "$work/$1_mask.nii.gz" "results/$1/"
 """
 """What one would write by hand: tasks of an array, which start the same script for each participant."""
-
-COUNTED = """#!/bin/sh
-echo {name} >> {calls}
-exec {program} "$@"
-"""
 
 
 @dataclass(frozen=True)
@@ -155,32 +138,6 @@ def jobs_since(first: int) -> tuple[int, float]:
     return len(jobs), (max(ended) - min(begun)).total_seconds()
 
 
-def grow(cluster: Cluster, count: int) -> list[object]:
-    """A row of what so many participants cost."""
-    project = cluster.project(f"participants-{count}")
-    folder, calls = project.folder, project.folder / "calls"
-    image = save_image(folder / "head.nii.gz", small_head()).read_bytes()
-    plain_dataset(folder / "bids", {t1w(f"{number:05d}"): image for number in range(count)})
-    programs = {name: shutil.which(name) for name in COMMANDS}
-    counted = {name: COUNTED.format(name=name, calls=calls, program=where) for name, where in programs.items()}
-    write_commands(folder / "counted", counted)
-    command = [sys.executable, "-m", "snakemake", *PROFILE, *project.configure(tool="noop")]
-    stopped = ["sh", "-c", f'timeout --signal=INT {STOP_S} "$@" || true', "sh", *command]
-    cluster.give(folder)
-    first = cluster.next_job()
-    cost = timed([*project.before(), *stopped], folder, PATH=f"{folder / 'counted'}:{ENVIRONMENT['PATH']}")
-    called = Counter(calls.read_text().split())
-    said = ", ".join(f"{name} {called[name]:,}" for name in COMMANDS if called[name])
-    a_minute = f"{60 * called['squeue'] / cost.wall_s:.1f}"
-    head = [f"{cost.cpu_s:.0f}", cost.max_rss_bytes >> 20]
-    done, jobs = len(project.records()), cluster.next_job() - first
-    return [f"{count:,}", f"{done:,}", jobs, f"{cost.wall_s:.0f}", said, a_minute, *head]
-
-
-def main(*counts: str) -> None:
+def main() -> None:
     with slurm() as cluster:
-        if counts:
-            rows = [grow(cluster, int(count)) for count in counts]
-            print_table("participants that do nothing, from nothing", SCALE, rows)
-        else:
-            compare(cluster)
+        compare(cluster)

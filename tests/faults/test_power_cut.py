@@ -97,7 +97,7 @@ def cut_and_go_on(room: Room, kind: Kind) -> tuple[Reference, list[Cut]]:
     return reference, cuts
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("long")
 @pytest.mark.parametrize("kind", [ANNEX_DISK, SAVED_DISK], ids=lambda kind: kind.name)
 def test_after_a_power_cut_the_same_command_leaves_what_an_undisturbed_run_does(able: Path, kind: Kind) -> None:
     room = Room(able)

@@ -80,6 +80,7 @@ def assert_only_good_is_done(project: Project, ended: Ended, reasons: dict[str, 
     assert_nowhere(project.folder)
 
 
+@pytest.mark.nightly
 def test_links_of_a_datalad_dataset_lead_nowhere_else(project: Project, host: Path, tmp_path: Path) -> None:
     study = tmp_path / "study"
     assert project.ended(["datalad", "create", str(study)]).code == 0
@@ -114,6 +115,7 @@ def index(project: Project, *links_to: Path, results: str = "results", **section
     return {row["path"]: row["size_bytes"] for row in project.table(f"../{results}/index/images.tsv")}
 
 
+@pytest.mark.nightly
 def test_files_of_an_app_are_listed_without_following_links_out(
     project: Project, tmp_path: Path, host: Path, engine: Engine
 ) -> None:
@@ -202,7 +204,7 @@ def test_source_is_never_an_option_or_a_command(project: Project, ran: Path, add
     assert clone(project, address.replace("MARK", str(ran))).code != 0
 
 
-@pytest.mark.parametrize("key", ["url", "candidate", *nightly("datalad-url", "substitute")])
+@pytest.mark.parametrize("key", ["url", *nightly("candidate", "datalad-url", "substitute")])
 def test_addresses_of_subdatasets_are_never_options_or_commands(
     project: Project, demo_copy: Path, ran: Path, key: str
 ) -> None:

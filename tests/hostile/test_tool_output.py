@@ -32,6 +32,7 @@ MASKS: dict[str, tuple[Callable[[Path], object], str]] = {
     "endless": (partial(bomb, head=header() + BINARY, data_bytes=20 * GB), "goes on long after"),
     "affine": (partial(write, content=gzip.compress(header(**affine(np.nan)) + BINARY)), "affine that is not"),
     "head": (partial(write, content=gzip.compress(header() + VOXELS)), "is not binary"),
+    "all": (partial(write, content=gzip.compress(header() + np.ones(20**3, np.int16).tobytes())), "nothing but brain"),
     "nobrain": (partial(write, content=gzip.compress(header() + bytes(len(VOXELS)))), "found no brain"),
 }
 

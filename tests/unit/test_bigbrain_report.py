@@ -15,7 +15,7 @@ from neurotier.pages.bigbrain.page import spark
 from neurotier.pages.bigbrain.tables import Tables, read_tables, write_conditions
 from neurotier.pages.bigbrain.verdict import not_compared, verdicts
 from neurotier.published.replay import read_published, write_tables
-from page_reader import Reader
+from page_reader import Reader, read
 from published_logs import spark_log, write_checkout, write_log
 
 SUMS = {"start_up_s": 1.0, "load_header_s": 0.25, "read_s": 2.0, "increment_s": 1.0, "write_s": 3.0}
@@ -111,10 +111,7 @@ def settings_of(folder: Path, published: bool) -> Settings:
 def page_of(collected: Tables, results: Path) -> Reader:
     """The page of some tables, which lie in the results folder or not."""
     PAGE.render(collected, results, None)
-    reader = Reader()
-    reader.feed((results / "bigbrain.html").read_text())
-    assert not reader.open
-    return reader
+    return read(results / "bigbrain.html")
 
 
 def headline_and_lines(collected: Tables) -> tuple[str, list[str]]:

@@ -87,8 +87,13 @@ def test_without_accounting_what_is_missing_is_said_once_and_is_never_0(results:
     assert "How many CPU-hours the jobs held is not known" in text
 
 
-@pytest.mark.parametrize("unknown", ["node", "started_s", "ended_s", "members", "cpus", "slots", "state"])
-def test_whatever_is_not_known_of_jobs_the_page_is_written(results: tuple[Places, Settings], unknown: str) -> None:
-    places, settings = results
-    change(places, "jobs", lambda rows: [row | {unknown: None} for row in rows])
+UNKNOWN = ("node", "started_s", "ended_s", "members", "cpus", "slots", "state")
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_whatever_is_not_known_of_jobs_the_page_is_written(tmp_path: Path, everywhere: bool) -> None:
+    """Of one job each, or of all."""
+    places, settings = make_results(tmp_path, 4 * len(UNKNOWN), slots=8, nodes=2)
+    lacking = [UNKNOWN if everywhere else (name,) for name in UNKNOWN]
+    change(places, "jobs", lambda rows: [row | dict.fromkeys(of) for row, of in zip(rows, lacking, strict=True)])
     assert "Jobs of the cluster" in read_report(places, settings).text

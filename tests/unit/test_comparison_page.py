@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from comparison_data import Tables, campaign, published, together
-from comparison_rows import run_row
+from comparison_rows import Rows, compared, published, run_row
 from neurotier.core.tables import Row
 from neurotier.pages.comparison import PAGE
 from neurotier.pages.comparison.page import Comparison
 from neurotier.pages.comparison.verdict import judge
-from page_reader import Reader
+from page_reader import Reader, read
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)> a$b_1$ &amp; \\frac{1}{2} µ\"'" + "x" * 80
 
 
-def page(tables: Tables, folder: Path, lacking: str = "") -> Reader:
+def page(tables: tuple[Rows, Rows, Rows], folder: Path, lacking: str = "") -> Reader:
     """Write the page and read it."""
     PAGE.render(Comparison(*tables, lacking=lacking), folder, None)
-    reader = Reader()
-    reader.feed((folder / "comparison.html").read_text())
-    assert not reader.open
-    return reader
+    return read(folder / "comparison.html")
 
 
 @pytest.fixture(scope="module")
-def tables() -> Tables:
-    runs, jobs, traffic = together(campaign({"tmpfs": 1.0, "slow": 4.0}), published(12, 1))
+def tables() -> tuple[Rows, Rows, Rows]:
+    each = compared({"tmpfs": 1.0, "slow": 4.0}, tool="bet"), published(12, 1)
+    runs, jobs, traffic = (list(chain(*rows)) for rows in zip(*each, strict=True))
     runs[1] = runs[1] | {"valid": "invalid: swap was used"}
     runs[2] = runs[2] | {"oversubscribed": True, "limited_by": "too few participants"}
     return runs, jobs, traffic
 
 
 @pytest.fixture(scope="module")
-def written(tables: Tables, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Reader]:
+def written(tables: tuple[Rows, Rows, Rows], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Reader]:
     """The folder of a page, and its content."""
     folder = tmp_path_factory.mktemp("a folder #1")
     return folder, page(tables, folder)
 
 
-def test_verdict_then_a_figure_then_lists(tables: Tables, written: tuple[Path, Reader]) -> None:
+def test_verdict_then_a_figure_then_lists(tables: tuple[Rows, Rows, Rows], written: tuple[Path, Reader]) -> None:
     folder, reader = written
     verdict = judge(tables[0], tables[1])
     places = [reader.text.index(f"{family.headline}.") for family in verdict.families]
@@ -67,7 +65,7 @@ def test_what_is_left_out_and_oversubscribed_is_said(written: tuple[Path, Reader
     assert "Why not as many" not in fine
 
 
-def test_links_lead_somewhere_and_bytes_repeat(tables: Tables, written: tuple[Path, Reader]) -> None:
+def test_links_lead_somewhere_and_bytes_repeat(tables: tuple[Rows, Rows, Rows], written: tuple[Path, Reader]) -> None:
     folder, reader = written
     for _, address in reader.addresses:
         there = address[1:] in reader.ids if address.startswith("#") else (folder / unquote(address)).exists()
@@ -79,7 +77,7 @@ def test_links_lead_somewhere_and_bytes_repeat(tables: Tables, written: tuple[Pa
 
 
 def test_names_are_escaped(tmp_path: Path) -> None:
-    runs, jobs, traffic = campaign({EVIL: 1.0, f"{EVIL}2": 2.0}, (2,), 1, 3, origin=EVIL, tool=EVIL)
+    runs, jobs, traffic = compared({EVIL: 1.0, f"{EVIL}2": 2.0}, (2,), 1, 3, origin=EVIL, tool=EVIL)
     runs[0] |= {"limited_by": EVIL, "valid": f"invalid: {EVIL}", "logged_makespan_s": 1.0}
     reader = page((runs, jobs, traffic), tmp_path)
     assert reader.tags.count("script") == 1, "the page's own"
@@ -102,6 +100,6 @@ def test_no_rows_and_one_run(tmp_path: Path) -> None:
     reader = page(([], [], []), tmp_path)
     assert "There is no run to compare." in reader.text
     assert reader.tags.count("h2") == 2, "methods, and what is not shown"
-    spoilt = campaign({"tmpfs": 1.0}, (2,), 1, 1, valid="invalid: swap was used")
+    spoilt = compared({"tmpfs": 1.0}, (2,), 1, 1, valid="invalid: swap was used")
     assert "None of 1 run can be compared." in page(spoilt, tmp_path).text
-    assert "Conditions" in page(campaign({"tmpfs": 1.0}, (2,), 1, 1), tmp_path).text
+    assert "Conditions" in page(compared({"tmpfs": 1.0}, (2,), 1, 1), tmp_path).text

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from container_images import Engine, make_tiny, tiny_root
 from neurotier.containers.reference import build_arguments, content_of, mirror, read_reference
-from neurotier.containers.run import Container
 from neurotier.containers.store import Store, placed_sha256, remove_unused, sha256, stored_images
 from neurotier.core.errors import ContainerError, SettingsError, TierError
 from neurotier.core.settings import ContainerSettings
@@ -103,24 +102,6 @@ def test_definition_files_take_their_mirror_from_this_machine() -> None:
         build_arguments(ROOT / "containers" / "fsl-bet.def", {})
     for file in (ROOT / "containers").iterdir():
         assert mirror().rstrip("/") not in file.read_text(), f"{file.name} names this machine's mirror"
-
-
-@pytest.mark.parametrize("form", ["sif", "sandbox"])
-def test_a_file_is_placed_in_either_form_and_placed_again(
-    store: Callable[..., Store], tiny_image: Path, tmp_path: Path, form: str
-) -> None:
-    made = store(form)
-    image = made.obtain(str(tiny_image), "tool.bet.image")
-    assert (image.sha256, image.name) == (sha256(tiny_image), "tiny")
-    placed = made.file(image)
-    assert placed.is_dir() == (form == "sandbox")
-    container = Container(made.engine, placed, made.settings, tmp_path / "scratch")
-    assert container.run(["true"], tmp_path / "log")[0] == 0
-    for lost in made.images.iterdir():  # a tmpfs after a boot
-        subprocess.run(["rm", "-r", str(lost)], check=True)
-    assert store(form).place(image) == placed
-    assert placed.exists()
-    assert names(made.images) == [placed.name]
 
 
 def test_a_changed_definition_or_file_means_something_else(definition: Path, tiny_image: Path, tmp_path: Path) -> None:

@@ -8,10 +8,9 @@ import nibabel as nib
 import numpy as np
 import pytest
 from hostile_images import GB, dims, header
-from neurotier.analysis.images import Stored, as_mask, check_mask, load_head, write_brain, write_mask
+from neurotier.analysis.images import Stored, load_head, write_brain, write_mask
 from neurotier.analysis.inflating import Content
 from neurotier.core.control_groups import LEAST_BYTES
-from neurotier.core.errors import ToolError
 from neurotier.core.foreign import ForeignError
 from support import save_image, small_head
 
@@ -54,25 +53,6 @@ def test_mask_is_uint8_with_its_size(tmp_path: Path, head: nib.Nifti1Image) -> N
     mask = small_head() > 250
     assert write_mask(mask, head, tmp_path / "mask.nii.gz") == (mask.sum(), 64.0)
     assert nib.load(tmp_path / "mask.nii.gz").get_data_dtype() == np.uint8
-
-
-@pytest.mark.parametrize(
-    ("mask", "reason"),
-    [
-        (np.zeros((20, 20, 20)), "no brain"),
-        (np.ones((20, 20, 20)), "nothing but brain"),
-        (np.full((20, 20, 20), 0.5), "not binary"),
-    ],
-)
-def test_mask_that_is_none_is_refused(mask: np.ndarray, reason: str) -> None:
-    with pytest.raises(ToolError, match=reason):
-        as_mask(mask, "tool", "a")
-
-
-def test_mask_of_another_place_is_refused(tmp_path: Path, head: nib.Nifti1Image) -> None:
-    nib.save(nib.Nifti1Image((small_head() > 250).astype(np.uint8), np.eye(4)), tmp_path / "mask.nii.gz")
-    with pytest.raises(ToolError, match="another grid"):
-        check_mask(tmp_path, "mask.nii.gz", head, "tool", "a")
 
 
 @pytest.mark.parametrize("kind", [nib.Nifti1Header, nib.Nifti2Header])

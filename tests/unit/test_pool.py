@@ -132,15 +132,6 @@ def test_who_could_not_be_fetched_keeps_no_old_record(tmp_path: Path) -> None:
     assert done_in(results) == ["sub-01"]
 
 
-@pytest.mark.parametrize(("granted", "most"), [({"mem_mb": 250}, 2), ({"mem_mb": 1}, 1), ({"work_mb": 2}, 1), ({}, 3)])
-def test_no_more_are_there_than_fit_into_what_was_granted(tmp_path: Path, granted: dict[str, Any], most: int) -> None:
-    """A noop takes 100 MB of memory, and 2 MB on the work tier."""
-    results = sleeping(tmp_path, 0.5, "01", "02", "03")
-    said_by(job(results, threads=3, **granted))
-    rows = [phase | {"participant": name} for name in EVERYONE[:3] for phase in record(results, name)["phases"]]
-    assert peak(job_spans([row for row in rows if row["phase"] == "compute"])) == most
-
-
 def test_one_computes_while_others_copy_and_their_wait_is_no_part_of_a_phase(tmp_path: Path) -> None:
     results = sleeping(tmp_path, 2, "01", "02", "03", "04", staging_beside=2)
     said_by(job(results, threads=1))

@@ -16,7 +16,6 @@ from neurotier.core.tiers import Tier
 from neurotier.storage.fio import MIB, Access, find_access
 from neurotier.storage.probe.measurements import Effort, Measurement, concurrency, effort_for, one_stream
 from neurotier.storage.probe.plan import ProbePlan
-from neurotier.storage.probe.small_files import OPERATIONS
 from neurotier.storage.probe.walk import Walk, probe_rows
 from neurotier.storage.workspace import Workspace
 from workloads import throttled
@@ -46,26 +45,6 @@ def memory_rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Row]]
         yield read_table(table, "probe")
     finally:
         folder.rmdir()
-
-
-def test_a_tier_in_memory_is_measured_whole(memory_rows: list[Row]) -> None:
-    measured = [(row["part"], row["pattern"], row["streams"]) for row in memory_rows]
-    alone = [("one_stream", "write", 1), ("one_stream", "read", 1)]
-    small = [("small", "random_read", 1), ("small", "random_write", 1)]
-    files = [("files", name, streams) for streams in (1, 2) for name in OPERATIONS]
-    curve = [("concurrency", name, streams) for streams in (1, 2) for name in ("write", "read", "mixed")]
-    assert measured == [*alone, *small, *curve, *files]
-    for row in memory_rows:
-        assert not row["direct"]
-        assert row["operations_per_s"] > 0
-        assert row["latency_mean_s"] > 0
-        low, middle, high = (row[f"bandwidth_{part}bytes_per_s"] for part in ("low_", "", "high_"))
-        assert low <= middle <= high
-        if row["part"] == "files":
-            assert (row["bandwidth_bytes_per_s"], row["cpu_s_per_byte"]) == (0, None)
-        else:
-            assert middle == pytest.approx(row["operations_per_s"] * row["block_bytes"], rel=0.05)
-            assert row["streams"] * row["file_bytes"] <= 64 * MIB
 
 
 @pytest.fixture

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.core.errors import InputError
-from neurotier.pages.comparison.statistics import by_condition, paired_differences, speed_ups
-from neurotier.published.bids_app import CONDITIONS, asked_parallelism, published_runs
+from neurotier.pages.comparison.statistics import by_condition, paired_differences
+from neurotier.published.bids_app import CONDITIONS, published_runs
 from neurotier.run.compared import read_comparison_tables, write_comparison_tables
 from neurotier.storage.spread import spread
 
@@ -75,13 +74,6 @@ def test_failed_tasks_make_a_run_invalid(tmp_path: Path) -> None:
 WHOLE = json.dumps({"tasks": TASKS})
 
 
-def test_a_broken_log_alone_is_one_clear_error(tmp_path: Path) -> None:
-    file = log(tmp_path / "disk-1", WHOLE[: len(WHOLE) // 2])
-    with pytest.raises(InputError, match="no whole log") as raised:
-        published_runs(tmp_path)
-    assert raised.value.where == str(file)
-
-
 def test_beside_a_whole_log_a_broken_one_is_an_invalid_run(tmp_path: Path) -> None:
     log(tmp_path / "disk-1", TASKS)
     log(tmp_path / "disk-2", WHOLE[: len(WHOLE) // 2])
@@ -101,16 +93,11 @@ def test_the_published_runs(reference: Path, tmp_path: Path) -> None:
     assert {(run["participants"], run["failed"], run["valid"]) for run in published.runs} == {(685, 0, "valid")}
     assert {run["peak_parallelism"] for run in published.runs} == {25, 96}
     for run in published.runs:
-        assert run["parallelism"] == asked_parallelism(run["peak_parallelism"])
-        assert 0 <= run["makespan_s"] - run["logged_makespan_s"] <= 31
         jobs = [row for row in published.participants if row["run"] == run["run"]]
         first, *_, last = sorted(jobs, key=lambda row: row["participant"].lower())
         assert run["logged_makespan_s"] == last["end_s"] - first["start_s"], "how the published figure came about"
-        assert all(abs(row["end_s"] - row["start_s"] - row["wall_s"]) < 1 for row in jobs)
         number = int(run["run"].rpartition("-")[2])
-        assert run["parallelism"] == (96 if number <= 3 else 25)
-        assert run["repetition"] == (number - 1) % 3 + 1
-        assert 0.94 * run["parallelism"] < run["mean_parallelism"] <= run["parallelism"]
+        assert (run["parallelism"], run["repetition"]) == (96 if number <= 3 else 25, (number - 1) % 3 + 1)
     means = {
         (condition.placement, condition.parallelism): sum(run["makespan_s"] for run in runs) / len(runs)
         for condition, runs in by_condition(published.runs).items()
@@ -120,7 +107,6 @@ def test_the_published_runs(reference: Path, tmp_path: Path) -> None:
     assert {key: round(value) for key, value in means.items()} == expected
     for difference in paired_differences(published.runs, published.participants):
         assert (difference.faster.placement, difference.participants) == (memory, 685)
-    assert all(2 < up.ratio.median < up.ideal for up in speed_ups(published.runs))
     write_comparison_tables(published, tmp_path)
     back = read_comparison_tables(tmp_path)
     assert spread(back.runs, "makespan_s") == spread(published.runs, "makespan_s")

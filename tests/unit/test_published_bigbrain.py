@@ -135,10 +135,3 @@ def test_the_ssd_was_full_and_nothing_else(conditions: dict[tuple[str, str, int]
         for run in runs:
             assert (5 <= len(run.incomplete_blocks) <= 10) == (device == "local SSD")
             assert len(run.named(TASK)) == 125 - len(run.incomplete_blocks)
-
-
-def test_table_one_as_printed(reference: Path) -> None:
-    printed = [one for one in find_bandwidths(reference)[0] if one.published]
-    assert [one.device for one in printed] == ["DRAM", "Optane", "local SSD", "Isilon"]
-    for one in printed:
-        assert tuple(round(value, 1) for value in one.of(statistics.mean)) == one.published

@@ -15,7 +15,7 @@ from neurotier.pages.published.figures import Replayed, replayed
 from neurotier.published.claims import claim_rows, counts_text
 from neurotier.published.conditions import absent, condition, device_and_mode
 from neurotier.published.replay import Replay, read_published, write_tables
-from page_reader import Reader, read_plain
+from page_reader import Reader, read, read_plain
 from published_logs import write_checkout
 
 DRAM = condition(40, "gnu-parallel", 25, ("DRAM", "App Direct"))
@@ -38,10 +38,7 @@ def said_by(replay: Replay, predictions: list[Row]) -> dict[str, str]:
 def read_page(data: Replayed, results: Path) -> Reader:
     """Write figures and page, and read it."""
     PAGE.render(data, results, None)
-    reader = Reader()
-    reader.feed((results / "published.html").read_text())
-    assert not reader.open
-    return reader
+    return read(results / "published.html")
 
 
 def prediction(one: IncrementCondition, member: str, predicted_s: float, measured_s: float) -> Row:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.core.errors import NeurotierError, SourceError
+from neurotier.core.errors import NeurotierError
 from neurotier.core.private import private_folder
 from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.commands import prepare_environment
@@ -137,14 +137,6 @@ def test_what_the_source_does_not_have_is_said(
 ) -> None:
     with pytest.raises(NeurotierError, match=line):
         obtain(dataclasses.replace(SETTINGS, **asked), str(demo_source), private_folder(tmp_path) / "clones", quiet)
-
-
-def test_failed_clone_leaves_nothing(tmp_path: Path) -> None:
-    broken = tmp_path / "source"
-    (broken / ".git").mkdir(parents=True)
-    with pytest.raises(SourceError, match="cannot be cloned"):
-        obtain(SETTINGS, str(broken), private_folder(tmp_path) / "clones", quiet)
-    assert not list((private_folder(tmp_path) / "clones").glob("source-*"))
 
 
 def test_versions_have_clones_of_their_own(demo_copy: Path, tmp_path: Path) -> None:

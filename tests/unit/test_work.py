@@ -33,25 +33,6 @@ def tier(tmp_path: Path) -> Path:
     return tmp_path / "tier"
 
 
-def test_folder_is_gone_on_success_and_failure(work: Path) -> None:
-    with work_folder(work / "sub-01", "id") as folder:
-        (folder / "in").mkdir()
-    assert not folder.exists()
-    with pytest.raises(ValueError, match="why"), work_folder(work / "sub-01", "id"):
-        raise ValueError("why")
-    assert not folder.exists()
-
-
-def test_nobody_else_can_look_in(work: Path, tier: Path) -> None:
-    before = os.umask(0)
-    try:
-        with work_folder(work / "sub-01", "id") as folder:
-            folders = [folder, *folder.parents[: len(folder.relative_to(tier).parts) - 1]]
-            assert [stat.S_IMODE(path.stat().st_mode) for path in folders] == [0o700] * 4
-    finally:
-        os.umask(before)
-
-
 def test_what_is_left_is_removed_and_nothing_behind_a_link(work: Path, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.mkdir()

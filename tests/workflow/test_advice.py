@@ -92,7 +92,7 @@ def waiting_tiers() -> Iterator[dict[str, str]]:
         missing(f"no tiers whose writers wait: {error}")
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("long")
 def test_a_tier_whose_writers_must_wait_is_not_advised(project: Project, waiting_tiers: dict[str, str]) -> None:
     """Their page cache hides nothing: not that of a device with a strict limit, nor that of a FUSE file system."""
     voxels = np.random.default_rng(0).integers(0, 4096, (160, 160, 120)).astype(np.int16)
@@ -120,7 +120,7 @@ while True:
 """A busy loop while a folder is there."""
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("long")
 def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Project, demo_source: Path) -> None:
     """The calibration is tried once more by one job, and one of it from an empty page cache; neither is kept.
 

@@ -20,7 +20,6 @@ from support import (
     git,
     plain_dataset,
     read_json,
-    script,
     sha256,
     small_head,
     t1w,
@@ -49,6 +48,7 @@ def test_missing_source(project: Project) -> None:
     assert not project.results.exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("host", ["127.0.0.1:9", "no-such-host.invalid"])
 def test_unreachable_source_is_tried_again(project: Project, host: str) -> None:
     dataset = {"source": f"http://{host}/corr", "get_attempts": 2, "get_backoff_s": 0.1}
@@ -151,19 +151,6 @@ def test_tier_that_is_too_small(project: Project, mount_tmpfs: Callable[..., Pat
     assert list(folder.iterdir()) == []
 
 
-def test_tier_that_becomes_full(project: Project, mount_tmpfs: Callable[..., Path]) -> None:
-    """A compressible image passes the estimate, and its uncompressed results then do not fit."""
-    folder = mount_tmpfs(project.folder / "fast", "size=6m")
-    (folder / "others").write_bytes(b"x" * 2_000_000)
-    bet = script(project.folder / "slow" / "bet", 'head -c 8000000 /dev/zero > "$2_mask.nii" || exit 1')
-    project.heads("01")
-    sections = {"tiers": {"tmpfs": {"path": str(folder)}}, "tool": "bet"}
-    arguments = [*project.configure(**sections), "--workflow-profile", "profiles/tmpfs"]
-    ended = project.fails(*arguments, path=bet.parent)
-    assert ended.lines("tier 'tmpfs' became full"), ended.output
-    assert [path.name for path in folder.iterdir()] == ["others"]
-
-
 def test_tier_that_becomes_read_only(project: Project, mount_tmpfs: Callable[..., Path], tmp_path: Path) -> None:
     """As the kernel makes one whose device fails, while a tool that heeds no errors is at work."""
     folder = mount_tmpfs(project.folder / "fast", "size=6m")
@@ -180,6 +167,7 @@ def test_tier_that_becomes_read_only(project: Project, mount_tmpfs: Callable[...
     assert not list(folder.iterdir())
 
 
+@pytest.mark.nightly
 def test_results_tier_whose_device_fails(project: Project, tmp_path: Path) -> None:
     """The kernel makes it read-only, and Snakemake cannot remove what it would write again."""
     try:
@@ -216,12 +204,6 @@ def test_results_tier_that_becomes_full(project: Project, mount_tmpfs: Callable[
 
 
 # Tool, lock, names
-
-
-def test_tool_that_is_not_on_path(project: Project) -> None:
-    project.heads("01")
-    arguments = project.configure(tool="bet")
-    expect(project, "tool 'bet': bet is not on PATH", *arguments)
 
 
 def test_a_program_that_is_missing_is_said_before_the_first_job(project: Project, tmp_path: Path) -> None:

@@ -30,13 +30,9 @@ TABLES = ["results/bigbrain/bigbrain_predictions.tsv"]
 """What is asked for where figures and page do not matter, which take as long as small runs; it comes after all runs."""
 
 
-each_engine = pytest.mark.parametrize("engine", ["gnu-parallel", *nightly("snakemake", "spark")], indirect=True)
-"""Of engines that do the same, one is tried at once; what a kill leaves differs."""
-
-
-@pytest.fixture(params=[*ENGINES[:2], *nightly("spark")])
+@pytest.fixture(params=["gnu-parallel", *nightly("snakemake", "spark")])
 def engine(request: pytest.FixtureRequest) -> str:
-    """Each engine, whose program is real."""
+    """Each engine, whose program is real; at once one is tried."""
     if request.param == "spark":
         request.getfixturevalue("spark")
     return str(request.param)
@@ -166,28 +162,32 @@ def test_spark_runs_on_a_standalone_cluster(project: Project, expected: dict[str
     assert sum("Asked to launch executor" in line for line in started) == 2
 
 
-@pytest.mark.usefixtures("spark")
-def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None:
+@pytest.mark.parametrize("engines", [ENGINES[:2], *nightly((ENGINES,))], ids=len)
+def test_engines_give_the_same_bytes_and_leave_nothing(
+    project: Project, engines: list[str], request: pytest.FixtureRequest
+) -> None:
+    if "spark" in engines:
+        request.getfixturevalue("spark")
     write_checkout(project.folder / "checkout")
-    bigbrain = {**SMALL, "tiers": ["local"], "engines": ENGINES}
+    bigbrain = {**SMALL, "tiers": ["local"], "engines": engines}
     arguments = project.configure(bigbrain=bigbrain, published="checkout")
     ended = project.succeeds("bigbrain", *arguments)
     runs = project.table("bigbrain/bigbrain_runs.tsv")
-    assert [run["engine"] for run in runs] == ENGINES
+    assert [run["engine"] for run in runs] == engines
     assert len({run["sha256"] for run in runs}) == 1
     assert int(runs[0]["wrapped_voxels"]) > 0
-    assert ended.lines("BigBrain: outputs of 3 runs are byte-identical")
+    assert ended.lines(f"BigBrain: outputs of {len(runs)} runs are byte-identical")
     conditions = project.table("bigbrain/bigbrain_conditions.tsv")
     here = socket.gethostname()
-    assert [(row["origin"], row["engine"], row["tier"]) for row in conditions[:4]] == [
-        *((here, engine, "local") for engine in ENGINES),
+    assert [(row["origin"], row["engine"], row["tier"]) for row in conditions[: len(engines) + 1]] == [
+        *((here, engine, "local") for engine in engines),
         ("published", "gnu-parallel", "DRAM"),
     ]
-    assert conditions[3]["fluid_member"] == "fluid measured"
+    assert conditions[len(engines)]["fluid_member"] == "fluid measured"
     for name in ("makespans", "phases", "gantts"):
         assert "gnu-parallel" in (project.results / "bigbrain" / "figures" / f"bigbrain_{name}.tsv").read_text()
     assert ended.lines("Report: results/bigbrain.html")
-    assert "Outputs of 3 runs are byte-identical" in project.page("bigbrain")
+    assert f"Outputs of {len(runs)} runs are byte-identical" in project.page("bigbrain")
     assert list(project.folder.glob("neurotier-*/bigbrain/**/*.nii")) == []
     again = project.succeeds("bigbrain", *arguments)
     assert again.lines("Nothing to be done"), again.output
@@ -200,6 +200,7 @@ def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None
     assert len({run["sha256"] for run in other + runs}) == 2
 
 
+@pytest.mark.nightly
 def test_what_a_run_takes_is_predicted_without_it(project: Project) -> None:
     engines = [engine for engine in ENGINES if engine != "spark"]  # whose workers cannot be pinned
     bigbrain = {**SMALL, "engines": engines, "predict": True, "numa": "pin"}
@@ -225,7 +226,6 @@ def test_what_a_run_takes_is_predicted_without_it(project: Project) -> None:
     assert list(project.folder.glob("neurotier-*/bigbrain/**/*.nii")) == []
 
 
-@each_engine
 def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
     project: Project, mount_tmpfs: Callable[..., Path], engine: str
 ) -> None:
@@ -262,7 +262,6 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
     assert run["valid"].startswith("invalid: it was interrupted and taken up again")
 
 
-@each_engine
 def test_missing_and_truncated_blocks_are_said_and_the_others_done(project: Project, engine: str) -> None:
     run = f"{engine}/local/2/1"
     arguments = project.configure(bigbrain={**SMALL, "engines": [engine], "iterations": 1, "keep": "all"})

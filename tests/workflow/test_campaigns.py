@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Project, read_json
+from support import Project, read_json, slow_project
 
 PLACEMENTS = {"disk": {"work": "local"}, "memory": {"work": "tmpfs"}}
 
@@ -15,15 +15,14 @@ PLACEMENTS = {"disk": {"work": "local"}, "memory": {"work": "tmpfs"}}
 def configure(project: Project, demo_source: Path, campaign: dict[str, Any], **sections: Any) -> list[str]:
     """A campaign on two participants with a tool that lasts for a moment, so that both are at work at once."""
     usual = {"placements": PLACEMENTS, "parallelism": [2], "repetitions": 1}
-    tool = {"brainextractor": {"iterations": 60}}
     dataset = {"source": str(demo_source), "sites": ["SiteB"]}
-    return project.configure(dataset=dataset, tool=tool, campaign={**usual, **campaign}, **sections)
+    return project.configure(dataset=dataset, tool="bet", campaign={**usual, **campaign}, **sections)
 
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Project:
     """A campaign of two runs."""
-    project = Project.at(tmp_path_factory.mktemp("campaign") / "project")
+    project = slow_project(tmp_path_factory.mktemp("campaign"))
     project.succeeds(*configure(project, demo_source, {}))
     return project
 
@@ -71,6 +70,7 @@ def test_what_is_there_is_not_run_again(campaign: Project, demo_source: Path) ->
     assert len(campaign.conditions()) == 3
 
 
+@pytest.mark.nightly
 def test_a_run_that_fails_is_left_out_and_done_again_when_asked(project: Project, demo_source: Path) -> None:
     """The tool is missing in one condition: that cannot be run; the others are, and are reported."""
     campaign = {"tools": ["noop", "bet"], "repetitions": 1, "placements": {"disk": {}}, "parallelism": [1]}

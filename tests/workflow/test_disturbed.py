@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 from support import Project
 
 PROCESSORS = len(os.sched_getaffinity(0))
@@ -50,6 +51,7 @@ def busy_machine(project: Project) -> Iterator[None]:
             loop.wait()
 
 
+@pytest.mark.nightly("long")
 def test_a_campaign_beside_busy_loops_ends_after_its_first_run(project: Project) -> None:
     campaign = {"placements": {"disk": {}}, "parallelism": [1], "repetitions": 3}
     with busy_machine(project):

@@ -89,6 +89,7 @@ def test_tools_that_misbehave_leave_nothing_and_one_that_fills_the_tier_fails_al
     assert not list(folder.rglob("*sub-*"))
 
 
+@pytest.mark.nightly
 def test_two_runs_drop_what_they_share(project: Project, tmp_path: Path, demo_source: Path) -> None:
     """They use one clone, from which each drops the images of participants that it has analysed."""
     other, tier = Project.at(tmp_path / "other"), tmp_path / "tier"
@@ -103,6 +104,7 @@ def test_two_runs_drop_what_they_share(project: Project, tmp_path: Path, demo_so
     assert len(project.records()) == len(other.records()) == 4
 
 
+@pytest.mark.nightly
 def test_two_runs_share_a_tier_that_is_too_small_for_both(
     project: Project, tmp_path: Path, mount_tmpfs: Callable[..., Path]
 ) -> None:

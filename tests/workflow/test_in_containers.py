@@ -15,7 +15,7 @@ import nibabel as nib
 import numpy as np
 import psutil
 import pytest
-from conftest import nightly
+from conftest import nightly, too_long
 from container_images import Engine, make_tiny
 from support import ENVIRONMENT, Ended, Project, checksums, read_json, t1w, wait_for, while_running
 
@@ -75,7 +75,7 @@ def remove_placed(image: Path) -> None:
         shutil.rmtree(placed) if placed.is_dir() else placed.unlink()
 
 
-@pytest.mark.nightly("images")
+@too_long
 def test_derivatives_are_the_same_bytes_with_and_without_containers(contained: Project) -> None:
     host, container = (
         checksums(contained.folder / f"results-{name}" / "derivatives") for name in ("host", "container")
@@ -85,7 +85,7 @@ def test_derivatives_are_the_same_bytes_with_and_without_containers(contained: P
     assert contained.leftovers() == []
 
 
-@pytest.mark.nightly("images")
+@too_long
 def test_starting_the_container_is_a_phase_of_its_own(contained: Project, brain_image: Path) -> None:
     rows = [row for row in contained.table("profile/profile.tsv") if row["phase"] == "container_start"]
     assert len(rows) == 4
@@ -98,7 +98,7 @@ def test_starting_the_container_is_a_phase_of_its_own(contained: Project, brain_
     assert {(row["tier"], row["traffic_source"]) for row in traffic} == {("tmpfs", "page_cache")}
 
 
-@pytest.mark.nightly("images")
+@too_long
 def test_the_image_is_recorded_and_shown(contained: Project, brain_image: Path) -> None:
     image = read_json(contained.results / "index" / "image.json")
     assert image["reference"] == str(brain_image)
@@ -113,7 +113,7 @@ def test_the_image_is_recorded_and_shown(contained: Project, brain_image: Path) 
     assert "Starting the container took" in page
 
 
-@pytest.mark.nightly("images")
+@too_long
 def test_another_tier_or_form_of_the_image_is_no_reason_to_analyse_again(
     contained: Project, demo_source: Path, brain_image: Path
 ) -> None:
@@ -121,7 +121,7 @@ def test_another_tier_or_form_of_the_image_is_no_reason_to_analyse_again(
     assert contained.succeeds(*given, *SDM, "--dry-run").lines("Nothing to be done")
 
 
-@pytest.mark.nightly("images")
+@too_long
 def test_a_lost_image_is_placed_again_and_nobody_is_analysed_again(
     contained: Project, demo_source: Path, brain_image: Path
 ) -> None:
@@ -135,7 +135,7 @@ def test_a_lost_image_is_placed_again_and_nobody_is_analysed_again(
     assert checksums(contained.derivatives) == host
 
 
-@pytest.mark.nightly("images")
+@too_long
 def test_what_the_image_has_compiled_is_not_compiled_again(
     contained: Project, engine: Engine, brain_image: Path, tmp_path: Path
 ) -> None:
@@ -152,7 +152,7 @@ def logs_of(project: Project, rule: str) -> list[Path]:
     return [file for file in (project.results / "logs" / rule).rglob("*") if file.is_file()]
 
 
-@pytest.mark.nightly("images")
+@too_long
 @pytest.mark.parametrize(
     ("suffixes", "sites", "participants", "brains"),
     [(["T1w"], ["SiteA", "SiteB"], [], 3), ([], ["SiteA"], ["0099001", "0099003"], 1)],
@@ -248,6 +248,7 @@ def containers_of(project: Project) -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.nightly
 def test_killing_one_of_many_leaves_nothing_of_it(project: Project, engine: Engine, tmp_path: Path) -> None:
     app = tiny_app(engine, tmp_path / "app", pause_s=4)
     sif = {"form": "sif"}  # with a mount that could be left behind
@@ -312,6 +313,7 @@ def test_an_app_that_fails_is_said_so(failing: tuple[Project, Ended], label: str
     assert project.leftovers() == []
 
 
+@pytest.mark.nightly
 def test_results_of_a_tool_are_not_mixed_with_those_of_an_app(project: Project, engine: Engine, tmp_path: Path) -> None:
     dataset = people(project, 1)
     given = project.configure(dataset=dataset, tool="noop")

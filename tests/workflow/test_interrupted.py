@@ -14,15 +14,13 @@ import pytest
 from conftest import nightly
 from neurotier.core.places import short_hash
 from support import (
-    ENVIRONMENT,
     PATIENCE_S,
-    STAND_INS,
     Project,
     checksums,
     kind_of,
     private_folder,
     processes_in,
-    script,
+    slow_project,
     wait_for,
     while_running,
 )
@@ -31,12 +29,6 @@ from support import (
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     return slow_project(tmp_path)
-
-
-def slow_project(folder: Path) -> Project:
-    """One whose tool lasts, and takes next to no CPU time."""
-    script(folder / "bin" / "bet", f'sleep 3\nexec {STAND_INS}/bet "$@"')
-    return Project.at(folder / "project", lambda: ["env", f"PATH={folder}/bin:{ENVIRONMENT['PATH']}"])
 
 
 def arguments_for(project: Project, source: Path) -> list[str]:
@@ -70,7 +62,7 @@ def kill_when_computing(project: Project, arguments: list[str], kill: Callable[[
     return snakemake.wait(timeout=2 * PATIENCE_S)
 
 
-@pytest.mark.parametrize("killed", [["snakemake"], ["participant"], *nightly(["participant", "snakemake"])])
+@pytest.mark.parametrize("killed", [["snakemake"], *nightly(["participant"], ["participant", "snakemake"])])
 def test_the_same_command_completes_after_a_kill(
     project: Project, demo_source: Path, undisturbed: dict[str, str], killed: list[str]
 ) -> None:
@@ -101,6 +93,7 @@ def test_derivatives_that_were_removed_come_back(project: Project, demo_source: 
     assert checksums(project.derivatives) == before
 
 
+@pytest.mark.nightly
 def test_a_start_in_a_copy_leaves_the_run_alone_that_goes_on_in_the_other(project: Project) -> None:
     project.heads("01")
     given = project.configure(tool={"name": "noop", "noop": {"sleep_s": 15}})

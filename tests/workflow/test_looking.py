@@ -13,7 +13,6 @@ from support import Project
 LOOKING = """\
 --dry-run --forceall
 --summary
---report {elsewhere}/report.zip
 --unlock
 """
 
@@ -32,6 +31,7 @@ MORE_LOOKING = """\
 --list-changes code
 --list-untracked
 --lint
+--report {elsewhere}/report.zip
 --print-compilation
 --containerize
 --generate-unit-tests unit-tests

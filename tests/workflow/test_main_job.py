@@ -44,9 +44,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Pro
     """The whole workflow over the demonstration dataset, on the local tier and then on tmpfs."""
     project = Project.at(tmp_path_factory.mktemp("main") / "project")
     arguments = project.configure(dataset={"source": str(demo_source)}, tool=QUICK)
-    for tier in ("local", "tmpfs"):
+    described = [f"results-tmpfs/derivatives/{site}/dataset_description.json" for site in ("SiteA", "SiteB")]
+    for tier, cores, targets in (("local", 2, ()), ("tmpfs", 4, ("participants", *described))):
         profile = ["--workflow-profile", f"profiles/{tier}", "--config", f"results=results-{tier}"]
-        ended = project.succeeds(*arguments, *profile, cores=2 if tier == "local" else 4)
+        ended = project.succeeds(*targets, *arguments, *profile, cores=cores)
         (project.folder / f"terminal-{tier}.txt").write_text(ended.output)
     (project.folder / "results").symlink_to("results-local")
     return project
@@ -233,6 +234,7 @@ def test_another_dataset_is_refused_or_replaces_all_that_is_there(project: Proje
     assert description["SourceDatasets"][0]["URL"] == two.as_uri()
 
 
+@pytest.mark.nightly
 def test_clone_that_its_tier_has_lost_is_made_again_and_images_that_cannot_be_dropped_stay(
     project: Project, demo_copy: Path
 ) -> None:
@@ -267,6 +269,7 @@ def test_content_that_changed_is_analysed_again(project: Project) -> None:
     assert ended.analysed == ["sub-02"]
 
 
+@pytest.mark.nightly
 def test_first_runs_side_by_side_share_one_demonstration(project: Project) -> None:
     arguments = project.configure(demo={"head": "simulated", "voxel_size_mm": 4.0}, tool="noop")
     runs = [

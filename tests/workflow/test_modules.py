@@ -6,6 +6,7 @@ from pathlib import Path
 
 import nibabel
 import numpy as np
+import pytest
 import yaml
 from support import STAND_INS, Ended, Project, plain_dataset, small_head, t1w
 
@@ -73,6 +74,7 @@ def test_two_modules_have_a_configuration_each(project: Project) -> None:
     assert again.analysed == ["sub-two"]
 
 
+@pytest.mark.nightly
 def test_what_snakedeploy_writes_runs(project: Project) -> None:
     project.heads("01")
     (project.folder / "theirs.smk").write_text(DEPLOYED.format(prefix=""))
@@ -92,6 +94,7 @@ def test_a_prefix_is_refused_in_one_line(project: Project) -> None:
     assert not (project.folder / "elsewhere").exists()
 
 
+@pytest.mark.nightly
 def test_example_goes_on_with_the_masks(project: Project) -> None:
     own = yaml.safe_dump(configuration(project.folder, "results"))
     (project.folder / "own.yaml").write_text(own)

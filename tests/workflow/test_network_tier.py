@@ -42,6 +42,7 @@ def configured(project: Project, source: Path, tier: Path, **placement: str) -> 
     )
 
 
+@pytest.mark.nightly
 def test_dataset_intermediates_and_results_may_lie_on_a_network(
     project: Project, demo_source: Path, refuses: bool
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from support import Project
 
 SMALL = {"streams": 1, "file_mib": 16, "time_s": 2, "repetitions": 1}
@@ -24,6 +25,11 @@ def test_probe(project: Project, memory_folder: Path) -> None:
     assert [row["pattern"] for row in small] == ["make", "look", "remove"]
     assert all(float(row["operation_cpu_s"]) > 0 for row in small)
     assert {row["fs_type"] for row in rows if row["tier"] == "tmpfs"} == {"tmpfs"}
+    for row in rows:
+        low, middle, high = (float(row[f"bandwidth_{part}bytes_per_s"]) for part in ("low_", "", "high_"))
+        assert low <= middle <= high
+        moved = float(row["operations_per_s"]) * int(row["block_bytes"])
+        assert middle == (0 if row["part"] == "files" else pytest.approx(moved, rel=0.05)), row
     assert "What the tiers can do" in project.page("probe")
     assert not list(project.folder.glob("neurotier-*/probe"))
     assert not list(memory_folder.iterdir())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ import nibabel as nib
 import numpy as np
 import pytest
 from conftest import missing
-from container_images import STAND_INS, Engine, make_tiny, python_root
+from container_images import Engine, make_tiny
 from neurotier.core.places import file_of
-from support import ENVIRONMENT, ROOT, Project, checksums, read_json, save_image, sha256, small_head, t1w
+from support import ENVIRONMENT, ROOT, Project, checksums, read_json, save_image, small_head, t1w
 
 STRIP = """for word; do echo "word $word"; done
 cp "$1" "$2/brain.nii.gz"
@@ -127,20 +126,3 @@ def test_median_otsu_of_dipy_has_the_voxels_of_a_direct_call(
     record = record_of(results, "sub-01")
     assert record["tool_version"] == f"DIPY {importlib.metadata.version('dipy')}"
     assert record["images"][0]["brain_voxels"] == voxels.sum()
-
-
-@pytest.mark.nightly
-def test_synthstrip_in_an_image_with_a_stand_in(project: Project, engine: Engine, tmp_path: Path) -> None:
-    project.heads("01")
-    root = python_root(tmp_path / "root")
-    (root / "freesurfer").mkdir()
-    shutil.copy(STAND_INS / "mri_synthstrip", root / "freesurfer" / "mri_synthstrip")
-    (tmp_path / "image.def").write_text(f"Bootstrap: localimage\nFrom: {root}\n\n%labels\n    version 1.5\n")
-    image = engine.build(tmp_path / "image.sif", tmp_path / "image.def")
-    _, own = project.configure(tool={"synthstrip": {"image": str(image)}})
-    example = str(ROOT / "config" / "examples" / "synthstrip.yaml")
-    project.succeeds("participants", "--configfile", example, own, "--sdm", "apptainer")
-    record = record_of(project.folder / "results-synthstrip", "sub-01")
-    assert (record["tool"], record["tool_version"]) == ("synthstrip", "1.5")
-    assert record["container"] == f"sha256:{sha256(image)}"
-    assert record["images"][0]["brain_voxels"] == (small_head() > small_head().max() // 2).sum()

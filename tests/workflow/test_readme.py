@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import nightly
+from conftest import nightly, too_long
 from published_logs import write_checkout
 from readmes import DOCUMENTS, LINES, README, commands
 from support import ROOT, Project, git, link_images, plain_dataset, save_image, small_head, t1w
@@ -45,7 +45,7 @@ BLOCKS = "https://github.com/conpdatasets/bigbrain-datalad"
 LOCAL = {BLOCKS: "blocks-dataset", "/data/study": "study"}
 """Part of a command to what stands for it here: a DataLad dataset of three small blocks, a folder of two heads."""
 
-QUICK = ["demo={voxel_size_mm: 4}", "tool={brainextractor: {iterations: 15}}"]
+QUICK = ["demo={head: simulated, voxel_size_mm: 4}", "tool={brainextractor: {iterations: 15}}"]
 """What all commands of Snakemake are given, so that they agree on what is there."""
 
 NO_ANALYSIS = ["tool={name: noop}"]
@@ -152,7 +152,7 @@ LATER = [line for line in LATER if line not in SOON or not is_elsewhere(line)]
 IN_IMAGES = [line for line in LATER if "--sdm apptainer" in line and not is_elsewhere(line)]
 """Those that run one of ``containers/``, which takes minutes to build, and are drawn together."""
 
-NIGHTLY = [*nightly(*(line for line in LATER if line not in IN_IMAGES)), *nightly(*IN_IMAGES, together=("images",))]
+NIGHTLY = [*nightly(*(line for line in LATER if line not in IN_IMAGES)), *nightly(*IN_IMAGES, mark=too_long)]
 
 
 @pytest.mark.parametrize("line", SOON, ids=str)
@@ -169,7 +169,7 @@ def test_command_runs(reader: Project, line: str, request: pytest.FixtureRequest
     follow(reader, line, is_elsewhere(line))
 
 
-@pytest.mark.nightly
+@too_long
 def test_the_demonstration_runs_as_everyone_runs_it(project: Project) -> None:
     project.succeeds(*shlex.split(DEMONSTRATION)[1:], cores=0)
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
-from conftest import missing_data
+from conftest import missing_data, too_long
 from support import SHARED, Project, read_json, t1w
 
-pytestmark = pytest.mark.nightly("heads")
+pytestmark = too_long
 
 HEADS = Path(os.environ.get("NEUROTIER_TEST_HEADS", SHARED / "data"))
 """Folder of heads (``NAME.nii.gz``) with reference masks (``NAME_desc-bet2f05_mask.nii.gz``)."""

@@ -168,6 +168,7 @@ def test_what_is_made_again_with_the_same_bytes_is_no_commit(saved: Project) -> 
         assert git(each, "status", "--porcelain") == ""
 
 
+@pytest.mark.nightly("long")
 def test_a_killed_save_is_taken_up(saved: Project, tmp_path: Path, demo_source: Path) -> None:
     count = tmp_path / "commits"
     kills = KILLING_HOOK.format(count=count, kills="|".join(map(str, KILL_AT)))
@@ -202,7 +203,7 @@ def test_a_plain_folder_cannot_be_a_source(tmp_path: Path) -> None:
     remove_tree(project.folder)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("long")
 def test_an_app_s_derivatives_are_made_again(tmp_path: Path, demo_source: Path, engine: Engine) -> None:
     """Twice: the group level replaces the folder of a site, whose history stays."""
     image = make_tiny(engine, tmp_path, APP)

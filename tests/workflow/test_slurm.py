@@ -291,6 +291,7 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
     assert "1 job had to be started again" in page
 
 
+@pytest.mark.nightly
 def test_a_run_that_ends_leaves_the_log_folders_of_others(cluster: Cluster, project: Project) -> None:
     """Jobs of another results folder wait for nodes meanwhile; without their log folders they would die."""
     project.heads("00", "01")
@@ -415,6 +416,7 @@ exec {sbatch} "$@"
 """
 
 
+@pytest.mark.nightly
 def test_what_slurm_refuses_is_submitted_later(cluster: Cluster, project: Project) -> None:
     """Its controller is away, or a limit of submitted jobs is reached: neither is an attempt of a job."""
     labels = [f"{number:02d}" for number in range(8)]
@@ -458,6 +460,7 @@ def test_the_profile_of_other_schedulers_hears_of_a_killed_job(cluster: Cluster,
     assert len(records(project)) == 1
 
 
+@pytest.mark.nightly
 def test_a_node_at_fault_gets_no_other_job(cluster: Cluster, project: Project) -> None:
     """It lacks a tier; the jobs that have failed there are done on others."""
     project.heads("00", "01", "02", "03", "04")
@@ -500,6 +503,7 @@ def test_jobs_have_time_to_clear_up(cluster: Cluster, project: Project) -> None:
     assert f"Slurm job {late}: TIMEOUT" in done.output
 
 
+@pytest.mark.nightly("long")
 def test_tiers_in_memory_are_memory_of_the_job(cluster: Cluster, project: Project) -> None:
     """Under the limits of control groups nothing is killed for want of memory, and no memory keeps anything."""
     if not has_memory_limits():
@@ -529,7 +533,7 @@ def test_tiers_in_memory_are_memory_of_the_job(cluster: Cluster, project: Projec
     assert not [path for folder in memory.values() for path in folder.rglob("*") if not path.is_dir()]
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("long")
 def test_a_head_may_be_rebooted_at_any_moment(cluster: Cluster) -> None:
     """One trial of the campaign that ``python -m faults.heads`` holds."""
     seed = random.SystemRandom().randrange(10**6)
@@ -571,6 +575,7 @@ def qos(name: str, *limits: str) -> Iterator[None]:
         subprocess.run(["sacctmgr", "-i", "delete", "qos", name], check=True)
 
 
+@pytest.mark.nightly
 def test_who_watches_is_told_why_jobs_wait(cluster: Cluster, project: Project) -> None:
     """A job longer than its QOS allows waits for ever, unless somebody raises the limit."""
     project.heads("00", "01")
@@ -676,6 +681,7 @@ def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) 
     assert (row["job"], row["cpus"], row["state"]) == (number, 2, "COMPLETED")
 
 
+@pytest.mark.nightly("long")
 def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_there: Path, project: Project, scratch: Path) -> None:
     """All its runs are on that node, whose own tier is one of the placements; what differs is not the node."""
     own = {"path": f"{scratch}/$SLURM_JOB_USER/$SLURM_JOB_ID", "kind": "block", "node": True}
@@ -720,6 +726,7 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_there: Path, pro
     assert not [path for path in scratch.rglob("*") if path.name.startswith("neurotier-")]
 
 
+@pytest.mark.nightly("long")
 def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> None:
     """What only nodes have is measured and judged there, and what is missing there is said here, in a line."""
     tiers = {
@@ -779,6 +786,7 @@ OWN_NODES = {"prepare_tool": "--nodelist=n2", "run_bigbrain": "--exclusive --nod
 
 
 @pytest.mark.usefixtures("gnu_parallel", "spark")
+@pytest.mark.nightly("long")
 def test_what_nodes_have_of_their_own_is_used_by_their_jobs(
     cluster: Cluster, engine: Engine, project: Project, tmp_path: Path
 ) -> None:
@@ -834,6 +842,7 @@ def test_what_nodes_have_of_their_own_is_used_by_their_jobs(
     assert sorted(path.relative_to(cluster.folder).parts[0] for path in placed) == ["local-n1", "local-n2"]
 
 
+@pytest.mark.nightly
 def test_a_file_per_process_over_nodes(cluster: Cluster, project: Project) -> None:
     """A node that is set down fails its point alone, which is measured by the next start."""
     tools = project.folder / "tools"

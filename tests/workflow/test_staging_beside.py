@@ -8,11 +8,13 @@ import shutil
 import signal
 from pathlib import Path
 
+import pytest
 from support import Project, processes_in, read_json, wait_for, while_running
 
 TARGETS = ("participants", "tabulate_profile", "--cores", "1")
 
 
+@pytest.mark.nightly
 def test_a_killed_run_is_completed_and_its_tables_tell_who_computed(project: Project, demo_source: Path) -> None:
     """Images are fetched meanwhile."""
     arguments = project.configure(

@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
-from conftest import nightly
+from conftest import nightly, too_long
 from neurotier.core.places import short_hash
 from support import ENVIRONMENT, PATIENCE_S, SHOWN_TRACE, Project, lives, wait_for, while_running
 
@@ -130,8 +130,8 @@ STOPS = [
 INNER = "--replace-workflow-config"
 
 
-@pytest.mark.parametrize("stops", [STOPS[::3], *nightly(STOPS)])
-def test_a_stopped_campaign_goes_on(project: Project, stops: list[tuple[signal.Signals, str]]) -> None:
+@too_long
+def test_a_stopped_campaign_goes_on(project: Project) -> None:
     """Three runs: the second is stopped in whole; then a part of it, and of the third, is told alone."""
     arguments = campaign(project, runs=3)
     there: dict[Path, int] = {}
@@ -144,7 +144,7 @@ def test_a_stopped_campaign_goes_on(project: Project, stops: list[tuple[signal.S
         assert there.items() <= found.items()
         there.update(found)
 
-    for number, part in stops:
+    for number, part in STOPS:
         stop(project, arguments, second_computes, number, part)
         nothing_is_done_again()
         if part != "everything":  # then somebody is left to write it
@@ -191,12 +191,10 @@ def target_of(name: str, demo_source: Path) -> tuple[str, dict[str, Any], str]:
     return known[name]
 
 
-TARGETS: list[tuple[str, list[signal.Signals]]] = [
-    ("probe", [signal.SIGINT, signal.SIGKILL]),
-    ("gnu-parallel", [signal.SIGTERM, signal.SIGKILL]),
-    ("participants", [signal.SIGINT, signal.SIGTERM]),  # kills of these: test_interrupted.py
-]
 NIGHTLY_TARGETS: list[tuple[str, list[signal.Signals]]] = [
+    ("participants", [signal.SIGTERM]),
+    ("gnu-parallel", [signal.SIGTERM, signal.SIGKILL]),
+    ("probe", [signal.SIGKILL]),
     *(("spark", [number]) for number in SIGNALS),  # its workers may do all that is left before they end
     ("snakemake", [signal.SIGTERM]),
     ("sweep", [signal.SIGINT]),  # the way of the probe
@@ -213,7 +211,14 @@ OUTLIVING = {"probe", "sweep", "staging", "gnu-parallel", "spark"}
 """What runs on for a moment when Snakemake was killed."""
 
 
-@pytest.mark.parametrize(("name", "numbers"), [*TARGETS, *nightly(*NIGHTLY_TARGETS)])
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        ("participants", [signal.SIGINT]),
+        ("probe", [signal.SIGINT]),
+        *nightly(*NIGHTLY_TARGETS),
+    ],  # kills: test_interrupted.py
+)
 def test_what_was_stopped_goes_on(
     project: Project, request: pytest.FixtureRequest, name: str, numbers: list[signal.Signals]
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from support import ROOT, Project, git
 
 STAND_INS = ROOT / "tests" / "stand_ins"
@@ -61,6 +62,7 @@ def content_of(site: Path) -> int:
     return min(os.stat(file).st_ino for file in files if file.is_file())
 
 
+@pytest.mark.nightly
 def test_what_hides_where_contents_are_goes_and_the_rest_stays(project: Project, demo_source: Path) -> None:
     """A power cut leaves files of git-annex's journal empty; its branch says what they hide."""
     given = project.configure(dataset={"source": str(demo_source), "sites": ["SiteA"]}, tool="noop")
