@@ -96,7 +96,7 @@ def test_derivatives_that_were_removed_come_back(project: Project, demo_source: 
 @pytest.mark.nightly
 def test_a_start_in_a_copy_leaves_the_run_alone_that_goes_on_in_the_other(project: Project) -> None:
     project.heads("01")
-    given = project.configure(tool={"name": "noop", "noop": {"sleep_s": 15}})
+    given = project.configure(tool={"name": "noop", "noop": {"sleep_s": 40}})
     first = project.start("tabulate_profile", *given)
     wait_for(lambda: list(project.folder.glob("neurotier-*/work/*/*/owner.json")), while_running(first))
     shutil.copytree(project.results, project.folder / "copy")
