@@ -287,8 +287,8 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
         {(slow, "1"): "TIMEOUT", (first, "1"): "NODE_FAIL", (first, "2"): "COMPLETED"}[key] for key in sorted(table)
     ]
     assert table[first, "1"]["node"] == node
-    assert f" as job {first} after NODE_FAIL on {node}" in page
     assert "1 job had to be started again" in page
+    assert "NODE_FAIL" in page
 
 
 @pytest.mark.nightly

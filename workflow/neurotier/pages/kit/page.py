@@ -29,12 +29,12 @@ HERE = Path(__file__).resolve().parent
 
 
 def brief(value_s: float) -> str:
-    """A time, short ones in µs.
+    """A time, short ones in ms.
 
     >>> brief(0.00025), brief(31.25)
-    ('250 µs', '31.2 s')
+    ('0.25 ms', '31.2 s')
     """
-    return seconds(1e6 * value_s).replace("s", "µs") if 0 < value_s < 0.01 else seconds(value_s)
+    return seconds(1e3 * value_s).replace("s", "ms") if 0 < value_s < 0.01 else seconds(value_s)
 
 
 WORDS: Mapping[str, Callable[[Any], str]] = {
@@ -344,7 +344,7 @@ def glue(text: str) -> str:
     >>> glue("took 31.2 s of 5 participants")
     'took 31.2\\xa0s of 5 participants'
     """
-    return type(text)(re.sub(r"(?<=\d) (?=(?:s|µs|%|h|min|cm³|mm³)(?![A-Za-z]))", "\u00a0", text))
+    return type(text)(re.sub(r"(?<=\d) (?=(?:s|ms|%|h|min|cm³|mm³)(?![A-Za-z]))", "\u00a0", text))
 
 
 def anchor(heading: str) -> str:

@@ -322,7 +322,7 @@ def facts(data: ReportData) -> list[Section]:
     source = without_credentials(str(data.dataset.get("source") or data.settings.dataset.source))
     about["Dataset"] = f"{source} ({dataset['kind']})" if dataset["kind"] else source
     about |= {f"Its {key}": str(dataset[key]) for key in ("version", "id", "path") if dataset[key]}
-    where = f" at {counted(len(sites), 'site')}: {', '.join(sites)}" if sites else ""
+    where = f" at {counted(len(sites), 'site')}: {', '.join(sites)}" if any(data.dataset.get("sites") or {}) else ""
     about["Selected"] = f"{counted(len(data.images), file_noun(data))} of {people(data)}{where}"
     sections = [Section("Run facts", facts=about)]
     if known["tiers"]:
