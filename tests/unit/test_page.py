@@ -42,7 +42,7 @@ def test_numbers_are_the_tables(tmp_path: Path) -> None:
     run = read_table(places.profile / "runs.tsv", "runs")[-1]
     assert f"Makespan {run['makespan_s']:.1f} s" in text
     assert f"{run['mean_parallelism']:.2f} at a time on average of 2 cores, 2 at most" in text
-    assert f"CPU time is {100 * run['cpu_sum_s'] / run['wall_sum_s']:.0f} %" in text
+    assert f"Of their wall time: {100 * run['cpu_sum_s'] / run['wall_sum_s']:.0f} % on a CPU, " in text
     mean = read_json(places.group / "summary.json")["mean_brain_volume_mm3"] / 1000
     assert any(f"Brain volume is {mean:,.0f} ± " in alternative for alternative in reader.alts)
     assert "Compute-bound: a faster tier saves at most 5 %." in text

@@ -72,7 +72,7 @@ def oversubscribed(data: ReportData, run: Row) -> str:
 
 
 def numbers(run: Row, data: ReportData) -> str:
-    """How long the last run took, how many ran at a time, and how much of their time they were on a CPU."""
+    """How long the last run took, how many ran at a time, and what their time went to, as far as it is known."""
     text, cluster = f"Makespan {seconds(run['makespan_s'])}", data.cluster
     if span := clock(run["makespan_s"]):
         text += f" ({span})"
@@ -82,5 +82,7 @@ def numbers(run: Row, data: ReportData) -> str:
     if cluster:
         room = f"up to {counted(cluster.peak_slots, 'slot')} granted" if cluster.peak_slots else ""
     text += f"; {mean_count(run['mean_parallelism'])} at a time on average{room and f' of {room}'}"
-    cpu = percent(share_of(run["cpu_sum_s"], run["wall_sum_s"]))
-    return f"{text}, {run['peak_parallelism']:,} at most; CPU time is {cpu} of wall time."
+    columns = {"on a CPU": "cpu", "waiting for a core": "account_run_queue", "waiting for storage": "account_block_io"}
+    shares = {cause: share_of(run[f"{column}_sum_s"], run["wall_sum_s"]) for cause, column in columns.items()}
+    said = ", ".join(f"{percent(share)} {cause}" for cause, share in shares.items() if share is not None)
+    return f"{text}, {run['peak_parallelism']:,} at most. Of their wall time: {said}."
