@@ -157,7 +157,7 @@ def test_what_is_known_of_a_job_says_why_its_participants_were_killed(places: Pl
     reasons = [read_json(places.failure(f"sub-0{number}"))["reason"] for number in (1, 2, 3, 4)]
     for reason, state in zip(reasons, ["7: TIMEOUT", "7: TIMEOUT", "8: state unknown", ""], strict=True):
         assert reason.startswith("the job was killed before it could say why")
-        assert (f"(Slurm job {state};" in reason) if state else "(" not in reason
+        assert (f"(cluster job {state};" in reason) if state else "(" not in reason
 
 
 def test_jobs_of_before_the_run_are_others_of_that_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -274,7 +274,7 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
     assert sorted(after) == ["sub-00", "sub-01", "sub-02"]
     assert all(after[name] == before[name] for name in before)  # done is done
     failure = project.failure("sub-slow")
-    assert f"(Slurm job {slow}: TIMEOUT" in failure["reason"]
+    assert f"(cluster job {slow}: TIMEOUT" in failure["reason"]
     log = Path(failure["log"])
     assert log == project.results / "logs" / "slurm" / f"{slow}.log"
     assert "DUE TO TIME LIMIT" in log.read_text()
@@ -500,7 +500,7 @@ def test_jobs_have_time_to_clear_up(cluster: Cluster, project: Project) -> None:
     done = ended(head)
     assert done.code != 0
     assert not kept()
-    assert f"Slurm job {late}: TIMEOUT" in done.output
+    assert f"cluster job {late}: TIMEOUT" in done.output
 
 
 @pytest.mark.nightly("long")
@@ -664,7 +664,7 @@ def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) 
     done = ended(head)
     assert done.code != 0
     assert done.lines("failed  sub-00: ") or done.lines("failed  sub-01: "), done.output
-    assert f"Slurm job {job}: CANCELLED" in done.output
+    assert f"cluster job {job}: CANCELLED" in done.output
 
     (tools / "go").touch()
     second = cluster.next_job()

@@ -348,7 +348,7 @@ def run_group_level(
             write_description(out, site, dataset.sites[site], name, version, image, name)
         final = places.derivatives / site
         with naming_full_tier(tiers["results"], needed_bytes):
-            (_, kept), usage = measure_function(lambda: publish(out, final))
+            (_, kept), usage = measure_function(lambda: publish(out, final, in_dataset=True))
         phases.append(("stage_out", usage))
     write_step(places, "run_group_level", site, site or "dataset", phases, kept)
     return differing

@@ -81,7 +81,7 @@ def stage_in(
     return copied, files
 
 
-def publish(made: Path, final: Path) -> tuple[tuple[int, int], Manifest]:
+def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[tuple[int, int], Manifest]:
     """Copy a folder to the results tier under a hidden name, flush it, then rename it.
 
     Parameters
@@ -89,7 +89,9 @@ def publish(made: Path, final: Path) -> tuple[tuple[int, int], Manifest]:
     made
         What to publish; if it does not exist, an empty folder.
     final
-        Where; what is there is replaced, but for the repository of a DataLad dataset.
+        Where; what is there is replaced.
+    in_dataset
+        Whether what is there may be a DataLad dataset, whose repository then stays.
 
     Returns
     -------
@@ -113,7 +115,8 @@ def publish(made: Path, final: Path) -> tuple[tuple[int, int], Manifest]:
         if planted is not None:  # git would run what its configuration names
             raise ToolError("is part of a git repository, which is not kept", where=planted)
         (flush_tree if len(kept) <= FLUSHED_EACH else flush_file_system)(hidden)
-        set_dataset_aside(final)
+        if in_dataset:
+            set_dataset_aside(final)
         remove_whatever(final)  # of an earlier run whose derivatives are to be replaced
         rename_durably(hidden, final)
         take_dataset_back(final)

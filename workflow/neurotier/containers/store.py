@@ -133,7 +133,7 @@ class Shelf:
     def place_once(
         self,
         placed: Path,
-        digest: str | None,
+        digest: Callable[[], str | None],
         put: Callable[[Path], None],
         note_use: Callable[[], None],
         permissions: bool = True,
@@ -145,7 +145,7 @@ class Shelf:
         placed
             Its path on its tier.
         digest
-            What :func:`placed_sha256` gives of it; ``None`` if that is not known.
+            Gives what :func:`placed_sha256` gives of it, ``None`` if that is not known; asked while no other places it.
         put
             Puts it at the path that it is given.
         note_use
@@ -165,7 +165,7 @@ class Shelf:
                 return placed
             note_use()
             is_there = os.path.lexists(placed)
-            if not is_there or placed_sha256(placed, permissions) != digest:
+            if not is_there or placed_sha256(placed, permissions) != digest():
                 if is_there:
                     self.say(f"{placed} was altered since it was placed (its digest has changed): placing it again")
                     remove_whatever(placed)  # first: the tier may have no room for both
@@ -375,7 +375,9 @@ class Store(Shelf):
             self.unpack(source, partial)
             write_json(unpacked, {"sha256": placed_sha256(partial)})
 
-        digest = image.sha256 if is_file else read_if_whole(unpacked).get("sha256")
+        def digest() -> str | None:
+            return image.sha256 if is_file else read_if_whole(unpacked).get("sha256")
+
         return self.place_once(target, digest, put, lambda: note_use(self.kept, self.images, image.sha256))
 
     def unpack(self, source: Path, target: Path) -> None:
@@ -492,7 +494,7 @@ def place_cache(shelf: Shelf, cache: Cache) -> Path:
             write_json(shelf.kept / f"{cache.name}-{short_hash(cache.source + cache.sha256)}.json", facts)
 
     placed = shelf.images / f"{cache.name}-{cache.sha256[:12]}.{FORM}"
-    return shelf.place_once(placed, cache.sha256, put, note_use, permissions=False)
+    return shelf.place_once(placed, lambda: cache.sha256, put, note_use, permissions=False)
 
 
 # Notes.

@@ -68,7 +68,7 @@ def core_limits() -> Iterator[float]:
                 yield quota_us / int((folder / "cpu.cfs_period_us").read_text())
 
 
-# Images.
+# What a job may take for an image.
 
 LEAST_BYTES = 4 << 30
 """Always taken as available, so that a head of 512 x 512 x 512 voxels never counts as bad input: a job may get more

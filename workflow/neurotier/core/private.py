@@ -238,14 +238,18 @@ def work_folder(folder: Path, identity: str) -> Iterator[Path]:
     """
     if not remove_leftover(folder, identity):
         raise BusyError("is in use by another host", where=str(folder), fix="choose another results folder")
-    make_private(folder)
     owner = {"host": socket.gethostname(), "pid": os.getpid(), "started_s": psutil.Process().create_time()}
+    make_private(folder)
     try:
         (folder / OWNER).write_text(json.dumps(owner | {"identity": identity}))
         yield folder
     finally:
-        with suppress(OSError), signals_wait():  # the next run removes what cannot be removed now
-            remove_private(folder)
+        try:
+            with suppress(OSError), signals_wait():  # the next run removes what cannot be removed now
+                remove_private(folder)
+        finally:  # one more signal may have come just before they had to wait
+            with suppress(OSError):
+                remove_private(folder)
 
 
 def remove_leftovers(work: Path, identity: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 A job writes to records and journal, and needs no head. The name of a Slurm job says for which results folder it is,
 what it does for whom, and which share that is: so the jobs of a head that was killed are found, also those whose number
-it never entries. Of other schedulers, and where a site prefers the plugin ``slurm``, jobs are known by their numbers in
+it never heard. Of other schedulers, and where a site prefers the plugin ``slurm``, jobs are known by their numbers in
 the journal; those are ended, and one that begins later finds that another run has begun.
 """
 

@@ -67,7 +67,7 @@ def close_jobs(places: Places, run: str, was_killed: bool = False) -> None:
     Of a run that was killed, jobs that go on are left to the run that takes them over.
     """
     left: Collection[str] = ()
-    if was_killed:
+    if was_killed and entries(places, run, "submitted"):
         with suppress(BusyError):
             left = slurm.queue()
     note_jobs(places, run, left)
@@ -134,7 +134,7 @@ def job_rows(
     for number, pairs in known.items():
         why = None if any(start for start, _ in pairs) else reason or "sacct does not know it"
         head = {"run": run, "job": number, "source": "head", "reason": why}
-        if job := heads.get(number):  # of the first start, it has entries the submission
+        if job := heads.get(number):  # of the first start, it has noted the submission
             head |= {"rule": job["rule"], "share": job["share"] and name_of(job["share"])}
             head |= {"submitted_s": job["time_s"]} if len(pairs) < 2 else {}
         rows += [row_of(head, note, start) for start, note in pairs or [({}, {})]]

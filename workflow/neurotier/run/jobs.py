@@ -163,7 +163,7 @@ def note_killed(places: Places, run: str, jobs: Sequence[Row]) -> None:
             if failure["run"] != run or exit_code <= 128:
                 continue
         if job := last.get(name):
-            reason += f" (Slurm job {job['job']}: {job['state'] or 'state unknown'}; its own log: {log})"
+            reason += f" (cluster job {job['job']}: {job['state'] or 'state unknown'}; its own log: {log})"
             log = slurm.keep_log(job["job"], places.logs) or log
         keep_failure(places, name, "analyze_participant", reason, exit_code, log)
 

@@ -157,6 +157,10 @@ def whole(variable: str) -> int | None:
 
 def read_notes(places: Places, run: str) -> list[Entry]:
     """What a run's jobs have noted of themselves, in order of their starts; of each what it noted last."""
-    lines = [line for line in entries(places, run, "job") if isinstance(line.get("started_s"), float)]
+    lines = [
+        line
+        for line in entries(places, run, "job")
+        if isinstance(line.get("started_s"), float) and isinstance(line.get("members", ""), str)
+    ]
     last = {(line["process"], line["started_s"]): line for line in lines}
     return sorted(last.values(), key=lambda line: line["started_s"])

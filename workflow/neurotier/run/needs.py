@@ -139,7 +139,7 @@ class Needs:
     def divided(self, slots: int | None, members: Sequence[str]) -> Granted:
         """How many participants compute and copy at the same time where so many can, as far as that is known."""
         most = (self.settings.shares.at_once or 1) if self.elsewhere else slots or 1
-        at_once = min(max(1, min(most, slots or most)), len(members))
+        at_once = min(max(1, most if slots is None else min(most, slots)), len(members))
         copying = min(self.settings.shares.staging_beside, len(members) - at_once)
         return Granted(at_once=at_once, copying=copying, elsewhere=self.elsewhere)
 

@@ -334,7 +334,7 @@ class Pool:
             doing = "Fetching the images of" if stage == FETCH else "Analysing"
             if left:
                 self.say(f"{doing} {len(left)} of {counted(len(names), 'participant')}: {first_of(left, shown=SHOWN)}")
-        if settings.dataset.drop and self.fetches and stage != FETCH:
+        if stage == DROP or (settings.dataset.drop and self.fetches and stage != FETCH):
             waiting = (images for name, images in self.selected.items() if not places.record(name).exists())
             self.users.update(image.content for images in waiting for image in images)
 

@@ -29,6 +29,9 @@ PROFILES = Path(__file__).with_name("profiles")
 LIMIT_BYTES = 64 << 10
 """Largest description."""
 
+DEEPEST = 6
+"""Deepest nesting of one."""
+
 PORTIONS = 100
 """Most portions that the work is divided into."""
 
@@ -192,12 +195,16 @@ def load(text: str, where: str) -> Any:
     import yaml
 
     try:
-        if any(isinstance(event, yaml.events.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
-            raise SettingsError("has references (*name), which no description needs", where=where)
+        depth = 0
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            depth += isinstance(event, yaml.events.CollectionStartEvent)
+            depth -= isinstance(event, yaml.events.CollectionEndEvent)
+            if isinstance(event, yaml.events.AliasEvent):
+                raise SettingsError("has references (*name), which no description needs", where=where)
+            if depth > DEEPEST:
+                raise SettingsError("is nested more deeply than a description", where=where)
         return yaml.safe_load(text)
-    except RecursionError:
-        raise SettingsError("is nested more deeply than a description", where=where) from None
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         what, mark = getattr(error, "problem", None) or type(error).__name__, getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}" if mark else ""
         raise SettingsError(f"is no YAML that can be read: {what}{place}", where=where) from None
