@@ -68,7 +68,7 @@ def test_a_repository_that_an_app_plants_is_refused_and_the_own_one_stays(tmp_pa
     (made / planted).write_text("[core]\n fsmonitor = touch planted\n")
     commit = git(final, "rev-parse", "HEAD")
     with pytest.raises(ToolError, match="part of a git repository"):
-        publish(made, final)
+        publish(made, final, in_dataset=True)
     assert git(final, "rev-parse", "HEAD") == commit
     assert sorted(path.name for path in tmp_path.iterdir()) == ["derivatives", "made"]
 
@@ -78,7 +78,7 @@ def test_a_link_into_the_repository_is_refused(tmp_path: Path) -> None:
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / "prov").symlink_to(".git/refs/heads")
     with pytest.raises(ToolError, match="prov: is part of a git repository"):
-        publish(tmp_path / "made", tmp_path / "derivatives")
+        publish(tmp_path / "made", tmp_path / "derivatives", in_dataset=True)
 
 
 def test_what_of_others_was_removed_is_put_back(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_repository_is_never_lost_while_its_folder_is_replaced(tmp_path: Path,
     assert (final / "old").exists() == (moved == 0)
     assert not aside(final).exists()
     if moved == 0:
-        publish(made, final)
+        publish(made, final, in_dataset=True)
         assert sorted(path.name for path in final.iterdir()) == sorted([*OF_DATASET, "new"])
 
 
