@@ -196,7 +196,7 @@ def starts_in(lines: Iterable[str]) -> list[Start]:
 
     >>> lines = ["7|NODE_FAIL|n1|100|103|109|6|4|4|500M||00:00:00", "7|RUNNING|n2|109|120|Unknown|5|4|4|500M||00:00:00"]
     >>> [(start["state"], start["node"], start["started_s"], start["ended_s"]) for start in starts_in(lines)]
-    [('NODE_FAIL', 'n1', 103.0, 109.0), ('RUNNING', 'n2', 120.0, None)]
+    [('NODE_FAIL', 'n1', 103, 109), ('RUNNING', 'n2', 120, None)]
     """
     found: list[Start] = []
     for cells in (line.split("|") for line in lines):
