@@ -173,7 +173,9 @@ def hold(run: Undisturbed, fault: str, chance: random.Random) -> Trial:
             break
     time.sleep(chance.choice((0.0, 0.0, chance.uniform(0, 3))))
     trial.missing = run.participants - run.done()
-    trial.needed = min(run.jobs, trial.missing)  # a job has every n-th participant, so few may be missing in each
+    trial.needed = min(
+        -(-run.participants // PER_JOB), trial.missing
+    )  # a job has every n-th participant, so few may be missing in each
     second, begin, output = run.cluster.next_job(), time.monotonic(), run.project.folder / "again.log"
     code = run.start(output).wait(PATIENCE_S)
     trial.took_s, trial.said = time.monotonic() - begin, output.read_text()
