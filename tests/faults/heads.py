@@ -100,6 +100,13 @@ class Undisturbed:
         """How many participants have a record."""
         return len(list(self.project.records()))
 
+    def shares_left(self) -> int:
+        """How many jobs have somebody to analyse: the k-th of n has every n-th participant in order of size."""
+        count, done = -(-self.participants // PER_JOB), {record.stem for record in self.project.records()}
+        images = sorted(self.project.table("index/images.tsv"), key=lambda row: -int(row["size_bytes"]))
+        names = [image["participant"] for image in images]
+        return sum(not done.issuperset(names[share::count]) for share in range(count))
+
     def jobs_since(self, first: int) -> int:
         """How many jobs were submitted from a number on; all of them are of participants, which alone are asked for."""
         return self.cluster.next_job() - first
@@ -173,9 +180,7 @@ def hold(run: Undisturbed, fault: str, chance: random.Random) -> Trial:
             break
     time.sleep(chance.choice((0.0, 0.0, chance.uniform(0, 3))))
     trial.missing = run.participants - run.done()
-    trial.needed = min(
-        -(-run.participants // PER_JOB), trial.missing
-    )  # a job has every n-th participant, so few may be missing in each
+    trial.needed = run.shares_left()
     second, begin, output = run.cluster.next_job(), time.monotonic(), run.project.folder / "again.log"
     code = run.start(output).wait(PATIENCE_S)
     trial.took_s, trial.said = time.monotonic() - begin, output.read_text()

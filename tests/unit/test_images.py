@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from hostile_images import GB, dims, header
 from neurotier.analysis.images import Stored, load_head, write_brain, write_mask
-from neurotier.analysis.inflating import Content
-from neurotier.core.control_groups import LEAST_BYTES
+from neurotier.analysis.inflating import LEAST_BYTES, Content
 from neurotier.core.foreign import ForeignError
 from support import save_image, small_head
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -20,6 +21,18 @@ from neurotier.core.errors import BusyError, TierError
 from neurotier.core.files import remove_tree
 from neurotier.core.private import owner_lives, private_folder, read_owner, remove_leftovers, work_folder
 
+TWO_SIGNALS = """
+import os, signal, time
+from neurotier.meter.measure import measure_child
+from neurotier.run.stops import unwinding
+with unwinding():
+    try:
+        measure_child(lambda: print("begun", flush=True) or time.sleep(100) or 0, 1.0)
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)
+        print("cleared up", flush=True)
+"""
+
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
@@ -31,6 +44,16 @@ def work(tmp_path: Path) -> Path:
 def tier(tmp_path: Path) -> Path:
     (tmp_path / "tier").mkdir()
     return tmp_path / "tier"
+
+
+def test_a_second_signal_does_not_cut_off_what_clears_up() -> None:
+    """The first comes to the meter, which takes it in the place of the handler."""
+    words = [sys.executable, "-c", TWO_SIGNALS]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.read() == "cleared up\n"
 
 
 def test_what_is_left_is_removed_and_nothing_behind_a_link(work: Path, tmp_path: Path) -> None:

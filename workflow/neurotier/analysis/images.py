@@ -22,8 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from nibabel.volumeutils import apply_read_scaling
 
-from neurotier.analysis.inflating import SLAB_BYTES, Content, opened_content, truncated
-from neurotier.core.control_groups import memory_for_images
+from neurotier.analysis.inflating import SLAB_BYTES, Content, memory_for_images, opened_content, truncated
 from neurotier.core.errors import InputError, ToolError
 from neurotier.core.foreign import ForeignError
 from neurotier.core.quantities import size

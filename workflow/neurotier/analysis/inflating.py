@@ -1,6 +1,6 @@
 """Foreign image files, compressed or not, read in parts and never further than asked for.
 
-1 MB of gzip can inflate to 1 GB of zeros, and hold a million empty members.
+1 MB of gzip can inflate to 1 GB of zeros, and hold a million empty members. Nor is more held in memory than a job has.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from neurotier.core.control_groups import memory
 from neurotier.core.errors import InputError, NeurotierError, TierError
 from neurotier.core.foreign import ForeignError, open_file
 
@@ -24,6 +25,18 @@ UNEXPLAINED_BYTES = 4 << 20
 
 NO_MEMBER = "Not a gzipped file"
 """How gzip begins to say that no member begins here."""
+
+LEAST_BYTES = 4 << 30
+"""Always taken as available, so that a head of 512 x 512 x 512 voxels never counts as bad input: a job may get more
+memory after it was killed, and what other jobs use now they will free."""
+
+
+def memory_for_images() -> int:
+    """Memory of this job, bytes: the least of what is available here and what its control groups allow."""
+    import psutil
+
+    available = psutil.virtual_memory().available
+    return max(LEAST_BYTES, min([available, *(limit_bytes for limit_bytes, _ in memory())]))
 
 
 def truncated(reason: str) -> ForeignError:

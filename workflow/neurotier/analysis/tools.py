@@ -19,10 +19,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from neurotier.analysis.inflating import SLAB_BYTES, opened_content
+from neurotier.analysis.inflating import LEAST_BYTES, SLAB_BYTES, opened_content
 from neurotier.analysis.rehearsal.description import BLOCK_BYTES, in_blocks, read_description, text_of
 from neurotier.analysis.rehearsal.replay import replay
-from neurotier.core.control_groups import LEAST_BYTES
 from neurotier.core.errors import InputError, KilledError, ToolError, one_line
 from neurotier.core.foreign import read_text
 from neurotier.core.places import short_hash

@@ -244,12 +244,8 @@ def work_folder(folder: Path, identity: str) -> Iterator[Path]:
         (folder / OWNER).write_text(json.dumps(owner | {"identity": identity}))
         yield folder
     finally:
-        try:
-            with suppress(OSError), signals_wait():  # the next run removes what cannot be removed now
-                remove_private(folder)
-        finally:  # one more signal may have come just before they had to wait
-            with suppress(OSError):
-                remove_private(folder)
+        with suppress(OSError), signals_wait():  # the next run removes what cannot be removed now
+            remove_private(folder)
 
 
 def remove_leftovers(work: Path, identity: str) -> list[str]:

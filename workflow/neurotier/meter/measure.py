@@ -94,14 +94,25 @@ def measure_child(
                 instruments.sampler.finish(tree.ended_s)
                 usage.left_behind = len(children(os.getpid()))
                 let_finish(tree, instruments, grace_s, forward)
-            except BaseException:
+            except BaseException as error:
                 tree.end()
+                if isinstance(error, Interrupted):
+                    tell_handler(error.signal_number)
                 raise
             instruments.fill(usage, tree.was_stopped or signal.SIGCONT in signal.sigpending())
         finally:
             instruments.close()
     assert tree.exit_code is not None  # noqa: S101  # for the type checker: `watch` waited for it
     return usage, tree.exit_code
+
+
+def tell_handler(number: int) -> None:
+    """Have a handler of the caller's hear of a signal that the meter took, as soon as it is no longer blocked.
+
+    It may pass over the signals that follow, so that they do not cut off what clears up.
+    """
+    if signal.getsignal(number) not in (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler):
+        signal.raise_signal(number)
 
 
 def measure_command(

@@ -386,8 +386,8 @@ def reason_of(error: BaseException) -> str:
 
 
 def note_failure(log: Path, error: BaseException) -> None:
-    """Add an error to a job's log: what it says, of a fault with its traceback."""
-    if not isinstance(error, (NeurotierError, Interrupted, OSError)):
+    """Add an error to a job's log: what it says; if it is none of ours, with its traceback."""
+    if not isinstance(error, (NeurotierError, Interrupted)):
         note(log, "".join(traceback.format_exception(error)))
     note(log, reason_of(error))
 

@@ -21,6 +21,8 @@ from neurotier.core.processes import end, lives, postpone
 from neurotier.meter.measure import Interrupted
 
 if TYPE_CHECKING:  # every job unwinds when it is asked to end, few are: psutil takes 0.03 s of CPU to import
+    import threading
+
     import psutil
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -43,18 +45,24 @@ class MainStop:
         The first signal that came; ``None`` if none did.
     before
         The handlers of signals before.
+    timer
+        Kills what has not ended after :data:`PATIENCE_S`: a thread, for this one may wait for a server that is gone.
     """
 
     came: int | None = None
     before: Mapping[int, Any] = MappingProxyType({})
+    timer: threading.Timer | None = None
 
     def handle(self, number: int, _frame: object) -> None:
         """End all jobs; at the first signal, have Snakemake cancel what it does just now, and kill after a while."""
+        import threading
+
         end_jobs()
         if self.came is None:
             self.came = number
-            signal.signal(signal.SIGALRM, kill_jobs)
-            signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
+            self.timer = threading.Timer(PATIENCE_S, kill_jobs)
+            self.timer.daemon = True
+            self.timer.start()
             raise KeyboardInterrupt
 
 
@@ -71,7 +79,8 @@ def end_at_signals() -> None:
 
 def jobs_have_ended() -> str | None:
     """From now on a signal ends this process as any other; the name of the one that ended the run, if one did."""
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    if main_stop.timer is not None:
+        main_stop.timer.cancel()
     for number in main_stop.before:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     return None if main_stop.came is None else signal.Signals(main_stop.came).name
@@ -89,7 +98,7 @@ def end_jobs() -> None:
                     process.terminate()
 
 
-def kill_jobs(*_: object) -> None:
+def kill_jobs() -> None:
     """Kill all that still runs below this process."""
     import psutil
 

@@ -23,8 +23,7 @@ from PIL import Image, ImageColor, ImageDraw, ImageFont, PngImagePlugin
 from scipy import ndimage
 
 from neurotier.analysis.images import Stored
-from neurotier.analysis.inflating import opened_content
-from neurotier.core.control_groups import memory_for_images
+from neurotier.analysis.inflating import memory_for_images, opened_content
 from neurotier.core.errors import InputError
 from neurotier.core.files import write_bytes
 from neurotier.core.quantities import shorten
