@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,8 +18,11 @@ from container_images import Engine, make_tiny, tiny_root
 from neurotier.containers.reference import build_arguments, content_of, mirror, read_reference
 from neurotier.containers.store import Store, placed_sha256, remove_unused, sha256, stored_images
 from neurotier.core.errors import ContainerError, SettingsError, TierError
+from neurotier.core.files import exclusive
 from neurotier.core.settings import ContainerSettings
-from support import ROOT
+from support import ROOT, wait_for
+
+LOCKS = Path("/proc/locks")
 
 OBTAIN = """
 import sys
@@ -102,6 +106,24 @@ def test_definition_files_take_their_mirror_from_this_machine() -> None:
         build_arguments(ROOT / "containers" / "fsl-bet.def", {})
     for file in (ROOT / "containers").iterdir():
         assert mirror().rstrip("/") not in file.read_text(), f"{file.name} names this machine's mirror"
+
+
+def test_what_another_start_is_placing_is_waited_for_and_kept(
+    store: Callable[..., Store], tiny_image: Path, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    made = replace(store("sandbox"), say=said.append)
+    image = made.obtain(str(tiny_image), "tool.bet.image")
+    placed, (notes,) = made.file(image), made.kept.glob("*.tree")
+    files = {path: path.rename(tmp_path / path.name) for path in (placed, notes)}
+    lock = placed.with_name(f".{placed.name}.lock").stat().st_ino
+    with ThreadPoolExecutor() as other, exclusive(placed):
+        path = other.submit(made.place, image)
+        wait_for(lambda: any("->" in line and f":{lock} " in line for line in LOCKS.read_text().splitlines()))
+        for final, kept in files.items():
+            kept.rename(final)
+    assert path.result() == placed
+    assert not [line for line in said if "was altered" in line]
 
 
 def test_a_changed_definition_or_file_means_something_else(definition: Path, tiny_image: Path, tmp_path: Path) -> None:
