@@ -165,6 +165,14 @@ def test_what_the_app_is_told_is_what_the_job_has(granted: Granted, share: Share
     assert Needs(settings, Places.from_settings(settings), granted.elsewhere).share_of(granted, 0) == share
 
 
+@pytest.mark.parametrize(("slots", "at_once"), [(None, 4), (0, 1), (2, 2), (9, 4)])
+def test_no_more_are_analysed_at_once_than_a_node_has_cores_for(slots: int | None, at_once: int) -> None:
+    settings = settings_of(threads=4)
+    settings = replace(settings, shares=replace(settings.shares, at_once=4))
+    needs = Needs(settings, Places.from_settings(settings), elsewhere=True)
+    assert needs.divided(slots, list("abcdef")).at_once == at_once
+
+
 def test_what_lies_on_a_tier_that_is_memory_is_not_the_app_s(tmp_path: Path) -> None:
     settings = settings_of(threads=1, memory_mb=8000)
     places = replace(Places.from_settings(settings), results=tmp_path)
