@@ -45,3 +45,14 @@ def test_a_run_on_a_silent_tier_ends_in_a_line(silent: Path, project: Project) -
     found = {row["tier"]: row for row in project.table(f"check/{table.name}")}
     assert (found["far"]["there"], found["far"]["writable"]) == ("false", "false")
     assert found["local"]["writable"] == "true"
+
+
+@pytest.mark.parametrize("key", ["dataset.source", "results"])
+def test_a_folder_that_is_named_without_a_tier_is_named_too(silent: Path, project: Project, key: str) -> None:
+    far = str(silent / "study")
+    given = project.configure(
+        tool="noop", **{"dataset": {"source": far}} if key == "dataset.source" else {"results": far}
+    )
+    ended = project.fails("participants", *given)
+    assert ended.lines(f"config key {key}: {silent}"), ended.output
+    assert "does not answer within 20 s" in ended.output
