@@ -48,8 +48,10 @@ install_locked() { # lock's name, what it is called and its size
     lock=$(dirname "$0")/$1
     cmp -s "$lock" "$environment/$1" && return # a copy says what is installed
     echo "Installing $2"
-    if "$environment/bin/pip" install -qq --disable-pip-version-check --no-build-isolation --require-hashes \
-        --requirement "$lock"; then
+    options="--require-hashes --no-build-isolation --requirement $lock"
+    # shellcheck disable=SC2086
+    if "$environment/bin/uv" pip install --quiet --python "$environment/bin/python" --compile-bytecode $options ||
+        "$environment/bin/pip" install -qq --disable-pip-version-check $options; then
         cp "$lock" "$environment/$1"
     fi
 }
