@@ -2,38 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import nibabel
 import numpy as np
 import pytest
 import yaml
-from support import STAND_INS, Ended, Project, plain_dataset, small_head, t1w
+from modules import TWO, configuration
+from support import STAND_INS, Ended, Project
 
-TWO = """
-module first:
-    snakefile: "workflow/Snakefile"
-    config: config["first"]
-
-use rule * from first as first_*
-
-module second:
-    snakefile: "workflow/Snakefile"
-    config: config["second"]
-
-use rule * from second as second_*
-
-rule count:
-    default_target: True
-    input:
-        first="one/report.html",
-        second="two/report.html",
-    output:
-        "count.txt",
-    shell:
-        "cat one/derivatives/sub-*/anat/*_mask.nii.gz two/derivatives/sub-*/anat/*_mask.nii.gz | wc -c"
-        " > {output}"
-"""
 DEPLOYED = """
 configfile: "config/config.yaml"
 
@@ -48,13 +23,6 @@ use rule * from theirs as theirs_*
 
 def run(project: Project, *arguments: str) -> Ended:
     return project.snakemake("--snakefile", "theirs.smk", "--workflow-profile", "none", *arguments, path=STAND_INS)
-
-
-def configuration(folder: Path, results: str) -> dict[str, object]:
-    """A dataset of one participant, analysed in a folder of its own."""
-    source = plain_dataset(folder / f"bids-{results}", {t1w(results): small_head()})
-    whole = yaml.safe_load((folder / "config" / "config.yaml").read_text())
-    return {**whole, "dataset": {"source": str(source)}, "tool": {"name": "bet"}, "results": results}
 
 
 def test_two_modules_have_a_configuration_each(project: Project) -> None:

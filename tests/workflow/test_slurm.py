@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ import yaml
 from conftest import missing
 from container_images import Engine, make_tiny
 from faults import heads
+from modules import TWO, configuration
 from neurotier.core.places import file_of
 from slurm_cluster import Cluster, NotHereError, slurm, succeeds
 from slurm_hosts import LOGIN, NODES, SCRATCH_MIB, USER, has_memory_limits
@@ -214,6 +216,25 @@ def test_results_are_those_of_a_local_run(
     page = remote.page("report")
     assert "Jobs of the cluster" in page
     assert f"All participants ran on one node, {analysis['node']}" in page
+
+
+@pytest.mark.nightly
+def test_two_modules_have_jobs_of_their_own(cluster: Cluster, project: Project) -> None:
+    """The same rules are jobs, and the same rules run on the login node, whatever the modules call them."""
+    (project.folder / "theirs.smk").write_text(TWO)
+    both = {"first": configuration(project.folder, "one"), "second": configuration(project.folder, "two")}
+    (project.folder / "own.yaml").write_text(yaml.safe_dump(both))
+    cluster.give(project.folder)
+    first = cluster.next_job()
+    profile = ["--workflow-profile", "none", "--profile", "profiles/slurm", *QUICK]
+    project.succeeds("--snakefile", "theirs.smk", *profile, "--configfile", "own.yaml", path=STAND_INS, cores=0)
+    masks = [mask for name in ("one", "two") for mask in (project.folder / name).rglob("sub-*_mask.nii.gz")]
+    assert int((project.folder / "count.txt").read_text()) == sum(mask.stat().st_size for mask in masks)
+    on_nodes = ["analyze_participants", "draw_mosaics", "summarize_group", "tabulate_profile", "write_report"]
+    for name in ("one", "two"):
+        jobs = [(row["state"], row["rule"]) for row in replace(project, results_name=name).table("profile/jobs.tsv")]
+        assert sorted(jobs) == [("COMPLETED", rule) for rule in on_nodes]
+    assert ended_since(cluster, first, "State") == [["COMPLETED"]] * 11  # and that which goes on with the masks
 
 
 def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -> None:

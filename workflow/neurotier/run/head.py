@@ -287,7 +287,7 @@ class Head:
         }
         run = start_run(settings, self.places, plan.elsewhere, roles, facts)
         if plan.elsewhere:
-            on_submission(workflow, partial(add_entry, self.places, "submitted"))
+            on_submission(workflow, plan.places.logs, partial(add_entry, self.places, "submitted"))
         remove_whatever(self.places.outputs)  # a run may write all of them again and be killed
         if not plan.elsewhere and not settings.is_campaign:
             self.watch = Watch(self.places, run)

@@ -271,15 +271,19 @@ def log_apart(workflow: Any, folder: Path) -> None:
         executor.slurm_logdir = (executor.slurm_logdir if workflow.executor_settings.logdir else folder) / name
 
 
-def on_submission(workflow: Any, tell: Callable[..., None]) -> None:
-    """Pass on each job that an executor submits: its number, rule and share (``SubmittedJobInfo``, 8.0)."""
+def on_submission(workflow: Any, logs: Path, tell: Callable[..., None]) -> None:
+    """Pass on each job with a log below ``logs`` that an executor submits (``SubmittedJobInfo``, 8.0): its number, the
+    rule that its log is called by, and its share. Others are of modules, or of the workflow that this is a module of.
+    """
     executor = workflow.scheduler._executor
     report = executor.report_job_submission
 
     def reported(info: Any, *arguments: Any, **options: Any) -> None:
         report(info, *arguments, **options)
-        share = getattr(info.job, "wildcards_dict", {}).get("share")
-        tell(job=str(info.external_jobid), rule=info.job.name, share=share)
+        for job in getattr(info.job, "jobs", [info.job]):
+            for file in (Path(file) for file in job.log if Path(file).is_relative_to(logs)):
+                rule, share = file.relative_to(logs).parts[0], job.wildcards_dict.get("share")
+                tell(job=str(info.external_jobid), rule=rule, share=share)
 
     executor.report_job_submission = reported
 
