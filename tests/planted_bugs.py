@@ -1,4 +1,4 @@
-"""Plant bugs, one per promise of ``workflow/README.md``, and see whether the referee catches each.
+"""Plant bugs, one per promise of ``workflow/README.md`` and some of the past, and see whether the referee catches each.
 
 The referee are the tests of ``hostile/``, ``workflow/`` and ``faults/``, which know commands, files and processes only.
 Each bug is planted into a copy of this checkout, as it lies here, and the trials that are there for its promise are run
@@ -132,6 +132,70 @@ BUGS = (
         "    for root in (str(dataset), *links_to):\n",
         '    for root in (str(dataset), *links_to, "/"):\n',
         ("hostile/test_datasets.py::test_links_of_a_plain_folder_lead_nowhere_else_and_nothing_blocks",),
+    ),
+    Bug(
+        "kernel-written",
+        "a container of root's writes to nothing of the machine",
+        "neurotier/containers/run.py",
+        'for place in ("/sys/devices/system", "/proc/sys")]',
+        'for place in ("/sys/devices/system",)]',
+        ("hostile/test_hostile_containers.py::test_a_container_of_roots_changes_nothing_of_the_machine",),
+    ),
+    Bug(
+        "reckless-clone",
+        "nothing of a dataset says how its clone is made",
+        "neurotier/dataset/commands.py",
+        '"DATALAD_CLONE_RECKLESS": ""}',
+        "}",
+        ("hostile/test_datasets.py::test_a_dataset_does_not_say_how_its_clone_is_made",),
+    ),
+    Bug(
+        "dates-believed",
+        "files of the future do not stop a run",
+        "neurotier/run/healing.py",
+        "facts.st_mtime > now_s:",
+        "False:",
+        ("workflow/test_what_was_spoiled.py::test_what_was_spoiled_is_made_again_and_contents_stay",),
+    ),
+    Bug(
+        "too-many-at-once",
+        "no more are analysed at once than Snakemake has granted",
+        "neurotier/run/pool.py",
+        "divided = needs.divided((granted.threads or needs.threads) // needs.threads, names)",
+        "divided = needs.divided(len(names), names)",
+        ("workflow/test_granted.py::test_no_more_are_analysed_at_once_than_was_granted",),
+    ),
+    Bug(
+        "no-second-try",
+        "who finds the tier full while others run is tried once more",
+        "neurotier/run/pool.py",
+        "return is_gone or (code == TierError.exit_code and bool(self.children.at(ANALYSE)))",
+        "return is_gone",
+        ("workflow/test_granted.py::test_two_runs_share_a_tier_that_is_too_small_for_both",),
+    ),
+    Bug(
+        "shared-dropped",
+        "an image that somebody else still needs is not dropped",
+        "neurotier/run/pool.py",
+        "kept = drop_images(self.dataset, not_shared(images, in_use))",
+        "kept = drop_images(self.dataset, not_shared(images, set()))",
+        ("workflow/test_granted.py::test_two_runs_drop_what_they_share",),
+    ),
+    Bug(
+        "tool-blamed",
+        "a tier that becomes read-only is named, and not the tool",
+        "neurotier/analysis/staging.py",
+        "if os.statvfs(tier.path).f_flag & os.ST_RDONLY:",
+        "if False:",
+        ("workflow/test_bad_input.py::test_tier_that_becomes_read_only",),
+    ),
+    Bug(
+        "memory-not-doubled",
+        "who was killed for want of memory is given more",
+        "neurotier/run/needs.py",
+        "needed_mb = needed_mb * attempt + work_mb",
+        "needed_mb = needed_mb + work_mb",
+        ("workflow/test_slurm.py::test_only_what_may_pass_is_tried_again",),
     ),
 )
 

@@ -92,6 +92,11 @@ def without(*names: str) -> Callable[[Places], None]:
     return damage
 
 
+def no_object(name: str) -> Callable[[Places], None]:
+    """Have a file hold whole JSON that is no object."""
+    return lambda places: write_text(places.results / name, "[1]")
+
+
 RECORD = file_of(Path("profile/records"), "sub-01").as_posix()
 DERIVATIVE = f"derivatives/sub-01/{MASK}"
 
@@ -101,6 +106,8 @@ CASES = [
     (without("derivatives/sub-01/anat/link"), [RECORD]),
     (cut(RECORD), [RECORD]),
     (cut("state/runs/a.json"), ["state/runs/a.json"]),
+    (no_object("state/runs/a.json"), ["state/runs/a.json"]),
+    (no_object("state/outputs.json"), ["group/group.json", "group/group.tsv", "report.html"]),
     (without_last_line("index/images.tsv"), ["index/images.tsv", "report.html"]),
     (cut("index/images.tsv"), ["index/images.tsv", "report.html"]),
     (cut("index/dataset.json"), ["index/dataset.json", "index/images.tsv", "report.html"]),
