@@ -91,9 +91,9 @@ def page_cache(rows: Iterable[Row]) -> str:
     ):
         if some:
             known = [one.device_share for one in some if one.device_share is not None]
-            device = f"{between(known, percent)} of the bytes came from the device, and " if known else ""
-            reads = between([one.read_ratio for one in some], times_text)
-            writes = between([one.write_ratio for one in some], times_text)
+            device = f"{between(map(percent, sorted(known)))} of the bytes came from the device, and " if known else ""
+            reads = between(map(times_text, sorted(one.read_ratio for one in some)))
+            writes = between(map(times_text, sorted(one.write_ratio for one in some)))
             clauses.append(
                 f"reading {verdict} for {', '.join(place_text(one.tier, one.engine) for one in some)}: {device}it"
                 f" takes {reads} times as long as in memory, while writing takes {writes} times as long"

@@ -12,6 +12,7 @@ from neurotier.pages.bigbrain.figures import (
 )
 from neurotier.pages.bigbrain.tables import Tables, by_heading, label_of, read_tables
 from neurotier.pages.bigbrain.verdict import not_compared, verdicts
+from neurotier.pages.kit.findings import words
 from neurotier.pages.kit.page import Figure, Page, Section
 from neurotier.run.compared import is_compared
 
@@ -88,6 +89,7 @@ PAGE = Page(
     read=read_tables,
     verdicts=verdicts,
     parts=(
+        words("valid", "not told apart"),
         not_compared,
         Figure("Makespans", bigbrain_makespans),
         conditions,

@@ -20,7 +20,7 @@ from neurotier.core.quantities import counted, seconds, size
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, columns, gathered, read_table, write_table
 from neurotier.model.prediction import FLUID, MEASURED, PAPER
-from neurotier.pages.kit.findings import at_once, from_to, times_text
+from neurotier.pages.kit.findings import at_once, between, times_text
 from neurotier.published import own_columns
 from neurotier.published.conditions import FIGURES
 from neurotier.run.compared import is_compared
@@ -324,7 +324,7 @@ def range_text(rows: Sequence[Row]) -> str:
     """From the fastest to the slowest of at least one condition of one's own."""
     times = sorted((row["makespan_s"], name_of(row)) for row in rows)
     blocks = counted(max(row["blocks"] for row in rows), "block")
-    return f"Incrementing {blocks} took {from_to([f'{seconds(time_s)} ({name})' for time_s, name in times])}"
+    return f"Incrementing {blocks} took {between(f'{seconds(time_s)} ({name})' for time_s, name in times)}"
 
 
 def off_factor(ratios: Iterable[float]) -> float | None:

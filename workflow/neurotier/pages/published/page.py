@@ -155,15 +155,13 @@ def conditions(data: Replayed) -> list[Section]:
 
 def incomplete_texts(one: IncrementCondition, runs: Sequence[BlockRun]) -> list[str]:
     """How blocks that were not written bear on the makespan."""
-    counts = [len(run.incomplete_blocks) + run.missing_blocks for run in runs]
+    counts = sorted(len(run.incomplete_blocks) + run.missing_blocks for run in runs)
     if not any(counts):
         return []
     span_s, makespan_s = statistics.fmean(run.span_s for run in runs), statistics.fmean(run.makespan_s for run in runs)
-    text = (
-        f"* {one.tier}: {between(counts, str)} of {one.blocks:,} blocks not written. With their reading, from the first"
-    )
-    text += f" start to the last end is {span_s:,.2f} s on average"
-    return [f"{text}; the makespan, as published, is {makespan_s:,.2f} s."]
+    text = f"* {one.tier}: {between(map(str, counts))} of {one.blocks:,} blocks not written. With their reading, from"
+    text += f" the first start to the last end is {span_s:,.2f} s on average; the makespan, as published, is"
+    return [f"{text} {makespan_s:,.2f} s."]
 
 
 SLIPS = Section(

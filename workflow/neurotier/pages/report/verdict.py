@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
 from neurotier.core.quantities import clock, counted, mean_count, percent, seconds, share_of
 from neurotier.core.tables import Row
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Verdict
 from neurotier.pages.report.cluster import node_verdict
 from neurotier.pages.report.data import ReportData
+from neurotier.pages.report.times import ParticipantTime
 from neurotier.run.profile_tables import timings
 
 
@@ -36,7 +42,8 @@ def judge_timings(data: ReportData) -> Verdict:
     run, cluster = data.last_run, data.cluster
     if run is None:
         return Verdict("Timings: none; no run has finished a participant job", OPEN)
-    lines = [numbers(run, data)] if run["makespan_s"] is not None else []
+    lines = [time_line(data.last_times)] if data.last_times else []
+    lines += [numbers(run, data)] if run["makespan_s"] is not None else []
     started = data.facts.get("run") or run["run"]
     if started != run["run"]:
         lines.append(
@@ -71,8 +78,24 @@ def oversubscribed(data: ReportData, run: Row) -> str:
     return f"Oversubscribed: {crowd}; {waits}."
 
 
+SPENT = {"computing": ("user", "system"), "waiting for a core": ("run_queue",), "waiting for storage": ("block_io",)}
+"""What the time of a participant is said to have gone to: causes of the account."""
+
+
+def time_line(times: Sequence[ParticipantTime]) -> str:
+    """What the time of a participant went to: medians over some of them, of what is known."""
+    parts = []
+    for name, causes in SPENT.items():
+        if known := [spent_s for time in times if (spent_s := time.spent_s(*causes)) is not None]:
+            parts.append(f"{seconds(statistics.median(known))} {name}")
+    said = ", ".join(parts) or f"{seconds(statistics.median(time.cpu_s for time in times))} of CPU time"
+    wall = seconds(statistics.median(time.wall_s for time in times))
+    link = Markup('<a href="#account">Where the time went</a>')
+    return Markup("A participant took {} (medians): {}. {}.").format(wall, said, link)
+
+
 def numbers(run: Row, data: ReportData) -> str:
-    """How long the last run took, how many ran at a time, and what their time went to, as far as it is known."""
+    """How long the last run took, and how many ran at a time."""
     text, cluster = f"Makespan {seconds(run['makespan_s'])}", data.cluster
     if span := clock(run["makespan_s"]):
         text += f" ({span})"
@@ -82,7 +105,4 @@ def numbers(run: Row, data: ReportData) -> str:
     if cluster:
         room = f"up to {counted(cluster.peak_slots, 'slot')} granted" if cluster.peak_slots else ""
     text += f"; {mean_count(run['mean_parallelism'])} at a time on average{room and f' of {room}'}"
-    columns = {"on a CPU": "cpu", "waiting for a core": "account_run_queue", "waiting for storage": "account_block_io"}
-    shares = {cause: share_of(run[f"{column}_sum_s"], run["wall_sum_s"]) for cause, column in columns.items()}
-    said = ", ".join(f"{percent(share)} {cause}" for cause, share in shares.items() if share is not None)
-    return f"{text}, {run['peak_parallelism']:,} at most. Of their wall time: {said}."
+    return f"{text}, {run['peak_parallelism']:,} at most."
