@@ -104,7 +104,8 @@ def test_a_run_that_is_missing_or_was_made_later_takes_its_repetition_with_it() 
     spoilt = [run | {"valid": "invalid: swap"} if run["run"] == "nfs-3" else run for run in runs]
     assert only(judge(spoilt, jobs)).headline.endswith("nfs took 1.50 times as long (1.48 to 1.52, 3 repetitions)")
     later = [run | {"start_s": run["start_s"] + 1000.0 * (run["placement"] == "nfs")} for run in runs]
-    assert "nfs is not sure: not told apart with 0 repetitions; at least 3 are needed" in only(judge(later, jobs)).headline
+    headline = only(judge(later, jobs)).headline
+    assert "nfs is not sure: not told apart with 0 repetitions; at least 3 are needed" in headline
 
 
 def test_nodes_are_not_taken_for_placements() -> None:

@@ -8,6 +8,7 @@ from neurotier.core.kinds import is_in_memory
 from neurotier.core.quantities import counted, rate
 from neurotier.core.tables import Row, gathered
 from neurotier.pages.kit.chart import BLUE, LIGHT_GREY, SKY, Chart
+from neurotier.pages.kit.findings import times_text
 from neurotier.pages.kit.lines import MEASURED, Lines, point
 from neurotier.pages.kit.marks import Kind, Lanes, Line, Stack
 from neurotier.pages.kit.page import OPEN, Data, Figure, Page, Section, Verdict
@@ -122,19 +123,13 @@ def concurrency(data: Data) -> Chart:
     fast, slow = ordered[0], ordered[-1]
     says = f"{fast} reads {rate(most(reads[fast]))}"
     if len(ordered) > 1:
-        ratio = most(reads[fast]) / most(reads[slow])
-        says += f", {ratio:,.{1 if ratio < 10 else 0}f} times as much as {slow}"
-    clauses, gaining = [], []
+        says += f", {times_text(most(reads[fast]) / most(reads[slow]))} times as much as {slow}"
+    clauses = []
     for tier in ordered:
         last, full = reads[tier][-1]["streams"], full_at(reads[tier])
-        if full < last:
-            end = f"stops scaling at {full} streams" if full > 1 else "gains nothing from a second stream"
-            clauses.append(f"{tier} {end}")
-        elif last > 1:
-            gaining.append(tier)
-    if gaining:
-        last = max(reads[tier][-1]["streams"] for tier in gaining)
-        clauses.append(f"{' and '.join(gaining)} {'gains' if len(gaining) == 1 else 'gain'} up to {last} streams")
+        if last > 1:
+            gains = f"gains up to {counted(full, 'stream')}" if full > 1 else "gains nothing from a second stream"
+            clauses.append(f"{tier} {gains}")
     titles = {row["tier"]: f"{row['tier']} ({row['kind']}, {row['fs_type']})" for row in rows}
     return Lines(
         "; ".join([says, *clauses]),

@@ -218,7 +218,7 @@ def answers(data: ReportData) -> list[Section]:
     for run, rows in list(runs.items())[:SHOWN_RUNS]:
         text = f"Run {run}, {counted(len({row['participant'] for row in rows}), 'participant')}:" * (len(runs) > 1)
         found = run_answers(rows, data.traffic, data.tier_kinds)
-        sections.append(Section(text=text, items=[f"{answer.text}." for answer in found]))
+        sections.append(Section(text=text, items=[f"{answer}." for answer in found]))
     counts = ("read_bytes", "read_files", "written_bytes", "written_files")
     in_order = sorted(data.traffic, key=lambda row: (row["tier"], list(SOURCES).index(row["traffic_source"])))
     flows = []
