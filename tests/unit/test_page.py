@@ -168,10 +168,7 @@ def test_many_participants_stay_readable_and_small(tmp_path: Path) -> None:
     path = places.results / "report.html"
     assert path.stat().st_size < 3_000_000
     assert "692 of 700 participants done, 3 failed, 5 not run" in text
-    (run,) = read_table(places.profile / "runs.tsv", "runs")[1:]
-    share = run["account_run_queue_sum_s"] / run["wall_sum_s"]
-    waited = f"waiting for a core took {100 * share:.0f} % of wall time."
-    assert f"Oversubscribed: 25 cores were asked for, the machine has 8 CPUs; {waited}" in text
+    assert "Oversubscribed: 25 cores were asked for, the machine has 8 CPUs." in text
     assert "Resumed: 100 participants of earlier runs" in text
     assert text.count(" compute brainextractor ended") == 1, "those who failed alike stand together"
     first = path.read_bytes()

@@ -13,7 +13,7 @@ from neurotier.pages.bigbrain.tables import (
     NO_RUN,
     SUMS,
     Tables,
-    by_heading,
+    condition_sections,
     factors_text,
     label_of,
     name_of,
@@ -43,9 +43,12 @@ COLUMNS = (
 def verdicts(data: Tables) -> list[Verdict]:
     """Which condition was fastest, what tier, engine and parallelism are worth, and how far predictions are off."""
     known, runs, others = own(data.conditions), data.own_runs, factors_text(published(data.conditions))
+    factors = factors_text(known)
     invalid = sum(not is_compared(run) for run in runs)
     same = len({run["sha256"] for run in runs if run["sha256"]}) < 2
-    lines = [effects_text(known, runs), starts_text(fastest_of(known)), capital(factors_text(known))] if known else []
+    lines = (
+        [effects_text(known, runs), starts_text(fastest_of(known)), factors[:1].upper() + factors[1:]] if known else []
+    )
     lines += [f"Published runs: {others}" if others else "", outputs_text(runs).replace("outputs", "Outputs", 1)]
     kind = GOOD if known and not invalid and same else OPEN
     found = [Verdict(headline(known), kind, more=[f"{line}." for line in lines if line])]
@@ -117,11 +120,6 @@ def starts_text(row: Row) -> str:
     return f"With {name_of(row)}, {share_text}: with larger blocks, tiers would differ more"
 
 
-def capital(text: str) -> str:
-    """A text whose first word begins a sentence; names of engines and tiers stay as they are."""
-    return f"The{text[3:]}" if text.startswith("the ") else text
-
-
 def invalid_text(run: Row) -> str:
     """A run that is not compared, and why."""
     reason = run["valid"].removeprefix("invalid: ") if run["valid"] != "valid" else "it has no makespan"
@@ -138,11 +136,7 @@ def conditions(data: Tables) -> list[Section]:
         Spark in no phase: its header turns bytes into images. Mean parallelism: of blocks in a phase at once. * Some
         blocks were read and not written, because the device was full: they count in the phases, and not in the
         makespan."""
-    found = [Section("Conditions", text)]
-    for title, members in by_heading(data.conditions).items():
-        rows = [row | cells(row) for row in members]
-        found.append(Section(text=title, rows=rows, columns=COLUMNS))
-    return found if data.conditions else []
+    return condition_sections("Conditions", text, [row | cells(row) for row in data.conditions], COLUMNS)
 
 
 def cells(row: Row) -> Row:

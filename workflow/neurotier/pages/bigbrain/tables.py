@@ -21,6 +21,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, columns, gathered, read_table, write_table
 from neurotier.model.prediction import FLUID, MEASURED, PAPER
 from neurotier.pages.kit.findings import at_once, between, times_text
+from neurotier.pages.kit.page import Section
 from neurotier.published import own_columns
 from neurotier.published.conditions import FIGURES
 from neurotier.run.compared import is_compared
@@ -315,9 +316,16 @@ def in_panels(rows: Iterable[Row], part: str = "") -> list[Row]:
     return sorted(found, key=lambda row: panels.index(row["panel"]))
 
 
-def by_heading(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Conditions by their image and parallelism, in words."""
-    return gathered((f"{image_of(row)}; {heading_of(row)}", row) for row in rows)
+def condition_sections(heading: str, text: str, rows: Iterable[Row], columns: Sequence[str]) -> list[Section]:
+    """A table of conditions for each image and parallelism, below a heading; each may have a ``note`` of its own."""
+    found = gathered((f"{image_of(row)}; {heading_of(row)}", row) for row in rows)
+    tables = [
+        Section(
+            text=title, rows=members, columns=columns, note=" ".join(row.get("note", "") for row in members).strip()
+        )
+        for title, members in found.items()
+    ]
+    return [Section(heading, text), *tables] if tables else []
 
 
 def range_text(rows: Sequence[Row]) -> str:

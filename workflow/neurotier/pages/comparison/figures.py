@@ -286,22 +286,21 @@ def differences(data: Compared) -> Chart:
 
 def phases(data: Compared) -> Chart:
     """Sums over all participant jobs of a run by phase, medians over repetitions."""
-    sums_s: dict[tuple[str, str], Counter[str]] = {}
+    sums_s = Counter[tuple[str, str, str]]()
     for row in data.participants:
-        sums_s.setdefault(run_key(row), Counter())[row["phase"]] += row["wall_s"]
-    bars: dict[tuple[Condition, str], dict[str, Spread]] = {}
+        sums_s[*run_key(row), row["phase"]] += row["wall_s"]
+    bars: dict[tuple[Condition, str], Parts] = {}
     for condition, runs in by_condition(data.runs).items():
-        own = [sums_s[run_key(run)] for run in runs if run_key(run) in sums_s]
-        parts = {phase: Spread.of(own, phase) for phase in PHASE_COLOURS if any(phase in one for one in own)}
-        if parts:
-            bars[condition, ""] = parts
+        parts = {phase: Spread(tuple(sums_s[*run_key(run), phase] for run in runs)) for phase in PHASE_COLOURS}
+        if known := {phase: one for phase, one in parts.items() if one.high}:
+            bars[condition, ""] = known
     if not bars:
         return NO_RUN
-    known = {key: parts for key, parts in bars.items() if set(parts) != {WHOLE}}
+    of_phases = {key: parts for key, parts in bars.items() if WHOLE not in parts}
     kinds = {phase: Kind(phase, colour) for phase, colour in PHASE_COLOURS.items()}
     says = "Published logs know no phases, only whole jobs"
-    if known:
-        says = shares_text(known, kinds, "Phase compute", "compute")
+    if of_phases:
+        says = shares_text(of_phases, kinds, "Phase compute", "compute")
     return sums(says, bars, kinds, "Of published jobs the whole is known only.")
 
 

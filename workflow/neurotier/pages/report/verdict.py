@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from neurotier.core.quantities import clock, counted, mean_count, percent, seconds, share_of
+from neurotier.core.quantities import clock, counted, mean_count, seconds
 from neurotier.core.tables import Row
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Verdict
 from neurotier.pages.report.cluster import node_verdict
@@ -50,7 +50,11 @@ def judge_timings(data: ReportData) -> Verdict:
             f"The run started last, {started}, finished no participant job; the times are those of {run['run']}."
         )
     if run["oversubscribed"]:
-        lines.append(oversubscribed(data, run))
+        machine = counted(data.facts["cpus"], "CPU") if data.facts.get("cpus") else "fewer CPUs"
+        crowd = f"{run['cores']} cores were asked for, the machine has {machine}"
+        if cluster:
+            crowd = "jobs were granted fewer CPUs than the participants take that they analyse at once"
+        lines.append(f"Oversubscribed: {crowd}.")
     if run["limited_by"]:
         lines.append(f"Fewer than the {run['parallelism']} jobs that the cores had room for: {run['limited_by']}.")
     if earlier := len(data.times) - len(data.last_times):
@@ -63,19 +67,6 @@ def judge_timings(data: ReportData) -> Verdict:
     if cluster and cluster.again:
         lines.append(f"{counted(len(cluster.again), 'job')} had to be started again (see Jobs of the cluster).")
     return Verdict(f"Timings: {timings(run['valid'])}", OPEN, more=lines)
-
-
-def oversubscribed(data: ReportData, run: Row) -> str:
-    """By what a run was oversubscribed, and what waiting for a core took, as far as it is known."""
-    cpus, share = data.facts.get("cpus"), share_of(run["account_run_queue_sum_s"], run["wall_sum_s"])
-    crowd = "jobs were granted fewer CPUs than the participants take that they analyse at once"
-    if not data.cluster:
-        machine = counted(cpus, "CPU") if cpus else "fewer CPUs"
-        crowd = f"{run['cores']} cores were asked for, the machine has {machine}"
-    waits = "wall times contain waiting for a core"
-    if share is not None:
-        waits = f"waiting for a core took {percent(share)} of wall time"
-    return f"Oversubscribed: {crowd}; {waits}."
 
 
 SPENT = {"computing": ("user", "system"), "waiting for a core": ("run_queue",), "waiting for storage": ("block_io",)}
