@@ -72,7 +72,7 @@ def test_intervals_are_those_of_the_paired_t_and_of_welch_where_nothing_is_paire
             [100.0, 151.0, 90.0],
             [150.0, 140.0, 160.0],
             {},
-            "not told apart with 3 repetitions; a difference of 10 % takes about 101",
+            "not told apart with 3 repetitions; a difference of 10 % shows with about 101",
         ),
         ([100.0, 101.0, 99.0], [100.1, 101.1, 99.1], {"tmpfs": {"participants": 9}}, "equally many participants"),
         (FAST, SLOW, {"nfs": {"participants": 9}}, "the runs did not do equally many participants"),
@@ -145,7 +145,7 @@ def test_the_placement_that_is_named_is_one_that_is_slower_for_sure() -> None:
     assert not family.sure
     assert family.headline == (
         "a had the shortest makespan, 11.0 s; b took 2.01 times as long (1.97 to 2.05, 3 repetitions);"
-        " whether it beats near is not sure: not told apart with 3 repetitions; a difference of 10 % takes about 5"
+        " whether it beats near is not sure: not told apart with 3 repetitions; a difference of 10 % shows with about 5"
     )
 
 

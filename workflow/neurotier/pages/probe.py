@@ -12,6 +12,7 @@ from neurotier.pages.kit.findings import times_text
 from neurotier.pages.kit.lines import MEASURED, Lines, point
 from neurotier.pages.kit.marks import Kind, Lanes, Line, Stack
 from neurotier.pages.kit.page import OPEN, Data, Figure, Page, Section, Verdict
+from neurotier.pages.kit.workloads import method
 from neurotier.storage.fio import access_text
 from neurotier.storage.table_one import TABLE_ONE, nearest
 
@@ -211,20 +212,9 @@ PAGE = Page(
         where,
         small,
         files,
-        Section(
-            "How it was measured",
-            """
-            By fio, one job at a time, and small files by neurotier itself, on files of its own below each tier's path
-            that are gone now. Everything was measured once in each repetition; what is shown are medians. Files are as
-            large as the configuration allows, smaller on slow tiers so that the probe ends in time.
-
-            A cold read begins after fio has evicted its files from the page cache (posix_fadvise). What the storage
-            itself or a virtual machine's host keeps in memory is not evicted by that. A tmpfs or fsdax tier is memory:
-            nothing about it is cold.
-
-            The published Table I is that of Hayot-Sasson, Brown and Glatard (2020): one stream of dd. Its local disk is
-            an SSD, Isilon is shared storage on NFS.
-            """,
+        method(
+            "By fio, and small files by neurotier itself, once in each repetition, on files below each tier's path that"
+            " are gone now. A cold read begins after fio has evicted its files from the page cache."
         ),
     ),
 )
