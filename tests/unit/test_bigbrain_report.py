@@ -11,9 +11,8 @@ from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table, write_table
 from neurotier.pages.bigbrain import PAGE
-from neurotier.pages.bigbrain.page import spark
+from neurotier.pages.bigbrain.page import not_compared, spark, verdicts
 from neurotier.pages.bigbrain.tables import Tables, read_tables, write_conditions
-from neurotier.pages.bigbrain.verdict import not_compared, verdicts
 from neurotier.published.replay import read_published, write_tables
 from page_reader import Reader, read
 from published_logs import spark_log, write_checkout, write_log

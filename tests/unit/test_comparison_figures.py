@@ -55,7 +55,9 @@ def two(slow: tuple[float, ...], fast: tuple[float, ...], **changes: Any) -> lis
 
 def test_the_title_of_makespans_names_the_widest_gap() -> None:
     runs = two((200.0, 210.0, 190.0), (100.0, 90.0, 110.0))
-    assert makespan(Compared(runs)).says == ("Beside tmpfs, disk took 2.01 times as long (1.38 to 2.91, 3 repetitions)")
+    assert makespan(Compared(runs)).says == (
+        "Compared with tmpfs, disk took 2.01 times as long (1.38 to 2.91, 3 repetitions)"
+    )
     more = [*runs, *two((90.0,), (30.0,), parallelism=8)]
     assert (
         makespan(Compared(more)).says

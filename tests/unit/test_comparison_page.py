@@ -12,6 +12,7 @@ from neurotier.core.tables import Row
 from neurotier.pages.comparison import PAGE
 from neurotier.pages.comparison.page import Comparison
 from neurotier.pages.comparison.verdict import judge
+from neurotier.pages.kit.findings import MEANINGS
 from page_reader import Reader, read
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)> a$b_1$ &amp; \\frac{1}{2} µ\"'" + "x" * 80
@@ -57,10 +58,12 @@ def test_what_is_left_out_and_oversubscribed_is_said(written: tuple[Path, Reader
     text = written[1].text
     assert "11 runs compared, 1 left out" in text
     assert "campaign tmpfs-2-2 tmpfs 2 2 invalid: swap was used" in text
-    assert "1 run of 11 had more jobs at once than the machine has CPUs (oversubscribed)" in text
+    assert "Oversubscribed: 1 run of 11." in text
     assert "oversubscribed too few participants" in text, "among the conditions"
     fine = page(published(6, 1), tmp_path).text
-    assert "oversubscribed" not in fine
+    assert "Oversubscribed:" not in fine
+    words = ("valid", "makespan", "on its device", "sure", "not told apart", "oversubscribed")
+    assert all(f"{word} {MEANINGS[word]}" in text for word in words)
     assert "Left out" not in fine
     assert "Why not as many" not in fine
 

@@ -68,7 +68,12 @@ def test_intervals_are_those_of_the_paired_t_and_of_welch_where_nothing_is_paire
     [
         ([100.0], [150.0, 151.0], {}, "not told apart with 1 repetition; at least 3 are needed"),
         ([100.0, 101.0], [150.0, 151.0], {}, "not told apart with 2 repetitions; at least 3 are needed"),
-        ([100.0, 151.0, 90.0], [150.0, 140.0, 160.0], {}, "not told apart with 3 repetitions; 10 % needs about 101"),
+        (
+            [100.0, 151.0, 90.0],
+            [150.0, 140.0, 160.0],
+            {},
+            "not told apart with 3 repetitions; a difference of 10 % shows with about 101",
+        ),
         ([100.0, 101.0, 99.0], [100.1, 101.1, 99.1], {"tmpfs": {"participants": 9}}, "equally many participants"),
         (FAST, SLOW, {"nfs": {"participants": 9}}, "the runs did not do equally many participants"),
         (
@@ -83,7 +88,7 @@ def test_not_sure_and_why(fast: list[float], slow: list[float], given: dict[str,
     family = only(compared(fast, slow, **given))
     assert not family.sure
     assert family.headline.startswith("tmpfs had the shortest makespan")
-    assert "; not sure against nfs: " in family.headline
+    assert "; whether it beats nfs is not sure: " in family.headline
     assert family.headline.endswith(doubt)
     assert "is fastest" not in family.headline
 
@@ -99,7 +104,8 @@ def test_a_run_that_is_missing_or_was_made_later_takes_its_repetition_with_it() 
     spoilt = [run | {"valid": "invalid: swap"} if run["run"] == "nfs-3" else run for run in runs]
     assert only(judge(spoilt, jobs)).headline.endswith("nfs took 1.50 times as long (1.48 to 1.52, 3 repetitions)")
     later = [run | {"start_s": run["start_s"] + 1000.0 * (run["placement"] == "nfs")} for run in runs]
-    assert "nfs: not told apart with 0 repetitions; at least 3 are needed" in only(judge(later, jobs)).headline
+    headline = only(judge(later, jobs)).headline
+    assert "nfs is not sure: not told apart with 0 repetitions; at least 3 are needed" in headline
 
 
 def test_nodes_are_not_taken_for_placements() -> None:
@@ -139,7 +145,7 @@ def test_the_placement_that_is_named_is_one_that_is_slower_for_sure() -> None:
     assert not family.sure
     assert family.headline == (
         "a had the shortest makespan, 11.0 s; b took 2.01 times as long (1.97 to 2.05, 3 repetitions);"
-        " not sure against near: not told apart with 3 repetitions; 10 % needs about 5"
+        " whether it beats near is not sure: not told apart with 3 repetitions; a difference of 10 % shows with about 5"
     )
 
 

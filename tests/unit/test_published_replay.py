@@ -10,8 +10,7 @@ import pytest
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.tables import Row, read_table
 from neurotier.pages.bigbrain.tables import published_name
-from neurotier.pages.published import PAGE
-from neurotier.pages.published.figures import Replayed, replayed
+from neurotier.pages.published import PAGE, Replayed, replayed
 from neurotier.published.claims import claim_rows, counts_text
 from neurotier.published.conditions import absent, condition, device_and_mode
 from neurotier.published.replay import Replay, read_published, write_tables
@@ -116,9 +115,7 @@ def test_figures_with_and_without_predictions(replay: Replay, tmp_path: Path) ->
         *("predicted", "table_one", "makespan_40um", "makespan_others", "phases_40um", "gantt_40um_25"),
         *("gantt_40um_96", "bids_makespan", "bids_cpu_io"),
     ]
-    assert said["makespan_40um"].startswith(
-        "Incrementing 125 blocks took from 15.0 s (gnu-parallel on DRAM, 25 at once)"
-    )
+    assert said["makespan_40um"].startswith("Incrementing 125 blocks took 15.0 s (gnu-parallel on DRAM, 25 at once)")
     assert said["predicted"] == (
         "Held out, conditions are predicted within a factor of 1.11 (2 of 2 within 1.2, 1 in their interval),"
         " without 1.11, whole devices 1.99; Eq. (1): 4.00"

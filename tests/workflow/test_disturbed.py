@@ -76,5 +76,5 @@ def test_busy_loops_beside_a_run_spoil_its_times_and_not_its_results(project: Pr
     assert (first, second) == ("good", "open")
     for word in ("Invalid", "I/O time", "I/O takes", "wall - CPU"):
         assert word not in page + ended.output
-    (spent,) = re.findall(r"Of their wall time: .*? waiting for storage\.", page)
+    (spent,) = re.findall(r"A participant took .* waiting for storage\.", page)
     assert " waiting for a core, " in spent

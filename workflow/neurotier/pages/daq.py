@@ -6,7 +6,7 @@ from neurotier.core.quantities import counted, percent, rate, seconds, size
 from neurotier.pages.kit.chart import NOTHING, Chart
 from neurotier.pages.kit.lines import LIMIT, MEASURED, Lines, measured, point, published
 from neurotier.pages.kit.page import BAD, GOOD, Data, Figure, Page, Section, Verdict
-from neurotier.pages.kit.workloads import measured_of, measured_rows, published_numbers, tiers, unmeasured
+from neurotier.pages.kit.workloads import measured_of, measured_rows, method, published_numbers, tiers, unmeasured
 from neurotier.storage.daq.holding import answer, lines, most_held
 from neurotier.storage.published import DAQ
 
@@ -123,24 +123,12 @@ def points(data: Data) -> Section:
     )
 
 
-def method(data: Data) -> Section:
+def holding(data: Data) -> Section:
     """How it is measured."""
-    return Section(
-        "How it is measured",
-        f"""
-        Each writer is a process of fio with a file of its own, which gets records at a fixed rate and catches up after
-        a stall, as a queue in memory would have it. It holds its rate if it reached all but
-        {percent(data.settings.daq.tolerance)} of it by the time when everything was flushed; the data of one flush,
-        which may be under way at the end, are not counted against it. Writers flush to the device while they write, but
-        for mmap, which fio flushes at the end only, and for files in memory.
-
-        A record begins with its number and a checksum of all of it. Afterwards all files are read in order: a record
-        that is lost, doubled, exchanged or damaged fails the point, with its place. CPU time contains making these
-        checksums. Percentiles are those of the slowest writer.
-
-        The buffer is what had come and was not written yet, at most; or, where writers fell behind, what comes less
-        what is written, times {seconds(data.settings.daq.target_s)}.
-        """,
+    least = percent(1 - data.settings.daq.tolerance)
+    return method(
+        "Each writer is a process of fio with a file of its own, which gets records at a fixed rate. It holds its rate"
+        f" if it reached {least} of it by the time when everything was flushed. Every record is read again and checked."
     )
 
 
@@ -165,6 +153,6 @@ PAGE = Page(
         ),
         tiers("daq"),
         unmeasured("daq"),
-        method,
+        holding,
     ),
 )

@@ -9,7 +9,7 @@ from neurotier.core.tables import Row
 from neurotier.pages.kit.chart import NOTHING, Chart
 from neurotier.pages.kit.lines import Lines, measured, published
 from neurotier.pages.kit.page import Data, Figure, Page, Section, Verdict
-from neurotier.pages.kit.workloads import measured_of, measured_rows, published_numbers, tiers, unmeasured
+from neurotier.pages.kit.workloads import measured_of, measured_rows, method, published_numbers, tiers, unmeasured
 from neurotier.storage.ior import scaling
 from neurotier.storage.ior.medians import READ, WRITE, Line, lines, verdict
 from neurotier.storage.ior.points import IOR
@@ -131,29 +131,6 @@ def stated(data: Data) -> Section:
     )
 
 
-def method(data: Data) -> Section:
-    """How it is measured."""
-    text = """
-        All processes write a file each at the same time, until it is on the device; then each reads the file of its
-        neighbour, in a process that has not written it. What the page cache has of a file is evicted first; on memory
-        (tmpfs) there is nothing to evict. Bandwidths of all processes are all bytes over the time from the first start
-        to the last end, so that one slow process counts."""
-    if by_ior(data):
-        text += """
-
-        IOR itself measured, and counts the time that files take to be opened and closed. What each process reached, and
-        the CPU time, it does not tell: these columns are empty."""
-    if over_nodes(data):
-        text += """
-
-        Nodes are had from Slurm, whole ones, and begin at one instant by their own clocks, which are compared first.
-        Where nodes see each other's files, a node reads those of the next one; on a tier that each node has for itself,
-        a process reads those of another on its node. What nodes reach alone is the sum of their bandwidths, each over
-        its own time: it is what all would reach if none began late. Benchmarks at once have as many of the nodes each,
-        and their bandwidths are added."""
-    return Section("How it is measured", text)
-
-
 PAGE = Page(
     name="ior",
     title="A file per process, written and read back",
@@ -170,6 +147,9 @@ PAGE = Page(
         stated,
         tiers("ior"),
         unmeasured("ior"),
-        method,
+        method(
+            "All processes write a file each at the same time, until it is on the device; then each reads the file of"
+            " its neighbour. Bandwidths are all bytes over the time from the first start to the last end."
+        ),
     ),
 )

@@ -8,9 +8,11 @@ from neurotier.core.kinds import is_in_memory
 from neurotier.core.quantities import counted, rate
 from neurotier.core.tables import Row, gathered
 from neurotier.pages.kit.chart import BLUE, LIGHT_GREY, SKY, Chart
+from neurotier.pages.kit.findings import times_text
 from neurotier.pages.kit.lines import MEASURED, Lines, point
 from neurotier.pages.kit.marks import Kind, Lanes, Line, Stack
 from neurotier.pages.kit.page import OPEN, Data, Figure, Page, Section, Verdict
+from neurotier.pages.kit.workloads import method
 from neurotier.storage.fio import access_text
 from neurotier.storage.table_one import TABLE_ONE, nearest
 
@@ -122,19 +124,13 @@ def concurrency(data: Data) -> Chart:
     fast, slow = ordered[0], ordered[-1]
     says = f"{fast} reads {rate(most(reads[fast]))}"
     if len(ordered) > 1:
-        ratio = most(reads[fast]) / most(reads[slow])
-        says += f", {ratio:,.{1 if ratio < 10 else 0}f} times as much as {slow}"
-    clauses, gaining = [], []
+        says += f", {times_text(most(reads[fast]) / most(reads[slow]))} times as much as {slow}"
+    clauses = []
     for tier in ordered:
         last, full = reads[tier][-1]["streams"], full_at(reads[tier])
-        if full < last:
-            end = f"stops scaling at {full} streams" if full > 1 else "gains nothing from a second stream"
-            clauses.append(f"{tier} {end}")
-        elif last > 1:
-            gaining.append(tier)
-    if gaining:
-        last = max(reads[tier][-1]["streams"] for tier in gaining)
-        clauses.append(f"{' and '.join(gaining)} {'gains' if len(gaining) == 1 else 'gain'} up to {last} streams")
+        if last > 1:
+            gains = f"gains up to {counted(full, 'stream')}" if full > 1 else "gains nothing from a second stream"
+            clauses.append(f"{tier} {gains}")
     titles = {row["tier"]: f"{row['tier']} ({row['kind']}, {row['fs_type']})" for row in rows}
     return Lines(
         "; ".join([says, *clauses]),
@@ -216,20 +212,9 @@ PAGE = Page(
         where,
         small,
         files,
-        Section(
-            "How it was measured",
-            """
-            By fio, one job at a time, and small files by neurotier itself, on files of its own below each tier's path
-            that are gone now. Everything was measured once in each repetition; what is shown are medians. Files are as
-            large as the configuration allows, smaller on slow tiers so that the probe ends in time.
-
-            A cold read begins after fio has evicted its files from the page cache (posix_fadvise). What the storage
-            itself or a virtual machine's host keeps in memory is not evicted by that. A tmpfs or fsdax tier is memory:
-            nothing about it is cold.
-
-            The published Table I is that of Hayot-Sasson, Brown and Glatard (2020): one stream of dd. Its local disk is
-            an SSD, Isilon is shared storage on NFS.
-            """,
+        method(
+            "By fio, and small files by neurotier itself, once in each repetition, on files below each tier's path that"
+            " are gone now. A cold read begins after fio has evicted its files from the page cache."
         ),
     ),
 )

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from markupsafe import Markup
-
 from neurotier.core.quantities import counted, percent, size
 from neurotier.core.tables import Row
 from neurotier.pages.kit.chart import NOTHING, Chart
 from neurotier.pages.kit.findings import between, times_text
 from neurotier.pages.kit.lines import PUBLISHED, Lines, measured, point
 from neurotier.pages.kit.page import Data, Figure, Page, Section, Verdict
-from neurotier.pages.kit.workloads import measured_of, measured_rows, published_numbers, tiers, unmeasured
+from neurotier.pages.kit.workloads import measured_of, measured_rows, method, published_numbers, tiers, unmeasured
 from neurotier.storage.published import STAGING, staging_values
 from neurotier.storage.staging.curves import (
     COUNTS,
@@ -91,9 +89,9 @@ def page_cache(rows: Iterable[Row]) -> str:
     ):
         if some:
             known = [one.device_share for one in some if one.device_share is not None]
-            device = f"{between(known, percent)} of the bytes came from the device, and " if known else ""
-            reads = between([one.read_ratio for one in some], times_text)
-            writes = between([one.write_ratio for one in some], times_text)
+            device = f"{between(map(percent, sorted(known)))} of the bytes came from the device, and " if known else ""
+            reads = between(map(times_text, sorted(one.read_ratio for one in some)))
+            writes = between(map(times_text, sorted(one.write_ratio for one in some)))
             clauses.append(
                 f"reading {verdict} for {', '.join(place_text(one.tier, one.engine) for one in some)}: {device}it"
                 f" takes {reads} times as long as in memory, while writing takes {writes} times as long"
@@ -259,23 +257,9 @@ PAGE = Page(
             "Of adios2-sst, the tier holds nothing: data go from the writers' memory to the readers'.",
         ),
         unmeasured("staging"),
-        Section(
-            "How it is measured",
-            Markup("""
-            In every time step all writers write, and when all have, all readers read. The response time of a step
-            is from
-            the first one's begin to the last one's end. A reader copies what it gets into memory of its own; checksums
-            are compared afterwards, outside the time. If writes are flushed, they end when the tier's device has the
-            data, as in the report. All processes are on one machine, and share its processors.
-
-            DataSpaces itself cannot be had from a package registry, and has not been run. <b>ray</b>: each server is a
-            node of a Ray cluster, whose object store is a mapped file on the tier; a reader attached to another server
-            than the writer has the data sent there first, which costs time and room. <b>adios2-sst</b>: from memory to
-            memory over TCP on loopback. <b>adios2-bp5</b>: files on the tier, read while they grow. The package of
-            ADIOS2
-            is built without MPI, so each writer has a stream of its own. Tiers are measured one after the other, points
-            in a random order, another in each repetition.
-            """),
+        method(
+            "In every time step all writers write, and when all have, all readers read. The response time of a step is"
+            " from the first one's begin to the last one's end."
         ),
     ),
 )

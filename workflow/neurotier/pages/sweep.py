@@ -11,8 +11,8 @@ from neurotier.core.tables import Row
 from neurotier.pages.kit.chart import NOTHING, Chart
 from neurotier.pages.kit.findings import at_once
 from neurotier.pages.kit.lines import Lines, measured
-from neurotier.pages.kit.page import Data, Figure, Page, Section, Verdict
-from neurotier.pages.kit.workloads import measured_of, tiers, unmeasured
+from neurotier.pages.kit.page import Data, Figure, Page, Verdict
+from neurotier.pages.kit.workloads import measured_of, method, tiers, unmeasured
 from neurotier.storage.fio import access_text
 from neurotier.storage.sweep.medians import (
     PATTERNS,
@@ -124,21 +124,9 @@ PAGE = Page(
         Figure("Bandwidth by block size", lines, parts),
         tiers("sweep"),
         unmeasured("sweep"),
-        Section(
-            "How it is measured",
-            """
-            Each process works on a file of its own, laid out before; bandwidths and requests are those of all processes
-            together over the time of the point. Points are measured in a random order, another in each repetition, so
-            that what drifts (a flash drive's fast cache, burst credit, heat) does not look like an effect of block size
-            or processes.
-
-            Direct: past the page cache, so the device's own figure. Buffered: through the page cache; on memory (tmpfs)
-            there is nothing else, on other tiers reads may come from memory, and writes are measured until they are on
-            the device. The Optane report's processes shared one device of 128 GB without a file system, and the DUNE
-            paper's were threads of one process; short points here are within what a drive or a virtual disk takes
-            in its
-            own cache.
-            """,
+        method(
+            "Each process works on a file of its own; bandwidths are those of all processes together. Direct: past the"
+            " page cache; buffered: through it, and writes until they are on the device."
         ),
     ),
 )

@@ -47,7 +47,7 @@ from neurotier.pages.kit.chart import (
     YELLOW,
     Chart,
 )
-from neurotier.pages.kit.findings import from_to, times_text
+from neurotier.pages.kit.findings import between, times_text
 from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
 from neurotier.pages.kit.marks import Lanes, Line, Mark, Points
 from neurotier.published.conditions import is_outlier
@@ -216,7 +216,7 @@ def gantt_chart(data: Tables, rows: Sequence[Row]) -> Chart:
         busy_s = math.fsum(phase["end_s"] - phase["start_s"] for phase in laid_out if phase["phase"])
         shares[name_of(row)] = busy_s / (run["makespan_s"] * row["parallelism"])
     ordered = sorted(shares, key=lambda name: shares[name])
-    much = from_to([f"{percent(shares[name])} ({name})" for name in ordered])
+    much = between(f"{percent(shares[name])} ({name})" for name in ordered)
     says = f"Workers are busy, starts and pauses included, {much} of the time"
     note = (
         "Of each condition the valid repetition of middle makespan. A lane holds blocks that came one after the other,"

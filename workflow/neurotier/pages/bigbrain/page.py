@@ -1,19 +1,36 @@
-"""The page of the incrementation: which engine on which tier was fastest, beside the published runs."""
+"""The page of the incrementation: which engine on which tier was fastest and why, beside the published runs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from neurotier.bigbrain.tabulation import outputs_text
 from neurotier.bigbrain.tasks import SPARK
-from neurotier.core.quantities import seconds
-from neurotier.core.tables import Row, columns
-from neurotier.pages.bigbrain.figures import (
-    bigbrain_gantts,
-    bigbrain_makespans,
-    bigbrain_phases,
+from neurotier.core.quantities import counted, percent, seconds
+from neurotier.core.tables import Row, columns, gathered
+from neurotier.pages.bigbrain.figures import bigbrain_gantts, bigbrain_makespans, bigbrain_phases
+from neurotier.pages.bigbrain.tables import (
+    NO_RUN,
+    SUMS,
+    Tables,
+    condition_sections,
+    factors_text,
+    label_of,
+    name_of,
+    own,
+    published,
+    read_tables,
 )
-from neurotier.pages.bigbrain.tables import Tables, by_heading, label_of, read_tables
-from neurotier.pages.bigbrain.verdict import not_compared, verdicts
-from neurotier.pages.kit.page import Figure, Page, Section
+from neurotier.pages.kit.contrasts import Contrast, contrasts
+from neurotier.pages.kit.findings import at_once, times_text, words
+from neurotier.pages.kit.page import BAD, GOOD, OPEN, Figure, Page, Section, Verdict
 from neurotier.run.compared import is_compared
+
+FIELDS = ("tier", "engine", "parallelism")
+"""What conditions differ in, by :func:`effects_text`."""
+
+MUCH = 0.5
+"""Share of the time of processes that their start may take without a word."""
 
 COLUMNS = (
     *("engine", "tier_and_cache", "valid_runs", "makespan_s", "least_to_greatest", "equation_one_s"),
@@ -21,6 +38,92 @@ COLUMNS = (
     *("write_s", "mean_parallelism"),
 )
 """Of the table of conditions."""
+
+
+def verdicts(data: Tables) -> list[Verdict]:
+    """Which condition was fastest, what tier, engine and parallelism are worth, and how far predictions are off."""
+    known, runs, others = own(data.conditions), data.own_runs, factors_text(published(data.conditions))
+    factors = factors_text(known)
+    invalid = sum(not is_compared(run) for run in runs)
+    same = len({run["sha256"] for run in runs if run["sha256"]}) < 2
+    lines = (
+        [effects_text(known, runs), starts_text(fastest_of(known)), factors[:1].upper() + factors[1:]] if known else []
+    )
+    lines += [f"Published runs: {others}" if others else "", outputs_text(runs).replace("outputs", "Outputs", 1)]
+    kind = GOOD if known and not invalid and same else OPEN
+    found = [Verdict(headline(known), kind, more=[f"{line}." for line in lines if line])]
+    return found + [Verdict(f"{counted(invalid, 'run')} not compared, being invalid", BAD)] * bool(invalid)
+
+
+def not_compared(data: Tables) -> Section | None:
+    """Each run of one's own that is not compared, and why."""
+    rows = [run for run in data.own_runs if not is_compared(run)]
+    return Section("Not compared", items=[invalid_text(run) for run in rows]) if rows else None
+
+
+def headline(known: Sequence[Row]) -> str:
+    """Which of the conditions was fastest."""
+    if not known:
+        return NO_RUN
+    best = fastest_of(known)
+    middle = f" (median of {counted(best['runs'], 'run')})" if best["runs"] > 1 else " (one run)"
+    text = f"{name_of(best)}: {seconds(best['makespan_s'])}{middle}"
+    blocks = counted(best["blocks"], "block")
+    if len(known) == 1:
+        return f"{text} for {blocks}; nothing to compare it with"
+    return f"Fastest for {blocks}: {text}, of {counted(len(known), 'condition')}"
+
+
+def fastest_of(rows: Sequence[Row]) -> Row:
+    """The condition of the shortest median makespan."""
+    return min(rows, key=lambda row: float(row["makespan_s"]))
+
+
+def effects_text(known: Sequence[Row], runs: Sequence[Row]) -> str:
+    """What each field makes of the fastest condition's makespan, the greatest first; empty without others.
+
+    It is set beside the slowest condition that differs from it in this field alone.
+    """
+
+    def key(row: Row, left_out: str = "") -> tuple[object, ...]:
+        return tuple(row[name] for name in (*FIELDS, "blocks", "iterations", "pairing") if name != left_out)
+
+    best, effects = fastest_of(known), []
+    found = contrasts(gathered((key(run), run) for run in runs if is_compared(run)), paired=True)
+    for field in FIELDS:
+        alike = [row for row in known if key(row, field) == key(best, field)]
+        slowest = max(alike, key=lambda row: float(row["makespan_s"]))
+        if slowest is not best:
+            effects.append((found[key(slowest), key(best)], field, slowest))
+    effects.sort(key=lambda one: -one[0].ratio)
+    texts = [effect_text(field, best, slowest, contrast) for contrast, field, slowest in effects]
+    return f"The {effects[0][1]} mattered most: {'; '.join(texts)}" if len(texts) > 1 else "".join(texts)
+
+
+def effect_text(field: str, fast: Row, slow: Row, contrast: Contrast) -> str:
+    """What one field alone makes of the makespan."""
+    longer, shorter = (at_once(row[field]) if field == "parallelism" else row[field] for row in (slow, fast))
+    about = {"engine": f" with {fast['engine']}", "tier": f" on {fast['tier']}"}
+    about["parallelism"] = f", {at_once(fast['parallelism'])}"
+    where = "".join(text for name, text in about.items() if name != field)
+    doubt = "" if contrast.is_longer else f" ({contrast.doubt})"
+    return f"{longer} took {times_text(contrast.ratio)} times as long as {shorter}{where}{doubt}"
+
+
+def starts_text(row: Row) -> str:
+    """Why tiers cannot differ much, where processes spend most of their time on their own start; else empty."""
+    work_s = sum(row[name] or 0.0 for name in SUMS[1:])
+    share = row["start_up_s"] / (row["start_up_s"] + work_s) if row["start_up_s"] else 0.0
+    if share < MUCH:
+        return ""
+    share_text = f"{percent(share)} of the processes' time was their own start"
+    return f"With {name_of(row)}, {share_text}: with larger blocks, tiers would differ more"
+
+
+def invalid_text(run: Row) -> str:
+    """A run that is not compared, and why."""
+    reason = run["valid"].removeprefix("invalid: ") if run["valid"] != "valid" else "it has no makespan"
+    return f"{name_of(run)}, repetition {run['repetition']}: {reason}"
 
 
 def conditions(data: Tables) -> list[Section]:
@@ -33,11 +136,7 @@ def conditions(data: Tables) -> list[Section]:
         Spark in no phase: its header turns bytes into images. Mean parallelism: of blocks in a phase at once. * Some
         blocks were read and not written, because the device was full: they count in the phases, and not in the
         makespan."""
-    found = [Section("Conditions", text)]
-    for title, members in by_heading(data.conditions).items():
-        rows = [row | cells(row) for row in members]
-        found.append(Section(text=title, rows=rows, columns=COLUMNS))
-    return found if data.conditions else []
+    return condition_sections("Conditions", text, [row | cells(row) for row in data.conditions], COLUMNS)
 
 
 def cells(row: Row) -> Row:
@@ -88,6 +187,7 @@ PAGE = Page(
     read=read_tables,
     verdicts=verdicts,
     parts=(
+        words("valid", "not told apart"),
         not_compared,
         Figure("Makespans", bigbrain_makespans),
         conditions,

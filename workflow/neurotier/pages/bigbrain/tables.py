@@ -20,7 +20,8 @@ from neurotier.core.quantities import counted, seconds, size
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, columns, gathered, read_table, write_table
 from neurotier.model.prediction import FLUID, MEASURED, PAPER
-from neurotier.pages.kit.findings import at_once, from_to, times_text
+from neurotier.pages.kit.findings import at_once, between, times_text
+from neurotier.pages.kit.page import Section
 from neurotier.published import own_columns
 from neurotier.published.conditions import FIGURES
 from neurotier.run.compared import is_compared
@@ -315,16 +316,23 @@ def in_panels(rows: Iterable[Row], part: str = "") -> list[Row]:
     return sorted(found, key=lambda row: panels.index(row["panel"]))
 
 
-def by_heading(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Conditions by their image and parallelism, in words."""
-    return gathered((f"{image_of(row)}; {heading_of(row)}", row) for row in rows)
+def condition_sections(heading: str, text: str, rows: Iterable[Row], columns: Sequence[str]) -> list[Section]:
+    """A table of conditions for each image and parallelism, below a heading; each may have a ``note`` of its own."""
+    found = gathered((f"{image_of(row)}; {heading_of(row)}", row) for row in rows)
+    tables = [
+        Section(
+            text=title, rows=members, columns=columns, note=" ".join(row.get("note", "") for row in members).strip()
+        )
+        for title, members in found.items()
+    ]
+    return [Section(heading, text), *tables] if tables else []
 
 
 def range_text(rows: Sequence[Row]) -> str:
     """From the fastest to the slowest of at least one condition of one's own."""
     times = sorted((row["makespan_s"], name_of(row)) for row in rows)
     blocks = counted(max(row["blocks"] for row in rows), "block")
-    return f"Incrementing {blocks} took {from_to([f'{seconds(time_s)} ({name})' for time_s, name in times])}"
+    return f"Incrementing {blocks} took {between(f'{seconds(time_s)} ({name})' for time_s, name in times)}"
 
 
 def off_factor(ratios: Iterable[float]) -> float | None:

@@ -6,7 +6,7 @@ A condition is drawn as a bar: its median over the valid runs that are its repet
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from neurotier.core.quantities import counted, percent, seconds, share_of, shorten, size
@@ -21,6 +21,7 @@ from neurotier.pages.comparison.statistics import (
     paired_differences,
     run_key,
     speed_ups,
+    sum_of,
 )
 from neurotier.pages.kit.causes import CPU, MEMORY_STALL, PAPER_IO, UNEXPLAINED
 from neurotier.pages.kit.chart import (
@@ -38,41 +39,17 @@ from neurotier.pages.kit.marks import Box, Kind, Lanes, Points, Stack
 from neurotier.run.compared import MEMORY, Compared, Condition
 from neurotier.storage.spread import Spread, spread
 
-LONGEST_NAME = 30
 
-
-class Names:
-    """Names of conditions that say no more than tells them apart.
+def about(condition: Condition, known: Collection[Condition]) -> str:
+    """What sets a condition apart from others besides its placement, each after a comma.
 
     >>> one, other = (Condition("campaign", "bet", "cold", jobs, "tmpfs") for jobs in (25, 96))
-    >>> Names([one, other]).of(one), Names([one]).of(one)
-    ('tmpfs, 25 at once', 'tmpfs')
+    >>> about(one, [one, other]), about(one, [one])
+    (', 25 at once', '')
     """
-
-    def __init__(self, conditions: Iterable[Condition]) -> None:
-        known = set(conditions)
-
-        def apart(*fields: str) -> int:
-            return len({tuple(getattr(condition, name) for name in fields) for condition in known})
-
-        self.fields = [name for name in ("parallelism", "origin") if apart(name) > 1]
-        for name in ("tool", "cache"):
-            alone = ("placement", "parallelism", *self.fields)
-            self.fields += [name] * (apart(*alone, name) > apart(*alone))
-
-    def of(self, condition: Condition) -> str:
-        """Name of a condition."""
-        return ", ".join(filter(None, (shorten(condition.placement, LONGEST_NAME), self.about(condition))))
-
-    def about(self, condition: Condition) -> str:
-        """What a condition is besides its placement; empty if all are alike in it."""
-        texts = {"parallelism": at_once(condition.parallelism), "cache": inputs_text(condition.cache)}
-        return ", ".join(texts.get(name) or shorten(getattr(condition, name), LONGEST_NAME) for name in self.fields)
-
-
-def condition_cells(condition: Condition) -> Row:
-    """A condition as the first cells of a row."""
-    return {name: getattr(condition, name) for name in ("origin", "tool", "cache", "parallelism", "placement")}
+    said = vars(condition) | {"parallelism": at_once(condition.parallelism), "cache": inputs_text(condition.cache)}
+    del said["placement"]
+    return "".join(f", {text}" for name, text in said.items() if len({getattr(one, name) for one in known}) > 1)
 
 
 def difference_cells(difference: Difference, contrast: Contrast) -> Row:
@@ -135,36 +112,36 @@ def share(parts: Parts, *names: str) -> float:
     return share_of(length(parts, *names), length(parts)) or 0.0
 
 
-def sums(
-    says: str, bars: Bars, kinds: Mapping[str, Kind], note: str, unit: str = "s", ranges: bool = False, **look: Any
-) -> Chart:
+def sums(says: str, bars: Bars, kinds: Mapping[str, Kind], note: str, unit: str = "s", **look: Any) -> Chart:
     """A chart of what the participant jobs of a run took together, divided into parts; those that no bar has are left
     out. Beside a bar are its length and the share of its longest part.
     """
     present = {name: kind for name, kind in kinds.items() if any(parts.get(name) for parts in bars.values())}
     table, lanes = list[Row](), []
     for (condition, tier), parts in bars.items():
-        table.append(condition_cells(condition) | ({"tier": tier} if tier else {}))
+        table.append(vars(condition) | ({"tier": tier} if tier else {}))
         for name in present:
             table[-1] |= spread_cells(name, unit, parts.get(name))
         lane = f"{shorten(condition.placement, 22)}: {shorten(tier, 18)}" if tier else condition.placement
         longest = max(present, key=lambda name: length(parts, name))
         text = f"{look.get('words', seconds)(length(parts))}; {percent(share(parts, longest))} {kinds[longest].label}"
-        lanes.append((condition, {name: parts.get(name) for name in present} | {"lane": lane, "text": text}))
+        medians = {name: length(parts, name) for name in present}
+        lanes.append((condition, medians | {"lane": lane, "text": text}))
     return Lanes(
         says,
         table,
         "Medians over repetitions of the sums over participant jobs. Valid runs only. Right: length of the bar, and"
         f" share of its longest part. {note}",
-        marks=(Stack(present, ranges),),
+        marks=(Stack(present),),
         lanes=in_panels(lanes),
         **{"x": "Sum over participant jobs (s)"} | look,
     )
 
 
-def shares_text(bars: Bars, kinds: Mapping[str, Kind], about: str, *first: str) -> str:
+def shares_text(bars: Bars, kinds: Mapping[str, Kind], what: str, *first: str) -> str:
     """How much of the bars some parts take, and which of the others takes most, where."""
-    text = f"{about}: {between([share(parts, *first) for parts in bars.values()], percent)} of the summed time"
+    shares = sorted(share(parts, *first) for parts in bars.values())
+    text = f"{what}: {between(map(percent, shares))} of the summed time"
     others = [
         (share(parts, name), name, condition)
         for (condition, _), parts in bars.items()
@@ -174,8 +151,8 @@ def shares_text(bars: Bars, kinds: Mapping[str, Kind], about: str, *first: str) 
     most, name, where = max(others, default=(0.0, "", next(iter(bars))[0]))
     if percent(most) == percent(0.0):
         return text
-    names = Names(condition for condition, _ in bars)
-    return f"{text}; most of the rest: {kinds[name].label}, up to {percent(most)} ({names.of(where)})"
+    place = f"{where.placement}{about(where, [one for one, _ in bars])}"
+    return f"{text}; most of the rest: {kinds[name].label}, up to {percent(most)} with {place}"
 
 
 def makespan(data: Compared) -> Chart:
@@ -188,7 +165,7 @@ def makespan(data: Compared) -> Chart:
     for one, time in times.items():
         up, text = ups.get(one), spread_text(time)
         table.append(
-            condition_cells(one)
+            vars(one)
             | {"repetitions": len(time.values)}
             | spread_cells("makespan", "s", time)
             | {"speed_up_from": up and up.lower.parallelism}
@@ -196,7 +173,7 @@ def makespan(data: Compared) -> Chart:
         )
         if up:
             text += f"; speed-up {times_text(up.ratio.median)} of {times_text(up.ideal)}"
-        lanes.append((one, {"makespan": time, "dots": list(time.values), "text": text}))
+        lanes.append((one, {"makespan": time.median, "dots": list(time.values), "text": text}))
     return Lanes(
         gap_text(times, groups),
         table,
@@ -211,17 +188,16 @@ def makespan(data: Compared) -> Chart:
 
 def gap_text(times: Mapping[Condition, Spread], groups: Mapping[Condition, Sequence[Row]]) -> str:
     """The widest gap between two placements at the same parallelism, and whether it is more than chance."""
-    names, found = Names(times), family_contrasts(groups)
+    found = family_contrasts(groups)
     if not found:
         fastest = min(times, key=lambda one: times[one].median)
         shortest = "is shortest with" if len(times) > 1 else "with"
-        return f"Makespan {shortest} {names.of(fastest)}: {spread_text(times[fastest])}"
+        return f"Makespan {shortest} {fastest.placement}{about(fastest, times)}: {spread_text(times[fastest])}"
     slow, fast = max(found, key=lambda pair: found[pair].ratio)
-    slower, faster = (shorten(one.placement, LONGEST_NAME) for one in (slow, fast))
-    about, contrast = names.about(slow), found[slow, fast]
+    contrast, alike = found[slow, fast], about(slow, times)
     if contrast.is_longer:
-        return f"Beside {faster}, {slower} took {contrast}{about and f', {about}'}"
-    return f"{slower} and {faster}{about and f', {about},'} are {contrast.doubt}"
+        return f"Compared with {fast.placement}, {slow.placement} took {contrast}{alike}"
+    return f"{slow.placement} and {fast.placement}{alike and f'{alike},'} are {contrast.doubt}"
 
 
 def cpu_io_sums(data: Compared) -> Chart:
@@ -237,9 +213,8 @@ def cpu_io_sums(data: Compared) -> Chart:
         shares_text(bars, kinds, "CPU time", "cpu_sum"),
         bars,
         kinds,
-        "Line: least to greatest. I/O as the paper counts it contains waiting for a core; where CPU exceeds wall time"
-        " (several cores at once), it is below 0, and drawn as 0.",
-        ranges=True,
+        "I/O as the paper counts it contains waiting for a core. Where CPU time exceeds wall time (several cores at"
+        " once), it is below 0, and drawn as 0.",
     )
 
 
@@ -247,8 +222,7 @@ def accounts(data: Compared) -> Chart:
     """The same sums divided by cause, where the runs have an account of their waits."""
     groups = by_condition(data.runs)
     found = {
-        (condition, ""): {cause: spread(runs, f"{cause.removesuffix('_s')}_sum_s") for cause in LABELS}
-        for condition, runs in groups.items()
+        (condition, ""): {cause: spread(runs, sum_of(cause)) for cause in LABELS} for condition, runs in groups.items()
     }
     bars = {key: parts for key, parts in found.items() if any(parts.values())}
     if not bars:
@@ -292,11 +266,10 @@ def differences(data: Compared) -> Chart:
         text = f"{seconds(one.median_s)}, {counted(len(rows), 'participant')}"
         both = min(one.slower, one.faster, key=lambda condition: condition.cache == MEMORY)
         lanes.append((both, {"lane": pair, "values": [*one.by_participant.values()], "text": text}))
-    most, names = largest[0], Names(groups)
-    slower, faster = (shorten(one.placement, LONGEST_NAME) for one in (most.slower, most.faster))
-    about, contrast = names.about(most.slower), contrasts[most.slower, most.faster]
-    says = f"The median participant took {seconds(most.median_s)} or {percent(most.share)} longer on {slower}"
-    says += f" than on {faster}{about and f', {about}'}"
+    most = largest[0]
+    contrast = contrasts[most.slower, most.faster]
+    says = f"The median participant took {seconds(most.median_s)} or {percent(most.share)} longer on"
+    says += f" {most.slower.placement} than on {most.faster.placement}{about(most.slower, groups)}"
     return Lanes(
         says if contrast.is_longer else f"{says}; their makespans are {contrast.doubt}",
         table,
@@ -313,22 +286,21 @@ def differences(data: Compared) -> Chart:
 
 def phases(data: Compared) -> Chart:
     """Sums over all participant jobs of a run by phase, medians over repetitions."""
-    sums_s: dict[tuple[str, str], Counter[str]] = {}
+    sums_s = Counter[tuple[str, str, str]]()
     for row in data.participants:
-        sums_s.setdefault(run_key(row), Counter())[row["phase"]] += row["wall_s"]
-    bars: dict[tuple[Condition, str], dict[str, Spread]] = {}
+        sums_s[*run_key(row), row["phase"]] += row["wall_s"]
+    bars: dict[tuple[Condition, str], Parts] = {}
     for condition, runs in by_condition(data.runs).items():
-        own = [sums_s[run_key(run)] for run in runs if run_key(run) in sums_s]
-        parts = {phase: Spread.of(own, phase) for phase in PHASE_COLOURS if any(phase in one for one in own)}
-        if parts:
-            bars[condition, ""] = parts
+        parts = {phase: Spread(tuple(sums_s[*run_key(run), phase] for run in runs)) for phase in PHASE_COLOURS}
+        if known := {phase: one for phase, one in parts.items() if one.high}:
+            bars[condition, ""] = known
     if not bars:
         return NO_RUN
-    known = {key: parts for key, parts in bars.items() if set(parts) != {WHOLE}}
+    of_phases = {key: parts for key, parts in bars.items() if WHOLE not in parts}
     kinds = {phase: Kind(phase, colour) for phase, colour in PHASE_COLOURS.items()}
     says = "Published logs know no phases, only whole jobs"
-    if known:
-        says = shares_text(known, kinds, "Phase compute", "compute")
+    if of_phases:
+        says = shares_text(of_phases, kinds, "Phase compute", "compute")
     return sums(says, bars, kinds, "Of published jobs the whole is known only.")
 
 
@@ -348,8 +320,8 @@ def tier_bytes(data: Compared) -> Chart:
         return Chart("Of no run that is compared is it known how many bytes it moved") if groups else NO_RUN
 
     (condition, tier), most = max(bars.items(), key=lambda item: (length(item[1]), item[0]))
-    name = Names(condition for condition, _ in bars).of(condition)
-    says = f"Most bytes cross the tier {shorten(tier, 30)}: {size(length(most))} ({name})"
+    place = f"{condition.placement}{about(condition, [one for one, _ in bars])}"
+    says = f"Most bytes cross the tier {tier}: {size(length(most))} with {place}"
     look: dict[str, Any] = {"x": "Sum over participant jobs (MiB)", "scale": 1024.0**2, "words": size}
     note = "Lanes: placement: tier. As far as the meter knows."
     return sums(says if length(most) else "No bytes were moved", bars, kinds, note, "bytes", **look)

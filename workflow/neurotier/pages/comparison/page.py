@@ -20,7 +20,7 @@ from neurotier.pages.comparison.figures import (
 )
 from neurotier.pages.comparison.statistics import by_condition
 from neurotier.pages.comparison.verdict import ComparisonVerdict, causes_text, judge
-from neurotier.pages.kit.findings import spread_text
+from neurotier.pages.kit.findings import spread_text, words
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Figure, Page, Section, Verdict
 from neurotier.run.compared import Compared, is_compared, lacking, read_comparison_tables
 from neurotier.storage.spread import spread
@@ -72,16 +72,11 @@ def counts(data: Comparison) -> Section:
     compared = [run for runs in by_condition(data.runs).values() for run in runs]
     crowded = sum(bool(run["oversubscribed"]) for run in compared)
     text = f"{data.verdict.counts}. Only valid runs are compared."
-    if crowded:
-        text += (
-            f"\n\n{counted(crowded, 'run')} of {len(compared):,} had more jobs at once than the machine has CPUs"
-            " (oversubscribed): they waited for a core, and their makespans are not those of the storage alone."
-        )
-    return Section(text=text)
+    return Section(text=text + f" Oversubscribed: {counted(crowded, 'run')} of {len(compared):,}." * bool(crowded))
 
 
 def by_how_much(data: Comparison) -> Section:
-    """Each placement beside the fastest of those that differ in it alone."""
+    """Each placement against the fastest under the same conditions."""
     rows: list[Row] = []
     for family in data.verdict.families:
         for one in family.placements:
@@ -104,10 +99,10 @@ def by_how_much(data: Comparison) -> Section:
             )
     return Section(
         "By how much, and why",
-        "Each placement beside the fastest of those that differ in it alone: median makespan with least and greatest;"
-        " how many times as long it takes, by the repetitions that both have, with its 95 % interval (wider where"
-        " several placements are compared); how much longer the median participant took; and by what a participant job"
-        " takes longer on average.",
+        "Each placement against the fastest one under the same conditions. Makespan: median, least and greatest. Ratio:"
+        " how many times as long it took, over the repetitions that both have, with its 95 % interval (wider if there"
+        " are several placements). Same participants: how much longer the median participant took. A job takes: where"
+        " the additional time of a participant job went, on average.",
         rows,
     )
 
@@ -138,9 +133,8 @@ def conditions(data: Comparison) -> Section:
         )
     return Section(
         "Conditions",
-        "Medians over the repetitions of a condition. On its device: from the first start until everything that a"
-        " run wrote had reached it. CPU time and I/O as the paper counts it (wall - CPU) are sums over all participant"
-        " jobs of a run.",
+        "Medians over the repetitions of a condition. CPU time and I/O as the paper counts it (wall - CPU) are sums"
+        " over all participant jobs of a run.",
         rows,
     )
 
@@ -168,9 +162,8 @@ def excluded(data: Comparison) -> Section:
 def method(data: Comparison) -> Section:
     """What the words mean, and a paragraph for a paper."""
     text = """
-        Runs are repetitions of one another if origin, tool, page cache, parallelism and placement are the same. Sure is
-        what differs by more than chance does in 5 % of the comparisons of a family; fewer than 3 repetitions are never
-        sure. How times are meant: workflow/measures.md of neurotier."""
+        Runs with the same origin, tool, page cache, parallelism and placement are repetitions of one another. How times
+        are measured: workflow/measures.md of neurotier."""
     if tools := ", ".join(sorted({condition.tool for condition in by_condition(data.runs)})):
         text += f"""
 
@@ -193,6 +186,7 @@ PAGE = Page(
     speaks=False,  # the end of the run says its verdict, last
     verdicts=verdicts,
     parts=(
+        words("valid", "makespan", "on its device", "sure", "not told apart", "oversubscribed"),
         counts,
         Figure("Makespan", makespan),
         by_how_much,

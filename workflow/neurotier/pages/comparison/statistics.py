@@ -48,6 +48,15 @@ def by_condition(runs: Iterable[Row]) -> dict[Condition, list[Row]]:
     return dict(sorted(gathered((Condition.of(run), run) for run in runs if is_compared(run)).items()))
 
 
+def sum_of(cause: str) -> str:
+    """Column of a run that sums a cause.
+
+    >>> sum_of("account_user_s")
+    'account_user_sum_s'
+    """
+    return f"{cause.removesuffix('_s')}_sum_s"
+
+
 @dataclass(frozen=True)
 class Difference:
     """How much longer participants took in one condition than in another, by participant.

@@ -30,10 +30,11 @@ from neurotier.pages.comparison.statistics import (
     inputs_text,
     paired_differences,
     set_against,
+    sum_of,
 )
 from neurotier.pages.kit.causes import BLOCK_IO, CPU, OTHER, PAPER_IO, RUN_QUEUE
 from neurotier.pages.kit.contrasts import Contrast
-from neurotier.pages.kit.findings import between, spread_text
+from neurotier.pages.kit.findings import at_once, between, spread_text
 from neurotier.run.compared import MEMORY, Condition
 from neurotier.storage.page_cache import COLD_SHARE, WARM_SHARE
 from neurotier.storage.spread import Spread
@@ -130,12 +131,12 @@ def judge(runs: Sequence[Row], phases: Sequence[Row]) -> ComparisonVerdict:
 
 
 def family_name(family: Family) -> str:
-    """What a family's conditions share.
+    """What the conditions of a family share.
 
     >>> family_name(Family("campaign", "bet", 25, "cold"))
     'campaign, bet, 25 at once, page cache cold'
     """
-    return f"{family.origin}, {family.tool}, {family.parallelism:,} at once, {inputs_text(family.cache)}"
+    return f"{family.origin}, {family.tool}, {at_once(family.parallelism)}, {inputs_text(family.cache)}"
 
 
 def judge_family(
@@ -177,7 +178,7 @@ def headline(placements: Sequence[PlacementVerdict]) -> str:
         text += f"; {slower[0].condition.placement} took {slower[0].contrast}"
     for doubts in dict.fromkeys(tuple(other.doubts) for other in doubtful):
         names = ", ".join(other.condition.placement for other in doubtful if tuple(other.doubts) == doubts)
-        text += f"; not sure against {names}: {', '.join(doubts)}"
+        text += f"; whether it beats {names} is not sure: {', '.join(doubts)}"
     return text
 
 
@@ -219,15 +220,6 @@ CAUSES = LABELS | {"cpu": "on a CPU", "io": PAPER_IO}
 def accounted(runs: Sequence[Row]) -> bool:
     """Whether all runs have an account of their wall time."""
     return all(run[sum_of(cause)] is not None for run in runs for cause in (*CPU, RUN_QUEUE, BLOCK_IO, OTHER))
-
-
-def sum_of(cause: str) -> str:
-    """Column of a run that sums a cause.
-
-    >>> sum_of("account_user_s")
-    'account_user_sum_s'
-    """
-    return f"{cause.removesuffix('_s')}_sum_s"
 
 
 def longer_by_cause(fast: Runs, slow: Runs) -> dict[str, float]:
@@ -278,7 +270,7 @@ def cache_lines(groups: Groups) -> list[str]:
         if not known:
             sentence = "Whether the inputs were in the page cache is not known of {}"
         else:
-            share = between(known, percent)
+            share = between(map(percent, sorted(known)))
             if min(known) >= WARM_SHARE:
                 sentence = f"Page cache: it held the inputs of {{}} ({share}); reading them from their tier is not part"
                 sentence += " of these times"

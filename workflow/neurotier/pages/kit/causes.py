@@ -22,9 +22,6 @@ COMPUTE_BOUND_SHARE = 0.75
 NOTABLE_SHARE = 0.05
 """From this share of wall time on, a cause of waiting is worth a sentence."""
 
-SYSTEM_SHARE = 0.10
-"""From this share of wall time on, system time of computing is worth a sentence."""
-
 
 @dataclass(frozen=True)
 class Causes:

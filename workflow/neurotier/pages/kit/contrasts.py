@@ -107,7 +107,7 @@ class Contrast:
         """That they are not told apart, and with how many repetitions a difference would mostly show (Guenther).
 
         >>> Contrast(0.04, 0.08, 2, 3, paired=True, noise=0.14).doubt
-        'not told apart with 3 repetitions; 10 % needs about 19'
+        'not told apart with 3 repetitions; a difference of 10 % shows with about 19'
         """
         from scipy.special import ndtri
 
@@ -117,7 +117,7 @@ class Contrast:
         for share in SHARES:
             blocks = math.ceil(((extreme + ndtri(POWER)) * self.noise / math.log1p(share)) ** 2 + extreme**2 / 2)
             if blocks > self.repetitions:
-                return f"{text}; {percent(share)} needs about {blocks:,}"
+                return f"{text}; a difference of {percent(share)} shows with about {blocks:,}"
         return text
 
 

@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from neurotier.core.quantities import number, seconds
+from neurotier.core.quantities import number, percent, seconds
+from neurotier.pages.kit.contrasts import CHANCE, LEAST
+from neurotier.pages.kit.page import Section
 from neurotier.storage.spread import Spread
+
+MEANINGS = {
+    "valid": "of a run: its times are fit for comparison. It was not stopped, it did all participants, the machine did"
+    " not swap, and other programs took little of its CPU time.",
+    "makespan": "of a run: from the earliest start of a participant job to the latest end.",
+    "on its device": "of a run: from the same start until all that it wrote had reached the device.",
+    "oversubscribed": "of a run: it had more jobs at a time than there are CPUs, so that they waited for a core. Its"
+    " times are not those of the storage alone.",
+    "sure": f"of a difference: chance alone makes one as large in {percent(CHANCE)} of such comparisons at most. Fewer"
+    f" than {LEAST} repetitions are never sure.",
+    "not told apart": "of two placements: their runs differ by no more than chance alone may make them differ, so that"
+    " either may be the faster one.",
+    "robust z": "of a brain volume: its distance from the median of the dataset, in units of the usual distance.",
+}
+"""What words mean that pages use and not everybody knows."""
+
+
+def words(*names: str) -> Section:
+    """What some words mean, folded, where a reader meets them first."""
+    return Section(facts={name: MEANINGS[name] for name in names}, folded=f"What is meant by {', '.join(names)}")
 
 
 def at_once(parallelism: int) -> str:
@@ -37,21 +59,11 @@ def times_text(ratio: float) -> str:
     return number(ratio, 2 if ratio < 9.995 else 1 if ratio < 99.95 else 0)
 
 
-def from_to(texts: Iterable[str]) -> str:
+def between(texts: Iterable[str]) -> str:
     """The first and the last of at least one text, or both in one.
 
-    >>> from_to(["2 s", "3 s", "4 s"]), from_to(["2 s"])
-    ('from 2 s to 4 s', '2 s')
+    >>> between(["2 s", "3 s", "4 s"]), between(["2 s"])
+    ('2 s to 4 s', '2 s')
     """
-    first, *_, last = [*texts, *texts]
-    return first if first == last else f"from {first} to {last}"
-
-
-def between(values: Iterable[float], said: Callable[[float], str]) -> str:
-    """The least and the greatest of at least one value in words, or both in one.
-
-    >>> between([4.0, 2.0], times_text), between([2.001, 2.0], times_text)
-    ('2.00 to 4.00', '2.00')
-    """
-    ordered = sorted(values)
-    return " to ".join(dict.fromkeys([said(ordered[0]), said(ordered[-1])]))
+    first, *_, last = [*texts] * 2
+    return first if first == last else f"{first} to {last}"

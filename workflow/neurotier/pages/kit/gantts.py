@@ -133,18 +133,19 @@ class Gantts(Chart):
         whole = [{"lane": lane, "start_s": start, "end_s": end} for (lane, *_), (start, end) in found.items()]
         for phase, colour in {"": GREY, **self.colours}.items():
             own = [row for row in panel.rows if row["phase"] == phase] if phase else whole
-            axes.add_collection(
-                plot.LineCollection(
-                    [[(row["start_s"], row["lane"]), (row["end_s"], row["lane"])] for row in own],
-                    colors=colour,
-                    linewidths=lane_points if phase else min(0.8, lane_points),
-                    capstyle="butt",
-                    rasterized=pixels,
-                    urls=[
-                        hover(f"{row[self.name]}, {phase}: {seconds(row['end_s'] - row['start_s'])}")
-                        for row in (own if phase else ())
-                    ],
-                )
+            lanes, starts_s, ends_s = ([row[name] for row in own] for name in ("lane", "start_s", "end_s"))
+            axes.hlines(
+                lanes,
+                starts_s,
+                ends_s,
+                colors=colour,
+                linewidths=lane_points if phase else min(0.8, lane_points),
+                capstyle="butt",
+                rasterized=pixels,
+                urls=[
+                    hover(f"{row[self.name]}, {phase}: {seconds(row['end_s'] - row['start_s'])}")
+                    for row in (own if phase else ())
+                ],
             )
         left = [(end_s, lane) for (lane, name, _), (_, end_s) in found.items() if name in panel.left]
         if left:

@@ -18,7 +18,6 @@ from neurotier.core.quantities import MISSING, seconds, shorten
 from neurotier.core.tables import Row
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.chart import BLACK, BLUE, GREY, LIGHT_GREY, VERMILION, WIDTH_IN, Chart, hover
-from neurotier.storage.spread import Spread
 
 LANE_IN, LEGEND_IN = 0.23, 0.2
 READABLE_DOTS = 100
@@ -72,41 +71,34 @@ class Mark(ABC):
 
 @dataclass(frozen=True)
 class Stack(Mark):
-    """A bar of parts, one after the other, of numbers or spreads: columns to their looks. Below 0 nothing is drawn.
+    """A bar of parts, one after the other: columns to their looks. Below 0 nothing is drawn.
 
-    ``colour`` gives the colour of a row's bar of a single part, and ``ranges`` draws from least to greatest.
+    ``colour`` gives the colour of a row's bar of a single part.
     """
 
     kinds: Mapping[str, Kind]
-    ranges: bool = False
     colour: Callable[[Row], str] | None = None
 
     def draw(self, axes: plot.Axes, rows: Placed, scale: float, words: Words) -> float:
         """Draw the bars."""
-        places, ends, reach = [place for place, _ in rows], [0.0] * len(rows), 0.0
+        places, ends = [place for place, _ in rows], [0.0] * len(rows)
         for column, kind in self.kinds.items():
             values = [row[column] for _, row in rows]
-            spreads = [value if isinstance(value, Spread) else Spread((value or 0.0,)) for value in values]
-            widths = [max(0.0, one.median) / scale for one in spreads]
+            widths = [max(0.0, value or 0.0) / scale for value in values]
             after = [end + width for end, width in zip(ends, widths, strict=True)]
             look = dict(kind.filling)
             if self.colour:
                 look["color"] = [self.colour(row) for _, row in rows]
-            if self.ranges:
-                over = [(one.high - one.median) / scale for one in spreads]
-                look["xerr"] = [[(one.median - one.low) / scale for one in spreads], over]
-                look["error_kw"] = {"elinewidth": 1.2, "capsize": 2}
-                reach = max([reach, *map(sum, zip(after, over, strict=True))])
             if len(rows) > DRAWN_SINGLY:
                 edges = [place - 0.5 for place in (*places, places[-1] + 1)]
                 axes.stairs(after, edges, baseline=ends, orientation="horizontal", fill=True, rasterized=True, **look)
             else:
                 height = 0.7 if len(rows) <= READABLE_LANES else 1.0
                 drawn = axes.barh(places, widths, left=ends, height=height, **look)
-                for patch, (_, row), value, one in zip(drawn, rows, values, spreads, strict=True):
-                    patch.set_url(told(row, kind.label, MISSING if value is None else words(one.median)))
-            ends, reach = after, max([reach, *after])
-        return reach
+                for patch, (_, row), value in zip(drawn, rows, values, strict=True):
+                    patch.set_url(told(row, kind.label, MISSING if value is None else words(value)))
+            ends = after
+        return max(ends)
 
     def handles(self) -> list[plot.Artist]:
         """The parts, if there are several."""

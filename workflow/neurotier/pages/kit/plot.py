@@ -12,20 +12,18 @@ if TYPE_CHECKING:
     from matplotlib import colormaps, rc_context, rcdefaults, rcParams
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
     from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator, StrMethodFormatter
 
-MODULES = ("", ".artist", ".axes", ".collections", ".figure", ".lines", ".patches", ".ticker")
+MODULES = ("", ".artist", ".axes", ".figure", ".lines", ".patches", ".ticker")
 
 __all__ = [
     "Artist",
     "Axes",
     "Figure",
     "Line2D",
-    "LineCollection",
     "LogLocator",
     "MaxNLocator",
     "NullFormatter",

@@ -61,6 +61,11 @@ def unmeasured(table: str) -> Callable[[Data], Section]:
     return section
 
 
+def method(text: str) -> Section:
+    """The section on how it is measured, in a sentence or two."""
+    return Section("How it is measured", f"{text} More is in workflow/measures.md of neurotier, 'Storage'.")
+
+
 def published_numbers(numbers: Sequence[PublishedNumber], text: str) -> Section:
     """The section on what a paper states, where, and what it leaves open."""
     rows = [

@@ -9,7 +9,7 @@ the kernel does the copying.
 Of the others (``start_up``, ``compute``) it saves at most the time waiting for storage and what the account does not
 explain; besides, where the work tier is a network file system, the time asleep, for there some waits for the server
 are booked as sleep. System time is not counted: most of it is not copying, and what is (from and to page cache,
-tmpfs, DAX) cannot be told apart; where it is large, a sentence says so. Being short of memory is not counted either.
+tmpfs, DAX) cannot be told apart. Being short of memory is not counted either.
 
 A phase without an account counts with its wall time less user time (moving) or CPU time (computing), and less its
 threads' waiting for a core where that is known. The shares are of the summed wall times of participant jobs, not of the
@@ -20,11 +20,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from neurotier.core.parallelism import MOVING_PHASES
 from neurotier.core.quantities import percent, seconds, size
 from neurotier.core.tables import Row
+from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.causes import (
     BLOCK_IO,
     COMPUTE_BOUND_SHARE,
@@ -32,7 +32,6 @@ from neurotier.pages.kit.causes import (
     NOTABLE_SHARE,
     OTHER,
     RUN_QUEUE,
-    SYSTEM_SHARE,
     UNEXPLAINED,
     Causes,
     sum_causes,
@@ -47,24 +46,8 @@ Kinds = Mapping[str, str]
 """Kind (``tmpfs``, ``fsdax``, ``block``, ``network``) of each tier by its name."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """One sentence.
-
-    Attributes
-    ----------
-    text
-        The sentence, without a full stop.
-    share
-        Share of the wall time that it is about; ``None`` of facts that are not about a time.
-    """
-
-    text: str
-    share: float | None = None
-
-
-def run_answers(rows: Sequence[Row], traffic: Iterable[Row], kinds: Kinds) -> list[Answer]:
-    """What there is to say of some participant jobs taken together: largest share first, then facts without one.
+def run_answers(rows: Sequence[Row], traffic: Iterable[Row], kinds: Kinds) -> list[str]:
+    """What there is to say of some participant jobs taken together, in sentences without a full stop.
 
     Parameters
     ----------
@@ -77,22 +60,15 @@ def run_answers(rows: Sequence[Row], traffic: Iterable[Row], kinds: Kinds) -> li
     """
     jobs = {(row["run"], row["participant"]) for row in rows}
     flows = [flow for flow in traffic if (flow["run"], flow["participant"]) in jobs]
-    timed = sorted(time_answers(rows, flows, kinds), key=lambda answer: -(answer.share or 0.0))
+    if sum(row["wall_s"] for row in rows) <= 0:
+        return ["No time was measured"]
+    known = [row for time in participant_times(rows) if time.accounted for row in time.phases.values()]
+    causes = sum_causes(known)
+    timed = time_answers(known, causes, flows, kinds) if causes.made and causes.wall_s > 0 else cpu_alone(rows)
     return timed + cache_answers(rows, flows, kinds) + container_answers(rows, len(jobs))
 
 
-def time_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> list[Answer]:
-    """What is said of shares of wall time; parameters as :func:`run_answers`."""
-    if sum(row["wall_s"] for row in rows) <= 0:
-        return [Answer("No time was measured")]
-    known = [row for time in participant_times(rows) if time.accounted for row in time.phases.values()]
-    causes = sum_causes(known)
-    if not causes.made or causes.wall_s <= 0:
-        return cpu_alone(rows)
-    return bound_answers(known, causes, flows, kinds) + wait_answers(known, causes, flows, kinds)
-
-
-def cpu_alone(rows: Sequence[Row]) -> list[Answer]:
+def cpu_alone(rows: Sequence[Row]) -> list[str]:
     """CPU time of rows without an account, and why there is no more."""
     wall_s, cpu_s = sum(row["wall_s"] for row in rows), sum(row["cpu_s"] for row in rows)
     text = f"CPU time is {percent(cpu_s / wall_s)} of wall time"
@@ -101,7 +77,7 @@ def cpu_alone(rows: Sequence[Row]) -> list[Answer]:
         waited_s = sum(row["run_queue_s"] for row in rows)
         text += f"; threads waited {seconds(waited_s)} for a core, added up"
         lacking = "How much of it was waiting for storage is not known"
-    return [Answer(text, 1.0), Answer(f"{lacking}: {why_no_account(rows)}")]
+    return [text, f"{lacking}: {why_no_account(rows)}"]
 
 
 def saved_at_most_s(row: Row, kinds: Kinds) -> float:
@@ -124,51 +100,31 @@ def saved_at_most_s(row: Row, kinds: Kinds) -> float:
     return float((row[BLOCK_IO] or 0.0) + (asleep_s or 0.0) + max(0.0, row[UNEXPLAINED]))
 
 
-def bound_answers(rows: Sequence[Row], causes: Causes, flows: Sequence[Row], kinds: Kinds) -> list[Answer]:
-    """What a faster tier saves at most, said with what the time is bound by."""
-    bound = min(1.0, sum(saved_at_most_s(row, kinds) for row in rows) / causes.wall_s)
-    saves = f"a faster tier saves at most {causes.about}{percent(bound)}"
-    moving = sum_causes(row for row in rows if row["phase"] in MOVING_PHASES)
-    computing_s = causes.cpu_s - moving.cpu_s
-    storage = causes.share_of(BLOCK_IO)
-    answers = []
-    if computing_s / causes.wall_s >= COMPUTE_BOUND_SHARE:
-        answers.append(Answer(f"Compute-bound: {saves}", computing_s / causes.wall_s))
-    if storage >= NOTABLE_SHARE:
-        text = (
-            f"Waiting for storage: {causes.about}{percent(storage)} of wall time{where(rows, BLOCK_IO, flows, kinds)}"
-        )
-        answers.append(Answer(text if answers else f"{text}; {saves}", storage))
-    if not answers:
-        answers.append(Answer(f"{saves[:1].upper()}{saves[1:]}", bound))
-    system = (causes.parts["account_system_s"] - moving.parts["account_system_s"]) / causes.wall_s
-    if system >= SYSTEM_SHARE:
-        text = (
-            f"System time of computing: {causes.about}{percent(system)} of wall time, not counted as what a faster tier"
-            " saves; copying from and to page cache, tmpfs and persistent memory is part of it"
-        )
-        answers.append(Answer(text, system))
-    return answers
-
-
-def wait_answers(rows: Sequence[Row], causes: Causes, flows: Sequence[Row], kinds: Kinds) -> list[Answer]:
-    """Waiting for a core, for memory, asleep, and what is not explained, where notable."""
-    said = {
-        RUN_QUEUE: ("Waiting for a core", "; run fewer processes at once"),
-        MEMORY_STALL: ("Short of memory", "; start fewer participants at once"),
-        OTHER: ("Asleep", f"{where(rows, OTHER, flows, kinds)}; network, locks or timers"),
-        UNEXPLAINED: ("Not explained", ""),
+def time_answers(rows: Sequence[Row], causes: Causes, flows: Sequence[Row], kinds: Kinds) -> list[str]:
+    """What a faster tier saves at most, and what was waited for, where notable; of rows with an account."""
+    saved_s = sum(saved_at_most_s(row, kinds) for row in rows)
+    computing = sum_causes(row for row in rows if row["phase"] not in MOVING_PHASES).cpu_s / causes.wall_s
+    bound = f"a faster tier saves at most {causes.about}{percent(min(1.0, saved_s / causes.wall_s))}"
+    more = {
+        BLOCK_IO: where(rows, BLOCK_IO, flows, kinds),
+        RUN_QUEUE: "; run fewer processes at once",
+        MEMORY_STALL: "; start fewer participants at once",
+        OTHER: f"{where(rows, OTHER, flows, kinds)}; network, locks or timers",
+        UNEXPLAINED: "",
     }
     if any(row["account"] and row[BLOCK_IO] is None and row[OTHER] is None for row in rows):
-        said[UNEXPLAINED] = ("Not explained", f"; part of it may be waiting for storage: {why_no_account(rows)}")
+        more[UNEXPLAINED] = f"; part of it may be waiting for storage: {why_no_account(rows)}"
     return [
-        Answer(f"{name}: {causes.about}{percent(share)} of wall time{more}", share)
-        for cause, (name, more) in said.items()
-        if (share := causes.share_of(cause)) >= NOTABLE_SHARE
+        f"Compute-bound: {bound}" if computing >= COMPUTE_BOUND_SHARE else bound.capitalize(),
+        *(
+            f"{LABELS[cause].capitalize()}: {causes.about}{percent(share)} of wall time{text}"
+            for cause, text in more.items()
+            if (share := causes.share_of(cause)) >= NOTABLE_SHARE
+        ),
     ]
 
 
-def cache_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> list[Answer]:
+def cache_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> list[str]:
     """Whether the inputs were in the page cache before they were staged in, for tiers that it stands before."""
     staged = [row for row in of_phase(rows, "stage_in") if row["input_resident_before"] is not None]
     total = sum(row["input_bytes"] or 0 for row in staged)
@@ -179,10 +135,10 @@ def cache_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> li
     if kinds.get(tier) not in ("block", "network"):
         return []
     cached = percent(sum(row["input_bytes"] * row["input_resident_before"] for row in staged) / total)
-    return [Answer(f"{cached} of the inputs were in the page cache; a cold start reads all of them from tier {tier}")]
+    return [f"{cached} of the inputs were in the page cache; a cold start reads all of them from tier {tier}"]
 
 
-def container_answers(rows: Sequence[Row], jobs: int) -> list[Answer]:
+def container_answers(rows: Sequence[Row], jobs: int) -> list[str]:
     """What starting the containers took, and whether their image was in the page cache."""
     starts = of_phase(rows, "container_start")
     wall_s = sum(row["wall_s"] for row in rows)
@@ -194,7 +150,7 @@ def container_answers(rows: Sequence[Row], jobs: int) -> list[Answer]:
     if known:
         cached = sum(row["input_resident_before"] for row in known) / len(known)
         text += f"; of its image, {size(known[0]['input_bytes'])}, {percent(cached)} was in the page cache before"
-    return [Answer(text)]
+    return [text]
 
 
 def where(rows: Sequence[Row], cause: str, flows: Sequence[Row], kinds: Kinds) -> str:

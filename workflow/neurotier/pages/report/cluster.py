@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from neurotier.core.quantities import counted, first_of, percent, seconds, share_of
+from neurotier.core.quantities import counted, first_of, percent, seconds
 from neurotier.core.tables import Row
 from neurotier.pages.report.times import ParticipantTime
 
@@ -79,37 +79,9 @@ class Cluster:
         return int(max(at_once, default=0))
 
     @property
-    def waits(self) -> list[Row]:
-        """The starts whose wait in the queue is known, longest first."""
-        known = [row for row in self.jobs if row["queue_wait_s"] is not None]
-        return sorted(known, key=lambda row: -float(row["queue_wait_s"]))
-
-    @property
-    def median_wait_s(self) -> float | None:
-        """How long half of them waited at most, s."""
-        return statistics.median(row["queue_wait_s"] for row in self.waits) if self.waits else None
-
-    @property
     def again(self) -> list[Row]:
         """Starts of work that had been started before."""
         return [row for row in self.jobs if row["attempt"] > 1]
-
-    @property
-    def held_s(self) -> float | None:
-        """CPU seconds that the jobs held; ``None`` unless it is known of all that began."""
-        if not self.started or any(row["cpus"] is None or row["elapsed_s"] is None for row in self.started):
-            return None
-        return float(sum(row["cpus"] * row["elapsed_s"] for row in self.started))
-
-    @property
-    def used_s(self) -> float:
-        """CPU seconds of the participants that succeeded."""
-        return sum(time.cpu_s for time in self.times)
-
-    @property
-    def efficiency(self) -> float | None:
-        """Share of the CPU seconds held that participants used."""
-        return share_of(self.used_s, self.held_s or 0)
 
     @cached_property
     def standing_out(self) -> dict[str, float]:
@@ -164,18 +136,21 @@ def cluster_lines(cluster: Cluster) -> list[str]:
         f"{counted(len(cluster.times), 'participant')} in {counted(len(jobs), 'job')} on {counted(len(nodes), 'node')}"
         + (f": {first_of(nodes, 8)}" if nodes else "")
     ]
-    if waits := cluster.waits:
-        longest = f"{seconds(waits[0]['queue_wait_s'])} (job {waits[0]['job']})"
-        lines.append(f"Jobs waited in the queue for {seconds(cluster.median_wait_s)} (median), at most for {longest}")
+    if waits := [(row["queue_wait_s"], row["job"]) for row in cluster.jobs if row["queue_wait_s"] is not None]:
+        median, (longest_s, job) = seconds(statistics.median(wait_s for wait_s, _ in waits)), max(waits)
+        lines.append(f"Jobs waited in the queue for {median} (median), at most for {seconds(longest_s)} (job {job})")
     else:
         lines.append("How long jobs waited in the queue is not known")
     again = f"Started again: {counted(len(cluster.again), 'job')}, each a row below"
     lines.append(again if cluster.again else "No job was started again")
-    if cluster.held_s:
-        held, used = (f"{value_s / 3600:.3g}" for value_s in (cluster.held_s, cluster.used_s))
+    if cluster.started and all(row["cpus"] and row["elapsed_s"] for row in cluster.started):
+        used_s, held_s = (
+            sum(time.cpu_s for time in cluster.times),
+            sum(row["cpus"] * row["elapsed_s"] for row in cluster.started),
+        )
         lines.append(
-            f"The jobs held {held} CPU-hours, of which participants used {used} ({percent(cluster.efficiency)}); the"
-            " rest are starts of Snakemake, waits, and idle CPUs"
+            f"The jobs held {held_s / 3600:.3g} CPU-hours, of which participants used {used_s / 3600:.3g}"
+            f" ({percent(used_s / held_s)}); the rest are starts of Snakemake, waits, and idle CPUs"
         )
     else:
         lines.append("How many CPU-hours the jobs held is not known")

@@ -32,6 +32,7 @@ from neurotier.core.quantities import (
 )
 from neurotier.core.tables import Row, gathered
 from neurotier.pages.kit.causes import sum_causes
+from neurotier.pages.kit.findings import words
 from neurotier.pages.kit.page import SHOWN_ROWS, Figure, Page, Section, link
 from neurotier.pages.report.answers import run_answers
 from neurotier.pages.report.cluster import cluster_lines
@@ -217,7 +218,7 @@ def answers(data: ReportData) -> list[Section]:
     for run, rows in list(runs.items())[:SHOWN_RUNS]:
         text = f"Run {run}, {counted(len({row['participant'] for row in rows}), 'participant')}:" * (len(runs) > 1)
         found = run_answers(rows, data.traffic, data.tier_kinds)
-        sections.append(Section(text=text, items=[f"{answer.text}." for answer in found]))
+        sections.append(Section(text=text, items=[f"{answer}." for answer in found]))
     counts = ("read_bytes", "read_files", "written_bytes", "written_files")
     in_order = sorted(data.traffic, key=lambda row: (row["tier"], list(SOURCES).index(row["traffic_source"])))
     flows = []
@@ -279,7 +280,7 @@ def participants(data: ReportData) -> Section:
                 "masks": links(data, drawn),
                 "log": links(data, [data.places.log(name)]),
                 **{column: getattr(time, column) for column in ("wall_s", "cpu_s")},
-                **{f"account_{cause}_s": time.waited_s(cause) for cause in ("run_queue", "block_io")},
+                **{f"account_{cause}_s": time.spent_s(cause) for cause in ("run_queue", "block_io")},
                 **{f"{phase}_s": time.phase(phase, "wall_s") for phase in phases},
                 "peak_memory_bytes": max(row["max_rss_bytes"] for row in time.phases.values()),
                 "staged_bytes": time.total("staged_bytes"),
@@ -375,10 +376,7 @@ def runs(data: ReportData) -> Section:
         }
         for run in reversed(data.runs)
     ]
-    text = (
-        "Makespan: from the earliest start to the latest end of the participant jobs of a run that succeeded; on its"
-        " device: what it wrote, since that start. How times are meant: workflow/README.md of neurotier."
-    )
+    text = "How times are measured: workflow/measures.md of neurotier."
     return Section(
         "All runs of this results folder", text if rows else "No run has finished a participant job.", rows or None
     )
@@ -438,6 +436,7 @@ PAGE = Page(
     folder="figures",
     speaks=False,  # the end of a run says it
     parts=(
+        words("valid", "makespan", "on its device", "oversubscribed", "robust z"),
         problems,
         masks,
         Figure("Brain volumes", brain_volume),

@@ -51,10 +51,11 @@ class ParticipantTime:
         """A column of one phase; 0 for a phase that the job did not have."""
         return float(self.phases[name][column]) if name in self.phases else 0.0
 
-    def waited_s(self, cause: str) -> float | None:
-        """Wall time that went into a cause by the account; ``None`` if no phase knows it."""
-        column = f"account_{cause}_s"
-        return self.total(column) if any(row[column] is not None for row in self.phases.values()) else None
+    def spent_s(self, *causes: str) -> float | None:
+        """Wall time that went into some causes by the account; ``None`` if no phase knows it."""
+        columns = [f"account_{cause}_s" for cause in causes]
+        known = any(row[column] is not None for row in self.phases.values() for column in columns)
+        return sum(map(self.total, columns)) if known else None
 
     @property
     def accounted(self) -> bool:

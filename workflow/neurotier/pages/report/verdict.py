@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from neurotier.core.quantities import clock, counted, mean_count, percent, seconds, share_of
+import statistics
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from neurotier.core.quantities import clock, counted, mean_count, seconds
 from neurotier.core.tables import Row
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Verdict
 from neurotier.pages.report.cluster import node_verdict
 from neurotier.pages.report.data import ReportData
+from neurotier.pages.report.times import ParticipantTime
 from neurotier.run.profile_tables import timings
 
 
@@ -36,14 +42,19 @@ def judge_timings(data: ReportData) -> Verdict:
     run, cluster = data.last_run, data.cluster
     if run is None:
         return Verdict("Timings: none; no run has finished a participant job", OPEN)
-    lines = [numbers(run, data)] if run["makespan_s"] is not None else []
+    lines = [time_line(data.last_times)] if data.last_times else []
+    lines += [numbers(run, data)] if run["makespan_s"] is not None else []
     started = data.facts.get("run") or run["run"]
     if started != run["run"]:
         lines.append(
             f"The run started last, {started}, finished no participant job; the times are those of {run['run']}."
         )
     if run["oversubscribed"]:
-        lines.append(oversubscribed(data, run))
+        machine = counted(data.facts["cpus"], "CPU") if data.facts.get("cpus") else "fewer CPUs"
+        crowd = f"{run['cores']} cores were asked for, the machine has {machine}"
+        if cluster:
+            crowd = "jobs were granted fewer CPUs than the participants take that they analyse at once"
+        lines.append(f"Oversubscribed: {crowd}.")
     if run["limited_by"]:
         lines.append(f"Fewer than the {run['parallelism']} jobs that the cores had room for: {run['limited_by']}.")
     if earlier := len(data.times) - len(data.last_times):
@@ -58,21 +69,24 @@ def judge_timings(data: ReportData) -> Verdict:
     return Verdict(f"Timings: {timings(run['valid'])}", OPEN, more=lines)
 
 
-def oversubscribed(data: ReportData, run: Row) -> str:
-    """By what a run was oversubscribed, and what waiting for a core took, as far as it is known."""
-    cpus, share = data.facts.get("cpus"), share_of(run["account_run_queue_sum_s"], run["wall_sum_s"])
-    crowd = "jobs were granted fewer CPUs than the participants take that they analyse at once"
-    if not data.cluster:
-        machine = counted(cpus, "CPU") if cpus else "fewer CPUs"
-        crowd = f"{run['cores']} cores were asked for, the machine has {machine}"
-    waits = "wall times contain waiting for a core"
-    if share is not None:
-        waits = f"waiting for a core took {percent(share)} of wall time"
-    return f"Oversubscribed: {crowd}; {waits}."
+SPENT = {"computing": ("user", "system"), "waiting for a core": ("run_queue",), "waiting for storage": ("block_io",)}
+"""What the time of a participant is said to have gone to: causes of the account."""
+
+
+def time_line(times: Sequence[ParticipantTime]) -> str:
+    """What the time of a participant went to: medians over some of them, of what is known."""
+    parts = []
+    for name, causes in SPENT.items():
+        if known := [spent_s for time in times if (spent_s := time.spent_s(*causes)) is not None]:
+            parts.append(f"{seconds(statistics.median(known))} {name}")
+    said = ", ".join(parts) or f"{seconds(statistics.median(time.cpu_s for time in times))} of CPU time"
+    wall = seconds(statistics.median(time.wall_s for time in times))
+    link = Markup('<a href="#account">Where the time went</a>')
+    return Markup("A participant took {} (medians): {}. {}.").format(wall, said, link)
 
 
 def numbers(run: Row, data: ReportData) -> str:
-    """How long the last run took, how many ran at a time, and what their time went to, as far as it is known."""
+    """How long the last run took, and how many ran at a time."""
     text, cluster = f"Makespan {seconds(run['makespan_s'])}", data.cluster
     if span := clock(run["makespan_s"]):
         text += f" ({span})"
@@ -82,7 +96,4 @@ def numbers(run: Row, data: ReportData) -> str:
     if cluster:
         room = f"up to {counted(cluster.peak_slots, 'slot')} granted" if cluster.peak_slots else ""
     text += f"; {mean_count(run['mean_parallelism'])} at a time on average{room and f' of {room}'}"
-    columns = {"on a CPU": "cpu", "waiting for a core": "account_run_queue", "waiting for storage": "account_block_io"}
-    shares = {cause: share_of(run[f"{column}_sum_s"], run["wall_sum_s"]) for cause, column in columns.items()}
-    said = ", ".join(f"{percent(share)} {cause}" for cause, share in shares.items() if share is not None)
-    return f"{text}, {run['peak_parallelism']:,} at most. Of their wall time: {said}."
+    return f"{text}, {run['peak_parallelism']:,} at most."

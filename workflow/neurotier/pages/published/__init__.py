@@ -1,5 +1,0 @@
-"""The page of target published."""
-
-from neurotier.pages.published.page import PAGE
-
-__all__ = ["PAGE"]
