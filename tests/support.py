@@ -39,6 +39,8 @@ SHARED = ROOT.parent / "shared"
 STAND_INS = ROOT / "tests" / "stand_ins"
 ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
+SNAKEMAKE = [sys.executable, "-m", "snakemake"]
+
 NOBODY = 65534
 """The number of a user who owns nothing."""
 
@@ -104,7 +106,7 @@ class Project:
         Without cores, ``--cores`` is left out.
         """
         given = ["--cores", str(cores)] if cores else []
-        return [*self.before(), sys.executable, "-m", "snakemake", *given, *arguments]
+        return [*self.before(), *SNAKEMAKE, *given, *arguments]
 
     def snakemake(self, *arguments: str, cores: int = 2, path: Path | None = None) -> Ended:
         """Run snakemake as a user would; ``path`` comes first on PATH."""
@@ -138,6 +140,8 @@ class Project:
         environment = dict(ENVIRONMENT)
         if path is not None:
             environment["PATH"] = f"{path}{os.pathsep}{environment['PATH']}"
+        if command[: len(SNAKEMAKE)] == SNAKEMAKE:
+            return started_from_ready(command[len(SNAKEMAKE) :], self.folder, environment)
         done = subprocess.run(
             command,
             cwd=self.folder,
@@ -201,6 +205,24 @@ class Project:
         """Everything on work tiers, and every hidden half result."""
         work = list(self.folder.glob("neurotier-*/work/**/*"))
         return work + list((self.results / "derivatives").glob("**/.*.partial"))
+
+
+@functools.cache
+def ready_snakemake() -> subprocess.Popen[str]:
+    """The process of this worker that has imported Snakemake; it ends with the worker."""
+    command = [sys.executable, str(ROOT / "tests" / "ready_snakemake.py")]
+    return subprocess.Popen(command, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def started_from_ready(arguments: Sequence[str], folder: Path, environment: dict[str, str]) -> Ended:
+    """Run Snakemake in a process that need not import it again."""
+    ready = ready_snakemake()
+    assert ready.stdin is not None
+    assert ready.stdout is not None
+    with tempfile.NamedTemporaryFile("r", prefix="neurotier-test-", errors="replace") as said:
+        asked = {"arguments": arguments, "folder": str(folder), "environment": environment, "said": said.name}
+        print(json.dumps(asked), file=ready.stdin, flush=True)
+        return Ended(int(ready.stdout.readline()), said.read())
 
 
 def read_json(file: Path) -> Any:
