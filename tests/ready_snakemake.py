@@ -6,6 +6,7 @@ what it says is written to. It answers with the exit code.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import random
@@ -42,5 +43,7 @@ def become(arguments: list[str], folder: str, environment: dict[str, str], said:
 if __name__ == "__main__":
     sys.path[0] = ""  # not this folder
     get_argument_parser()  # which imports all plugins
+    for late in ("smart_open", "jsonschema"):
+        importlib.import_module(late)
     fork_for_each()
     runpy.run_module("snakemake", run_name="__main__", alter_sys=True)

@@ -201,6 +201,10 @@ class Project:
         found: dict[str, Any] = read_json(file_of(self.results / "profile" / "records", participant))
         return found
 
+    def log(self, participant: str) -> Path:
+        """What a participant's job and its tool have said."""
+        return file_of(self.results / "logs" / "analyze_participant", participant, ".log")
+
     def leftovers(self) -> list[Path]:
         """Everything on work tiers, and every hidden half result."""
         work = list(self.folder.glob("neurotier-*/work/**/*"))
