@@ -79,18 +79,21 @@ class Project:
         Gives words to begin each command with, which may have another user run it on another host.
     results_name
         What the results folder is called.
+    tools
+        A folder that comes first on PATH.
     """
 
     folder: Path
     before: Callable[[], Sequence[str]] = tuple
     results_name: str = "results"
+    tools: Path | None = None
 
     @classmethod
-    def at(cls, folder: Path, before: Callable[[], Sequence[str]] = tuple) -> Project:
+    def at(cls, folder: Path, before: Callable[[], Sequence[str]] = tuple, tools: Path | None = None) -> Project:
         folder.mkdir(parents=True)
         for name in ("workflow", "config", "profiles", "containers", "requirements.lock"):
             (folder / name).symlink_to(ROOT / name)
-        return cls(folder, before)
+        return cls(folder, before, tools=tools)
 
     @property
     def results(self) -> Path:
@@ -129,17 +132,20 @@ class Project:
         """Start snakemake in the background; what it says is in ``terminal.txt``."""
         with (self.folder / "terminal.txt").open("wb") as file:
             given: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": subprocess.STDOUT}
-            return subprocess.Popen(self.command(*arguments), cwd=self.folder, env=ENVIRONMENT, **given)
+            return subprocess.Popen(self.command(*arguments), cwd=self.folder, env=self.environment(), **given)
 
     def run(self, *arguments: str, path: Path | None = None) -> Ended:
         """Run Python in the working folder."""
         return self.ended([*self.before(), sys.executable, *arguments], path)
 
+    def environment(self, path: Path | None = None) -> dict[str, str]:
+        """The environment of commands; ``path`` comes first on PATH."""
+        folders = [str(folder) for folder in (path, self.tools) if folder is not None]
+        return ENVIRONMENT | {"PATH": os.pathsep.join([*folders, ENVIRONMENT["PATH"]])}
+
     def ended(self, command: Sequence[str], path: Path | None = None) -> Ended:
         """Run a command in the working folder."""
-        environment = dict(ENVIRONMENT)
-        if path is not None:
-            environment["PATH"] = f"{path}{os.pathsep}{environment['PATH']}"
+        environment = self.environment(path)
         if command[: len(SNAKEMAKE)] == SNAKEMAKE:
             return started_from_ready(command[len(SNAKEMAKE) :], self.folder, environment)
         done = subprocess.run(
@@ -357,7 +363,7 @@ def script(file: Path, text: str) -> Path:
 def slow_project(folder: Path) -> Project:
     """A project whose bet lasts, and takes next to no CPU time."""
     script(folder / "bin" / "bet", f'sleep 3\nexec {STAND_INS}/bet "$@"')
-    return Project.at(folder / "project", lambda: ["env", f"PATH={folder}/bin:{ENVIRONMENT['PATH']}"])
+    return Project.at(folder / "project", tools=folder / "bin")
 
 
 def quiet(line: str) -> None:

@@ -27,7 +27,6 @@ from faults import heads
 from slurm_cluster import Cluster, NotHereError, slurm, succeeds
 from slurm_hosts import LOGIN, NODES, SCRATCH_MIB, USER, has_memory_limits
 from support import (
-    ENVIRONMENT,
     PATIENCE_S,
     STAND_INS,
     Ended,
@@ -90,7 +89,7 @@ def started(project: Project, *arguments: str, path: Path, target: str = "partic
     return subprocess.Popen(
         [*project.before(), sys.executable, "-m", "snakemake", target, *arguments],
         cwd=project.folder,
-        env={**ENVIRONMENT, "PATH": f"{path}:{ENVIRONMENT['PATH']}"},
+        env=project.environment(path),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -629,7 +628,7 @@ def head_in_a_job(project: Project, *arguments: str, path: Path) -> str:
     sbatch = subprocess.run(
         [*project.before(), "sbatch", "--parsable", *granted, f"--output={project.folder}/head.log", str(program)],
         cwd=project.folder,
-        env={**ENVIRONMENT, "PATH": f"{path}:{ENVIRONMENT['PATH']}"},
+        env=project.environment(path),
         stdout=subprocess.PIPE,
         text=True,
         check=True,
