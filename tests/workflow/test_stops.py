@@ -200,7 +200,6 @@ NIGHTLY_TARGETS: list[tuple[str, list[signal.Signals]]] = [
     ("snakemake", [signal.SIGTERM]),
     ("sweep", [signal.SIGINT]),  # the way of the probe
     ("staging", [signal.SIGKILL]),
-    ("advise", [signal.SIGTERM]),
 ]
 
 
@@ -218,6 +217,7 @@ OUTLIVING = {"probe", "sweep", "staging", "gnu-parallel", "spark"}
         ("bet", [signal.SIGINT]),
         ("probe", [signal.SIGINT]),
         *nightly(*NIGHTLY_TARGETS),
+        *nightly(("advise", [signal.SIGTERM]), mark=too_long),
     ],  # kills: test_interrupted.py
 )
 def test_what_was_stopped_goes_on(
