@@ -2,7 +2,7 @@
 # Debian packages that the tests use: a real whole head (ch2), GNU parallel and GNU time for benchmarks, fio, numactl,
 # a container registry, strace and small disks for fault campaigns, a network file system with its server, Slurm with
 # its accounting, Java, and what git-annex needs to speak HTTP where the system is so bare that it lacks it; Apptainer,
-# PySpark, Ray, ADIOS2 and DIPY, below the environment; and the kernel's accounting of waits.
+# PySpark, Ray, ADIOS2 and DIPY, below the environment.
 # All but the Python packages needs root; elsewhere the tests that miss them are skipped, unless NEUROTIER_REQUIRE_ALL is set.
 set -eu
 packages=
@@ -58,8 +58,3 @@ install_locked() { # lock's name, what it is called and its size
 install_locked programs.lock "DIPY for the tests, below .venv: a program of a user's own"
 install_locked spark.lock 'PySpark for the tests, below .venv: half a GB, a minute or two'
 install_locked staging.lock 'Ray and ADIOS2 for the tests, below .venv: 0.3 GB, a minute'
-delays=/proc/sys/kernel/task_delayacct
-if [ "$(cat $delays 2>/dev/null)" = 0 ] && [ -w $delays ]; then
-    echo "Switching the kernel's accounting of waits on, until the next boot: $delays"
-    echo 1 >$delays || true
-fi

@@ -39,6 +39,8 @@ SHARED = ROOT.parent / "shared"
 STAND_INS = ROOT / "tests" / "stand_ins"
 ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
+SNAKEMAKE = [sys.executable, "-m", "snakemake"]
+
 NOBODY = 65534
 """The number of a user who owns nothing."""
 
@@ -77,18 +79,21 @@ class Project:
         Gives words to begin each command with, which may have another user run it on another host.
     results_name
         What the results folder is called.
+    tools
+        A folder that comes first on PATH.
     """
 
     folder: Path
     before: Callable[[], Sequence[str]] = tuple
     results_name: str = "results"
+    tools: Path | None = None
 
     @classmethod
-    def at(cls, folder: Path, before: Callable[[], Sequence[str]] = tuple) -> Project:
+    def at(cls, folder: Path, before: Callable[[], Sequence[str]] = tuple, tools: Path | None = None) -> Project:
         folder.mkdir(parents=True)
         for name in ("workflow", "config", "profiles", "containers", "requirements.lock"):
             (folder / name).symlink_to(ROOT / name)
-        return cls(folder, before)
+        return cls(folder, before, tools=tools)
 
     @property
     def results(self) -> Path:
@@ -104,7 +109,7 @@ class Project:
         Without cores, ``--cores`` is left out.
         """
         given = ["--cores", str(cores)] if cores else []
-        return [*self.before(), sys.executable, "-m", "snakemake", *given, *arguments]
+        return [*self.before(), *SNAKEMAKE, *given, *arguments]
 
     def snakemake(self, *arguments: str, cores: int = 2, path: Path | None = None) -> Ended:
         """Run snakemake as a user would; ``path`` comes first on PATH."""
@@ -127,17 +132,22 @@ class Project:
         """Start snakemake in the background; what it says is in ``terminal.txt``."""
         with (self.folder / "terminal.txt").open("wb") as file:
             given: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": subprocess.STDOUT}
-            return subprocess.Popen(self.command(*arguments), cwd=self.folder, env=ENVIRONMENT, **given)
+            return subprocess.Popen(self.command(*arguments), cwd=self.folder, env=self.environment(), **given)
 
     def run(self, *arguments: str, path: Path | None = None) -> Ended:
         """Run Python in the working folder."""
         return self.ended([*self.before(), sys.executable, *arguments], path)
 
+    def environment(self, path: Path | None = None) -> dict[str, str]:
+        """The environment of commands; ``path`` comes first on PATH."""
+        folders = [str(folder) for folder in (path, self.tools) if folder is not None]
+        return ENVIRONMENT | {"PATH": os.pathsep.join([*folders, ENVIRONMENT["PATH"]])}
+
     def ended(self, command: Sequence[str], path: Path | None = None) -> Ended:
         """Run a command in the working folder."""
-        environment = dict(ENVIRONMENT)
-        if path is not None:
-            environment["PATH"] = f"{path}{os.pathsep}{environment['PATH']}"
+        environment = self.environment(path)
+        if command[: len(SNAKEMAKE)] == SNAKEMAKE:
+            return started_from_ready(command[len(SNAKEMAKE) :], self.folder, environment)
         done = subprocess.run(
             command,
             cwd=self.folder,
@@ -197,10 +207,32 @@ class Project:
         found: dict[str, Any] = read_json(file_of(self.results / "profile" / "records", participant))
         return found
 
+    def log(self, participant: str) -> Path:
+        """What a participant's job and its tool have said."""
+        return file_of(self.results / "logs" / "analyze_participant", participant, ".log")
+
     def leftovers(self) -> list[Path]:
         """Everything on work tiers, and every hidden half result."""
         work = list(self.folder.glob("neurotier-*/work/**/*"))
         return work + list((self.results / "derivatives").glob("**/.*.partial"))
+
+
+@functools.cache
+def ready_snakemake() -> subprocess.Popen[str]:
+    """The process of this worker that has imported Snakemake; it ends with the worker."""
+    command = [sys.executable, str(ROOT / "tests" / "ready_snakemake.py")]
+    return subprocess.Popen(command, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def started_from_ready(arguments: Sequence[str], folder: Path, environment: dict[str, str]) -> Ended:
+    """Run Snakemake in a process that need not import it again."""
+    ready = ready_snakemake()
+    assert ready.stdin is not None
+    assert ready.stdout is not None
+    with tempfile.NamedTemporaryFile("r", prefix="neurotier-test-", errors="replace") as said:
+        asked = {"arguments": arguments, "folder": str(folder), "environment": environment, "said": said.name}
+        print(json.dumps(asked), file=ready.stdin, flush=True)
+        return Ended(int(ready.stdout.readline()), said.read())
 
 
 def read_json(file: Path) -> Any:
@@ -239,8 +271,9 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def make_demo(folder: Path) -> Path:
-    """The demonstration dataset as the workflow makes it, with coarse voxels, which are quick to process."""
-    project = Project.at(folder.with_name("maker"))
+    """The demonstration dataset as the workflow makes it, with coarse voxels, which are quick to process; there is a
+    space in the path at which it is made."""
+    project = Project.at(folder.with_name("who makes it"))
     demo = {"head": "simulated", "voxel_size_mm": 4.0, "seed": 7}
     project.succeeds("make_demo_dataset", *project.configure(demo=demo))
     (made,) = (path for path in project.folder.glob("neurotier-*/datasets/*") if path.is_dir())
@@ -330,7 +363,7 @@ def script(file: Path, text: str) -> Path:
 def slow_project(folder: Path) -> Project:
     """A project whose bet lasts, and takes next to no CPU time."""
     script(folder / "bin" / "bet", f'sleep 3\nexec {STAND_INS}/bet "$@"')
-    return Project.at(folder / "project", lambda: ["env", f"PATH={folder}/bin:{ENVIRONMENT['PATH']}"])
+    return Project.at(folder / "project", tools=folder / "bin")
 
 
 def quiet(line: str) -> None:

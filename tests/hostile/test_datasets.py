@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from conftest import nightly
 from container_images import Engine, make_tiny
-from support import ENVIRONMENT, STAND_INS, Ended, Project, git, plain_dataset, read_json, small_head, t1w
+from support import ENVIRONMENT, STAND_INS, Ended, Project, git, plain_dataset, read_json, script, small_head, t1w
 
 WORD = "canary-5d1e"
 
@@ -170,9 +170,7 @@ def test_folder_made_of_links_is_analysed_where_its_store_is_named(project: Proj
 def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A file that appears if ssh is called, or a command of an address is run; git is told to allow everything."""
     mark, programs = tmp_path / "ran", tmp_path / "bin"
-    programs.mkdir()
-    (programs / "ssh").write_text(f'#!/bin/sh\necho "$@" >> {mark}\nexit 255\n')
-    (programs / "ssh").chmod(0o755)
+    script(programs / "ssh", f'echo "$@" >> {mark}\nexit 255')
     monkeypatch.setitem(ENVIRONMENT, "PATH", f"{programs}{os.pathsep}{ENVIRONMENT['PATH']}")
     monkeypatch.setitem(ENVIRONMENT, "GIT_ALLOW_PROTOCOL", "ext:file:git:http:https:ssh")
     yield mark
@@ -273,9 +271,7 @@ def test_the_repository_of_a_source_on_this_machine_runs_nothing(
 ) -> None:
     """A dataset unpacked from an archive is this user's, and so are its hooks and its ``.git/config``."""
     mark, source = tmp_path / "ran", demo_copy if nested else demo_copy / "SiteA"
-    evil = tmp_path / "evil"
-    evil.write_text(f'#!/bin/sh\necho "$0 $*" >>{mark}\n')
-    evil.chmod(0o755)
+    evil = script(tmp_path / "evil", f'echo "$0 $*" >>{mark}')
     hooks = demo_copy / "SiteA" / ".git" / "hooks"
     for name in EVIL_HOOKS:
         (hooks / name).unlink(missing_ok=True)

@@ -20,7 +20,7 @@ import pytest
 from conftest import missing, nightly
 from neurotier.core.places import short_hash
 from slurm_hosts import covering
-from support import NOBODY, ROOT, STAND_INS, Ended, Project, private_folder, t1w
+from support import NOBODY, ROOT, STAND_INS, Ended, Project, private_folder, script, t1w
 
 OTHER_USER = NOBODY
 """Processes of the attacker run under it."""
@@ -170,13 +170,9 @@ def test_a_results_folder_that_another_user_made_is_refused(project: Project, ti
 
 def test_intermediates_are_readable_by_the_user_alone(project: Project, tier: Path) -> None:
     """A private image stays private: seen while the tool runs, which looks at what it was given."""
-    spy = project.folder / "bin"
-    spy.mkdir()
     seen = project.folder / "seen"
     look = f'stat -c "%a %n" "$1" "$(dirname "$1")" {private_folder(tier)} >>{seen}; exec {STAND_INS}/bet "$@"'
-    (spy / "bet").write_text(f"#!/bin/sh\n{look}\n")
-    (spy / "bet").chmod(0o755)
-    shutil.copy(STAND_INS / "bet", spy / "real_bet")
+    spy = script(project.folder / "bin" / "bet", look).parent
     (project.heads("01") / t1w("01")).chmod(0o600)
     arguments = project.configure(
         tool="bet",

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from container_images import Engine, make_tiny, tiny_root
-from neurotier.containers.reference import build_arguments, content_of, mirror, read_reference
+from neurotier.containers.reference import build_arguments, content_of, mirror
 from neurotier.containers.store import Store, placed_sha256, remove_unused, sha256, stored_images
 from neurotier.core.errors import ContainerError, SettingsError, TierError
 from neurotier.core.files import exclusive
@@ -79,22 +79,6 @@ def definition(tmp_path: Path) -> Path:
 def names(folder: Path) -> list[str]:
     """What lies in a folder, but for locks."""
     return sorted(path.name for path in folder.iterdir() if not path.name.endswith(".lock"))
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("docker://bids/example:latest", "is not pinned"),
-        ("docker://bids/example@sha256:123", "is not pinned"),
-        ("library://lab/set/tool:1.0", "is not pinned"),
-        ("containers/nowhere.def", "no such file"),
-        ("README.md", "is neither a .sif nor a .def file"),
-    ],
-)
-def test_references_that_name_no_one_image_are_refused(text: str, said: str) -> None:
-    with pytest.raises(SettingsError) as raised:
-        read_reference(text, "app.image")
-    assert str(raised.value).startswith(f"config key app.image: {text}: {said}")
 
 
 def test_definition_files_take_their_mirror_from_this_machine() -> None:

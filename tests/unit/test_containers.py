@@ -75,12 +75,16 @@ echo x >/input/image
 echo x >/opt/x
 echo x >/x
 echo x >{results}/x
-ls {root}/workflow"""
-"""At the user's home, the data of others, the input, the image, results, and this program."""
+ls {root}/workflow
+ls {memory}
+grep -l 8639[1] /proc/[0-9]*/cmdline
+ls -l /proc/self/ns/ipc | grep -F {messages}"""
+"""At the user's home, the data of others, the input, the image, results, this program, and the host's memory, processes
+and messages."""
 
 
 def test_what_is_not_given_cannot_be_reached(
-    container: Container, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    container: Container, tmp_path: Path, memory_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     places = {name: tmp_path / name for name in ("home", "other", "results")}
     for place in places.values():
@@ -88,8 +92,12 @@ def test_what_is_not_given_cannot_be_reached(
     (places["home"] / "secret").write_text("secret")
     (places["other"] / "image").write_text("of another")
     monkeypatch.setenv("HOME", str(places["home"]))
-    attempts = ATTEMPTS.format(**places, root=ROOT).splitlines()
-    _, said = inside(container, "\n".join(f"({attempt}) && echo reached {n}" for n, attempt in enumerate(attempts)))
+    messages = os.readlink("/proc/self/ns/ipc")
+    attempts = ATTEMPTS.format(**places, root=ROOT, memory=memory_folder, messages=messages).splitlines()
+    script = "\n".join(f"({attempt}) && echo reached {n}" for n, attempt in enumerate(attempts))
+    with subprocess.Popen(["sleep", "86391"]) as process:
+        _, said = inside(container, script)
+        process.kill()
     assert "reached" not in said
     assert "secret" not in said.replace("/secret", "")
     assert (container.binds[0].host / "image").read_text() == "mine"

@@ -16,7 +16,7 @@ from neurotier.containers.run import Container
 from neurotier.containers.store import Store, sha256
 from neurotier.core.errors import ContainerError, NeurotierError, SettingsError, SourceError
 from neurotier.core.settings import ContainerSettings, DatasetSettings
-from support import ENVIRONMENT, git
+from support import ENVIRONMENT, ROOT, git
 
 CONTAINERS = ContainerSettings("sif", network=False, environment={}, binds=[], build_arguments={})
 FETCHING = DatasetSettings("", None, [], [], [], [], 4, 1, 0, False, "none", [])
@@ -140,6 +140,11 @@ def test_a_configuration_that_is_a_link_is_not_read(store: Store, hostile: Calla
 @pytest.mark.parametrize(
     ("reference", "said"),
     [
+        ("docker://bids/example:latest", r"is not pinned"),
+        ("docker://bids/example@sha256:123", r"is not pinned"),
+        ("library://lab/set/tool:1.0", r"is not pinned"),
+        ("containers/nowhere.def", r"no such file"),
+        (str(ROOT / "README.md"), r"is neither a \.sif nor a \.def file"),
         ("datalad:nowhere#x", r"nowhere is no DataLad dataset; correct the path"),
         ("datalad:.#x", r" is no DataLad dataset"),
         ("datalad:///repronim/containers", r"names no image of a dataset; write datalad:SOURCE#NAME"),

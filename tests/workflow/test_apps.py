@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import yaml
 from container_images import Engine, make_tiny
-from neurotier.core.places import file_of
 from support import ROOT, Project, plain_dataset, read_json, sha256, small_head
 
 SDM = ("--sdm", "apptainer")
@@ -53,15 +52,6 @@ def calls_in(log: Path) -> list[str]:
     return [line.removeprefix(CALLED) for line in log.read_text().splitlines() if line.startswith(CALLED)]
 
 
-def log_of(results: Path, participant: str) -> Path:
-    return file_of(results / "logs" / "analyze_participant", participant).with_suffix(".log")
-
-
-def record_of(results: Path, participant: str) -> dict[str, Any]:
-    read: dict[str, Any] = read_json(file_of(results / "profile" / "records", participant))
-    return read
-
-
 @pytest.mark.usefixtures("datalad_container")
 def test_mriqc_by_session_and_at_the_group_level(
     project: Project, study: dict[str, Any], engine: Engine, tmp_path: Path
@@ -76,21 +66,21 @@ def test_mriqc_by_session_and_at_the_group_level(
         ended = project.ended(["datalad", *words])
         assert ended.code == 0, ended.output
     app = {"image": "datalad:containers-dataset#bids-mriqc", "memory_mb": 2500}
-    results = project.folder / "results-mriqc"
+    made = Project(project.folder, results_name="results-mriqc")
     project.succeeds(f"results-mriqc/{DONE}", *example("mriqc", project, dataset=study, app=app), cores=3)
     common = "-w /work/intermediate --nprocs 3 --omp-nthreads 3 --mem-gb 2 --no-sub --notrack"
     participant = "/data /out participant --participant-label 01 --session-id"
-    assert calls_in(log_of(results, "sub-01")) == [f"{participant} {session} {common}" for session in "12"]
-    assert len(calls_in(log_of(results, "sub-02"))) == 1
-    (log,) = (results / "logs" / "run_group_level").glob("*.log")
+    assert calls_in(made.log("sub-01")) == [f"{participant} {session} {common}" for session in "12"]
+    assert len(calls_in(made.log("sub-02"))) == 1
+    (log,) = (made.results / "logs" / "run_group_level").glob("*.log")
     assert calls_in(log) == ["/data /out group -w /work/intermediate --nprocs 3 --mem-gb 2 --no-sub --notrack"]
-    assert len((results / "derivatives" / "group.tsv").read_text().splitlines()) == 2 * 3
-    record = record_of(results, "sub-01")
+    assert len((made.derivatives / "group.tsv").read_text().splitlines()) == 2 * 3
+    record = made.record("sub-01")
     assert record["calls"] == [{"session": "1", "attempts": 1}, {"session": "2", "attempts": 1}]
     assert (record["tool"], record["container"]) == ("mriqc", f"sha256:{sha256(image)}")
     phases = [phase["phase"] for phase in record["phases"]]
     assert phases == ["start_up", "stage_in", "container_start", "compute", "stage_out"]
-    assert read_json(results / "index" / "image.json")["sha256"] == sha256(image)
+    assert read_json(made.results / "index" / "image.json")["sha256"] == sha256(image)
     assert project.leftovers() == []
 
 
@@ -105,7 +95,7 @@ def test_fmriprep_with_licence_templates_and_filters(
     template.write_text("template\n")
     app = {"image": str(make_tiny(engine, tmp_path, APP)), "threads": 2, "memory_mb": 1500}
     given = example("fmriprep", project, dataset=study, app=app)
-    results = project.folder / "results-fmriprep"
+    made = Project(project.folder, results_name="results-fmriprep")
     project.succeeds("results-fmriprep/" + DONE, *given)
     arguments = (
         "-w /work/intermediate --skip-bids-validation --bids-filter-file /filter.json --nthreads 2 --omp-nthreads 2"
@@ -113,11 +103,11 @@ def test_fmriprep_with_licence_templates_and_filters(
         " --stop-on-first-crash --notrack"
     )
     participant = "/data /out participant --participant-label"
-    assert calls_in(log_of(results, "sub-01")) == [f"{participant} 01 {arguments}"]
-    seen = log_of(results, "sub-01").read_text().splitlines()
+    assert calls_in(made.log("sub-01")) == [f"{participant} 01 {arguments}"]
+    seen = made.log("sub-01").read_text().splitlines()
     assert {'{"t1w": {"session": "1"}}', "me@example.org", "template"} <= set(seen)
-    caches = read_json(results / "index" / "caches.json")
-    assert record_of(results, "sub-01")["caches"] == {"templateflow": f"sha256:{caches['templateflow']['sha256']}"}
+    caches = read_json(made.results / "index" / "caches.json")
+    assert made.record("sub-01")["caches"] == {"templateflow": f"sha256:{caches['templateflow']['sha256']}"}
     (placed,) = project.folder.glob("neurotier-*/images/templateflow-*.folder")
     assert [path.name for path in placed.rglob("*.nii.gz")] == [template.name]
     assert project.leftovers() == []
@@ -133,6 +123,6 @@ def test_fmriprep_with_licence_templates_and_filters(
     by_session = {"level": "session", "session_option": "--session-label", "arguments": shipped + sessionwise}
     given = example("fmriprep", project, "by-session", dataset=study, app={**app, **by_session})
     project.succeeds("by-session/" + DONE, *given)
-    assert calls_in(log_of(project.folder / "by-session", "sub-01")) == [
+    assert calls_in(Project(project.folder, results_name="by-session").log("sub-01")) == [
         f"{participant} 01 --session-label {session} {arguments} {' '.join(sessionwise)}" for session in "12"
     ]

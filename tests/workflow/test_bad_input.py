@@ -20,6 +20,7 @@ from support import (
     git,
     plain_dataset,
     read_json,
+    script,
     sha256,
     small_head,
     t1w,
@@ -154,8 +155,7 @@ def test_tier_that_is_too_small(project: Project, mount_tmpfs: Callable[..., Pat
 def test_tier_that_becomes_read_only(project: Project, mount_tmpfs: Callable[..., Path], tmp_path: Path) -> None:
     """As the kernel makes one whose device fails, while a tool that heeds no errors is at work."""
     folder = mount_tmpfs(project.folder / "fast", "size=6m")
-    (tmp_path / "bet").write_text(f"#!/bin/sh\nmount -o remount,ro {folder}\n")
-    (tmp_path / "bet").chmod(0o755)
+    script(tmp_path / "bet", f"mount -o remount,ro {folder}")
     project.heads("01")
     sections = {"tiers": {"tmpfs": {"path": str(folder)}}, "tool": "bet"}
     arguments = ["participants", *project.configure(**sections), "--workflow-profile", "profiles/tmpfs"]
@@ -174,8 +174,7 @@ def test_results_tier_whose_device_fails(project: Project, tmp_path: Path) -> No
         with loop_device(48) as folder:
             subprocess.run(["mount", "-o", "remount,errors=remount-ro", folder], check=True)
             device = Path(subprocess.check_output(["findmnt", "-no", "SOURCE", folder], text=True).strip()).name
-            (tmp_path / "bet").write_text(f"#!/bin/sh\necho test >/sys/fs/ext4/{device}/trigger_fs_error\n")
-            (tmp_path / "bet").chmod(0o755)
+            script(tmp_path / "bet", f"echo test >/sys/fs/ext4/{device}/trigger_fs_error")
             project.heads("01")
             tiers = {"failing": {"path": str(folder), "kind": "block"}}
             arguments = project.configure(tiers=tiers, placement={"results": "failing"}, tool="bet")

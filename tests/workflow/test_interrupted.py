@@ -39,7 +39,8 @@ def arguments_for(project: Project, source: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> dict[str, str]:
     project = slow_project(tmp_path_factory.mktemp("undisturbed"))
-    project.succeeds(*arguments_for(project, demo_source))
+    described = [f"results/derivatives/{site}/dataset_description.json" for site in ("SiteA", "SiteB")]
+    project.succeeds("participants", *described, *arguments_for(project, demo_source))
     return checksums(project.derivatives)
 
 

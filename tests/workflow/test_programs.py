@@ -6,15 +6,13 @@ import importlib.metadata
 import importlib.util
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import nibabel as nib
 import numpy as np
 import pytest
 from conftest import missing
 from container_images import Engine, make_tiny
-from neurotier.core.places import file_of
-from support import ENVIRONMENT, ROOT, Project, checksums, read_json, save_image, small_head, t1w
+from support import ENVIRONMENT, ROOT, Project, checksums, save_image, script, small_head, t1w
 
 STRIP = """for word; do echo "word $word"; done
 cp "$1" "$2/brain.nii.gz"
@@ -28,17 +26,9 @@ OWN = {
 }
 
 
-def with_program(folder: Path, script: str = STRIP) -> Path:
+def with_program(folder: Path, text: str = STRIP) -> Path:
     """A folder with the program."""
-    folder.mkdir()
-    (folder / "strip").write_text(f"#!/bin/sh\n{script}\n")
-    (folder / "strip").chmod(0o755)
-    return folder
-
-
-def record_of(results: Path, participant: str) -> dict[str, Any]:
-    record: dict[str, Any] = read_json(file_of(results / "profile" / "records", participant))
-    return record
+    return script(folder / "strip", text).parent
 
 
 def test_the_same_bytes_on_the_host_and_in_an_image_and_no_shell_reads_its_words(
@@ -52,12 +42,11 @@ def test_the_same_bytes_on_the_host_and_in_an_image_and_no_shell_reads_its_words
     made = {}
     for results, switches in (("on-host", ()), ("in-image", ("--sdm", "apptainer"))):
         project.succeeds("participants", *given, "--config", f"results={results}", *switches, path=program)
-        derivatives = project.folder / results / "derivatives"
-        made[results] = checksums(derivatives)
-        log = file_of(project.folder / results / "logs" / "analyze_participant", "sub-01").with_suffix(".log")
-        said = log.read_text().splitlines()
+        there = Project(project.folder, results_name=results)
+        made[results] = checksums(there.derivatives)
+        said = there.log("sub-01").read_text().splitlines()
         assert [line for line in said if line.startswith("word ")][2:] == [f"word {word}" for word in WORDS]
-        record = record_of(project.folder / results, "sub-01")
+        record = there.record("sub-01")
         assert (record["tool"], record["tool_version"]) == ("own", "1.2 ; $HOME")
     assert made["on-host"] == made["in-image"]
     assert len(made["on-host"]) >= 8
@@ -67,8 +56,8 @@ def test_the_same_bytes_on_the_host_and_in_an_image_and_no_shell_reads_its_words
 def test_what_a_program_writes_is_checked(project: Project, tmp_path: Path) -> None:
     project.heads("01", "nothing", "grid")
     other = save_image(tmp_path / "other.nii.gz", small_head()[:10])
-    script = f'case $1 in *nothing*) ;; *grid*) cp {other} brain.nii.gz ;; *) cp "$1" brain.nii.gz ;; esac'
-    command = f"{with_program(tmp_path / 'programs', script)}/strip {{input}}"
+    text = f'case $1 in *nothing*) ;; *grid*) cp {other} brain.nii.gz ;; *) cp "$1" brain.nii.gz ;; esac'
+    command = f"{with_program(tmp_path / 'programs', text)}/strip {{input}}"
     ended = project.fails("participants", *project.configure(tool={"name": "own", "own": {**OWN, "command": command}}))
     (line,) = ended.lines("failed  sub-nothing: ")
     assert f"{t1w('nothing')}: own wrote no brain.nii.gz, although its exit code is 0" in line
@@ -116,13 +105,13 @@ def test_median_otsu_of_dipy_has_the_voxels_of_a_direct_call(
     project.succeeds("participants", "--configfile", example, own)
     command = ["dipy_median_otsu", str(image), "--out_dir", str(tmp_path), "--out_mask", "direct.nii.gz"]
     subprocess.run(command, check=True, env=ENVIRONMENT, capture_output=True)
-    results = project.folder / "results-median-otsu"
-    (mask,) = (results / "derivatives").rglob("*_mask.nii.gz")
+    there = Project(project.folder, results_name="results-median-otsu")
+    (mask,) = there.derivatives.rglob("*_mask.nii.gz")
     made, direct = nib.load(mask), nib.load(tmp_path / "direct.nii.gz")
     voxels = np.asanyarray(made.dataobj)
     assert voxels.tobytes() == np.asanyarray(direct.dataobj).astype(np.uint8).tobytes()
     assert np.array_equal(made.affine, direct.affine)
     assert 0.05 < voxels.mean() < 0.95
-    record = record_of(results, "sub-01")
+    record = there.record("sub-01")
     assert record["tool_version"] == f"DIPY {importlib.metadata.version('dipy')}"
     assert record["images"][0]["brain_voxels"] == voxels.sum()

@@ -130,7 +130,9 @@ def follow(reader: Project, line: str, planned: bool) -> None:
         assert program == "snakemake"
         words = ["--dry-run", *arguments] if planned else arguments
         words += [word for part, shorter in SHORTER.items() if part in line for word in shorter]
-        reader.succeeds(*words, *["--config"] * ("--config" not in words), *QUICK, cores=0)
+        words += [*["--config"] * ("--config" not in words), *QUICK]
+        ended = reader.snakemake(*words, cores=0) if planned else reader.ended([program, *words])
+        assert ended.code == 0, ended.output
 
 
 SOON = [

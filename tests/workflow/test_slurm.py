@@ -26,11 +26,9 @@ from conftest import missing
 from container_images import Engine, make_tiny
 from faults import heads
 from modules import TWO, configuration
-from neurotier.core.places import file_of
 from slurm_cluster import Cluster, NotHereError, slurm, succeeds
 from slurm_hosts import LOGIN, NODES, SCRATCH_MIB, USER, has_memory_limits
 from support import (
-    ENVIRONMENT,
     PATIENCE_S,
     STAND_INS,
     Ended,
@@ -93,7 +91,7 @@ def started(project: Project, *arguments: str, path: Path, target: str = "partic
     return subprocess.Popen(
         [*project.before(), sys.executable, "-m", "snakemake", target, *arguments],
         cwd=project.folder,
-        env={**ENVIRONMENT, "PATH": f"{path}:{ENVIRONMENT['PATH']}"},
+        env=project.environment(path),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -150,7 +148,7 @@ def has_a_step(job: str) -> bool:
 
 def slurm_job(project: Project, participant: str) -> tuple[str, str] | None:
     """Slurm's job of a participant and its node, by the participant's log."""
-    log = file_of(project.results / "logs" / "analyze_participant", participant, ".log")
+    log = project.log(participant)
     found = re.match(r"Slurm job (\d+) on (\w+)\n", log.read_text()) if log.exists() else None
     return (found[1], found[2]) if found else None
 
@@ -405,7 +403,7 @@ def test_jobs_of_a_dead_head_are_taken_over(cluster: Cluster, project: Project) 
     assert sorted(called(project)) == [f"sub-{label}" for label in labels], "nobody was analysed twice"
     assert {state for (state,) in ended_since(cluster, first, "State")} == {"COMPLETED"}
     assert project.run("-m", "neurotier", "jobs", "results").output == ""
-    told = [read_rows(file) for file in sorted((project.results / "state" / "jobs").glob("*.json"))]
+    told = [read_json(file)["rows"] for file in sorted((project.results / "state" / "jobs").glob("*.json"))]
     assert [[row["state"] for row in rows] for rows in told] == [[], ["COMPLETED"] * 3]
 
 
@@ -565,12 +563,6 @@ def test_a_head_may_be_rebooted_at_any_moment(cluster: Cluster) -> None:
     assert not trial.violations, f"seed {seed}, after {trial.moment_s} s: {trial.violations}"
 
 
-def read_rows(file: Path) -> list[dict[str, Any]]:
-    """What is known of the jobs of a run."""
-    rows: list[dict[str, Any]] = read_json(file)["rows"]
-    return rows
-
-
 def drafted_profile(project: Project, limit: str = "infinite", memory_mb: int = 5000) -> Path:
     """The profile that is drafted for this cluster."""
     drafted = project.run("-m", "neurotier", "site")
@@ -657,7 +649,7 @@ def head_in_a_job(project: Project, *arguments: str, path: Path) -> str:
     sbatch = subprocess.run(
         [*project.before(), "sbatch", "--parsable", *granted, f"--output={project.folder}/head.log", str(program)],
         cwd=project.folder,
-        env={**ENVIRONMENT, "PATH": f"{path}:{ENVIRONMENT['PATH']}"},
+        env=project.environment(path),
         stdout=subprocess.PIPE,
         text=True,
         check=True,
@@ -700,7 +692,7 @@ def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) 
     _, state, cpus, memory, minutes, number = jobs[1]
     assert (state, cpus, minutes) == ("COMPLETED", "2", "15")  # both at once; nothing of what the head was granted
     assert memory != "1111M"
-    (row,) = read_rows(max((project.results / "state" / "jobs").glob("*.json")))
+    (row,) = read_json(max((project.results / "state" / "jobs").glob("*.json")))["rows"]
     assert (row["job"], row["cpus"], row["state"]) == (number, 2, "COMPLETED")
 
 

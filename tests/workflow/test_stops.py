@@ -17,7 +17,7 @@ import psutil
 import pytest
 from conftest import nightly, too_long
 from neurotier.core.places import short_hash
-from support import ENVIRONMENT, PATIENCE_S, SHOWN_TRACE, Project, lives, wait_for, while_running
+from support import ENVIRONMENT, PATIENCE_S, SHOWN_TRACE, Project, lives, slow_project, wait_for, while_running
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
 BLOCKS = {"count": 4, "scale": 0.03, "iterations": 2, "parallelism": [2], "predict": False, "delay_s": 1.0}
@@ -175,6 +175,7 @@ def target_of(name: str, demo_source: Path) -> tuple[str, dict[str, Any], str]:
     dataset = {"source": str(demo_source), **HEADS}
     slow = {"name": "brainextractor", "brainextractor": {"iterations": 120}}
     known: dict[str, tuple[str, dict[str, Any], str]] = {
+        "bet": ("participants", {"dataset": dataset, "tool": "bet"}, "analyze-participants"),
         "participants": ("participants", {"dataset": dataset, "tool": slow}, "analyze-participants"),
         "advise": (
             "advise",
@@ -199,7 +200,6 @@ NIGHTLY_TARGETS: list[tuple[str, list[signal.Signals]]] = [
     ("snakemake", [signal.SIGTERM]),
     ("sweep", [signal.SIGINT]),  # the way of the probe
     ("staging", [signal.SIGKILL]),
-    ("advise", [signal.SIGTERM]),
 ]
 
 
@@ -214,26 +214,27 @@ OUTLIVING = {"probe", "sweep", "staging", "gnu-parallel", "spark"}
 @pytest.mark.parametrize(
     ("name", "numbers"),
     [
-        ("participants", [signal.SIGINT]),
+        ("bet", [signal.SIGINT]),
         ("probe", [signal.SIGINT]),
         *nightly(*NIGHTLY_TARGETS),
+        *nightly(("advise", [signal.SIGTERM]), mark=too_long),
     ],  # kills: test_interrupted.py
 )
 def test_what_was_stopped_goes_on(
-    project: Project, request: pytest.FixtureRequest, name: str, numbers: list[signal.Signals]
+    tmp_path: Path, demo_source: Path, request: pytest.FixtureRequest, name: str, numbers: list[signal.Signals]
 ) -> None:
     """Snakemake alone is told, as a scheduler does, while the tool runs; each time the same command reaches the tool
     again, and at last it goes through.
     """
     if name in PROGRAMS:
         request.getfixturevalue(PROGRAMS[name])
-    demo_source = request.getfixturevalue("demo_source") if name in ("participants", "advise") else Path()
+    project = slow_project(tmp_path)
     target, configuration, part = target_of(name, demo_source)
     arguments = project.configure(**configuration)
     for number in numbers:
         stop(project, [target, *arguments], lambda: running(project, part), number)
         said = (project.folder / "terminal.txt").read_text().splitlines()
-        if name == "participants":
+        if target == "participants":
             assert [line for line in said if "topped" in line or "failed" in line] == said[-1:], said
             assert re.fullmatch(rf"Stopped by {number.name}: \d of 2 participants done, 0 failed, .*", said[-1])
             assert not list(project.results.glob("state/failures/**/*.json"))

@@ -6,9 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from support import ROOT, Project, git
-
-STAND_INS = ROOT / "tests" / "stand_ins"
+from support import STAND_INS, Project, git
 
 
 def test_what_was_spoiled_is_made_again_and_contents_stay(project: Project, demo_source: Path) -> None:
