@@ -61,7 +61,7 @@ def test_keys_of_rules_come_in_one_order() -> None:
 
 TESTS = ROOT / "tests"
 REFEREE = [*TESTS.glob("hostile/*.py"), *TESTS.glob("workflow/*.py"), *TESTS.glob("faults/*.py")]
-REFEREE += [TESTS / "planted_bugs.py"]
+REFEREE += [TESTS / f"{name}.py" for name in ("same_outputs", "planted_bugs")]
 """What judges any version of the library by commands, exit codes, files, the terminal and processes."""
 
 KNOWN_TO_THE_REFEREE = {"neurotier.core.errors", "neurotier.core.places"}
