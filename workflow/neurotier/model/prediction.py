@@ -27,8 +27,8 @@ MODEL_ERROR = 0.128
 conditions of the published server that it had not seen and that have no twin in the other memory mode (0.116), widened
 as Student's distribution is where only ten errors tell it; a test computes it from the validation."""
 
-EVENLY = np.array([NormalDist().inv_cdf((2 * part + 1) / 40) for part in range(20)])
-"""Twenty values that divide a normal distribution evenly: an error added to each draw, without more simulations."""
+EVENLY = np.array([NormalDist().inv_cdf((part + 0.5) / 200) for part in range(200)])
+"""Values that divide a normal distribution evenly: errors added to each draw, without more simulations."""
 
 Situation = tuple[Workload, Machine]
 """What there is to do, and what with."""
