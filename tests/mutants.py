@@ -169,7 +169,7 @@ def outcome(trials: Sequence[str], checkout: Path, within_s: float, kept: Path |
         os.environ |= {"NEUROTIER_REQUIRE_ALL": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         os.environ["PYTHONPATH"] = sys.path[0] = str(checkout / "workflow")
         sys.dont_write_bytecode = True
-        options = ["-q", "-x", "-p", "no:cacheprovider", f"--basetemp={checkout}-tmp"]
+        options = ["-q", "-x", "-m", "not alone", "-p", "no:cacheprovider", f"--basetemp={checkout}-tmp"]
         code = pytest.main([*options, *trials], plugins=[watcher := Trials()] if kept else [])
         if kept:
             kept.write_text(json.dumps(vars(watcher)))

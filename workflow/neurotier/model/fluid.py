@@ -75,8 +75,8 @@ class Process:
 
     number: int
     needs: Iterator[Step | tuple[Slots, int]]
-    phase: str = ""
-    began_s: float = 0.0
+    phase: str = field(init=False)
+    began_s: float = field(init=False)
 
 
 @dataclass(eq=False)
@@ -95,8 +95,8 @@ class Flow:
     step: Step
     server: str
     moved: float = 0.0
-    rate: float = 0.0
-    limit: str = ""
+    rate: float = field(init=False)
+    limit: str = field(init=False)
     ends: list[tuple[float, int, Process]] = field(default_factory=list)
 
     @property

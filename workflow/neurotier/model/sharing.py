@@ -7,7 +7,7 @@ as much as 20 writers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class Demand:
     streams: int
     cap_bytes_per_s: float
     loaded_bytes_per_s: float
-    rate_bytes_per_s: float = 0.0
+    rate_bytes_per_s: float = field(init=False)
 
     @property
     def is_capped(self) -> bool:

@@ -58,9 +58,9 @@ class Dirty:
         net = inflow_bytes_per_s - self.rate_bytes_per_s
         background_bytes = self.cache.background_bytes
         for level in (background_bytes, ENOUGH * background_bytes, self.cache.throttling_bytes):
-            towards = (level - self.dirty_bytes) / net if net else -1.0
-            if towards > 0 and abs(level - self.dirty_bytes) > RELATIVE * level:
-                moments.append(towards * (1 + RELATIVE))
+            missing = level - self.dirty_bytes
+            if missing * net > 0 and abs(missing) > RELATIVE * level:
+                moments.append(missing / net * (1 + RELATIVE))
         return min(moments)
 
     def advance(self, now_s: float, elapsed_s: float, inflow_bytes_per_s: float) -> None:
