@@ -1,8 +1,8 @@
 """Change one constant or operator of the library at random, many times, and see whether its unit tests notice.
 
-Each mutant is tried in a copy of this checkout, by the examples in its module, the unit tests that import it, and those
-that import its room, until one fails. Prints each, and how many of each room survive; exit 1 if more than one in twenty
-of all does. Some seconds each::
+Each mutant is tried in a copy of this checkout by the examples and unit tests that call its function, or, of what is in
+none, by those that import its module, until one fails. Prints each, and how many of each room survive; exit 1 if more
+than one in twenty of all does. Some seconds each::
 
     python tests/mutants.py --count 100 --seed 1 model advice
 """
@@ -113,7 +113,7 @@ def tests_that_say(*words: str) -> list[str]:
 
 @dataclass
 class Trials:
-    """The trials of a room: its examples, and the unit tests that import it, with what each takes, s, and calls."""
+    """Examples, and unit tests, with what each takes, s, and which functions of the library it calls."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     calls: dict[str, list[str]] = field(default_factory=dict)
@@ -144,11 +144,13 @@ class Trials:
 
 
 def trials_of(files: Sequence[Path], checkout: Path) -> Trials:
-    """The trials of some files, all of which have to pass."""
-    rooms = sorted({".".join(("neurotier", *file.relative_to(LIBRARY).parts[:-1])) for file in files})
+    """The trials of a room's files, or of one, all of which have to pass."""
     examples = [file.as_posix() for file in files if ">>>" in (ROOT / file).read_text()]
+    names = {".".join(("neurotier", *file.relative_to(LIBRARY).with_suffix("").parts)) for file in files}
+    words = [f"from {name} import" for name in names] if len(files) == 1 else []
+    words = words or [f"from {name.rpartition('.')[0]}" for name in names]
     kept = checkout.parent / "trials.json"
-    chosen = [*examples, *tests_that_say(*(f"from {room}" for room in rooms))]
+    chosen = [*examples, *tests_that_say(*words)]
     if code := outcome(chosen, checkout, 3600.0, kept):
         raise SystemExit(f"mutants: without one, pytest ends with {code}: {' '.join(chosen)}")
     trials = Trials(**json.loads(kept.read_text()))
@@ -224,8 +226,7 @@ def main() -> int:
             if (shared := ROOT.parent / "shared").exists():
                 (copy.parent / "shared").symlink_to(shared)
         trials = {
-            room: trials_of([file for file in files if any(one.file == file for one in drawn)], copies[0])
-            for room, files in files_of.items()
+            room: trials_of(files, copies[0]) for room, files in files_of.items() if room in map(everything.get, drawn)
         }
         pool = stack.enter_context(multiprocessing.get_context("fork").Pool(AT_ONCE))
         found = pool.imap_unordered(tried, [(mutant, trials[everything[mutant]]) for mutant in drawn])

@@ -86,14 +86,14 @@ def test_writers_wait_for_the_disk_when_too_much_is_dirty() -> None:
 
 
 def test_a_makespan_begins_after_the_first_launch() -> None:
-    tasks = [(replace(LAUNCH, amount=1.0), Step("wait", "wait", 1.0))] * 5
+    tasks = [(Step(LAUNCH, "wait", 1.0), Step("wait", "wait", 1.0))] * 5
     assert simulate(Workload(tasks), machine(FAST), 1).makespan_s == pytest.approx(9)
 
 
 def test_a_job_holds_its_slots_until_the_last_of_its_tasks_is_over() -> None:
     """Jobs of two tasks, of 1 s and 3 s, two slots: the second begins after 3 s, launched once for both."""
     tasks = [(Step("compute", "compute", seconds),) for seconds in (1.0, 3.0, 1.0, 3.0)]
-    launch = (Step(LAUNCH.phase, "compute", 0.5),)
+    launch = (Step(LAUNCH, "compute", 0.5),)
     jobs = [Job((0, 1), launch), Job((2, 3), launch)]
     held = Workload(tasks, jobs=jobs)
     found = simulate(held, machine(LINK), parallelism=2)
@@ -157,12 +157,12 @@ def test_limits_are_parts_of_the_tasks_time() -> None:
 
 def test_fetches_go_on_beside_the_tasks_that_wait_for_them() -> None:
     """Three fetches of 2 s, two at once, one to each of three tasks of 1 s: the last begins after 4 s, ends after 5."""
-    tasks = [(Step(LAUNCH.phase, "arrival", number), Step("wait", "wait", 1.0)) for number in (1, 2, 3)]
-    fetched = Workload(tasks, fetches=[(Step(LAUNCH.phase, "wait", 2.0),)] * 3, fetches_at_once=2)
+    tasks = [(Step(LAUNCH, "arrival", number), Step("wait", "wait", 1.0)) for number in (1, 2, 3)]
+    fetched = Workload(tasks, fetches=[(Step(LAUNCH, "wait", 2.0),)] * 3, fetches_at_once=2)
     found = simulate(fetched, machine(LINK), 3)
     assert sorted((start, end) for _, _, start, end in found.spans_s) == [(2, 3), (2, 3), (4, 5)]
     assert found.makespan_s == 3
-    assert found.limits[LAUNCH.phase] == pytest.approx((3 * 2 + 2 + 3 * 2) / (3 * 2 + 2 + 3 * 2 + 3)), "waiting counts"
+    assert found.limits[LAUNCH] == pytest.approx((3 * 2 + 2 + 3 * 2) / (3 * 2 + 2 + 3 * 2 + 3)), "waiting counts"
 
 
 def test_a_tier_without_speed_is_said() -> None:
@@ -183,8 +183,10 @@ def test_bytes_grow_old_are_written_back_and_fall_below_the_background_limit() -
     assert (dirty.is_due(0.0), dirty.until_change_s(0.0, 0.0)) == (False, math.inf)
     dirty.advance(0.0, 1.0, 40.0)
     dirty.advance(0.4, 1.0, 10.0)  # so soon after that they grow old together
-    dirty.advance(2.0, 1.0, 20.0)
-    assert (dirty.dirty_bytes, len(dirty.chunks)) == (70, 2)
+    dirty.advance(2.0, 1.0, 5.0)
+    dirty.advance(2.6, 1.0, 15.0)
+    assert [chunk[1] for chunk in dirty.chunks] == [50, 5, 15]
+    assert dirty.dirty_bytes == 70
     assert dirty.until_change_s(10.0, 0.0) == 20.0, "until the oldest are 30 s old"
     assert dirty.until_change_s(10.0, 10.0) == pytest.approx(2.0), "until 90 of 100 are dirty"
     assert [dirty.is_due(now_s) for now_s in (29.9, 30.0)] == [False, True]

@@ -124,7 +124,7 @@ class Prospect:
             jobs = [(block, [k]) for k in every for block in self.blocks]
         tasks = []
         for number, (block, iterations) in enumerate(jobs):
-            steps = [Step(LAUNCH.phase, "wait", known.gap_s)] if number >= self.parallelism else []
+            steps = [Step(LAUNCH, "wait", known.gap_s)] if number >= self.parallelism else []
             steps.append(Step(START_UP, "compute", known.start_cpu_s))
             for k in iterations:
                 steps += [

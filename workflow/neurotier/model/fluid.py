@@ -168,7 +168,7 @@ class Simulation:
             if self.going and math.isinf(elapsed_s):
                 raise ValueError(f"nothing moves any more at {self.now_s} s: a speed is 0")
             self.advance(flows, elapsed_s, inflows)
-        spans = [span for span in self.spans if span[1] != LAUNCH.phase]
+        spans = [span for span in self.spans if span[1] != LAUNCH]
         makespan_s = max((span[3] for span in spans), default=0.0) - min((span[2] for span in spans), default=0.0)
         total = sum(self.limits.values())
         limits = {name: seconds / total for name, seconds in self.limits.items()}
@@ -255,7 +255,7 @@ class Simulation:
             dirty.advance(self.now_s, elapsed_s, inflows[name])
         self.now_s += elapsed_s
         if waiting := sum(len(arrival.queue) for arrival in self.arrivals):
-            self.limits[LAUNCH.phase] += waiting * elapsed_s
+            self.limits[LAUNCH] += waiting * elapsed_s
         over = []
         for flow in flows:
             self.limits[flow.limit] += flow.streams * elapsed_s
@@ -273,7 +273,7 @@ class Simulation:
                 served.setdefault(flow.server, []).append(flow)
             else:
                 flow.rate, flow.limit = (1.0, "wait") if flow.step.kind == "wait" else (speed, "processors")
-                flow.limit = LAUNCH.phase if flow.step.phase == LAUNCH.phase else flow.limit
+                flow.limit = LAUNCH if flow.step.phase == LAUNCH else flow.limit
         for name, some in served.items():
             self.share_tier(name, some)
         inflows = {}
@@ -300,7 +300,7 @@ class Simulation:
             kind: [Demand(one.streams, *speeds[kind]) for one in flows if one.step.kind == kind] for kind in speeds
         }
         is_due = dirty is not None and dirty.is_due(self.now_s)
-        reading, writing = split(wanted(demands["read"]), 1.0 if is_due else wanted(demands["write"]), tier.mixed)
+        reading, writing = split(wanted(demands["read"]), math.inf if is_due else wanted(demands["write"]), tier.mixed)
         for kind, part in (("read", reading), ("write", writing), ("files", 1.0)):
             share_out(demands[kind], part)
         if dirty:
