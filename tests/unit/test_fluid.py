@@ -224,6 +224,13 @@ def test_no_more_than_there_is_is_written_back() -> None:
     dirty.rate_bytes_per_s = 15.0
     dirty.advance(6.0, 1.0, 0.0)
     assert [chunk[1] for chunk in dirty.chunks] == [5.0]
+    dirty.rate_bytes_per_s = 3.5
+    dirty.advance(7.0, 1.0, 0.0)
+    assert dirty.dirty_bytes == 1.5
+    dirty.rate_bytes_per_s = 0.6
+    dirty.advance(8.0, 1.0, 0.0)
+    assert dirty.dirty_bytes == 0, "less than a byte is none"
+    dirty.advance(9.0, 1.0, 2.0)
     dirty.rate_bytes_per_s = 100.0
     dirty.advance(7.0, 1.0, 0.0)
     assert (dirty.dirty_bytes, list(dirty.chunks), dirty.throttles) == (0, [], False)

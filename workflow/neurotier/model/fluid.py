@@ -105,7 +105,7 @@ class Flow:
 
     def until_next_s(self) -> float:
         """Seconds until the first of its streams is over, at the present rate."""
-        return max(self.ends[0][0] - self.moved, 0.0) / self.rate if self.rate > 0 else math.inf
+        return max(self.ends[0][0] - self.moved, 0.0) / self.rate if self.rate else math.inf
 
     def advance(self, elapsed_s: float) -> list[Process]:
         """Flow for some seconds; whose stream is over."""

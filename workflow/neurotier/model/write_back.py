@@ -51,7 +51,7 @@ class Dirty:
     def until_change_s(self, now_s: float, inflow_bytes_per_s: float) -> float:
         """Seconds until it begins or ends to be due, or to throttle."""
         moments = [math.inf]
-        if self.chunks and self.rate_bytes_per_s > 0:
+        if self.chunks and self.rate_bytes_per_s:
             moments += [] if self.too_much else [self.chunks[0][1] / self.rate_bytes_per_s]
         elif self.chunks:
             moments.append(max(self.chunks[0][0] + self.cache.expiry_s - now_s, 0.0))
@@ -66,11 +66,11 @@ class Dirty:
     def advance(self, now_s: float, elapsed_s: float, inflow_bytes_per_s: float) -> None:
         """Let bytes come in, and be written back, for some seconds from now on."""
         gone = self.rate_bytes_per_s * elapsed_s
-        if inflow_bytes_per_s > 0:
+        if inflow_bytes_per_s:
             if not self.chunks or now_s - self.chunks[-1][0] > MERGE_S:
                 self.chunks.append([now_s, 0.0])
             self.chunks[-1][1] += inflow_bytes_per_s * elapsed_s
-        while self.chunks and gone > 0:
+        while self.chunks and gone:
             oldest = self.chunks[0]
             taken = min(gone, oldest[1])
             oldest[1] -= taken
