@@ -123,7 +123,11 @@ def test_staging_reads_what_is_not_cached_opens_and_makes_files() -> None:
         ("compute", 1.0),  # what grows with size is copying, which the tiers' speeds include
     ]
     memory = replace(STORAGE, tiers=dict.fromkeys(TIERS, "memory"), expiry_s=0.0)
-    assert moved(steps(Participant(100), known, memory))[0] == ("read", 100.0, "memory", False)
+    assert moved(steps(Participant(100), known, memory)) == [
+        ("read", 100.0, "memory", False),
+        ("write", 200.0, "memory", False),
+        ("compute", 1.0),
+    ]
 
 
 def test_computing_is_slower_by_the_participant_waits_for_its_files_and_programs_and_rereads_a_part() -> None:

@@ -112,7 +112,7 @@ def workload_of(
     costs: Costs,
     storage: Storage,
     fetching: Fetching,
-    first: int = 0,
+    first: int,
     jobs: Sequence[JobParts] | None = None,
     copied: Costs | None = None,
     computing: int = 0,
