@@ -180,7 +180,7 @@ def test_nothing_to_do_takes_no_time() -> None:
 def test_bytes_grow_old_are_written_back_and_fall_below_the_background_limit() -> None:
     """Of 100 bytes background and 150 throttling: 30 s after they became dirty they are due, the oldest first."""
     dirty = Dirty(PageCache(1000.0, background_ratio=0.1, ratio=0.2, expiry_s=30.0))
-    assert (dirty.is_due(0.0), dirty.until_change_s(0.0, 0.0)) == (False, math.inf)
+    assert (dirty.dirty_bytes, dirty.is_due(0.0), dirty.until_change_s(0.0, 0.0)) == (0, False, math.inf)
     dirty.advance(0.0, 1.0, 40.0)
     dirty.advance(0.4, 1.0, 10.0)  # so soon after that they grow old together
     dirty.advance(2.0, 1.0, 5.0)
