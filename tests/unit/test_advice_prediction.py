@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.advice.basis import calibrated, cold_programs, others_meanwhile
+from neurotier.advice.basis import basis, calibrated, cold_programs, others_meanwhile
+from neurotier.advice.basis import fetching as fetching_said
 from neurotier.advice.calibration import BETWEEN, QUANTITIES, ObservedJob, observe, quantities, read_observed
 from neurotier.advice.placements import Candidate
 from neurotier.advice.predict import Inputs, paper_s, predict
@@ -293,3 +294,36 @@ def test_how_well_records_determine_the_costs_is_said(tmp_path: Path) -> None:
     assert "by 2 participants already analysed:" in calibrated(situation, few, [first])
     many = inputs(observed=[job(size, 1.0 + size / 100) for size in (50, 100, 150, 200)])
     assert calibrated(situation, many, [first]).endswith("per MB, to 0 %")
+
+
+def test_who_is_left_to_analyse_is_said(tmp_path: Path) -> None:
+    places, settings = make_results(tmp_path, 5)
+    everyone = list(Situation(settings, places).participants)
+    known = inputs(others_cpu_share=0.0)
+    assert basis(Situation(settings, places), known, everyone)[0] == (
+        "5 participants to analyse; a participant's images have 17.17 MiB (median)"
+    )
+    for name in everyone[:2]:
+        write_json(places.record(name), {})
+    first, *_, shared = basis(Situation(settings, places), known, everyone)
+    assert first.startswith("3 participants to analyse, 2 of 5 done;")
+    assert shared.startswith("What participants take that share a job was not tried")
+    assert "of CPU time" in basis(Situation(settings, places), replace(known, rehearsed=known.observed), everyone)[-1]
+    for name in everyone[2:4]:
+        write_json(places.record(name), {})
+    assert len(basis(Situation(settings, places), known, everyone)) == 2, "one shares no job"
+    write_json(places.record(everyone[4]), {})
+    assert Situation(settings, places).remaining == everyone, "who are all done are all predicted"
+
+
+def test_what_is_to_be_fetched_is_said(tmp_path: Path) -> None:
+    """Of 1 MiB and 3 MiB, one is fetched after the other."""
+    places, settings = make_results(tmp_path, 5)
+    situation = Situation(settings, places)
+    assert fetching_said(situation, inputs()) == []
+    people = [Participant(1, to_fetch_bytes=size) for size in (1 << 20, 3 << 20)]
+    (unknown,) = fetching_said(situation, inputs(participants=people))
+    assert unknown == "4 MiB of images are to be fetched; how long that takes is not known and not included"
+    known = inputs(participants=people, fetching=Fetching(s_per_byte=2.0 / (1 << 20), at_once=3))
+    (said,) = fetching_said(situation, known)
+    assert said == "4 MiB of images are to be fetched while others are analysed, 3 at once, 8.00 s one after the other"

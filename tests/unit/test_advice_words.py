@@ -112,6 +112,7 @@ def test_each_parallelism_and_cache_has_its_advice() -> None:
         f"{n} at once, cache {cache}" for n in (2, 4) for cache in ("cold", "warm")
     ]
     assert advices(rows[:1])[0].startswith("There is no choice")
+    assert advices(rows[:2])[1].startswith("2 at once, cache warm: ")
     head, first, *rest = text_table([*rows, row("tmpfs", 5.0, fits=False, reason="full")])
     assert head.split()[:3] == ["placement", "at", "once"]
     assert "disk (in use)" in first

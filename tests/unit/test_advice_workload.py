@@ -42,7 +42,7 @@ def costs(**phases: dict[str, Scaling]) -> Costs:
 
 
 def test_extremes_of_scaling() -> None:
-    """4 s for 10 bytes and 8 s for 30: 6 s for any, or 12 s for 40."""
+    """4 s for 10 bytes and 8 s for 30: 6 s for any, or 12 s for 40. Of 10 and 50 bytes, 1.6 a byte, and no base."""
     assert constant([10, 30], [4.0, 8.0]).of(1000) == 6
     assert proportional([10, 30], [4.0, 8.0]).of(1000) == pytest.approx(300)
     assert proportional([0, 0], [4.0, 8.0]).of(1000) == 6, "of images without a size"
@@ -50,8 +50,11 @@ def test_extremes_of_scaling() -> None:
     for way, cpu_s in (("fit", 2 + 0.2 * 100), ("constant", 6.0), ("proportional", 30.0)):
         found = costs_of(records, way)["compute"]
         assert found["cpu_s"].of(100) == pytest.approx(cpu_s), way
-        assert found["read_bytes"].of(100) == pytest.approx(100 * 26 / 16 - 50 / 16, rel=0.1), "bytes are always fitted"
+        assert found["read_bytes"].of(100) == pytest.approx(160), "bytes are always fitted"
     assert list(costs_of(records)) == ["compute"], "of the phases that there were"
+    staged = replace(records[1], phases=records[1].phases | {"stage_in": records[1].phases["compute"]})
+    # one had no such phase: of 0 s for 10 bytes and 8 s for 30 the best line from 0 on has 8 * 30 / (100 + 900) s a byte
+    assert costs_of([records[0], staged], "constant")["stage_in"]["cpu_s"].of(100) == pytest.approx(24)
 
 
 def test_three_ways_are_possible_with_fewer_than_four_sizes() -> None:
@@ -192,7 +195,9 @@ def test_programs_are_loaded_by_the_first_and_once_by_those_who_share_a_job() ->
     assert [step.amount for step in shared.tasks[0] if step.kind == "compute" and step.amount] == [1.0]
     assert [step.kind for step in shared.tasks[0] if step.kind in ("take", "give")] == ["take", "give"]
     every = workload_of(people, known, STORAGE, Fetching(), first=2, jobs=[[[0], [1]], [[2], [3]]], computing=2)
-    assert [(one.slots, one.counts_for) for one in every.jobs or ()] == [({}, 0)] * 2
+    free = workload_of(people, known, STORAGE, Fetching(), first=2, jobs=[[[0], [1]], [[2], [3]]])
+    for each in (every, free):
+        assert [(one.slots, one.counts_for) for one in each.jobs or ()] == [({}, 0)] * 2
 
 
 def test_slots_are_held_for_as_long_as_one_copies_or_computes() -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -48,12 +48,12 @@ class SimulatedRun:
         return max(self.limits, key=lambda name: self.limits[name], default="")
 
     @property
-    def phase_sums_s(self) -> dict[str, float]:
-        """Seconds of all tasks by phase."""
+    def phase_sums_s(self) -> Mapping[str, float]:
+        """Seconds of all tasks by phase; none of others."""
         sums = defaultdict[str, float](float)
         for _, phase, start_s, end_s in self.spans_s:
             sums[phase] += end_s - start_s
-        return dict(sums)
+        return sums
 
     @property
     def mean_parallelism(self) -> float:
