@@ -53,7 +53,7 @@ def test_extremes_of_scaling() -> None:
         assert found["read_bytes"].of(100) == pytest.approx(160), "bytes are always fitted"
     assert list(costs_of(records)) == ["compute"], "of the phases that there were"
     staged = replace(records[1], phases=records[1].phases | {"stage_in": records[1].phases["compute"]})
-    # one had no such phase: of 0 s for 10 bytes and 8 s for 30 the best line from 0 on has 8 * 30 / (100 + 900) s a byte
+    # one had no such phase: of 0 s for 10 bytes and 8 s for 30 the best line from 0 on has 8 * 30 / (100 + 900) s/byte
     assert costs_of([records[0], staged], "constant")["stage_in"]["cpu_s"].of(100) == pytest.approx(24)
 
 

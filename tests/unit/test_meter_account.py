@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from resource import struct_rusage
 from typing import Any
 
 import pytest
@@ -236,6 +237,15 @@ def test_records_tell_bytes_of_processes_that_nobody_waited_for() -> None:
         assert (found.bytes_source, found.device_read_bytes) == (source, 512 if source == "taskstats" else 7), exact
 
 
+def test_without_other_counts_bytes_are_those_of_records() -> None:
+    found = usage()
+    found.take_exits(branch_of(logical_read_bytes=1), sampler(), True, True)
+    assert (found.logical_read_bytes, found.logical_written_bytes, found.bytes_source) == (1, 0, "taskstats")
+    none = usage()
+    none.take_exits(Branch(), sampler(), True, True)
+    assert (none.logical_read_bytes, none.bytes_source) == (None, None)
+
+
 def test_without_records_samples_tell_waits() -> None:
     """Of 3 s on cores samples have seen 2.4; of what is booked, 1.5 s for a core and 0.75 s for storage."""
     found = usage(run_queue_s=None, block_io_s=None, wait_source=None)
@@ -327,7 +337,7 @@ def test_waits_are_told_apart_and_too_long_ones_are_not_believed() -> None:
     branches.add(record(CHILD, ROOT, **own, block_io_ns=2 * NS, **memory))
     found = branches.branch(ROOT)
     assert (found.memory_ns / NS, found.block_io_ns / NS) == (1.875, 0.5), "pages that were swapped out, once"
-    assert found.active_ns / NS == 4 + 1 + 1.875 + 0.5
+    assert found.active_ns / NS == branches.ended[0][3] == 4 + 1 + 1.875 + 0.5
     branches = Branches(ROOT)
     branches.add(record(CHILD, ROOT, **own, block_io_ns=NS // 2, swap_in_ns=NS))
     assert branches.branch(ROOT).block_io_ns == 0
@@ -456,6 +466,30 @@ def test_looks_tell_where_between_the_bounds_the_truth_may_lie() -> None:
     turning.add(1.0, {7: Books(0.4, 0.4, awake=True)}, [], awake=True)
     # it woke at any moment of the 0.6 s that are open, of which 0.173 s is the standard deviation (0.6 / sqrt(12))
     assert turning.bounds_s() == pytest.approx((0.5 - 0.1, 0.5 + 0.6 / 12**0.5))
+    halves = activity(begins_awake=True)
+    for _ in range(2):
+        halves.add(0.5, {}, [], awake=True)
+    assert halves.seen_s == 1.0
     nothing = activity()
     nothing.add(1.0, {}, [], awake=False)
     assert nothing.bounds_s() == (0, 0)
+
+
+def test_before_anything_has_ended_all_sums_are_nothing() -> None:
+    assert set(vars(Branch()).values()) == {0}
+    found = Usage(100.0)
+    assert (found.start_s, found.end_s) == (100, 100)
+    known = {name: value for name, value in vars(found).items() if value is not None and not name.endswith("source")}
+    assert {value for name, value in known.items() if name not in ("start_s", "end_s")} == {0}
+
+
+def test_what_processes_have_used_is_added_and_of_their_memory_the_most_counts() -> None:
+    """Sizes of resident sets are in KiB, see getrusage(2)."""
+    first = struct_rusage((1.5, 0.5, 300, 0, 0, 0, 10, 1, 0, 0, 0, 0, 0, 0, 7, 3))
+    second = struct_rusage((0.5, 0.25, 200, 0, 0, 0, 20, 2, 0, 0, 0, 0, 0, 0, 1, 4))
+    found = Usage(0.0)
+    for spent in (first, second):
+        found.add_spent(spent)
+    assert (found.user_s, found.system_s, found.max_rss_bytes) == (2.0, 0.75, 300 * 1024)
+    assert (found.minor_faults, found.major_faults) == (30, 3)
+    assert (found.voluntary_switches, found.involuntary_switches) == (8, 7)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from neurotier.model.machine import Processors
-from neurotier.pages.comparison.statistics import by_condition, paired_differences
+from neurotier.pages.comparison.statistics import by_condition, everything_compared, paired_differences
 from neurotier.published.bids_app import CONDITIONS, published_runs
 from neurotier.run.compared import read_comparison_tables, write_comparison_tables
 from neurotier.storage.spread import spread
@@ -44,6 +44,7 @@ def test_a_small_log(tmp_path: Path, inside: str) -> None:
     log(tmp_path / inside / "in-mem-4", TASKS)
     log(tmp_path / inside / "logs-of-nobody", TASKS)
     published = published_runs(tmp_path)
+    assert everything_compared(None, [], str(tmp_path)) == published
     (run,) = published.runs
     assert (run["run"], run["placement"], run["cache"], run["valid"]) == (
         "in-mem-4",
