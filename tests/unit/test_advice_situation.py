@@ -9,16 +9,19 @@ from typing import Any
 
 import pytest
 from configured import settings_at
-from neurotier.advice.calibration import QUANTITIES, ObservedJob, choose_calibration, size_of
+from neurotier.advice.calibration import QUANTITIES, ObservedJob, choose_calibration, read_observed, size_of
 from neurotier.advice.placements import Candidate, free_gib
+from neurotier.advice.predict import Inputs
 from neurotier.advice.rehearsal import loading_s
 from neurotier.advice.room import free_on, room_for
 from neurotier.advice.situation import Situation, choose_first
+from neurotier.advice.table import at_parallelism, room_of
 from neurotier.advice.workload import Fetching
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import write_json
+from neurotier.core.tables import read_table, write_table
 from neurotier.core.tiers import Tier
-from neurotier.model.machine import PageCache
+from neurotier.model.machine import PageCache, Processors
 from neurotier.model.this_machine import Probed
 from probed_tiers import tier_figures
 from report_data import make_results
@@ -120,7 +123,7 @@ def test_what_others_took_is_that_of_the_rehearsal_the_run_or_its_readings(tmp_p
 
 
 def test_what_is_here_and_cached_is_not_fetched_or_read(tmp_path: Path) -> None:
-    """In a plain folder 2 of 5 participants' images are there, a third of all bytes, and were just written."""
+    """In a plain folder 2 of 5 participants' images are there, 4 of all 9, and were just written, or never read."""
     found = situation(tmp_path)
     folder = tmp_path / "bids"
     write_json(found.places.index / "dataset.json", {"kind": "folder", "path": str(folder)})
@@ -134,11 +137,17 @@ def test_what_is_here_and_cached_is_not_fetched_or_read(tmp_path: Path) -> None:
     assert [missing[name] for name in others] == [size_of(found.participants[name]) for name in others]
     assert (found.resident("cold", "disk"), found.resident("warm", "disk")) == (0, 1)
     assert found.resident("as found", "disk") == pytest.approx(1.0, abs=1e-3)
+    for name in (first, second):
+        for image in found.participants[name]:
+            (folder / image.path).unlink()
+            with (folder / image.path).open("wb") as file:
+                file.truncate(image.size_bytes)  # no page of it was ever read or written
+    assert found.resident("as found", "disk") == pytest.approx(5 / 9), "what is yet to be fetched will be cached"
     assert found.is_folder
     assert found.clone_on("disk") == folder
-    write_json(found.places.index / "dataset.json", {"kind": "demo", "path": str(folder)})
     clone = situation(tmp_path)
-    assert clone.clone_on("disk") == tmp_path / "neurotier-root" / "datasets" / "bids" or clone.clone_on("disk").name
+    write_json(clone.places.index / "dataset.json", {"kind": "demo", "path": str(folder)})
+    assert clone.clone_on("disk") == Tier.from_settings(clone.settings.tiers["disk"]).folder("datasets") / "bids"
 
 
 def test_the_model_is_given_what_was_found(tmp_path: Path) -> None:
@@ -220,3 +229,52 @@ def test_the_room_of_each_tier_is_set_against_its_roles(tmp_path: Path) -> None:
     room = free_gib(settings_at(tmp_path), Candidate("here", dict.fromkeys(ROLES, "disk"), True))["free_gib"]
     assert len(room) == len(ROLES)
     assert all(abs(one - tier.free_bytes() / (1 << 30)) < 2 for one in room)
+
+
+def test_memory_bounds_how_many_are_predicted_at_once_and_each_takes_the_most_that_one_took(tmp_path: Path) -> None:
+    """Room for two and a half of the five: two; and for one where there is not even that."""
+    found = situation(tmp_path)
+    need_mb = found.plan.of(found.remaining[0]).mem_mb
+    given = Inputs([job(max_rss_bytes=1 << 20)], [], Fetching(), {}, Processors(2, 2), PageCache(1.0))
+    for limit_mb, expected in ((2.5 * need_mb, 2), (0.5 * need_mb, 1), (99 * need_mb, 4)):
+        assert at_parallelism(found, given, 4, {"mem_mb": int(limit_mb)})[1] == expected
+    few, at_once = at_parallelism(found, given, 4, {})
+    assert (at_once, few.jobs, few.computing) == (4, found.jobs(4), 0)
+    much = replace(given, observed=[job(max_rss_bytes=1 << 20), job(max_rss_bytes=1 << 50)])
+    taken = at_parallelism(found, much, 1, {})[0].page_cache.available_bytes
+    assert taken == pytest.approx(0.1 * few.page_cache.available_bytes, rel=0.2), "a tenth is always left"
+
+
+def test_the_room_of_a_placement_is_what_is_fetched_worked_on_and_left(tmp_path: Path) -> None:
+    found = situation(tmp_path)
+    dataset = found.places.index / "dataset.json"
+    write_json(dataset, {"kind": "demo", "path": str(tmp_path / "bids")})
+    left = job(size_bytes=9_000_000)
+    left.phases["stage_out"] = dict.fromkeys(QUANTITIES, 0.0) | {"written_bytes": 900.0}
+    given = Inputs([left, left], [], Fetching(), {}, Processors(2, 2), PageCache(1.0))
+    candidate = Candidate("here", dict.fromkeys(ROLES, "disk"), True)
+    row = room_of(found, given, candidate, 1)
+    whole = sum(size_of(images) for images in found.participants.values())
+    assert row["dataset_needed_bytes"] == whole == 81_000_000
+    one, two, everyone = (room_of(found, given, candidate, count)["work_needed_bytes"] for count in (1, 2, 9))
+    assert 0 < one < two < everyone
+    write_json(dataset, {"kind": "folder", "path": str(tmp_path / "bids")})
+    vars(found).pop("is_folder")
+    assert room_of(found, given, candidate, 1)["dataset_needed_bytes"] == 0, "a plain folder is read in place"
+
+
+def test_an_image_without_a_known_size_counts_nothing(tmp_path: Path) -> None:
+    found = situation(tmp_path)
+    name, *_ = found.participants
+    table = found.places.index / "images.tsv"
+    rows = [row | {"size_bytes": None} if row["participant"] == name else row for row in read_table(table, "images")]
+    write_table(table, "images", rows)
+    facts = {"started_s": 1.0, "settings": found.settings.to_json(), "row": {"valid": "valid"}}
+    write_json(found.places.runs / "r.json", facts)
+    phase = {"phase": "compute", "traffic": [], "input_bytes": 5, "max_rss_bytes": 9, "run_queue_s": 0.0}
+    phase |= {"start_s": 0.0, "end_s": 1.0, "cpu_s": 0.5, "account_other_s": 0.0}
+    record = {"participant": name, "run": "r", "slot_wait_s": 0.0, "tool": "t", "phases": [phase]}
+    got = {"cpu_s": 2.0, "wall_s": 1.0, "run_queue_s": 0.0}
+    write_json(found.places.record(name), record | {"got": got})
+    (read,) = read_observed(found.settings, found.places, None)
+    assert (read.size_bytes, read.get_wait_s) == (0, 0), "several threads took more than the time that passed"

@@ -163,7 +163,13 @@ def test_computing_is_slower_by_the_participant_waits_for_its_files_and_programs
 
 @pytest.mark.parametrize(
     ("change", "slowness", "cached"),
-    [({}, 1.0, True), ({"dirty_bytes": 299.0}, 1.0, False), ({}, 10.0, False), ({"expiry_s": 3.0}, 1.0, False)],
+    [
+        ({}, 1.0, True),
+        ({"expiry_s": 3.1}, 1.0, True),
+        ({"dirty_bytes": 299.0}, 1.0, False),
+        ({}, 10.0, False),
+        ({"expiry_s": 3.0}, 1.0, False),
+    ],
 )
 def test_what_is_deleted_before_it_is_written_back_stays_in_the_page_cache(
     change: dict[str, float], slowness: float, cached: bool
@@ -172,6 +178,9 @@ def test_what_is_deleted_before_it_is_written_back_stays_in_the_page_cache(
     known = costs(compute={"cpu_s": Scaling(3.0, 0.0), "written_bytes": Scaling(0.0, 3.0)})
     found = steps(Participant(100, slowness=slowness), known, replace(STORAGE, **change))
     assert [step.cached for step in found if step.kind == "write"] == [cached]
+    short = costs(compute={"cpu_s": Scaling(0.5, 0.0), "written_bytes": Scaling(0.0, 3.0)})
+    unknown = steps(Participant(100), short, Storage(TIERS, STORAGE.kinds))
+    assert [step.cached for step in unknown if step.kind == "write"] == [False], "unless it is known how soon that is"
 
 
 def test_programs_are_loaded_by_the_first_and_once_by_those_who_share_a_job() -> None:
@@ -253,7 +262,7 @@ def test_what_is_drawn_scatters_as_the_records_do() -> None:
     observed = [job(size, 10 * factor) for size, factor in ((1, 2.0), (2, 0.5), (3, 2.0), (4, 0.5))]
     given = Inputs(
         observed=[replace(one, size_bytes=100) for one in observed],
-        participants=[Participant(100)] * 200,
+        participants=[Participant(100)] * 60,
         fetching=Fetching(),
         probes={"disk": probed(0.5, 2.0)},
         processors=Processors(2, 2, others=3.0),
@@ -265,22 +274,22 @@ def test_what_is_drawn_scatters_as_the_records_do() -> None:
         for end in ("usual", "low", "high")
     )
     logarithms, machines = [], list[Machine]()
-    for seed in range(150):
+    for seed in range(80):
         workload, machine = draw(given, storage, (usual, low, high), 1, np.random.default_rng(seed))
         cpu_s = [sum(step.amount for step in task if step.kind == "compute") for task in workload.tasks]
         logarithms.append([math.log(one) for one in cpu_s])
         machines.append(machine)
     spread = scatter(given.observed, costs_of(given.observed))
     assert statistics.fmean(statistics.stdev(each) for each in logarithms) == pytest.approx(spread, rel=0.05)
-    assert statistics.stdev(statistics.fmean(each) for each in logarithms) == pytest.approx(spread / 2, rel=0.2)
+    assert statistics.stdev(statistics.fmean(each) for each in logarithms) == pytest.approx(spread / 2, rel=0.25)
     cpu_s = [math.exp(one) for each in logarithms for one in each]
     assert statistics.fmean(cpu_s) == pytest.approx(12.5 * math.exp((spread / 2) ** 2 / 2), rel=0.15), "the mean stays"
     others = [machine.processors.others for machine in machines]
     assert 0 <= min(others) < 0.5
-    assert 5.5 < max(others) <= 6
+    assert 5.4 < max(others) <= 6
     speeds = [machine.tiers["disk"].read_bytes_per_s for machine in machines]
-    assert 50 <= min(speeds) < 53
-    assert 190 < max(speeds) <= 200
+    assert 50 <= min(speeds) < 55
+    assert 180 < max(speeds) <= 200
 
 
 def test_files_of_a_tool_take_more_or_less_than_the_probe_s() -> None:

@@ -73,6 +73,12 @@ def test_where_waiting_for_storage_is_not_known_it_is_not_told_from_sleep() -> N
     asynchronous = usage(block_io_s=None, bytes_reason="aio")
     asynchronous.divide(Branch(), None)
     assert account(asynchronous) == [2, 1, 1.5, None, 0.25, 5.25, 0], "what waits for asynchronous calls is asleep"
+    bare = usage(block_io_s=None, memory_stall_s=None, bytes_reason="aio")
+    bare.divide(None, None)
+    assert account(bare) == [2, 1, 1.5, None, None, 5.5, 0]
+    busy = usage(user_s=8.6, block_io_s=None, memory_stall_s=None, bytes_reason="aio", run_queue_s=0.5)
+    busy.divide(Branch(), sampler(**BETWEEN_4_AND_6))
+    assert account(busy) == [8.6, 1, 0.5, None, None, 0, -0.1], "1 % more than the wall time: nothing was slept"
 
 
 @pytest.mark.parametrize(("user_s", "kind"), [(6.84, "exact"), (6.87, "scaled")])
@@ -99,6 +105,9 @@ def test_several_threads_are_scaled_to_the_time_in_which_one_was_active() -> Non
     unbooked = usage()
     unbooked.divide(branch, sampler(delays=False, **BETWEEN_4_AND_6))
     assert account(unbooked)[-2:] == [4, 2], "who knows what was not booked: up to 6 s"
+    busy = usage(user_s=12.0)
+    busy.divide(branch, sampler(least_s=10.0, most_s=10.0, seen_s=10.0))
+    assert account(busy)[-2:] == [0, 0], "some thread was active all the time"
     little = usage()
     branch.overlap_ns = NS
     little.divide(branch, sampler(**BETWEEN_4_AND_6))
@@ -343,6 +352,8 @@ def test_waits_are_told_apart_and_too_long_ones_are_not_believed() -> None:
     assert branches.branch(ROOT).block_io_ns == 0
     branches.add(record(CHILD, ROOT, runtime_ns=11 * NS, block_io_ns=500_000))
     assert (branches.branch(ROOT).block_io_ns, branches.branch(ROOT).misbooked_ns) == (500_000, 0), "half a millisecond"
+    branches.add(record(CHILD, ROOT, runtime_ns=11 * NS, block_io_ns=1_500_000))
+    assert branches.branch(ROOT).block_io_ns == 500_000, "more than one is not believed"
 
 
 @pytest.mark.parametrize(

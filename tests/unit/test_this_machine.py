@@ -137,6 +137,8 @@ def test_who_cannot_use_a_share_leaves_it_to_others() -> None:
         (0.25, 3.0, 1.0, (0.25, 0.75)),  # what reading does not need goes to writing
         (3.0, 3.0, 1.5, (0.75, 0.75)),
         (3.0, 0.5, 1.5, (1.0, 0.5)),  # one direction is never more than all of the device
+        (3.0, 0.25, 2.0, (1.0, 0.25)),
+        (0.25, 3.0, 2.0, (0.25, 1.0)),
         (0.0, 3.0, 1.0, (0.0, 1.0)),
         (0.0, 0.5, 1.0, (0.0, 0.5)),
         (0.5, 0.0, 1.0, (0.5, 0.0)),
