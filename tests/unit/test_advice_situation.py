@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from configured import settings_at
 from neurotier.advice.calibration import QUANTITIES, ObservedJob, choose_calibration, read_observed, size_of
-from neurotier.advice.placements import Candidate, free_gib
+from neurotier.advice.placements import AdvicePlan, Candidate, free_gib
 from neurotier.advice.predict import Inputs
 from neurotier.advice.rehearsal import loading_s
 from neurotier.advice.room import free_on, room_for
@@ -23,6 +23,7 @@ from neurotier.core.tables import read_table, write_table
 from neurotier.core.tiers import Tier
 from neurotier.model.machine import PageCache, Processors
 from neurotier.model.this_machine import Probed
+from neurotier.run.plan import Plan
 from probed_tiers import tier_figures
 from report_data import make_results
 
@@ -278,3 +279,50 @@ def test_an_image_without_a_known_size_counts_nothing(tmp_path: Path) -> None:
     write_json(found.places.record(name), record | {"got": got})
     (read,) = read_observed(found.settings, found.places, None)
     assert (read.size_bytes, read.get_wait_s) == (0, 0), "several threads took more than the time that passed"
+
+
+def plan_of(found: Situation, cores: int | None, elsewhere: bool = False) -> AdvicePlan:
+    return AdvicePlan(Plan(found.settings, found.places, elsewhere, cluster_class="c1"), cores)
+
+
+def test_as_many_at_once_are_judged_as_there_are_cores_for_or_the_cluster_is_let_have(tmp_path: Path) -> None:
+    """Participants take a core each."""
+    assert [plan_of(situation(tmp_path), cores).parallelism for cores in (None, 1, 4)] == [[1], [1], [4]]
+    few = situation(tmp_path, shares={"at_once": 2})
+    assert [plan_of(few, 4).parallelism, plan_of(few, 4, elsewhere=True).parallelism] == [[4], [2]]
+    assert plan_of(situation(tmp_path), 4, elsewhere=True).parallelism == [1]
+    campaign = {"placements": {"here": {"work": "disk"}}, "parallelism": [3, 1]}
+    assert plan_of(situation(tmp_path, campaign=campaign), 4).parallelism == [3, 1]
+
+
+def test_the_advice_asks_for_probes_of_used_tiers_and_for_a_rehearsal_on_this_machine(tmp_path: Path) -> None:
+    tiers = {"tmpfs": {"path": "/dev/shm", "kind": "tmpfs"}, "gone": {"path": str(tmp_path / "no"), "kind": "block"}}
+    found = situation(tmp_path, tiers=tiers)
+    here, there = plan_of(found, 2), plan_of(found, 2, elsewhere=True)
+    assert [table.stem for table in here.probed("")] == ["disk", "tmpfs"]
+    images = situation(tmp_path, tiers=tiers, placement={"images": "gone"})
+    assert [table.stem for table in plan_of(images, 2).probed("")] == ["disk", "tmpfs"], "of images only with an image"
+    assert here.rehearsal() == [found.places.advice / "rehearsal.json"]
+    assert (here.checks, there.rehearsal()) == ([], [])
+    assert there.checks == [found.places.checked("c1")]
+    calibration = tmp_path / "calibration.json"
+    write_json(calibration, {"participants": []})
+    assert here.analysed(calibration) == []
+    write_json(calibration, {"participants": ["sub-01"]})
+    assert here.analysed(calibration) == here.plan.calibrated() != []
+
+
+def test_the_advice_is_made_again_when_what_it_depends_on_has_changed(tmp_path: Path) -> None:
+    found = situation(tmp_path)
+    asked = plan_of(found, 2).asked()
+    assert asked == plan_of(found, 2).asked()
+    assert (asked["parallelism"], asked["cache"], asked["newest_record_s"]) == ([2], ["as found"], None)
+    assert "free_gib" in asked["candidates"][0]
+    assert "free_gib" not in str(plan_of(found, 2, elsewhere=True).asked()["candidates"])
+    for name, second in (("sub-01", 5), ("sub-02", 7)):
+        write_json(found.places.record(name), {})
+        os.utime(found.places.record(name), (second, second))
+    assert plan_of(found, 2).asked()["newest_record_s"] == 7
+    other = situation(tmp_path, advice={"calibration": str(found.places.results)})
+    assert len(plan_of(other, 2).others()) == 2
+    assert plan_of(found, 2).others() == []
