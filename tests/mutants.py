@@ -89,10 +89,11 @@ def expressions(node: ast.AST, function: int = 0) -> Iterator[tuple[ast.expr, in
                 continue
             if isinstance(child, ast.expr):
                 yield child, function
-            is_function = isinstance(child, ast.FunctionDef)
-            yield from expressions(
-                child, min(part.lineno for part in (child, *child.decorator_list)) if is_function else function
-            )
+            if isinstance(child, ast.FunctionDef):
+                first = child.decorator_list[0] if child.decorator_list else child
+                yield from expressions(child, first.lineno)
+            else:
+                yield from expressions(child, function)
 
 
 def mutants_of(file: Path) -> Iterator[Mutant]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from configured import settings_at
-from neurotier.advice.calibration import QUANTITIES, ObservedJob, choose_calibration, read_observed, size_of
+from neurotier.advice.calibration import QUANTITIES, ObservedJob, analysis, choose_calibration, read_observed, size_of
 from neurotier.advice.placements import AdvicePlan, Candidate, free_gib
 from neurotier.advice.predict import Inputs
 from neurotier.advice.rehearsal import loading_s
@@ -163,6 +163,9 @@ def test_the_model_is_given_what_was_found(tmp_path: Path) -> None:
     assert (given.observed, given.load_s, given.others_cpu_share) == (jobs, None, 0.25)
     assert [one.size_bytes // 9_000_000 for one in given.participants] == [1, 3, 2, 2, 1]
     assert [one.to_fetch_bytes for one in given.participants] == [one.size_bytes for one in given.participants]
+    write_json(found.places.runs / "r.json", {"row": {"others_cpu_share": None}})
+    unknown = found.inputs([], {"shared": None, "load_s": {}, "why": ""})
+    assert (unknown.processors.others, unknown.others_cpu_share) == (0, None)
     cold = {"placements": {"here": {"work": "disk"}}, "parallelism": [1], "cache": ["cold"]}
     campaign = Situation(replace(settings_at(tmp_path, campaign=cold), results=found.settings.results), found.places)
     vars(campaign)["observed"] = jobs
@@ -279,6 +282,28 @@ def test_an_image_without_a_known_size_counts_nothing(tmp_path: Path) -> None:
     write_json(found.places.record(name), record | {"got": got})
     (read,) = read_observed(found.settings, found.places, None)
     assert (read.size_bytes, read.get_wait_s) == (0, 0), "several threads took more than the time that passed"
+    assert size_of(Situation(found.settings, found.places).participants[name]) == 0
+
+
+def test_those_whose_images_are_here_are_analysed_first(tmp_path: Path) -> None:
+    found = situation(tmp_path, advice={"participants": 2})
+    folder = tmp_path / "bids"
+    dataset = {"source": "x", "kind": "folder", "path": str(folder), "sites": {}}
+    write_json(found.places.index / "dataset.json", dataset)
+    third, fourth = list(found.participants)[2:4]
+    for image in (*found.participants[third], *found.participants[fourth]):
+        (folder / image.path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / image.path).write_bytes(b"1")
+    assert set(choose_calibration(found.participants, found.settings, found.places)) == {third, fourth}
+
+
+def test_an_analysis_is_known_by_its_tool_its_options_and_its_image_in_containers() -> None:
+    tool = {"name": "bet", "options": ["-f"], "image": "docker://x"}
+    for in_containers in (False, True):
+        settings = {"app": {"image": None}, "tool": tool, "in_containers": in_containers}
+        assert analysis(settings) == {"name": "bet", "options": ["-f"], "image": in_containers}
+    app = {"image": "docker://y", "arguments": ["a"]}
+    assert analysis({"app": app, "tool": tool}) == {"name": "docker://y", "arguments": ["a"]}
 
 
 def plan_of(found: Situation, cores: int | None, elsewhere: bool = False) -> AdvicePlan:

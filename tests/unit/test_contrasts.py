@@ -26,7 +26,7 @@ def test_blocks_are_judged_by_student_s_test() -> None:
     found = contrasts({"slow": runs("slow", SLOW), "fast": runs("fast", FAST)}, paired=True)
     expected = stats.ttest_1samp(LOGARITHMS, 0.0)
     one, other = found["slow", "fast"], found["fast", "slow"]
-    assert (one.repetitions, one.freedom, one.level) == (4, pytest.approx(3), CHANCE)
+    assert (one.repetitions, one.freedom, one.level) == pytest.approx((4, 3, CHANCE))
     assert one.ratio == pytest.approx(stats.gmean(SLOW) / stats.gmean(FAST))
     assert one.chance == pytest.approx(expected.pvalue)
     assert one.ends == pytest.approx([math.exp(end) for end in expected.confidence_interval(0.95)])

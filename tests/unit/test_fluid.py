@@ -6,10 +6,11 @@ import math
 import statistics
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from neurotier.model.fluid import simulate
 from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
-from neurotier.model.prediction import MODEL_ERROR, predict_among
+from neurotier.model.prediction import MODEL_ERROR, Prediction, Situation, predict_among
 from neurotier.model.workload import LAUNCH, Job, Step, Workload
 from neurotier.model.write_back import Dirty
 
@@ -115,17 +116,19 @@ def test_the_interval_of_what_is_known_exactly_holds_nine_tenths_of_the_model_s_
 def test_the_interval_is_that_of_the_draws_and_holds_what_is_predicted() -> None:
     """Of draws from 10 s to 20 s the lowest twentieth ends at 10.5 s, but for the model's error."""
     usual = Workload([(Step("wait", "wait", 100.0),)]), machine(LINK)
-    long, short = (
-        predict_among(
-            usual, lambda rng, by=by: (Workload([(Step("wait", "wait", by * rng.uniform(1, 2)),)]), usual[1]), 1
-        )
-        for by in (1000.0, 10.0)
-    )
+    drawn = list[float]()
+
+    def between(least_s: float, most_s: float) -> Prediction:
+        def draw(rng: np.random.Generator) -> Situation:
+            drawn.append(rng.uniform(least_s, most_s))
+            return Workload([(Step("wait", "wait", drawn[-1]),)]), usual[1]
+
+        return predict_among(usual, draw, 1)
+
+    long, short = between(1000, 2000), between(10, 20)
     assert (long.low_s, short.high_s) == (100, 100)
     assert 1800 < long.high_s < 2000 * math.exp(1.645 * MODEL_ERROR)
     assert 10 * math.exp(-1.645 * MODEL_ERROR) < short.low_s < 12
-    drawn = []
-    predict_among(usual, lambda rng: drawn.append(rng.random()) or usual, 1)
     assert len(set(drawn)) == len(drawn), "no draw is another's"
 
 
@@ -151,7 +154,8 @@ def test_limits_are_parts_of_the_tasks_time() -> None:
     assert slow.limit == "processors"
     files = replace(LINK, files_per_s=10.0, files_stream_per_s=5.0)
     made = simulate(Workload([(Step("make", "files", 20, "tier"),)] * 4), machine(files), 4)
-    assert (made.makespan_s, made.limit) == (pytest.approx(8), "small files on tier")
+    assert made.makespan_s == pytest.approx(8)
+    assert made.limit == "small files on tier"
     assert simulate(Workload([(Step("make", "files", 20, "tier"),)]), machine(files), 4).makespan_s == pytest.approx(4)
 
 

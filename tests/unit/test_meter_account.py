@@ -27,7 +27,7 @@ def usage(wall_s: float = 10.0, **figures: Any) -> Usage:
     return found
 
 
-def sampler(delays: bool = True, **activity: float) -> Sampler:
+def sampler(delays: bool = True, **activity: Any) -> Sampler:
     """What samples have found."""
     found = Sampler(os.getpid(), None, delays)
     vars(found.activity).update(activity)
@@ -41,7 +41,7 @@ def account(found: Usage) -> list[float | None]:
     return [None if part is None else round(part, 6) for part in parts]
 
 
-BETWEEN_4_AND_6 = {"least_s": 4.0, "most_s": 6.0, "seen_s": 5.0, "turned_squared": 1.0}
+BETWEEN_4_AND_6: dict[str, Any] = {"least_s": 4.0, "most_s": 6.0, "seen_s": 5.0, "turned_squared": 1.0}
 """The tree was active for 5 s, give or take 1."""
 
 
@@ -50,6 +50,14 @@ def test_one_thread_is_asleep_for_the_rest() -> None:
     found.divide(Branch(), sampler())
     assert found.account == "exact"
     assert account(found) == [2, 1, 1.5, 0.5, 0.25, 4.75, 0]
+    looked_at = sampler()
+    looked_at.most_active = 2
+    exact = usage()
+    exact.divide(Branch(), looked_at)
+    assert exact.account == "exact", "two that were awake by turns in one look: what is booked counts"
+    itself = usage(wait_source="sampled")
+    itself.divide(None, None)
+    assert (itself.account, itself.account_other_s) == ("sampled", 4.75)
 
 
 @pytest.mark.parametrize(("late_s", "parts"), [(0.5, (2.0, 4.25)), (6.0, (6.25, 0.0))])
@@ -171,7 +179,7 @@ def test_bytes_are_what_was_moved_in_between_and_unknown_where_calls_are_not_cou
     moved = [found.logical_read_bytes, found.logical_written_bytes, found.device_read_bytes, found.device_written_bytes]
     assert (moved, found.bytes_source) == ([9, 18, 27, 0], "procfs")
     found.refuse_bytes(None)
-    assert found.logical_read_bytes == 9
+    assert vars(found)["logical_read_bytes"] == 9
     found.refuse_bytes("io_uring")
     assert (found.logical_read_bytes, found.device_read_bytes, found.bytes_reason) == (None, 27, "io_uring")
     unknown = usage()

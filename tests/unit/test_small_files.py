@@ -101,6 +101,7 @@ KINDS_OF = {name: probe.usual.kind for name, probe in PROBES.items()}
         ("net", (2.0, 10.5), "net", 2.0 + 10.5),
         ("net", (2.0, 10.5), "memory", 2.0 + N * (2e-5 - 3e-5) + 0.5),
         ("net", (2.0, 4.0), "memory", 2.0 + N * (2e-5 - 3e-5)),  # there was less than the probe says
+        ("disk", (2.0, 3.0), "memory", 2.0 - N * (5e-5 - 2e-5) + 3.0),  # sleep that is no waiting for a network stays
         ("memory", (0.1,), "disk", N * 5e-5 + N * 1e-4),
         ("unprobed", (), "disk", 2.0 + N * 1e-4),  # CPU time there is not known, so none is put in
     ],

@@ -38,7 +38,7 @@ FIGURES = TierFigures(
 def test_a_tier_gives_what_the_probe_has_measured() -> None:
     """Four streams; taking turns at 200 and 100 they would move 2 / (1/200 + 1/100) = 133.3 B/s, and move 120."""
     found = tier_speed(FIGURES, 4)
-    assert found == TierSpeed(200, 100, 100, 50, pytest.approx(0.9), 0.0, True, pytest.approx(200), pytest.approx(100))
+    assert vars(found) == pytest.approx(vars(TierSpeed(200, 100, 100, 50, 0.9, 0.0, True, 200, 100)))
     two = tier_speed(FIGURES, 2)  # half-way between 1 and 4, over the logarithm
     assert (two.read_bytes_per_s, two.write_bytes_per_s, two.read_stream_bytes_per_s) == (150, 75, 100)
     assert two.files_per_s == pytest.approx(2 / 0.015)
@@ -103,9 +103,8 @@ def test_between_the_least_and_the_most_by_ratios(where: float, expected: float)
         return Machine(Processors(1, 1), PageCache(1.0), {"disk": TierSpeed(speed, speed, speed, speed, mixed)})
 
     usual, low, high = machine(100.0, 1.0), machine(25.0, 0.5), machine(400.0, 2.0)
-    assert (
-        between(usual, low, high, {"disk": where}).tiers["disk"] == machine(pytest.approx(expected), 1.0).tiers["disk"]
-    )
+    found = between(usual, low, high, {"disk": where}).tiers["disk"]
+    assert vars(found) == pytest.approx(vars(machine(expected, 1.0).tiers["disk"]))
 
 
 def test_this_node_has_what_the_kernel_tells() -> None:
@@ -123,7 +122,7 @@ def test_who_cannot_use_a_share_leaves_it_to_others() -> None:
     """One can use 1 % of a device that reads 1,000 B/s, another twice the 4 B/s that it writes."""
     easy, greedy = Demand(1, 10.0, 1000.0), Demand(1, 8.0, 4.0)
     share_out([greedy, easy], 1.0)
-    assert (easy.rate_bytes_per_s, greedy.rate_bytes_per_s) == (10.0, pytest.approx(0.99 * 4))
+    assert (easy.rate_bytes_per_s, greedy.rate_bytes_per_s) == pytest.approx((10.0, 0.99 * 4))
     assert (easy.is_capped, greedy.is_capped) == (True, False)
     assert wanted([easy, greedy]) == pytest.approx(0.01 + 2.0)
     alike = [Demand(2, 100.0, 100.0), Demand(1, 100.0, 100.0), Demand(1, 5.0, 100.0)]
