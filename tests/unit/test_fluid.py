@@ -169,6 +169,15 @@ def test_fetches_go_on_beside_the_tasks_that_wait_for_them() -> None:
     assert found.limits[LAUNCH] == pytest.approx((3 * 2 + 2 + 3 * 2) / (3 * 2 + 2 + 3 * 2 + 3)), "waiting counts"
 
 
+def test_no_more_is_fetched_at_once_than_may_be() -> None:
+    """Five of 2 s, two at once: the last is there after 6 s. Meanwhile somebody waits as one of them does."""
+    tasks = [(Step(LAUNCH, "arrival", number), Step("wait", "wait", 1.0)) for number in range(1, 6)]
+    tasks.append((Step(LAUNCH, "wait", 2.0), Step("own", "wait", 3.0)))
+    found = simulate(Workload(tasks, fetches=[(Step(LAUNCH, "wait", 2.0),)] * 5, fetches_at_once=2), machine(LINK), 6)
+    assert sorted(start for _, phase, start, _ in found.spans_s if phase == "wait") == [2, 2, 4, 4, 6]
+    assert found.phase_sums_s == {"wait": 5, "own": 3}
+
+
 def test_a_tier_without_speed_is_said() -> None:
     with pytest.raises(ValueError, match=r"^nothing moves any more at 0\.0 s: a speed is 0$"):
         simulate(copies(1), machine(replace(LINK, read_stream_bytes_per_s=1e-300, read_bytes_per_s=1e-300)), 1)

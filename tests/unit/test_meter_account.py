@@ -127,7 +127,8 @@ def test_several_threads_are_scaled_to_the_time_in_which_one_was_active() -> Non
 
 
 @pytest.mark.parametrize(
-    ("lifetime_s", "active_s", "kind"), [(10.0, 5.0, "exact"), (13.0, 5.0, "scaled"), (13.0, 0.1, "exact")]
+    ("lifetime_s", "active_s", "kind"),
+    [(10.0, 5.0, "exact"), (13.0, 5.0, "scaled"), (13.0, 0.1, "exact"), (13.0, 0.15, "scaled")],
 )
 def test_children_that_lived_longer_than_the_phase_were_beside_it(
     lifetime_s: float, active_s: float, kind: str
@@ -481,6 +482,12 @@ def test_looks_tell_where_between_the_bounds_the_truth_may_lie() -> None:
     assert high_s == pytest.approx(4.0)
     # share 4.5 of 5 awake, of four intervals that leave 0.9 s open: sqrt(0.9 * 0.1 * 4 * 0.81) = 0.54
     assert low_s == pytest.approx(4 - 0.54)
+    booked = activity(begins_awake=True)
+    for end in range(1, 5):
+        booked.add(1.0, {7: Books(1.0 * end, 1.0 * end, awake=True)}, [], awake=True)
+    for end in range(1, 5):
+        booked.add(1.0, {7: Books(4 + 0.1 * end, 4 + 0.1 * end, awake=True)}, [], awake=True)
+    assert booked.bounds_s() == pytest.approx((4 + 4 - 0.54, 8.0)), "of intervals that are all booked nothing is open"
     turning = activity(begins_awake=False)
     turning.add(1.0, {7: Books(0.4, 0.4, awake=True)}, [], awake=True)
     # it woke at any moment of the 0.6 s that are open, of which 0.173 s is the standard deviation (0.6 / sqrt(12))

@@ -48,6 +48,7 @@ def test_a_tier_gives_what_the_probe_has_measured() -> None:
     ("kind", "buffered", "write_back", "write"),
     [
         ("block", 250.0, True, 100.0),
+        ("block", 200.0, False, 100.0),
         ("block", 190.0, False, 100.0),  # the page cache gives less than twice as much: writers wait for the device
         ("block", 80.0, False, 80.0),  # and so does a file system that gives less than its device
         ("network", 800.0, False, 100.0),  # flushed when a file is closed
