@@ -183,6 +183,10 @@ def test_bytes_are_what_was_moved_in_between_and_unknown_where_calls_are_not_cou
     assert vars(found)["logical_read_bytes"] == 9
     found.refuse_bytes("io_uring")
     assert (found.logical_read_bytes, found.device_read_bytes, found.bytes_reason) == (None, 27, "io_uring")
+    whole = usage()
+    whole.take_bytes([5, 6, 7, 8])
+    moved = [whole.logical_read_bytes, whole.logical_written_bytes, whole.device_read_bytes, whole.device_written_bytes]
+    assert moved == [5, 6, 7, 8], "of what began without any"
     unknown = usage()
     unknown.take_bytes(None)
     unknown.refuse_bytes("aio")
