@@ -176,6 +176,8 @@ def test_no_more_is_fetched_at_once_than_may_be() -> None:
     found = simulate(Workload(tasks, fetches=[(Step(LAUNCH, "wait", 2.0),)] * 5, fetches_at_once=2), machine(LINK), 6)
     assert sorted(start for _, phase, start, _ in found.spans_s if phase == "wait") == [2, 2, 4, 4, 6]
     assert found.phase_sums_s == {"wait": 5, "own": 3}
+    one = simulate(Workload(tasks[:2], fetches=[(Step(LAUNCH, "wait", 2.0),)] * 2), machine(LINK), 2)
+    assert sorted(start for _, _, start, _ in one.spans_s) == [2, 4], "one at a time, if nobody says how many"
 
 
 def test_a_tier_without_speed_is_said() -> None:
