@@ -119,6 +119,11 @@ def test_this_node_has_what_the_kernel_tells() -> None:
     assert page_cache_here(1e18).available_bytes < 0.2 * cache.available_bytes, "a tenth, however much the jobs take"
 
 
+def test_a_page_cache_of_which_nothing_is_said_is_as_linux_ships_it() -> None:
+    """See vm.rst: dirty_background_ratio 10, dirty_ratio 20, dirty_expire_centisecs 3000."""
+    assert PageCache(1000.0) == PageCache(1000.0, background_ratio=10 / 100, ratio=20 / 100, expiry_s=3000 / 100)
+
+
 def test_who_cannot_use_a_share_leaves_it_to_others() -> None:
     """One can use 1 % of a device that reads 1,000 B/s, another twice the 4 B/s that it writes."""
     easy, greedy = Demand(1, 10.0, 1000.0), Demand(1, 8.0, 4.0)
