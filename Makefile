@@ -30,10 +30,10 @@ test: $(READY) ## set up the test tools (Debian packages, if root; PySpark, Ray,
 	@tests/set_up.sh
 	@tests/run.sh --ring=fast $(PYTEST)
 
-nightly: $(READY) ## run what `make test` leaves out but for a sample, then faults, planted bugs and benchmarks: some hours
+nightly: $(READY) ## run what `make test` leaves out but for a sample, then faults, planted bugs, mutants and benchmarks: some hours
 	@tests/set_up.sh
 	@failed=0; seed=$$(date +%Y%m%d); tests/run.sh --ring=nightly $(PYTEST) || failed=1; \
-	for what in "faults COUNT=200 SEED=$$seed" planted-bugs "head-faults TIMES=1 SEED=$$seed" benchmark; do \
+	for what in "faults COUNT=200 SEED=$$seed" planted-bugs "mutants SEED=$$seed" "head-faults TIMES=1 SEED=$$seed" benchmark; do \
 	    $(MAKE) --no-print-directory $$what || failed=1; \
 	done; exit $$failed
 
@@ -63,7 +63,10 @@ head-faults: $(READY) ## Ctrl-C, kill -9 and a reboot of the head of a cluster r
 	@tests/set_up.sh
 	@PYTHONPATH=tests $(BIN)/python -m faults.heads $(if $(TIMES),--times $(TIMES)) $(if $(SEED),--seed $(SEED))
 
-mutants: $(READY) ## change constants and operators at random; do unit tests notice? ROOMS="model advice" COUNT=200 SEED=1
+ROOMS := model advice pages/comparison/statistics.py pages/kit/contrasts.py \
+    meter/usage.py meter/records.py meter/activity.py
+
+mutants: $(READY) ## change constants and operators at random; do unit tests notice? ROOMS="model advice" COUNT=100 SEED=1
 	@$(BIN)/python tests/mutants.py $(ROOMS) $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED))
 
 planted-bugs: $(READY) ## plant a bug for each promise of workflow/README.md; does the referee catch it?

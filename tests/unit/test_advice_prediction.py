@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.advice.calibration import BETWEEN, QUANTITIES, ObservedJob, observe, read_observed
+from neurotier.advice.basis import basis, calibrated, cold_programs, others_meanwhile
+from neurotier.advice.basis import fetching as fetching_said
+from neurotier.advice.calibration import BETWEEN, QUANTITIES, ObservedJob, observe, quantities, read_observed
+from neurotier.advice.placements import Candidate
 from neurotier.advice.predict import Inputs, paper_s, predict
 from neurotier.advice.rehearsal import read_rehearsed
 from neurotier.advice.scaling import costs_of
 from neurotier.advice.situation import Situation
+from neurotier.advice.table import files_of
 from neurotier.advice.workload import Fetching, Participant, Storage, workload_of
 from neurotier.core.files import write_json
 from neurotier.core.parallelism import PHASES
@@ -19,7 +23,7 @@ from neurotier.core.places import short_hash
 from neurotier.meter.traffic import flow
 from neurotier.model.machine import PageCache, Processors
 from neurotier.model.this_machine import Probed
-from neurotier.storage.probe.tier_figures import TierFigures
+from neurotier.storage.probe.tier_figures import FileCost, TierFigures
 from probed_tiers import tier_figures
 from report_data import make_results
 
@@ -205,3 +209,121 @@ def test_disturbed_runs_are_left_out_of_the_calibration(tmp_path: Path) -> None:
     assert [one.participant for one in read_observed(settings, places, None)] == [second]
     places.record(second).unlink()
     assert [one.participant for one in read_observed(settings, places, None)] == [first]
+
+
+def test_what_passes_between_phases_is_work_that_waits_as_the_phases_did() -> None:
+    """Of 6 s, 1 s was waiting for a slot and 4 s were phases, which waited 0.5 s for a core in 1 s of CPU time."""
+    phases = [phase_of(name, start, start + 2.0) | {"run_queue_s": 0.25} for name, start in (("a", 0.0), ("b", 4.0))]
+    got = {"cpu_s": 0.5, "wall_s": 2.0, "run_queue_s": 0.25, "fetched_files": 3}
+    found = observe(record_of("sub-1", *phases, slot_wait_s=1.0, got=got, work_tier="disk"), 5)
+    assert (found.start_s, found.end_s, found.queue_s, found.max_rss_bytes) == (0, 6, 0.5, 9)
+    assert found.phases[BETWEEN]["cpu_s"] == pytest.approx(1.0 / 1.5)
+    assert (found.get_cpu_s, found.get_wait_s, found.fetched_files, found.work_tier) == (0.5, 1.25, 3, "disk")
+    waiting = observe(record_of("sub-1", *phases, slot_wait_s=3.0), 5)
+    assert (waiting.phases[BETWEEN]["cpu_s"], waiting.get_wait_s, waiting.work_tier) == (0, None, "")
+    unknown = observe(record_of("sub-1", phases[0], phases[1] | {"run_queue_s": None}), 5)
+    assert (unknown.queue_s, unknown.queueing) == (None, 1)
+    assert replace(found, phases={}).queueing == 1
+
+
+def test_a_phase_that_counts_no_bytes_has_read_its_input_and_staging_waits_for_its_tiers() -> None:
+    row = phase_of("compute", 0.0, 1.0, flow("disk", "page_cache", read=(7, None)))
+    assert quantities(row)["read_bytes"] == 7
+    assert quantities(phase_of("compute", 0.0, 1.0))["read_bytes"] == 5
+    assert quantities(phase_of("compute", 0.0, 1.0) | {"input_bytes": None})["read_bytes"] == 0
+    assert [quantities(phase_of(name, 0.0, 1.0))["wait_s"] for name in ("stage_in", "compute")] == [0, 0.25]
+    assert quantities(phase_of("compute", 0.0, 1.0) | {"account_other_s": None})["wait_s"] == 0
+    grown = flow("disk", "growth", written=(1, 1), files={"made_files": 3})
+    assert (
+        quantities(phase_of("compute", 0.0, 1.0, grown, flow("disk", "staging", files={"made_files": 9})))["made_files"]
+        == 3
+    )
+
+
+def test_files_of_all_and_what_those_of_one_take() -> None:
+    """Each makes 40 files, which take 0.25 s and 0.5 s there: 30 s."""
+    slow = replace(figures(), files={1: FileCost(0.25, 0.5)})
+    made = job(100, 1.0, work_tier="disk")
+    made.phases["compute"]["made_files"] = 40.0
+    given = inputs(3, observed=[made, made], probes={"disk": Probed(slow, slow, slow)})
+    assert files_of(given, Candidate("disk", FOUR_ROLES, True), 1) == {
+        "work_files": 120,
+        "files_s": pytest.approx(30.0),
+    }
+    none = replace(given, participants=[])
+    assert files_of(none, Candidate("disk", FOUR_ROLES, True), 1) == {"work_files": 0, "files_s": 0}
+
+
+@pytest.mark.parametrize(
+    ("share", "busy", "said"),
+    [
+        (None, 1.0, ["is not known, and taken for nothing"]),
+        (0.0, 0.19, []),
+        (0.05, 0.2, ["Others had 0.2 busy processes"]),
+        (0.051, 0.0, ["The calibration was disturbed: others took 5 % of the processors' time; ask again on a quiet"]),
+        (0.5, 1.5, ["others took 50 % of the processors' time", "Others had 1.5 busy processes"]),
+    ],
+)
+def test_what_others_took_meanwhile_is_said(share: float | None, busy: float, said: list[str]) -> None:
+    lines = others_meanwhile(inputs(others_cpu_share=share, processors=Processors(2, 2, others=busy)), 0.05)
+    assert len(lines) == len(said)
+    assert all(part in line for part, line in zip(said, lines, strict=True))
+
+
+def test_what_cold_programs_take_is_said_where_it_is_known() -> None:
+    assert cold_programs(inputs()) == []
+    (why,) = cold_programs(inputs(load_s={}, load_unknown_because="nobody tried"))
+    assert why.endswith("is not known and not included: nobody tried")
+    (none,) = cold_programs(inputs(load_s={"compute": 0.0}))
+    assert none.startswith("Programs are in the page cache in cold runs, too")
+    (some,) = cold_programs(inputs(load_s={"compute": 1.5, "start_up": 0.5}))
+    assert "wait 2.00 s for their programs" in some
+
+
+def test_how_well_records_determine_the_costs_is_said(tmp_path: Path) -> None:
+    places, settings = make_results(tmp_path, 5)
+    situation = Situation(settings, places)
+    few = inputs(observed=[job(50, 1.5), job(150, 2.5)])
+    first, second, *_ = everyone = list(situation.participants)
+    assert calibrated(situation, few, [first, second]) == (
+        f"CPU time and bytes by {first} (8.58 MiB) and {second} (25.75 MiB): compute takes 1.00 s and 0.010 s per MB,"
+        " which so few records hardly separate (the interval tries each of them alone)"
+    )
+    assert "and 2 more:" in calibrated(situation, few, everyone)
+    assert " more" not in calibrated(situation, few, everyone[:3])
+    assert "by 2 participants already analysed:" in calibrated(situation, few, [first])
+    many = inputs(observed=[job(size, 1.0 + size / 100) for size in (50, 100, 150, 200)])
+    assert calibrated(situation, many, [first]).endswith("per MB, to 0 %")
+
+
+def test_who_is_left_to_analyse_is_said(tmp_path: Path) -> None:
+    places, settings = make_results(tmp_path, 5)
+    everyone = list(Situation(settings, places).participants)
+    known = inputs(others_cpu_share=0.0)
+    assert basis(Situation(settings, places), known, everyone)[0] == (
+        "5 participants to analyse; a participant's images have 17.17 MiB (median)"
+    )
+    for name in everyone[:2]:
+        write_json(places.record(name), {})
+    first, *_, shared = basis(Situation(settings, places), known, everyone)
+    assert first.startswith("3 participants to analyse, 2 of 5 done;")
+    assert shared.startswith("What participants take that share a job was not tried")
+    assert "of CPU time" in basis(Situation(settings, places), replace(known, rehearsed=known.observed), everyone)[-1]
+    for name in everyone[2:4]:
+        write_json(places.record(name), {})
+    assert len(basis(Situation(settings, places), known, everyone)) == 2, "one shares no job"
+    write_json(places.record(everyone[4]), {})
+    assert Situation(settings, places).remaining == everyone, "who are all done are all predicted"
+
+
+def test_what_is_to_be_fetched_is_said(tmp_path: Path) -> None:
+    """Of 1 MiB and 3 MiB, one is fetched after the other."""
+    places, settings = make_results(tmp_path, 5)
+    situation = Situation(settings, places)
+    assert fetching_said(situation, inputs()) == []
+    people = [Participant(1, to_fetch_bytes=size) for size in (1 << 20, 3 << 20)]
+    (unknown,) = fetching_said(situation, inputs(participants=people))
+    assert unknown == "4 MiB of images are to be fetched; how long that takes is not known and not included"
+    known = inputs(participants=people, fetching=Fetching(s_per_byte=2.0 / (1 << 20), at_once=3))
+    (said,) = fetching_said(situation, known)
+    assert said == "4 MiB of images are to be fetched while others are analysed, 3 at once, 8.00 s one after the other"

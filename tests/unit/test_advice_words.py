@@ -9,8 +9,9 @@ import pytest
 from configured import settings_at
 from neurotier.advice.calibration import read_observed
 from neurotier.advice.placements import candidates
+from neurotier.advice.promise import KNOWN_BY, advised
 from neurotier.advice.room import room_for
-from neurotier.advice.words import recommendation
+from neurotier.advice.words import advices, interval, matters, recommendation, text_table
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
@@ -71,6 +72,66 @@ def test_a_slow_placement_is_named_where_the_others_are_alike(best_s: float) -> 
         "You are compute-bound: it does not matter whether disk or tmpfs; slow takes 6 min (5 to 6), limited by reading"
         " from slow (90 % of the jobs' time)"
     )
+
+
+@pytest.mark.parametrize(
+    ("predicted_s", "said"),
+    [
+        (7200.0, "2.0 h (1.8 to 2.2)"),
+        (1200.0, "20 min (18 to 22)"),
+        (9.95, "10 s (9 to 11)"),
+        (9.94, "9.94 s (8.95 to 10.93)"),
+    ],
+)
+def test_ends_of_an_interval_are_as_exact_as_its_middle(predicted_s: float, said: str) -> None:
+    assert interval(row("disk", predicted_s)) == said
+
+
+def test_a_gain_that_is_no_more_than_the_interval_does_not_matter() -> None:
+    """90 to 110 s holds 109.9 s, and 98.9 to 120.9 s holds 100 s; of 112 s it is not so."""
+    best = row("disk", 100.0)
+    assert not matters(best, row("tmpfs", 109.9))
+    assert matters(best, row("tmpfs", 112.0))
+    assert not matters(best, row("tmpfs", 112.0, share=0.2))
+    assert not matters(best, row("tmpfs", 110.0, share=0.0))
+    assert not matters(best, row("tmpfs", 115.0, low_s=100.0))
+    close = [row("disk", 100.0), row("tmpfs", 100.49)]
+    assert "saves" not in recommendation(close)
+    assert "disk saves 0.6 % against tmpfs, within the interval" in recommendation(
+        [row("disk", 100.0), row("tmpfs", 100.6)]
+    )
+    unused = [row("a", 41.0, in_use=False), row("b", 97.0, in_use=False)]
+    assert recommendation(unused).startswith("Take a: 41 s (37 to 45), and b takes 97 s")
+    assert recommendation([row("disk", 41.0)]).startswith("There is no choice but disk: 41 s")
+
+
+def test_each_parallelism_and_cache_has_its_advice() -> None:
+    """And the table for a terminal has a line for each row."""
+    rows = [row("disk", 41.0, parallelism=n, cache=cache) for n in (2, 4) for cache in ("cold", "warm")]
+    assert [line.split(": ")[0] for line in advices(rows)] == [
+        f"{n} at once, cache {cache}" for n in (2, 4) for cache in ("cold", "warm")
+    ]
+    assert advices(rows[:1])[0].startswith("There is no choice")
+    assert advices(rows[:2])[1].startswith("2 at once, cache warm: ")
+    head, first, *rest = text_table([*rows, row("tmpfs", 5.0, fits=False, reason="full")])
+    assert head.split()[:3] == ["placement", "at", "once"]
+    assert "disk (in use)" in first
+    assert len(rest) == 4
+    assert rest[-1].rstrip().endswith("no: full")
+
+
+def test_what_differs_between_placements_is_named() -> None:
+    one, other = row("disk", 97.0), row("tmpfs", 41.0)
+    assert recommendation([one, other]).startswith("Place the work on tmpfs")
+    assert recommendation([one, other | {"dataset_tier": "tmpfs"}]).startswith("Place the data on tmpfs")
+
+
+def test_a_promise_is_that_of_the_same_run_as_found_first() -> None:
+    run = {name: row("disk", 1.0)[name] for name in KNOWN_BY}
+    cold, found, other = row("disk", 3.0, cache="cold"), row("disk", 2.0), row("disk", 1.0, participants=6)
+    assert advised([other, cold, found], run) == found
+    assert advised([other, cold], run) == cold
+    assert advised([other], run) is None
 
 
 def test_roles_on_one_tier_need_room_together() -> None:

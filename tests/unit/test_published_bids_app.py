@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
-from neurotier.pages.comparison.statistics import by_condition, paired_differences
+from neurotier.model.machine import Processors
+from neurotier.pages.comparison.statistics import by_condition, everything_compared, paired_differences
 from neurotier.published.bids_app import CONDITIONS, published_runs
 from neurotier.run.compared import read_comparison_tables, write_comparison_tables
 from neurotier.storage.spread import spread
@@ -42,6 +44,7 @@ def test_a_small_log(tmp_path: Path, inside: str) -> None:
     log(tmp_path / inside / "in-mem-4", TASKS)
     log(tmp_path / inside / "logs-of-nobody", TASKS)
     published = published_runs(tmp_path)
+    assert everything_compared(None, [], str(tmp_path)) == published
     (run,) = published.runs
     assert (run["run"], run["placement"], run["cache"], run["valid"]) == (
         "in-mem-4",
@@ -111,3 +114,18 @@ def test_the_published_runs(reference: Path, tmp_path: Path) -> None:
     back = read_comparison_tables(tmp_path)
     assert spread(back.runs, "makespan_s") == spread(published.runs, "makespan_s")
     assert len(back.participants) == 12 * 685
+
+
+def test_two_threads_on_a_core_achieve_what_the_published_runs_show(reference: Path) -> None:
+    """CPU time of a task with 96 at once, on 48 cores of two threads, over that with 25, which have a core each.
+
+    On these tiers it grows by 1.42 and 1.45; on those of which no logs are at hand, by the paper, from 1.28 on.
+    """
+    cpu_s: dict[tuple[str, int], list[float]] = {}
+    for run in published_runs(reference).runs:
+        cpu_s.setdefault((run["placement"], run["parallelism"]), []).append(run["cpu_sum_s"] / run["participants"])
+    growth = [fmean(cpu_s[name, 96]) / fmean(cpu_s[name, 25]) for name in ("Optane Memory mode", "local SSD")]
+    assert growth == pytest.approx([1.454, 1.424], abs=0.001)
+    machine = Processors(48, 96)
+    assert machine.speed(25) == 1
+    assert 1 / machine.speed(96) == pytest.approx(fmean([1.28, max(growth)]), abs=0.01)

@@ -10,7 +10,7 @@ from neurotier.advice.predict import Inputs, predict
 from neurotier.advice.workload import Fetching, Participant, Storage
 from neurotier.core.errors import TierError, ToolError
 from neurotier.model.machine import PageCache, Processors
-from neurotier.model.prediction import Simulated
+from neurotier.model.prediction import Prediction
 from neurotier.model.this_machine import Probed
 from neurotier.storage.probe.small_files import LEAST_FILES, OPERATIONS, measure_files
 from neurotier.storage.probe.tier_figures import FileCost
@@ -73,7 +73,7 @@ def maker(tier: str, cpu_s: float = 2.0, wait_s: float = 0.0) -> ObservedJob:
 
 def predicted(
     calibrated_on: str, work: str, count: int = 1, at_once: int = 1, cpu_s: float = 2.0, wait_s: float = 0.0
-) -> Simulated:
+) -> Prediction:
     """A prediction of participants who make files."""
     storage = Storage(dict.fromkeys(("dataset", "images", "results"), "memory") | {"work": work}, KINDS_OF)
     given = Inputs(
@@ -101,6 +101,7 @@ KINDS_OF = {name: probe.usual.kind for name, probe in PROBES.items()}
         ("net", (2.0, 10.5), "net", 2.0 + 10.5),
         ("net", (2.0, 10.5), "memory", 2.0 + N * (2e-5 - 3e-5) + 0.5),
         ("net", (2.0, 4.0), "memory", 2.0 + N * (2e-5 - 3e-5)),  # there was less than the probe says
+        ("disk", (2.0, 3.0), "memory", 2.0 - N * (5e-5 - 2e-5) + 3.0),  # sleep that is no waiting for a network stays
         ("memory", (0.1,), "disk", N * 5e-5 + N * 1e-4),
         ("unprobed", (), "disk", 2.0 + N * 1e-4),  # CPU time there is not known, so none is put in
     ],

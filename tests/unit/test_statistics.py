@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from comparison_rows import job_rows, run_row
+from neurotier.core.errors import InputError
 from neurotier.pages.comparison.statistics import (
+    by_condition,
+    everything_compared,
+    families,
+    family_contrasts,
+    inputs_text,
     paired_differences,
     speed_ups,
 )
 from neurotier.run.compared import Condition
+from report_data import make_results
 
 SHIFT_S = 3.0
 FAST = Condition("campaign", "brainextractor", "cold", 2, "tmpfs")
@@ -70,3 +78,67 @@ def test_speed_up_spans_all_repetitions() -> None:
     assert (four.lower.parallelism, four.higher.parallelism, four.ideal) == (2, 4, 2.0)
     assert (four.ratio.low, four.ratio.median, four.ratio.high) == pytest.approx((100 / 55, 2.0, 110 / 50))
     assert (eight.higher.parallelism, eight.ideal, eight.ratio.values) == (8, 4.0, (2.5, 2.75))
+
+
+def test_inputs_in_memory_stand_beside_every_cache_state() -> None:
+    """They have no page cache before them; without others they are a family of their own."""
+    cold, warm, memory = (replace(FAST, cache=cache, placement=cache) for cache in ("cold", "warm", "memory"))
+    found = families([memory, warm, cold])
+    assert {family.cache: [one.placement for one in members] for family, members in found.items()} == {
+        "cold": ["cold", "memory"],
+        "warm": ["warm", "memory"],
+    }
+    other = replace(memory, tool="bet")
+    assert [family.cache for family in families([other, cold])] == ["memory", "cold"]
+    assert [inputs_text(cache) for cache in ("memory", "cold")] == ["inputs in memory", "page cache cold"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [((None, None), None), (("n1", "n2"), "n1 n2"), (("n1 n2", "n3"), "n1 n2; n3"), (("n2", "n2"), "n2")],
+)
+def test_the_nodes_of_blocks_are_named(nodes: tuple[str | None, ...], said: str | None) -> None:
+    runs = [
+        run_row(f"{placement}-{number}", placement, 9.0, repetition=number, nodes=node, start_s=10.0 * number)
+        for number, node in enumerate(nodes, start=1)
+        for placement in ("nfs", "tmpfs")
+    ]
+    rows = [row for run in runs for row in job_rows(run["run"], [2.0 if run["placement"] == "nfs" else 1.0] * 3)]
+    (found,) = paired_differences(runs, rows)
+    assert (found.nodes, found.median_s, found.share) == (said, 1.0, 1.0)
+
+
+def test_conditions_that_take_as_long_differ_by_nothing() -> None:
+    runs = [run_row("a", "nfs", 9.0), run_row("b", "tmpfs", 9.0)]
+    (found,) = paired_differences(runs, [*job_rows("a", [0.0, 0.0]), *job_rows("b", [0.0, 0.0])])
+    assert (found.slower, found.faster, found.median_s, found.share) == (SLOW, FAST, 0.0, 0.0)
+
+
+def test_a_campaign_alone_is_in_blocks() -> None:
+    runs = [
+        run_row(f"{placement}-{number}", placement, makespan_s, repetition=number)
+        for placement, makespan_s in (("nfs", 9.0), ("tmpfs", 5.0))
+        for number in (1, 2, 3)
+    ]
+    for origin, paired in (("campaign", True), ("elsewhere", False)):
+        groups = by_condition([run | {"origin": origin} for run in runs])
+        found = family_contrasts(groups)
+        assert {(one.paired, round(one.ratio, 3)) for one in found.values()} == {(paired, 1.8), (paired, 0.556)}
+
+
+def test_a_run_without_a_makespan_has_no_speed_up() -> None:
+    none = [run_row("a", "nfs", 9.0, parallelism=2), run_row("b", "nfs", 0.0, parallelism=4)]
+    assert speed_ups(none) == []
+    (short,) = speed_ups([none[0], run_row("b", "nfs", 0.5, parallelism=4)])
+    assert short.ratio.values == (18.0,)
+
+
+def test_everything_that_is_there_is_compared(tmp_path: Path) -> None:
+    places, _ = make_results(tmp_path / "a", 5)
+    assert everything_compared(None, [], None).runs == []
+    (run,) = everything_compared(None, [str(places.results)], None).runs
+    assert (run["origin"], run["participants"]) == (str(places.results), 5)
+    with pytest.raises(InputError):
+        everything_compared(None, [str(places.results)], str(tmp_path / "gone"))
+    with pytest.raises((InputError, OSError)):
+        everything_compared(tmp_path / "gone.json", [], None)

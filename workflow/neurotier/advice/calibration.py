@@ -94,8 +94,8 @@ def choose(sizes: Mapping[str, int], count: int) -> list[str]:
     --------
     >>> choose({"a": 90, "b": 10, "c": 50, "d": 30, "e": 70, "f": 20, "g": 80}, 2)
     ['d', 'e']
-    >>> choose({"a": 1, "b": 2}, 5)
-    ['a', 'b']
+    >>> choose({"a": 1, "b": 2}, 5), choose(dict(zip("edcba", range(5))), 5)
+    (['a', 'b'], ['e', 'd', 'c', 'b', 'a'])
     """
     ranked = sorted(sizes, key=lambda name: (sizes[name], name))
     if count >= len(ranked):

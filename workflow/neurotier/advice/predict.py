@@ -26,7 +26,7 @@ from neurotier.advice.scaling import costs_of, scatter, ways_of
 from neurotier.advice.small_files import costs_here, drawn_files, without_files
 from neurotier.advice.workload import READS, WRITES, Fetching, JobParts, Participant, Storage, workload_of
 from neurotier.model.machine import Machine, PageCache, Processors
-from neurotier.model.prediction import Simulated, Situation, predict_among
+from neurotier.model.prediction import Prediction, Situation, predict_among
 from neurotier.model.this_machine import Probed, between, machine_of
 from neurotier.model.workload import Workload
 
@@ -75,7 +75,7 @@ class Inputs:
     others_cpu_share: float | None = None
 
 
-def predict(inputs: Inputs, storage: Storage, parallelism: int) -> Simulated:
+def predict(inputs: Inputs, storage: Storage, parallelism: int) -> Prediction:
     """Predict one placement with this many jobs at once. Draws are seeded: equal inputs give equal numbers."""
     usual, low, high = (
         machine_of(

@@ -65,7 +65,7 @@ def advice_row(
         "limit": limit_text(usual.limit, at_once, inputs.processors.threads),
         "limit_share": usual.limits[usual.limit],
         "mean_parallelism": usual.mean_parallelism,
-        **{f"{phase}_sum_s": sums.get(phase, 0.0) for phase in PHASES},
+        **{f"{phase}_sum_s": sums[phase] for phase in PHASES},
         **files_of(inputs, candidate, at_once),
         **room_of(situation, inputs, candidate, at_once),
     }

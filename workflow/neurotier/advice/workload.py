@@ -100,7 +100,7 @@ class Fetching:
     def steps(self, participant: Participant) -> tuple[Step, Step]:
         """The steps of fetching one participant's images."""
         wait_s = self.wait_s + participant.to_fetch_bytes * self.s_per_byte
-        return Step(LAUNCH.phase, "compute", self.cpu_s), Step(LAUNCH.phase, "wait", wait_s)
+        return Step(LAUNCH, "compute", self.cpu_s), Step(LAUNCH, "wait", wait_s)
 
 
 JobParts = Sequence[Sequence[int]]
@@ -112,7 +112,7 @@ def workload_of(
     costs: Costs,
     storage: Storage,
     fetching: Fetching,
-    first: int = 0,
+    first: int,
     jobs: Sequence[JobParts] | None = None,
     copied: Costs | None = None,
     computing: int = 0,
@@ -139,7 +139,7 @@ def workload_of(
         copied = {phase: cost for phase, cost in costs.items() if phase != START_UP}
     order = fetching_order(together, first, computing) if fetching.at_once else []
     fetched = [position for position in order if participants[position].to_fetch_bytes]
-    arrivals = {position: [Step(LAUNCH.phase, "arrival", number)] for number, position in enumerate(fetched, start=1)}
+    arrivals = {position: [Step(LAUNCH, "arrival", number)] for number, position in enumerate(fetched, start=1)}
     tasks: list[tuple[Step, ...]] = []
     made = []
     for parts in together:
@@ -147,8 +147,8 @@ def workload_of(
         beside = len(parts) - computing if computing else 0
         slots = {"stage_in": beside, "compute": computing, "stage_out": beside} if beside > 0 else {}
         # several share a process, which loads what all use
-        load = Step(LAUNCH.phase, "wait", sum(own.load_s.values()))
-        launch = () if alone else (Step(LAUNCH.phase, "compute", launch_s), load)
+        load = Step(LAUNCH, "wait", sum(own.load_s.values()))
+        launch = () if alone else (Step(LAUNCH, "compute", launch_s), load)
         made.append(Job(range(len(tasks), len(tasks) + len(parts)), launch, slots, computing if slots else 0))
         for part in parts:
             of_part: list[Step] = []

@@ -31,7 +31,7 @@ from neurotier.core.settings import BigBrainSettings
 from neurotier.core.tables import Row
 from neurotier.model.machine import Machine, PageCache, Processors
 from neurotier.model.paper import least_makespan_s
-from neurotier.model.prediction import FLUID, PAPER, Simulated, Situation, predict_among
+from neurotier.model.prediction import FLUID, PAPER, Prediction, Situation, predict_among
 from neurotier.model.this_machine import Probed, between, machine_of, page_cache_here, processors_here, read_probed
 from neurotier.model.workload import LAUNCH, Step, Workload
 
@@ -94,7 +94,7 @@ class Prospect:
         moved, figures = self.data_bytes * self.asked.iterations, self.probes[self.tier].usual
         return least_makespan_s(moved, moved, figures.single_read_bytes_per_s, figures.single_write_bytes_per_s)
 
-    def fluid(self) -> Simulated:
+    def fluid(self) -> Prediction:
         """What the fluid model predicts for the blocks, from the start of the first to the end of the last."""
         usual, low, high = map(self.machine, ("usual", "low", "high"))
         workload = self.workload()
@@ -124,7 +124,7 @@ class Prospect:
             jobs = [(block, [k]) for k in every for block in self.blocks]
         tasks = []
         for number, (block, iterations) in enumerate(jobs):
-            steps = [Step(LAUNCH.phase, "wait", known.gap_s)] if number >= self.parallelism else []
+            steps = [Step(LAUNCH, "wait", known.gap_s)] if number >= self.parallelism else []
             steps.append(Step(START_UP, "compute", known.start_cpu_s))
             for k in iterations:
                 steps += [

@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -48,12 +48,12 @@ class SimulatedRun:
         return max(self.limits, key=lambda name: self.limits[name], default="")
 
     @property
-    def phase_sums_s(self) -> dict[str, float]:
-        """Seconds of all tasks by phase."""
+    def phase_sums_s(self) -> Mapping[str, float]:
+        """Seconds of all tasks by phase; none of others."""
         sums = defaultdict[str, float](float)
         for _, phase, start_s, end_s in self.spans_s:
             sums[phase] += end_s - start_s
-        return dict(sums)
+        return sums
 
     @property
     def mean_parallelism(self) -> float:
@@ -75,8 +75,8 @@ class Process:
 
     number: int
     needs: Iterator[Step | tuple[Slots, int]]
-    phase: str = ""
-    began_s: float = 0.0
+    phase: str = field(init=False)
+    began_s: float = field(init=False)
 
 
 @dataclass(eq=False)
@@ -95,8 +95,8 @@ class Flow:
     step: Step
     server: str
     moved: float = 0.0
-    rate: float = 0.0
-    limit: str = ""
+    rate: float = field(init=False)
+    limit: str = field(init=False)
     ends: list[tuple[float, int, Process]] = field(default_factory=list)
 
     @property
@@ -105,7 +105,7 @@ class Flow:
 
     def until_next_s(self) -> float:
         """Seconds until the first of its streams is over, at the present rate."""
-        return max(self.ends[0][0] - self.moved, 0.0) / self.rate if self.rate > 0 else math.inf
+        return max(self.ends[0][0] - self.moved, 0.0) / self.rate if self.rate else math.inf
 
     def advance(self, elapsed_s: float) -> list[Process]:
         """Flow for some seconds; whose stream is over."""
@@ -168,7 +168,7 @@ class Simulation:
             if self.going and math.isinf(elapsed_s):
                 raise ValueError(f"nothing moves any more at {self.now_s} s: a speed is 0")
             self.advance(flows, elapsed_s, inflows)
-        spans = [span for span in self.spans if span[1] != LAUNCH.phase]
+        spans = [span for span in self.spans if span[1] != LAUNCH]
         makespan_s = max((span[3] for span in spans), default=0.0) - min((span[2] for span in spans), default=0.0)
         total = sum(self.limits.values())
         limits = {name: seconds / total for name, seconds in self.limits.items()}
@@ -255,7 +255,7 @@ class Simulation:
             dirty.advance(self.now_s, elapsed_s, inflows[name])
         self.now_s += elapsed_s
         if waiting := sum(len(arrival.queue) for arrival in self.arrivals):
-            self.limits[LAUNCH.phase] += waiting * elapsed_s
+            self.limits[LAUNCH] += waiting * elapsed_s
         over = []
         for flow in flows:
             self.limits[flow.limit] += flow.streams * elapsed_s
@@ -273,7 +273,7 @@ class Simulation:
                 served.setdefault(flow.server, []).append(flow)
             else:
                 flow.rate, flow.limit = (1.0, "wait") if flow.step.kind == "wait" else (speed, "processors")
-                flow.limit = LAUNCH.phase if flow.step.phase == LAUNCH.phase else flow.limit
+                flow.limit = LAUNCH if flow.step.phase == LAUNCH else flow.limit
         for name, some in served.items():
             self.share_tier(name, some)
         inflows = {}
@@ -300,7 +300,7 @@ class Simulation:
             kind: [Demand(one.streams, *speeds[kind]) for one in flows if one.step.kind == kind] for kind in speeds
         }
         is_due = dirty is not None and dirty.is_due(self.now_s)
-        reading, writing = split(wanted(demands["read"]), 1.0 if is_due else wanted(demands["write"]), tier.mixed)
+        reading, writing = split(wanted(demands["read"]), math.inf if is_due else wanted(demands["write"]), tier.mixed)
         for kind, part in (("read", reading), ("write", writing), ("files", 1.0)):
             share_out(demands[kind], part)
         if dirty:

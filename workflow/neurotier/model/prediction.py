@@ -27,8 +27,8 @@ MODEL_ERROR = 0.128
 conditions of the published server that it had not seen and that have no twin in the other memory mode (0.116), widened
 as Student's distribution is where only ten errors tell it; a test computes it from the validation."""
 
-EVENLY = np.array([NormalDist().inv_cdf((2 * part + 1) / 40) for part in range(20)])
-"""Twenty values that divide a normal distribution evenly: an error added to each draw, without more simulations."""
+EVENLY = np.array([NormalDist().inv_cdf((part + 0.5) / 200) for part in range(200)])
+"""Values that divide a normal distribution evenly: errors added to each draw, without more simulations."""
 
 Situation = tuple[Workload, Machine]
 """What there is to do, and what with."""
@@ -36,39 +36,31 @@ Situation = tuple[Workload, Machine]
 
 @dataclass(frozen=True)
 class Prediction:
-    """Predicted makespan, s; of Eq. (1), which has no interval, three times the same.
+    """What the fluid model predicts, with an interval.
 
     Attributes
     ----------
-    makespan_s
-        With the speeds as they are known.
     low_s, high_s
-        The interval.
+        The interval, s.
+    usual
+        The run that was simulated with the speeds as they are known.
     """
 
-    makespan_s: float
     low_s: float
     high_s: float
-
-
-@dataclass(frozen=True)
-class Simulated(Prediction):
-    """What the fluid model predicts; the interval is from draws of the speeds and of which streams are slower.
-
-    Attributes
-    ----------
-    usual
-        The run that was simulated for ``makespan_s``.
-    """
-
     usual: SimulatedRun
+
+    @property
+    def makespan_s(self) -> float:
+        """Makespan of the usual run, s."""
+        return self.usual.makespan_s
 
 
 def predict_among(
     usual: Situation,
     draw: Callable[[np.random.Generator], Situation],
     parallelism: int,
-) -> Simulated:
+) -> Prediction:
     """Predict a makespan that is known only roughly; the same numbers for the same knowledge.
 
     Around each draw the model is off by :data:`MODEL_ERROR`.
@@ -85,4 +77,4 @@ def predict_among(
     drawn_s = [simulate(*draw(np.random.default_rng(seed)), parallelism, seed).makespan_s for seed in range(1, DRAWS)]
     around_s = np.outer([makespan_s, *drawn_s], np.exp(MODEL_ERROR * EVENLY))
     low_s, high_s = (float(end) for end in np.quantile(around_s, [LOW, HIGH]))
-    return Simulated(makespan_s, min(low_s, makespan_s), max(high_s, makespan_s), run)
+    return Prediction(min(low_s, makespan_s), max(high_s, makespan_s), run)

@@ -7,7 +7,7 @@ as much as 20 writers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class Demand:
     streams: int
     cap_bytes_per_s: float
     loaded_bytes_per_s: float
-    rate_bytes_per_s: float = 0.0
+    rate_bytes_per_s: float = field(init=False)
 
     @property
     def is_capped(self) -> bool:
@@ -65,9 +65,7 @@ def share_out(demands: list[Demand], part: float) -> None:
     (45.0, 10.0)
     """
     streams = sum([demand.streams for demand in demands])
-    if len(demands) > 1:
-        demands = sorted(demands, key=lambda demand: demand.cap_bytes_per_s / demand.loaded_bytes_per_s)
-    for demand in demands:
+    for demand in sorted(demands, key=lambda demand: demand.cap_bytes_per_s / demand.loaded_bytes_per_s):
         used = min(demand.cap_bytes_per_s / demand.loaded_bytes_per_s, part / streams)
         demand.rate_bytes_per_s = used * demand.loaded_bytes_per_s
         part = max(part - used * demand.streams, 0.0)

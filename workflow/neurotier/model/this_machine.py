@@ -148,25 +148,60 @@ def processors_here(threads_per_job: int, others: float) -> Processors:
     """
     threads = len(os.sched_getaffinity(0))
     cores = min(psutil.cpu_count(logical=False) or threads, threads)
-    return Processors(
-        max(1, cores // threads_per_job), max(1, threads // threads_per_job), others=others / threads_per_job
-    )
+    return in_jobs(Processors(cores, threads, others=others), threads_per_job)
+
+
+def in_jobs(processors: Processors, threads_per_job: int) -> Processors:
+    """Processors counted in jobs that have several threads each.
+
+    >>> in_jobs(Processors(cores=12, threads=24, others=3.0), 5)
+    Processors(cores=2, threads=4, smt_factor=1.47, others=0.6)
+    >>> in_jobs(Processors(cores=2, threads=4), 5)
+    Processors(cores=1, threads=1, smt_factor=1.47, others=0.0)
+    """
+    cores, threads = (max(1, count // threads_per_job) for count in (processors.cores, processors.threads))
+    return replace(processors, cores=cores, threads=threads, others=processors.others / threads_per_job)
 
 
 def page_cache_here(taken_bytes: float) -> PageCache:
-    """What this node's kernel lets be dirty, with so much memory taken by the jobs.
-
-    Control groups that limit memory limit what is dirty: those of version 2 in the same proportion; those of version 1
-    have writers wait when they are full.
-    """
+    """What this node's kernel, and the control groups of this process, let be dirty, with memory taken by the jobs."""
     names = ("dirty_background_bytes", "dirty_bytes", "dirty_background_ratio", "dirty_ratio", "dirty_expire_centisecs")
     settings = {name: int((SYSCTL / name).read_text()) for name in names}
     cache = page_cache_of(settings, psutil.virtual_memory().available, taken_bytes)
-    left = min((left_bytes for _, left_bytes in memory()), default=None)
-    if left is None or (own := max(left - taken_bytes, LEAST_PAGE_CACHE * left)) >= cache.available_bytes:
+    left = min((left_bytes for _, left_bytes in memory()), default=math.inf)
+    return in_group(cache, left_for_cache(left, taken_bytes), (MOUNTED / "cgroup.controllers").exists())
+
+
+def in_group(cache: PageCache, left_bytes: float, is_unified: bool) -> PageCache:
+    """The page cache in a control group that has so much memory left for it.
+
+    What may be dirty is limited in the same proportion by control groups of version 2, the unified ones; in those of
+    version 1 writers wait when they are full.
+
+    Examples
+    --------
+    >>> cache = PageCache(1000.0, background_ratio=0.1, ratio=0.2)
+    >>> in_group(cache, 1000.0, is_unified=True) == cache
+    True
+    >>> in_group(cache, 400.0, is_unified=True).background_bytes
+    40.0
+    >>> group = in_group(cache, 400.0, is_unified=False)
+    >>> group.background_bytes, group.throttling_bytes
+    (100.0, 150.0)
+    """
+    if left_bytes >= cache.available_bytes:
         return cache
-    scale = 1.0 if (MOUNTED / "cgroup.controllers").exists() else cache.available_bytes / own
-    return limited(PageCache(own, scale * cache.background_ratio, scale * cache.ratio, cache.expiry_s))
+    scale = 1.0 if is_unified else cache.available_bytes / left_bytes
+    return limited(PageCache(left_bytes, scale * cache.background_ratio, scale * cache.ratio, cache.expiry_s))
+
+
+def left_for_cache(available_bytes: float, taken_bytes: float) -> float:
+    """What memory is left for the page cache when jobs have taken theirs: a tenth of it at the least.
+
+    >>> left_for_cache(1000.0, 700.0), left_for_cache(1000.0, 950.0)
+    (300.0, 100.0)
+    """
+    return max(available_bytes - taken_bytes, LEAST_PAGE_CACHE * available_bytes)
 
 
 def page_cache_of(sysctl: Mapping[str, int], available_bytes: float, taken_bytes: float = 0.0) -> PageCache:
@@ -181,7 +216,7 @@ def page_cache_of(sysctl: Mapping[str, int], available_bytes: float, taken_bytes
     >>> page_cache_of(vm, 2000, taken_bytes=1000)
     PageCache(available_bytes=1000, background_ratio=0.1, ratio=0.5, expiry_s=15.0)
     """
-    left = max(available_bytes - taken_bytes, LEAST_PAGE_CACHE * available_bytes)
+    left = left_for_cache(available_bytes, taken_bytes)
     background, most = (
         min(sysctl[f"{name}_bytes"] / left, 1.0) if sysctl[f"{name}_bytes"] else sysctl[f"{name}_ratio"] / 100
         for name in ("dirty_background", "dirty")

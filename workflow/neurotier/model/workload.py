@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+LAUNCH = "launch"
+"""Phase before the first step of a task, of which no log tells: it is no part of a makespan, nor of its phases."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -33,10 +36,6 @@ class Step:
     amount: float
     tier: str = ""
     cached: bool = False
-
-
-LAUNCH = Step("launch", "compute", 0.0)
-"""What precedes the first step of a task, of which no log tells: it is no part of a makespan, nor of its phases."""
 
 
 @dataclass(frozen=True)

@@ -51,26 +51,26 @@ class Dirty:
     def until_change_s(self, now_s: float, inflow_bytes_per_s: float) -> float:
         """Seconds until it begins or ends to be due, or to throttle."""
         moments = [math.inf]
-        if self.chunks and self.rate_bytes_per_s > 0:
+        if self.chunks and self.rate_bytes_per_s:
             moments += [] if self.too_much else [self.chunks[0][1] / self.rate_bytes_per_s]
         elif self.chunks:
             moments.append(max(self.chunks[0][0] + self.cache.expiry_s - now_s, 0.0))
         net = inflow_bytes_per_s - self.rate_bytes_per_s
         background_bytes = self.cache.background_bytes
         for level in (background_bytes, ENOUGH * background_bytes, self.cache.throttling_bytes):
-            towards = (level - self.dirty_bytes) / net if net else -1.0
-            if towards > 0 and abs(level - self.dirty_bytes) > RELATIVE * level:
-                moments.append(towards * (1 + RELATIVE))
+            missing = level - self.dirty_bytes
+            if missing * net > 0 and abs(missing) > RELATIVE * level:
+                moments.append(missing / net * (1 + RELATIVE))
         return min(moments)
 
     def advance(self, now_s: float, elapsed_s: float, inflow_bytes_per_s: float) -> None:
         """Let bytes come in, and be written back, for some seconds from now on."""
         gone = self.rate_bytes_per_s * elapsed_s
-        if inflow_bytes_per_s > 0:
+        if inflow_bytes_per_s:
             if not self.chunks or now_s - self.chunks[-1][0] > MERGE_S:
                 self.chunks.append([now_s, 0.0])
             self.chunks[-1][1] += inflow_bytes_per_s * elapsed_s
-        while self.chunks and gone > 0:
+        while self.chunks and gone:
             oldest = self.chunks[0]
             taken = min(gone, oldest[1])
             oldest[1] -= taken

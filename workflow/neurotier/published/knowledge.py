@@ -387,7 +387,7 @@ def situation(condition: IncrementCondition, given: Knowledge) -> tuple[Workload
     machine = Machine(Processors(SERVER["cores"], SERVER["threads"]), page_cache(condition), tiers)
     read, write = Step(INCREMENT, "read", size, DEVICE), Step(WRITE, "write", size, DEVICE)
     if jvm is None:
-        return Workload([(replace(LAUNCH, amount=given.launch_s), read, write)] * condition.blocks), machine
+        return Workload([(Step(LAUNCH, "compute", given.launch_s), read, write)] * condition.blocks), machine
     ships = jvm.bytes_per_s
     tiers[JVM] = TierSpeed(ships, ships, ships, ships)
     work = (Step(HEADER, "compute", jvm.load_s), Step(INCREMENT, "compute", jvm.increment_s), write)

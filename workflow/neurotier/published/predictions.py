@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.tables import Row, columns
 from neurotier.model.fluid import SimulatedRun, simulate
-from neurotier.model.prediction import MEASURED, PAPER, Simulated
+from neurotier.model.prediction import MEASURED, PAPER, Prediction
 from neurotier.published.conditions import described, expected, steady
 from neurotier.published.evidence import evidence_of
 from neurotier.published.knowledge import Knowledge, Learner, situation
@@ -99,7 +99,7 @@ class Predictor:
             self.made[key] = simulate(*situation(*key), condition.parallelism)
         return self.made[key]
 
-    def predict(self, condition: IncrementCondition, held: Held, held_out: str) -> Simulated:
+    def predict(self, condition: IncrementCondition, held: Held, held_out: str) -> Prediction:
         """The prediction of the measured member, with its interval."""
         run, twin = self.run(condition, held), has_twin(condition, self.evidence)
         ratios = [
@@ -108,7 +108,7 @@ class Predictor:
             if one not in held and measured_s and (held_out == DEVICE or has_twin(one, self.evidence) == twin)
         ]
         factor = width(ratios)
-        return Simulated(run.makespan_s, run.makespan_s / factor, run.makespan_s * factor, run)
+        return Prediction(run.makespan_s / factor, run.makespan_s * factor, run)
 
 
 def width(ratios: Sequence[float]) -> float:

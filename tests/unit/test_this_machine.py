@@ -1,0 +1,156 @@
+"""The machine of the model, from a probe's figures: speeds that can be worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import psutil
+import pytest
+from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
+from neurotier.model.sharing import Demand, share_out, split, wanted
+from neurotier.model.this_machine import (
+    between,
+    machine_of,
+    open_s,
+    page_cache_here,
+    processors_here,
+    tier_speed,
+)
+from neurotier.storage.probe.tier_figures import FileCost, TierFigures
+
+FIGURES = TierFigures(
+    kind="block",
+    read_bytes_per_s={1: 100.0, 4: 200.0},
+    write_bytes_per_s={1: 50.0, 4: 100.0},
+    mixed_bytes_per_s={1: 60.0, 4: 120.0},
+    cached_read_bytes_per_s={1: 1000.0, 4: 3000.0},
+    buffered_write_bytes_per_s={1: 400.0, 4: 800.0},
+    single_read_bytes_per_s=90.0,
+    single_write_bytes_per_s=45.0,
+    random_read_s=0.25,
+    make_s=0.5,
+    look_s=0.125,
+    files={1: FileCost(0.001, 0.01), 4: FileCost(0.003, 0.02)},
+)
+
+
+def test_a_tier_gives_what_the_probe_has_measured() -> None:
+    """Four streams; taking turns at 200 and 100 they would move 2 / (1/200 + 1/100) = 133.3 B/s, and move 120."""
+    found = tier_speed(FIGURES, 4)
+    assert vars(found) == pytest.approx(vars(TierSpeed(200, 100, 100, 50, 0.9, 0.0, True, 200, 100)))
+    two = tier_speed(FIGURES, 2)  # half-way between 1 and 4, over the logarithm
+    assert (two.read_bytes_per_s, two.write_bytes_per_s, two.read_stream_bytes_per_s) == (150, 75, 100)
+    assert two.files_per_s == pytest.approx(2 / 0.015)
+
+
+@pytest.mark.parametrize(
+    ("kind", "buffered", "write_back", "write"),
+    [
+        ("block", 250.0, True, 100.0),
+        ("block", 200.0, False, 100.0),
+        ("block", 190.0, False, 100.0),  # the page cache gives less than twice as much: writers wait for the device
+        ("block", 80.0, False, 80.0),  # and so does a file system that gives less than its device
+        ("network", 800.0, False, 100.0),  # flushed when a file is closed
+        ("tmpfs", 800.0, False, 100.0),
+    ],
+)
+def test_writing_back(kind: str, buffered: float, write_back: bool, write: float) -> None:
+    found = tier_speed(replace(FIGURES, kind=kind, buffered_write_bytes_per_s={4: buffered}), 4)
+    assert (found.write_back, found.write_bytes_per_s) == (write_back, write)
+
+
+@pytest.mark.parametrize(("mixed", "expected"), [(1.0, 0.1), (400.0, 2.0), (200.0, 1.5)])
+def test_no_device_is_worse_than_a_tenth_or_better_than_both_ways_at_once(mixed: float, expected: float) -> None:
+    assert tier_speed(replace(FIGURES, mixed_bytes_per_s={4: mixed}), 4).mixed == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("files", "alone", "together"),
+    [
+        ({}, math.inf, math.inf),
+        ({1: FileCost(1.0, 0.0), 4: FileCost(1.0, 0.0)}, math.inf, math.inf),
+        ({1: FileCost(1.0, 0.0), 4: FileCost(1.0, 0.02)}, 200.0, 200.0),
+        ({1: FileCost(1.0, 0.02), 4: FileCost(1.0, 0.0)}, math.inf, math.inf),
+        ({1: FileCost(1.0, 0.01), 4: FileCost(1.0, 0.08)}, 100.0, 100.0),  # 4 / 0.08 is less than one alone makes
+        ({1: FileCost(1.0, 0.25), 4: FileCost(1.0, 0.5)}, 4.0, 8.0),
+    ],
+)
+def test_small_files_are_made_as_fast_as_they_are_waited_for(
+    files: dict[int, FileCost], alone: float, together: float
+) -> None:
+    found = tier_speed(replace(FIGURES, files=files), 4)
+    assert (found.files_stream_per_s, found.files_per_s) == pytest.approx((alone, together))
+
+
+def test_opening_a_file_takes_a_look_and_a_request_but_not_in_memory() -> None:
+    assert open_s(FIGURES) == 0.375
+    assert open_s(replace(FIGURES, kind="fsdax")) == 0.0
+
+
+def test_a_machine_has_a_page_cache_before_each_tier() -> None:
+    found = machine_of({"disk": FIGURES}, 4, Processors(2, 4), PageCache(1e9))
+    cache = found.tiers[cache_of("disk")]
+    assert (cache.read_bytes_per_s, cache.read_stream_bytes_per_s) == (3000, 1000)
+    assert (cache.write_bytes_per_s, cache.write_stream_bytes_per_s) == (800, 400)
+    assert found.tiers["disk"].read_bytes_per_s == 200
+
+
+@pytest.mark.parametrize(("where", "expected"), [(-1.0, 25.0), (-0.5, 50.0), (0.0, 100.0), (0.5, 200.0), (1.0, 400.0)])
+def test_between_the_least_and_the_most_by_ratios(where: float, expected: float) -> None:
+    """From 25 over 100 to 400 every half step doubles; what is no bandwidth stays."""
+
+    def machine(speed: float, mixed: float) -> Machine:
+        return Machine(Processors(1, 1), PageCache(1.0), {"disk": TierSpeed(speed, speed, speed, speed, mixed)})
+
+    usual, low, high = machine(100.0, 1.0), machine(25.0, 0.5), machine(400.0, 2.0)
+    found = between(usual, low, high, {"disk": where}).tiers["disk"]
+    assert vars(found) == pytest.approx(vars(machine(expected, 1.0).tiers["disk"]))
+
+
+def test_this_node_has_what_the_kernel_tells() -> None:
+    found = processors_here(1, others=0.5)
+    assert found.threads == len(psutil.Process().cpu_affinity() or ())
+    assert found.others == 0.5
+    assert 0 < found.cores <= min(found.threads, psutil.cpu_count(logical=False) or found.threads)
+    cache = page_cache_here(0.0)
+    assert 0 < cache.available_bytes <= psutil.virtual_memory().total
+    assert 0 < cache.background_ratio < cache.ratio <= 1
+    assert page_cache_here(1e18).available_bytes < 0.2 * cache.available_bytes, "a tenth, however much the jobs take"
+
+
+def test_a_page_cache_of_which_nothing_is_said_is_as_linux_ships_it() -> None:
+    """See vm.rst: dirty_background_ratio 10, dirty_ratio 20, dirty_expire_centisecs 3000."""
+    assert PageCache(1000.0) == PageCache(1000.0, background_ratio=10 / 100, ratio=20 / 100, expiry_s=3000 / 100)
+
+
+def test_who_cannot_use_a_share_leaves_it_to_others() -> None:
+    """One can use 1 % of a device that reads 1,000 B/s, another twice the 4 B/s that it writes."""
+    easy, greedy = Demand(1, 10.0, 1000.0), Demand(1, 8.0, 4.0)
+    share_out([greedy, easy], 1.0)
+    assert (easy.rate_bytes_per_s, greedy.rate_bytes_per_s) == pytest.approx((10.0, 0.99 * 4))
+    assert (easy.is_capped, greedy.is_capped) == (True, False)
+    assert wanted([easy, greedy]) == pytest.approx(0.01 + 2.0)
+    alike = [Demand(2, 100.0, 100.0), Demand(1, 100.0, 100.0), Demand(1, 5.0, 100.0)]
+    share_out(alike, 0.5)
+    assert [one.rate_bytes_per_s for one in alike] == pytest.approx([15.0, 15.0, 5.0]), "all of it is shared out"
+
+
+@pytest.mark.parametrize(
+    ("reading", "writing", "mixed", "expected"),
+    [
+        (0.25, 3.0, 1.0, (0.25, 0.75)),  # what reading does not need goes to writing
+        (3.0, 3.0, 1.5, (0.75, 0.75)),
+        (3.0, 0.5, 1.5, (1.0, 0.5)),  # one direction is never more than all of the device
+        (3.0, 0.25, 2.0, (1.0, 0.25)),
+        (0.25, 3.0, 2.0, (0.25, 1.0)),
+        (0.0, 3.0, 1.0, (0.0, 1.0)),
+        (0.0, 0.5, 1.0, (0.0, 0.5)),
+        (0.5, 0.0, 1.0, (0.5, 0.0)),
+        (0.5, 0.25, 1.0, (0.5, 0.25)),
+    ],
+)
+def test_both_directions_get_a_half_of_what_a_device_can(
+    reading: float, writing: float, mixed: float, expected: tuple[float, float]
+) -> None:
+    assert split(reading, writing, mixed) == pytest.approx(expected)
