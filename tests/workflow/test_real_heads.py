@@ -10,7 +10,7 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
-from conftest import missing, too_long
+from conftest import missing_data, too_long
 from support import SHARED, Project, read_json, t1w
 
 pytestmark = too_long
@@ -54,7 +54,7 @@ def mask(project: Project, name: str) -> np.ndarray:
 @pytest.mark.parametrize("name", NAMES or [""])
 def test_masks_agree_with_bet(request: pytest.FixtureRequest, name: str) -> None:
     if not name:
-        missing(f"no heads in {HEADS}")
+        missing_data(f"no heads in {HEADS}")
     extracted = request.getfixturevalue("extracted")
     ours = mask(extracted, name)
     reference = np.asarray(nib.load(HEADS / f"{name}{REFERENCE}").dataobj) > 0
