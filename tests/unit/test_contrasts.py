@@ -90,7 +90,7 @@ def test_a_run_that_took_no_time_is_left_out() -> None:
 def test_so_many_repetitions_as_are_said_show_a_difference_in_four_of_five_cases(noise: float) -> None:
     """The power of Student's test over n blocks, by the noncentral t distribution: 80 %, to a repetition or two."""
     doubt = Contrast(0.0, noise, 2, 3, paired=True, noise=noise).doubt
-    said = re.fullmatch(r"not told apart with 3 repetitions; (\d+) % needs about ([\d,]+)", doubt)
+    said = re.fullmatch(r"not told apart with 3 repetitions; a difference of (\d+) % shows with about ([\d,]+)", doubt)
     assert said is not None
     share, count = int(said[1]) / 100, int(said[2].replace(",", ""))
 

@@ -17,7 +17,9 @@ from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.chart import Chart, house_style, hover
 from neurotier.pages.report.data import ReportData, collect
 from neurotier.pages.report.figures import account, brain_volume, gantt
-from report_data import RUN, make_results, phase_row, run_row, sampled
+from neurotier.pages.report.times import participant_times
+from neurotier.pages.report.verdict import time_line
+from report_data import RUN, make_results, phase_row, run_row, sampled, without_account
 from report_figures import drawn
 
 
@@ -85,6 +87,15 @@ def chart_of(tmp_path: Path) -> Callable[..., Chart]:
 def made(*phases: tuple[str, float, float, float], run: str = RUN) -> list[Row]:
     """Compute phases: participant, start, wall, CPU."""
     return [phase_row(run, name, "compute", start, wall, cpu) for name, start, wall, cpu in phases]
+
+
+def test_the_verdict_says_where_the_time_went_of_those_who_have_an_account() -> None:
+    """Of 10 s with 5 s on a CPU, half of the rest is waiting for a core, and 0.3 of it for storage."""
+    (known,), (unknown,) = made(("sub-1", 0.0, 10.0, 5.0)), made(("sub-2", 0.0, 1.0, 0.5))
+    some, none = (participant_times([*rows, without_account(unknown)]) for rows in ([known], []))
+    where = "10.0 s (medians): 5.00 s computing, 2.50 s waiting for a core, 1.50 s waiting for storage."
+    assert time_line(some) == f'A participant took {where} <a href="#account">Where the time went</a>.'
+    assert time_line(none) == "A participant took 1.00 s (medians): 0.50 s of CPU time.", "there is no such figure"
 
 
 def test_sentences_state_the_finding(tmp_path: Path, chart_of: Callable[..., Chart]) -> None:

@@ -7,12 +7,14 @@ from typing import NamedTuple
 from markupsafe import Markup, escape
 
 from neurotier.advice.room import NEEDING
+from neurotier.advice.small_files import FILES_SPREAD
 from neurotier.advice.words import advices, interval, recommendation
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, percent
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, gathered, read_table
+from neurotier.model.prediction import DRAWS, MODEL_ERROR
 from neurotier.pages.kit.chart import BLUE, LIGHT_GREY, NOTHING, ORANGE, Chart
 from neurotier.pages.kit.marks import Kind, Lanes, Line, Points, Stack
 from neurotier.pages.kit.page import OPEN, Figure, Page, Section, Verdict
@@ -89,10 +91,11 @@ def basis(data: Advice) -> Section:
                 probe
             ),
             (
-                "The interval is from the 5th to the 95th percentile of 20 draws: every tier between its least and"
-                " its most, CPU time as the records scatter and leave open how it grows with size, small files as"
-                " the probe scatters and by 35 % (standard deviation), 3 % for what differs between equal runs,"
-                " other users of the processors from none to twice as many."
+                f"The interval is from the 5th to the 95th percentile of {DRAWS - 1} draws: every tier between its"
+                " least and its most, CPU time as the records scatter and leave open how it grows with size, small"
+                f" files by {percent(FILES_SPREAD)} besides (standard deviation), what is read back from a network tier"
+                " from none to all, other users of the processors from none to twice as many; and around each by"
+                f" {percent(MODEL_ERROR)}, by which the model is off where it knows all that it asks for."
             ),
         ],
     )

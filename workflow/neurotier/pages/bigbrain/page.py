@@ -187,7 +187,7 @@ PAGE = Page(
     read=read_tables,
     verdicts=verdicts,
     parts=(
-        words("valid", "not told apart"),
+        words("not told apart"),
         not_compared,
         Figure("Makespans", bigbrain_makespans),
         conditions,

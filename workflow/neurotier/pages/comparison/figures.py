@@ -46,10 +46,17 @@ def about(condition: Condition, known: Collection[Condition]) -> str:
     >>> one, other = (Condition("campaign", "bet", "cold", jobs, "tmpfs") for jobs in (25, 96))
     >>> about(one, [one, other]), about(one, [one])
     (', 25 at once', '')
+
+    Inputs in memory are a matter of the placement:
+
+    >>> disk, memory = (Condition("campaign", "bet", cache, 25, cache) for cache in ("cold", MEMORY))
+    >>> about(disk, [disk, memory])
+    ''
     """
     said = vars(condition) | {"parallelism": at_once(condition.parallelism), "cache": inputs_text(condition.cache)}
     del said["placement"]
-    return "".join(f", {text}" for name, text in said.items() if len({getattr(one, name) for one in known}) > 1)
+    apart = [name for name in said if len({getattr(one, name) for one in known} - {MEMORY}) > 1]
+    return "".join(f", {said[name]}" for name in apart)
 
 
 def difference_cells(difference: Difference, contrast: Contrast) -> Row:

@@ -18,7 +18,7 @@ MEANINGS = {
     " times are not those of the storage alone.",
     "sure": f"of a difference: chance alone makes one as large in {percent(CHANCE)} of such comparisons at most. Fewer"
     f" than {LEAST} repetitions are never sure.",
-    "not told apart": "of two placements: their runs differ by no more than chance alone may make them differ, so that"
+    "not told apart": "of two conditions: their runs differ by no more than chance alone may make them differ, so that"
     " either may be the faster one.",
     "robust z": "of a brain volume: its distance from the median of the dataset, in units of the usual distance.",
 }

@@ -436,7 +436,7 @@ PAGE = Page(
     folder="figures",
     speaks=False,  # the end of a run says it
     parts=(
-        words("valid", "makespan", "on its device", "oversubscribed", "robust z"),
+        words("makespan", "on its device", "oversubscribed", "robust z"),
         problems,
         masks,
         Figure("Brain volumes", brain_volume),

@@ -75,14 +75,14 @@ SPENT = {"computing": ("user", "system"), "waiting for a core": ("run_queue",), 
 
 def time_line(times: Sequence[ParticipantTime]) -> str:
     """What the time of a participant went to: medians over some of them, of what is known."""
-    parts = []
+    times, parts = [time for time in times if time.accounted] or times, []
     for name, causes in SPENT.items():
         if known := [spent_s for time in times if (spent_s := time.spent_s(*causes)) is not None]:
             parts.append(f"{seconds(statistics.median(known))} {name}")
     said = ", ".join(parts) or f"{seconds(statistics.median(time.cpu_s for time in times))} of CPU time"
     wall = seconds(statistics.median(time.wall_s for time in times))
-    link = Markup('<a href="#account">Where the time went</a>')
-    return Markup("A participant took {} (medians): {}. {}.").format(wall, said, link)
+    link = Markup(' <a href="#account">Where the time went</a>.') if parts else ""
+    return Markup("A participant took {} (medians): {}.{}").format(wall, said, link)
 
 
 def numbers(run: Row, data: ReportData) -> str:
