@@ -91,7 +91,7 @@ def test_one_thread_is_asleep_for_the_rest() -> None:
 def test_what_is_not_known_is_not_told_from_sleep() -> None:
     assert account(branch(), sampler(), run_queue_s=None) == "- - - - - - - -", "without waits for a core, no account"
     assert account(branch(), **UNBOOKED) == "exact 2 1 1.5 - - - 5.5"
-    aio = {"block_io_s": None, "bytes_reason": "aio"}
+    aio: dict[str, Any] = {"block_io_s": None, "bytes_reason": "aio"}
     assert account(branch(), **aio) == "exact 2 1 1.5 - 0.25 5.25 0", "what waits for asynchronous calls is asleep"
     assert account(**UNBOOKED | aio) == "exact 2 1 1.5 - - 5.5 0"
     busy = account(branch(), sampler(activity=APART), **UNBOOKED, user_s=8.6, bytes_reason="aio", run_queue_s=0.5)
@@ -180,7 +180,7 @@ def test_exit_records_tell_waits_and_what_nobody_waited_for() -> None:
     assert exits(CPU, {"runtime_ns": 3.06}) == "3.06 0 taskstats 0", "without ticks, it is user time"
 
 
-LOOKED: dict[str, float] = {"looked_s": 5.0, "disk_threads_s": 1.0, "most_active": 1}
+LOOKED: dict[str, Any] = {"looked_s": 5.0, "disk_threads_s": 1.0, "most_active": 1}
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ LOOKED: dict[str, float] = {"looked_s": 5.0, "disk_threads_s": 1.0, "most_active
     ],
 )
 def test_where_the_kernel_books_no_or_wrong_waits_states_tell_of_them(
-    misbooked_s: float, delays: bool, looked: Mapping[str, float], expected: str
+    misbooked_s: float, delays: bool, looked: dict[str, Any], expected: str
 ) -> None:
     own = {"runtime_ns": 3, "run_queue_ns": 1, "block_io_ns": 3}
     samples = sampler(**LOOKED | looked)
@@ -245,7 +245,7 @@ def test_without_records_samples_tell_waits() -> None:
 ROOT, PARENT, CHILD, GRANDCHILD = 10, 20, 30, 40
 
 
-def record(pid: int, parent: int, group: int | None = None, **figures: float) -> bytes:
+def record(pid: int, parent: int, group: int | None = None, **figures: Any) -> bytes:
     """An exit record of a thread that lived for 10 s; of a process if it has no other group."""
     given = {"version": 12, "pid": pid, "parent": parent, "group": pid if group is None else group}
     given |= {"lifetime_us": 10_000_000, **in_ns(figures)}
@@ -259,7 +259,7 @@ def tree(*records: bytes) -> Branches:
     return found
 
 
-def one(**figures: float) -> str:
+def one(**figures: Any) -> str:
     """Of a child alone: waits for storage and memory, what is not believed, and how long it was active."""
     return told(tree(record(CHILD, ROOT, **figures)).branch(ROOT), "block_io_ns memory_ns misbooked_ns active_ns")
 
@@ -288,9 +288,9 @@ def test_records_of_another_layout_are_refused() -> None:
 
 def test_waits_are_told_apart_and_too_long_ones_are_not_believed() -> None:
     """Of 10 s of life, 4 on a core and 1 waiting for one, 5 s are left to wait for storage."""
-    own = {"runtime_ns": 4, "run_queue_ns": 1}
+    own: dict[str, Any] = {"runtime_ns": 4, "run_queue_ns": 1}
     assert [one(**own, block_io_ns=wait) for wait in (3, 5, 6)] == ["3 0 0 8", "5 0 0 10", "0 0 5 5"]
-    memory = {"swap_in_ns": 1, "thrashing_ns": 0.5, "reclaim_ns": 0.25, "compaction_ns": 0.125}
+    memory: dict[str, Any] = {"swap_in_ns": 1, "thrashing_ns": 0.5, "reclaim_ns": 0.25, "compaction_ns": 0.125}
     assert one(**own, **memory, block_io_ns=2) == "0.5 1.875 0 7.375", "pages that were swapped out, once"
     assert tree(record(CHILD, ROOT, **own, **memory, block_io_ns=2)).ended[0][3] == 7.375
     assert one(**own, block_io_ns=0.5, swap_in_ns=1) == "0 1 0 6"
