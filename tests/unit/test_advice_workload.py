@@ -118,6 +118,8 @@ def test_staging_reads_what_is_not_cached_opens_and_makes_files() -> None:
     assert moved(3.0, known, expiry_s=0.0) == [*cached, "write 200 net", "wait 3", "compute 1"]
     memory = moved(1.0, known, tiers=dict.fromkeys(TIERS, "memory"), expiry_s=0.0)
     assert memory == ["read 100 memory", "write 200 memory", "compute 1"]
+    results = moved(1.0, costs("stage_out", written_bytes=(0, 2)))
+    assert results == ["write 200 disk"], "what is not deleted is written back, however soon the job is over"
 
 
 def test_computing_is_slower_by_the_participant_waits_for_its_files_and_programs_and_rereads_a_part() -> None:
