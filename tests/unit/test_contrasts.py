@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pytest
@@ -14,76 +15,72 @@ from scipy import stats
 
 SLOW = [120.0, 131.0, 125.0, 122.0]
 FAST = [100.0, 104.0, 109.0, 101.0]
-LOGARITHMS = [math.log(one / other) for one, other in zip(SLOW, FAST, strict=True)]
 
 
-def runs(placement: str, makespans_s: list[float]) -> list[Row]:
+def runs(placement: str, makespans_s: Iterable[float], first: int = 1) -> list[Row]:
     """A run in each repetition."""
-    return [run_row(f"{placement}-{n}", placement, one, repetition=n) for n, one in enumerate(makespans_s, start=1)]
+    numbered = enumerate(makespans_s, start=first)
+    return [run_row(f"{placement}-{n}", placement, makespan_s, repetition=n) for n, makespan_s in numbered]
 
 
-def test_blocks_are_judged_by_student_s_test() -> None:
-    found = contrasts({"slow": runs("slow", SLOW), "fast": runs("fast", FAST)}, paired=True)
-    expected = stats.ttest_1samp(LOGARITHMS, 0.0)
-    one, other = found["slow", "fast"], found["fast", "slow"]
-    assert (one.repetitions, one.freedom, one.level) == pytest.approx((4, 3, CHANCE))
-    assert one.ratio == pytest.approx(stats.gmean(SLOW) / stats.gmean(FAST))
-    assert one.chance == pytest.approx(expected.pvalue)
-    assert one.ends == pytest.approx([math.exp(end) for end in expected.confidence_interval(0.95)])
-    assert other.ends == pytest.approx([1 / end for end in reversed(one.ends or ())])
+def pair(
+    slow: Sequence[float], fast: Sequence[float], paired: bool = True, first: int = 1
+) -> tuple[Contrast, Contrast]:
+    found = contrasts({"slow": runs("slow", slow), "fast": runs("fast", fast, first)}, paired=paired)
+    return found["slow", "fast"], found["fast", "slow"]
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_pairs_are_judged_by_the_tests_of_student_and_welch(paired: bool) -> None:
+    fast = FAST if paired else FAST[:3]
+    one, other = pair(SLOW, fast, paired)
+    logarithms = np.log(SLOW), np.log(fast)
+    if paired:
+        differences = logarithms[0] - logarithms[1]
+        expected, freedom = stats.ttest_1samp(differences, 0.0), 3
+        assert one.noise == pytest.approx(np.std(differences, ddof=1)), "of a difference within a block"
+    else:
+        expected = stats.ttest_ind(*logarithms, equal_var=False)
+        freedom = expected.df
+        assert str(one).endswith(", 3 repetitions, not paired)")
+    ends = [math.exp(end) for end in expected.confidence_interval(0.95)]
+    assert (one.repetitions, one.paired, one.level) == (len(fast), paired, CHANCE)
+    assert [one.freedom, one.chance, *(one.ends or ())] == pytest.approx([freedom, expected.pvalue, *ends])
+    assert one.ratio == pytest.approx(stats.gmean(SLOW) / stats.gmean(fast))
+    assert other.ends == pytest.approx([1 / end for end in reversed(ends)])
     assert (one.is_longer, other.is_longer) == (True, False)
-    assert one.noise == pytest.approx(np.std(LOGARITHMS, ddof=1)), "of a difference within a block"
-
-
-def test_runs_in_no_blocks_are_judged_by_welch_s_test() -> None:
-    slow, fast = SLOW, FAST[:3]
-    one = contrasts({"slow": runs("slow", slow), "fast": runs("fast", fast)}, paired=False)["slow", "fast"]
-    expected = stats.ttest_ind(np.log(slow), np.log(fast), equal_var=False)
-    assert (one.repetitions, one.paired) == (3, False)
-    assert one.freedom == pytest.approx(expected.df)
-    assert one.chance == pytest.approx(expected.pvalue)
-    assert one.ends == pytest.approx([math.exp(end) for end in expected.confidence_interval(0.95)])
-    assert str(one).endswith(", 3 repetitions, not paired)")
 
 
 def test_no_pair_is_sure_more_often_than_all_of_them_may_be_by_chance() -> None:
     """Holm: of three pairs the surest at a third of 5 %, the next at a half, then 5 %, until one is not told apart."""
     rng = np.random.default_rng(3)
-    own = {"a": 1.0, "b": 1.5, "c": 1.52}
-    groups = {name: runs(name, list(100 * by * np.exp(rng.normal(0, 0.02, 5)))) for name, by in own.items()}
-    found = contrasts(groups, paired=True)
-    pairs = sorted([("a", "b"), ("a", "c"), ("b", "c")], key=lambda pair: found[pair].chance)
-    assert [found[pair].level for pair in pairs] == pytest.approx([0.05 / 3, 0.05 / 2, 0.05])
-    alike = {name: runs(name, list(100 * np.exp(rng.normal(0, 0.02, 5)))) for name in own}
-    levels = {one.level for one in contrasts(alike, paired=True).values()}
-    assert levels == {0.05 / 3}, "the surest of them is not told apart, so no other is"
-    margin = stats.t.ppf(1 - 0.05 / 6, 4) * found[pairs[0]].error
-    assert found[pairs[0]].ends == pytest.approx([math.exp(found[pairs[0]].mean + sign * margin) for sign in (-1, 1)])
+
+    def found(*own: float) -> list[Contrast]:
+        """Of each pair, the surest first."""
+        groups = {str(by): runs(str(by), 100 * by * np.exp(rng.normal(0, 0.02, 5))) for by in own}
+        return sorted(contrasts(groups, paired=True).values(), key=lambda one: one.chance)[::2]
+
+    surest, *others = found(1.0, 1.5, 1.52)
+    assert [one.level for one in (surest, *others)] == pytest.approx([0.05 / 3, 0.05 / 2, 0.05])
+    margin = stats.t.ppf(1 - 0.05 / 6, 4) * surest.error
+    assert surest.ends == pytest.approx([math.exp(surest.mean + sign * margin) for sign in (-1, 1)])
+    alike = found(1.0, 1.0 + 1e-9, 1.0 - 1e-9)
+    assert [one.level for one in alike] == [0.05 / 3] * 3, "the surest is not told apart, so no other is"
 
 
 def test_two_repetitions_never_suffice() -> None:
-    found = contrasts({"slow": runs("slow", SLOW[:2]), "fast": runs("fast", FAST[:2])}, paired=True)["slow", "fast"]
-    assert (found.ends, found.is_longer, found.level) == (None, False, CHANCE)
-    assert found.doubt == "not told apart with 2 repetitions; at least 3 are needed"
-    assert "(0.00 to inf, 2 repetitions)" in str(found)
-    three = contrasts({"slow": runs("slow", SLOW[:3]), "fast": runs("fast", FAST[:3])}, paired=True)["slow", "fast"]
-    assert three.is_longer
+    two, three = (pair(SLOW[:count], FAST[:count])[0] for count in (2, 3))
+    assert (two.ends, two.is_longer, two.level, three.is_longer) == (None, False, CHANCE, True)
+    assert two.doubt == "not told apart with 2 repetitions; at least 3 are needed"
+    assert "(0.00 to inf, 2 repetitions)" in str(two)
 
 
-def test_repetitions_that_are_all_the_same_are_sure() -> None:
-    found = contrasts({"slow": runs("slow", [110.0] * 3), "fast": runs("fast", [100.0] * 3)}, paired=True)
-    assert found["slow", "fast"].is_longer
-    assert found["slow", "fast"].ends == pytest.approx((1.1, 1.1))
-    same = contrasts({"slow": runs("slow", [100.0] * 3), "fast": runs("fast", [100.0] * 3)}, paired=True)
-    assert not same["slow", "fast"].is_longer
-    assert not Contrast(1.0, 1.0, 1, 3, paired=True).is_longer
-
-
-def test_a_run_that_took_no_time_is_left_out() -> None:
-    found = contrasts({"slow": runs("slow", [*SLOW, 0.0]), "fast": runs("fast", [*FAST, 50.0])}, paired=True)
-    assert found["slow", "fast"].repetitions == 4
-    short = contrasts({"slow": runs("slow", [0.5] * 3), "fast": runs("fast", [0.25] * 3)}, paired=True)
-    assert short["slow", "fast"].ratio == pytest.approx(2.0)
+def test_repetitions_that_are_all_the_same_are_sure_and_a_run_that_took_no_time_is_left_out() -> None:
+    found, same = (pair([slow] * 3, [100.0] * 3)[0] for slow in (110.0, 100.0))
+    assert [one.is_longer for one in (found, same, Contrast(1.0, 1.0, 1, 3, paired=True))] == [True, False, False]
+    assert found.ends == pytest.approx((1.1, 1.1))
+    assert pair([*SLOW, 0.0], [*FAST, 50.0])[0].repetitions == 4
+    assert pair([0.5] * 3, [0.25] * 3)[0].ratio == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("noise", [0.004, 0.03, 0.1, 0.3])
@@ -108,28 +105,32 @@ def test_the_greatest_difference_that_needs_more_repetitions_is_said() -> None:
     assert Contrast(0.0, 1.0, 9, 100, paired=True, noise=1e-6).doubt == "not told apart with 100 repetitions"
 
 
-def test_blocks_are_of_runs_that_followed_each_other() -> None:
-    """Of one repetition, on the same nodes; a third run of either in between belongs to the one that it follows."""
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        # a third run of either in between belongs to the one that it follows, and b3 is of no repetition of theirs
+        ("a1 10 1, a2 40 2, a3 50 3", "b1 20 1, b2 30 2, b3 500 4", "a1 b1, a2 b2"),
+        ("b1 20 1, b2 30 2, b3 500 4", "a1 10 1, a2 40 2, a3 50 3", "b1 a1, b2 a2"),
+        ("a1 10 1 n1, a2 40 2 n2", "b1 20 1 n2, b2 30 2 n2", "a2 b2"),  # on the same nodes
+        ("a1 - 1, a2 - 2", "b1 - 1, b2 - 2", "a1 b1, a2 b2"),  # without times, by repetition
+        ("a1 - -", "b1 0.5 -", "a1 b1"),
+    ],
+)
+def test_blocks_are_of_runs_that_followed_each_other(one: str, other: str, expected: str) -> None:
+    """Of runs the name, when it began, of which repetition, and on which nodes."""
 
-    def run(name: str, start_s: float | None, repetition: int | None, nodes: str | None = None) -> Row:
-        return {"run": name, "start_s": start_s, "repetition": repetition, "nodes": nodes, "makespan_s": 1.0}
+    def rows(text: str) -> list[Row]:
+        return [row(*run.split()) for run in text.split(", ")]
 
-    def names(one: list[Row], other: list[Row]) -> list[tuple[str, str]]:
-        return [(first["run"], second["run"]) for first, second in blocks(one, other)]
+    def row(name: str, start_s: str, repetition: str, nodes: str | None = None) -> Row:
+        known = {"start_s": None if start_s == "-" else float(start_s), "nodes": nodes, "makespan_s": 1.0}
+        return {"run": name, "repetition": None if repetition == "-" else int(repetition), **known}
 
-    one = [run("a1", 10.0, 1), run("a2", 40.0, 2), run("a3", 50.0, 3)]
-    other = [run("b1", 20.0, 1), run("b2", 30.0, 2), run("b3", 500.0, 4)]
-    assert names(one, other) == [("a1", "b1"), ("a2", "b2")]
-    assert names(other, one) == [("b1", "a1"), ("b2", "a2")]
-    apart = [run("a1", 10.0, 1, "n1"), run("a2", 40.0, 2, "n2")], [run("b1", 20.0, 1, "n2"), run("b2", 30.0, 2, "n2")]
-    assert names(*apart) == [("a2", "b2")]
-    unknown = [run("a1", None, 1), run("a2", None, 2)], [run("b1", None, 1), run("b2", None, 2)]
-    assert names(*unknown) == [("a1", "b1"), ("a2", "b2")], "without times, by repetition"
-    assert names([run("a1", None, None)], [run("b1", 0.5, None)]) == [("a1", "b1")]
+    found = blocks(rows(one), rows(other))
+    assert ", ".join(f"{first['run']} {second['run']}" for first, second in found) == expected
 
 
 def test_without_a_block_there_is_a_ratio_alone() -> None:
-    late = [run | {"repetition": run["repetition"] + 10} for run in runs("fast", FAST)]
-    found = contrasts({"slow": runs("slow", SLOW), "fast": late}, paired=True)["slow", "fast"]
+    found, _ = pair(SLOW, FAST, first=11)
     assert (found.repetitions, found.ends, found.paired) == (0, None, True)
     assert found.ratio == pytest.approx(stats.gmean(SLOW) / stats.gmean(FAST))

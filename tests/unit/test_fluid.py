@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
-from neurotier.model.fluid import simulate
+from neurotier.model.fluid import SimulatedRun, simulate
 from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
 from neurotier.model.prediction import MODEL_ERROR, Prediction, Situation, predict_among
 from neurotier.model.workload import LAUNCH, Job, Step, Workload
@@ -104,80 +105,97 @@ def test_a_job_holds_its_slots_until_the_last_of_its_tasks_is_over() -> None:
     assert simulate(held, machine(LINK), parallelism=1).makespan_s == pytest.approx(6.5)  # larger than the machine
 
 
-def test_the_interval_of_what_is_known_exactly_holds_nine_tenths_of_the_model_s_errors() -> None:
-    """A normal distribution has 90 % within 1.645 standard deviations."""
-    usual = Workload([(Step("wait", "wait", 10.0),)]), machine(LINK)
-    found = predict_among(usual, lambda _: usual, 1)
-    assert found.makespan_s == 10
-    assert found.high_s == pytest.approx(10 * math.exp(1.645 * MODEL_ERROR), rel=0.005)
-    assert found.low_s == pytest.approx(10 * math.exp(-1.645 * MODEL_ERROR), rel=0.005)
+def test_the_interval_is_that_of_the_draws_and_the_model_s_errors_and_holds_what_is_predicted() -> None:
+    """Of draws from 10 s to 20 s the lowest twentieth ends at 10.5 s, but for the model's error.
 
+    A normal distribution has 90 % within 1.645 standard deviations.
+    """
+    error, drawn = math.exp(1.645 * MODEL_ERROR), list[float]()
 
-def test_the_interval_is_that_of_the_draws_and_holds_what_is_predicted() -> None:
-    """Of draws from 10 s to 20 s the lowest twentieth ends at 10.5 s, but for the model's error."""
-    usual = Workload([(Step("wait", "wait", 100.0),)]), machine(LINK)
-    drawn = list[float]()
+    def between(usual_s: float, least_s: float, most_s: float) -> Prediction:
+        def waiting(seconds: float) -> Situation:
+            return Workload([(Step("wait", "wait", seconds),)]), machine(LINK)
 
-    def between(least_s: float, most_s: float) -> Prediction:
         def draw(rng: np.random.Generator) -> Situation:
             drawn.append(rng.uniform(least_s, most_s))
-            return Workload([(Step("wait", "wait", drawn[-1]),)]), usual[1]
+            return waiting(drawn[-1])
 
-        return predict_among(usual, draw, 1)
+        return predict_among(waiting(usual_s), draw, 1)
 
-    long, short = between(1000, 2000), between(10, 20)
-    assert (long.low_s, short.high_s) == (100, 100)
-    assert 1800 < long.high_s < 2000 * math.exp(1.645 * MODEL_ERROR)
-    assert 10 * math.exp(-1.645 * MODEL_ERROR) < short.low_s < 12
+    long, short = between(100, 1000, 2000), between(100, 10, 20)
     assert len(set(drawn)) == len(drawn), "no draw is another's"
+    assert (long.low_s, short.high_s) == (100, 100)
+    assert 1800 < long.high_s < 2000 * error
+    assert 10 / error < short.low_s < 12
+    known = between(10, 10, 10)
+    assert known.makespan_s == 10
+    assert [known.low_s, known.high_s] == pytest.approx([10 / error, 10 * error], rel=0.005)
 
 
 def test_streams_that_should_be_alike_differ_and_take_no_longer_on_average() -> None:
     """2,000 reads of 1 s one after the other: 2,000 s, and the logarithms of their times spread by 0.5."""
     tasks = [(Step("read", "read", GB, "tier"),)] * 2000
-    found = simulate(Workload(tasks), machine(replace(LINK, unevenness=0.5)), 1, seed=1)
+    uneven = machine(replace(LINK, unevenness=0.5))
+    found, other = (simulate(Workload(tasks), uneven, 1, seed=seed) for seed in (1, 2))
     assert found.makespan_s == pytest.approx(2000, rel=0.03)
+    assert found.makespan_s != other.makespan_s
     logarithms = [math.log(end - start) for _, _, start, end in found.spans_s]
     assert statistics.stdev(logarithms) == pytest.approx(0.5, abs=0.03)
-    assert found.makespan_s != simulate(Workload(tasks), machine(replace(LINK, unevenness=0.5)), 1, seed=2).makespan_s
 
 
-def test_limits_are_parts_of_the_tasks_time() -> None:
-    """Two compute for 3 s on one core, that is 6 s each, then read 1 GB each of a tier that gives 2 GB/s to one."""
-    wide = replace(LINK, read_bytes_per_s=2 * GB, read_stream_bytes_per_s=2 * GB)
-    tasks = [(Step("compute", "compute", 3.0), Step("read", "read", GB, "tier"))] * 2
-    found = simulate(Workload(tasks), machine(wide, processors=Processors(1, 1)), 2)
-    assert found.limits == pytest.approx({"processors": 6 / 7, "tier read": 1 / 7})
-    narrow = replace(wide, read_stream_bytes_per_s=0.5 * GB)
-    slow = simulate(Workload([*tasks[:1], (Step("wait", "wait", 1.0),)]), machine(narrow), 2)
-    assert slow.limits == pytest.approx({"processors": 3 / 6, "one stream on tier": 2 / 6, "wait": 1 / 6})
-    assert slow.limit == "processors"
-    files = replace(LINK, files_per_s=10.0, files_stream_per_s=5.0)
-    made = simulate(Workload([(Step("make", "files", 20, "tier"),)] * 4), machine(files), 4)
-    assert made.makespan_s == pytest.approx(8)
-    assert made.limit == "small files on tier"
-    assert simulate(Workload([(Step("make", "files", 20, "tier"),)]), machine(files), 4).makespan_s == pytest.approx(4)
+WIDE = replace(LINK, read_bytes_per_s=2 * GB, read_stream_bytes_per_s=2 * GB)
+COMPUTE_AND_READ = Step("compute", "compute", 3.0), Step("read", "read", GB, "tier")
+WAIT = (Step("wait", "wait", 1.0),)
+FILES, MAKE = replace(LINK, files_per_s=10.0, files_stream_per_s=5.0), (Step("make", "files", 20, "tier"),)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "tier", "cores", "makespan_s", "mean", "limits"),
+    [
+        # two compute on one core, and share the tier
+        ([COMPUTE_AND_READ] * 2, WIDE, 1, 7, 2, {"processors": 6 / 7, "tier read": 1 / 7}),
+        (
+            [COMPUTE_AND_READ, WAIT],
+            replace(WIDE, read_stream_bytes_per_s=0.5 * GB),
+            1,
+            5,
+            1.2,
+            {"processors": 3 / 6, "one stream on tier": 2 / 6, "wait": 1 / 6},
+        ),
+        ([MAKE] * 4, FILES, 4, 8, 4, {"small files on tier": 1}),
+        ([MAKE], FILES, 4, 4, 1, {"small files on tier": 1}),
+        ([], LINK, 1, 0, 0, {}),
+    ],
+)
+def test_limits_are_parts_of_the_tasks_time(
+    tasks: list[tuple[Step, ...]], tier: TierSpeed, cores: int, makespan_s: float, mean: float, limits: dict[str, float]
+) -> None:
+    found = simulate(Workload(tasks), machine(tier, processors=Processors(cores, cores)), 4)
+    assert [found.makespan_s, found.mean_parallelism] == pytest.approx([makespan_s, mean])
+    assert found.limit == next(iter(limits), "")
+    assert found.limits == pytest.approx(limits)
+
+
+def fetched(count: int, at_once: dict[str, Any], *beside: tuple[Step, ...]) -> SimulatedRun:
+    """Tasks of 1 s that each wait for a fetch of 2 s."""
+    tasks = [(Step(LAUNCH, "arrival", number), *WAIT) for number in range(1, count + 1)]
+    fetches = [(Step(LAUNCH, "wait", 2.0),)] * count
+    return simulate(Workload([*tasks, *beside], fetches=fetches, **at_once), machine(LINK), count + len(beside))
 
 
 def test_fetches_go_on_beside_the_tasks_that_wait_for_them() -> None:
-    """Three fetches of 2 s, two at once, one to each of three tasks of 1 s: the last begins after 4 s, ends after 5."""
-    tasks = [(Step(LAUNCH, "arrival", number), Step("wait", "wait", 1.0)) for number in (1, 2, 3)]
-    fetched = Workload(tasks, fetches=[(Step(LAUNCH, "wait", 2.0),)] * 3, fetches_at_once=2)
-    found = simulate(fetched, machine(LINK), 3)
+    """Three, two at once: the last begins after 4 s, and ends after 5. Of five the last is there after 6 s.
+
+    Meanwhile somebody waits as one of them does.
+    """
+    found = fetched(3, {"fetches_at_once": 2})
     assert sorted((start, end) for _, _, start, end in found.spans_s) == [(2, 3), (2, 3), (4, 5)]
     assert found.makespan_s == 3
     assert found.limits[LAUNCH] == pytest.approx((3 * 2 + 2 + 3 * 2) / (3 * 2 + 2 + 3 * 2 + 3)), "waiting counts"
-
-
-def test_no_more_is_fetched_at_once_than_may_be() -> None:
-    """Five of 2 s, two at once: the last is there after 6 s. Meanwhile somebody waits as one of them does."""
-    tasks = [(Step(LAUNCH, "arrival", number), Step("wait", "wait", 1.0)) for number in range(1, 6)]
-    tasks.append((Step(LAUNCH, "wait", 2.0), Step("own", "wait", 3.0)))
-    found = simulate(Workload(tasks, fetches=[(Step(LAUNCH, "wait", 2.0),)] * 5, fetches_at_once=2), machine(LINK), 6)
-    assert sorted(start for _, phase, start, _ in found.spans_s if phase == "wait") == [2, 2, 4, 4, 6]
-    assert found.phase_sums_s == {"wait": 5, "own": 3}
-    one = simulate(Workload(tasks[:2], fetches=[(Step(LAUNCH, "wait", 2.0),)] * 2), machine(LINK), 2)
-    assert sorted(start for _, _, start, _ in one.spans_s) == [2, 4], "one at a time, if nobody says how many"
+    five = fetched(5, {"fetches_at_once": 2}, (Step(LAUNCH, "wait", 2.0), Step("own", "wait", 3.0)))
+    assert sorted(start for _, phase, start, _ in five.spans_s if phase == "wait") == [2, 2, 4, 4, 6]
+    assert five.phase_sums_s == {"wait": 5, "own": 3}
+    assert sorted(start for _, _, start, _ in fetched(2, {}).spans_s) == [2, 4], "one at a time, if nobody says"
 
 
 def test_a_tier_without_speed_is_said() -> None:
@@ -187,65 +205,55 @@ def test_a_tier_without_speed_is_said() -> None:
         simulate(Workload([(Step("read", "read", 1.0, "gone"),)]), machine(LINK), 1)
 
 
-def test_nothing_to_do_takes_no_time() -> None:
-    found = simulate(Workload([]), machine(LINK), 1)
-    assert (found.makespan_s, found.limit, found.mean_parallelism) == (0, "", 0)
+def dirty(*writes: tuple[float, float], **given: float) -> Dirty:
+    """Bytes written within a second from a moment on, at most 100 of which may be dirty before any is written back."""
+    found = Dirty(PageCache(1000.0, **given))
+    for now_s, size_bytes in writes:
+        found.advance(now_s, 1.0, size_bytes)
+    return found
+
+
+def advance(found: Dirty, now_s: float, elapsed_s: float, size_bytes: float, rate: float) -> float:
+    """Write some back, and others anew; gives how many are dirty."""
+    found.rate_bytes_per_s = rate
+    found.advance(now_s, elapsed_s, size_bytes)
+    return found.dirty_bytes
 
 
 def test_bytes_grow_old_are_written_back_and_fall_below_the_background_limit() -> None:
     """Of 100 bytes background and 150 throttling: 30 s after they became dirty they are due, the oldest first."""
-    dirty = Dirty(PageCache(1000.0, background_ratio=0.1, ratio=0.2, expiry_s=30.0))
-    assert (dirty.dirty_bytes, dirty.is_due(0.0), dirty.until_change_s(0.0, 0.0)) == (0, False, math.inf)
-    dirty.advance(0.0, 1.0, 40.0)
-    dirty.advance(0.4, 1.0, 10.0)  # so soon after that they grow old together
-    dirty.advance(2.0, 1.0, 5.0)
-    dirty.advance(2.6, 1.0, 15.0)
-    assert [chunk[1] for chunk in dirty.chunks] == [50, 5, 15]
-    assert dirty.dirty_bytes == 70
-    assert dirty.until_change_s(10.0, 0.0) == 20.0, "until the oldest are 30 s old"
-    assert dirty.until_change_s(10.0, 10.0) == pytest.approx(2.0), "until 90 of 100 are dirty"
-    assert [dirty.is_due(now_s) for now_s in (29.9, 30.0)] == [False, True]
-    dirty.rate_bytes_per_s = 5.0
-    assert dirty.until_change_s(30.0, 0.0) == 10.0, "until the 50 that are old are written"
-    dirty.advance(30.0, 10.0, 0.0)
-    assert (dirty.dirty_bytes, dirty.is_due(31.9), dirty.is_due(32.0)) == (20, False, True)
+    assert (dirty().dirty_bytes, dirty().is_due(0.0), dirty().until_change_s(0.0, 0.0)) == (0, False, math.inf)
+    found = dirty((0.0, 40.0), (0.4, 10.0), (2.0, 5.0), (2.6, 15.0))  # those so soon after others grow old with them
+    assert ([chunk[1] for chunk in found.chunks], found.dirty_bytes) == ([50, 5, 15], 70)
+    assert found.until_change_s(10.0, 0.0) == 20.0, "until the oldest are 30 s old"
+    assert found.until_change_s(10.0, 10.0) == pytest.approx(2.0), "until 90 of 100 are dirty"
+    assert [found.is_due(now_s) for now_s in (29.9, 30.0)] == [False, True]
+    found.rate_bytes_per_s = 5.0
+    assert found.until_change_s(30.0, 0.0) == 10.0, "until the 50 that are old are written"
+    assert advance(found, 30.0, 10.0, 0.0, 5.0) == 20
+    assert [found.is_due(now_s) for now_s in (31.9, 32.0)] == [False, True]
 
 
 def test_too_much_is_written_back_until_a_tenth_is_below_the_limit() -> None:
-    dirty = Dirty(PageCache(1000.0, background_ratio=0.1, ratio=0.2, expiry_s=1e9))
-    dirty.advance(0.0, 1.0, 100.0)
-    assert not dirty.is_due(1.0), "as much as may be dirty is not too much"
-    dirty.advance(1.0, 1.0, 20.0)
-    assert dirty.is_due(2.0)
-    dirty.rate_bytes_per_s = 10.0
-    assert dirty.until_change_s(2.0, 0.0) == pytest.approx(2.0), "until there are 100"
-    assert dirty.until_change_s(2.0, 15.0) == pytest.approx(6.0), "until there are 150, and writers wait"
-    dirty.advance(2.0, 2.5, 0.0)
-    assert (dirty.dirty_bytes, dirty.is_due(4.5)) == (95, True), "it goes on below the limit"
-    dirty.advance(4.5, 0.5, 0.0)
-    assert not dirty.is_due(5.0)
-    dirty.rate_bytes_per_s = 0.0
-    dirty.advance(5.0, 1.0, 59.0)
-    assert not dirty.throttles
-    dirty.advance(6.0, 1.0, 1.0)
-    assert dirty.throttles
+    found = dirty((0.0, 100.0), expiry_s=1e9)
+    assert not found.is_due(1.0), "as much as may be dirty is not too much"
+    found.advance(1.0, 1.0, 20.0)
+    assert found.is_due(2.0)
+    found.rate_bytes_per_s = 10.0
+    assert found.until_change_s(2.0, 0.0) == pytest.approx(2.0), "until there are 100"
+    assert found.until_change_s(2.0, 15.0) == pytest.approx(6.0), "until there are 150, and writers wait"
+    assert advance(found, 2.0, 2.5, 0.0, 10.0) == 95
+    assert found.is_due(4.5), "it goes on below the limit"
+    assert advance(found, 4.5, 0.5, 0.0, 10.0) == 90
+    assert not found.is_due(5.0)
+    throttles = [found.throttles for size in (59.0, 1.0) if advance(found, 5.0, 1.0, size, 0.0)]
+    assert throttles == [False, True]
 
 
 def test_no_more_than_there_is_is_written_back() -> None:
-    """Of chunks of 10 and 10 bytes, 15 and then 100 go."""
-    dirty = Dirty(PageCache(1000.0))
-    dirty.advance(0.0, 1.0, 10.0)
-    dirty.advance(5.0, 1.0, 10.0)
-    dirty.rate_bytes_per_s = 15.0
-    dirty.advance(6.0, 1.0, 0.0)
-    assert [chunk[1] for chunk in dirty.chunks] == [5.0]
-    dirty.rate_bytes_per_s = 3.5
-    dirty.advance(7.0, 1.0, 0.0)
-    assert dirty.dirty_bytes == 1.5
-    dirty.rate_bytes_per_s = 0.6
-    dirty.advance(8.0, 1.0, 0.0)
-    assert dirty.dirty_bytes == 0, "less than a byte is none"
-    dirty.advance(9.0, 1.0, 2.0)
-    dirty.rate_bytes_per_s = 100.0
-    dirty.advance(7.0, 1.0, 0.0)
-    assert (dirty.dirty_bytes, list(dirty.chunks), dirty.throttles) == (0, [], False)
+    """Of chunks of 10 and 10 bytes, 15 and then all go; less than a byte is none."""
+    found = dirty((0.0, 10.0), (5.0, 10.0))
+    left = [advance(found, 6.0, 1.0, 0.0, rate) for rate in (15.0, 3.5, 0.6)]
+    assert left == [5, 1.5, 0]
+    assert [advance(found, 9.0, 1.0, *given) for given in ((2.0, 0.0), (0.0, 100.0))] == [2, 0]
+    assert (list(found.chunks), found.throttles) == ([], False)

@@ -1,6 +1,6 @@
 """The accounts of the meter, from books and records whose sums are worked out by hand.
 
-Whatever is given, the parts of an account add up to the wall time.
+Whatever is given, the parts of an account add up to the wall time. Figures in ns are given and shown in s.
 """
 
 from __future__ import annotations
@@ -19,83 +19,83 @@ from neurotier.meter.usage import ACCOUNT, Usage
 NS = 1_000_000_000
 
 
-def usage(wall_s: float = 10.0, **figures: Any) -> Usage:
+def told(found: object, names: str) -> str:
+    """Figures in a line: ``-`` is what is not known."""
+
+    def text(name: str) -> str:
+        value = getattr(found, name)
+        if value is None or isinstance(value, str):
+            return value or "-"
+        return format(round(value / (NS if name.endswith("_ns") else 1), 4) + 0, "g")
+
+    return " ".join(map(text, names.split()))
+
+
+def usage(**figures: Any) -> Usage:
     """A phase of 10 s whose waits are known: 2 s and 1 s of CPU time, 1.5 s for a core, 0.5 s for storage."""
     found = Usage(100.0)
     known = {"user_s": 2.0, "system_s": 1.0, "run_queue_s": 1.5, "block_io_s": 0.5, "memory_stall_s": 0.25}
-    vars(found).update({"wall_s": wall_s, "wait_source": "taskstats", **known, **figures})
+    vars(found).update({"wall_s": 10.0, "wait_source": "taskstats", **known, **figures})
     return found
 
 
-def sampler(delays: bool = True, **activity: Any) -> Sampler:
-    """What samples have found."""
+def sampler(*seen: float, delays: bool = True, activity: Mapping[str, Any] | None = None, **own: Any) -> Sampler:
+    """What samples have found; of a thread its time on cores, waiting for one, and booked for storage.
+
+    It has three ticks of user time to one of system time.
+    """
     found = Sampler(os.getpid(), None, delays)
-    vars(found.activity).update(activity)
+    vars(found).update(own)
+    vars(found.activity).update(activity or {})
+    if seen:
+        runtime_s, run_queue_s, booked_s = seen
+        found.threads[7, 1] = (runtime_s, run_queue_s, booked_s, 3, 1)
     return found
 
 
-def account(found: Usage) -> list[float | None]:
-    """User, system, core, storage, memory, asleep, unexplained: in all, the wall time."""
+def in_ns(figures: Mapping[str, float]) -> dict[str, int]:
+    return {name: round(value * NS) if name.endswith("_ns") else int(value) for name, value in figures.items()}
+
+
+def branch(**figures: float) -> Branch:
+    found = Branch()
+    vars(found).update(in_ns(figures))
+    return found
+
+
+def account(branch: Branch | None = None, samples: Sampler | None = None, late_s: float = 0, **figures: Any) -> str:
+    """The kind, then user, system, core, storage, memory, asleep, unexplained: in all, the wall time."""
+    found = usage(**figures)
+    found.divide(branch, samples, late_s)
     parts = [getattr(found, name) for name in (*ACCOUNT, "residual_s")]
-    assert sum(part or 0.0 for part in parts) == pytest.approx(found.wall_s)
-    return [None if part is None else round(part, 6) for part in parts]
+    assert found.account is None or sum(part or 0.0 for part in parts) == pytest.approx(found.wall_s)
+    return told(found, " ".join(["account", *ACCOUNT, "residual_s"]))
 
 
-BETWEEN_4_AND_6: dict[str, Any] = {"least_s": 4.0, "most_s": 6.0, "seen_s": 5.0, "turned_squared": 1.0}
+APART: dict[str, Any] = {"least_s": 4.0, "most_s": 6.0, "seen_s": 5.0, "turned_squared": 1.0}
 """The tree was active for 5 s, give or take 1."""
+UNBOOKED: dict[str, Any] = {"block_io_s": None, "memory_stall_s": None}
 
 
 def test_one_thread_is_asleep_for_the_rest() -> None:
-    found = usage()
-    found.divide(Branch(), sampler())
-    assert found.account == "exact"
-    assert account(found) == [2, 1, 1.5, 0.5, 0.25, 4.75, 0]
-    looked_at = sampler()
-    looked_at.most_active = 2
-    exact = usage()
-    exact.divide(Branch(), looked_at)
-    assert exact.account == "exact", "two that were awake by turns in one look: what is booked counts"
-    itself = usage(wait_source="sampled")
-    itself.divide(None, None)
-    assert (itself.account, itself.account_other_s) == ("sampled", 4.75)
+    assert account(branch(), sampler()) == "exact 2 1 1.5 0.5 0.25 4.75 0"
+    assert account(branch(), sampler(most_active=2)).startswith("exact"), "awake by turns in one look"
+    assert account(wait_source="sampled") == "sampled 2 1 1.5 0.5 0.25 4.75 0"
+    assert account(late_s=0.5) == "exact 2 1 2 0.5 0.25 4.25 0", "what the meter noticed late was waiting for a core"
+    assert account(late_s=6) == "exact 2 1 6.25 0.5 0.25 0 0"
+    # with 3.25 s of other causes, 10.09 of 10 s is within 1 % and 5 ms, and 10.12 is not
+    assert account(user_s=6.84) == "exact 6.84 1 1.5 0.5 0.25 0 -0.09"
+    assert account(user_s=6.87) == "scaled 6.7885 0.9881 1.4822 0.4941 0.247 0 0"
 
 
-@pytest.mark.parametrize(("late_s", "parts"), [(0.5, (2.0, 4.25)), (6.0, (6.25, 0.0))])
-def test_what_the_meter_noticed_late_was_waiting_for_a_core(late_s: float, parts: tuple[float, float]) -> None:
-    found = usage()
-    found.divide(None, None, late_s)
-    assert (found.account_run_queue_s, found.account_other_s) == pytest.approx(parts)
-    account(found)
-
-
-def test_without_waits_for_a_core_there_is_no_account() -> None:
-    found = usage(run_queue_s=None)
-    found.divide(Branch(), sampler())
-    assert (found.account, found.account_user_s, found.residual_s) == (None, None, None)
-
-
-def test_where_waiting_for_storage_is_not_known_it_is_not_told_from_sleep() -> None:
-    found = usage(block_io_s=None, memory_stall_s=None)
-    found.divide(Branch(), None)
-    assert account(found) == [2, 1, 1.5, None, None, None, 5.5]
-    asynchronous = usage(block_io_s=None, bytes_reason="aio")
-    asynchronous.divide(Branch(), None)
-    assert account(asynchronous) == [2, 1, 1.5, None, 0.25, 5.25, 0], "what waits for asynchronous calls is asleep"
-    bare = usage(block_io_s=None, memory_stall_s=None, bytes_reason="aio")
-    bare.divide(None, None)
-    assert account(bare) == [2, 1, 1.5, None, None, 5.5, 0]
-    busy = usage(user_s=8.6, block_io_s=None, memory_stall_s=None, bytes_reason="aio", run_queue_s=0.5)
-    busy.divide(Branch(), sampler(**BETWEEN_4_AND_6))
-    assert account(busy) == [8.6, 1, 0.5, None, None, 0, -0.1], "1 % more than the wall time: nothing was slept"
-
-
-@pytest.mark.parametrize(("user_s", "kind"), [(6.84, "exact"), (6.87, "scaled")])
-def test_clocks_that_differ_by_a_hundredth_are_of_one_thread(user_s: float, kind: str) -> None:
-    """With 3.25 s of other causes, of 10 s: 10.09 is within 1 % and 5 ms, and 10.12 is not."""
-    found = usage(user_s=user_s)
-    found.divide(None, None)
-    assert found.account == kind
-    assert account(found)[-2:] == [0, -0.09 if kind == "exact" else 0]
+def test_what_is_not_known_is_not_told_from_sleep() -> None:
+    assert account(branch(), sampler(), run_queue_s=None) == "- - - - - - - -", "without waits for a core, no account"
+    assert account(branch(), **UNBOOKED) == "exact 2 1 1.5 - - - 5.5"
+    aio: dict[str, Any] = {"block_io_s": None, "bytes_reason": "aio"}
+    assert account(branch(), **aio) == "exact 2 1 1.5 - 0.25 5.25 0", "what waits for asynchronous calls is asleep"
+    assert account(**UNBOOKED | aio) == "exact 2 1 1.5 - - 5.5 0"
+    busy = account(branch(), sampler(activity=APART), **UNBOOKED, user_s=8.6, bytes_reason="aio", run_queue_s=0.5)
+    assert busy == "exact 8.6 1 0.5 - - 0 -0.1", "1 % more than the wall time: nothing was slept"
 
 
 def test_several_threads_are_scaled_to_the_time_in_which_one_was_active() -> None:
@@ -103,49 +103,17 @@ def test_several_threads_are_scaled_to_the_time_in_which_one_was_active() -> Non
 
     So it was active for 4 s for certain, asleep for 10 - 5.25, and 1.25 s are not explained.
     """
-    branch = Branch()
-    branch.overlap_ns = 3 * NS
-    found = usage()
-    found.divide(branch, sampler(**BETWEEN_4_AND_6))
-    assert found.account == "scaled"
-    scale = 4 / 5.25
-    assert account(found) == pytest.approx([2 * scale, scale, 1.5 * scale, 0.5 * scale, 0.25 * scale, 4.75, 1.25])
-    unbooked = usage()
-    unbooked.divide(branch, sampler(delays=False, **BETWEEN_4_AND_6))
-    assert account(unbooked)[-2:] == [4, 2], "who knows what was not booked: up to 6 s"
-    busy = usage(user_s=12.0)
-    busy.divide(branch, sampler(least_s=10.0, most_s=10.0, seen_s=10.0))
-    assert account(busy)[-2:] == [0, 0], "some thread was active all the time"
-    little = usage()
-    branch.overlap_ns = NS
-    little.divide(branch, sampler(**BETWEEN_4_AND_6))
-    assert account(little)[-2:] == [4.75, 1.0], "only 1 s overlapped: it was active for 4.25 s"
-    branch.overlap_ns = NS // 10
-    exact = usage()
-    exact.divide(branch, sampler(**BETWEEN_4_AND_6))
-    assert exact.account == "exact"
-
-
-@pytest.mark.parametrize(
-    ("lifetime_s", "active_s", "kind"),
-    [(10.0, 5.0, "exact"), (13.0, 5.0, "scaled"), (13.0, 0.1, "exact"), (13.0, 0.15, "scaled")],
-)
-def test_children_that_lived_longer_than_the_phase_were_beside_it(
-    lifetime_s: float, active_s: float, kind: str
-) -> None:
-    """Together 13 s in 10: for 3 of them two were there, and did something for as long as they were active."""
-    branch = Branch()
-    branch.children_lifetime_ns, branch.children_active_ns = int(lifetime_s * NS), int(active_s * NS)
-    found = usage()
-    found.divide(branch, sampler(**BETWEEN_4_AND_6))
-    assert found.account == kind
-    account(found)
-
-
-def seen(found: Sampler, runtime_s: float, run_queue_s: float = 0.0, booked_s: float = 0.0) -> Sampler:
-    """A sampler that has seen a thread; three ticks of user time to one of system time."""
-    found.threads[7, 1] = (runtime_s, run_queue_s, booked_s, 3, 1)
-    return found
+    three, apart = branch(overlap_ns=3), sampler(activity=APART)
+    assert account(three, apart) == "scaled 1.5238 0.7619 1.1429 0.381 0.1905 4.75 1.25"
+    assert account(three, sampler(delays=False, activity=APART)).endswith(" 4 2"), "not all may be booked: up to 6 s"
+    always = sampler(activity={"least_s": 10.0, "most_s": 10.0, "seen_s": 10.0})
+    assert account(three, always, user_s=12.0).endswith(" 0 0"), "some thread was active all the time"
+    assert account(branch(overlap_ns=1), apart).endswith(" 4.75 1"), "only 1 s overlapped: active for 4.25 s"
+    assert account(branch(overlap_ns=0.1), apart).startswith("exact")
+    # children lived for 13 s in 10: for 3 of them two were there, and did something for as long as they were active
+    for lifetime_s, active_s, kind in ((10, 5, "exact"), (13, 5, "scaled"), (13, 0.1, "exact"), (13, 0.15, "scaled")):
+        beside = branch(children_lifetime_ns=lifetime_s, children_active_ns=active_s)
+        assert account(beside, apart).startswith(kind), (lifetime_s, active_s)
 
 
 def test_a_sampled_account_says_what_it_does_not_know() -> None:
@@ -153,373 +121,297 @@ def test_a_sampled_account_says_what_it_does_not_know() -> None:
 
     More than 4.5 + 0.25 s that are known and the 1.5 s is not booked: at most 6.75 s active, 3.25 asleep.
     """
-    found = usage(wait_source="sampled", run_queue_s=1.0)
-    found.divide(None, seen(sampler(**BETWEEN_4_AND_6), 2.0, 1.0))
-    assert found.account == "sampled"
-    assert account(found) == [2, 1, 1, 0.5, 0.25, 3.75, 1.5]
-    misbooked = usage(wait_source="sampled", run_queue_s=1.0)
-    misbooked.divide(None, seen(sampler(**BETWEEN_4_AND_6, misbooked=True), 2.0, 1.0))
-    assert account(misbooked)[-2:] == [2.5, 2.75], "what is in the books says nothing then"
-    unseen = usage(wait_source="sampled", run_queue_s=1.0)
-    unseen.divide(None, sampler(**BETWEEN_4_AND_6))
-    assert account(unseen)[-2:] == [2.25, 3.0], "no thread seen: 3 s more, and no word of their waits"
+    given: dict[str, Any] = {"wait_source": "sampled", "run_queue_s": 1.0}
+    assert account(None, sampler(2, 1, 0, activity=APART), **given) == "sampled 2 1 1 0.5 0.25 3.75 1.5"
+    misbooked = sampler(2, 1, 0, activity=APART | {"misbooked": True})
+    assert account(None, misbooked, **given).endswith(" 2.5 2.75"), "what is in the books says nothing then"
+    nobody = account(None, sampler(activity=APART), **given)
+    assert nobody.endswith(" 2.25 3"), "no thread seen: 3 s more, and no word of their waits"
+    # several were active: in the books are 4.75 s, for certain 4 s of them apart
+    several = sampler(3, 1, 0, activity=APART, most_active=2)
+    assert account(None, several, **given) == "sampled 1.6842 0.8421 0.8421 0.4211 0.2105 5.25 0.75"
 
 
-def test_samples_tell_that_several_were_active() -> None:
-    """In the books are 4.75 s, for certain 4 s of them apart."""
-    found, samples = usage(wait_source="sampled", run_queue_s=1.0), seen(sampler(**BETWEEN_4_AND_6), 3.0, 1.0)
-    samples.most_active = 2
-    found.divide(None, samples)
-    assert found.account == "sampled"
-    assert account(found) == pytest.approx([2 * 4 / 4.75, 4 / 4.75, 4 / 4.75, 2 / 4.75, 1 / 4.75, 5.25, 0.75], abs=1e-6)
+MOVED = "logical_read_bytes logical_written_bytes device_read_bytes device_written_bytes bytes_source bytes_reason"
 
 
 def test_bytes_are_what_was_moved_in_between_and_unknown_where_calls_are_not_counted() -> None:
-    found = usage()
+    found, whole, unknown = usage(), usage(), usage()
     found.take_bytes([10, 20, 30, 40], [1, 2, 3, 50])
-    moved = [found.logical_read_bytes, found.logical_written_bytes, found.device_read_bytes, found.device_written_bytes]
-    assert (moved, found.bytes_source) == ([9, 18, 27, 0], "procfs")
     found.refuse_bytes(None)
-    assert vars(found)["logical_read_bytes"] == 9
+    assert told(found, MOVED) == "9 18 27 0 procfs -"
     found.refuse_bytes("io_uring")
-    assert (found.logical_read_bytes, found.device_read_bytes, found.bytes_reason) == (None, 27, "io_uring")
-    whole = usage()
+    assert told(found, MOVED) == "- - 27 0 procfs io_uring"
     whole.take_bytes([5, 6, 7, 8])
-    moved = [whole.logical_read_bytes, whole.logical_written_bytes, whole.device_read_bytes, whole.device_written_bytes]
-    assert moved == [5, 6, 7, 8], "of what began without any"
-    unknown = usage()
+    assert told(whole, MOVED) == "5 6 7 8 procfs -", "of what began without any"
     unknown.take_bytes(None)
     unknown.refuse_bytes("aio")
-    assert (unknown.bytes_source, unknown.bytes_reason, unknown.device_read_bytes) == (None, None, None)
+    assert told(unknown, MOVED) == "- - - - - -"
     assert (found.record()["cpu_s"], found.record()["io_s"]) == (3, 7)
 
 
-def branch_of(**figures: int) -> Branch:
-    found = Branch()
-    vars(found).update(figures)
-    return found
+def exits(
+    names: str, records: Mapping[str, float], samples: Sampler | None = None, delays: bool = True, **figures: Any
+) -> str:
+    """What is known of a phase after the exit records of its processes, and the bytes counted before."""
+    found = usage(**{name: value for name, value in figures.items() if name != "counted"})
+    if "counted" in figures:
+        found.take_bytes(figures["counted"])
+    found.take_exits(branch(**records), samples or sampler(), True, delays)
+    return told(found, names)
+
+
+CPU = "user_s system_s cpu_source major_faults"
 
 
 def test_exit_records_tell_waits_and_what_nobody_waited_for() -> None:
     """4 s on cores, of which wait4 knows 3: by ticks, three quarters are user time."""
-    own = {"runtime_ns": 4 * NS, "run_queue_ns": 2 * NS, "block_io_ns": NS, "memory_ns": NS // 2}
+    waits = {"run_queue_ns": 2, "block_io_ns": 1, "memory_ns": 0.5, "processes": 3, "threads": 4, "max_rss_bytes": 77}
     ticks = {"user_us": 3_000_000, "system_us": 1_000_000, "lifetime_us": 9_000_000, "major_faults": 5}
-    found = usage(block_io_s=None, memory_stall_s=None, wait_source=None)
-    found.take_exits(branch_of(**own, **ticks, processes=3, threads=4, max_rss_bytes=77), sampler(), True, True)
-    assert (found.user_s, found.system_s, found.cpu_source, found.major_faults) == (3, 1, "taskstats", 5)
-    assert (found.run_queue_s, found.block_io_s, found.memory_stall_s) == (2, 1, 0.5)
-    assert (found.wait_source, found.seen_share, found.thread_s) == ("taskstats", 1, 9)
-    assert (found.processes, found.threads, found.max_rss_bytes, found.memory_source) == (3, 4, 77, "taskstats")
-    same = usage()
-    same.take_exits(branch_of(runtime_ns=3_040_000_000, major_faults=5), sampler(), True, True)
-    assert (same.user_s, same.cpu_source, same.major_faults) == (2, "wait4", 0), "within 1 % and 20 ms"
-    more = usage()
-    more.take_exits(branch_of(runtime_ns=3_060_000_000), sampler(), True, True)
-    assert (more.user_s, more.system_s, more.cpu_source) == (3.06, 0, "taskstats"), "without ticks, it is user time"
+    names = f"{CPU} run_queue_s block_io_s memory_stall_s wait_source seen_share thread_s"
+    whole = exits(
+        f"{names} processes threads max_rss_bytes memory_source",
+        {"runtime_ns": 4, **waits, **ticks},
+        **UNBOOKED,
+        wait_source=None,
+    )
+    assert whole == "3 1 taskstats 5 2 1 0.5 taskstats 1 9 3 4 77 taskstats"
+    assert exits(CPU, {"runtime_ns": 3.04, "major_faults": 5}) == "2 1 wait4 0", "within 1 % and 20 ms"
+    assert exits(CPU, {"runtime_ns": 3.06}) == "3.06 0 taskstats 0", "without ticks, it is user time"
 
 
-def sampled_waits(looked_s: float = 5.0, disk_threads_s: float = 1.0, most_active: int = 1) -> Sampler:
-    found = sampler()
-    found.looked_s, found.disk_threads_s, found.most_active = looked_s, disk_threads_s, most_active
-    return found
+LOOKED: dict[str, Any] = {"looked_s": 5.0, "disk_threads_s": 1.0, "most_active": 1}
 
 
 @pytest.mark.parametrize(
-    ("branch", "delays", "samples", "expected"),
+    ("misbooked_s", "delays", "looked", "expected"),
     [
-        ({"misbooked_ns": 100_000_000}, True, sampled_waits(), ("taskstats", 3.0)),  # 10 ms a second, and 5 ms
-        ({"misbooked_ns": 110_000_000}, True, sampled_waits(), ("sampled", 2.0)),  # 1 of 5 s: 2 of 10
-        ({}, False, sampled_waits(), ("sampled", 2.0)),
-        ({}, False, sampled_waits(20.0), ("sampled", 1.0)),
-        ({}, False, sampled_waits(0.0), ("sampled", None)),
-        ({}, False, sampled_waits(1.0), ("sampled", 6.0)),  # one thread, off a core for 10 - 3 - 1 s at most
-        ({}, False, sampled_waits(1.0, most_active=2), ("sampled", 10.0)),
+        (0.10, True, {}, "taskstats 3 0"),  # 10 ms a second, and 5 ms
+        (0.11, True, {}, "sampled 2 0"),  # 1 of 5 s: 2 of 10
+        (0, False, {}, "sampled 2 -"),
+        (0, False, {"looked_s": 20.0}, "sampled 1 -"),
+        (0, False, {"looked_s": 0.0}, "sampled - -"),
+        (0, False, {"looked_s": 1.0}, "sampled 6 -"),  # one thread, off a core for 10 - 3 - 1 s at most
+        (0, False, {"looked_s": 1.0, "most_active": 2}, "sampled 10 -"),
     ],
 )
 def test_where_the_kernel_books_no_or_wrong_waits_states_tell_of_them(
-    branch: Mapping[str, int], delays: bool, samples: Sampler, expected: tuple[str, float | None]
+    misbooked_s: float, delays: bool, looked: dict[str, Any], expected: str
 ) -> None:
-    own = {"runtime_ns": 3 * NS, "run_queue_ns": NS, "block_io_ns": 3 * NS}
-    found = usage(block_io_s=None, memory_stall_s=None)
-    found.take_exits(branch_of(**{**own, **branch}), samples, True, delays)
-    assert (found.wait_source, found.block_io_s) == expected
-    assert found.memory_stall_s == (0 if delays else None)
+    own = {"runtime_ns": 3, "run_queue_ns": 1, "block_io_ns": 3}
+    samples = sampler(**LOOKED | looked)
+    names = "wait_source block_io_s memory_stall_s"
+    assert exits(names, own | {"misbooked_ns": misbooked_s}, samples, delays, **UNBOOKED) == expected
     samples.asynchronous.found = "aio"
-    asleep = usage(block_io_s=None)
-    asleep.take_exits(branch_of(**own), samples, True, False)
-    assert asleep.block_io_s is None, "who waits for asynchronous calls looks asleep"
+    assert exits("block_io_s", own, samples, delays=False, block_io_s=None) == "-", "who waits for such looks asleep"
 
 
 def test_records_tell_bytes_of_processes_that_nobody_waited_for() -> None:
     moved = {"logical_read_bytes": 2048, "logical_written_bytes": 1024, "device_read_bytes": 512}
-    for exact, source in ((3000, "taskstats"), (3072, "procfs"), (4000, "procfs")):
-        found = usage()
-        found.take_bytes([exact, 0, 7, 7])
-        found.take_exits(branch_of(**moved), sampler(), True, True)
-        assert (found.bytes_source, found.device_read_bytes) == (source, 512 if source == "taskstats" else 7), exact
+    for counted, expected in ((3000, "512 taskstats"), (3072, "7 procfs"), (4000, "7 procfs")):
+        assert exits("device_read_bytes bytes_source", moved, counted=[counted, 0, 7, 7]) == expected, counted
+    names = "logical_read_bytes logical_written_bytes bytes_source"
+    assert [exits(names, {"logical_read_bytes": read}) for read in (1, 0)] == ["1 0 taskstats", "- - -"]
 
 
-def test_without_other_counts_bytes_are_those_of_records() -> None:
-    found = usage()
-    found.take_exits(branch_of(logical_read_bytes=1), sampler(), True, True)
-    assert (found.logical_read_bytes, found.logical_written_bytes, found.bytes_source) == (1, 0, "taskstats")
-    none = usage()
-    none.take_exits(Branch(), sampler(), True, True)
-    assert (none.logical_read_bytes, none.bytes_source) == (None, None)
+def sampled(names: str, samples: Sampler, delays: bool = True, alone: bool = True, **figures: Any) -> str:
+    """What is known of a phase by samples alone."""
+    found = usage(block_io_s=None, **figures)
+    found.take_samples(samples, alone, delays)
+    return told(found, names)
 
 
 def test_without_records_samples_tell_waits() -> None:
     """Of 3 s on cores samples have seen 2.4; of what is booked, 1.5 s for a core and 0.75 s for storage."""
-    found = usage(run_queue_s=None, block_io_s=None, wait_source=None)
-    found.take_samples(seen(sampler(), 2.4, 1.5, 0.75), True, True)
-    assert (found.run_queue_s, found.wait_source, found.block_io_s) == (1.5, "sampled", 0.75)
-    assert found.seen_share == pytest.approx(0.8)
-    more = usage(block_io_s=None)
-    more.take_samples(seen(sampler(), 4.0, 1.5, 0.75), True, True)
-    assert (more.user_s, more.system_s, more.cpu_source, more.seen_share) == (3, 1, "sampled", None)
-    same = usage(block_io_s=None)
-    same.take_samples(seen(sampler(), 3.04, 1.5, 0.75), True, True)
-    assert (same.user_s, same.cpu_source, same.seen_share) == (2, "wait4", 1)
-    none = usage(user_s=0.0, system_s=0.0, block_io_s=None)
-    none.take_samples(sampler(), True, True)
-    assert (none.seen_share, none.cpu_source) == (1, "wait4")
-
-
-@pytest.mark.parametrize(
-    ("delays", "misbooked", "asynchronous", "expected"),
-    [
-        (True, False, None, 0.75),
-        (True, True, None, 2.0),
-        (False, False, None, 2.0),
-        (False, False, "aio", None),
-        (True, False, "aio", 0.75),
-    ],
-)
-def test_sampled_waits_for_storage_are_booked_or_seen(
-    delays: bool, misbooked: bool, asynchronous: str | None, expected: float | None
-) -> None:
-    samples = seen(sampled_waits(), 3.0, 1.5, 0.75)
-    samples.activity.misbooked, samples.asynchronous.found = misbooked, asynchronous
-    found = usage(block_io_s=None)
-    found.take_samples(samples, True, delays)
-    assert found.block_io_s == expected
-    unknown = usage(run_queue_s=None, block_io_s=None, wait_source=None)
-    unknown.take_samples(samples, False, delays)
-    assert (unknown.run_queue_s, unknown.block_io_s, unknown.wait_source) == (None, None, None)
+    nothing: dict[str, Any] = {"run_queue_s": None, "wait_source": None}
+    waits, cpu = "run_queue_s block_io_s wait_source", "user_s system_s cpu_source seen_share"
+    assert sampled(f"{waits} seen_share", sampler(2.4, 1.5, 0.75), **nothing) == "1.5 0.75 sampled 0.8"
+    assert sampled(waits, sampler(2.4, 1.5, 0.75), alone=False, **nothing) == "- - -"
+    assert sampled(cpu, sampler(4, 1.5, 0.75)) == "3 1 sampled -"
+    assert sampled(cpu, sampler(3.04, 1.5, 0.75)) == "2 1 wait4 1"
+    assert sampled(cpu, sampler(), user_s=0.0, system_s=0.0) == "0 0 wait4 1"
+    for delays, misbooked, reason, expected in (
+        (True, False, None, "0.75"),
+        (True, True, None, "2"),
+        (False, False, None, "2"),
+        (False, False, "aio", "-"),
+        (True, False, "aio", "0.75"),
+    ):
+        samples = sampler(3, 1.5, 0.75, **LOOKED, activity={"misbooked": misbooked})
+        samples.asynchronous.found = reason
+        assert sampled("block_io_s", samples, delays) == expected, (delays, misbooked, reason)
 
 
 ROOT, PARENT, CHILD, GRANDCHILD = 10, 20, 30, 40
 
 
-def record(pid: int, parent: int, group: int | None = None, **figures: int) -> bytes:
+def record(pid: int, parent: int, group: int | None = None, **figures: Any) -> bytes:
     """An exit record of a thread that lived for 10 s; of a process if it has no other group."""
     given = {"version": 12, "pid": pid, "parent": parent, "group": pid if group is None else group}
-    given |= {"lifetime_us": 10_000_000, **figures}
+    given |= {"lifetime_us": 10_000_000, **in_ns(figures)}
     return RECORD.pack(*(given.get(name, 0) for name in FIELDS))
+
+
+def tree(*records: bytes) -> Branches:
+    found = Branches(ROOT)
+    for one in records:
+        found.add(one)
+    return found
+
+
+def one(**figures: Any) -> str:
+    """Of a child alone: waits for storage and memory, what is not believed, and how long it was active."""
+    return told(tree(record(CHILD, ROOT, **figures)).branch(ROOT), "block_io_ns memory_ns misbooked_ns active_ns")
 
 
 def test_records_add_up_the_tree() -> None:
     """A grandchild and a child whose records come first; the sums stay with whoever is alive."""
-    branches = Branches(ROOT)
-    branches.add(record(GRANDCHILD, CHILD, runtime_ns=1, run_queue_ns=10, rss_kib=5, logical_read_bytes=100))
-    assert branches.branch(CHILD).runtime_ns == 1
-    branches.add(record(CHILD, PARENT, runtime_ns=2, run_queue_ns=20, rss_kib=3, device_written_bytes=9))
-    branches.add(record(PARENT, ROOT, runtime_ns=4, rss_kib=4, cancelled_bytes=2, device_written_bytes=7))
-    found = branches.branch(ROOT)
-    assert (found.runtime_ns, found.run_queue_ns, found.processes, found.threads) == (7, 30, 3, 3)
-    assert (found.max_rss_bytes, found.logical_read_bytes, found.device_written_bytes) == (5 * 1024, 100, 14)
-    assert found.lifetime_us == 30_000_000
-    assert set(branches.pending) == {ROOT}, "who has ended is forgotten"
-    branches.add(record(ROOT, 1, runtime_ns=1000))
-    assert branches.branch(ROOT).runtime_ns == 7, "the root's own threads do not count"
+    found = tree(record(GRANDCHILD, CHILD, runtime_ns=1, run_queue_ns=10, rss_kib=5, logical_read_bytes=100))
+    assert told(found.branch(CHILD), "runtime_ns") == "1"
+    found.add(record(CHILD, PARENT, runtime_ns=2, run_queue_ns=20, rss_kib=3, device_written_bytes=9))
+    found.add(record(PARENT, ROOT, runtime_ns=4, rss_kib=4, cancelled_bytes=2, device_written_bytes=7))
+    names = "runtime_ns run_queue_ns lifetime_us processes threads max_rss_bytes"
+    assert told(found.branch(ROOT), f"{names} logical_read_bytes device_written_bytes") == "7 30 3e+07 3 3 5120 100 14"
+    assert set(found.pending) == {ROOT}, "who has ended is forgotten"
+    found.add(record(ROOT, 1, runtime_ns=1000))
+    assert told(found.branch(ROOT), "runtime_ns") == "7", "the root's own threads do not count"
 
 
 def test_records_of_another_layout_are_refused() -> None:
-    branches = Branches(ROOT)
     for version in (7, 15):
         with pytest.raises(OSError, match=f"taskstats version {version} has another layout"):
-            branches.add(record(CHILD, ROOT, version=version))
-    for version in (8, 14, 16):
-        branches.add(record(CHILD, ROOT, version=version))
-    assert branches.branch(ROOT).processes == 3
-    branches.add(record(CHILD, ROOT, version=8, group=0)[: RECORD.size - 12])
-    assert branches.branch(ROOT).processes == 4, "a short record, of a kernel before groups: each thread is a process"
+            tree(record(CHILD, ROOT, version=version))
+    short = record(CHILD, ROOT, version=8, group=0)[: RECORD.size - 12]  # of a kernel that knew no groups
+    known = [record(CHILD, ROOT, version=version) for version in (8, 14, 16)]
+    assert tree(short, *known).branch(ROOT).processes == 4, "each thread of the short one is a process"
 
 
 def test_waits_are_told_apart_and_too_long_ones_are_not_believed() -> None:
     """Of 10 s of life, 4 on a core and 1 waiting for one, 5 s are left to wait for storage."""
-    own = {"runtime_ns": 4 * NS, "run_queue_ns": NS}
-    for storage_s, expected in ((3, (3, 0)), (5, (5, 0)), (6, (0, 5))):
-        branches = Branches(ROOT)
-        branches.add(record(CHILD, ROOT, **own, block_io_ns=storage_s * NS))
-        found = branches.branch(ROOT)
-        assert (found.block_io_ns / NS, found.misbooked_ns / NS) == expected
-    branches = Branches(ROOT)
-    memory = {"swap_in_ns": NS, "thrashing_ns": NS // 2, "reclaim_ns": NS // 4, "compaction_ns": NS // 8}
-    branches.add(record(CHILD, ROOT, **own, block_io_ns=2 * NS, **memory))
-    found = branches.branch(ROOT)
-    assert (found.memory_ns / NS, found.block_io_ns / NS) == (1.875, 0.5), "pages that were swapped out, once"
-    assert found.active_ns / NS == branches.ended[0][3] == 4 + 1 + 1.875 + 0.5
-    branches = Branches(ROOT)
-    branches.add(record(CHILD, ROOT, **own, block_io_ns=NS // 2, swap_in_ns=NS))
-    assert branches.branch(ROOT).block_io_ns == 0
-    branches.add(record(CHILD, ROOT, runtime_ns=11 * NS, block_io_ns=500_000))
-    assert (branches.branch(ROOT).block_io_ns, branches.branch(ROOT).misbooked_ns) == (500_000, 0), "half a millisecond"
-    branches.add(record(CHILD, ROOT, runtime_ns=11 * NS, block_io_ns=1_500_000))
-    assert branches.branch(ROOT).block_io_ns == 500_000, "more than one is not believed"
+    own: dict[str, Any] = {"runtime_ns": 4, "run_queue_ns": 1}
+    assert [one(**own, block_io_ns=wait) for wait in (3, 5, 6)] == ["3 0 0 8", "5 0 0 10", "0 0 5 5"]
+    memory: dict[str, Any] = {"swap_in_ns": 1, "thrashing_ns": 0.5, "reclaim_ns": 0.25, "compaction_ns": 0.125}
+    assert one(**own, **memory, block_io_ns=2) == "0.5 1.875 0 7.375", "pages that were swapped out, once"
+    assert tree(record(CHILD, ROOT, **own, **memory, block_io_ns=2)).ended[0][3] == 7.375
+    assert one(**own, block_io_ns=0.5, swap_in_ns=1) == "0 1 0 6"
+    assert one(runtime_ns=11, block_io_ns=0.0005) == "0.0005 0 0 11.0005", "half a millisecond"
+    assert one(runtime_ns=11, block_io_ns=0.0015) == "0 0 0 11", "more than one is not believed"
 
 
 @pytest.mark.parametrize(
-    ("children", "parent_s", "expected_s"),
+    ("children", "parent_s", "expected"),
     [
-        ([(5, 2)], 3, 0),  # one child of 5 s beside 3 s in 10: one after the other, perhaps
-        ([(5, 2)], 8, 2),  # 8 + 5 > 10 by 3: as much as the child did
-        ([(5, 4)], 8, 3),
-        ([(10, 1), (10, 1)], 4, 2),
+        ([(5, 2)], 3, "0 10 5"),  # one child of 5 s beside 3 s in 10: one after the other, perhaps
+        ([(5, 2)], 8, "2 10 10"),  # 8 + 5 > 10 by 3: as much as the child did
+        ([(5, 4)], 8, "3 10 12"),
+        ([(10, 1), (10, 1)], 4, "2 10 6"),
     ],
 )
 def test_at_most_so_long_a_process_was_active_beside_its_children(
-    children: list[tuple[int, int]], parent_s: int, expected_s: int
+    children: list[tuple[int, int]], parent_s: int, expected: str
 ) -> None:
-    branches = Branches(ROOT)
-    for number, (lifetime_s, active_s) in enumerate(children, start=CHILD):
-        times = {"lifetime_us": lifetime_s * 1_000_000, "runtime_ns": active_s * NS}
-        branches.add(record(number, PARENT, **times))
-    branches.add(record(PARENT, ROOT, runtime_ns=parent_s * NS))
-    assert branches.branch(ROOT).overlap_ns / NS == expected_s
-    assert branches.branch(ROOT).children_lifetime_ns / NS == 10
-    assert branches.branch(ROOT).children_active_ns / NS == parent_s + sum(active_s for _, active_s in children)
+    records = [
+        record(number, PARENT, lifetime_us=lifetime_s * 1_000_000, runtime_ns=active_s)
+        for number, (lifetime_s, active_s) in enumerate(children, start=CHILD)
+    ]
+    found = tree(*records, record(PARENT, ROOT, runtime_ns=parent_s)).branch(ROOT)
+    assert told(found, "overlap_ns children_lifetime_ns children_active_ns") == expected
 
 
 def test_threads_count_to_their_process_which_may_live_longer_than_its_first() -> None:
-    branches = Branches(ROOT)
-    branches.add(record(31, ROOT, group=CHILD, runtime_ns=3 * NS))
-    branches.add(record(CHILD, ROOT, runtime_ns=2 * NS, group_lifetime_us=12_000_000))
-    found = branches.branch(ROOT)
-    assert (found.processes, found.threads, found.runtime_ns / NS, found.overlap_ns / NS) == (1, 2, 5, 3)
-    assert found.children_lifetime_ns / NS == 12
-    rest = Branches(ROOT)
-    rest.add(record(CHILD, ROOT, runtime_ns=2 * NS))
-    rest.add(record(31, ROOT, group=CHILD, runtime_ns=3 * NS))
-    assert rest.branch(ROOT).runtime_ns / NS == 2, "the leader's end is not that of the process"
+    thread, leader = record(31, ROOT, CHILD, runtime_ns=3), record(CHILD, ROOT, runtime_ns=2)
+    found = tree(thread, record(CHILD, ROOT, runtime_ns=2, group_lifetime_us=12_000_000)).branch(ROOT)
+    names = "processes threads runtime_ns overlap_ns children_lifetime_ns"
+    assert told(found, names) == "1 2 5 3 12"
+    rest = tree(leader, thread)
+    assert told(rest.branch(ROOT), "runtime_ns") == "2", "the leader's end is not that of the process"
     rest.close_group(CHILD)
     rest.close_group(99)
-    found = rest.branch(ROOT)
-    assert (found.runtime_ns / NS, found.threads, found.children_lifetime_ns / NS) == (5, 2, 10)
+    assert told(rest.branch(ROOT), "threads runtime_ns children_lifetime_ns") == "2 5 10"
 
 
 def test_only_the_tree_s_own_threads_are_taken() -> None:
-    branches = Branches(ROOT)
-    branches.add(record(GRANDCHILD, CHILD, runtime_ns=NS, run_queue_ns=NS))
-    branches.add(record(CHILD, PARENT, runtime_ns=2 * NS))
-    branches.add(record(98, 97, runtime_ns=5 * NS))
-    branches.add(record(51, 1, group=50, runtime_ns=3 * NS))
-    assert sorted(branches.take_ended({PARENT, 50})) == [(CHILD, 2, 2), (GRANDCHILD, 2, 1), (51, 3, 3)]
-    assert branches.take_ended({PARENT}) == [], "once"
-    branches.add(record(PARENT, ROOT, runtime_ns=NS))
-    assert branches.take_ended(set()) == [(PARENT, 1, 1)]
+    child = [record(GRANDCHILD, CHILD, runtime_ns=1, run_queue_ns=1), record(CHILD, PARENT, runtime_ns=2)]
+    found = tree(*child, record(98, 97, runtime_ns=5), record(51, 1, 50, runtime_ns=3))
+    assert sorted(found.take_ended({PARENT, 50})) == [(CHILD, 2, 2), (GRANDCHILD, 2, 1), (51, 3, 3)]
+    assert found.take_ended({PARENT}) == [], "once"
+    found.add(record(PARENT, ROOT, runtime_ns=1))
+    assert found.take_ended(set()) == [(PARENT, 1, 1)]
 
 
-def activity(cores: int = 2, waits_booked: bool = True, begins_awake: bool = False) -> Activity:
+def activity(*looks: tuple[float, float, bool], waits_booked: bool = True, begins_awake: bool = False) -> Activity:
+    """A look each second, on two cores, at what is booked for a thread, its time on cores, and whether it is awake."""
     found = Activity(waits_booked)
-    found.cores, found.awake = cores, begins_awake
+    found.cores, found.awake = 2, begins_awake
+    for booked_s, run_s, awake in looks:
+        found.add(1.0, {7: Books(booked_s, run_s, awake=awake)}, [], awake)
     return found
+
+
+BOUNDS = "least_s most_s"
 
 
 @pytest.mark.parametrize(
     ("booked", "awake", "expected"),
     [
-        ([], False, (0, 0)),
-        ([(0.3, 0.2)], False, (0.3, 0.3)),  # of the second, asleep before and after
-        ([(0.3, 0.2), (0.5, 0.1)], False, (0.5, 0.8)),  # beside each other, or one after the other
-        ([(0.6, 0.6), (0.7, 0.7), (0.9, 0.9)], False, (1.0, 1.0)),  # 2.2 s on two cores
-        ([(0.4, 0.4), (0.4, 0.4), (0.4, 0.4)], False, (0.6, 1.0)),  # 1.2 s on two cores
-        ([(0.3, 0.2)], True, (0.3, 1.0)),  # awake at the end: it may not all be booked yet
+        ([], False, "0 0"),
+        ([(0.3, 0.2)], False, "0.3 0.3"),  # of the second, asleep before and after
+        ([(0.3, 0.2), (0.5, 0.1)], False, "0.5 0.8"),  # beside each other, or one after the other
+        ([(0.6, 0.6), (0.7, 0.7), (0.9, 0.9)], False, "1 1"),  # 2.2 s on two cores
+        ([(0.4, 0.4), (0.4, 0.4), (0.4, 0.4)], False, "0.6 1"),  # 1.2 s on two cores
+        ([(0.3, 0.2)], True, "0.3 1"),  # awake at the end: it may not all be booked yet
     ],
 )
-def test_a_second_of_activity(booked: list[tuple[float, float]], awake: bool, expected: tuple[float, float]) -> None:
-    found = activity()
-    alive = {number: Books(*books, awake=awake) for number, books in enumerate(booked)}
-    found.add(1.0, alive, [], awake)
-    assert (found.least_s, found.most_s) == pytest.approx(expected)
-    ended = activity()
-    ended.add(1.0, {}, [(number, Books(*books, awake=awake)) for number, books in enumerate(booked)], awake)
-    assert (ended.least_s, ended.most_s) == pytest.approx(expected), "who has ended counts like who is there"
+def test_a_second_of_activity(booked: list[tuple[float, float]], awake: bool, expected: str) -> None:
+    """Who has ended counts like who is there."""
+    books = [(number, Books(*one, awake=awake)) for number, one in enumerate(booked)]
+    alive, ended = activity(), activity()
+    alive.add(1.0, dict(books), [], awake)
+    ended.add(1.0, {}, books, awake)
+    assert told(alive, BOUNDS) == told(ended, BOUNDS) == expected
 
 
 def test_who_is_awake_at_two_looks_without_an_entry_was_awake_all_the_time_and_is_booked_once() -> None:
     """Waiting for storage, which is booked when it ends: after 1 s and 1 s, then 2.3 s in a third second."""
-    found = activity()
-    found.add(1.0, {7: Books(0.5, 0.5, awake=True)}, [], awake=True)
-    found.add(1.0, {7: Books(0.5, 0.5, awake=True)}, [], awake=True)
-    found.add(1.0, {7: Books(0.5, 0.5, awake=True)}, [], awake=True)
-    assert (found.least_s, found.most_s) == pytest.approx((2.5, 3.0))
-    found.add(1.0, {7: Books(2.8, 0.5, awake=False)}, [], awake=False)
-    assert not found.misbooked
-    assert found.least_s == pytest.approx(2.5 + 0.3), "two of the 2.3 s were claimed"
-    assert found.most_s == pytest.approx(3.0 + 0.3 + TICK_S), "it was awake before: a tick may not be booked"
-
-
-@pytest.mark.parametrize(("booked_s", "misbooked"), [(1.0 + 1.9 * TICK_S, False), (1.0 + 2.1 * TICK_S, True)])
-def test_two_ticks_more_than_there_was_time_for_are_believed(booked_s: float, misbooked: bool) -> None:
-    found = activity()
-    found.add(1.0, {7: Books(booked_s, 0.25, awake=False)}, [], awake=False)
-    assert found.misbooked == misbooked
-    assert found.least_s == (0.25 if misbooked else 1.0)
-    assert found.most_s == 1.0
-
-
-def test_where_waits_are_not_booked_who_did_anything_may_have_waited() -> None:
-    found = activity(waits_booked=False)
-    found.add(1.0, {7: Books(0.2, 0.2, awake=False)}, [], awake=False)
-    found.add(1.0, {7: Books(0.2, 0.2, awake=False)}, [], awake=False)
-    assert (found.least_s, found.most_s) == pytest.approx((0.2, 1.0))
+    looks, bounds = [(0.5, 0.5, True)] * 3, f"misbooked {BOUNDS}"
+    assert told(activity(*looks), BOUNDS) == "2.5 3"
+    found = activity(*looks, (2.8, 0.5, False))
+    # two of the 2.3 s were claimed; it was awake before: a tick may not be booked
+    assert told(found, bounds) == f"0 2.8 {3.3 + TICK_S:g}"
+    # two ticks more than there was time for are believed
+    assert told(activity((1 + 1.9 * TICK_S, 0.25, False)), bounds) == "0 1 1"
+    assert told(activity((1 + 2.1 * TICK_S, 0.25, False)), bounds) == "1 0.25 1"
+    unbooked = activity(*[(0.2, 0.2, False)] * 2, waits_booked=False)
+    assert told(unbooked, BOUNDS) == "0.2 1", "who did anything may have waited"
 
 
 def test_looks_tell_where_between_the_bounds_the_truth_may_lie() -> None:
     """Four looks, one each second, at a thread of which nothing is booked but 0.1 s."""
-    always = activity(begins_awake=True)
-    for end in range(1, 5):
-        always.add(1.0, {7: Books(0.1 * end, 0.1 * end, awake=True)}, [], awake=True)
-    assert (always.least_s, always.most_s, always.seen_s) == pytest.approx((0.4, 4, 4))
-    low_s, high_s = always.bounds_s()
-    assert high_s == pytest.approx(4.0)
+    looks = [(0.1 * end, 0.1 * end, True) for end in range(1, 5)]
+    always = activity(*looks, begins_awake=True)
+    assert told(always, f"{BOUNDS} seen_s") == "0.4 4 4"
     # share 4.5 of 5 awake, of four intervals that leave 0.9 s open: sqrt(0.9 * 0.1 * 4 * 0.81) = 0.54
-    assert low_s == pytest.approx(4 - 0.54)
-    booked = activity(begins_awake=True)
-    for end in range(1, 5):
-        booked.add(1.0, {7: Books(1.0 * end, 1.0 * end, awake=True)}, [], awake=True)
-    for end in range(1, 5):
-        booked.add(1.0, {7: Books(4 + 0.1 * end, 4 + 0.1 * end, awake=True)}, [], awake=True)
+    assert always.bounds_s() == pytest.approx((4 - 0.54, 4.0))
+    whole = [(float(end), float(end), True) for end in range(1, 5)]
+    booked = activity(*whole, *((4 + wait, 4 + run, awake) for wait, run, awake in looks), begins_awake=True)
     assert booked.bounds_s() == pytest.approx((4 + 4 - 0.54, 8.0)), "of intervals that are all booked nothing is open"
-    turning = activity(begins_awake=False)
-    turning.add(1.0, {7: Books(0.4, 0.4, awake=True)}, [], awake=True)
     # it woke at any moment of the 0.6 s that are open, of which 0.173 s is the standard deviation (0.6 / sqrt(12))
-    assert turning.bounds_s() == pytest.approx((0.5 - 0.1, 0.5 + 0.6 / 12**0.5))
-    halves = activity(begins_awake=True)
+    assert activity((0.4, 0.4, True)).bounds_s() == pytest.approx((0.5 - 0.1, 0.5 + 0.6 / 12**0.5))
+    halves, nothing = activity(begins_awake=True), activity()
     for _ in range(2):
         halves.add(0.5, {}, [], awake=True)
-    assert halves.seen_s == 1.0
-    nothing = activity()
     nothing.add(1.0, {}, [], awake=False)
-    assert nothing.bounds_s() == (0, 0)
+    assert (halves.seen_s, nothing.bounds_s()) == (1, (0, 0))
 
 
-def test_before_anything_has_ended_all_sums_are_nothing() -> None:
+def test_sums_begin_with_nothing_and_of_memory_the_most_counts() -> None:
+    """Sizes of resident sets are in KiB, see getrusage(2)."""
     assert set(vars(Branch()).values()) == {0}
     found = Usage(100.0)
     assert (found.start_s, found.end_s) == (100, 100)
     known = {name: value for name, value in vars(found).items() if value is not None and not name.endswith("source")}
     assert {value for name, value in known.items() if name not in ("start_s", "end_s")} == {0}
-
-
-def test_what_processes_have_used_is_added_and_of_their_memory_the_most_counts() -> None:
-    """Sizes of resident sets are in KiB, see getrusage(2)."""
-    first = struct_rusage((1.5, 0.5, 300, 0, 0, 0, 10, 1, 0, 0, 0, 0, 0, 0, 7, 3))
-    second = struct_rusage((0.5, 0.25, 200, 0, 0, 0, 20, 2, 0, 0, 0, 0, 0, 0, 1, 4))
-    found = Usage(0.0)
-    for spent in (first, second):
-        found.add_spent(spent)
-    assert (found.user_s, found.system_s, found.max_rss_bytes) == (2.0, 0.75, 300 * 1024)
-    assert (found.minor_faults, found.major_faults) == (30, 3)
-    assert (found.voluntary_switches, found.involuntary_switches) == (8, 7)
+    found.add_spent(struct_rusage((1.5, 0.5, 300, 0, 0, 0, 10, 1, 0, 0, 0, 0, 0, 0, 7, 3)))
+    found.add_spent(struct_rusage((0.5, 0.25, 200, 0, 0, 0, 20, 2, 0, 0, 0, 0, 0, 0, 1, 4)))
+    spent = "user_s system_s max_rss_bytes minor_faults major_faults voluntary_switches involuntary_switches"
+    assert told(found, spent) == "2 0.75 307200 30 3 8 7"

@@ -45,47 +45,41 @@ def test_a_tier_gives_what_the_probe_has_measured() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "buffered", "write_back", "write"),
+    ("kind", "buffered", "mixed", "expected"),
     [
-        ("block", 250.0, True, 100.0),
-        ("block", 200.0, False, 100.0),
-        ("block", 190.0, False, 100.0),  # the page cache gives less than twice as much: writers wait for the device
-        ("block", 80.0, False, 80.0),  # and so does a file system that gives less than its device
-        ("network", 800.0, False, 100.0),  # flushed when a file is closed
-        ("tmpfs", 800.0, False, 100.0),
+        ("block", 250.0, 1.0, (True, 100.0, 0.1)),  # no device is worse than a tenth or better than both ways at once
+        ("block", 200.0, 400.0, (False, 100.0, 2.0)),
+        ("block", 190.0, 200.0, (False, 100.0, 1.5)),  # less than twice as much: writers wait for the device
+        ("block", 80.0, 200.0, (False, 80.0, 1.5)),  # and so does a file system that gives less than its device
+        ("network", 800.0, 200.0, (False, 100.0, 1.5)),  # flushed when a file is closed
+        ("tmpfs", 800.0, 200.0, (False, 100.0, 1.5)),
     ],
 )
-def test_writing_back(kind: str, buffered: float, write_back: bool, write: float) -> None:
-    found = tier_speed(replace(FIGURES, kind=kind, buffered_write_bytes_per_s={4: buffered}), 4)
-    assert (found.write_back, found.write_bytes_per_s) == (write_back, write)
-
-
-@pytest.mark.parametrize(("mixed", "expected"), [(1.0, 0.1), (400.0, 2.0), (200.0, 1.5)])
-def test_no_device_is_worse_than_a_tenth_or_better_than_both_ways_at_once(mixed: float, expected: float) -> None:
-    assert tier_speed(replace(FIGURES, mixed_bytes_per_s={4: mixed}), 4).mixed == pytest.approx(expected)
+def test_writing_back_and_both_ways(
+    kind: str, buffered: float, mixed: float, expected: tuple[bool, float, float]
+) -> None:
+    figures = replace(FIGURES, kind=kind, buffered_write_bytes_per_s={4: buffered}, mixed_bytes_per_s={4: mixed})
+    found = tier_speed(figures, 4)
+    assert (found.write_back, found.write_bytes_per_s, found.mixed) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
-    ("files", "alone", "together"),
+    ("waits_s", "alone", "together"),
     [
-        ({}, math.inf, math.inf),
-        ({1: FileCost(1.0, 0.0), 4: FileCost(1.0, 0.0)}, math.inf, math.inf),
-        ({1: FileCost(1.0, 0.0), 4: FileCost(1.0, 0.02)}, 200.0, 200.0),
-        ({1: FileCost(1.0, 0.02), 4: FileCost(1.0, 0.0)}, math.inf, math.inf),
-        ({1: FileCost(1.0, 0.01), 4: FileCost(1.0, 0.08)}, 100.0, 100.0),  # 4 / 0.08 is less than one alone makes
-        ({1: FileCost(1.0, 0.25), 4: FileCost(1.0, 0.5)}, 4.0, 8.0),
+        ([], math.inf, math.inf),
+        ([0.0, 0.0], math.inf, math.inf),
+        ([0.0, 0.02], 200.0, 200.0),
+        ([0.02, 0.0], math.inf, math.inf),
+        ([0.01, 0.08], 100.0, 100.0),  # 4 / 0.08 is less than one alone makes
+        ([0.25, 0.5], 4.0, 8.0),
     ],
 )
 def test_small_files_are_made_as_fast_as_they_are_waited_for(
-    files: dict[int, FileCost], alone: float, together: float
+    waits_s: list[float], alone: float, together: float
 ) -> None:
+    files = {streams: FileCost(1.0, wait_s) for streams, wait_s in zip((1, 4), waits_s, strict=bool(waits_s))}
     found = tier_speed(replace(FIGURES, files=files), 4)
     assert (found.files_stream_per_s, found.files_per_s) == pytest.approx((alone, together))
-
-
-def test_opening_a_file_takes_a_look_and_a_request_but_not_in_memory() -> None:
-    assert open_s(FIGURES) == 0.375
-    assert open_s(replace(FIGURES, kind="fsdax")) == 0.0
 
 
 def test_a_machine_has_a_page_cache_before_each_tier() -> None:
@@ -94,6 +88,8 @@ def test_a_machine_has_a_page_cache_before_each_tier() -> None:
     assert (cache.read_bytes_per_s, cache.read_stream_bytes_per_s) == (3000, 1000)
     assert (cache.write_bytes_per_s, cache.write_stream_bytes_per_s) == (800, 400)
     assert found.tiers["disk"].read_bytes_per_s == 200
+    # opening a file takes a look and a request, but not in memory
+    assert [open_s(replace(FIGURES, kind=kind)) for kind in ("block", "fsdax")] == [0.375, 0.0]
 
 
 @pytest.mark.parametrize(("where", "expected"), [(-1.0, 25.0), (-0.5, 50.0), (0.0, 100.0), (0.5, 200.0), (1.0, 400.0)])
@@ -126,11 +122,11 @@ def test_a_page_cache_of_which_nothing_is_said_is_as_linux_ships_it() -> None:
 
 def test_who_cannot_use_a_share_leaves_it_to_others() -> None:
     """One can use 1 % of a device that reads 1,000 B/s, another twice the 4 B/s that it writes."""
-    easy, greedy = Demand(1, 10.0, 1000.0), Demand(1, 8.0, 4.0)
+    easy, greedy = demands = [Demand(1, 10.0, 1000.0), Demand(1, 8.0, 4.0)]
     share_out([greedy, easy], 1.0)
-    assert (easy.rate_bytes_per_s, greedy.rate_bytes_per_s) == pytest.approx((10.0, 0.99 * 4))
-    assert (easy.is_capped, greedy.is_capped) == (True, False)
-    assert wanted([easy, greedy]) == pytest.approx(0.01 + 2.0)
+    assert [one.rate_bytes_per_s for one in demands] == pytest.approx([10.0, 0.99 * 4])
+    assert [one.is_capped for one in demands] == [True, False]
+    assert wanted(demands) == pytest.approx(0.01 + 2.0)
     alike = [Demand(2, 100.0, 100.0), Demand(1, 100.0, 100.0), Demand(1, 5.0, 100.0)]
     share_out(alike, 0.5)
     assert [one.rate_bytes_per_s for one in alike] == pytest.approx([15.0, 15.0, 5.0]), "all of it is shared out"
