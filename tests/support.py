@@ -5,12 +5,14 @@ from __future__ import annotations
 import fcntl
 import functools
 import hashlib
+import itertools
 import json
 import os
 import pwd
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -217,22 +219,31 @@ class Project:
         return work + list((self.results / "derivatives").glob("**/.*.partial"))
 
 
+HASH_SEEDS = itertools.cycle(("0", "1"))
+"""So that what depends on the order of sets is not the same at each start."""
+
+
 @functools.cache
-def ready_snakemake() -> subprocess.Popen[str]:
-    """The process of this worker that has imported Snakemake; it ends with the worker."""
-    command = [sys.executable, str(ROOT / "tests" / "ready_snakemake.py")]
-    return subprocess.Popen(command, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def ready_snakemake(hash_seed: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """A process of this worker that has imported Snakemake, and what it hears by; it ends with the worker."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        command = [sys.executable, str(ROOT / "tests" / "ready_snakemake.py")]
+        return subprocess.Popen(command, env={**ENVIRONMENT, "PYTHONHASHSEED": hash_seed}, stdin=theirs.fileno()), ours
 
 
 def started_from_ready(arguments: Sequence[str], folder: Path, environment: dict[str, str]) -> Ended:
-    """Run Snakemake in a process that need not import it again."""
-    ready = ready_snakemake()
-    assert ready.stdin is not None
-    assert ready.stdout is not None
-    with tempfile.NamedTemporaryFile("r", prefix="neurotier-test-", errors="replace") as said:
-        asked = {"arguments": arguments, "folder": str(folder), "environment": environment, "said": said.name}
-        print(json.dumps(asked), file=ready.stdin, flush=True)
-        return Ended(int(ready.stdout.readline()), said.read())
+    """Run Snakemake in a process that need not import it again; waits for all that can still say something."""
+    _, ready = ready_snakemake(next(HASH_SEEDS))
+    asked = {"arguments": arguments, "folder": str(folder), "environment": environment}
+    reading, writing = os.pipe()
+    with open(reading, errors="replace") as said:
+        socket.send_fds(ready, [json.dumps(asked).encode()], [writing])
+        os.close(writing)
+        output = said.read()
+    code = ready.recv(100)
+    assert code, f"the process that has imported Snakemake has ended: {output}"
+    return Ended(int(code), output)
 
 
 def read_json(file: Path) -> Any:
