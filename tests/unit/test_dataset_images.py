@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -165,7 +166,7 @@ def test_references_that_cannot_be_are_refused(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reference: str, said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SettingsError, match=rf"^config key app\.image: .*{said}"):
+    with pytest.raises(SettingsError, match=rf"^config key app\.image: {re.escape(reference)}.*{said}"):
         store.obtain(reference, "app.image")
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
-import statistics
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import pandas as pd
 import pytest
 from neurotier.core.files import read_json, write_json
 from neurotier.core.tables import read_table, write_table
-from neurotier.pages.report.data import collect
 from neurotier.pages.report.mosaic import draw_placeholder
 from neurotier.pages.report.mosaics import mosaic_name
 from report_data import RUN, make_results
@@ -44,11 +43,10 @@ def test_numbers_are_the_tables(tmp_path: Path) -> None:
     run = read_table(places.profile / "runs.tsv", "runs")[-1]
     assert f"Makespan {run['makespan_s']:.1f} s" in text
     assert f"{run['mean_parallelism']:.2f} at a time on average of 2 cores, 2 at most" in text
-    times = collect(places, settings).times
-    computing, core, storage = (
-        statistics.median(time.spent_s(*causes) or 0.0 for time in times)
-        for causes in (("user", "system"), ("run_queue",), ("block_io",))
-    )
+    profile = pd.DataFrame(read_table(places.profile / "profile.tsv", "profile"))
+    spent = profile.groupby("participant").sum(numeric_only=True)
+    computing = (spent.account_user_s + spent.account_system_s).median()
+    core, storage = spent.account_run_queue_s.median(), spent.account_block_io_s.median()
     went = f"{computing:.1f} s computing, {core:.2f} s waiting for a core, {storage:.2f} s waiting for storage"
     assert f"(medians): {went}. Where the time went ." in text
     assert ("href", "#account") in reader.addresses
