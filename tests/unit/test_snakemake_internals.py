@@ -45,6 +45,27 @@ def test_snakemake_leaves_a_temporary_folder_that_is_lost(tmp_path: Path) -> Non
     assert "Traceback" not in ended.stderr
 
 
+def test_a_line_is_said_though_the_log_cannot_be_written(tmp_path: Path) -> None:
+    """All open files of Snakemake's own log folder are given to a device that is full."""
+    (tmp_path / "Snakefile").write_text(
+        "import os\n"
+        "from neurotier.core.errors import TierError\n"
+        "from neurotier.run.snakemake_internals import close_logs, errors_in_a_line\n"
+        "close_logs(workflow)\n"
+        "full = os.open('/dev/full', os.O_WRONLY)\n"
+        "for name in os.listdir('/proc/self/fd'):\n"
+        "    if os.path.exists(f'/proc/self/fd/{name}') and '.snakemake/log' in os.readlink(f'/proc/self/fd/{name}'):\n"
+        "        os.dup2(full, int(name))\n"
+        "with errors_in_a_line():\n"
+        "    raise TierError('is full', where='tier local')\n"
+    )
+    command = [sys.executable, "-m", "snakemake", "--cores", "1"]
+    ended = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert "neurotier: tier local: is full" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 def test_ctrl_c_while_a_run_begins_is_a_line(tmp_path: Path) -> None:
     (tmp_path / "Snakefile").write_text(
         "import os, signal, time\n"

@@ -7,6 +7,7 @@ has been tried with 9.19, the least version that the Snakefile takes, and with 9
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -227,10 +228,15 @@ def rules_to_run_here(workflow: Any) -> set[str]:
 
 
 def close_logs(workflow: Any) -> None:
-    """Let only this user read Snakemake's log, which holds the command line; a Snakefile is given it too late (9.0)."""
+    """Let only this user read Snakemake's log, which holds the command line; a Snakefile is given it too late (9.0).
+
+    If the log's disk is lost, Python's logging would show a trace for each line that it cannot write there, and hide the
+    line that says what was wrong.
+    """
+    logging.raiseExceptions = False
     for file in workflow.logger_manager.get_logfile():
         if Path(file).parts[-3:-1] == (".snakemake", "log"):  # not one of a logger plugin, which may be a device
-            with suppress(OSError):  # a file system without modes; one that is lost fails at the next write, in a line
+            with suppress(OSError):  # a file system without modes, or one that is lost
                 os.chmod(file, 0o600)
 
 
