@@ -230,8 +230,8 @@ def rules_to_run_here(workflow: Any) -> set[str]:
 def close_logs(workflow: Any) -> None:
     """Let only this user read Snakemake's log, which holds the command line; a Snakefile is given it too late (9.0).
 
-    If the log's disk is lost, Python's logging would show a trace for each line that it cannot write there, and hide the
-    line that says what was wrong.
+    If the log's disk is lost, Python's logging would show a trace for each line that it cannot write there, and so hide
+    the line that says what was wrong.
     """
     logging.raiseExceptions = False
     for file in workflow.logger_manager.get_logfile():
