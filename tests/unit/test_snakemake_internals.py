@@ -32,8 +32,8 @@ def test_snakemake_leaves_a_temporary_folder_that_is_lost(tmp_path: Path) -> Non
     """It would end with a trace: the folder is on a disk that gives errors, or no folder any more."""
     (tmp_path / "Snakefile").write_text(
         "from pathlib import Path\n"
-        "from neurotier.run.snakemake_internals import leave_lost_folder\n"
-        "leave_lost_folder(workflow)\n"
+        "from neurotier.run.snakemake_internals import show_no_traces_of_lost_disks\n"
+        "show_no_traces_of_lost_disks(workflow)\n"
         "folder = Path(workflow._snakemake_tmp_dir.name)\n"
         "folder.rmdir()\n"
         "folder.touch()\n"
@@ -50,8 +50,8 @@ def test_a_line_is_said_though_the_log_cannot_be_written(tmp_path: Path) -> None
     (tmp_path / "Snakefile").write_text(
         "import os\n"
         "from neurotier.core.errors import TierError\n"
-        "from neurotier.run.snakemake_internals import close_logs, errors_in_a_line\n"
-        "close_logs(workflow)\n"
+        "from neurotier.run.snakemake_internals import errors_in_a_line, show_no_traces_of_lost_disks\n"
+        "show_no_traces_of_lost_disks(workflow)\n"
         "full = os.open('/dev/full', os.O_WRONLY)\n"
         "for name in os.listdir('/proc/self/fd'):\n"
         "    if os.path.exists(f'/proc/self/fd/{name}') and '.snakemake/log' in os.readlink(f'/proc/self/fd/{name}'):\n"

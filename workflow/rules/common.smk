@@ -15,6 +15,7 @@ from neurotier.run.plan import Plan
 from neurotier.run.participants import SHARE
 
 spare_collections()
+internals.show_no_traces_of_lost_disks(workflow)
 ARGUMENTS = sys.argv[1:] if internals.is_main_process(workflow) else None
 SNAKEFILE = internals.main_snakefile(workflow)
 

@@ -88,7 +88,6 @@ from neurotier.run.snakemake_internals import (
     end_timers,
     errors_in_a_line,
     is_main_process,
-    leave_lost_folder,
     log_apart,
     name_lost_disks,
     name_pages,
@@ -167,7 +166,6 @@ class Head:
         with errors_in_a_line():
             if is_main_process(workflow):
                 close_logs(workflow)
-                leave_lost_folder(workflow)
                 plan.most_mb = slots(workflow, plan.threads)["limits"].get("mem_mb")
                 command = command_of(workflow)
                 self.look_ahead(command, cores(workflow))

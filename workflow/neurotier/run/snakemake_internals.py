@@ -228,24 +228,20 @@ def rules_to_run_here(workflow: Any) -> set[str]:
 
 
 def close_logs(workflow: Any) -> None:
-    """Let only this user read Snakemake's log, which holds the command line; a Snakefile is given it too late (9.0).
-
-    If the log's disk is lost, Python's logging would show a trace for each line that it cannot write there, and so hide
-    the line that says what was wrong.
-    """
-    logging.raiseExceptions = False
+    """Let only this user read Snakemake's log, which holds the command line; a Snakefile is given it too late (9.0)."""
     for file in workflow.logger_manager.get_logfile():
         if Path(file).parts[-3:-1] == (".snakemake", "log"):  # not one of a logger plugin, which may be a device
             with suppress(OSError):  # a file system without modes, or one that is lost
                 os.chmod(file, 0o600)
 
 
-def leave_lost_folder(workflow: Any) -> None:
-    """Have Snakemake leave its temporary folder at its end if the disk below it is lost (``Workflow.tear_down``, 9.0).
+def show_no_traces_of_lost_disks(workflow: Any) -> None:
+    """Have no trace hide the line that says what was wrong, if disks below Snakemake's own files are lost.
 
-    The trace that it shows otherwise hides what was wrong.
+    Its temporary folder is left at its end (``Workflow.tear_down``, 9.0), and lines that its log cannot take are dropped.
     """
     workflow._snakemake_tmp_dir._ignore_cleanup_errors = True
+    logging.raiseExceptions = False
 
 
 def name_lost_disks(workflow: Any) -> None:
