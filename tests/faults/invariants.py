@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from support import words_of
+from support import ENVIRONMENT, words_of
 
 from faults.processes import Said, living
 from faults.rooms import Room
@@ -55,9 +55,8 @@ def incomplete(room: Room, reference: Reference, participants: list[str]) -> Ite
 def unsaved(room: Room) -> Iterator[str]:
     """What is wrong with a dataset of derivatives after a run that saved it."""
     for words in (("fsck", "--full", "--strict"), ("annex", "fsck", "--fast", "--quiet"), ("status", "--porcelain")):
-        done = subprocess.run(
-            ["git", "-C", str(room.results / "derivatives"), *words], capture_output=True, text=True, check=False
-        )
+        command = ["git", "-C", str(room.results / "derivatives"), *words]
+        done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
         if done.returncode or (words[0] == "status" and done.stdout):
             yield f"dataset: git {words[0]}: {done.stdout.strip()} {done.stderr.strip()}"
 
