@@ -130,11 +130,13 @@ class Project:
         assert not SHOWN_TRACE.search(ended.output), ended.output
         return ended
 
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+    def start(self, *arguments: str, cores: int = 2) -> subprocess.Popen[bytes]:
         """Start snakemake in the background; what it says is in ``terminal.txt``."""
         with (self.folder / "terminal.txt").open("wb") as file:
             given: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": subprocess.STDOUT}
-            return subprocess.Popen(self.command(*arguments), cwd=self.folder, env=self.environment(), **given)
+            return subprocess.Popen(
+                self.command(*arguments, cores=cores), cwd=self.folder, env=self.environment(), **given
+            )
 
     def run(self, *arguments: str, path: Path | None = None) -> Ended:
         """Run Python in the working folder."""

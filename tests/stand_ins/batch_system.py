@@ -47,10 +47,13 @@ def submit(kind: str) -> str:
     script = sys.stdin.read() if kind == "lsf" else Path(words[0]).read_text()
     assert script.startswith("#!/bin/sh"), script
     assert Path(given["-o"] if kind != "lsf" else Path(given["-o"]).parent).is_dir(), "no folder for logs"
-    number = str(len(list(JOBS.iterdir())) + 1)
+    number = str(len(list(JOBS.glob("[0-9]*"))) + 1)
     folder = os.getcwd() if kind != "pbs" else str(Path.home())
     command = [sys.executable, str(HERE), number]
-    job = subprocess.Popen(command, stdin=subprocess.PIPE, cwd=folder, start_new_session=True)
+    nowhere = subprocess.DEVNULL  # or who submits would wait for its end
+    job = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere, cwd=folder, start_new_session=True
+    )
     assert job.stdin is not None
     (JOBS / number).write_text(f"running {job.pid}")
     job.stdin.write(script.encode())
@@ -74,9 +77,14 @@ def run(number: str) -> None:
     (JOBS / number).write_text(f"ended {code if code >= 0 else 256 - code}")
 
 
+def file_of(number: str) -> Path:
+    """The file of a job."""
+    return JOBS / number.partition(".")[0]
+
+
 def state(number: str) -> tuple[str, int]:
-    """Whether a job runs, has ended or is not known, and its exit code."""
-    file = JOBS / number.partition(".")[0]
+    """Whether a job runs, has ended or is not known, and its process or exit code."""
+    file = file_of(number)
     word, code = file.read_text().split() if file.exists() else ("unknown", "0")
     return word, int(code)
 
@@ -105,6 +113,11 @@ def answer() -> tuple[int, str]:
         case "bjobs", ["-noheader", "-o", "stat"]:
             said = "RUN" if word == "running" else "EXIT" if code else "DONE"
             return (255, f"Job <{number}> is not found") if word == "unknown" else (0, said)
+        case "qdel" | "bkill", []:
+            assert word == "running", f"{number} is {word}"
+            os.killpg(code, signal.SIGKILL)
+            file_of(number).write_text("ended 137")
+            return 0, ""
     raise AssertionError(f"{COMMAND} {WORDS}")
 
 

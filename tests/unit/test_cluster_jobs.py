@@ -12,6 +12,7 @@ from neurotier.core.places import Places
 from neurotier.core.processes import RUN
 from neurotier.core.tables import read_table, write_table
 from neurotier.run import cluster_jobs
+from neurotier.run.adoption import left_jobs
 from neurotier.run.cluster_jobs import (
     ask_accounting,
     close_jobs,
@@ -54,6 +55,20 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
 def submit(places: Places, number: int | str, rule: str = "analyze_participants", share: str | None = "3.01") -> None:
     """The head tells of a job."""
     add_entry(places, "submitted", job=str(number), rule=rule, share=share)
+
+
+def test_jobs_that_a_head_has_left_are_told_by_slurm_or_by_their_numbers(places: Places, tmp_path: Path) -> None:
+    """Plain numbers are of SGE and LSF, too; where Slurm is, it knows its own, and those of its arrays."""
+    for number in ("4711", "265.head", "12_3", "--help"):
+        submit(places, 1, share=number)
+        submit(places, number, share=number)
+    others = {"4711": "run", "265.head": "run", "12_3": "run"}
+    assert left_jobs(places) == ({}, others)
+    script(tmp_path / "squeue", "echo 'slurm_load_jobs error: Could not establish a configuration source' >&2; exit 1")
+    assert left_jobs(places) == ({}, others)
+    script(tmp_path / "squeue", "echo '12_3|RUNNING|any|None'")
+    running, others = left_jobs(places)
+    assert (list(running), list(others)) == (["12_3"], ["265.head"])
 
 
 def note(job: str | None, started_s: float, **more: Any) -> dict[str, Any]:

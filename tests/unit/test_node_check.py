@@ -73,6 +73,12 @@ def test_what_cannot_be_used_says_why(tmp_path: Path, mount_tmpfs: Callable[...,
     assert "read-only" in rows["closed"]["problem"]
     assert "is a link made by user root" in rows["planted"]["problem"]
     assert problems(list(rows.values())) == []  # nothing of that is in use
+    for section in ("probe", "bigbrain", "daq"):
+        used = settings_at(
+            tmp_path, tiers={"gone": {"path": "/nowhere", "kind": kind}}, **{section: {"tiers": ["gone"]}}
+        )
+        (line,) = problems(list(checked(used, places).values()))
+        assert "/nowhere" in line
 
 
 def test_a_fifo_in_the_place_of_the_mark_blocks_nobody(tmp_path: Path) -> None:

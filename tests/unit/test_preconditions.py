@@ -82,11 +82,20 @@ def test_a_dry_run_is_told_of_a_missing_tier(tmp_path: Path) -> None:
 def test_programs_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rule: str, line: str) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ToolError, match=f"^{line}"):
-        check_programs({"draw_mosaics", rule}, settings_at())
-    check_programs({"draw_mosaics"}, settings_at())
+        check_programs({"draw_mosaics", rule}, settings_at(), print)
+    check_programs({"draw_mosaics"}, settings_at(), print)
     for name in ("parallel", "fio"):
         script(tmp_path / name, "")
-    check_programs({rule}, settings_at())
+    check_programs({rule}, settings_at(), print)
+
+
+def test_a_container_engine_is_looked_for_and_then_no_tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    settings = settings_at(in_containers=True, tool={"name": "bet", "bet": {"image": "bet.sif"}})
+    with pytest.raises(ContainerError, match="neither apptainer nor singularity is on PATH"):
+        check_programs({"prepare_tool"}, settings, print)
+    script(tmp_path / "singularity", "")
+    check_programs({"prepare_tool"}, settings, print)
 
 
 @pytest.mark.parametrize(

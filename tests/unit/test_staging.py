@@ -20,7 +20,7 @@ import workloads
 from neurotier.core.errors import TierError, ToolError
 from neurotier.core.private import private_folder
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, read_table, write_table
+from neurotier.core.tables import Row
 from neurotier.storage.calls import CALL
 from neurotier.storage.staging.exchange import Exchange, Sink, Source
 from neurotier.storage.staging.supervise import Outcome, require_engine, run_exchange
@@ -142,8 +142,6 @@ def test_ray_and_adios2_stage_on_memory_and_on_a_throttled_disk(
     assert said[0].startswith("0 of 6 points are there, 6 to do")
     assert {row["status"] for row in rows} == {"measured"}
     assert len(rows) == 8
-    write_table(tmp_path / "staging.tsv", "staging", rows)
-    assert len(read_table(tmp_path / "staging.tsv", "staging")) == 8
     for row in rows:
         assert row["write_bytes"] == 2 * row["writers"] * row["bytes_per_writer"]
         assert 0 < row["write_client_s"] <= row["write_s"] <= row["write_round_s"]

@@ -205,15 +205,21 @@ def test_results_tier_that_becomes_full(project: Project, mount_tmpfs: Callable[
 # Tool, lock, names
 
 
-def test_a_program_that_is_missing_is_said_before_the_first_job(project: Project, tmp_path: Path) -> None:
+@pytest.mark.parametrize("targets", [("probe", "participants"), ("advise",)])
+def test_programs_that_are_missing_are_said_before_the_first_job(
+    project: Project, tmp_path: Path, targets: tuple[str, ...]
+) -> None:
+    project.heads("01")
     for tool in Path("/usr/bin").iterdir():
         if tool.name != "fio":
             (tmp_path / tool.name).symlink_to(tool)
-    path = f"PATH={Path(sys.executable).parent}:{tmp_path}"
-    ended = project.ended(["env", path, *project.command("probe", *project.configure(probe={"tiers": ["local"]}))])
+    path, given = f"PATH={Path(sys.executable).parent}:{tmp_path}", project.configure(tool="bet")
+    ended = project.ended(["env", path, *project.command(*targets, *given)])
     assert ended.code != 0
     assert ended.lines("target probe: fio is not on PATH; install it (Debian, Ubuntu: apt"), ended.output
-    assert "Probing tier" not in ended.output
+    assert ended.lines("tool 'bet': bet is not on PATH; install or load it"), ended.output
+    assert not ended.lines("Probing tier")
+    assert not (project.results / "index" / "dataset.json").exists()
 
 
 def test_two_runs_of_one_results_folder(project: Project) -> None:
@@ -229,6 +235,16 @@ def test_two_runs_of_one_results_folder(project: Project) -> None:
         first.terminate()
         first.wait(timeout=PATIENCE_S)
     assert project.leftovers() == []
+
+
+def test_results_on_a_file_system_without_locks(project: Project) -> None:
+    project.heads("01")
+    injected = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=flock", "-e", "inject=flock:error=ENOLCK"]
+    ended = project.ended([*injected, *project.command("participants", *project.configure(tool="noop"))])
+    assert ended.code != 0
+    assert ended.lines(
+        "results: its file system cannot keep two runs apart (flock: No locks available); choose a folder"
+    )
 
 
 def test_names_that_a_shell_would_read(project: Project) -> None:

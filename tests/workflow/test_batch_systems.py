@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import yaml
-from support import ENVIRONMENT, ROOT, Project
+from support import ENVIRONMENT, ROOT, Project, wait_for, while_running
 
 PROFILE = ROOT / "profiles" / "cluster-generic" / "profile.yaml"
 COMMANDS = {
@@ -17,11 +19,27 @@ COMMANDS = {
 }
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("system", COMMANDS)
-def test_a_job_is_submitted_followed_and_missed_when_it_is_killed(
-    project: Project, monkeypatch: pytest.MonkeyPatch, system: str
-) -> None:
+class Batch(NamedTuple):
+    """Folders of its commands and of its jobs."""
+
+    tools: Path
+    jobs: Path
+
+    def states(self) -> list[str]:
+        """What became of each job."""
+        return [file.read_text() for file in sorted(self.jobs.glob("[0-9]*"))]
+
+
+def submitted(project: Project) -> list[str]:
+    """The lines of the journal that tell of jobs that were submitted."""
+    files = project.results.glob("state/journal/*/*.jsonl")
+    return [line for file in files for line in file.read_text().splitlines() if '"submitted"' in line]
+
+
+@pytest.fixture(params=COMMANDS)
+def batch(project: Project, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Batch:
+    """A batch system, and a profile for it in the folder ``site``."""
+    system = request.param
     profile = yaml.safe_load(PROFILE.read_text())
     block = re.search(rf"^# {system}.*\n(?:# .*\n)+", PROFILE.read_text(), re.MULTILINE)
     assert block
@@ -34,7 +52,27 @@ def test_a_job_is_submitted_followed_and_missed_when_it_is_killed(
         (tools / command).symlink_to(ROOT / "tests" / "stand_ins" / "batch_system.py")
     Path(project.folder, "site", "profile.yaml").write_text(yaml.safe_dump(profile))
     monkeypatch.setitem(ENVIRONMENT, "BATCH", str(jobs))
+    return Batch(tools, jobs)
+
+
+@pytest.mark.nightly
+def test_a_job_is_submitted_followed_and_missed_when_it_is_killed(project: Project, batch: Batch) -> None:
     project.heads("01", "02")
-    ended = project.succeeds("participants", *project.configure(tool="noop"), "--profile", "site", cores=0, path=tools)
-    assert [file.read_text() for file in sorted(jobs.glob("[0-9]*"))] == ["ended 265", "ended 0"], ended.output
+    arguments = project.configure(tool="noop")
+    ended = project.succeeds("participants", *arguments, "--profile", "site", cores=0, path=batch.tools)
+    assert batch.states() == ["ended 265", "ended 0"], ended.output
     assert len(project.records()) == 2
+
+
+@pytest.mark.nightly
+def test_a_job_whose_head_was_killed_is_ended_by_the_next(project: Project, batch: Batch) -> None:
+    project.heads("01")
+    given = project.configure(tool={"name": "noop", "noop": {"sleep_s": 30}})
+    arguments = ["participants", *given, "--profile", "site"]
+    head = replace(project, tools=batch.tools).start(*arguments, cores=0)
+    wait_for(lambda: len(submitted(project)) == 2, while_running(head))
+    head.kill()
+    head.wait()
+    ended = project.succeeds(*arguments, cores=0, path=batch.tools)
+    assert ended.lines("neurotier: ended 1 cluster job that an earlier run had left: 2"), ended.output
+    assert batch.states() == ["ended 265", "ended 137", "ended 0"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 from conftest import nightly
+from snakemake.cli import get_argument_parser
 from support import Project
 
 LOOKING = """\
@@ -29,6 +31,8 @@ MORE_LOOKING = """\
 --list-changes input
 --list-changes params
 --list-changes code
+--list-input-changes
+--list-params-changes
 --list-untracked
 --lint
 --report {elsewhere}/report.zip
@@ -48,6 +52,24 @@ MORE_LOOKING = """\
 
 FINDS = ("--lint", "--generate-unit-tests")
 """What ends with an exit code of its own, as by what it has found."""
+
+GO_WITH_A_RUN = """
+--export-cwl --conda-cleanup-pkgs --debug-dag --printshellcmds --report-after-run --report-html-path
+--report-html-stylesheet-path --report-metadata --report-stylesheet --reporter --skip-script-cleanup
+--strict-dag-evaluation
+"""
+"""With the first, Snakemake (9.27) runs the workflow and exports nothing."""
+
+
+def test_no_option_that_only_looks_is_left_out() -> None:
+    """By the words with which Snakemake names them: one that is new belongs into one of the lists."""
+    looks = re.compile(
+        "--(dry|unlock|lint|containerize|archive|print|list|report|export|generate|.*(graph|dag|summary|clean|envs))"
+    )
+    known = {line.split()[0] for line in (LOOKING + MORE_LOOKING).splitlines()} | set(GO_WITH_A_RUN.split())
+    options = [set(action.option_strings) for action in get_argument_parser()._actions]
+    unknown = [names for names in options if any(map(looks.match, names)) and not names & known]
+    assert unknown == []
 
 
 def state_of(folder: Path) -> dict[str, tuple[int, int, bytes]]:
@@ -89,7 +111,7 @@ def test_a_command_that_only_looks_changes_nothing(
 
 def test_a_dry_run_says_what_was_lost_and_plans_it(damaged: tuple[Project, list[str]]) -> None:
     project, arguments = damaged
-    ended = project.succeeds(*arguments, "--dry-run")
+    ended = project.succeeds(*arguments, "--dry-run", cores=0)
     assert ended.analysed == ["sub-02"]
     assert ended.lines("sub-02: its folder is not as it was written; it would be made again"), ended.output
     assert ended.lines("results/group/group.tsv is not as it was written; it would be made again")

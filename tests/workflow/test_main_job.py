@@ -269,6 +269,17 @@ def test_content_that_changed_is_analysed_again(project: Project) -> None:
     assert ended.analysed == ["sub-02"]
 
 
+def test_a_page_of_an_earlier_run_is_not_said_to_be_of_this_one(project: Project) -> None:
+    project.heads("01")
+    arguments = project.configure(tool="noop")
+    assert project.succeeds(*arguments).lines("Timings: fit for comparison")
+    project.heads("02")
+    ended = project.succeeds("participants", *arguments, "--forcerun", "index_dataset")
+    assert ended.analysed == ["sub-02"]
+    assert not [line for said in ("Timings:", "Report:") for line in ended.lines(said)], ended.output
+    assert project.succeeds(*arguments).lines("Report: results/report.html")
+
+
 @pytest.mark.nightly
 def test_first_runs_side_by_side_share_one_demonstration(project: Project) -> None:
     arguments = project.configure(demo={"head": "simulated", "voxel_size_mm": 4.0}, tool="noop")

@@ -54,6 +54,17 @@ def test_what_was_spoiled_is_made_again_and_contents_stay(project: Project, demo
     assert (state / "outputs.json").is_file()
 
 
+def test_records_of_a_clock_that_was_ahead_make_no_marker_of_the_future(project: Project) -> None:
+    project.heads("01")
+    given = ["participants", *project.configure(tool="noop")]
+    project.succeeds(*given)
+    for record in project.records():
+        os.utime(record, (2**31, 2**31))
+    (marker,) = (project.results / "state" / "shares").iterdir()
+    marker.unlink()
+    assert project.succeeds(*given).analysed == []
+
+
 def content_of(site: Path) -> int:
     """The inode of the first image that is here."""
     files = (site / ".git" / "annex" / "objects").rglob("*.nii.gz")

@@ -93,6 +93,10 @@ class Tool:
         """The mask of a head that the command has left ``below`` a trusted folder; ``None`` if it makes none."""
         return None
 
+    def find(self) -> str:
+        """Where the tool is, as far as that is known; :class:`ToolError` if it is not installed."""
+        return ""
+
     def version(self) -> str:
         """The tool's version; :class:`ToolError` if it is not installed."""
         return "1"
@@ -194,14 +198,16 @@ class Program(MaskTool):
         given = {"input": image, "output": folder, "threads": self.threads}
         return [word.format(**given) for word in shlex.split(self.settings.command)]
 
+    def find(self) -> str:
+        program = self.command("", "")[0]
+        if file := shutil.which(program):
+            return file
+        problem = f"{program} is not on PATH" if "/" not in program else f"no {program}"
+        fix = f"install or load it, or name its image in tool.{self.name}.image and add --sdm apptainer"
+        raise ToolError(problem, where=f"tool {self.name!r}", fix=fix)
+
     def version(self) -> str:
-        program, where = self.command("", "")[0], f"tool {self.name!r}"
-        file = shutil.which(program)
-        if file is None:
-            fix = f"install or load it, or name its image in tool.{self.name}.image and add --sdm apptainer"
-            raise ToolError(
-                f"{program} is not on PATH" if "/" not in program else f"no {program}", where=where, fix=fix
-            )
+        file, where = self.find(), f"tool {self.name!r}"
         with self.starting(where):
             if not self.version_command:
                 with open(file, "rb") as opened:
@@ -237,6 +243,8 @@ class BrainExtractor(MaskTool):
             return importlib.metadata.version("brainextractor")
         except importlib.metadata.PackageNotFoundError:
             raise ToolError("not installed", where="tool 'brainextractor'", fix="pip install brainextractor") from None
+
+    find = version
 
     def warm_up(self) -> None:
         """Compile its numba functions into the cache, or the first 25 jobs would all do so at once."""

@@ -198,12 +198,15 @@ class ContainerImage:
         Digest of the image file.
     size_bytes
         Its size.
+    origin
+        The container dataset that it is from, with its commit, and the path there; empty if from none.
     """
 
     reference: str
     name: str
     sha256: str
     size_bytes: int
+    origin: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -271,7 +274,8 @@ class Store(Shelf):
         kept = self.keep(reference, where)
         notes = kept.with_suffix(".json")
         facts = read_json(notes)
-        image = ContainerImage(text, reference.name, facts["sha256"], facts["size_bytes"])
+        origin = facts.get("origin", {})
+        image = ContainerImage(text, reference.name, facts["sha256"], facts["size_bytes"], origin)
         try:
             if placing:
                 self.place(image, kept)

@@ -359,8 +359,8 @@ class Settings(Section):
 
     @property
     def tiers_in_use(self) -> list[str]:
-        """Those, and the tiers that are to be probed or that storage workloads name."""
-        used = {*self.placed_tiers, *self.probe.tiers}
+        """Those, and the tiers that are to be probed or that BigBrain and storage workloads name."""
+        used = {*self.placed_tiers, *self.probe.tiers, *self.bigbrain.tiers}
         for workload in WORKLOADS:
             used |= set(getattr(self, workload).tiers)
         return [name for name in self.tiers if name in used]

@@ -171,13 +171,13 @@ class Tier:
         if self.node:
             return
         where = f"tier {self.name!r}"
-        self.refuse_planted()
         if not self.path.is_dir():
             raise TierError(
                 f"its path {self.path} is not an existing folder",
                 where=where,
                 fix=f"mount it, or correct tiers.{self.name}.path",
             )
+        self.refuse_planted()  # while it was not there, anybody might have made it
         mount = self.mount()
         if mount.kind != self.kind:
             raise TierError(

@@ -54,7 +54,7 @@ def name_of_job(places: Places, share: str, analysis: str, settings: Any = None)
 
 def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
     """Jobs of runs without an end: those that Slurm has by name or number, and numbers of other schedulers' jobs that
-    have been submitted and have not noted their own end, each with its run.
+    have been submitted and have not noted their own end, each with its run. Where Slurm is, it knows all plain numbers.
 
     Raises
     ------
@@ -64,10 +64,15 @@ def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
     submitted, prefix = dict[str, str](), prefix_of(places)
     for folder in sorted(places.journal("any").parent.glob("*")):
         over = {note["job"] for note in read_notes(places, folder.name) if "exit_code" in note}
-        numbers = {str(line.get("job")) for line in entries(places, folder.name, "submitted")} - over
+        lines = entries(places, folder.name, "submitted")  # of a share again when its job before that has ended
+        last = {(line.get("rule"), line.get("share") or line.get("job")): str(line.get("job")) for line in lines}
+        numbers = set(last.values()) - over
         submitted |= dict.fromkeys(sorted(filter(NUMBER.fullmatch, numbers)), folder.name)
     known = {number: job for number, job in slurm.queue().items() if job.name.startswith(prefix) or number in submitted}
-    return known, {number: run for number, run in submitted.items() if not number.isdigit()}
+    others = {number: run for number, run in submitted.items() if number not in known}
+    plain = {number for number in others if number.replace("_", "").isdigit()}
+    ended = plain if plain and slurm.is_set_up() else set()
+    return known, {number: run for number, run in others.items() if number not in ended}
 
 
 def last_facts(places: Places) -> dict[str, Any]:

@@ -269,7 +269,7 @@ class Head:
         plan, workflow, settings = self.plan, self.workflow, self.settings
         log_apart(workflow, self.places.logs / "slurm")
         name_lost_disks(workflow)
-        check_programs(rules_to_run_here(workflow), settings)
+        check_programs(self.rules_here(), settings, say)
         compile_library()
         end_at_signals()
         command = command_of(workflow)
@@ -290,6 +290,18 @@ class Head:
         if not plan.elsewhere and not settings.is_campaign:
             self.watch = Watch(self.places, run)
 
+    def rules_here(self) -> set[str]:
+        """Rules that run on this machine, and those that Snakemake will know of when participants are chosen."""
+        rules, settings, plan = rules_to_run_here(self.workflow), self.settings, self.plan
+        is_advised = names(rules, "tabulate_advice")
+        if not plan.elsewhere and (
+            names(rules, "require_participants") or (is_advised and not settings.advice.calibration)
+        ):
+            rules.add("prepare_tool")
+        if is_advised and not any(self.places.probed(tier, plan.node_class).exists() for tier in settings.placed_tiers):
+            rules.add("probe_tier")
+        return rules
+
     def finish(self, succeeded: bool) -> None:
         """End a run; after failures, the pages are written of what was done."""
         end_timers()
@@ -301,7 +313,8 @@ class Head:
         except (NeurotierError, OSError) as error:
             say(f"neurotier: the end of the run could not be written: {reason_of(error)}")
             return
-        places, results = self.places, self.places.results
+        places, results, begun_s = self.places, self.places.results, self.places.latest_run.stat().st_mtime
+        made = {page for page in results.glob("*.html") if page.stat().st_mtime >= begun_s}  # not by an earlier run
         with suppress(OSError):  # the results tier may be full: then damage is not found out, no more
             renew_jobs_table(places)
             note_outputs(places)
@@ -310,15 +323,16 @@ class Head:
             said = f": {counts}" if participants(places) and not is_campaign else ""
             say(f"Stopped by {stopped_by}{said}; start the same command again to go on")
             return
-        if not is_campaign and (results / "report.html").exists():
+        if not is_campaign and results / "report.html" in made:
             say(f"Results: {counts}")
             with suppress(*DAMAGED):  # the page says what is missing
                 for row in read_table(places.profile / "runs.tsv", "runs")[-1:]:
                     say(f"Timings: {timings(row['valid'])}")
             say(f"Report: {results / 'report.html'}")
-        if self.plan.is_comparing and (results / "comparison.html").exists():
-            for line in self.pages.verdict(places):
-                say(line)
+        if self.plan.is_comparing and results / "comparison.html" in made:
+            with suppress(*DAMAGED):
+                for line in self.pages.verdict(places):
+                    say(line)
             say(f"Report: {results / 'comparison.html'}")
 
     def close(self, succeeded: bool, stopped_by: str | None) -> str:
@@ -499,25 +513,30 @@ def acquire(places: Places) -> None:
     Raises
     ------
     BusyError
-        If another run holds it.
+        If another run holds it, or nobody can.
+    TierError
+        If another user may have planted it.
     """
     lock = places.lock.absolute()
     if lock in held:
         return
+    places.results.mkdir(parents=True, exist_ok=True)
+    refuse_planted_places(places.results)  # now that it is there, nobody else can exchange it
     descriptor = open_lock(lock)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a FIFO cannot be written over
         os.close(descriptor)
         raise StateError(lock)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except OSError as error:
         holder = os.read(descriptor, 1000).decode(errors="replace").strip()
         os.close(descriptor)
-        raise BusyError(
-            f"another run is using this results folder ({holder})",
-            where=str(lock.parent.parent),
-            fix="wait for it, or choose another folder with --config results=NAME",
-        ) from None
+        problem = f"another run is using this results folder ({holder})"
+        fix = "wait for it, or choose another folder with --config results=NAME"
+        if not isinstance(error, BlockingIOError):
+            problem = f"its file system cannot keep two runs apart (flock: {error.strerror})"
+            fix = "choose a folder on another one with --config results=NAME"
+        raise BusyError(problem, where=str(lock.parent.parent), fix=fix) from None
     os.ftruncate(descriptor, 0)
     os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
     held[lock] = descriptor

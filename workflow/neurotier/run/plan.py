@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import time
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -201,6 +202,7 @@ class Plan(Needs):
                     *map(places.record, self.members(share)),
                 ]
                 newest_ns = max(file.stat().st_mtime_ns for file in files if file.exists())
+                newest_ns = min(newest_ns, time.time_ns())  # records of a node whose clock is ahead
                 os.utime(marker, ns=(newest_ns, newest_ns))
 
     @property

@@ -14,14 +14,17 @@ import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from neurotier.analysis.app import filter_path
 from neurotier.analysis.needs import described
+from neurotier.analysis.tools import make_tool
 from neurotier.bigbrain.engines import gnu_parallel
+from neurotier.containers.engine import find_engine
 from neurotier.core.configuration import WORKLOADS
-from neurotier.core.errors import SettingsError, TierError, ToolError, without_credentials
+from neurotier.core.errors import ContainerError, SettingsError, TierError, ToolError, without_credentials
 from neurotier.core.files import read_if_whole, remove_whatever, whole_json
 from neurotier.core.places import Places, participant_of
 from neurotier.core.quantities import counted
@@ -122,7 +125,7 @@ def check_dataset(plan: Plan) -> None:
             )
 
 
-def check_programs(rules: Collection[str], settings: Settings) -> None:
+def check_programs(rules: Collection[str], settings: Settings, say: Callable[[str], None]) -> None:
     """Refuse to start when a program is missing that a rule will need hours later.
 
     Parameters
@@ -130,20 +133,40 @@ def check_programs(rules: Collection[str], settings: Settings) -> None:
     rules
         Names of the rules that will run on this machine.
     settings
-        The configuration, which names engines.
+        The configuration, which names tool and engines.
+    say
+        Takes a line for each that is missing, but for the last.
 
     Raises
     ------
-    ToolError
+    ToolError, ContainerError
         If one is not on ``PATH``, or the package of an engine is not installed.
     """
-    for rule, (command, name, where, fix) in PROGRAMS.items():
-        if names(rules, rule) and shutil.which(command) is None:
-            raise ToolError(f"{name} is not on PATH", where=where, fix=fix)
+    looks: list[Callable[[], object]] = [
+        partial(require_program, *program) for rule, program in PROGRAMS.items() if names(rules, rule)
+    ]
+    if names(rules, "prepare_tool"):
+        looks.append(find_engine if settings.image else make_tool(settings.tool).find)
     if names(rules, "run_ior") and not asks_for_nodes(settings.ior):  # else it waits here, and the nodes have fio
-        mpi.require_engine(settings.ior.engine, "target ior")
-    for engine in settings.staging.engines if names(rules, "run_staging") else ():
-        require_engine(engine, "target staging")
+        looks.append(partial(mpi.require_engine, settings.ior.engine, "target ior"))
+    if names(rules, "run_staging"):
+        looks += [partial(require_engine, engine, "target staging") for engine in settings.staging.engines]
+    missing = []
+    for look in looks:
+        try:
+            look()
+        except (ToolError, ContainerError) as error:
+            missing.append(error)
+    for error in missing[:-1]:
+        say(f"neurotier: {error}")
+    if missing:
+        raise missing[-1]
+
+
+def require_program(command: str, name: str, where: str, fix: str) -> None:
+    """Raise :class:`ToolError` if a program of :data:`PROGRAMS` is not on ``PATH``."""
+    if shutil.which(command) is None:
+        raise ToolError(f"{name} is not on PATH", where=where, fix=fix)
 
 
 FILTER_BYTES = 1_000_000

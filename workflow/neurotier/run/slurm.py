@@ -86,6 +86,11 @@ class Queued(NamedTuple):
         return f"{self.state} ({self.reason})" if self.state == "PENDING" else self.state
 
 
+def is_set_up() -> bool:
+    """Whether this machine belongs to a Slurm cluster."""
+    return shutil.which("squeue") is not None and NOT_SET_UP not in answer("squeue", "--me")[1]
+
+
 def queue(*options: str) -> dict[str, Queued]:
     """This user's jobs that wait or run, in order of number; none without Slurm. Options of squeue may ask for others.
 

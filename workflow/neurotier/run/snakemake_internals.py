@@ -238,7 +238,7 @@ def close_logs(workflow: Any) -> None:
 def show_no_traces_of_lost_disks(workflow: Any) -> None:
     """Have no trace hide the line that says what was wrong, if disks below Snakemake's own files are lost.
 
-    Its temporary folder is left at its end (``Workflow.tear_down``, 9.0), and lines that its log cannot take are dropped.
+    Its temporary folder is left at its end (``Workflow.tear_down``, 9.0), and lines that its log cannot take are lost.
     """
     workflow._snakemake_tmp_dir._ignore_cleanup_errors = True
     logging.raiseExceptions = False

@@ -110,8 +110,6 @@ def rows(seen: Look, results: str) -> Iterator[tuple[str, str, str]]:
             f"{seen.waiting:,} waiting"
         )
         yield "participants", f"[{'#' * full}{'x' * failed}{'.' * (BAR - full - failed)}] {counts}", counts
-    elif seen.alive is not False:
-        yield "participants", "not known yet", "participants not known yet"
     if seen.left_s is not None:
         yield "left", f"about {about(seen.left_s)}, without tables and pages", f"about {about(seen.left_s)} left"
     elif seen.alive is not False and (seen.waiting or seen.running):
