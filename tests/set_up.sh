@@ -22,6 +22,8 @@ command -v tc >/dev/null || packages="$packages iproute2"
 [ -e /sbin/mkfs.ext4 ] || packages="$packages e2fsprogs"
 [ -e /sbin/mkfs.xfs ] || packages="$packages xfsprogs"
 [ -e /sbin/mkfs.btrfs ] || packages="$packages btrfs-progs"
+command -v chromium >/dev/null || packages="$packages chromium" # pages are looked at
+command -v pdftotext >/dev/null || packages="$packages poppler-utils"
 command -v java >/dev/null || packages="$packages openjdk-17-jre-headless"
 for name in slurm-wlm munge slurmdbd mariadb-server; do
     dpkg-query -W -f '${Status}' $name 2>/dev/null | grep -q 'ok installed' || packages="$packages $name"

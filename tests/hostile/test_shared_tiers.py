@@ -17,11 +17,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from configured import settings_at
 from conftest import missing, nightly
-from neurotier.core.errors import TierError
-from neurotier.core.places import Places, short_hash
-from neurotier.run.head import acquire, refuse_planted_places
+from neurotier.core.places import short_hash
 from slurm_hosts import covering
 from support import NOBODY, ROOT, STAND_INS, Ended, Project, private_folder, script, t1w
 
@@ -204,14 +201,6 @@ def test_results_below_what_another_user_made_are_refused(
     ended = ordinary.snakemake("participants", *results_in(tier, results, ordinary))
     refused(ended, f"is {why} that user nobody made where everybody may write")
     assert len(list((tier / "home" / "data" / "state" / "told").iterdir())) == 26
-
-
-def test_results_that_another_user_makes_after_the_look_are_refused(tier: Path, victim: Path) -> None:
-    places = Places.from_settings(settings_at(tier, results="study/results"))
-    refuse_planted_places(places.results)
-    as_other_user(f"mkdir -p {places.results}; ln -s {victim} {places.state}")
-    with pytest.raises(TierError, match="user nobody"):
-        acquire(places)
 
 
 def test_a_link_of_another_user_is_refused_by_all_that_removes(ordinary: Project, tier: Path) -> None:

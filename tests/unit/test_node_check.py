@@ -74,9 +74,8 @@ def test_what_cannot_be_used_says_why(tmp_path: Path, mount_tmpfs: Callable[...,
     assert "is a link made by user root" in rows["planted"]["problem"]
     assert problems(list(rows.values())) == []  # nothing of that is in use
     for section in ("probe", "bigbrain", "daq"):
-        used = settings_at(
-            tmp_path, tiers={"gone": {"path": "/nowhere", "kind": kind}}, **{section: {"tiers": ["gone"]}}
-        )
+        sections: dict[str, Any] = {"tiers": {"gone": {"path": "/nowhere", "kind": kind}}, section: {"tiers": ["gone"]}}
+        used = settings_at(tmp_path, **sections)
         (line,) = problems(list(checked(used, places).values()))
         assert "/nowhere" in line
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from configured import settings_at
-from neurotier.core.errors import ContainerError, SettingsError, SourceError, ToolError
+from conftest import missing
+from neurotier.core.errors import ContainerError, SettingsError, SourceError, TierError, ToolError
 from neurotier.core.places import Places
+from neurotier.run.head import acquire, refuse_planted_places
 from neurotier.run.plan import Plan
 from neurotier.run.preconditions import check_programs, check_start
 from neurotier.run.snakemake_internals import Command
-from support import ROOT, plain_dataset, script, small_head, t1w
+from support import NOBODY, ROOT, plain_dataset, script, small_head, t1w
 
 
 def looked(
@@ -67,6 +70,23 @@ def test_a_dry_run_is_told_of_a_missing_tier(tmp_path: Path) -> None:
     (line,) = looked(tmp_path, dryrun=True, tiers=tiers, campaign=campaign)
     assert "tier 'pmem': its path /nowhere is not an existing folder" in line
     assert looked(tmp_path, dryrun=True, elsewhere=True, tiers=tiers, campaign=campaign) == []  # nodes look at it
+
+
+def test_results_that_another_user_makes_after_the_look_are_refused(tmp_path: Path) -> None:
+    if os.getuid() != 0:
+        missing("giving folders to another user needs root")
+    victim, places = tmp_path / "victim", Places.from_settings(settings_at(tmp_path, results="open/study/results"))
+    (victim / "journal").mkdir(parents=True)
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o1777)
+    refuse_planted_places(places.results)
+    places.results.mkdir(parents=True)
+    places.state.symlink_to(victim)
+    for path in (places.results.parent, places.results, places.state):
+        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+    with pytest.raises(TierError, match="user nobody"):
+        acquire(places)
+    assert [path.name for path in victim.rglob("*")] == ["journal"]
 
 
 @pytest.mark.parametrize(

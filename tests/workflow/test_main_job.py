@@ -277,7 +277,7 @@ def test_a_page_of_an_earlier_run_is_not_said_to_be_of_this_one(project: Project
     ended = project.succeeds("participants", *arguments, "--forcerun", "index_dataset")
     assert ended.analysed == ["sub-02"]
     assert not [line for said in ("Timings:", "Report:") for line in ended.lines(said)], ended.output
-    assert project.succeeds(*arguments).lines("Report: results/report.html")
+    assert project.succeeds(*arguments).lines(f"Report: {project.results / 'report.html'}")
 
 
 @pytest.mark.nightly

@@ -157,8 +157,8 @@ def check_programs(rules: Collection[str], settings: Settings, say: Callable[[st
             look()
         except (ToolError, ContainerError) as error:
             missing.append(error)
-    for error in missing[:-1]:
-        say(f"neurotier: {error}")
+    for one in missing[:-1]:
+        say(f"neurotier: {one}")
     if missing:
         raise missing[-1]
 
