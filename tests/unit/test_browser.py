@@ -31,10 +31,10 @@ const shown = () => [...box.nextElementSibling.querySelectorAll("tbody tr")].fil
 
 def chromium(folder: Path, *options: str) -> str:
     """What the browser prints."""
-    if not (program := shutil.which("chromium")):
+    if not shutil.which("chromium"):
         missing("chromium")
     command = [
-        program,
+        "chromium",
         "--headless",
         "--no-sandbox",
         "--disable-gpu",
