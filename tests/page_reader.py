@@ -24,6 +24,7 @@ class Reader(HTMLParser):
         self.ids: list[str] = []
         self.alts: list[str] = []
         self.words: list[str] = []
+        self.open_words: list[str] = []
         self.open: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -42,10 +43,21 @@ class Reader(HTMLParser):
     def handle_data(self, data: str) -> None:
         if not {"script", "style"} & set(self.open):
             self.words.append(data)
+            if "details" not in self.open:
+                self.open_words.append(data)
 
     @property
     def text(self) -> str:
-        return " ".join(" ".join(self.words).replace("\u00a0", " ").split())
+        return one_line(self.words)
+
+    @property
+    def open_text(self) -> str:
+        """What is read without unfolding anything."""
+        return one_line(self.open_words)
+
+
+def one_line(words: list[str]) -> str:
+    return " ".join(" ".join(words).replace("\u00a0", " ").split())
 
 
 def read(page: Path) -> Reader:

@@ -52,6 +52,8 @@ def test_verdict_then_a_figure_then_lists(tables: tuple[Rows, Rows, Rows], writt
     assert html.index('<div class="verdict') < html.index('<figure class="chart"') < html.index("<table")
     assert "Partial" not in reader.text
     assert "For a paper: participant jobs of bet" in reader.text
+    assert " were run and timed with neurotier 0.1.0 (the neurotier authors, 2026)." in reader.text
+    assert "(Holm, 1979, Scandinavian Journal of Statistics 6(2), 65-70)" in reader.text
 
 
 def test_what_is_left_out_and_oversubscribed_is_said(written: tuple[Path, Reader], tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.chart import Chart, house_style, hover
-from neurotier.pages.report.data import ReportData, collect
+from neurotier.pages.report.data import ReportData, collect, doubts, is_plausible
 from neurotier.pages.report.figures import account, brain_volume, gantt
 from neurotier.pages.report.times import participant_times
 from neurotier.pages.report.verdict import time_line
@@ -119,3 +119,14 @@ def test_sentences_state_the_finding(tmp_path: Path, chart_of: Callable[..., Cha
     assert said(brain_volume) == "no brain mask was made"
     assert said(brain_volume, group=group[:1]).startswith("Brain volume of the one image is ")
     assert f"of {len(group)} images); 1 stands out; 1 beyond what adults have" in said(brain_volume, group=group)
+
+
+@pytest.mark.parametrize(
+    ("volume_mm3", "plausible"),
+    [(600e3, False), (879e3, False), (881e3, True), (1_949e3, True), (1_951e3, False), (3_900e3, False)],
+)
+def test_volumes_that_no_adult_has_are_told(volume_mm3: float, plausible: bool) -> None:
+    """The bounds that the page states with their source; whatever the other images have."""
+    row = {"brain_volume_mm3": volume_mm3, "outlier": False, "robust_z": 0.0}
+    assert is_plausible(row) == plausible
+    assert doubts(row) == ("" if plausible else "beyond what adults have")

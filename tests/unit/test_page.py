@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from neurotier.core.files import read_json, write_json
 from neurotier.core.tables import read_table, write_table
+from neurotier.pages.report import PAGE
 from neurotier.pages.report.mosaic import draw_placeholder
 from neurotier.pages.report.mosaics import mosaic_name
 from report_data import RUN, make_results
@@ -25,13 +26,15 @@ def text_of(folder: Path, count: int, **changes: Any) -> str:
     return read_report(*make_results(folder, count, **changes)).text
 
 
-def test_verdict_comes_first(tmp_path: Path) -> None:
-    text = text_of(tmp_path, 5, failed=1)
+def test_verdict_comes_first_then_failures_and_what_was_skipped_is_folded(tmp_path: Path) -> None:
+    reader = read_report(*make_results(tmp_path, 5, failed=1))
+    text = reader.open_text
     timings = text.index("Timings: not for comparison: 1 of 5 participants failed")
     assert timings < text.index("Failed, not run, skipped")
     assert "4 of 5 participants done, 1 failed, 1 item of the dataset skipped" in text
     assert "1 sub-05 compute brainextractor ended with exit status 1 70" in text
-    assert "image is empty (0 bytes)" in text
+    assert "image is empty (0 bytes)" in reader.text
+    assert "image is empty (0 bytes)" not in text
 
 
 def test_numbers_are_the_tables(tmp_path: Path) -> None:
@@ -64,18 +67,33 @@ def test_what_a_reader_needs_comes_first_and_leads_on(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 60, failed=14)
     for row in read_table(places.group / "group.tsv", "group"):
         draw_placeholder(places.mosaics / mosaic_name(row["image"]), row["image"], "not drawn")
+    for path in places.failures.rglob("*.json"):
+        failure = read_json(path)
+        reason = f"brainextractor ended on {failure['participant'].rpartition('/')[2]}_T1w.nii.gz"
+        write_json(path, failure | {"reason": reason})
     person = read_table(places.profile / "profile.tsv", "profile")[0]["participant"]
+    places.analysed(person, by_app=False).mkdir(parents=True)
     places.log(person).parent.mkdir(parents=True)
     places.log(person).write_text("")
     reader = read_report(places, settings)
     order = ("failed-not-run-skipped", "brain-masks", "brain_volume", "account", "gantt", "participants", "run-facts")
     assert [name for name in reader.ids if name in order] == list(order)
-    assert re.search(r" 14 (\w+/sub-\d+, ){9}\S+ 4 more (\S+, ){3}\S+ compute brainextractor ended", reader.text)
+    assert re.search(
+        r" 14 (\w+/sub-\d+, ){9}\S+ 4 more (\S+, ){3}\S+ compute brainextractor ended on sub-\*_T1w", reader.text
+    )
     leads = {unquote(address) for _, address in reader.addresses}
     assert str(places.log(person).relative_to(places.results)) in leads
+    assert str(places.analysed(person, by_app=False).relative_to(places.results)) in leads
     masks = [row["image"] for row in read_table(places.group / "group.tsv", "group") if row["participant"] == person]
     assert {str((places.mosaics / mosaic_name(mask)).relative_to(places.results)) for mask in masks} <= leads
     assert "with neurotier 0.1.0 (the neurotier authors, 2026), snakemake 9.27.1 (Mölder et al. (2021)" in reader.text
+    assert [figure.chart.__name__ for figure in PAGE.figures] == ["brain_volume", "account", "gantt", "nodes"]
+    shown = [figure for figure in PAGE.figures if figure.chart.__name__ in reader.ids]
+    assert len(shown) == 3
+    assert all(figure.reading in reader.text for figure in shown), "how each is read"
+    assert "The heads of the demonstration are one template, varied" in reader.text
+    assert "How they are measured: workflow/measures.md of neurotier." in reader.text
+    assert any(address.endswith("/workflow/measures.md") for address in leads)
 
 
 def test_nothing_is_fetched_and_links_lead_somewhere(tmp_path: Path) -> None:

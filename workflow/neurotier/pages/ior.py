@@ -135,8 +135,8 @@ PAGE = Page(
     name="ior",
     title="A file per process, written and read back",
     category="File per process",
-    caption="A file per process on one page: what all processes write and read back together, by their number, how"
-    " unequal they are, and what is published of a node of the NEXTGenIO prototype.",
+    caption="A file per process on one page: what all processes write and read back together, by their number, and what"
+    " is published of a node of the NEXTGenIO prototype.",
     under=under,
     tables={"ior": "ior/ior.tsv"},
     verdicts=verdicts,

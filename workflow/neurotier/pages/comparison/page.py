@@ -20,7 +20,7 @@ from neurotier.pages.comparison.figures import (
 )
 from neurotier.pages.comparison.statistics import by_condition
 from neurotier.pages.comparison.verdict import ComparisonVerdict, causes_text, judge
-from neurotier.pages.kit.findings import spread_text, words
+from neurotier.pages.kit.findings import own_reference, spread_text, words
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Figure, Page, Section, Verdict
 from neurotier.run.compared import Compared, is_compared, lacking, read_comparison_tables
 from neurotier.storage.spread import spread
@@ -162,14 +162,14 @@ def excluded(data: Comparison) -> Section:
 def method(data: Comparison) -> Section:
     """What the words mean, and a paragraph for a paper."""
     text = """
-        Runs with the same origin, tool, page cache, parallelism and placement are repetitions of one another. How times
-        are measured: workflow/measures.md of neurotier."""
+        Runs with the same origin, tool, page cache, parallelism and placement are repetitions of one another."""
     if tools := ", ".join(sorted({condition.tool for condition in by_condition(data.runs)})):
         text += f"""
 
-        For a paper: participant jobs of {tools} were run and timed with neurotier {__version__}. Makespans of
-        placements were compared by their logarithms: within repetitions by Student's paired t-test where they were run
-        in turn, else by Welch's test; P values were adjusted over all pairs of placements (Holm, 1979)."""
+        For a paper: participant jobs of {tools} were run and timed with neurotier {__version__} ({own_reference()}).
+        Makespans of placements were compared by their logarithms: within repetitions by Student's paired t-test where
+        they were run in turn, else by Welch's test; P values were adjusted over all pairs of placements (Holm, 1979,
+        Scandinavian Journal of Statistics 6(2), 65-70)."""
     return Section("Methods", text)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from neurotier.core.configuration import read_yaml
+from neurotier.core.installed import ROOT
 from neurotier.core.quantities import number, percent, seconds
 from neurotier.pages.kit.contrasts import CHANCE, LEAST
 from neurotier.pages.kit.page import Section
@@ -28,6 +30,14 @@ MEANINGS = {
 def words(*names: str) -> Section:
     """What some words mean, folded, where a reader meets them first."""
     return Section(facts={name: MEANINGS[name] for name in names}, folded=f"What is meant by {', '.join(names)}")
+
+
+def own_reference() -> str:
+    """Authors, year and address of neurotier as ``CITATION.cff`` has them."""
+    entry = read_yaml((ROOT / "CITATION.cff").read_text())
+    authors = [one.get("name") or f"{one['given-names']} {one['family-names']}" for one in entry["authors"]]
+    known = [*authors, str(entry["date-released"])[:4], entry.get("url") or entry.get("repository-code")]
+    return ", ".join(filter(None, known))
 
 
 def at_once(parallelism: int) -> str:

@@ -1,4 +1,4 @@
-// Sort a table by the column whose heading is clicked; a second click turns the order round.
+// Sort a table by the column whose heading is clicked; a second click turns the order round. Empty cells stay last.
 document.querySelectorAll("table.sortable th button").forEach((button) => {
   button.addEventListener("click", () => {
     const heading = button.parentElement;
@@ -7,10 +7,11 @@ document.querySelectorAll("table.sortable th button").forEach((button) => {
     const descending = heading.getAttribute("aria-sort") !== "descending";
     const value = (row) => row.children[column].dataset.value ?? row.children[column].textContent;
     const compare = (a, b) => (isNaN(a) || isNaN(b) ? String(a).localeCompare(String(b)) : a - b);
+    const order = (a, b) => (a === "") - (b === "") || compare(a, b) * (descending ? -1 : 1);
     table.querySelectorAll("th").forEach((other) => other.removeAttribute("aria-sort"));
     heading.setAttribute("aria-sort", descending ? "descending" : "ascending");
     [...table.tBodies[0].rows]
-      .sort((a, b) => compare(value(a), value(b)) * (descending ? -1 : 1))
+      .sort((a, b) => order(value(a), value(b)))
       .forEach((row) => table.tBodies[0].append(row));
   });
 });

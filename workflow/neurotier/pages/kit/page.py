@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from neurotier.core.files import write_text
+from neurotier.core.installed import ROOT
 from neurotier.core.places import Places
 from neurotier.core.quantities import cm3, mean_count, number, percent, rate, seconds, size
 from neurotier.core.settings import Settings
@@ -361,10 +362,18 @@ def link(path: Path, folder: Path) -> str:
     return quote(os.path.relpath(path, folder)) if path.exists() else ""
 
 
-def files_text(files: Iterable[Path], folder: Path) -> str:
-    """A sentence with links to files."""
-    from markupsafe import Markup, escape
+def linked(path: Path, folder: Path, text: str) -> str:
+    """A text that is a link to a file or folder, if it is there."""
+    from markupsafe import Markup
 
-    found = {file.name: link(file, folder) for file in files}
-    links = [Markup('<a href="{}">{}</a>').format(to, name) if to else escape(name) for name, to in found.items()]
-    return Markup("All numbers are in {}.").format(Markup(", ").join(links))
+    to = link(path, folder)
+    return Markup('<a href="{}">{}</a>').format(to, text) if to else text
+
+
+def files_text(files: Iterable[Path], folder: Path) -> str:
+    """A sentence with links to files, and one on how they came about."""
+    from markupsafe import Markup
+
+    links = Markup(", ").join(linked(file, folder, file.name) for file in files)
+    how = linked(ROOT / "workflow" / "measures.md", folder, "workflow/measures.md")
+    return Markup("All numbers are in {}. How they are measured: {} of neurotier.").format(links, how)

@@ -63,7 +63,7 @@ def unmeasured(table: str) -> Callable[[Data], Section]:
 
 def method(text: str) -> Section:
     """The section on how it is measured, in a sentence or two."""
-    return Section("How it is measured", f"{text} More is in workflow/measures.md of neurotier, 'Storage'.")
+    return Section("How it is measured", text)
 
 
 def published_numbers(numbers: Sequence[PublishedNumber], text: str) -> Section:

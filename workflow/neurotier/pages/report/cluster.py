@@ -15,15 +15,6 @@ from neurotier.pages.report.times import ParticipantTime
 CLOCKS_S = 3.0
 """By how much the clocks of a node and of the scheduler may differ; the latter's times are whole seconds."""
 
-COMPARABLE = 5
-"""A node is judged by at least so many participants of its own, and of others."""
-
-CLEARLY_OFF = 1.2
-"""By what factor a node's median must differ from that of the others to be told of."""
-
-CHANCE = 0.01
-"""How often chance alone may make any node of a run look different (Mann-Whitney, shared among the nodes)."""
-
 
 @dataclass(frozen=True)
 class Cluster:
@@ -83,24 +74,6 @@ class Cluster:
         """Starts of work that had been started before."""
         return [row for row in self.jobs if row["attempt"] > 1]
 
-    @cached_property
-    def standing_out(self) -> dict[str, float]:
-        """Nodes whose participants took clearly longer or shorter than those of the others, with the ratio."""
-        from scipy.stats import mannwhitneyu  # it takes a second to load, and few who need this module need it
-
-        judged = [node for node, walls_s in self.walls_s.items() if len(walls_s) >= COMPARABLE]
-        found = {}
-        for node in judged:
-            own_s = self.walls_s[node]
-            others_s = [time_s for other, walls_s in self.walls_s.items() if other != node for time_s in walls_s]
-            if len(others_s) < COMPARABLE or not statistics.median(others_s):
-                continue
-            ratio = statistics.median(own_s) / statistics.median(others_s)
-            differs = not 1 / CLEARLY_OFF < ratio < CLEARLY_OFF
-            if differs and mannwhitneyu(own_s, others_s).pvalue < CHANCE / len(judged):
-                found[node] = ratio
-        return found
-
 
 def slots_of(row: Row) -> float:
     """How many participants a job has CPUs for at once; 0 if it has not said."""
@@ -110,23 +83,15 @@ def slots_of(row: Row) -> float:
     return float(row["slots"] if not needed or not cpus else min(row["slots"], row["slots"] * cpus // needed))
 
 
-def node_verdict(cluster: Cluster) -> str:
-    """Whether a node stands out, in a sentence without a full stop."""
+def nodes_line(cluster: Cluster) -> str:
+    """How long participants took on the nodes, in a sentence without a full stop."""
     if len(cluster.nodes) == 1:
         return f"All participants ran on one node, {cluster.nodes[0]}"
     medians_s = {node: statistics.median(walls_s) for node, walls_s in cluster.walls_s.items()}
     if not medians_s:
         return "It is not known which participant ran on which node"
-    if cluster.standing_out:
-        return "; ".join(
-            f"Node {node} is {'slow' if ratio > 1 else 'fast'}: its median of {seconds(medians_s[node])} is {ratio:.2f}"
-            " times that of the others"
-            for node, ratio in cluster.standing_out.items()
-        )
-    between = f"medians of {seconds(min(medians_s.values()))} to {seconds(max(medians_s.values()))}"
-    if min(map(len, cluster.walls_s.values())) < COMPARABLE:
-        return f"Too few participants per node to tell whether one is slow ({between})"
-    return f"No node is clearly slower or faster than the others ({between})"
+    *_, slow = fast, *_ = sorted(medians_s, key=medians_s.__getitem__)
+    return f"The median participant took {seconds(medians_s[fast])} on {fast} to {seconds(medians_s[slow])} on {slow}"
 
 
 def cluster_lines(cluster: Cluster) -> list[str]:
@@ -154,7 +119,7 @@ def cluster_lines(cluster: Cluster) -> list[str]:
         )
     else:
         lines.append("How many CPU-hours the jobs held is not known")
-    lines.append(node_verdict(cluster))
+    lines.append(nodes_line(cluster))
     if reasons := dict.fromkeys(row["reason"] for row in cluster.jobs if row["reason"]):
         lines.append(f"What only Slurm's accounting knows is missing: {'; '.join(reasons)}")
     return lines

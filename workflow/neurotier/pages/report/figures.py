@@ -13,7 +13,7 @@ from neurotier.pages.kit.causes import MEMORY_STALL, UNEXPLAINED, Causes, sum_ca
 from neurotier.pages.kit.chart import CAUSE_COLOURS, PHASE_COLOURS, Chart
 from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
 from neurotier.pages.kit.marks import READABLE_LANES, Box, Kind, Lanes, Stack
-from neurotier.pages.report.cluster import node_verdict
+from neurotier.pages.report.cluster import nodes_line
 from neurotier.pages.report.data import ReportData, doubts, is_plausible
 from neurotier.pages.report.times import NONE_FINISHED, ParticipantTime, present_phases
 
@@ -147,7 +147,7 @@ def nodes(data: ReportData) -> Chart:
     """How long participants of the last run took on each node."""
     cluster = data.cluster
     if cluster is None or not cluster.walls_s:
-        return Chart(node_verdict(cluster) if cluster else "the last run was on one machine")
+        return Chart(nodes_line(cluster) if cluster else "the last run was on one machine")
     node_of = cluster.node_of
     rows = [
         {"node": node_of[time.participant], "participant": time.participant, "wall_s": time.wall_s}
@@ -159,7 +159,7 @@ def nodes(data: ReportData) -> Chart:
         for node, walls_s in cluster.walls_s.items()
     ]
     note = f"Participants that succeeded. {BOX.format('participants', '')}"
-    return Lanes(node_verdict(cluster), rows, note, (Box("walls_s"),), "Wall time of a participant (s)", lanes)
+    return Lanes(nodes_line(cluster), rows, note, (Box("walls_s"),), "Wall time of a participant (s)", lanes)
 
 
 def brain_volume(data: ReportData) -> Chart:

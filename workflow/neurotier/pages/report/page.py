@@ -13,9 +13,7 @@ from markupsafe import Markup
 from neurotier.advice.promise import advised
 from neurotier.advice.words import interval
 from neurotier.analysis.app import app_name
-from neurotier.core.configuration import read_yaml
 from neurotier.core.errors import all_without_credentials, without_credentials
-from neurotier.core.installed import ROOT
 from neurotier.core.parallelism import PHASES
 from neurotier.core.quantities import (
     MISSING,
@@ -32,8 +30,8 @@ from neurotier.core.quantities import (
 )
 from neurotier.core.tables import Row, gathered
 from neurotier.pages.kit.causes import sum_causes
-from neurotier.pages.kit.findings import words
-from neurotier.pages.kit.page import SHOWN_ROWS, Figure, Page, Section, link
+from neurotier.pages.kit.findings import own_reference, words
+from neurotier.pages.kit.page import SHOWN_ROWS, Figure, Page, Section, link, linked
 from neurotier.pages.report.answers import run_answers
 from neurotier.pages.report.cluster import cluster_lines
 from neurotier.pages.report.data import LEAST_MM3, MOST_MM3, TABLES, Record, ReportData, collect, doubts
@@ -71,12 +69,6 @@ APPTAINER = "Apptainer (Kurtzer, Sochat and Bauer, 2017, PLOS ONE 12(5), e017745
 def complete(record: Record) -> Record:
     """A record that says ``None`` of what it lacks, as that of a run that was killed may."""
     return defaultdict(lambda: None, record)
-
-
-def address(data: ReportData, path: Path, text: str) -> str:
-    """A text that is a link to a file, if the file is there."""
-    to = link(path, data.places.results)
-    return Markup('<a href="{}">{}</a>').format(to, text) if to else text
 
 
 def under(data: ReportData) -> str:
@@ -127,7 +119,7 @@ def reason_of(failure: Record) -> str:
 def failed_names(data: ReportData, failures: Sequence[Record]) -> str:
     """Participants who failed alike, each with a link to its log; of many the first few, and the rest folded."""
     names = [
-        address(data, Path(failure["log"] or "/nowhere"), str(failure["participant"]))
+        linked(Path(failure["log"] or "/nowhere"), data.places.results, str(failure["participant"]))
         for failure in sorted(failures, key=lambda failure: str(failure["participant"]))
     ]
     shown, rest = Markup(", ").join(names[:NAMED]), Markup(", ").join(names[NAMED:])
@@ -138,7 +130,7 @@ def failed_names(data: ReportData, failures: Sequence[Record]) -> str:
 
 def masks(data: ReportData) -> Section:
     """The outlines of brain masks: first those to be looked at."""
-    folder = address(data, data.places.mosaics, "figures/mosaics")
+    folder = linked(data.places.mosaics, data.places.results, "figures/mosaics")
     drawn = [row for row in data.group if (data.places.mosaics / mosaic_name(row["image"])).is_file()]
     shown = shown_mosaics(drawn, data.settings.report.mosaics)
     if not shown:
@@ -204,7 +196,11 @@ def volumes(data: ReportData) -> list[Section]:
             " around its brain is simple, so that masks are too large."
         )
     rows = [
-        {"look_at_the_mask_of": address(data, data.places.mosaics / mosaic_name(row["image"]), row["image"])}
+        {
+            "look_at_the_mask_of": linked(
+                data.places.mosaics / mosaic_name(row["image"]), data.places.results, row["image"]
+            )
+        }
         | {"why": doubts(row), **{name: row[name] for name in ("brain_volume_mm3", "brain_voxels", "robust_z")}}
         for row in sorted(filter(doubts, data.group), key=lambda row: -abs(row["robust_z"] or 0.0))
     ]
@@ -276,7 +272,7 @@ def participants(data: ReportData) -> Section:
         drawn = (data.places.mosaics / mosaic_name(image) for image in images.get(name, ()))
         rows.append(
             {
-                "participant": address(data, data.places.analysed(name, by_app), name),
+                "participant": linked(data.places.analysed(name, by_app), data.places.results, name),
                 "masks": links(data, drawn),
                 "log": links(data, [data.places.log(name)]),
                 **{column: getattr(time, column) for column in ("wall_s", "cpu_s")},
@@ -295,7 +291,7 @@ def participants(data: ReportData) -> Section:
 def links(data: ReportData, files: Iterable[Path]) -> str:
     """Numbered links to files, as far as they are there."""
     found = [file for file in files if file.exists()]
-    return Markup(" ").join(address(data, file, str(place)) for place, file in enumerate(found, 1))
+    return Markup(" ").join(linked(file, data.places.results, str(place)) for place, file in enumerate(found, 1))
 
 
 def facts(data: ReportData) -> list[Section]:
@@ -376,10 +372,8 @@ def runs(data: ReportData) -> Section:
         }
         for run in reversed(data.runs)
     ]
-    text = "How times are measured: workflow/measures.md of neurotier."
-    return Section(
-        "All runs of this results folder", text if rows else "No run has finished a participant job.", rows or None
-    )
+    text = "" if rows else "No run has finished a participant job."
+    return Section("All runs of this results folder", text, rows or None)
 
 
 def software(versions: Mapping[str, str]) -> str:
@@ -392,14 +386,6 @@ def software(versions: Mapping[str, str]) -> str:
     cited = {name: f" ({references[name]})" if name in references else "" for name in versions}
     *most, last = [f"{name} {version}{cited[name]}" for name, version in versions.items()] or ["software not known"]
     return " and ".join([", ".join(most), last] if most else [last])
-
-
-def own_reference() -> str:
-    """Authors, year and address of neurotier as ``CITATION.cff`` has them."""
-    entry = read_yaml((ROOT / "CITATION.cff").read_text())
-    authors = [one.get("name") or f"{one['given-names']} {one['family-names']}" for one in entry["authors"]]
-    known = [*authors, str(entry["date-released"])[:4], entry.get("url") or entry.get("repository-code")]
-    return ", ".join(filter(None, known))
 
 
 def methods(data: ReportData) -> Section:

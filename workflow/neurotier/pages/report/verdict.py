@@ -10,7 +10,6 @@ from markupsafe import Markup
 from neurotier.core.quantities import clock, counted, mean_count, seconds
 from neurotier.core.tables import Row
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Verdict
-from neurotier.pages.report.cluster import node_verdict
 from neurotier.pages.report.data import ReportData
 from neurotier.pages.report.times import ParticipantTime
 from neurotier.run.profile_tables import timings
@@ -62,8 +61,6 @@ def judge_timings(data: ReportData) -> Verdict:
             f"Resumed: {counted(earlier, 'participant')} of earlier runs {'is' if earlier == 1 else 'are'} part of"
             " these results; makespan and parallelism are those of the last run alone."
         )
-    if cluster and cluster.standing_out:
-        lines.append(f"{node_verdict(cluster)}.")
     if cluster and cluster.again:
         lines.append(f"{counted(len(cluster.again), 'job')} had to be started again (see Jobs of the cluster).")
     return Verdict(f"Timings: {timings(run['valid'])}", OPEN, more=lines)
