@@ -96,12 +96,7 @@ def test_tables(replay: Replay, tmp_path: Path) -> None:
     assert runs["9-tmpfs_1it_25cpus_40bb-0.out"]["variant"] == "in results"
     phases = read_table(tmp_path / "published_phases.tsv", "published_phases")
     ssd = {row["phase"]: row for row in phases if "localAD" in row["run"]}
-    assert {name: row["count"] for name, row in ssd.items()} == {
-        "load header": 125,
-        "read+increment": 125,
-        "write": 123,
-        "task": 123,
-    }
+    assert list(ssd) == ["load header", "read+increment", "write", "task"]
     assert ssd["write"]["sum_s"] == pytest.approx(123 * 30.0)
     (skipped,) = read_table(tmp_path / "published_skipped.tsv", "published_skipped")
     assert skipped["path"] == "experiments/bigbrain-incrementation/results/notes.out"
