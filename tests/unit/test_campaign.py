@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.core.errors import NeurotierError, SettingsError, TierError
+from neurotier.core.errors import NeurotierError, RunError, SettingsError, TierError
 from neurotier.core.files import partial_of, write_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table, write_table
 from neurotier.core.tiers import find_mount
-from neurotier.run.campaign import Campaign, PlannedRun, check_campaign, keep_run, plan_rows, planned_runs
+from neurotier.run import campaign as campaigns
+from neurotier.run.campaign import Campaign, PlannedRun, check_campaign, keep_run, plan_rows, planned_runs, walk
 from neurotier.storage.page_cache import prepare_cache
 
 CAMPAIGN = {"placements": {"disk": {}, "memory": {"work": "tmpfs"}}, "parallelism": [1, 2], "repetitions": 3}
@@ -197,3 +198,33 @@ def test_a_run_that_was_killed_is_done_again_once(campaign: Campaign) -> None:
     assert run in campaign.to_do
     assert not keep(campaign, run, {}, killed=True)["stopped"]
     assert run not in campaign.to_do
+
+
+VALID, OTHERS = "valid", "invalid: disturbed by others"
+
+
+@pytest.mark.parametrize(
+    ("judged", "ends"),
+    [
+        ([OTHERS], True),
+        ([VALID, OTHERS, VALID, OTHERS, OTHERS], True),
+        ([VALID, OTHERS, VALID, "invalid: the machine swapped", OTHERS, VALID], False),
+    ],
+)
+def test_a_campaign_ends_with_a_disturbed_first_run_or_two_in_a_row(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch, judged: list[str], ends: bool
+) -> None:
+    done: list[PlannedRun] = []
+
+    def run_planned(_: Campaign, run: PlannedRun) -> dict[str, Any]:
+        done.append(run)
+        valid = judged[len(done) - 1] if len(done) <= len(judged) else VALID
+        return {"valid": valid, "makespan_s": 1.0, "cache_state": {"action": "none"}}
+
+    monkeypatch.setattr(campaigns, "run_planned", run_planned)
+    if ends:
+        with pytest.raises(RunError, match="others use this machine"):
+            walk(campaign)
+    else:
+        walk(campaign)
+    assert len(done) == (len(judged) if ends else len(campaign.planned))

@@ -32,7 +32,6 @@ def test_a_slow_disk_gives_what_it_can(tmp_path: Path) -> None:
         for way in ("write", "read"):
             assert row[f"{way}_bytes"] == row["processes"] * 8 * MIB
             assert row[f"{way}_bytes_per_s"] == pytest.approx(20e6, rel=0.15)
-            assert row[f"{way}_least_bytes_per_s"] <= row[f"{way}_most_bytes_per_s"]
 
 
 def test_files_are_read_by_neighbours() -> None:

@@ -6,14 +6,17 @@ Whatever is given, the parts of an account add up to the wall time. Figures in n
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping
 from resource import struct_rusage
 from typing import Any
 
 import pytest
+from neurotier.meter import lap, own
 from neurotier.meter.activity import TICK_S, Activity, Books
 from neurotier.meter.records import FIELDS, RECORD, Branch, Branches
 from neurotier.meter.sampling import Sampler
+from neurotier.meter.tree import TICKS_PER_S, stat_fields
 from neurotier.meter.usage import ACCOUNT, Usage
 
 NS = 1_000_000_000
@@ -415,3 +418,31 @@ def test_sums_begin_with_nothing_and_of_memory_the_most_counts() -> None:
     found.add_spent(struct_rusage((0.5, 0.25, 200, 0, 0, 0, 20, 2, 0, 0, 0, 0, 0, 0, 1, 4)))
     spent = "user_s system_s max_rss_bytes minor_faults major_faults voluntary_switches involuntary_switches"
     assert told(found, spent) == "2 0.75 307200 30 3 8 7"
+
+
+@pytest.mark.parametrize(("waited_s", "is_known"), [(0.01, True), (1000.0, False)])
+def test_a_misbooked_wait_for_storage_is_unknown_in_laps_and_starts(
+    monkeypatch: pytest.MonkeyPatch, waited_s: float, is_known: bool
+) -> None:
+    """No thread has waited for longer than it lived; of several threads one such is enough."""
+
+    def booked(path: str) -> list[bytes]:
+        fields = stat_fields(path)
+        seconds = waited_s if path in ("/proc/self/stat", f"/proc/{os.getpid()}/task/{os.getpid()}/stat") else 0.0
+        return [*fields[:39], b"%d" % round(seconds * TICKS_PER_S), *fields[40:]]
+
+    monkeypatch.setattr(lap, "stat_fields", booked)
+    found = Usage(100.0)
+    found.wall_s, found.block_io_s = 5.0, 0.0
+    over = threading.Event()
+    threading.Thread(target=over.wait).start()
+    try:
+        lap.take_process(found, os.getpid())
+    finally:
+        over.set()
+    assert (found.block_io_s is not None) == is_known
+    monkeypatch.setattr(own, "stat_fields", booked)
+    monkeypatch.setattr(own, "record_of", lambda: None)
+    monkeypatch.setattr(own, "delays_accounted", lambda: True)
+    monkeypatch.setattr(own, "age_s", lambda: 500.0)
+    assert (own.usage_since_birth().block_io_s is not None) == is_known

@@ -118,7 +118,9 @@ def test_held_out_predictions_of_the_published_runs(published: Predictor) -> Non
         score = found[split, MEASURED]
         assert score.factor < most
         assert score.covered is not None
-        assert score.covered / score.conditions >= 0.8
+        share = score.covered / score.conditions
+        assert share >= 0.8
+        assert share <= 0.97 or split == ALONE, "of ten, nine or all"
         assert found[split, PAPER].factor > 1.5
     assert found[CONDITION, MEASURED].close == 17
 

@@ -72,8 +72,8 @@ def take_process(usage: Usage, pid: int) -> None:
         usage.system_s += (1 - share) * runtime_ns / 1e9
         usage.run_queue_s = (usage.run_queue_s or 0.0) + run_queue_ns / 1e9
         waited_s = int(fields[39]) / TICKS_PER_S
-        if waited_s <= usage.wall_s + TOLERANCE_S:  # else misbooked: see records.Branch
-            usage.block_io_s = (usage.block_io_s or 0.0) + waited_s
+        if usage.block_io_s is not None:  # and not known if misbooked: see records.Branch
+            usage.block_io_s = usage.block_io_s + waited_s if waited_s <= usage.wall_s + TOLERANCE_S else None
         usage.minor_faults += int(fields[7])
         usage.major_faults += int(fields[9])
         numbers = status(folder)

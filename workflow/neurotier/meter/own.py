@@ -13,6 +13,7 @@ import time
 
 from neurotier.core import processes
 from neurotier.meter.exits import delays_accounted, record_of, run_queue_accounted
+from neurotier.meter.lap import TOLERANCE_S
 from neurotier.meter.tree import TICKS_PER_S, queued_s, read_io, stat_fields, status
 from neurotier.meter.usage import SWITCHED_OFF, Usage
 
@@ -52,7 +53,8 @@ def usage_since_birth() -> Usage:
         usage.run_queue_s = queued_s()
         usage.wait_source, usage.seen_share = "procfs", 1.0
         if delays:
-            usage.block_io_s = min(int(fields[39]) / TICKS_PER_S, max(0.0, wall_s - usage.cpu_s - usage.run_queue_s))
+            waited_s, room_s = int(fields[39]) / TICKS_PER_S, max(0.0, wall_s - usage.cpu_s - usage.run_queue_s)
+            usage.block_io_s = min(waited_s, room_s) if waited_s <= room_s + TOLERANCE_S else None
         else:
             usage.account_reason = SWITCHED_OFF
     usage.divide(None, None)

@@ -52,6 +52,9 @@ DEVICE_LIMITS = 0.5
 MOST_MIXED = 2.0
 """What a tier can do at most while it reads and writes: both as if it did nothing else."""
 
+WIDTH_UNKNOWN = 2.0
+"""Factor of an interval where no other condition tells how good the model is."""
+
 CHOSEN = (
     f"runs with another number of processes than is predicted count {OTHERS_COUNT} beside those with the same",
     f"what memory gives is the mean over the busier {percent(BUSIER)} of the time",
@@ -60,6 +63,7 @@ CHOSEN = (
     f"a device limits a run of Spark that reaches {percent(DEVICE_LIMITS)} of what the device gives",
     f"the fastest {percent(1 - FASTEST_WAVES)} of waves then show what the JVM can ship",
     f"a tier that reads and writes does at most {MOST_MIXED:g} times what it does when it does one of them",
+    f"an interval is a factor of {WIDTH_UNKNOWN:g} wide, either way, where no other condition tells its width",
     f"a repetition counts in nothing that takes {STALLED:g} times as long as the middle one, or as much less",
 )
 """What was chosen, once for all conditions."""

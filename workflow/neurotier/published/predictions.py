@@ -23,15 +23,12 @@ from neurotier.model.fluid import SimulatedRun, simulate
 from neurotier.model.prediction import MEASURED, PAPER, Prediction
 from neurotier.published.conditions import described, expected, steady
 from neurotier.published.evidence import evidence_of
-from neurotier.published.knowledge import Knowledge, Learner, situation
+from neurotier.published.knowledge import WIDTH_UNKNOWN, Knowledge, Learner, situation
 from neurotier.published.replay import Replay
 from neurotier.published.validation import CLOSE, CONDITION, DEVICE, Held, error_of, has_twin, left_out
 
 COVERED = 0.9
 """Part of the conditions that an interval is to hold."""
-
-WIDTH_UNKNOWN = 2.0
-"""Factor of an interval where no other condition tells how good the model is, assumed."""
 
 
 class Predictor:

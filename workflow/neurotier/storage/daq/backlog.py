@@ -21,9 +21,6 @@ HEADER = [
 SAMPLES, STEPS = 1000, 200
 """Most records that are looked at in each file, and points of a curve."""
 
-SETTLED = 0.2
-"""Share of the time that is left out at its beginning, when the slope is taken: caches fill up there."""
-
 Curve = list[tuple[float, float]]
 """Time since the start, s, and backlog, bytes."""
 
@@ -70,16 +67,3 @@ def read_stamps(file: Path, written_bytes: int, record_bytes: int) -> list[tuple
         return []
     times = looked["seconds"] + 1e-9 * looked["nanoseconds"]
     return [(float(at), int(before)) for at, before in zip(times, looked["offset"], strict=True)]
-
-
-def slope(curve: Sequence[tuple[float, float]]) -> float | None:
-    """How fast a backlog grows, bytes/s, by least squares; ``None`` if there is too little of it.
-
-    >>> round(slope([(0.1 * step, 500.0 * step) for step in range(20)]))
-    5000
-    """
-    last_s = max((time_s for time_s, _ in curve), default=0.0)
-    settled = [place for place in curve if place[0] >= SETTLED * last_s]
-    if len(settled) < 3:
-        return None
-    return float(np.polyfit([at for at, _ in settled], [held for _, held in settled], 1)[0])

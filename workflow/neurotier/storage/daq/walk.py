@@ -20,7 +20,7 @@ from neurotier.core.quantities import counted
 from neurotier.core.settings import DaqSettings
 from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier, parse_size
-from neurotier.storage.daq.backlog import Curve, backlog, slope
+from neurotier.storage.daq.backlog import Curve, backlog
 from neurotier.storage.fio import Access, FioJob, FioResult, attempt
 from neurotier.storage.workload.walk import Say, Workload, files_text
 from neurotier.storage.workspace import Workspace, claim, patience_s
@@ -269,11 +269,8 @@ def cells(done: FioResult, curve: Curve) -> Row:
         **row,
         "throughput_bytes_per_s": row["bandwidth_bytes_per_s"],
         "writer_mean_bytes_per_s": sum(writers) / len(writers),
-        "writer_least_bytes_per_s": min(writers),
         "writer_rates": writers,
         "backlog_peak_bytes": max((bytes_ for _, bytes_ in curve), default=None),
-        "backlog_slope_bytes_per_s": slope(curve),
-        "records_written": done.write.operations,
         "cpu_s_per_gb": GB * row["cpu_s_per_byte"] if row["cpu_s_per_byte"] else None,
     }
 

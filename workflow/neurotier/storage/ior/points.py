@@ -233,14 +233,12 @@ def cells_of(pattern: str, spans: Sequence[Span], nodes: int, concurrent: int) -
     nodes, concurrent
         Of the point. The bandwidths of benchmarks at once, each counted by itself, are added.
     """
-    own, streams = by_nodes(spans, 1), [together([span]) for span in spans]
+    own = by_nodes(spans, 1)
     starts = [span["start_s"] for span in spans]
     return {
         f"{pattern}_bytes_per_s": sum(by_nodes(spans, nodes // concurrent)),
         f"{pattern}_span_s": span_s(spans),
         f"{pattern}_bytes": sum(span["bytes"] for span in spans),
-        f"{pattern}_least_bytes_per_s": min(streams),
-        f"{pattern}_most_bytes_per_s": max(streams),
         f"{pattern}_nodes_bytes_per_s": sum(own),
         f"{pattern}_node_least_bytes_per_s": min(own),
         f"{pattern}_node_most_bytes_per_s": max(own),
