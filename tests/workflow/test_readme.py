@@ -154,6 +154,12 @@ LATER = [line for line in LATER if line not in SOON or not is_elsewhere(line)]
 IN_IMAGES = [line for line in LATER if "--sdm apptainer" in line and not is_elsewhere(line)]
 """Those that run one of ``containers/``, which takes minutes to build, and are drawn together."""
 
+EARLIER = {
+    "--report": ("results/report.html", DEMONSTRATION),
+    "bigbrain-datalad": ("bigbrain-datalad", next(line for line in LINES if line.startswith("datalad clone"))),
+}
+"""What the reader has done before some commands, and the file by which that is seen."""
+
 NIGHTLY = [*nightly(*(line for line in LATER if line not in IN_IMAGES)), *nightly(*IN_IMAGES, mark=too_long)]
 
 
@@ -165,6 +171,9 @@ def test_command_is_right(reader: Project, line: str) -> None:
 @pytest.mark.parametrize("line", NIGHTLY, ids=str)
 def test_command_runs(reader: Project, line: str, request: pytest.FixtureRequest) -> None:
     """Images are built before; the store knows them by what is in them."""
+    for part, earlier in EARLIER.items():
+        if part in line and not (reader.folder / earlier[0]).exists():
+            follow(reader, earlier[1], planned=False)
     if line in IN_IMAGES:
         image = request.getfixturevalue("app_image" if "bids-app.yaml" in line else "brain_image")
         link_images(image, reader)
