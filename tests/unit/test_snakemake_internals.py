@@ -28,26 +28,34 @@ def test_a_run_that_is_over_does_not_wait_for_its_timers() -> None:
     assert other.is_alive()
 
 
+def ended(folder: Path, snakefile: str, *options: str) -> tuple[int, str]:
+    """Exit code of a Snakemake with this Snakefile, and what it says, which has no trace in it."""
+    (folder / "Snakefile").write_text(snakefile)
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", *options]
+    done = subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stderr
+
+
 def test_snakemake_leaves_a_temporary_folder_that_is_lost(tmp_path: Path) -> None:
     """It would end with a trace: the folder is on a disk that gives errors, or no folder any more."""
-    (tmp_path / "Snakefile").write_text(
+    code, said = ended(
+        tmp_path,
         "from pathlib import Path\n"
         "from neurotier.run.snakemake_internals import show_no_traces_of_lost_disks\n"
         "show_no_traces_of_lost_disks(workflow)\n"
         "folder = Path(workflow._snakemake_tmp_dir.name)\n"
         "folder.rmdir()\n"
         "folder.touch()\n"
-        "rule all:\n"
+        "rule all:\n",
     )
-    command = [sys.executable, "-m", "snakemake", "--cores", "1"]
-    ended = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
-    assert "Traceback" not in ended.stderr
+    assert code == 0, said
 
 
 def test_a_line_is_said_though_the_log_cannot_be_written(tmp_path: Path) -> None:
     """All open files of Snakemake's own log folder are given to a device that is full."""
-    (tmp_path / "Snakefile").write_text(
+    code, said = ended(
+        tmp_path,
         "import os\n"
         "from neurotier.core.errors import TierError\n"
         "from neurotier.run.snakemake_internals import errors_in_a_line, show_no_traces_of_lost_disks\n"
@@ -57,17 +65,15 @@ def test_a_line_is_said_though_the_log_cannot_be_written(tmp_path: Path) -> None
         "    if os.path.exists(f'/proc/self/fd/{name}') and '.snakemake/log' in os.readlink(f'/proc/self/fd/{name}'):\n"
         "        os.dup2(full, int(name))\n"
         "with errors_in_a_line():\n"
-        "    raise TierError('is full', where='tier local')\n"
+        "    raise TierError('is full', where='tier local')\n",
     )
-    command = [sys.executable, "-m", "snakemake", "--cores", "1"]
-    ended = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
-    assert ended.returncode == 1
-    assert "neurotier: tier local: is full" in ended.stderr
-    assert "Traceback" not in ended.stderr
+    assert code == 1
+    assert "neurotier: tier local: is full" in said
 
 
 def test_ctrl_c_while_a_run_begins_is_a_line(tmp_path: Path) -> None:
-    (tmp_path / "Snakefile").write_text(
+    code, said = ended(
+        tmp_path,
         "import os, signal, time\n"
         "from neurotier.run.snakemake_internals import call_around\n"
         "def begin():\n"
@@ -75,22 +81,16 @@ def test_ctrl_c_while_a_run_begins_is_a_line(tmp_path: Path) -> None:
         "    time.sleep(1)\n"
         "call_around(workflow, onstart=begin)\n"
         "rule all:\n"
-        "    output: touch('made')\n"
+        "    output: touch('made')\n",
     )
-    command = [sys.executable, "-m", "snakemake", "--cores", "1"]
-    ended = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
-    assert ended.returncode == 1
-    assert "neurotier: stopped; start the same command again to go on" in ended.stderr
-    assert "Traceback" not in ended.stderr
+    assert code == 1
+    assert "neurotier: stopped; start the same command again to go on" in said
 
 
 def test_ctrl_c_before_the_snakefile_is_read_is_a_line(tmp_path: Path) -> None:
-    (tmp_path / "Snakefile").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--logger", "neurotier"]
-    ended = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
-    assert ended.returncode == -signal.SIGINT
-    assert ended.stderr.splitlines()[-1] == "neurotier: stopped; start the same command again to go on"
-    assert "Traceback" not in ended.stderr
+    code, said = ended(tmp_path, "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n", "--logger", "neurotier")
+    assert code == -signal.SIGINT
+    assert said.splitlines()[-1] == "neurotier: stopped; start the same command again to go on"
 
 
 def test_where_nothing_is_to_be_done_the_pages_of_all_modules_are_named(

@@ -313,8 +313,8 @@ class Head:
         except (NeurotierError, OSError) as error:
             say(f"neurotier: the end of the run could not be written: {reason_of(error)}")
             return
-        places, results, begun_s = self.places, self.places.results, self.places.latest_run.stat().st_mtime
-        made = {page for page in results.glob("*.html") if page.stat().st_mtime >= begun_s}  # not by an earlier run
+        places = self.places
+        report, comparison = (places.results / f"{name}.html" for name in ("report", "comparison"))
         with suppress(OSError):  # the results tier may be full: then damage is not found out, no more
             renew_jobs_table(places)
             note_outputs(places)
@@ -323,17 +323,23 @@ class Head:
             said = f": {counts}" if participants(places) and not is_campaign else ""
             say(f"Stopped by {stopped_by}{said}; start the same command again to go on")
             return
-        if not is_campaign and results / "report.html" in made:
+        if not is_campaign and self.has_written(report):
             say(f"Results: {counts}")
             with suppress(*DAMAGED):  # the page says what is missing
                 for row in read_table(places.profile / "runs.tsv", "runs")[-1:]:
                     say(f"Timings: {timings(row['valid'])}")
-            say(f"Report: {results / 'report.html'}")
-        if self.plan.is_comparing and results / "comparison.html" in made:
+            say(f"Report: {report}")
+        if self.plan.is_comparing and self.has_written(comparison):
             with suppress(*DAMAGED):
                 for line in self.pages.verdict(places):
                     say(line)
-            say(f"Report: {results / 'comparison.html'}")
+            say(f"Report: {comparison}")
+
+    def has_written(self, page: Path) -> bool:
+        """Whether this run has written a page: one of an earlier run speaks of that."""
+        with suppress(OSError):
+            return page.stat().st_mtime >= self.places.latest_run.stat().st_mtime
+        return False
 
     def close(self, succeeded: bool, stopped_by: str | None) -> str:
         """Note what became of the run and its participants, and write pages after failures; counts of participants."""
