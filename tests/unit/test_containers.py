@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import psutil
 import pytest
 from conftest import missing
 from container_images import Engine, of_another_architecture, tiny_root
@@ -140,7 +141,8 @@ def test_an_ordinary_user_runs_an_unpacked_image(engine: Engine, tiny_image: Pat
         folder = Path(name)
         folder.chmod(0o777)
         package = folder / "workflow"
-        shutil.copytree(ROOT / "workflow" / "neurotier", package / "neurotier", ignore=BYTECODE)
+        for source in (ROOT / "workflow" / "neurotier", Path(psutil.__file__).parent):
+            shutil.copytree(source, package / source.name, ignore=BYTECODE)
         unpacked = tiny_image.parent / "root"
         shutil.copytree(unpacked, folder / "image", symlinks=True)
         program = [python_for_all(), "-c", ONE_RUN]

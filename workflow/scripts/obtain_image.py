@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from neurotier.analysis.steps import write_step
 from neurotier.meter.function import measure_function
-from neurotier.run.jobs import image_store
+from neurotier.run.images import image_store
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:

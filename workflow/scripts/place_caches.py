@@ -5,7 +5,7 @@ Where the nodes of a cluster have images tiers of their own, the first job on ea
 
 from neurotier.analysis.steps import write_step
 from neurotier.meter.function import measure_function
-from neurotier.run.caches import obtain_caches
+from neurotier.run.images import obtain_caches
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:

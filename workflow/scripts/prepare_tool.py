@@ -1,6 +1,6 @@
 """Make sure that the tool is there, compile what it compiles, and note its version: ``index/tool.json``."""
 
-from neurotier.run.jobs import prepare_tool
+from neurotier.run.images import prepare_tool
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:

@@ -1,7 +1,8 @@
 """Run the app's group level over one site, and publish its derivatives."""
 
 from neurotier.analysis.app import run_group_level
-from neurotier.run.jobs import ensure_clone, placed_image
+from neurotier.run.images import placed_image
+from neurotier.run.jobs import ensure_clone
 from neurotier.run.needs import Granted, Needs
 from neurotier.run.participants import require_all
 from neurotier.run.scripting import script

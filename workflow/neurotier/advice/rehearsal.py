@@ -37,7 +37,8 @@ from neurotier.dataset.bids import Image
 from neurotier.dataset.index import Index
 from neurotier.meter.exits import delays_accounted, record_of
 from neurotier.meter.others import SHORTEST_S, others_share, read_processors
-from neurotier.run.jobs import load_settings, placed_image, save_settings
+from neurotier.run.images import placed_image
+from neurotier.run.jobs import load_settings, save_settings
 from neurotier.storage.page_cache import drop, read
 
 TRIES = 3

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import psutil
+
 from neurotier.core.control_groups import memory
 from neurotier.core.errors import InputError, NeurotierError, TierError
 from neurotier.core.foreign import ForeignError, open_file
@@ -33,8 +35,6 @@ memory after it was killed, and what other jobs use now they will free."""
 
 def memory_for_images() -> int:
     """Memory of this job, bytes: the least of what is available here and what its control groups allow."""
-    import psutil
-
     available = psutil.virtual_memory().available
     return max(LEAST_BYTES, min([available, *(limit_bytes for limit_bytes, _ in memory())]))
 

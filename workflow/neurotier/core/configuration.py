@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path, PurePosixPath
+from string import Formatter
 from typing import TYPE_CHECKING, Any
 
 from neurotier.core.errors import SettingsError
@@ -158,8 +160,6 @@ def suggestion(word: str, known: list[str]) -> str:
     >>> suggestion("tmpsf", ["tmpfs", "local"])
     "; did you mean 'tmpfs'?"
     """
-    import difflib
-
     close = difflib.get_close_matches(word, known, n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
@@ -276,8 +276,6 @@ def check_templates(texts: Sequence[str], known: Collection[str], where: str) ->
     >>> check_templates(["--mem={mem_gb}G", '{{"a": 1}}'], ALWAYS, "app.arguments")
     {'mem_gb'}
     """
-    from string import Formatter
-
     where, fix, used = f"config key {where}", "write {{ and }} for braces that are meant as such", set[str]()
     for text in texts:
         try:

@@ -15,6 +15,7 @@ import os
 import re
 import shutil
 import stat
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -258,8 +259,6 @@ def remove_tree(folder: Path) -> None:
     try:
         shutil.rmtree(folder)
     except (OSError, RecursionError) as error:  # folders closed to their owner, as of git-annex; or thousands nested
-        import subprocess
-
         # Folders alone: files may have other names, which a dataset relies on.
         script = 'find "$0" -type d ! -perm -700 -exec chmod u+rwx {} ";"; rm -rf "$0"'
         subprocess.run(["sh", "-c", script, str(folder.absolute())], stderr=subprocess.DEVNULL, check=False)

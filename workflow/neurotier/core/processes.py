@@ -10,19 +10,17 @@ import atexit
 import gc
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import psutil
 
 from neurotier.core.libc import LIBC, PR_SET_PDEATHSIG
-
-if TYPE_CHECKING:  # every job knows its run and its start, few end processes: psutil takes 0.03 s of CPU to import
-    import subprocess
-
-    import psutil
 
 RUN = "NEUROTIER_RUN"
 """Environment variable by which jobs know the run they belong to."""
@@ -90,8 +88,6 @@ def marked(variable: str, values: Collection[str]) -> list[psutil.Process]:
 
     Zombies, this process and its ancestors are left out.
     """
-    import psutil
-
     own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     matching = []
     for process in psutil.process_iter():
@@ -112,8 +108,6 @@ def kill_all_marked(variable: str, values: Collection[str]) -> None:
     What a device that hangs keeps for longer than :data:`PATIENCE_S` is left. Who dies loses its environment before its
     files, so all are waited for.
     """
-    import psutil
-
     deadline, killed = time.monotonic() + PATIENCE_S, set[psutil.Process]()
     while (left := marked(variable, values)) and time.monotonic() < deadline:
         for process in left:
@@ -138,8 +132,6 @@ def has_mark(pid: int, variable: str, values: Collection[str]) -> bool:
 
 def end(processes: Collection[psutil.Process]) -> None:
     """End processes: SIGTERM, and SIGKILL for those that have not ended after :data:`PATIENCE_S`."""
-    import psutil
-
     left = list(processes)
     for number in (signal.SIGTERM, signal.SIGKILL):
         for process in left:
@@ -153,8 +145,6 @@ def wait_for(processes: Collection[psutil.Process]) -> list[psutil.Process]:
 
     A zombie counts as ended: in a container without an init, nobody may ever reap it.
     """
-    import psutil
-
     deadline = time.monotonic() + PATIENCE_S
     left = list(processes)
     while left and time.monotonic() < deadline:
@@ -166,8 +156,6 @@ def wait_for(processes: Collection[psutil.Process]) -> list[psutil.Process]:
 
 def lives(process: psutil.Process) -> bool:
     """Whether a process exists and is no zombie; one of which threads are left still has its files and mappings."""
-    import psutil
-
     try:
         is_zombie = process.status() == psutil.STATUS_ZOMBIE
         return process.is_running() and (not is_zombie or process.num_threads() > 1)
@@ -177,8 +165,6 @@ def lives(process: psutil.Process) -> bool:
 
 def end_tree(process: psutil.Process) -> None:
     """End a process and its descendants."""
-    import psutil
-
     with suppress(psutil.NoSuchProcess):
         end([process, *process.children(recursive=True)])
 
@@ -192,7 +178,6 @@ def start_process(
     there never arrives, and the signal would be lost. A handler that asks :func:`postpone` hears it once more when the
     process has been started.
     """
-    import subprocess
 
     def prepare() -> None:
         before()

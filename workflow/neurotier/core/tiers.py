@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import psutil
 
 from neurotier.core.configuration import expand
+from neurotier.core.control_groups import memory
 from neurotier.core.errors import SettingsError, TierError
 from neurotier.core.files import Record
 from neurotier.core.kinds import KINDS, kind_of_mount
@@ -138,8 +139,6 @@ class Tier:
         free = self.free_bytes()
         if not KINDS[self.kind].takes_memory:
             return free
-        from neurotier.core.control_groups import memory  # a batch system kills who takes more
-
         return min(free, psutil.virtual_memory().available, *(left_bytes for _, left_bytes in memory()))
 
     def facts(self) -> Record:

@@ -12,16 +12,14 @@ import stat
 from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from neurotier.core.errors import InputError, SourceError
 from neurotier.core.files import flush_folder
 from neurotier.core.foreign import blaming, file_in_dataset, kind_of, open_file
 from neurotier.core.settings import DatasetSettings, Say
+from neurotier.dataset.bids import Image
 from neurotier.dataset.commands import ask_annex, retry
-
-if TYPE_CHECKING:
-    from neurotier.dataset.bids import Image
 
 KEY_SIZE = re.compile(r"-s(\d{1,18})(?=-|$)")
 """Size of the content in a git-annex key, such as ``MD5E-s1234--d41d8.nii.gz``, before ``--``; a name follows."""

@@ -38,7 +38,7 @@ from neurotier.dataset.index import chosen, index_site
 from neurotier.meter.folders import Removal
 from neurotier.provenance.description import HOW, RAW, owner_of, read_how
 from neurotier.provenance.saving import run_git
-from neurotier.run.jobs import image_store
+from neurotier.run.images import image_store
 
 ONLY = "NEUROTIER_PARTICIPANTS"
 """Environment variable: of the participants of a command, those to make again."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import webbrowser
 from pathlib import Path
 
 from neurotier.analysis.rehearsal.description import describe
@@ -19,8 +20,8 @@ from neurotier.core.quantities import size, utc
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
 from neurotier.run.adoption import end_jobs, left_jobs, list_jobs
-from neurotier.run.caches import digests_used
 from neurotier.run.head import acquire, refuse_planted_places
+from neurotier.run.images import digests_used
 from neurotier.run.jobs import load_settings
 
 
@@ -82,8 +83,6 @@ def open_page(results: Path, name: str) -> int:
     page = pages[name] if name else max(pages.values(), key=lambda file: file.stat().st_mtime)
     print(page)
     if {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():  # else a browser for terminals would be found, if any
-        import webbrowser
-
         webbrowser.open(page.as_uri())
     return 0
 

@@ -63,7 +63,8 @@ from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import is_present
 from neurotier.run.compared import OF_CAMPAIGN, VALID, Condition, valid_unless
 from neurotier.run.disturbance import DISTURBED
-from neurotier.run.jobs import image_store, load_dataset, read_failures
+from neurotier.run.images import image_store
+from neurotier.run.jobs import load_dataset, read_failures
 from neurotier.run.needs import Needs, needs_of
 from neurotier.run.participants import participants, selected_in
 from neurotier.run.plan import Plan

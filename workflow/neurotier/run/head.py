@@ -9,6 +9,7 @@ Snakemake profiles set ``nolock``.
 
 from __future__ import annotations
 
+import compileall
 import fcntl
 import importlib.metadata
 import os
@@ -124,8 +125,6 @@ def compile_library() -> None:
     Without, each job compiles what it imports, which doubles its start: 0.05 s of CPU. To find all of it there takes
     0.01 s. Where it cannot be written (a checkout of somebody else), jobs do without.
     """
-    import compileall
-
     compileall.compile_dir(Path(__file__).parents[1], quiet=2)
 
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 import socket
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import psutil
+
+from neurotier.analysis.brains import files_of
 from neurotier.core.errors import (
     KilledError,
     NeurotierError,
@@ -26,22 +29,19 @@ from neurotier.core.errors import (
     one_line,
     without_credentials,
 )
-from neurotier.core.files import clear_log, content_of, read_json, write_json, write_secret, write_text
+from neurotier.core.files import Record, clear_log, content_of, read_json, write_json, write_secret, write_text
 from neurotier.core.places import Places
-from neurotier.core.processes import current_run, verifying_run
+from neurotier.core.processes import current_run
 from neurotier.core.quantities import first_of
-from neurotier.core.settings import Settings
+from neurotier.core.settings import Say, Settings
 from neurotier.core.tiers import Tier, absolute
+from neurotier.dataset.commands import naming_commands
+from neurotier.dataset.contents import get_images
+from neurotier.dataset.source import Dataset, is_installed, obtain
 from neurotier.meter.measure import Interrupted
 from neurotier.run import slurm
 from neurotier.run.participants import images_of, participants
 from neurotier.run.stops import SIGNALS
-
-if TYPE_CHECKING:  # thousands of jobs start: each imports what it uses, where it uses it
-    from neurotier.containers.store import PlacedImage, Store
-    from neurotier.core.files import Record
-    from neurotier.core.tables import Row
-    from neurotier.dataset.source import Dataset
 
 READ_AGAIN = "start the same command again, or install this Python environment again"
 
@@ -88,8 +88,6 @@ def results_folder(settings: Settings) -> Path:
 
 def load_dataset(places: Places) -> Dataset:
     """The dataset that was cloned."""
-    from neurotier.dataset.source import Dataset
-
     data = read_json(places.index / "dataset.json")
     return Dataset(**data | {"path": Path(data["path"])})
 
@@ -100,7 +98,7 @@ def source_of(settings: Settings, places: Places) -> str:
     return str(places.demo(settings.demo)) if source == "demo" else source
 
 
-def ensure_clone(settings: Settings, places: Places, site: str, say: Callable[[str], None]) -> Dataset:
+def ensure_clone(settings: Settings, places: Places, site: str, say: Say) -> Dataset:
     """The dataset with one site installed, cloned again if its tier has lost it (a tmpfs after a reboot).
 
     Raises
@@ -108,8 +106,6 @@ def ensure_clone(settings: Settings, places: Places, site: str, say: Callable[[s
     SourceError
         If the site cannot be reached, or has changed since it was indexed; other sites do not matter.
     """
-    from neurotier.dataset.source import is_installed, obtain
-
     dataset = load_dataset(places)
     if dataset.kind == "folder" or is_installed(dataset.path, site):
         return dataset
@@ -124,7 +120,7 @@ def ensure_clone(settings: Settings, places: Places, site: str, say: Callable[[s
     return dataset
 
 
-def ensure_dataset(settings: Settings, places: Places, say: Callable[[str], None]) -> Dataset:
+def ensure_dataset(settings: Settings, places: Places, say: Say) -> Dataset:
     """The dataset with all sites that were installed; as :func:`ensure_clone`."""
     dataset = load_dataset(places)
     for site in dataset.sites:
@@ -144,7 +140,7 @@ def read_failures(places: Places) -> list[Record]:
     return [failure for failure in failures if failure["participant"] in selected]
 
 
-def note_killed(places: Places, run: str, jobs: Sequence[Row]) -> None:
+def note_killed(places: Places, run: str, jobs: Sequence[Record]) -> None:
     """Write a failure record for every job of this run that began a log but left neither result nor reason.
 
     Failures of participants that were killed with their job on a cluster get the job's state and its log, whether or
@@ -183,122 +179,8 @@ def keep_failure(places: Places, participant: str, stage: str, reason: str, exit
     write_json(places.failure(participant), failure | {"run": current_run(), "log": str(log)})
 
 
-def shelf(settings: Settings, places: Places, placing: bool = True) -> dict[str, Any]:
-    """Where images and caches are kept and, if ``placing``, placed on this machine's images tier, as stores want it.
-
-    Raises
-    ------
-    TierError
-        If the images tier is not there, or not what it is declared to be.
-    """
-    from neurotier.containers.store import note_user
-    from neurotier.core.private import make_private
-    from neurotier.core.tiers import tiers_of
-
-    tier, kept = tiers_of(settings)["images"], places.image_store.absolute()
-    if placing:
-        tier = tier.here()
-        tier.claim()
-    images = tier.folder("images").absolute()
-    for folder in [kept, images] if placing else [kept]:
-        make_private(folder)
-        note_user(folder, places.results.absolute())
-    return {"kept": kept, "images": images, "verified": places.verified.absolute(), "run": verifying_run()}
-
-
-def image_store(
-    settings: Settings, places: Places, log: Path, say: Callable[[str], None], placing: bool = True
-) -> Store:
-    """The store that keeps container images, and places them on this machine's images tier.
-
-    Parameters
-    ----------
-    settings, places
-        Of the run.
-    log
-        File that takes what the engine prints.
-    say
-        Takes a line per step.
-    placing
-        Whether images are placed here: where each node of a cluster has its own images tier, only jobs do that.
-
-    Raises
-    ------
-    ContainerError
-        If there is no container engine.
-    TierError
-        See :func:`shelf`.
-    """
-    from neurotier.containers.engine import find_engine
-    from neurotier.containers.store import Store, can_unpack
-
-    where, containers = shelf(settings, places, placing), settings.containers
-    if containers.form == "auto":  # measured: tests/benchmarks/containers.py
-        remote = settings.kind_of("images").remote
-        containers = replace(containers, form="sif" if remote or not can_unpack() else "sandbox")
-    return Store(
-        **where, engine=find_engine(), settings=containers, log=log.absolute(), say=say, dataset=settings.dataset
-    )
-
-
-def placed_image(settings: Settings, places: Places, log: Path) -> PlacedImage | None:
-    """The container image in use, placed again if its tier has lost it; ``None`` on the host."""
-    if settings.image is None:
-        return None
-    from neurotier.containers.store import ContainerImage, PlacedImage
-    from neurotier.run.caches import placed_caches
-
-    store = image_store(settings, places, log, lambda line: note(log, line))
-    image = ContainerImage(**read_json(places.index / "image.json"))
-    caches = placed_caches(settings, places, store.say) if settings.app.image else {}
-    return PlacedImage(store.engine, store.place(image), store.cache(image), image.sha256, caches)
-
-
-def prepare_tool(settings: Settings, places: Places, log: Path) -> dict[str, Any]:
-    """Check that the tool or app is there, and prepare it for all participants.
-
-    Returns
-    -------
-    dict
-        Content of ``index/tool.json``: name, version and, in a container, the image's digest.
-
-    Raises
-    ------
-    ToolError, ContainerError
-        If it is missing or cannot be run.
-    """
-    from neurotier.analysis.tools import make_tool
-
-    placed = placed_image(settings, places, log)
-    if placed is None:
-        tool = make_tool(settings.tool)
-        version = tool.version()
-        tool.warm_up()
-        return {"name": tool.name, "version": version}
-    from neurotier.analysis.app import app_name
-    from neurotier.analysis.brains import prepare_in_container, read_labels
-    from neurotier.containers.run import Container
-    from neurotier.core.private import SCRATCH, remove_empty, work_folder
-
-    try:
-        with work_folder(places.preparing, places.identity) as folder:
-            container = Container(placed.engine, placed.path, settings.containers, folder / SCRATCH)
-            if settings.app.image:
-                version = read_labels(container, log)
-            else:
-                version = prepare_in_container(make_tool(settings.tool), container, placed.cache, log)
-    finally:
-        remove_empty(places.preparing)
-    name = app_name(settings) if settings.app.image else settings.tool.name
-    return {"name": name, "version": version, "image": placed.sha256}
-
-
 def get_images_of(name: str, settings: Settings, places: Places, log: Path) -> dict[str, Any]:
     """Get one participant's images; how many files there are, and how many of them were fetched."""
-    from neurotier.analysis.brains import files_of
-    from neurotier.dataset.commands import naming_commands
-    from neurotier.dataset.contents import get_images
-
     images = images_of(places, name)
     with naming_commands():
         dataset = ensure_clone(settings, places, images[0].site, lambda line: note(log, line))
@@ -323,8 +205,6 @@ def add_facts(places: Places, run: str, /, **more: Any) -> None:
 
 def note_swapping(places: Places, run: str) -> None:
     """Note how many bytes the machine has swapped out since the run began, which makes timings invalid."""
-    import psutil
-
     facts = run_facts(places, run)
     if facts.get("host") == socket.gethostname():
         add_facts(places, run, swap_out_bytes=psutil.swap_memory().sout - facts["swap_out_before_bytes"])

@@ -14,6 +14,7 @@ import psutil
 
 from neurotier.analysis.brains import Share
 from neurotier.analysis.needs import merged_bytes, placed_bytes, threads_of, work_bytes, work_files
+from neurotier.analysis.tools import make_tool
 from neurotier.core.errors import TierError
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
@@ -128,8 +129,6 @@ class Needs:
         if self.is_app:
             needed_mb = self.settings.app.memory_mb
         else:
-            from neurotier.analysis.tools import make_tool  # which loads what reads images
-
             base_mb, per_mb = make_tool(self.settings.tool).memory_mb
             needed_mb = base_mb + per_mb * max((image.size_bytes or 0 for image in images), default=0) // MEGABYTE
         needed_mb = needed_mb * attempt + work_mb * self.fills_memory

@@ -39,13 +39,13 @@ from neurotier.dataset.validation import check
 from neurotier.meter.measure import Interrupted
 from neurotier.meter.own import times_so_far
 from neurotier.run.adoption import is_wanted
+from neurotier.run.images import placed_image
 from neurotier.run.jobs import (
     begin_log,
     get_images_of,
     keep_failure,
     load_settings,
     note,
-    placed_image,
     reporting,
     run_facts,
 )

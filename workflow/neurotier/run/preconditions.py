@@ -23,6 +23,7 @@ from neurotier.analysis.needs import described
 from neurotier.analysis.tools import make_tool
 from neurotier.bigbrain.engines import gnu_parallel
 from neurotier.containers.engine import find_engine
+from neurotier.containers.run import further_binds
 from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import ContainerError, SettingsError, TierError, ToolError, without_credentials
 from neurotier.core.files import read_if_whole, remove_whatever, whole_json
@@ -193,8 +194,6 @@ def check_container_inputs(settings: Settings, elsewhere: bool) -> None:
     if settings.image is None:
         return
     if not elsewhere:
-        from neurotier.containers.run import further_binds
-
         further_binds(settings.containers.binds)
     if settings.app.image:
         check_filter_file(settings.app.filter_file)

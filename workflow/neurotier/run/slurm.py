@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import subprocess
 import time
 from collections.abc import Collection
 from pathlib import Path
@@ -48,8 +49,6 @@ def answer(*command: str, patience_s: float = PATIENCE_S, **variables: str) -> t
 
     ``variables`` are set in its environment.
     """
-    import subprocess
-
     environment, name = {**os.environ, **variables}, command[0]
     try:
         asked = subprocess.run(

@@ -10,20 +10,18 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import psutil
 
 from neurotier.core.files import read_json
 from neurotier.core.processes import end, lives, postpone
 from neurotier.meter.measure import Interrupted
-
-if TYPE_CHECKING:  # every job unwinds when it is asked to end, few are: psutil takes 0.03 s of CPU to import
-    import threading
-
-    import psutil
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -55,8 +53,6 @@ class MainStop:
 
     def handle(self, number: int, _frame: object) -> None:
         """End all jobs; at the first signal, have Snakemake cancel what it does just now, and kill after a while."""
-        import threading
-
         end_jobs()
         if self.came is None:
             self.came = number
@@ -88,8 +84,6 @@ def jobs_have_ended() -> str | None:
 
 def end_jobs() -> None:
     """Tell each job to end: the command and not the shell around it, which would leave its command behind."""
-    import psutil
-
     with suppress(psutil.Error):
         for job in psutil.Process().children():
             with suppress(psutil.Error):
@@ -100,8 +94,6 @@ def end_jobs() -> None:
 
 def kill_jobs() -> None:
     """Kill all that still runs below this process."""
-    import psutil
-
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
             process.kill()
@@ -132,8 +124,6 @@ def unwinding() -> Iterator[None]:
         raise Interrupted(signal.SIGINT) from None
     finally:
         if came:
-            import psutil
-
             end(psutil.Process().children(recursive=True))
         for number, action in before.items():
             signal.signal(number, action)
@@ -141,8 +131,6 @@ def unwinding() -> Iterator[None]:
 
 def runner(run_facts: Path) -> psutil.Process | None:
     """The Snakemake of a run, if it runs on this host; ``None`` if it does not, or cannot be seen from here."""
-    import psutil
-
     if not run_facts.exists():
         return None
     facts = read_json(run_facts)

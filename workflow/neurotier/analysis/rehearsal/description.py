@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from neurotier.core.configuration import SCHEMAS, key_path, read_yaml, reason
 from neurotier.core.errors import InputError, SettingsError, one_line
 from neurotier.core.files import Record
 from neurotier.core.foreign import blaming, read_named
@@ -163,8 +164,6 @@ def parse(text: str, where: str) -> Description:
     """A description from its text; errors name ``where``, and are as of :func:`read_description`."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
-
-    from neurotier.core.configuration import SCHEMAS, key_path, read_yaml, reason
 
     data = load(text, where)
     schema = read_yaml((SCHEMAS / "rehearsal.schema.yaml").read_text())

@@ -1,0 +1,162 @@
+"""Container images and caches of apps in a run: where they are kept, placed once per tier, and given to each job."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from neurotier.analysis.app import app_name
+from neurotier.analysis.brains import prepare_in_container, read_labels
+from neurotier.analysis.tools import make_tool
+from neurotier.containers.engine import find_engine
+from neurotier.containers.run import Container
+from neurotier.containers.store import (
+    Cache,
+    ContainerImage,
+    PlacedImage,
+    Shelf,
+    Store,
+    can_unpack,
+    look_at,
+    note_user,
+    place_cache,
+)
+from neurotier.core.files import Record, read_json
+from neurotier.core.places import Places
+from neurotier.core.private import SCRATCH, make_private, remove_empty, work_folder
+from neurotier.core.processes import verifying_run
+from neurotier.core.settings import Say, Settings
+from neurotier.core.tiers import tiers_of
+from neurotier.run.jobs import note
+
+
+def shelf(settings: Settings, places: Places, placing: bool = True) -> Record:
+    """Where images and caches are kept and, if ``placing``, placed on this machine's images tier, as stores want it.
+
+    Raises
+    ------
+    TierError
+        If the images tier is not there, or not what it is declared to be.
+    """
+
+    tier, kept = tiers_of(settings)["images"], places.image_store.absolute()
+    if placing:
+        tier = tier.here()
+        tier.claim()
+    images = tier.folder("images").absolute()
+    for folder in [kept, images] if placing else [kept]:
+        make_private(folder)
+        note_user(folder, places.results.absolute())
+    return {"kept": kept, "images": images, "verified": places.verified.absolute(), "run": verifying_run()}
+
+
+def image_store(settings: Settings, places: Places, log: Path, say: Say, placing: bool = True) -> Store:
+    """The store that keeps container images, and places them on this machine's images tier.
+
+    Parameters
+    ----------
+    settings, places
+        Of the run.
+    log
+        File that takes what the engine prints.
+    say
+        Takes a line per step.
+    placing
+        Whether images are placed here: where each node of a cluster has its own images tier, only jobs do that.
+
+    Raises
+    ------
+    ContainerError
+        If there is no container engine.
+    TierError
+        See :func:`shelf`.
+    """
+
+    where, containers = shelf(settings, places, placing), settings.containers
+    if containers.form == "auto":  # measured: tests/benchmarks/containers.py
+        remote = settings.kind_of("images").remote
+        containers = replace(containers, form="sif" if remote or not can_unpack() else "sandbox")
+    return Store(
+        **where, engine=find_engine(), settings=containers, log=log.absolute(), say=say, dataset=settings.dataset
+    )
+
+
+def placed_image(settings: Settings, places: Places, log: Path) -> PlacedImage | None:
+    """The container image in use, placed again if its tier has lost it; ``None`` on the host."""
+    if settings.image is None:
+        return None
+
+    store = image_store(settings, places, log, lambda line: note(log, line))
+    image = ContainerImage(**read_json(places.index / "image.json"))
+    caches = placed_caches(settings, places, store.say) if settings.app.image else {}
+    return PlacedImage(store.engine, store.place(image), store.cache(image), image.sha256, caches)
+
+
+def prepare_tool(settings: Settings, places: Places, log: Path) -> Record:
+    """Check that the tool or app is there, and prepare it for all participants.
+
+    Returns
+    -------
+    dict
+        Content of ``index/tool.json``: name, version and, in a container, the image's digest.
+
+    Raises
+    ------
+    ToolError, ContainerError
+        If it is missing or cannot be run.
+    """
+
+    placed = placed_image(settings, places, log)
+    if placed is None:
+        tool = make_tool(settings.tool)
+        version = tool.version()
+        tool.warm_up()
+        return {"name": tool.name, "version": version}
+
+    try:
+        with work_folder(places.preparing, places.identity) as folder:
+            container = Container(placed.engine, placed.path, settings.containers, folder / SCRATCH)
+            if settings.app.image:
+                version = read_labels(container, log)
+            else:
+                version = prepare_in_container(make_tool(settings.tool), container, placed.cache, log)
+    finally:
+        remove_empty(places.preparing)
+    name = app_name(settings) if settings.app.image else settings.tool.name
+    return {"name": name, "version": version, "image": placed.sha256}
+
+
+def obtain_caches(settings: Settings, places: Places, say: Say, placing: bool) -> Record:
+    """Look at the sources of all caches and, if ``placing``, place them; content of ``index/caches.json``."""
+    caches = {name: look_at(name, each["source"]) for name, each in settings.app.caches.items()}
+    if placing:
+        placing_on = Shelf(**shelf(settings, places), say=say)
+        for cache in caches.values():
+            place_cache(placing_on, cache)
+    return {name: asdict(cache) for name, cache in caches.items()}
+
+
+def placed_caches(settings: Settings, places: Places, say: Say) -> dict[Path, Cache]:
+    """The caches as a job's containers see them, placed again if their tier has lost them."""
+    if not settings.app.caches:
+        return {}
+    placing_on, known = Shelf(**shelf(settings, places), say=say), read_json(places.index / "caches.json")
+    caches = [Cache(**known[name]) for name in settings.app.caches]
+    return {place_cache(placing_on, cache): cache for cache in caches}
+
+
+def digests_used(results: Path) -> set[str]:
+    """Digests of the container image and the caches that a results folder uses; none if it is gone.
+
+    Raises
+    ------
+    StateError
+        If a file that says so is damaged.
+    """
+    digests = set[str]()
+    with suppress(FileNotFoundError):
+        digests.add(read_json(results / "index" / "image.json")["sha256"])
+    with suppress(FileNotFoundError):
+        digests |= {cache["sha256"] for cache in read_json(results / "index" / "caches.json").values()}
+    return digests
