@@ -35,6 +35,7 @@ def dataset(tmp_path: Path) -> Path:
         "sub-02/anat/sub-02_acq-mprage_T1w.nii.gz",
         "sub-02/anat/sub-02_acq-mprage_T1w.nii",
         "sub-02/anat/sub-02_T2w.nii.gz",
+        "sub-02/anat/sub-02_part-phase_T1w.nii.gz",
         "sub-03/func/sub-03_task-rest_bold.nii.gz",
         "derivatives/x/sub-01/anat/sub-01_T1w.nii.gz",
     ]
@@ -53,6 +54,7 @@ def test_images_and_what_is_left_out(dataset: Path) -> None:
     ]
     assert found.skipped == {
         "'sub-02/anat/sub-02_acq-mprage_T1w.nii.gz'": "the same image is there with another extension",
+        "'sub-02/anat/sub-02_part-phase_T1w.nii.gz'": "part-phase is no picture of a head: magnitudes are analysed",
         "sub-03": "no T1w image",
         "sub-04": "in participants.tsv, but there is no folder",
     }

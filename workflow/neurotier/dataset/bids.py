@@ -95,7 +95,7 @@ def read_image(path: str, site: str) -> Image:
     Raises
     ------
     InputError
-        If the name is not BIDS, or disagrees with the folders.
+        If the name is not BIDS, disagrees with the folders, or is of a phase or of another part that is no magnitude.
 
     Examples
     --------
@@ -109,6 +109,8 @@ def read_image(path: str, site: str) -> Image:
         raise InputError("the name does not begin with sub-LABEL", where=repr(path))
     if "desc" in labels:
         raise InputError("the entity desc- is of derivatives, not of raw data", where=repr(path))
+    if (part := labels.get("part", "mag")) != "mag":
+        raise InputError(f"part-{part} is no picture of a head: magnitudes are analysed", where=repr(path))
     session = [f"ses-{labels['ses']}"] if "ses" in labels else []
     expected = PurePosixPath(site, f"sub-{labels['sub']}", *session, "anat", pure.name)
     if pure != expected:
