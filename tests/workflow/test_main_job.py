@@ -260,13 +260,20 @@ def test_clone_that_its_tier_has_lost_is_made_again_and_images_that_cannot_be_dr
     assert all(image.exists() for image in clone.glob("SiteB/sub-*/ses-*/anat/*_T1w.nii.gz"))
 
 
-def test_content_that_changed_is_analysed_again(project: Project) -> None:
+def test_who_is_new_or_gone_is_said_and_content_that_changed_is_analysed_again(project: Project) -> None:
     project.heads("01", "02")
     arguments = project.configure(tool="noop")
     project.succeeds("participants", *arguments)
+    said = "new or gone since the dataset was indexed"
+    assert not project.succeeds("participants", *arguments).lines(said)
     save_image(project.folder / "bids" / t1w("02"), small_head(5))
+    (project.folder / "bids" / "sub-01").rename(project.folder / "bids" / "sub-03")
+    (project.folder / "bids" / t1w("01").replace("sub-01", "sub-03", 1)).rename(project.folder / "bids" / t1w("03"))
+    (line,) = project.succeeds("participants", *arguments).lines(said)
+    assert line.startswith(f"2 participants {said}: sub-01, sub-03;")
     ended = project.succeeds("participants", *arguments, "--forcerun", "index_dataset")
-    assert ended.analysed == ["sub-02"]
+    assert ended.analysed == ["sub-02", "sub-03"]
+    assert not project.succeeds("participants", *arguments).lines(said)
 
 
 def test_a_page_of_an_earlier_run_is_not_said_to_be_of_this_one(project: Project) -> None:

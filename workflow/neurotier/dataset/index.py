@@ -12,7 +12,7 @@ import io
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path, PurePosixPath
@@ -130,6 +130,30 @@ def index_dataset(
     if not selected:
         raise InputError("nothing is left to analyse", where=where, fix="see the filters under dataset")
     return Index(sorted(selected, key=lambda image: image.path), dict(sorted(skipped.items())))
+
+
+def changed_since(dataset: Dataset, indexed: Collection[str], indexed_s: float) -> list[str]:
+    """Participants who have come into a plain folder, or gone from it, since it was indexed.
+
+    Parameters
+    ----------
+    dataset
+        The folder.
+    indexed
+        Participants of its index.
+    indexed_s
+        When it was made, s since 1970. What was there then and is not of it was left out for a reason.
+    """
+    changed = set[str]()
+    for site in dataset.sites:
+        root, of_site = dataset.path / site, {name for name in indexed if name.rpartition("/")[0] == site}
+        if root.stat().st_mtime > indexed_s:
+            with os.scandir(root) as entries:
+                folders = {f"{site}/{entry.name}".lstrip("/"): entry for entry in entries if entry.name[:4] == "sub-"}
+            others = folders.keys() - of_site
+            changed |= of_site - folders.keys()
+            changed |= {name for name in others if folders[name].stat(follow_symlinks=False).st_ctime > indexed_s}
+    return sorted(changed)
 
 
 def label_of(participant: str) -> str:

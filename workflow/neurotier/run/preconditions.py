@@ -28,12 +28,15 @@ from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import ContainerError, SettingsError, TierError, ToolError, without_credentials
 from neurotier.core.files import read_if_whole, remove_whatever, whole_json
 from neurotier.core.places import Places, participant_of
-from neurotier.core.quantities import counted
+from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, on_nodes
+from neurotier.dataset.index import changed_since
 from neurotier.dataset.source import is_address, local_folder
 from neurotier.run.allocations import asks_for_nodes
 from neurotier.run.healing import SAVED
+from neurotier.run.jobs import load_dataset
+from neurotier.run.participants import participants
 from neurotier.run.plan import Plan
 from neurotier.run.snakemake_internals import Command, names
 from neurotier.storage import fio
@@ -91,7 +94,7 @@ def check_start(plan: Plan, command: Command, say: Callable[[str], None]) -> Non
             fix="name a target instead: ready, participants",
         )
     if not command.targets or any(not any(names([one], rule) for rule in WITHOUT_DATASET) for one in command.targets):
-        check_dataset(plan)
+        check_dataset(plan, say)
         check_container_inputs(plan.settings, plan.elsewhere)
     if command.asks_for("comparison"):  # Snakemake would show a trace of what an input function raises
         plan.compared()
@@ -107,8 +110,8 @@ def check_start(plan: Plan, command: Command, say: Callable[[str], None]) -> Non
             say(f"neurotier: a run would be refused: {error}")
 
 
-def check_dataset(plan: Plan) -> None:
-    """Refuse a source that is not there, and folders of ours in it; see :func:`check_start`."""
+def check_dataset(plan: Plan, say: Callable[[str], None]) -> None:
+    """Refuse a source that is not there, and folders of ours in it, and say who is new; see :func:`check_start`."""
     source, places = plan.settings.dataset.source, Places.from_settings(plan.settings)
     if source == "demo" or is_address(source):
         return
@@ -124,6 +127,12 @@ def check_dataset(plan: Plan) -> None:
                 where=f"{name.replace('_', ' ')} folder {written}",
                 fix="start in another working folder, or declare a tier outside the dataset and set placement to it",
             )
+    table = places.index / "images.tsv"
+    if known.get("kind") == "folder" and table.exists():
+        changed = changed_since(load_dataset(places), participants(places), table.stat().st_mtime)
+        if changed:
+            since = f"new or gone since the dataset was indexed: {first_of(changed, shown=5)}"
+            say(f"{counted(len(changed), 'participant')} {since}; --forcerun index_dataset takes them in")
 
 
 def check_programs(rules: Collection[str], settings: Settings, say: Callable[[str], None]) -> None:
