@@ -118,6 +118,8 @@ def test_empty_section_takes_its_defaults() -> None:
         ({**SMALLEST, "tool": {"own": {"mask": "m.nii"}}}, "config key tool.own.command: this key is missing"),
         ({**SMALLEST, "tool": {"../own": {}}}, "config key tool: '../own'"),
         ({**SMALLEST, "campaign": {"tools": ["bte"]}}, "config key campaign.tools: 'bte' is not one of brainextractor"),
+        ({**SMALLEST, "tool": "noop"}, "config key tool: 'noop' stands alone; write {name: noop}"),
+        ({**SMALLEST, "dataset": {"sites": "A"}}, "config key dataset.sites: 'A' stands alone; write [A]"),
         (with_program("p {output}"), "config key tool.own.command: has no {input}; say in it where the path of the"),
         (with_program("p {input} {mask}"), "config key tool.own.command: '{mask}': nothing is called {mask} here; use"),
         (with_program("p '{input}"), 'config key tool.own.command: "p \'{input}": No closing quotation'),

@@ -138,7 +138,7 @@ def parser() -> argparse.ArgumentParser:
     import argparse
 
     of_run = argparse.ArgumentParser(add_help=False)
-    of_run.add_argument("results", type=absolute, help="results folder of a run")
+    of_run.add_argument("results", type=absolute, nargs="?", default="results", help="results folder of a run")
     job = argparse.ArgumentParser(add_help=False)
     job.add_argument("--results", type=absolute, required=True, help="results folder of the run")
     job.add_argument("--log", type=absolute, required=True, help="file that takes what is printed")

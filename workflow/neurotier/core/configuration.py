@@ -147,6 +147,11 @@ def reason(error: ValidationError) -> str:
         return f"{error.instance!r} is not one of {', '.join(error.validator_value)}"
     if error.validator == "type" and error.validator_value == "string" and isinstance(error.instance, int):
         return f"{error.instance!r} was read as a number; put it in quotes"
+    if error.validator == "type" and isinstance(error.instance, str):
+        first = next(iter(error.schema.get("properties", ())), "KEY")
+        meant = {"object": f"{{{first}: {error.instance}}}", "array": f"[{error.instance}]"}
+        if error.validator_value in meant:
+            return f"{error.instance!r} stands alone; write {meant[error.validator_value]}"
     return str(error.message)
 
 

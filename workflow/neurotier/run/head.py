@@ -33,7 +33,7 @@ import psutil
 from neurotier import __version__
 from neurotier.analysis.app import app_name
 from neurotier.core.configuration import WORKLOADS
-from neurotier.core.errors import BusyError, NeurotierError, StateError, TierError, without_credentials
+from neurotier.core.errors import BusyError, NeurotierError, SettingsError, StateError, TierError, without_credentials
 from neurotier.core.files import Record, open_lock, read_json, remove_partials, remove_whatever, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.private import refuse_planted, remove_leftovers
@@ -200,6 +200,8 @@ class Head:
         if not command.is_dry_run:  # --delete-all-output removes files, too
             refuse_planted_places(places.results, tiers)
         starts = changes or command.is_dry_run
+        if changes and cores == 0:  # Snakemake would wait for one without end
+            raise SettingsError("no job can run on none", where="--cores 0", fix="give --cores 1 or more")
         others = other_results(plan, places, command.forced, removed=changes) if starts else None
         made = self.heal(command, is_replaced=others is not None)
         if starts:

@@ -70,7 +70,8 @@ def load_settings(results: Path) -> Settings:
         If no run has begun here, as with ``--no-hooks``, or the folder was moved or copied since.
     """
     if not (results / "state" / "settings.json").exists():
-        raise SettingsError("no run has begun here", where=str(results), fix="start snakemake without --no-hooks")
+        fix = "name a results folder, or start snakemake (without --no-hooks)"
+        raise SettingsError("no run has begun here", where=str(results), fix=fix)
     settings = Settings.from_json(read_json(results / "state" / "settings.json"))
     if source := content_of(results / "state" / "source").decode(errors="replace"):
         settings = replace(settings, dataset=replace(settings.dataset, source=source))
