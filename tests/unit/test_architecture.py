@@ -6,6 +6,7 @@ import re
 import tokenize
 from pathlib import Path
 
+from neurotier.core.configuration import WORKLOADS
 from neurotier.pages import PAGES
 from planted_bugs import BUGS
 from support import ROOT, Project
@@ -37,15 +38,13 @@ def rules() -> dict[str, str]:
 
 
 def test_scripts_log_folders_and_captions_are_named_like_their_rules() -> None:
-    used: dict[str, set[str]] = {"scripts": {"write_page"}, "report": {"workflow"}}  # of the rules in a loop over PAGES
+    in_loops = {"write_page", "run_workload"}
+    used: dict[str, set[str]] = {"scripts": in_loops, "report": {"workflow"}}
     for name, text in rules().items():
         assert re.search(rf'LOGS\s*/\s*"{name}/', text), name
         files = re.findall(r'"\.\./(scripts|report)/(\w+)\.(?:py|rst)"', text)
-        room = re.search(r'room="(\w+)"', text)
-        shared = {f"write_{room[1]}": "write_page", f"run_{room[1]}": "run_workload"} if room else {name: name}
-        script = shared[name]  # one does what differs in its room alone
-        assert set(files) <= {("scripts", script), ("report", name)}
-        assert (("scripts", script) in files) != ("shell:" in text), name
+        assert set(files) <= {("scripts", name), ("report", name)}
+        assert (("scripts", name) in files) != ("shell:" in text), name
         for folder, file in files:
             used[folder].add(file)
     for folder, names in used.items():
@@ -90,7 +89,8 @@ def test_rules_that_go_to_a_cluster_are_there() -> None:
     listed = snakefile[snakefile.index("internals.run_locally_but(") :].partition(")")[0]
     elsewhere = re.findall(r'"(\w+)"', listed)
     assert "analyze_participants" in elsewhere
-    assert set(elsewhere) <= {*rules(), *(f"write_{page}" for page in PAGES)}
+    in_loops = {*(f"write_{page}" for page in PAGES), *(f"run_{workload}" for workload in WORKLOADS)}
+    assert set(elsewhere) <= {*rules(), *in_loops}
 
 
 def touched(file: Path) -> set[str]:

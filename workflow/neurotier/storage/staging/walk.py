@@ -36,6 +36,7 @@ class Staging(Workload[Point]):
     """Exchanges of a grid, each with a store of its own."""
 
     target = "staging"
+    doing = "Staging"
     smaller = "staging.scale, staging.sets.{set}.bytes or staging.steps"
 
     @staticmethod
