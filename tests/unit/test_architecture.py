@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tokenize
 from pathlib import Path
 
 from neurotier.core.configuration import WORKLOADS
+from neurotier.core.tables import columns, write_plain
 from neurotier.pages import PAGES
-from planted_bugs import BUGS
-from support import ROOT, Project
+from page_reader import read
+from planted_bugs import BUGS, copy_of_checkout
+from support import ENVIRONMENT, ROOT, SNAKEMAKE, Project
 
 RULES = {file.stem: file.read_text() for file in (ROOT / "workflow" / "rules").glob("*.smk")}
 KEYS = [
@@ -139,3 +142,47 @@ def test_rules_are_read_without_what_their_jobs_load(project: Project) -> None:
     loaded = set(re.findall(r"^import time: .*\| +([\w.]+)$", ended.output, re.MULTILINE))
     assert "neurotier.core.settings" in loaded
     assert loaded & {"bids", "datalad.api", "matplotlib", "nibabel", "nilearn", "scipy"} == set()
+
+
+FIGURE = '''
+def speeds(data):
+    """How fast."""
+    from neurotier.pages.kit.marks import Lanes, Points
+
+    rows = [{"lane": row["tier"], "speed": row["processes"]} for row in data["sweep"]]
+    return Lanes("All are drawn", rows, marks=[Points("speed")])
+
+
+'''
+PAGE = """
+from neurotier.pages.sweep import Figure, Page, Verdict, speeds
+
+verdicts = lambda data: [Verdict("All is well")]
+figures = [Figure("Speeds", speeds)]
+PAGE = Page("added", "Added", "Sweep", "What is added.", verdicts, figures, {"sweep": "sweep/sweep.tsv"})
+"""
+
+
+def test_a_figure_is_a_function_and_its_name_and_a_page_a_file_and_its_name() -> None:
+    """The one rule of pages makes them in a copy to which both are added."""
+    with copy_of_checkout() as copy:
+        pages = copy / "workflow" / "neurotier" / "pages"
+        (pages / "added.py").write_text(PAGE)
+        for file, old, new in (
+            ("__init__.py", "PAGES = (", 'PAGES = ("added", '),
+            ("sweep.py", "PAGE = Page(", f"{FIGURE}PAGE = Page("),
+            ("sweep.py", "    parts=(", '    parts=(Figure("Speeds", speeds), '),
+        ):
+            (pages / file).write_text((pages / file).read_text().replace(old, new))
+        results = copy / "results"
+        rows = [dict.fromkeys(columns("sweep")) | {"tier": "local", "set": "a", "processes": 2, "status": "failed"}]
+        write_plain(results / "sweep" / "sweep.tsv", rows)
+        command = [*SNAKEMAKE, "--cores=1", "results/added.html", "results/sweep.html"]
+        environment = ENVIRONMENT | {"PYTHONPATH": str(copy / "workflow")}
+        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        for name in ("added", "sweep"):
+            page = read(results / f"{name}.html")
+            assert "Speeds How fast." in page.text
+            assert any("All are drawn" in alternative for alternative in page.alts)
+            assert (results / name / "figures" / "speeds.png").exists()
