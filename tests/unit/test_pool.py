@@ -244,6 +244,7 @@ def test_a_fetch_that_is_killed_is_tried_once_more(tmp_path: Path) -> None:
     child.kill()
     assert "is tried once more" in said_by(pool)
     assert done_in(places.results) == [name for name in NAMES if name != BROKEN]
+    assert f"{BROKEN}: failed in this run already, and is not tried again" in said_by(job(places.results, attempt=2))
 
 
 def test_contents_that_somebody_needs_who_is_not_done_are_not_dropped(tmp_path: Path) -> None:
@@ -254,6 +255,9 @@ def test_contents_that_somebody_needs_who_is_not_done_are_not_dropped(tmp_path: 
         write_json(places.record(name), {})
         said_by(job(places.results, "drop-images"))
         assert ({"sub-03", "sub-04"} <= here(places).keys()) == (name != "sub-04")
+    write_json(places.record("sub-01"), {})
+    (tmp_path / "bids").rename(tmp_path / "gone")
+    assert "sub-01: images stay on the dataset tier: " in said_by(job(places.results, "drop-images"))
     assert set(here(places)) == {"sub-01", BROKEN}
 
 
@@ -329,7 +333,8 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
     write_json(places.runs / "manual.json", {"keep_going": keep_going})
     most_mb, work_mb, at_once = dice.randint(1, 500), dice.randint(1, 200), dice.randint(1, 4)
     granted = Granted(at_once, most_mb, work_mb, at_once=min(at_once, len(images)))
-    request = Request(share="1-of-1", marker=places.share("1-of-1"), attempt=dice.choice([1, 2]))
+    stage, attempt = dice.choice([ANALYSE, ANALYSE, FETCH]), dice.choice([1, 2])
+    request = Request(stage, share="1-of-1", marker=places.share("1-of-1"), attempt=attempt)
     pool = Pool(load_settings(places.results), places, request, granted, places.results / "pool.log")
     begun, largest_bytes = 0, max(image.size_bytes or 0 for image in images)
 
@@ -355,4 +360,12 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
     code = pool.run()
     assert [*pool.to_fetch, *pool.to_analyse, *pool.to_drop, *pool.children.running] == []
     assert len(pool.exit_codes) == len(images) or not keep_going
+    assert pool.time_left() == "" or not keep_going
+    failed = {name: each for name, each in pool.exit_codes.items() if each}
+    if stage == FETCH:
+        again = [each for each in failed.values() if each == 137 or not keep_going]
+    else:
+        fetched = [name for name in failed if "failed" not in pool.fetched.get(name, {})]
+        again = [failed[name] for name in fetched if failed[name] == 137 and attempt == 1]
+    assert code == next(iter(again), 0)
     assert (code == 0) == places.share("1-of-1").exists()
