@@ -48,6 +48,7 @@ LOADED = ("nibabel", "numpy", "pandas", "psutil", "scipy.optimize", "yaml")
 """What most unit tests load, and takes long: every trial is a fork of a process that has it."""
 
 ANY = "a number that was chosen: twice as much does as well"
+NONE = "no process ends with 128: signals are numbered from 1"
 KNOWN: dict[str, str] = {
     'core/files.py: write_text(path, json.dumps(data, indent=2) + "\\n", durable): 2 -> (4)': "looks alone",
     "core/foreign.py: TEXT_BYTES = 1 << 20: 1 -> (2)": ANY,
@@ -58,6 +59,9 @@ KNOWN: dict[str, str] = {
     "run/journal.py: LARGEST_BYTES = 16 << 20: 20 -> (40)": ANY,
     "run/participants.py: return sum(image.size_bytes or 0 for image in images): 0 -> (1)": "a byte of what is unknown",
     "run/pool.py: OOM_SCORE = 300: 300 -> (600)": ANY,
+    "run/pool.py: return code > 128 or (self.granted.elsewhere and may_pass(code)): code > 128 -> (code >= 128)": NONE,
+    "run/pool.py: return code > 128 or not self.keep_going: code > 128 -> (code >= 128)": NONE,
+    "run/pool.py: return code > 128: code > 128 -> (code >= 128)": NONE,
     "run/pool.py: SHOWN = 5: 5 -> (10)": ANY,
     "run/pool.py: self.count = self.known = 0: 0 -> (1)": "of those whose images are dropped it is not asked for",
 }
