@@ -252,6 +252,7 @@ def test_a_fetch_that_is_killed_is_tried_once_more(tmp_path: Path) -> None:
     assert "is tried once more" in said_by(pool)
     assert done_in(places.results) == [name for name in NAMES if name != BROKEN]
     assert f"{BROKEN}: failed in this run already, and is not tried again" in said_by(job(places.results, attempt=2))
+    assert [line["attempt"] for line in entries(places, RUN, "again")] == [2]
 
 
 def test_contents_that_somebody_needs_who_is_not_done_are_not_dropped(tmp_path: Path) -> None:
