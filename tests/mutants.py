@@ -63,6 +63,9 @@ KNOWN: dict[str, str] = {
     "run/pool.py: return code > 128 or not self.keep_going: code > 128 -> (code >= 128)": NONE,
     "run/pool.py: return code > 128: code > 128 -> (code >= 128)": NONE,
     "run/pool.py: SHOWN = 5: 5 -> (10)": ANY,
+    'run/pool.py: fits = self.tiers["dataset"].free_bytes() >= self.bytes_of([*fetching, name]) + RESERVE_BYTES: '
+    'self.tiers["dataset"].free_bytes() >= self.bytes_of([*fetching, name]) + RESERVE_BYTES -> '
+    "(self.tiers['dataset'].free_bytes() > self.bytes_of([*fetching, name]) + RESERVE_BYTES)": "a byte of a free tier",
     "run/pool.py: self.count = self.known = 0: 0 -> (1)": "of those whose images are dropped it is not asked for",
 }
 """Mutants, as they are printed, that no test can notice, and why."""

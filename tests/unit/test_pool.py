@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -307,7 +308,12 @@ class Dice(Children):
 
     def __init__(self, dice: random.Random, check: Callable[[], None]) -> None:
         super().__init__()
-        self.dice, self.check, self.ended = dice, check, dict[str, int]()
+        self.dice, self.check, self.ended, self.analysed = (
+            dice,
+            check,
+            dict[str, int](),
+            defaultdict[str, list[int]](list),
+        )
 
     def start(self, stage: str, name: str, _work: Callable[[Any], int]) -> None:
         self.running[object()] = Child(stage, name, 0, None)  # type: ignore[index,arg-type]
@@ -315,7 +321,9 @@ class Dice(Children):
 
     def wait(self) -> Iterator[tuple[Child, Any, int | None]]:
         child = self.running.pop(self.dice.choice(list(self.running)))
-        code = self.ended[child.name] = self.dice.choice([0, 0, 0, 0, 65, 69, 74, 137])
+        code = self.ended[child.name] = self.dice.choice([0, 0, 0, 0, 65, 69, 73, 137])
+        if child.stage == ANALYSE:
+            self.analysed[child.name].append(code)
         if child.stage == FETCH and not code:
             yield child, {"end_s": time.time()}, None
         yield child, None, code
@@ -339,7 +347,7 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
     write_json(places.index / "dataset.json", dataset_json(gone))
     keep_going = dice.random() < 0.8
     write_json(places.runs / "manual.json", {"keep_going": keep_going})
-    most_mb, work_mb, at_once = dice.randint(1, 500), dice.randint(1, 200), dice.randint(1, 4)
+    most_mb, work_mb, at_once = dice.randint(1, 1000), dice.randint(1, 500), dice.randint(1, 4)
     granted = Granted(at_once, most_mb, work_mb, at_once=min(at_once, len(images)))
     stage, attempt = dice.choice([ANALYSE, ANALYSE, FETCH, DROP]), dice.choice([1, 2])
     request = Request(stage, share="1-of-1", marker=places.share("1-of-1"), attempt=attempt)
@@ -382,4 +390,10 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
         fetched = [name for name in failed if "failed" not in pool.fetched.get(name, {})]
         again = [failed[name] for name in fetched if failed[name] == 137 and attempt == 1]
     assert code == next(iter(again), 0)
+    assert all(codes[0] in (69, 73) for codes in children.analysed.values() if len(codes) > 1), "who is tried once more"
     assert (code == 0) == places.share("1-of-1").exists()
+    if stage == ANALYSE and min(at_once, len(images)) > 1:
+        one, other = (image.participant for image in images[:2])
+        pool.limits = tuple(map(sum, zip(pool.needs_of(one), pool.needs_of(other), strict=True)))  # type: ignore[assignment]
+        children.start(ANALYSE, one, lambda _: 0)
+        assert pool.may_analyse(other), "what is granted for two is enough for two"
