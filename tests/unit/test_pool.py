@@ -352,6 +352,8 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
     stage, attempt = dice.choice([ANALYSE, ANALYSE, FETCH, DROP]), dice.choice([1, 2])
     request = Request(stage, share="1-of-1", marker=places.share("1-of-1"), attempt=attempt)
     pool = Pool(load_settings(places.results), places, request, granted, places.results / "pool.log")
+    on_node = Pool(pool.settings, places, request, granted._replace(elsewhere=True), pool.log)
+    assert (on_node.limits[0] or 0) < most_mb, "Snakemake takes some of what the job is granted"
     begun, largest_bytes = 0, max(image.size_bytes or 0 for image in images)
 
     def check() -> None:
