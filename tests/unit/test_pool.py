@@ -59,9 +59,11 @@ def test_a_job_that_comes_after_its_run_does_nothing(tmp_path: Path) -> None:
     assert "another run has begun since this job was submitted" in said_by(job(results), 75)
     assert (done_in(results), (results / "pool.log").exists()) == ([], False)
     places.latest_run.write_text(f"{RUN}\n")
-    said_by(job(results))
+    said_by(job(results, SLURM_MEM_PER_NODE="7"))
     assert done_in(results) == ["sub-00"]
-    assert ["exit_code" in line for line in entries(places, RUN, "job")] == [False, True]
+    begin, end = entries(places, RUN, "job")
+    assert ("exit_code" in begin, end["exit_code"], end["asked_memory_bytes"]) == (False, 0, 7 << 20)
+    assert end["elapsed_s"] == pytest.approx(end["ended_s"] - begin["started_s"])
     made = record(results, "sub-00")
     said_by(job(results))
     assert record(results, "sub-00") == made, "who is done is not done again"
