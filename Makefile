@@ -64,7 +64,8 @@ head-faults: $(READY) ## Ctrl-C, kill -9 and a reboot of the head of a cluster r
 	@PYTHONPATH=tests $(BIN)/python -m faults.heads $(if $(TIMES),--times $(TIMES)) $(if $(SEED),--seed $(SEED))
 
 ROOMS := model advice pages/comparison/statistics.py pages/kit/contrasts.py \
-    meter/usage.py meter/records.py meter/activity.py
+    meter/usage.py meter/records.py meter/activity.py \
+    run/pool.py run/participants.py run/journal.py core/files.py core/foreign.py
 
 mutants: $(READY) ## change constants and operators at random; do unit tests notice? ROOMS="model advice" COUNT=100 SEED=1
 	@$(BIN)/python tests/mutants.py $(ROOMS) $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED))

@@ -208,7 +208,7 @@ class NotPlantedError(Exception):
 def copy_of_checkout() -> Iterator[Path]:
     """What git tracks of this checkout, as it lies here, in a folder of its own."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    with tempfile.TemporaryDirectory(prefix="planted-", dir="/var/tmp") as name:
+    with tempfile.TemporaryDirectory(prefix="checkout-", dir="/var/tmp") as name:
         copy = Path(name) / "checkout"
         for file in filter(None, listed.split("\0")):
             if (ROOT / file).exists():

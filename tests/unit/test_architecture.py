@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tokenize
 from pathlib import Path
 
+from neurotier.core.configuration import WORKLOADS
+from neurotier.core.tables import columns, write_plain
 from neurotier.pages import PAGES
-from planted_bugs import BUGS
-from support import ROOT, Project
+from page_reader import read
+from planted_bugs import BUGS, copy_of_checkout
+from support import ENVIRONMENT, ROOT, SNAKEMAKE, Project
 
 RULES = {file.stem: file.read_text() for file in (ROOT / "workflow" / "rules").glob("*.smk")}
 KEYS = [
@@ -37,15 +41,13 @@ def rules() -> dict[str, str]:
 
 
 def test_scripts_log_folders_and_captions_are_named_like_their_rules() -> None:
-    used: dict[str, set[str]] = {"scripts": {"write_page"}, "report": {"workflow"}}  # of the rules in a loop over PAGES
+    in_loops = {"write_page", "run_workload"}
+    used: dict[str, set[str]] = {"scripts": in_loops, "report": {"workflow"}}
     for name, text in rules().items():
         assert re.search(rf'LOGS\s*/\s*"{name}/', text), name
         files = re.findall(r'"\.\./(scripts|report)/(\w+)\.(?:py|rst)"', text)
-        room = re.search(r'room="(\w+)"', text)
-        shared = {f"write_{room[1]}": "write_page", f"run_{room[1]}": "run_workload"} if room else {name: name}
-        script = shared[name]  # one does what differs in its room alone
-        assert set(files) <= {("scripts", script), ("report", name)}
-        assert (("scripts", script) in files) != ("shell:" in text), name
+        assert set(files) <= {("scripts", name), ("report", name)}
+        assert (("scripts", name) in files) != ("shell:" in text), name
         for folder, file in files:
             used[folder].add(file)
     for folder, names in used.items():
@@ -90,7 +92,8 @@ def test_rules_that_go_to_a_cluster_are_there() -> None:
     listed = snakefile[snakefile.index("internals.run_locally_but(") :].partition(")")[0]
     elsewhere = re.findall(r'"(\w+)"', listed)
     assert "analyze_participants" in elsewhere
-    assert set(elsewhere) <= {*rules(), *(f"write_{page}" for page in PAGES)}
+    in_loops = {*(f"write_{page}" for page in PAGES), *(f"run_{workload}" for workload in WORKLOADS)}
+    assert set(elsewhere) <= {*rules(), *in_loops}
 
 
 def touched(file: Path) -> set[str]:
@@ -139,3 +142,47 @@ def test_rules_are_read_without_what_their_jobs_load(project: Project) -> None:
     loaded = set(re.findall(r"^import time: .*\| +([\w.]+)$", ended.output, re.MULTILINE))
     assert "neurotier.core.settings" in loaded
     assert loaded & {"bids", "datalad.api", "matplotlib", "nibabel", "nilearn", "scipy"} == set()
+
+
+FIGURE = '''
+def speeds(data):
+    """How fast."""
+    from neurotier.pages.kit.marks import Lanes, Points
+
+    rows = [{"lane": row["tier"], "speed": row["processes"]} for row in data["sweep"]]
+    return Lanes("All are drawn", rows, marks=[Points("speed")])
+
+
+'''
+PAGE = """
+from neurotier.pages.sweep import Figure, Page, Verdict, speeds
+
+verdicts = lambda data: [Verdict("All is well")]
+figures = [Figure("Speeds", speeds)]
+PAGE = Page("added", "Added", "Sweep", "What is added.", verdicts, figures, {"sweep": "sweep/sweep.tsv"})
+"""
+
+
+def test_a_figure_is_a_function_and_its_name_and_a_page_a_file_and_its_name() -> None:
+    """The one rule of pages makes them in a copy to which both are added."""
+    with copy_of_checkout() as copy:
+        pages = copy / "workflow" / "neurotier" / "pages"
+        (pages / "added.py").write_text(PAGE)
+        for file, old, new in (
+            ("__init__.py", "PAGES = (", 'PAGES = ("added", '),
+            ("sweep.py", "PAGE = Page(", f"{FIGURE}PAGE = Page("),
+            ("sweep.py", "    parts=(", '    parts=(Figure("Speeds", speeds), '),
+        ):
+            (pages / file).write_text((pages / file).read_text().replace(old, new))
+        results = copy / "results"
+        rows = [dict.fromkeys(columns("sweep")) | {"tier": "local", "set": "a", "processes": 2, "status": "failed"}]
+        write_plain(results / "sweep" / "sweep.tsv", rows)
+        command = [*SNAKEMAKE, "--cores=1", "results/added.html", "results/sweep.html"]
+        environment = ENVIRONMENT | {"PYTHONPATH": str(copy / "workflow")}
+        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        for name in ("added", "sweep"):
+            page = read(results / f"{name}.html")
+            assert "Speeds How fast." in page.text
+            assert any("All are drawn" in alternative for alternative in page.alts)
+            assert (results / name / "figures" / "speeds.png").exists()

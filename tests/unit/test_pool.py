@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -25,6 +26,7 @@ from neurotier.dataset.bids import read_image
 from neurotier.dataset.index import Index, index_dataset
 from neurotier.dataset.source import Dataset, obtain
 from neurotier.run.jobs import dataset_json, load_dataset, load_settings
+from neurotier.run.journal import entries
 from neurotier.run.needs import Granted
 from neurotier.run.pool import ANALYSE, DROP, FETCH, Child, Children, Pool, Request
 from pool_jobs import RUN, done_in, job, prepared_results, said_by, sleepers, sleeping
@@ -57,8 +59,14 @@ def test_a_job_that_comes_after_its_run_does_nothing(tmp_path: Path) -> None:
     assert "another run has begun since this job was submitted" in said_by(job(results), 75)
     assert (done_in(results), (results / "pool.log").exists()) == ([], False)
     places.latest_run.write_text(f"{RUN}\n")
-    said_by(job(results))
+    said_by(job(results, SLURM_MEM_PER_NODE="7"))
     assert done_in(results) == ["sub-00"]
+    begin, end = entries(places, RUN, "job")
+    assert ("exit_code" in begin, end["exit_code"], end["asked_memory_bytes"]) == (False, 0, 7 << 20)
+    assert end["elapsed_s"] == pytest.approx(end["ended_s"] - begin["started_s"])
+    made = record(results, "sub-00")
+    said_by(job(results))
+    assert record(results, "sub-00") == made, "who is done is not done again"
 
 
 def test_phases_in_which_a_pool_was_stopped_are_said(tmp_path: Path) -> None:
@@ -221,12 +229,14 @@ def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
     assert {name: fetched[name]["fetched_files"] for name in NAMES} == dict.fromkeys(NAMES, 1)
     places.got("1-of-1").unlink()
     said_by(job(places.results))
-    assert record(places.results, "sub-01")["got"]["fetched_files"] == 0
+    took = record(places.results, "sub-01")["got"]
+    assert {took[name] for name in ("wall_s", "cpu_s", "run_queue_s", "fetched_files")} == {0}
 
 
 def test_what_is_fetched_before_the_analysis_stays_until_then(tmp_path: Path) -> None:
     """For the nodes of a cluster, and for the target ``ready``, though images are dropped after their analysis."""
     places = cloned(tmp_path, drop=True)
+    write_json(places.got("1-of-1"), {"participants": {"sub-01": {"failed": 69}}})  # the last time
     said_by(job(places.results, "fetch-images"))
     assert list(here(places)) == NAMES
 
@@ -244,6 +254,8 @@ def test_a_fetch_that_is_killed_is_tried_once_more(tmp_path: Path) -> None:
     child.kill()
     assert "is tried once more" in said_by(pool)
     assert done_in(places.results) == [name for name in NAMES if name != BROKEN]
+    assert f"{BROKEN}: failed in this run already, and is not tried again" in said_by(job(places.results, attempt=2))
+    assert [line["attempt"] for line in entries(places, RUN, "again")] == [2]
 
 
 def test_contents_that_somebody_needs_who_is_not_done_are_not_dropped(tmp_path: Path) -> None:
@@ -252,8 +264,11 @@ def test_contents_that_somebody_needs_who_is_not_done_are_not_dropped(tmp_path: 
     git(load_dataset(places).path, "annex", "get", "--quiet", ".")
     for name in ("sub-03", "sub-05", "sub-04"):
         write_json(places.record(name), {})
-        said_by(job(places.results, "drop-images"))
+        assert "images stay" not in said_by(job(places.results, "drop-images"))
         assert ({"sub-03", "sub-04"} <= here(places).keys()) == (name != "sub-04")
+    write_json(places.record("sub-01"), {})
+    (tmp_path / "bids").rename(tmp_path / "gone")
+    assert "sub-01: images stay on the dataset tier: " in said_by(job(places.results, "drop-images"))
     assert set(here(places)) == {"sub-01", BROKEN}
 
 
@@ -295,7 +310,12 @@ class Dice(Children):
 
     def __init__(self, dice: random.Random, check: Callable[[], None]) -> None:
         super().__init__()
-        self.dice, self.check = dice, check
+        self.dice, self.check, self.ended, self.analysed = (
+            dice,
+            check,
+            dict[str, int](),
+            defaultdict[str, list[int]](list),
+        )
 
     def start(self, stage: str, name: str, _work: Callable[[Any], int]) -> None:
         self.running[object()] = Child(stage, name, 0, None)  # type: ignore[index,arg-type]
@@ -303,7 +323,9 @@ class Dice(Children):
 
     def wait(self) -> Iterator[tuple[Child, Any, int | None]]:
         child = self.running.pop(self.dice.choice(list(self.running)))
-        code = self.dice.choice([0, 0, 0, 0, 65, 69, 74, 137])
+        code = self.ended[child.name] = self.dice.choice([0, 0, 0, 0, 65, 69, 73, 137])
+        if child.stage == ANALYSE:
+            self.analysed[child.name].append(code)
         if child.stage == FETCH and not code:
             yield child, {"end_s": time.time()}, None
         yield child, None, code
@@ -327,10 +349,13 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
     write_json(places.index / "dataset.json", dataset_json(gone))
     keep_going = dice.random() < 0.8
     write_json(places.runs / "manual.json", {"keep_going": keep_going})
-    most_mb, work_mb, at_once = dice.randint(1, 500), dice.randint(1, 200), dice.randint(1, 4)
+    most_mb, work_mb, at_once = dice.randint(1, 1000), dice.randint(1, 500), dice.randint(1, 4)
     granted = Granted(at_once, most_mb, work_mb, at_once=min(at_once, len(images)))
-    request = Request(share="1-of-1", marker=places.share("1-of-1"), attempt=dice.choice([1, 2]))
+    stage, attempt = dice.choice([ANALYSE, ANALYSE, FETCH, DROP]), dice.choice([1, 2])
+    request = Request(stage, share="1-of-1", marker=places.share("1-of-1"), attempt=attempt)
     pool = Pool(load_settings(places.results), places, request, granted, places.results / "pool.log")
+    on_node = Pool(pool.settings, places, request, granted._replace(elsewhere=True), pool.log)
+    assert (on_node.limits[0] or 0) < most_mb, "Snakemake takes some of what the job is granted"
     begun, largest_bytes = 0, max(image.size_bytes or 0 for image in images)
 
     def check() -> None:
@@ -345,14 +370,34 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
             assert sum(memory_mb for memory_mb, _, _ in needs) <= most_mb
             assert sum(room_mb for _, room_mb, _ in needs) <= work_mb
         there = [*analysing, *fetching, *dropping, *pool.to_analyse, *pool.to_drop]
-        if ahead is not None and fetching:
+        if ahead is not None and fetching and stage == ANALYSE:
             assert pool.bytes_of(there) <= ahead + at_once * largest_bytes
         assert begun <= 5 * len(images), "each is fetched and analysed twice at most, and dropped"
 
     (tmp_path / "results" / "pool.log").touch()
-    pool.children = Dice(dice, check)
+    pool.children = children = Dice(dice, check)
+    for image in images if stage == DROP else ():
+        write_json(places.record(image.participant), {})
     pool.prepare([image.participant for image in images])
     code = pool.run()
     assert [*pool.to_fetch, *pool.to_analyse, *pool.to_drop, *pool.children.running] == []
-    assert len(pool.exit_codes) == len(images) or not keep_going
+    failed = {name: each for name, each in pool.exit_codes.items() if each}
+    if stage == DROP:
+        assert failed == {name: each for name, each in children.ended.items() if each}
+        again = [*failed.values()]
+    else:
+        assert len(pool.exit_codes) == len(images) or not keep_going
+        assert pool.time_left() == "" or not keep_going
+    if stage == FETCH:
+        again = [each for each in failed.values() if each == 137 or not keep_going]
+    elif stage == ANALYSE:
+        fetched = [name for name in failed if "failed" not in pool.fetched.get(name, {})]
+        again = [failed[name] for name in fetched if failed[name] == 137 and attempt == 1]
+    assert code == next(iter(again), 0)
+    assert all(codes[0] in (69, 73) for codes in children.analysed.values() if len(codes) > 1), "who is tried once more"
     assert (code == 0) == places.share("1-of-1").exists()
+    if stage == ANALYSE and min(at_once, len(images)) > 1:
+        one, other = (image.participant for image in images[:2])
+        pool.limits = tuple(map(sum, zip(pool.needs_of(one), pool.needs_of(other), strict=True)))  # type: ignore[assignment]
+        children.start(ANALYSE, one, lambda _: 0)
+        assert pool.may_analyse(other), "what is granted for two is enough for two"

@@ -102,7 +102,6 @@ def test_tables(replay: Replay, tmp_path: Path) -> None:
     assert skipped["path"] == "experiments/bigbrain-incrementation/results/notes.out"
     (bids,) = read_table(tmp_path / "published_bids_app.tsv", "compared_runs")
     assert (bids["makespan_s"], bids["logged_makespan_s"]) == (120.0, 113.0)
-    assert len(read_table(tmp_path / "table_one.tsv", "table_one")) == 4
 
 
 def test_figures_with_and_without_predictions(replay: Replay, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 from conftest import missing
 from neurotier.analysis.staging import FLUSHED_EACH
 from neurotier.core.errors import BusyError, TierError
-from neurotier.core.files import remove_tree
+from neurotier.core.files import remove_partials, remove_tree
 from neurotier.core.private import owner_lives, private_folder, read_owner, remove_leftovers, work_folder
 
 TWO_SIGNALS = """
@@ -170,6 +170,15 @@ def test_to_remove_a_folder_changes_no_file_of_another_name(tmp_path: Path, monk
     remove_tree(folder)
     assert not folder.exists()
     assert stat.S_IMODE(outside.stat().st_mode) == 0o400
+
+
+def test_unfinished_files_are_removed_below_the_folders_that_are_entered(tmp_path: Path) -> None:
+    """None that is hidden is; of the others those whose names match."""
+    for folder in ("", "site", "sub-01", ".git"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / ".x.tsv.1f.partial").touch()
+    remove_partials(tmp_path, re.compile("(?!sub-).*"))
+    assert {file.parent.name for file in tmp_path.rglob(".x.tsv.*")} == {"sub-01", ".git"}
 
 
 def test_thousands_of_files_are_flushed_at_once(tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
     for row in rows:
         assert 0 < float(row["low_s"]) <= float(row["predicted_s"]) <= float(row["high_s"])
     assert advice.removeprefix("Advice: ").rstrip(".") in project.page("advice").replace("&#39;", "'")
+    assert "On local, in use: " in project.page("advice")
     records = {path: path.read_text() for path in project.records()}
     assert len(records) == 2
 

@@ -9,7 +9,6 @@ rule tabulate_published:
         runs=places.published / "published_runs.tsv",
         phases=places.published / "published_phases.tsv",
         bids_app=places.published / "published_bids_app.tsv",
-        table_one=places.published / "table_one.tsv",
         skipped=places.published / "published_skipped.tsv",
         claims=places.published / "published_claims.tsv",
     log:

@@ -2,10 +2,17 @@
 
 from importlib import import_module
 
+from neurotier.run.allocations import Allocations
 from neurotier.run.scripting import script
 from neurotier.storage.workload.walk import walk, write_tables
 
 with script(snakemake) as context:
-    room, node_class = context.params.room, context.params.node_class
-    workload = getattr(import_module(f"neurotier.storage.{room}.walk"), room.capitalize())
-    write_tables(walk(workload(context.settings, context.places), context.say, node_class), context.snakemake.output)
+    settings, places, job = context.settings, context.places, context.snakemake
+    target = job.params.target
+    if job.params.over_nodes:
+        from neurotier.storage.ior.over_nodes import IorOverNodes
+
+        workload = IorOverNodes(Allocations(places, job.resources), settings, places)
+    else:
+        workload = getattr(import_module(f"neurotier.storage.{target}.walk"), target.capitalize())(settings, places)
+    write_tables(walk(workload, context.say, job.params.node_class), job.output)

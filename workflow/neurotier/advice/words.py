@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 
 from neurotier.core.quantities import about, aligned, percent, seconds
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 
 COMPUTING = "computing"
 NOTHING = 0.005
@@ -114,13 +113,17 @@ def sentence(text: str, more: Sequence[str]) -> str:
     return f"{text[:1].upper()}{text[1:]}" + "".join(f"; {part}" for part in more)
 
 
+def alike(rows: Sequence[Row]) -> dict[tuple[int, str], list[Row]]:
+    """The placements at each parallelism and state of the page cache."""
+    return gathered(((row["parallelism"], row["cache"]), row) for row in rows)
+
+
 def advices(rows: list[Row]) -> list[str]:
     """A recommendation for each parallelism and state of the page cache."""
     lines = []
-    groups = [list(group) for _, group in groupby(rows, key=lambda row: (row["parallelism"], row["cache"]))]
-    for group in groups:
-        first = group[0]
-        about = f"{first['parallelism']} at once, cache {first['cache']}: " if len(groups) > 1 else ""
+    groups = alike(rows)
+    for (parallelism, cache), group in groups.items():
+        about = f"{parallelism} at once, cache {cache}: " if len(groups) > 1 else ""
         lines.append(about + recommendation(group))
     return lines
 

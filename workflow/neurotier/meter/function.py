@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def measure_function(
-    function: Callable[[], T], grace_s: float = 5.0, watches: Sequence[FolderWatch] = (), where: str = ""
+    function: Callable[[], T], watches: Sequence[FolderWatch] = (), where: str = ""
 ) -> tuple[T, Usage]:
     """Run a function in a child process and measure its tree; the function's value, and what it cost.
 
@@ -28,8 +28,6 @@ def measure_function(
     ----------
     function
         What to run. Its value, or the exception it raises, comes back by pickle.
-    grace_s
-        How long processes that outlive the function may run on before they are ended, s.
     watches
         Folders whose files are counted meanwhile.
     where
@@ -61,7 +59,7 @@ def measure_function(
 
     flush()  # or both processes would write what is buffered now
     with os.fdopen(outcome_file, "rb") as file:
-        usage, exit_code = measure_child(child, grace_s, watches=watches)
+        usage, exit_code = measure_child(child, watches=watches)
         file.seek(0)
         sent = file.read()
     if not sent:

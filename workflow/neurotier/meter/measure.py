@@ -54,7 +54,7 @@ class Interrupted(BaseException):
 
 
 def measure_child(
-    child: Callable[[], int], grace_s: float, forward: bool = False, watches: Sequence[FolderWatch] = ()
+    child: Callable[[], int], grace_s: float = 5.0, forward: bool = False, watches: Sequence[FolderWatch] = ()
 ) -> tuple[Usage, int]:
     """Fork, run ``child`` in the new process, and measure until the last descendant has ended.
 

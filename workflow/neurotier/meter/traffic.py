@@ -125,7 +125,7 @@ class TierWatch:
         return rows
 
 
-def disk_of(device: str, devices: str = "/sys/dev/block") -> str:
+def disk_of(device: str) -> str:
     """Number of the disk that a block device is, or is a partition of, as ``MAJOR:MINOR``.
 
     Raises
@@ -133,7 +133,7 @@ def disk_of(device: str, devices: str = "/sys/dev/block") -> str:
     OSError
         If there is no such block device: tmpfs, network and stacked file systems have made-up numbers.
     """
-    block = os.path.realpath(f"{devices}/{device}", strict=True)
+    block = os.path.realpath(f"/sys/dev/block/{device}", strict=True)
     if os.path.exists(f"{block}/partition"):
         with open(f"{os.path.dirname(block)}/dev") as file:
             return file.read().strip()

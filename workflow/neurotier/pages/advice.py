@@ -8,12 +8,12 @@ from markupsafe import Markup, escape
 
 from neurotier.advice.room import NEEDING
 from neurotier.advice.small_files import FILES_SPREAD
-from neurotier.advice.words import advices, interval, recommendation
+from neurotier.advice.words import advices, alike, interval, recommendation
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, percent
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, gathered, read_table
+from neurotier.core.tables import Row, read_table
 from neurotier.model.prediction import DRAWS, MODEL_ERROR
 from neurotier.pages.kit.chart import BLUE, LIGHT_GREY, NOTHING, ORANGE, Chart
 from neurotier.pages.kit.marks import Kind, Lanes, Line, Points, Stack
@@ -35,13 +35,18 @@ def read(places: Places, _settings: Settings) -> Advice:
 
 
 def verdicts(data: Advice) -> list[Verdict]:
-    """The recommendations."""
-    return [Verdict(line, OPEN) for line in advices(data.rows)]
+    """The recommendations, and how long the run takes where it is configured to be."""
+    return [
+        Verdict(line, OPEN, more=[f"On {row['placement']}, in use: {interval(row)}." for row in rows if row["in_use"]])
+        for line, rows in zip(advices(data.rows), alike(data.rows).values(), strict=True)
+    ]
 
 
 def advised(data: Advice) -> Chart:
-    """A bar for each placement. Where intervals overlap, the difference does not matter."""
-    panels = gathered(((row["parallelism"], row["cache"]), row) for row in data.rows)
+    """A bar for each placement. As long as one prediction lies within the interval of the other, the difference does
+    not matter.
+    """
+    panels = alike(data.rows)
     if not panels:
         return Chart(NOTHING)
     chosen = max(panels, key=lambda panel: panel[0])

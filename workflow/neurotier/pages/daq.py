@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from neurotier.core.quantities import counted, percent, rate, seconds, size
-from neurotier.pages.kit.chart import NOTHING, Chart
+from neurotier.pages.kit.chart import Chart
 from neurotier.pages.kit.lines import LIMIT, MEASURED, Lines, measured, point, published
 from neurotier.pages.kit.page import BAD, GOOD, Data, Figure, Page, Section, Verdict
 from neurotier.pages.kit.workloads import measured_of, measured_rows, method, published_numbers, tiers, unmeasured
@@ -27,8 +27,6 @@ def held(data: Data) -> Chart:
     once. As Figure 7 of the DUNE paper.
     """
     found, least = lines(data["daq"]), 1 - data.settings.daq.tolerance
-    if not found:
-        return Chart(NOTHING)
     rows = [measured("", name, writers, one.share) for name, line in found.items() for writers, one in line.items()]
     rows += [point(LIMIT, "", "held", writers, least) for writers in sorted({row["at"] for row in rows})]
     rows += [published("", number) | {"median": 1.0} for number in DAQ if number.quantity == "held"]
@@ -49,8 +47,6 @@ def buffer(data: Data) -> Chart:
     for which the buffer must do. As Figure 6 of the DUNE paper.
     """
     found, target_s = lines(data["daq"]), data.settings.daq.target_s
-    if not found:
-        return Chart(NOTHING)
     rows, first = [], dict[tuple[str, int], int]()
     for row in data["backlog"]:
         panel, writers = f"{row['over'].replace('+', ' + ')}, {row['engine']}", row["writers"]
@@ -86,8 +82,6 @@ def buffer(data: Data) -> Chart:
 def throughput(data: Data) -> Chart:
     """What all writers wrote together, by their number, beside what came to them. As Figure 8 of the DUNE paper."""
     found = lines(data["daq"])
-    if not found:
-        return Chart(NOTHING)
     said = []
     for name, line in found.items():
         most = max(line, key=lambda writers: line[writers].throughput.median)

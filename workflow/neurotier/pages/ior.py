@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from neurotier.core.quantities import counted, rate
-from neurotier.core.tables import Row
+from neurotier.core.quantities import counted
 from neurotier.pages.kit.chart import NOTHING, Chart
 from neurotier.pages.kit.lines import Lines, measured, published
 from neurotier.pages.kit.page import Data, Figure, Page, Section, Verdict
@@ -98,29 +97,6 @@ def nodes(data: Data) -> Chart:
     return bandwidths(each, said, stated, note, "Read back", "Nodes at once")
 
 
-def points(data: Data) -> Section:
-    """Every point that was measured; columns on several nodes where there are."""
-    rows = measured_rows(data["ior"], "tier", "set", "nodes", "concurrent", "processes", "repetition")
-    rows = [
-        row | {"each_way_bytes": row["write_bytes"]} | {f"{way}_of_one": of_one(row, way) for way in ("write", "read")}
-        for row in rows
-    ]
-    several = over_nodes(data)
-    on_nodes = ("write_nodes_bytes_per_s", "write_of_one", "read_nodes_bytes_per_s", "read_of_one", "read_by")
-    columns = (
-        *("tier", "set", *(("nodes", "concurrent") if several else ()), "processes", "repetition"),
-        *("write_bytes_per_s", "write_span_s", "read_bytes_per_s", "read_span_s", "each_way_bytes"),
-        *(on_nodes if several else ()),
-    )
-    return Section("Points", rows=rows, columns=columns)
-
-
-def of_one(row: Row, way: str) -> str:
-    """The slowest and the fastest node of a point."""
-    least, most = (row[f"{way}_node_{end}_bytes_per_s"] for end in ("least", "most"))
-    return f"{rate(least)} to {rate(most)}" if least else ""
-
-
 def stated(data: Data) -> Section:
     """What is published of a node, and of all of them where several were measured."""
     numbers = [*(IOR_NODES if scaling.curves(data["ior"]) else ()), *IOR_NODE, *IOR_LIST]
@@ -143,7 +119,6 @@ PAGE = Page(
     parts=(
         Figure("All processes together", bandwidth),
         Figure("All nodes together", nodes),
-        points,
         stated,
         tiers("ior"),
         unmeasured("ior"),

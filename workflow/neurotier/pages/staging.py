@@ -10,9 +10,9 @@ from neurotier.core.tables import Row
 from neurotier.pages.kit.chart import NOTHING, Chart
 from neurotier.pages.kit.findings import between, times_text
 from neurotier.pages.kit.lines import PUBLISHED, Lines, measured, point
-from neurotier.pages.kit.page import Data, Figure, Page, Section, Verdict
-from neurotier.pages.kit.workloads import measured_of, measured_rows, method, published_numbers, tiers, unmeasured
-from neurotier.storage.published import STAGING, staging_values
+from neurotier.pages.kit.page import Data, Figure, Page, Verdict
+from neurotier.pages.kit.workloads import measured_of, method, published_numbers, tiers, unmeasured
+from neurotier.storage.published import STAGING
 from neurotier.storage.staging.curves import (
     COUNTS,
     Curve,
@@ -201,31 +201,12 @@ def weak_scaling(data: Data) -> Chart:
     """Each reader and writer has as many bytes, however many there are; a line per engine and tier; medians, bars from
     least to greatest. As Figure 8 of the Optane report, of which the text states no times.
     """
+    client_bytes = min(number.value for number in STAGING if number.quantity == "client_bytes")
     note = (
-        f"The report (page 6, Figure 8) has 8 MB ({size(min(staging_values('client_bytes')))}) for each of 1 to 64,"
+        f"The report (page 6, Figure 8) has 8 MB ({size(client_bytes)}) for each of 1 to 64,"
         " and response times that grow with their number; the times themselves are in its picture alone."
     )
     return response_times(data, CLIENTS, note, CLIENT)
-
-
-def points(data: Data) -> Section:
-    """Every point that was measured."""
-    rows = [
-        {
-            "where_by_whom": place_text(row["tier"], row["engine"]),
-            **{name: row[name] for name in ("set", "writers", "readers", "servers")},
-            "written_a_step_bytes": row["writers"] * row["bytes_per_writer"],
-            "read_a_step_bytes": row["readers"] * row["bytes_per_reader"],
-            **{name: row[name] for name in ("write_s", "write_client_s", "read_s", "read_client_s")},
-            "from_the_device_bytes": row["device_read_bytes"],
-        }
-        for row in measured_rows(data["staging"])
-    ]
-    text = (
-        "Times are means over the steps of a point. Of a client: a writer's or reader's own request, mean over all of"
-        " them."
-    )
-    return Section("Points", text, rows)
 
 
 PAGE = Page(
@@ -242,7 +223,6 @@ PAGE = Page(
         Figure("Servers", servers),
         Figure("Strong scaling", strong_scaling),
         Figure("Weak scaling", weak_scaling),
-        points,
         published_numbers(
             STAGING,
             f"What the text of {STAGING[0].source} states. There, DataSpaces staged data between three machines (64"

@@ -79,7 +79,6 @@ def write_tables(replay: Replay, folder: Path) -> None:
     write_table(folder / "published_runs.tsv", "published_runs", run_rows(replay))
     write_table(folder / "published_phases.tsv", "published_phases", phase_rows(replay))
     write_table(folder / "published_bids_app.tsv", "compared_runs", replay.bids_app.runs)
-    write_table(folder / "table_one.tsv", "table_one", bandwidth_rows(replay))
     write_table(folder / "published_skipped.tsv", "published_skipped", skipped_rows(replay))
 
 
@@ -114,22 +113,6 @@ def phase_rows(replay: Replay) -> list[Row]:
         for name in (HEADER, INCREMENT, WRITE, TASK, DRIVER)
         if (times := [phase.duration_s for phase in run.named(name)])
     ]
-
-
-def bandwidth_rows(replay: Replay) -> list[Row]:
-    """Rows of ``table_one.tsv``: every device in every mode."""
-    rows = []
-    for one in replay.bandwidths:
-        about = {name: getattr(one, name) for name in ("device", "mode", "label")}
-        row: Row = about | {"samples": len(one.read_mb_s)}
-        for name, pair in (
-            ("mean", one.of(statistics.fmean)),
-            ("median", one.of(statistics.median)),
-            ("published", one.published or (None, None)),
-        ):
-            row[f"read_{name}_mb_s"], row[f"write_{name}_mb_s"] = pair
-        rows.append(row | {"cached_read_mean_mb_s": statistics.fmean(one.cached_read_mb_s)})
-    return rows
 
 
 def skipped_rows(replay: Replay) -> list[Row]:

@@ -39,7 +39,6 @@ class Bandwidth:
     mode: str
     read_mb_s: list[float] = field(default_factory=list)
     write_mb_s: list[float] = field(default_factory=list)
-    cached_read_mb_s: list[float] = field(default_factory=list)
 
     @property
     def published(self) -> tuple[float, float] | None:
@@ -56,11 +55,10 @@ def find_bandwidths(root: Path) -> tuple[list[Bandwidth], list[Skipped]]:
     found, skipped = dict[str, Bandwidth](), list[Skipped]()
     for file in [root] if root.match(PATTERN) else sorted(root.rglob(PATTERN)):
         with skipping(file, skipped):
-            for label, (write, read, cached) in read_samples(file):
+            for label, (write, read, _) in read_samples(file):
                 one = found.setdefault(label, Bandwidth(label, *place_of(label)))
                 one.write_mb_s.append(write)
                 one.read_mb_s.append(read)
-                one.cached_read_mb_s.append(cached)
     return sorted(found.values(), key=lambda one: (one.mode, -statistics.mean(one.read_mb_s))), skipped
 
 

@@ -80,12 +80,3 @@ IOR_NODE = [
     for total, processes in zip(IOR_NODES, (48, 48, 24, 24), strict=True)
 ]
 """Bytes/s of one node, which is what one's own stand beside, by the number of its processes."""
-
-
-def staging_values(quantity: str) -> list[int]:
-    """The numbers that are stated of a quantity of staging.
-
-    >>> staging_values("best_readers")
-    [8, 16]
-    """
-    return [int(number.value) for number in STAGING if number.quantity == quantity]

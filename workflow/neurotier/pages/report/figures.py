@@ -163,7 +163,7 @@ def nodes(data: ReportData) -> Chart:
 
 
 def brain_volume(data: ReportData) -> Chart:
-    """How brain volumes are distributed at each site; red: outliers and volumes that no adult has."""
+    """How brain volumes are distributed at each site."""
     volumes = [row["brain_volume_mm3"] for row in data.group]
     if not volumes:
         return Chart("no brain mask was made")
@@ -188,7 +188,7 @@ def brain_volume(data: ReportData) -> Chart:
     if len(volumes) > 1:
         spread = f"{number(statistics.fmean(volumes) * CM3_PER_MM3)} ± {cm3(statistics.stdev(volumes))}"
         says = f"Brain volume is {spread} (mean ± SD of {counted(len(volumes), 'image')}); {stand_out(data)}"
-    note = BOX.format("images", "; red: outliers, and volumes that no adult has")
+    note = BOX.format("images", "; large and orange: outliers, and volumes that no adult has")
     box = Box("cm3", said="said", marked="marked")
     return Lanes(says, table, note, (box,), "Brain volume (cm³)", lanes)
 

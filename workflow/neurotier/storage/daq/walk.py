@@ -166,6 +166,7 @@ class Daq(Workload[Point]):
     """Points of a DAQ run."""
 
     target = "daq"
+    doing = "Writing at a fixed rate"
     smaller = "daq.writers, .rate or .seconds"
 
     @staticmethod

@@ -31,6 +31,7 @@ class Ior(Workload[Point]):
     """Points of an IOR run."""
 
     target = "ior"
+    doing = "Writing and reading a file per process"
     smaller = "ior.file_size or .processes"
     way = BUFFERED
     numa: tuple[int, ...] = ()

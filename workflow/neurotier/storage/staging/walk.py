@@ -36,6 +36,7 @@ class Staging(Workload[Point]):
     """Exchanges of a grid, each with a store of its own."""
 
     target = "staging"
+    doing = "Staging"
     smaller = "staging.scale, staging.sets.{set}.bytes or staging.steps"
 
     @staticmethod
@@ -153,11 +154,8 @@ def cells(exchange: Exchange, outcome: Outcome) -> Row:
 
 def request_cells(steps: Sequence[dict[str, Any]], way: str) -> Row:
     """Response times of writes or reads: of all together, of one on average, and until all have answered."""
-    together = [span_s(step[f"{way}s"]) for step in steps]
     return {
-        f"{way}_s": statistics.mean(together),
-        f"{way}_least_s": min(together),
-        f"{way}_most_s": max(together),
+        f"{way}_s": statistics.mean(span_s(step[f"{way}s"]) for step in steps),
         f"{way}_client_s": statistics.mean(mean_s(step[f"{way}s"]) for step in steps),
         f"{way}_round_s": statistics.mean(step[f"{way}_round_s"] for step in steps),
     }

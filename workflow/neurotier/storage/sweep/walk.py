@@ -148,6 +148,7 @@ class Sweep(Workload[Point]):
     """Points of a grid, measured on files that the set shares."""
 
     target = "sweep"
+    doing = "Sweeping"
     smaller = "sweep.sets.{set}.file_size or .processes"
     ways: dict[Point, Access]
 

@@ -106,6 +106,8 @@ class Workload(ABC, Generic[AnyPoint]):
     target
         Of Snakemake, section of the configuration, table, and folder on tiers and in the results. Columns of the
         table that a point has as attributes are its own.
+    doing
+        What the user is told that it does.
     smaller
         Keys of the configuration that lower the room of a set, named ``{set}``.
     elsewhere
@@ -113,6 +115,7 @@ class Workload(ABC, Generic[AnyPoint]):
     """
 
     target: ClassVar[str]
+    doing: ClassVar[str]
     smaller: ClassVar[str]
     elsewhere: ClassVar[bool] = False
 
