@@ -52,6 +52,8 @@ def places(tmp_path: Path) -> Places:
     write_text(places.results / "report.html", "<p>")
     write_text(places.campaign / "done.tsv", "position\n1\n")
     write_json(places.campaign / "runs" / "tmpfs" / "1" / "condition.json", {"valid": "valid"})
+    for name in ("plan.json", "checked.json", "records/block_1.json"):
+        write_json(places.bigbrain_run("spark/local/1/1") / name, {"x": 1})
     note_outputs(places)
     return places
 
@@ -100,7 +102,14 @@ def no_object(name: str) -> Callable[[Places], None]:
 RECORD = file_of(Path("profile/records"), "sub-01").as_posix()
 DERIVATIVE = f"derivatives/sub-01/{MASK}"
 
+BIGBRAIN = "bigbrain/runs/spark/local/1/1"
+
 CASES = [
+    (cut(f"{BIGBRAIN}/plan.json"), [f"{BIGBRAIN}/checked.json", f"{BIGBRAIN}/plan.json"]),
+    (
+        cut(f"{BIGBRAIN}/records/block_1.json"),
+        [f"{BIGBRAIN}/{name}.json" for name in ("checked", "plan", "records/block_1")],
+    ),
     (cut(DERIVATIVE), [RECORD]),
     (without(DERIVATIVE), [RECORD]),
     (without("derivatives/sub-01/anat/link"), [RECORD]),

@@ -23,7 +23,8 @@ from neurotier.core.places import Places, participant_of
 from neurotier.run.adoption import last_facts
 from neurotier.run.participants import OF_ANALYSIS, Made, checksum_of
 
-PAGES = {name: name for name in ("comparison", "published", "probe", *WORKLOADS, "advice")} | {"campaign": "comparison"}
+OF_THEIR_OWN = ("comparison", "published", "probe", *WORKLOADS, "advice", "bigbrain")
+PAGES = {name: name for name in OF_THEIR_OWN} | {"campaign": "comparison"}
 """Folders with a page of their own; tables and figures in the others belong to the run report."""
 
 LISTED_FOLDERS = {*PAGES, "index", "profile", "group", "figures", "derivatives"}
@@ -122,6 +123,11 @@ def damaged_json(places: Places) -> Iterator[Damage]:
     """State that cannot be read, which is made again, or can be done without; and sites that have lost derivatives."""
     steps = places.profile / "steps"
     folders = (places.failures, steps, places.index, places.runs)
+    runs = places.bigbrain_run("")
+    for file in sorted(runs.glob("*/*/*/*/**/*.json")):
+        if whole_json(file) is None:  # it is all done again: a run is measured as a whole
+            run = runs.joinpath(*file.relative_to(runs).parts[:4])
+            yield Damage((file, run / "plan.json", run / "checked.json"), f"{file} is damaged")
     for file in [file for folder in folders for file in sorted(folder.rglob("*.json"))]:
         record = whole_json(file)
         if record is None and file.parent == places.runs:
