@@ -42,6 +42,9 @@ ADDED_TO = {".bidsignore", ".gitattributes"}
 NO_RULES = {"records", "steps", "app", "logs", "failures"} | SAVED
 """Folders whose files no rule makes or waits for; records are checked by their content, and not by size."""
 
+OF_RUN = {"condition.json", "runs.tsv", "profile.tsv", "traffic.tsv"}
+"""What a comparison reads of each run of a campaign."""
+
 SHOWN = 3
 
 
@@ -213,6 +216,8 @@ def outputs_with(file: Path, places: Places) -> list[Path]:
         files.append(table)
     if places.campaign in file.parents:
         files.append(places.campaign / "done.tsv")
+    if (runs := places.campaign / "runs") in file.parents:  # the run is done again
+        files.append(runs.joinpath(*file.relative_to(runs).parts[:2], "condition.json"))
     return files
 
 
@@ -225,7 +230,7 @@ def remove(damages: list[Damage]) -> None:
 
 def damage_lines(damages: list[Damage], removed: bool) -> list[str]:
     """Messages about the damage for the user, a few lines at most."""
-    done = "is made again" if removed else "would be made again"
+    done = "is made again when it is needed" if removed else "would be made again"
     # One file may be found damaged in two ways.
     said = (f"{damage.reason}; it {done}" if damage.again else damage.reason for damage in damages)
     lines = [f"neurotier: {line}" for line in dict.fromkeys(said)]
@@ -240,13 +245,13 @@ def note_outputs(places: Places) -> None:
 
 
 def outputs_in(places: Places, of: Collection[str]) -> list[Path]:
-    """Names of outputs in some folders of the results, or of pages; of the runs of a campaign one file each is.
+    """Names of outputs in some folders of the results, or of pages; of the runs of a campaign those that are compared.
 
     No link is followed.
     """
     names = (file.relative_to(places.results) for file in files_of_rules(places) if stat.S_ISREG(file.lstat().st_mode))
     listed = [name for name in names if name.parts[0] in of and not name.name.startswith(".")]
-    return [name for name in listed if "runs" not in name.parts or name.name == "condition.json"]
+    return [name for name in listed if "runs" not in name.parts or name.name in OF_RUN]
 
 
 def files_of_rules(places: Places) -> Iterator[Path]:
