@@ -214,7 +214,8 @@ def spoiled_files(trial: Trial) -> None:
         victim = draw_victim(trial)
         how = trial.chance.choice(ways_to_spoil(victim))
         with contextlib.suppress(OSError):
-            kept.pop(victim, None)
+            for file in (victim, *(folder / "condition.json" for folder in victim.parents)):
+                kept.pop(file, None)
             spoil(victim, how, trial.chance)
             said.append(f"{victim.relative_to(trial.room.project)} {how}")
     trial.fault, trial.hit = "; ".join(said), True
