@@ -15,7 +15,9 @@ from faults.templates import PARTICIPANTS, Kind, Prepared, Reference, names_in, 
 
 PATIENCE_S = 300.0
 
-UNNEEDED = re.compile(r"table: (index|probe|campaign/runs)/|missing: results/(index|probe|advice/calibration)")
+UNNEEDED = re.compile(
+    r"(table: |missing: results/)(index|probe|bigbrain/blocks|campaign/runs|advice/calibration|\w+/points)"
+)
 """What is missing, and is not asked for by a target other than the analyses once what is made of it is there."""
 
 
