@@ -61,7 +61,7 @@ def main() -> int:
             check_able(folder)
             trials = {number: draw_kind(number, seed, options.only) for number in numbers}
             print(f"fault campaign: {len(trials)} trials, seed {seed}", flush=True)
-            prepared = prepare_all(Room(folder), sorted(set(trials.values())), options.jobs)
+            prepared = prepare_all(Room(folder), trials, seed, options.jobs)
             for found in hold_all(seed, trials, prepared, options.jobs):
                 outcome = replace(found, seed=seed, only=options.only)
                 held += 1

@@ -26,7 +26,7 @@ from faults.rooms import Room, copy_folder, enter, may_have_disks, may_have_room
 from faults.templates import Called, Kind, Prepared, Reference, call_in_child, prepare, preparing, wait_for
 from faults.trial import Trial
 
-LAST_LINES = 8
+LAST_LINES = 14
 
 TARGETS = ("participants", "participants", "participants", "all")
 """What is asked for: mostly the analyses alone, which take less time than the figures."""
@@ -67,12 +67,18 @@ def base_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def prepare_all(room: Room, names: Sequence[str], jobs: int) -> Prepared:
-    """Prepare the projects that some kinds of trials need, side by side."""
+def draw_project(number: int, seed: int, name: str) -> Kind:
+    """The kind of project that a trial of a kind is held on: what its chance draws first."""
+    return random.Random(f"{seed}-{number}").choice(FAULTS[name].kinds)
+
+
+def prepare_all(room: Room, trials: dict[int, str], seed: int, jobs: int) -> Prepared:
+    """Prepare the projects that some trials need, side by side."""
     prepared = Prepared(room)
     (room.base / "prepared").mkdir()
     (room.base / "trials").mkdir()
-    waiting = sorted({kind for name in names for kind in FAULTS[name].kinds}, key=lambda kind: kind.name)
+    needed = {draw_project(number, seed, name) for number, name in trials.items()}
+    waiting = sorted(needed, key=lambda kind: kind.name)
     running: list[tuple[Kind, Called[dict[str, Reference]]]] = []
     try:
         while waiting or running:
@@ -100,7 +106,7 @@ def hold(trial_number: int, seed: int, name: str, prepared: Prepared) -> Outcome
     fault = FAULTS[name]
     kind = chance.choice(fault.kinds)
     stage = chance.choice(fault.stages_of(kind))
-    target = "all" if stage == "all" else chance.choice(TARGETS)
+    target = kind.target or ("all" if stage == "all" else chance.choice(TARGETS))
     trial = Trial(f"{seed}-{trial_number}", chance, prepared, kind, stage, target)
     folder = prepared.room.base / "trials" / str(trial_number)
     begin = time.monotonic()

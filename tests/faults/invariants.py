@@ -27,6 +27,12 @@ STARTING = re.compile(r"snakemake/(__main__|cli|api)\.py.*\nKeyboardInterrupt$",
 MEASURED_TABLES = ("profile/profile.tsv",)
 """Tables that hold times: of these, participants and phases are compared."""
 
+MEASURED_ONCE = (
+    *("daq/points/**/*.json", "staging/points/**/*.json", "advice/rehearsal.json"),
+    *("campaign/runs/*/*/condition.json", "bigbrain/runs/**/checked.json"),
+)
+"""Files of what has been measured, which no start measures again; a probe is of its device, and loop devices change."""
+
 EXACT_TABLES = ("group/group.tsv", "index/skipped.tsv", "index/images.tsv")
 
 
@@ -76,6 +82,21 @@ def differing_tables(room: Room, reference: Reference) -> Iterator[str]:
             yield f"table: {name} tells of {phases(own_text)} instead of {phases(text)}"
         elif own_text.splitlines()[:1] != text.splitlines()[:1]:
             yield f"table: the head of {name} differs"
+        elif not name.startswith("profile/") and len(own_text.splitlines()) != len(text.splitlines()):
+            yield f"table: {name} has {len(own_text.splitlines())} lines instead of {len(text.splitlines())}"
+
+
+def measured(room: Room) -> dict[Path, bytes]:
+    """What has been measured, but for runs of a campaign that were stopped."""
+    files = [file for pattern in MEASURED_ONCE for file in room.results.glob(pattern)]
+    return {file: text for file in files if b'"stopped": true' not in (text := file.read_bytes())}
+
+
+def measured_again(kept: dict[Path, bytes], room: Room) -> Iterator[str]:
+    """What was measured before a start, and is not as it was."""
+    for file, text in kept.items():
+        if not file.is_file() or file.read_bytes() != text:
+            yield f"measured again: {file.relative_to(room.at)}"
 
 
 def rows(text: str) -> list[dict[str, str]]:
@@ -94,7 +115,7 @@ def phases(text: str) -> list[tuple[str, str]]:
 
 def leftovers(room: Room) -> Iterator[str]:
     """Intermediates and unfinished files, on every tier."""
-    for tier in {room.project, room.scratch}:
+    for tier in {room.project, room.scratch, room.at}:
         for path in sorted(tier.glob("neurotier-*/work/**/*")):
             yield f"leftover: {path.relative_to(room.at)}"
         for path in sorted(tier.glob("neurotier-*/**/.*.partial")):

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 from neurotier.core.places import file_of
 
-from faults import strace
+from faults import invariants, strace
 from faults.disks import fill, free_again, lose_disk, read_only, remount_disk, snapshot, unmount, writable
 from faults.disturbances import joining, later, memory_group, restore, run_out_of_memory, signal_later, spoil
 from faults.processes import Running, Said, end_all, environment_of, living, run
@@ -23,6 +23,7 @@ from faults.templates import (
     ANNEX_DISK,
     DISK,
     OTHER_DISKS,
+    OTHERS,
     PARTICIPANTS,
     PLAIN,
     SAVED_DISK,
@@ -45,20 +46,26 @@ NOT_OURS = ("state/lock", "logs/")
 
 def moment_s_of(trial: Trial, times: float = 1.0) -> float:
     """A random moment of the disturbed command, s after its start."""
-    return trial.chance.uniform(0, times * RUN_S[trial.stage])
+    return trial.chance.uniform(0, times * run_s_of(trial))
+
+
+def run_s_of(trial: Trial) -> float:
+    """How long a run of a trial takes, about, s."""
+    return trial.kind.run_s or RUN_S[trial.stage]
 
 
 def kill(trial: Trial) -> None:
     """A signal that ends Snakemake, a tool, git, any one process of the run, or all of them."""
-    target, number = trial.chance.choice(PROCESSES), trial.chance.choice(ENDING)
-    trial.disturb(signal_later(trial, target, number, RUN_S[trial.stage]))
+    running = [name for name in PROCESSES if trial.kind.annex or name != "git"]
+    target, number = trial.chance.choice(running), trial.chance.choice(ENDING)
+    trial.disturb(signal_later(trial, target, number, run_s_of(trial)))
     trial.start_again()
 
 
 def stop_and_continue(trial: Trial) -> None:
     """One process or all of them stand still for seconds, and then go on."""
     target, still_s = trial.chance.choice(PROCESSES), trial.chance.uniform(0.2, 4.0)
-    trial.disturb(signal_later(trial, target, signal.SIGSTOP, RUN_S[trial.stage], continue_after_s=still_s))
+    trial.disturb(signal_later(trial, target, signal.SIGSTOP, run_s_of(trial), continue_after_s=still_s))
     trial.start_again()
 
 
@@ -197,12 +204,18 @@ def lost_source(trial: Trial) -> None:
 
 
 def spoiled_files(trial: Trial) -> None:
-    """Files below the results and Snakemake's own folder are removed or damaged between two starts."""
-    said = []
+    """Files below results, tiers and Snakemake's own folder are removed or damaged between two starts.
+
+    What was measured and is whole is not measured again, but for runs of the incrementation after one that is.
+    """
+    said, kept = [], invariants.measured(trial.room)
+    trial.kept = {} if trial.target == "bigbrain" else kept
     for _ in range(trial.chance.choice((1, 1, 2, 4))):
         victim = draw_victim(trial)
         how = trial.chance.choice(ways_to_spoil(victim))
         with contextlib.suppress(OSError):
+            for file in (victim, *(folder / "condition.json" for folder in victim.parents)):
+                kept.pop(file, None)
             spoil(victim, how, trial.chance)
             said.append(f"{victim.relative_to(trial.room.project)} {how}")
     trial.fault, trial.hit = "; ".join(said), True
@@ -214,7 +227,8 @@ def draw_victim(trial: Trial) -> Path:
     room = trial.room
     files = [path for path in sorted(room.results.rglob("*")) if path.is_file() and not path.is_symlink()]
     files = [path for path in files if not str(path.relative_to(room.results)).startswith(NOT_OURS)]
-    files += [path for path in sorted((room.project / ".snakemake" / "metadata").rglob("*")) if path.is_file()]
+    for place in (room.project / ".snakemake", *room.project.glob("neurotier-*"), room.scratch):
+        files += [path for path in sorted(place.rglob("*")) if path.is_file() and not path.is_symlink()]
     folder = trial.chance.choice(sorted({path.relative_to(room.project).parts[:2] for path in files}))
     return trial.chance.choice([path for path in files if path.relative_to(room.project).parts[:2] == folder])
 
@@ -267,9 +281,8 @@ def two_runs(trial: Trial) -> None:
         if running.wait(moment_s):
             trial.hit = True
             room = trial.room
-            environment = environment_of(trial.name, room.temporary)
             words, output = snakemake(trial.target), room.at / "said-other"
-            others.append(run(words, room.project, environment, output, None, PATIENCE_S))
+            others.append(run(words, room.project, environment_of(trial.name), output, None, PATIENCE_S))
 
     first = trial.start(start_other)
     for other in others:
@@ -307,11 +320,13 @@ class Fault:
     stages: tuple[str, ...] = ()
 
     def stages_of(self, kind: Kind) -> tuple[str, ...]:
+        if kind.target:
+            return (kind.target,) if self.stages == SPOILED else ("fresh",)
         return self.stages or (kind.before_analysis, kind.before_analysis, "fresh")
 
 
 READY = ("ready",)
-FINISHED = ("participants", "all", "all")
+SPOILED = ("ready", "participants", "all", "all")
 FAULTS = {
     "kill": Fault(kill, (PLAIN, ANNEX), 24),
     "kill-at-call": Fault(kill_at_call, (PLAIN,), 20, READY),
@@ -326,7 +341,11 @@ FAULTS = {
     "power-cut-elsewhere": Fault(power_cut, OTHER_DISKS, 1),
     "source-spoiled": Fault(spoiled_source, (PLAIN,), 6),
     "source-lost": Fault(lost_source, (ANNEX,), 6),
-    "files-spoiled": Fault(spoiled_files, (PLAIN, ANNEX), 14, FINISHED),
+    "files-spoiled": Fault(spoiled_files, (PLAIN, ANNEX), 14, SPOILED),
     "planted": Fault(planted, (PLAIN,), 4, READY),
     "two-runs": Fault(two_runs, (ANNEX,), 3),
+    "others-kill": Fault(kill, OTHERS, 4),
+    "others-spoiled": Fault(spoiled_files, OTHERS, 4, SPOILED),
+    "others-full": Fault(full, OTHERS, 2),
+    "others-power-cut": Fault(power_cut, OTHERS, 2),
 }

@@ -16,8 +16,13 @@ from pathlib import Path
 import psutil
 from support import ROOT, STAND_INS, words_of
 
+from faults.rooms import TEMPORARY
+
 MARKER = "FAULT_TRIAL"
 PR_SET_PDEATHSIG = 1
+
+TOOLS = ("/bet", "fio", "bigbrain.engines.worker", "staging.program")
+"""Ends of words by which a process is one that does what a run is there for."""
 
 During = Callable[["Running"], None]
 """What happens while a command runs."""
@@ -58,7 +63,7 @@ class Said:
     hung: bool = False
 
 
-def environment_of(name: str, temporary: Path) -> dict[str, str]:
+def environment_of(name: str) -> dict[str, str]:
     """The environment of a trial's commands."""
     path = os.pathsep.join([str(STAND_INS), str(Path(sys.executable).parent), os.environ["PATH"]])
     return {
@@ -66,7 +71,7 @@ def environment_of(name: str, temporary: Path) -> dict[str, str]:
         "PATH": path,
         "PYTHONPATH": str(ROOT / "workflow"),
         "PYTHONDONTWRITEBYTECODE": "1",  # what is written is the trial's own, then
-        "TMPDIR": str(temporary),
+        "TMPDIR": str(TEMPORARY),
         MARKER: name,
     }
 
@@ -169,7 +174,7 @@ def role(process: psutil.Process) -> str:
 def role_of_living(process: psutil.Process) -> str:
     words = words_of(process)
     line = " ".join(words)
-    if any(word.endswith("/bet") for word in words):
+    if any(word.endswith(TOOLS) for word in words):
         return "tool"
     if "datalad" in line or "git-annex" in line or (words and Path(words[0]).name in ("git", "git-remote-annex")):
         return "git"

@@ -20,6 +20,9 @@ DISK_BYTES = 48 << 20
 ANNEX_DISK_BYTES = 320 << 20
 """Size of one that holds a clone, too: git-annex keeps 100 MB free, and xfs is 300 MB at least."""
 
+TEMPORARY = Path("/media")
+"""TMPDIR of whatever runs in a room: a folder of every system with a short path, as sockets need it."""
+
 MAKE_DISK = {
     "ext4": ("-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=0", "-J", "size=4", "-N", "8192"),
     "xfs": ("-q", "-f"),
@@ -73,7 +76,7 @@ class Room:
 
     @property
     def temporary(self) -> Path:
-        """TMPDIR of whatever runs in a trial."""
+        """What is TMPDIR of whatever runs in a trial."""
         return self.at / "tmp"
 
 
@@ -119,6 +122,7 @@ def enter(room: Room, folder: Path) -> None:
     room.at.mkdir(exist_ok=True)
     command("mount", "--bind", str(folder), str(room.at))
     room.temporary.mkdir(exist_ok=True)
+    command("mount", "--bind", str(room.temporary), str(TEMPORARY))
     if room.disk.exists():
         mount_disk(room.disk, room.project)
     if room.scratch.is_dir():

@@ -10,14 +10,16 @@ import shutil
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 
 import yaml
-from support import Project, checksums, git, plain_dataset, small_head, t1w
+from container_images import Engine, make_tiny, tiny_root
+from snakemake.utils import update_config
+from support import Project, checksums, git, plain_dataset, save_image, small_head, t1w
 
 from faults import strace
 from faults.processes import end_with, environment_of, run
@@ -57,8 +59,16 @@ class Kind:
         What a run calls is recorded, for faults at these calls.
     saved
         Derivatives are saved as DataLad datasets.
+    contained
+        The tool is in a container image.
     file_system
         Of the disk.
+    target
+        What is asked for; empty for the analyses, alone or with all that is made of them.
+    run_s
+        How long that takes on a quiet machine, about, s.
+    sections
+        Further sections of its configuration.
     """
 
     name: str
@@ -67,21 +77,35 @@ class Kind:
     scratch: bool = False
     recorded: bool = False
     saved: bool = False
+    contained: bool = False
     file_system: str = "ext4"
+    target: str = ""
+    run_s: float = 0.0
+    sections: Mapping[str, object] = field(default_factory=dict, compare=False)
 
     @property
     def stages(self) -> list[str]:
         """How far such projects come; whoever has a plain folder has its images, too."""
+        if self.target:
+            return ["fresh", self.target]
         return [stage for stage in STAGES if self.annex or stage != "indexed"]
+
+    @property
+    def words(self) -> list[str]:
+        """What its commands have besides."""
+        return ["--sdm", "apptainer"] if self.contained else []
 
     @property
     def before_analysis(self) -> str:
         """The stage at which the next thing to do concerns a participant."""
-        return "indexed" if self.annex else "ready"
+        return "fresh" if self.target else "indexed" if self.annex else "ready"
 
     def configuration(self, room: Room) -> dict[str, object]:
         """What the project's configuration says."""
-        tiers = {"local": {"path": ".", "kind": "block" if self.disk else "tmpfs"}}
+        tiers = {
+            "local": {"path": ".", "kind": "block" if self.disk else "tmpfs"},
+            "tmpfs": {"path": str(room.at), "kind": "tmpfs"},
+        }
         settings: dict[str, object] = {
             "dataset": {"source": str(room.source), "get_backoff_s": 0.1},
             "tool": {"name": "bet"},
@@ -93,10 +117,24 @@ class Kind:
             tiers["scratch"] = {"path": str(room.scratch), "kind": "tmpfs"}
             placement["work"] = "scratch"
         if self.disk and not self.annex:  # a plain folder has to lie on its tier
-            tiers["memory"] = {"path": str(room.at), "kind": "tmpfs"}
-            placement["dataset"] = "memory"
+            placement["dataset"] = "tmpfs"
         settings["placement"] = placement
+        if self.contained:
+            own = {
+                "command": "take {input} {output}",
+                "mask": "mask.nii.gz",
+                "image": str(image_folder(room) / "tiny.sif"),
+            }
+            settings["tool"] = {"name": "contained", "contained": own}
+        update_config(settings, self.sections)
         return settings
+
+
+def other(
+    name: str, target: str, run_s: float, sections: Mapping[str, object], annex: bool = False, scratch: bool = False
+) -> Kind:
+    """A kind of project, on a disk, of which something else than analyses is asked for."""
+    return Kind(name, annex, disk=True, scratch=scratch, target=target, run_s=run_s, sections=sections)
 
 
 PLAIN = Kind("plain", recorded=True)
@@ -110,6 +148,32 @@ OTHER_DISKS = tuple(
     for file_system in ("xfs", "btrfs")
     for saved in (False, True)
 )
+
+DROPPING = Kind("dropping", annex=True, disk=True, sections={"dataset": {"drop": True}})
+UNDISTURBED = {"validity": {"others_cpu_share": 1}}
+"""Other trials run beside: that makes no run invalid."""
+
+CONDITIONS = {
+    "placements": {"here": {}, "there": {"work": "scratch"}},
+    "parallelism": [2],
+    "cache": ["as found"],
+    "repetitions": 1,
+}
+PROBE = {"time_s": 1, "file_mib": 16, "repetitions": 1, "streams": 1}
+EXCHANGE = {"writers": [1], "readers": [1], "bytes": "64 KiB", "repetitions": 3}
+STEPS = {"tiers": ["local"], "engines": ["adios2-bp5"], "steps": 2, "sets": {"a": EXCHANGE}}
+WRITERS = {"tiers": ["local"], "writers": [1, 2], "rate": "100 kB", "seconds": 1}
+BLOCKS = {"count": 2, "scale": 0.02, "iterations": 2, "predict": False}
+OTHERS = (
+    DROPPING,
+    Kind("contained", disk=True, contained=True),
+    other("campaign", "comparison", 20, UNDISTURBED | {"campaign": CONDITIONS}, annex=True, scratch=True),
+    other("advise", "advise", 20, UNDISTURBED | {"probe": PROBE}, annex=True),
+    other("staging", "staging", 8, {"staging": STEPS}),
+    other("daq", "daq", 6, {"daq": WRITERS}),
+    other("bigbrain", "bigbrain", 10, {"bigbrain": BLOCKS}),
+)
+"""Projects that are not about a plain run: what they measure is kept, piece by piece."""
 
 
 @dataclass(frozen=True)
@@ -172,6 +236,11 @@ def fill_fresh(room: Room, kind: Kind) -> None:
         git(room.source, "annex", "init", "-q")
         git(room.source, "-c", "annex.largefiles=include=*.nii.gz", "annex", "add", "-q", ".")
         git(room.source, "commit", "-q", "-m", "three heads")
+    if kind.contained:
+        folder = image_folder(room)
+        save_image(tiny_root(folder) / "opt" / "mask.nii.gz", (small_head() > 400).astype("uint8"))
+        program = "cp /opt/mask.nii.gz $2"
+        make_tiny(Engine(str(Path(sys.executable).with_name("apptainer"))), folder, programs={"take": program})
     inner = room.at / "project-files"
     project = Project.at(inner)
     (project.folder / "own.yaml").write_text(yaml.safe_dump(kind.configuration(room)))
@@ -181,12 +250,17 @@ def fill_fresh(room: Room, kind: Kind) -> None:
     inner.rmdir()
 
 
+def image_folder(room: Room) -> Path:
+    """Where the container image lies that a project names."""
+    return room.at / "image"
+
+
 def undisturbed(room: Room, kind: Kind, stage: str) -> Reference:
     """Run up to a stage; what it leaves."""
     ended = run(
-        snakemake(*STAGES[stage]),
+        [*snakemake(*STAGES.get(stage, (stage,))), *kind.words],
         room.project,
-        environment_of(preparing(room), room.temporary),
+        environment_of(preparing(room)),
         room.at / "said",
         patience_s=300,
     )
@@ -202,7 +276,7 @@ def record_calls(room: Room, kind: Kind) -> None:
     run(
         [*strace.recording(log), *snakemake("participants")],
         room.project,
-        environment_of(preparing(room), room.temporary),
+        environment_of(preparing(room)),
         room.at / "said",
     )
     strace.save_calls(strace.calls_of(log, room.project), room.base / "prepared" / f"{kind.name}.calls")
@@ -219,7 +293,7 @@ def reference_of(room: Room) -> Reference:
     tables = {
         str(path.relative_to(room.results)): path.read_text()
         for path in sorted(room.results.rglob("*.tsv"))
-        if path.parts[-2] in ("index", "profile", "group")
+        if "figures" not in path.parts
     }
     return Reference(derivatives, tables, frozenset(names_in(room.results)))
 
@@ -236,9 +310,9 @@ def names_in(results: Path) -> list[str]:
     names = set()
     for path in results.rglob("*"):
         name = path.relative_to(results)
-        if path.is_dir() or name.parts[0] == "logs" or ".git" in name.parts or path.name == ".snakemake_timestamp":
+        if path.is_dir() or {"logs", ".git"} & {*name.parts} or path.name == ".snakemake_timestamp":
             continue
-        names.add(NUMBERED.sub("*", str(name)) if name.parts[0] == "state" else str(name))
+        names.add(NUMBERED.sub("*", str(name)) if "state" in name.parts else str(name))
     return sorted(names)
 
 

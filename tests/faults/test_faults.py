@@ -26,7 +26,7 @@ EVERY = 20
 def test_a_short_campaign_violates_nothing(able: Path) -> None:
     numbers = range(int(os.environ[DAY]) % EVERY, COUNT, EVERY)
     trials = {number: draw_kind(number, SEED, "") for number in numbers}
-    prepared = prepare_all(Room(able), sorted(set(trials.values())), jobs=2)
+    prepared = prepare_all(Room(able), trials, SEED, jobs=2)
     outcomes = list(hold_all(SEED, trials, prepared, jobs=2))
     print(f"seed {SEED}\n{table(outcomes)}")
     assert len(outcomes) == len(trials)
@@ -110,6 +110,18 @@ def test_each_invariant_is_violated_by_what_it_is_there_for(
     room, reference = whole
     damage(room)
     assert any(line.startswith(violation) for line in found(room, reference)), found(room, reference)
+
+
+def test_what_is_measured_again_is_found_but_for_a_run_that_was_stopped(whole: tuple[Room, Reference]) -> None:
+    room, _ = whole
+    point, stopped = (room.results / name for name in ("daq/points/x.json", "campaign/runs/x/1/condition.json"))
+    make(point)
+    make(stopped)
+    stopped.write_text('{"stopped": true}')
+    kept = invariants.measured(room)
+    assert (set(kept), list(invariants.measured_again(kept, room))) == ({point}, [])
+    point.write_text("again")
+    assert list(invariants.measured_again(kept, room)) == ["measured again: project/results/daq/points/x.json"]
 
 
 def test_a_stray_process_is_found_by_its_marker() -> None:

@@ -54,7 +54,7 @@ def go(room: Room, during: float | None = None) -> Said:
     return run(
         snakemake("participants"),
         room.project,
-        environment_of(NAME, room.temporary),
+        environment_of(NAME),
         room.at / "said",
         copy,
         patience_s=300,

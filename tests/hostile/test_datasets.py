@@ -291,6 +291,38 @@ def test_the_repository_of_a_source_on_this_machine_runs_nothing(
     assert not mark.exists(), mark.read_text()
 
 
+@pytest.mark.parametrize("nested", [False, *nightly(True)])
+def test_special_remotes_of_a_dataset_start_no_program(
+    project: Project, demo_copy: Path, tmp_path: Path, nested: bool
+) -> None:
+    """git-annex starts ``git-annex-remote-NAME`` in each clone; the name may lead to a file of the dataset."""
+    mark, source = tmp_path / "ran", demo_copy / "SiteA"
+    script(source / "git-annex-remote-x" / "evil", f"echo >>{mark}")
+    git(source, "-c", "annex.largefiles=nothing", "add", "git-annex-remote-x")
+    git(source, "commit", "--quiet", "-m", "hostile")
+    git(
+        source,
+        "annex",
+        "initremote",
+        "x",
+        "type=directory",
+        f"directory={tmp_path}",
+        "encryption=none",
+        "autoenable=true",
+    )
+    lines = git(source, "show", "git-annex:remote.log").replace("type=directory", "externaltype=x/evil type=external")
+    git(source, "checkout", "--quiet", "git-annex")
+    (source / "remote.log").write_text(f"{lines}\n")
+    git(source, "commit", "--quiet", "--all", "-m", "hostile")
+    git(source, "checkout", "--quiet", "-")
+    if nested:
+        git(demo_copy, "commit", "--quiet", "-m", "hostile", "SiteA")
+    ended = clone(project, demo_copy if nested else source)
+    assert not mark.exists()
+    assert ended.lines("its special remotes would have git-annex start 'git-annex-remote-x/evil'"), ended.output
+    assert (ended.code == 0) == nested, "the other sites are there"
+
+
 # Labels
 
 

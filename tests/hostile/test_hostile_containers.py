@@ -151,7 +151,7 @@ chmod 755 payload
 place=$(sed -n 's/^[0-9]* [0-9]* [0-9:]* \([^ ]*\) \/work .*/\1/p' /proc/self/mountinfo)
 echo "|$place/payload" >/proc/sys/kernel/core_pattern
 sh -c 'kill -SEGV $$'
-find /proc /sys -maxdepth 4 -path '/proc/[0-9]*' -prune -o -type f -print | while read -r file; do
+find /dev /proc /sys -path '/proc/[0-9]*' -prune -o ! -type d ! -type l -print | while read -r file; do
     true >>"$file" && echo "$file"
 done >/out/opened
 true </dev/tty && echo terminal >>/out/opened
@@ -161,6 +161,9 @@ true"""
 """What a container of root's would do: have a program of its own run by the machine when another one crashes, open all
 that the kernel lets root change, and the terminal, which takes input from whoever holds it open; mount something in a
 user namespace of its own, as control groups can be; and look for what the host's environment has."""
+
+HARMLESS = {f"/dev/{name}" for name in ("null", "pts/ptmx", "random", "urandom", "zero")}
+"""What every container may write to: what is written there goes nowhere, or to a terminal of its own."""
 
 ON_A_TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
 
@@ -181,7 +184,8 @@ def test_a_container_of_roots_changes_nothing_of_the_machine(host: Host, engine:
     finally:
         CORE_PATTERN.write_text(pattern)
     assert ended.code == 0, ended.output
-    assert (project.results / "app" / "sub-01" / "opened").read_text() == ""
+    opened = (project.results / "app" / "sub-01" / "opened").read_text().split()
+    assert {*opened} <= HARMLESS, opened
     assert holding_canary(project.results) == []
 
 

@@ -52,6 +52,9 @@ def places(tmp_path: Path) -> Places:
     write_text(places.results / "report.html", "<p>")
     write_text(places.campaign / "done.tsv", "position\n1\n")
     write_json(places.campaign / "runs" / "tmpfs" / "1" / "condition.json", {"valid": "valid"})
+    write_text(places.campaign / "runs" / "tmpfs" / "1" / "profile" / "runs.tsv", "run\nr\n")
+    for name in ("plan.json", "checked.json", "records/block_1.json"):
+        write_json(places.bigbrain_run("spark/local/1/1") / name, {"x": 1})
     note_outputs(places)
     return places
 
@@ -100,7 +103,14 @@ def no_object(name: str) -> Callable[[Places], None]:
 RECORD = file_of(Path("profile/records"), "sub-01").as_posix()
 DERIVATIVE = f"derivatives/sub-01/{MASK}"
 
+BIGBRAIN = "bigbrain/runs/spark/local/1/1"
+
 CASES = [
+    (cut(f"{BIGBRAIN}/plan.json"), [f"{BIGBRAIN}/checked.json", f"{BIGBRAIN}/plan.json"]),
+    (
+        cut(f"{BIGBRAIN}/records/block_1.json"),
+        [f"{BIGBRAIN}/{name}.json" for name in ("checked", "plan", "records/block_1")],
+    ),
     (cut(DERIVATIVE), [RECORD]),
     (without(DERIVATIVE), [RECORD]),
     (without("derivatives/sub-01/anat/link"), [RECORD]),
@@ -116,6 +126,10 @@ CASES = [
     (without("group/group.tsv"), ["report.html"]),
     (without("group/group.json"), ["group/group.tsv", "report.html"]),
     (without("campaign/runs/tmpfs/1/condition.json"), ["campaign/done.tsv"]),
+    (
+        cut("campaign/runs/tmpfs/1/profile/runs.tsv"),
+        ["campaign/done.tsv", *(f"campaign/runs/tmpfs/1/{name}" for name in ("condition.json", "profile/runs.tsv"))],
+    ),
     (without("index/skipped.tsv"), ["index/images.tsv", "report.html"]),
     (cut("index/skipped.tsv"), ["index/images.tsv", "index/skipped.tsv", "report.html"]),
     (cut("index/skipped.json"), ["index/images.tsv", "index/skipped.json", "report.html"]),

@@ -145,6 +145,24 @@ def test_a_repository_that_is_not_ours_is_named(tmp_path: Path) -> None:
         open_dataset(tmp_path / "linked", "", print)
 
 
+def test_of_a_damaged_repository_the_command_that_helps_is_told(tmp_path: Path) -> None:
+    prepare_environment()
+    folder = tmp_path / "the derivatives"
+    (folder / "sub-1").mkdir(parents=True)
+    open_dataset(folder, "", print)
+    for _ in range(2):
+        (folder / ".git" / "HEAD").write_text("")
+        with pytest.raises(InputError, match="is damaged") as raised:
+            open_dataset(folder, "", print)
+        subprocess.run(["sh", "-c", str(raised.value).split("`")[1]], check=True)
+        open_dataset(folder, "", print)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        folder.name,
+        *(f"{folder.name}.git{n}" for n in ("", ".~1~")),
+    ]
+    assert (folder / "sub-1").is_dir()
+
+
 def test_the_group_level_is_given_everyone_s_files_and_what_they_share(tmp_path: Path) -> None:
     for name in [
         "sub-1/a.txt",

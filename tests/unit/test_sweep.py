@@ -80,14 +80,20 @@ def test_direct_reading_is_tried(tmp_path: Path, memory: Path) -> None:
 
 
 def test_points_are_kept_and_not_measured_again(memory: Path) -> None:
-    """A sweep goes on with those that are missing; other durations are other points."""
+    """A sweep goes on with those that are missing or damaged; other durations are other points."""
     sets = {"a": {**TINY, "patterns": ["read", "mixed"], "queue_depths": [1, 4]}}
     settings = settings_of(memory, sets)
     kept = Places.from_settings(settings).sweep / "points" / "fast"
     run(settings)
     for lost in sorted(kept.iterdir())[5:]:
         lost.unlink()
-    before, there = {file: file.read_text() for file in kept.iterdir()}, 5
+    before, there = {file: file.read_text() for file in kept.iterdir()}, 3
+    a_folder, empty, *_ = before
+    for file in (a_folder, empty):
+        del before[file]
+        file.unlink()
+    a_folder.mkdir()
+    empty.touch()
     said: list[str] = []
     rows = run(settings, said)
     assert said[0].startswith(f"{there} of 16 points are there, {16 - there} to do")

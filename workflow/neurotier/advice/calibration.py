@@ -96,12 +96,13 @@ def choose(sizes: Mapping[str, int], count: int) -> list[str]:
     ['d', 'e']
     >>> choose({"a": 1, "b": 2}, 5), choose(dict(zip("edcba", range(5))), 5)
     (['a', 'b'], ['e', 'd', 'c', 'b', 'a'])
+    >>> choose({"a": 1, "b": 2, "c": 3}, 2)
+    ['b', 'c']
     """
     ranked = sorted(sizes, key=lambda name: (sizes[name], name))
     if count >= len(ranked):
         return ranked
-    last = len(ranked) - 1
-    return [ranked[round(last * part / (count + 1))] for part in range(1, count + 1)]
+    return [ranked[len(ranked) * part // (count + 1)] for part in range(1, count + 1)]
 
 
 def choose_calibration(participants: ImagesByParticipant, settings: Settings, places: Places) -> list[str]:

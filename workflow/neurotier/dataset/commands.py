@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -39,14 +40,17 @@ LOOK_AGAIN_S = 2.0
 NO_ANNEX = "First run: git-annex init"
 """What git-annex says in a repository that is not its own."""
 
+BEFORE_INIT = [sys.executable, "-I", str(Path(__file__).with_name("special_remotes.py"))]
+
 OVERRULED = {
+    "annex.pre-init-command": shlex.join(BEFORE_INIT),
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
     "annex.freezecontent-command": "true",
     "annex.thawcontent-command": "true",
 }
 """Keys by which the repository that a dataset is cloned from could have git and git-annex run commands: to get contents
-from a path of this machine, git-annex works in that repository."""
+from a path of this machine, git-annex works in that repository. The first looks at what a dataset has it start."""
 
 KILLED = re.compile(r"exited -\d")
 """What git-annex says of a git that was killed by a signal."""

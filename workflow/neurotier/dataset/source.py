@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 from neurotier.core.configuration import suggestion
-from neurotier.core.errors import InputError, SourceError, without_credentials
+from neurotier.core.errors import InputError, SourceError, one_line, without_credentials
 from neurotier.core.files import Record, exclusive, flush_file_system, made_whole, read_if_whole, remove_tree
 from neurotier.core.foreign import file_in_dataset
 from neurotier.core.places import Places, dataset_name, short_hash
@@ -26,6 +26,7 @@ from neurotier.core.tiers import Tier, find_mount, is_plain_folder
 from neurotier.dataset.addresses import check_own_files, config_of, refusal, refused_subdatasets
 from neurotier.dataset.bids import is_bids
 from neurotier.dataset.commands import NETWORK_DOWN, ask_git, message_of, naming_commands, prepare_environment, retry
+from neurotier.dataset.special_remotes import NOTE
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,8 @@ def clone(source: str, folder: Path, version: str | None, where: str = "") -> No
     where = where or f"dataset.source {source!r}"
     with naming_commands("cannot be cloned", where, "check the address and the network"), made_whole(folder) as partial:
         datalad_clone(source=source, path=str(partial), result_renderer="disabled")
+        if reason := starting(partial):
+            raise InputError(reason, where, NO_START)
         if version is not None:
             check_out(partial, version, where)
         if not is_whole(partial):
@@ -214,6 +217,8 @@ def require_sites(dataset: Dataset) -> None:
 
 NO_HOOK = "remove the hook, or put the dataset where it is fetched from by HTTP or SSH"
 
+NO_START = "have its owner say `git annex enableremote NAME autoenable=false`, or take it from elsewhere"
+
 NO_SITES = re.compile(r"(.*/)?(derivatives|sourcedata|code|stimuli|phenotype)(/.*)?")
 """Sub-datasets without raw data; they are sites only if the configuration names them."""
 
@@ -257,7 +262,11 @@ def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say
         say(f"installing {len(missing)} of {len(recorded)} sub-datasets: {', '.join(missing)}")
         unreachable |= install_all(folder, {path: recorded[path] for path in missing}, settings, say)
         flush_file_system(folder)
-    unreachable |= {path: reason for path in wanted if path not in unreachable and (reason := hooked(folder / path))}
+    unreachable |= {
+        path: reason
+        for path in wanted
+        if path not in unreachable and (reason := starting(folder / path) or hooked(folder / path))
+    }
     mark_of(folder, "").mkdir(exist_ok=True)
     for path in set(wanted) - set(unreachable):
         mark_of(folder, path).touch()
@@ -309,6 +318,12 @@ def install_all(folder: Path, recorded: dict[str, str], settings: DatasetSetting
     for path in failed:
         clear(folder, path, say)
     return failed
+
+
+def starting(clone: Path) -> str:
+    """Why git-annex must not work with a clone: what it was asked to start there; empty if it may."""
+    program = ask_git(clone, "config", "--local", NOTE)
+    return f"its special remotes would have git-annex start {one_line(program)!r}" if program else ""
 
 
 def hooked(clone: Path) -> str:

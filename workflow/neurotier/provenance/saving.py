@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -298,6 +299,8 @@ LOCKS = (
 )
 """Files by which git and git-annex keep others away, and which stay when they are killed."""
 
+MOVE = ("mv", "--no-target-directory", "--backup=numbered")
+
 OTHERS = re.compile(
     r"\.lock'?: File exists|lock config file .*: File exists|Another git process"
     r"|cannot lock ref .*(File exists|but expected)"
@@ -353,7 +356,8 @@ def open_dataset(folder: Path, killed_on: str, say: Say) -> Any:
         raise InputError(
             "is damaged, or not a DataLad dataset with an annex",
             where=str(repository),
-            fix="move it away, and start the same command again: the derivatives stay, their history begins anew",
+            fix=f"`{shlex.join([*MOVE, str(repository), f'{folder}.git'])}`, and start the same command again: the"
+            " derivatives stay, their history begins anew",
         )
     run_git(folder, "reset", "--quiet")  # what a save that was killed, or met a full tier, has staged
     return Dataset(str(folder))

@@ -23,7 +23,8 @@ from neurotier.core.places import Places, participant_of
 from neurotier.run.adoption import last_facts
 from neurotier.run.participants import OF_ANALYSIS, Made, checksum_of
 
-PAGES = {name: name for name in ("comparison", "published", "probe", *WORKLOADS, "advice")} | {"campaign": "comparison"}
+OF_THEIR_OWN = ("comparison", "published", "probe", *WORKLOADS, "advice", "bigbrain")
+PAGES = {name: name for name in OF_THEIR_OWN} | {"campaign": "comparison"}
 """Folders with a page of their own; tables and figures in the others belong to the run report."""
 
 LISTED_FOLDERS = {*PAGES, "index", "profile", "group", "figures", "derivatives"}
@@ -40,6 +41,9 @@ ADDED_TO = {".bidsignore", ".gitattributes"}
 
 NO_RULES = {"records", "steps", "app", "logs", "failures"} | SAVED
 """Folders whose files no rule makes or waits for; records are checked by their content, and not by size."""
+
+OF_RUN = {"condition.json", "runs.tsv", "profile.tsv", "traffic.tsv"}
+"""What a comparison reads of each run of a campaign."""
 
 SHOWN = 3
 
@@ -122,6 +126,11 @@ def damaged_json(places: Places) -> Iterator[Damage]:
     """State that cannot be read, which is made again, or can be done without; and sites that have lost derivatives."""
     steps = places.profile / "steps"
     folders = (places.failures, steps, places.index, places.runs)
+    runs = places.bigbrain_run("")
+    for file in sorted(runs.glob("*/*/*/*/**/*.json")):
+        if whole_json(file) is None:  # it is all done again: a run is measured as a whole
+            run = runs.joinpath(*file.relative_to(runs).parts[:4])
+            yield Damage((file, run / "plan.json", run / "checked.json"), f"{file} is damaged")
     for file in [file for folder in folders for file in sorted(folder.rglob("*.json"))]:
         record = whole_json(file)
         if record is None and file.parent == places.runs:
@@ -207,6 +216,8 @@ def outputs_with(file: Path, places: Places) -> list[Path]:
         files.append(table)
     if places.campaign in file.parents:
         files.append(places.campaign / "done.tsv")
+    if (runs := places.campaign / "runs") in file.parents:  # the run is done again
+        files.append(runs.joinpath(*file.relative_to(runs).parts[:2], "condition.json"))
     return files
 
 
@@ -219,7 +230,7 @@ def remove(damages: list[Damage]) -> None:
 
 def damage_lines(damages: list[Damage], removed: bool) -> list[str]:
     """Messages about the damage for the user, a few lines at most."""
-    done = "is made again" if removed else "would be made again"
+    done = "is made again when it is needed" if removed else "would be made again"
     # One file may be found damaged in two ways.
     said = (f"{damage.reason}; it {done}" if damage.again else damage.reason for damage in damages)
     lines = [f"neurotier: {line}" for line in dict.fromkeys(said)]
@@ -234,13 +245,13 @@ def note_outputs(places: Places) -> None:
 
 
 def outputs_in(places: Places, of: Collection[str]) -> list[Path]:
-    """Names of outputs in some folders of the results, or of pages; of the runs of a campaign one file each is.
+    """Names of outputs in some folders of the results, or of pages; of the runs of a campaign those that are compared.
 
     No link is followed.
     """
     names = (file.relative_to(places.results) for file in files_of_rules(places) if stat.S_ISREG(file.lstat().st_mode))
     listed = [name for name in names if name.parts[0] in of and not name.name.startswith(".")]
-    return [name for name in listed if "runs" not in name.parts or name.name == "condition.json"]
+    return [name for name in listed if "runs" not in name.parts or name.name in OF_RUN]
 
 
 def files_of_rules(places: Places) -> Iterator[Path]:

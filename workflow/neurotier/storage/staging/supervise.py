@@ -189,8 +189,15 @@ def is_there(pid: int) -> bool:
 def end_unmarked(folder: str) -> None:
     """End what has lost its mark: Ray's agents write their title over their environment. Their working folder tells
     them."""
-    unmarked = [one for one in psutil.process_iter(["cwd"]) if one.info["cwd"] == folder and one.pid != os.getpid()]
+    unmarked = [one for one in psutil.process_iter() if one.pid != os.getpid() and works_in(one.pid, folder)]
     for one in unmarked:
         with suppress(psutil.Error):
             one.kill()
     wait_for(unmarked)
+
+
+def works_in(pid: int, folder: str) -> bool:
+    """Whether this is a process's working folder, and not one of the same path in another mount name space."""
+    with suppress(OSError):
+        return os.path.samefile(f"/proc/{pid}/cwd", folder)
+    return False

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 
 from neurotier.core.errors import SettingsError, TierError, ToolError
-from neurotier.core.files import read_json, write_json
+from neurotier.core.files import read_json, remove_whatever, whole_json, write_json
 from neurotier.core.places import Places, short_hash
 from neurotier.core.quantities import clock, counted, percent, seconds, size
 from neurotier.core.settings import Settings
@@ -244,7 +244,9 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
         for set_name, points in sets.items():
             names = {point: f"{'_'.join(map(str, astuple(point)))}_{where}.json" for point in points}
             files = {point: places.workload(target) / "points" / name / file for point, file in names.items()}
-            left = [point for point in points if not files[point].exists()]
+            left = [point for point in points if whole_json(files[point]) is None]
+            for point in left:  # what is there is damaged
+                remove_whatever(files[point])
             begun.append((workspace, facts, files, left))
             if here and left:
                 workload.check_room(tier, set_name, workload.room(left), tier.usable_bytes())
