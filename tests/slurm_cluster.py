@@ -109,6 +109,14 @@ class Cluster:
         self.daemons[host].wait()
         psutil.wait_procs(family, PATIENCE_S)
 
+    def kill_job(self, node: str, job: str) -> None:
+        """Kill all processes of a job before any of them hears of it; Slurm itself tells them first."""
+        for act in (psutil.Process.suspend, psutil.Process.kill):
+            for process in psutil.Process(self.daemons[node].pid).children(recursive=True):
+                with suppress(psutil.Error):
+                    if process.environ().get("SLURM_JOB_ID") == job and process.username() == USER:
+                        act(process)
+
     def project(self, name: str) -> Project:
         """A working folder of the user, whose commands are given on the login node."""
         project = Project.at(self.home / name, self.as_user(self.home / name))
@@ -170,6 +178,19 @@ class Cluster:
         finally:
             self.start("slurmctld", "slurmctld", "-D")
             wait_until(lambda: nodes_in("idle") + nodes_in("mixed") == len(NODES), "slurmctld")
+
+    @contextmanager
+    def remembering_s(self, seconds: int) -> Iterator[None]:
+        """The controller forgets jobs so long after their end meanwhile."""
+        file = self.folder / "slurm.conf"
+        usual = file.read_text()
+        try:
+            file.write_text(re.sub(r"MinJobAge=\d+", f"MinJobAge={seconds}", usual))
+            assert succeeds("scontrol", "reconfigure")
+            yield
+        finally:
+            file.write_text(usual)
+            assert succeeds("scontrol", "reconfigure")
 
     def next_job(self) -> int:
         """The number of the next job, by the controller: the accounting hears of jobs seconds later."""

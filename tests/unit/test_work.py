@@ -13,13 +13,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 from conftest import missing
 from neurotier.analysis.staging import FLUSHED_EACH
 from neurotier.core.errors import BusyError, TierError
 from neurotier.core.files import remove_partials, remove_tree
-from neurotier.core.private import owner_lives, private_folder, read_owner, remove_leftovers, work_folder
+from neurotier.core.private import names_in, private_folder, remove_abandoned, remove_leftovers, work_folder
+from support import wait_for
 
 TWO_SIGNALS = """
 import os, signal, time
@@ -102,14 +102,8 @@ def test_no_process_is_ended_because_a_file_names_it(work: Path) -> None:
         folder = work / "sub-01"
         folder.mkdir(parents=True)
         private_folder(work.parents[2]).chmod(0o700)
-        owner = {
-            "host": socket.gethostname(),
-            "pid": other.pid,
-            "started_s": psutil.Process(other.pid).create_time(),
-            "identity": "id",
-        }
+        owner = {"host": socket.gethostname(), "pid": other.pid, "identity": "id"}
         (folder / "owner.json").write_text(json.dumps(owner))
-        assert owner_lives(owner)
         remove_leftovers(work, "id")
         assert not folder.exists()
         assert other.poll() is None
@@ -118,30 +112,58 @@ def test_no_process_is_ended_because_a_file_names_it(work: Path) -> None:
         other.wait()
 
 
-def test_an_owner_that_has_ended_does_not_live(work: Path) -> None:
-    """A zombie has ended, though its number is still there; and numbers are given away again."""
-    ended = subprocess.Popen(["sleep", "100"])
-    owner = {"host": socket.gethostname(), "pid": ended.pid, "started_s": psutil.Process(ended.pid).create_time()}
-    assert owner_lives(owner)
-    assert not owner_lives(owner | {"started_s": 1.0})
-    ended.kill()
-    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
-    assert not owner_lives(owner)
-    ended.wait()
+OWNER = """
+import pathlib, sys, time
+from neurotier.core.private import work_folder
+with work_folder(pathlib.Path(sys.argv[1]), "id"):
+    print("made", flush=True)
+    time.sleep(1000)
+"""
 
 
-@pytest.mark.parametrize("owner", ["[]", "1", "{", '{"pid": "x", "host": 3}', "\xff\xfe"])
-def test_an_owner_that_makes_no_sense_is_nobody(work: Path, owner: str) -> None:
+@pytest.mark.parametrize("space", [[], ["unshare", "--pid", "--fork", "--kill-child"]], ids=["here", "container"])
+def test_a_folder_is_abandoned_when_its_owner_has_been_killed(work: Path, space: list[str]) -> None:
+    """Also one whose number means another process here, or none."""
+    if space and os.getuid() != 0:
+        missing("a process number space of one's own needs root")
+    folder = work / "sub-01"
+    with subprocess.Popen([*space, sys.executable, "-c", OWNER, folder], stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "made\n"
+        remove_abandoned(work)
+        assert names_in(folder) == ["owner.json"]
+        owner.kill()
+
+    def is_gone() -> bool:
+        remove_abandoned(work)
+        return not names_in(work)
+
+    wait_for(is_gone)
+
+
+HERE, LOCKED = {"host": socket.gethostname()}, {"locked": True}
+
+
+@pytest.mark.parametrize(
+    "owner", ["[]", "1", "{", '{"locked": 3, "host": 3}', "\xff", *map(json.dumps, (HERE, LOCKED | {"host": "other"}))]
+)
+def test_nothing_of_which_it_is_not_known_is_taken_for_abandoned(work: Path, owner: str) -> None:
+    """Its file system may have no locks, its owner be on another host; the same results may remove it."""
     (work / "sub-01").mkdir(parents=True)
     private_folder(work.parents[2]).chmod(0o700)
     (work / "sub-01" / "owner.json").write_bytes(owner.encode("latin-1"))
-    assert not owner_lives(read_owner(work / "sub-01"))
+    remove_abandoned(work)
+    assert names_in(work) == ["sub-01"]
+    (work / "sub-01" / "owner.json").write_text(json.dumps(HERE | LOCKED))
+    remove_abandoned(work)
+    assert names_in(work) == []
 
 
 def test_a_pipe_in_place_of_the_owner_blocks_nobody(work: Path) -> None:
     (work / "sub-01").mkdir(parents=True)
     private_folder(work.parents[2]).chmod(0o700)
     os.mkfifo(work / "sub-01" / "owner.json")
+    remove_abandoned(work)
     assert remove_leftovers(work, "id") == ["sub-01"]
 
 

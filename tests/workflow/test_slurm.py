@@ -7,6 +7,7 @@ import random
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -110,6 +111,19 @@ def ended(snakemake: subprocess.Popen[str]) -> Ended:
     return Ended(snakemake.returncode, output)
 
 
+def done_well(snakemake: subprocess.Popen[str]) -> Ended:
+    """The same, which has to end well."""
+    done = ended(snakemake)
+    assert done.code == 0, done.output
+    return done
+
+
+def queued(project: Project, *options: str) -> list[str]:
+    """What squeue tells the user of jobs; of the numbers of those that wait or run, if no more is said."""
+    command = [*project.before(), "squeue", "--me", "--noheader", "--format=%i", *options]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+
 def records(project: Project) -> dict[str, dict[str, Any]]:
     files = project.records()
     return {record["participant"]: record for record in (read_json(file) for file in files)}
@@ -158,10 +172,12 @@ def jobs_with_records(project: Project) -> list[tuple[str, str]]:
     return [job for name in records(project) if (job := slurm_job(project, name)) is not None]
 
 
-def bet_that(folder: Path, first: str) -> None:
-    """A stand-in for bet that does something first."""
-    script(folder / "bet", f'{first}\nexec {STAND_INS}/bet "$@"')
-    folder.chmod(0o777)  # what it does first may write there
+def bet_that(project: Project, first: str) -> Path:
+    """Make a stand-in for bet that does something first; its folder, ``$tools``, in which ``calls`` has its images."""
+    tools = project.folder / "tools"
+    script(tools / "bet", f'tools={tools}\necho "$1" >> $tools/calls\n{first}\nexec {STAND_INS}/bet "$@"')
+    tools.chmod(0o777)  # what it does first may write there
+    return tools
 
 
 def test_results_are_those_of_a_local_run(
@@ -243,9 +259,8 @@ def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -
     images: dict[str, Any] = {t1w(f"{number:02d}"): small_head(number) for number in range(4)}
     plain_dataset(project.folder / "bids", {**images, t1w("bad"): b""})
     config = project.configure(tool="bet")
-    tools = project.folder / "tools"
-    killed_once = f"[ -e {tools}/killed ] || {{ touch {tools}/killed; kill -9 $$; }}"
-    bet_that(tools, f'echo "$1" >> {tools}/calls; case $1 in *sub-00*) {killed_once};; esac')
+    killed_once = "[ -e $tools/killed ] || { touch $tools/killed; kill -9 $$; }"
+    tools = bet_that(project, f"case $1 in *sub-00*) {killed_once};; esac")
     done = project.fails(*on_slurm("--executor", "slurm", *config, group=5), path=tools, cores=0)
     assert len(done.lines("failed  sub-bad: sub-bad/anat/sub-bad_T1w.nii.gz: the image file is empty")) == 1, (
         done.output
@@ -268,9 +283,8 @@ def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -
 
 def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cluster, project: Project) -> None:
     project.heads(**dict.fromkeys(("00", "01", "02", "slow"), small_head()))  # of one size: jobs are by name
-    tools, dead = project.folder / "tools", project.folder / "tools" / "dead"
-    last = f"[ -e {dead} ] || exec sleep 1000"
-    bet_that(tools, f"case $1 in *slow*) exec sleep 1000;; *sub-02*) {last};; esac")
+    last = "[ -e $tools/dead ] || exec sleep 1000"
+    tools = bet_that(project, f"case $1 in *slow*) exec sleep 1000;; *sub-02*) {last};; esac")
     config = project.configure(tool="bet")
     arguments = on_slurm(*config, "--preemptible-retries", "0", group=2, at_once=1)
     snakemake = started(project, *arguments, path=tools)
@@ -280,7 +294,7 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
     wait_for(lambda: succeeds(*end))  # refused where the next second begins before the controller hears of it
     first, node = wait_for(lambda: next((job for job in jobs_with_records(project) if job[0] != slow), None))
     before = records(project)
-    dead.touch()
+    (tools / "dead").touch()
     cluster.kill_host(node)
     assert succeeds("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")  # it would notice late
     wait_for(lambda: ["NODE_FAIL"] in states(cluster, first))
@@ -315,8 +329,7 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
 def test_a_run_that_ends_leaves_the_log_folders_of_others(cluster: Cluster, project: Project) -> None:
     """Jobs of another results folder wait for nodes meanwhile; without their log folders they would die."""
     project.heads("00", "01")
-    tools = project.folder / "tools"
-    bet_that(tools, f"echo >> {tools}/began; until [ -e {tools}/go ]; do sleep 0.1; done")
+    tools = bet_that(project, "echo >> $tools/began; until [ -e $tools/go ]; do sleep 0.1; done")
     config = project.configure(tool="bet")
     once = ["--preemptible-retries", "0"]
     first = cluster.next_job()
@@ -325,8 +338,7 @@ def test_a_run_that_ends_leaves_the_log_folders_of_others(cluster: Cluster, proj
     change = ["scontrol", "update", f"NodeName={','.join(NODES)}", "Reason=test"]
     assert succeeds(*change, "State=DRAIN")
     other = started(project, *on_slurm("--executor", "slurm", *once, *config, group=1), "results=other", path=tools)
-    waiting = [*project.before(), "squeue", "--me", "-h", "-t", "PENDING", "-o", "%i"]
-    wait_for(lambda: len(subprocess.run(waiting, capture_output=True, text=True, check=True).stdout.split()) == 2)
+    wait_for(lambda: len(queued(project, "--states=PENDING")) == 2)
     (tools / "go").touch()
     heads_done = [ended(one)]
     assert succeeds(*change, "State=RESUME")
@@ -364,9 +376,8 @@ def test_jobs_of_a_dead_head_are_taken_over(cluster: Cluster, project: Project) 
     """
     labels = [f"{number:02d}" for number in range(12)]
     project.heads(*labels)
-    tools = project.folder / "tools"
-    few, stuck = f'[ "$(wc -l < {tools}/calls)" -le 4 ]', f"while [ -e {tools}/old ]; do sleep 0.2; done"
-    bet_that(tools, f'echo "$1" >> {tools}/calls; {few} || {{ echo >> {tools}/stuck; {stuck}; }}')
+    few, stuck = '[ "$(wc -l < $tools/calls)" -le 4 ]', "while [ -e $tools/old ]; do sleep 0.2; done"
+    tools = bet_that(project, f"{few} || {{ echo >> $tools/stuck; {stuck}; }}")
     (tools / "old").touch()
     script(tools / "sbatch", THIRD_UNHEARD.format(sbatch=shutil.which("sbatch"), folder=tools))
     arguments = on_slurm(*project.configure(tool="bet"), at_once=1)
@@ -383,10 +394,8 @@ def test_jobs_of_a_dead_head_are_taken_over(cluster: Cluster, project: Project) 
 
     die()
     (tools / "sbatch").unlink()
-    by_user = [*project.before(), "squeue", "--me", "-h", "-o", "%i"]
-    left = subprocess.run(by_user, capture_output=True, text=True, check=True)
     listed = project.run("-m", "neurotier", "jobs", "results")
-    assert sorted(line.split()[0] for line in listed.output.splitlines()) == sorted(left.stdout.split())
+    assert sorted(line.split()[0] for line in listed.output.splitlines()) == sorted(queued(project))
     assert "RUNNING" in listed.output
 
     second = cluster.next_job()
@@ -394,8 +403,7 @@ def test_jobs_of_a_dead_head_are_taken_over(cluster: Cluster, project: Project) 
     head = started(project, *arguments, path=tools)
     wait_for(lambda: len([*(project.results / "state" / "runs").glob("*.json")]) >= 2)
     (tools / "old").unlink()
-    done = ended(head)
-    assert done.code == 0, done.output
+    done = done_well(head)
     assert done.lines("neurotier: 3 cluster jobs of an earlier run are waited for: ")
     assert cluster.next_job() == second, "no job was submitted"
     assert sorted(records(project)) == [f"sub-{label}" for label in labels]
@@ -406,24 +414,36 @@ def test_jobs_of_a_dead_head_are_taken_over(cluster: Cluster, project: Project) 
     assert [[row["state"] for row in rows] for rows in told] == [[], ["COMPLETED"] * 3]
 
 
-def test_jobs_of_a_dead_head_that_do_something_else_are_ended(cluster: Cluster, project: Project) -> None:
+@pytest.mark.parametrize("by_hand", [False, pytest.param(True, marks=pytest.mark.nightly)])
+def test_jobs_of_a_dead_head_that_do_something_else_are_ended(
+    cluster: Cluster, project: Project, by_hand: bool
+) -> None:
+    """By the next start, or by the command, which leaves those of a head that lives alone."""
     project.heads("00", "01")
     first = cluster.next_job()
-    tools = project.folder / "tools"
-    bet_that(tools, f"[ -e {tools}/go ] || {{ echo >> {tools}/stuck; exec sleep 1000; }}")
+    tools = bet_that(project, "[ -e $tools/go ] || { echo >> $tools/stuck; exec sleep 1000; }")
     arguments = on_slurm(*project.configure(tool="bet"))
     head = started(project, *arguments, path=tools)
     wait_for(lambda: (tools / "stuck").exists() and len((tools / "stuck").read_text()) == 2)
     job = str(first)
+    cancel = ["-m", "neurotier", "jobs", "results", "--cancel"]
+    said = f"neurotier: ended 1 cluster job that an earlier run had left: {job} (RUNNING)"
+    if by_hand:
+        refused = project.run(*cancel)
+        assert (refused.code, queued(project)) == (75, [job]), refused.output
+        assert refused.output.startswith("neurotier: "), refused.output
+        assert "another run is using this results folder" in refused.output
     head_of(head).kill()
     head.communicate()
     (tools / "go").touch()
+    if by_hand:
+        assert project.run(*cancel).output == f"{said}\n"
+        assert queued(project) == []
     second = cluster.next_job()
     project.heads("00", "01", "02")
     cluster.give(project.folder)
-    done = ended(started(project, *arguments, "dataset={participants: [sub-00]}", path=tools))
-    assert done.code == 0, done.output
-    assert done.lines(f"neurotier: ended 1 cluster job that an earlier run had left: {job} (RUNNING)")
+    done = done_well(started(project, *arguments, "dataset={participants: [sub-00]}", path=tools))
+    assert bool(done.lines(said)) != by_hand
     assert sorted(records(project)) == ["sub-00"]
     assert end_of(cluster, job).startswith("CANCELLED")
     assert ended_since(cluster, second, "State") == [["COMPLETED"]]
@@ -438,18 +458,22 @@ exec {sbatch} "$@"
 
 @pytest.mark.nightly
 def test_what_slurm_refuses_is_submitted_later(cluster: Cluster, project: Project) -> None:
-    """Its controller is away, or a limit of submitted jobs is reached: neither is an attempt of a job."""
+    """Its controller is away, already at the start or later, or a limit of submitted jobs is reached: neither is an
+    attempt of a job."""
     labels = [f"{number:02d}" for number in range(8)]
     project.heads(*labels)
-    tools = project.folder / "tools"
-    bet_that(tools, "sleep 1")
+    tools = bet_that(project, "sleep 1")
     script(tools / "sbatch", HELD_BACK.format(sbatch=shutil.which("sbatch"), folder=tools))
+    script(tools / "squeue", f'echo >> {tools}/looked; exec {shutil.which("squeue")} "$@"')
     (tools / "hold").touch()
     once = ["--preemptible-retries", "0"]
     first = cluster.next_job()
     change = ["sacctmgr", "-i", "modify", "user", USER, "set"]
     assert succeeds(*change, "MaxSubmitJobs=2")
-    head = started(project, *on_slurm(*once, *project.configure(tool="bet"), group=1), path=tools)
+    with cluster.without_controller():
+        head = started(project, *on_slurm(*once, *project.configure(tool="bet"), group=1), path=tools)
+        wait_for(lambda: (tools / "looked").exists() and len((tools / "looked").read_text()) >= 2)
+        assert not (tools / "asked").exists(), "nothing is submitted"
     wait_for((tools / "asked").exists)
     with cluster.without_controller():
         (tools / "hold").unlink()
@@ -458,6 +482,7 @@ def test_what_slurm_refuses_is_submitted_later(cluster: Cluster, project: Projec
     assert succeeds(*change, "MaxSubmitJobs=-1")
     assert done.code == 0, done.output
     refused = done.lines("neurotier: Slurm takes no job now, and is asked again: ")
+    assert "squeue" in refused[0], done.output
     assert [line for line in refused if "Unable to contact slurm controller" in line], done.output
     assert [line for line in refused if "job submit limit" in line], done.output
     assert sorted(records(project)) == [f"sub-{label}" for label in labels]
@@ -465,18 +490,54 @@ def test_what_slurm_refuses_is_submitted_later(cluster: Cluster, project: Projec
 
 
 @pytest.mark.nightly
+def test_a_job_that_slurm_has_forgotten_is_done_again(cluster: Cluster, project: Project) -> None:
+    """The head is stopped for longer than Slurm remembers; records say who is left, and sacct is not asked."""
+    project.heads("00", "01")
+    tools = bet_that(project, "[ -e $tools/go ] || case $1 in *sub-01*) exec sleep 1000;; esac")
+    head = started(project, *on_slurm(*project.configure(tool="bet"), at_once=1), path=tools)
+    wait_for(lambda: called(project) == ["sub-00", "sub-01"])
+    (job,) = queued(project)
+    head_of(head).suspend()
+    with cluster.remembering_s(2):
+        assert succeeds("scancel", job)
+        wait_for(lambda: job not in queued(project, "--states=all"))
+    (tools / "go").touch()
+    head_of(head).resume()
+    head.send_signal(signal.SIGCONT)  # nsenter stops with what it has started
+    done_well(head)
+    assert called(project) == ["sub-00", "sub-01", "sub-01"]
+
+
+@pytest.mark.nightly
+def test_who_runs_out_of_memory_always_is_named_and_the_others_are_done(cluster: Cluster, project: Project) -> None:
+    if not has_memory_limits():
+        missing("a memory controller of control groups, version 1")
+    project.heads("00", "01", "02", "03")
+    tools = bet_that(project, "case $1 in *sub-02*) exec tail /dev/zero;; esac")
+    first = cluster.next_job()
+    done = ended(started(project, *on_slurm(*project.configure(tool="bet"), group=2), path=tools))
+    assert done.code != 0
+    assert done.lines("3 of 4 participants done, 1 failed"), done.output
+    (named,) = done.lines("failed  sub-02: ")
+    assert re.search(r"killed by SIGKILL.*cluster job \d+: OUT_OF_MEMORY", named)
+    assert sorted(records(project)) == ["sub-00", "sub-01", "sub-03"]
+    assert len(project.table("profile/profile.tsv")) >= 3
+    assert "sub-02" in project.page("report")
+    asked = [memory for state, memory in ended_since(cluster, first, "State", "ReqMem") if state == "OUT_OF_MEMORY"]
+    assert len(set(asked)) == 2, "the second attempt has more memory"
+
+
+@pytest.mark.nightly
 def test_the_profile_of_other_schedulers_hears_of_a_killed_job(cluster: Cluster, project: Project) -> None:
     """By the plugin cluster-generic; the second attempt succeeds."""
     project.heads("00")
-    tools = project.folder / "tools"
-    bet_that(tools, f"mkdir {tools}/begun && exec sleep 1000")
+    tools = bet_that(project, "mkdir $tools/begun && exec sleep 1000")
     arguments = ["--profile", "profiles/cluster-generic", "--latency-wait", "2", "--resources", "mem_mb=5000"]
     head = started(project, *arguments, *project.configure(tool="bet"), path=tools)
     job, _ = wait_for(lambda: slurm_job(project, "sub-00"))
     wait_for((tools / "begun").exists)
     subprocess.run(["scancel", "--signal=KILL", "--full", job], check=True)
-    done = ended(head)
-    assert done.code == 0, done.output
+    done_well(head)
     assert len(records(project)) == 1
 
 
@@ -491,36 +552,48 @@ def test_a_node_at_fault_gets_no_other_job(cluster: Cluster, project: Project) -
     tier = {"path": f"{cluster.local}/disk", "kind": kind_of(cluster.folder), "node": True}
     config = project.configure(tiers={"local": {"path": "."}, "disk": tier}, placement={"work": "disk"}, tool="noop")
     first = cluster.next_job()
-    done = ended(started(project, *on_slurm(*config, group=1), path=STAND_INS))
-    assert done.code == 0, done.output
+    done = done_well(started(project, *on_slurm(*config, group=1), path=STAND_INS, target="all"))
     assert len(done.lines(" failed for its node, n1, to which no other job of this run is given")) == 1, done.output
     jobs = ended_since(cluster, first, "JobIDRaw", "NodeList", "State")
     failed = [int(number) for number, node, state in jobs if (node, state) == ("n1", "FAILED")]
     assert failed
     assert {node for number, node, _ in jobs if int(number) > first + 4} <= set(NODES[1:])
     assert len(records(project)) == 5
+    assert re.search(r"\d jobs? failed for the node, n1: a tier was full or missing there", project.page("report"))
 
 
 def test_jobs_have_time_to_clear_up(cluster: Cluster, project: Project) -> None:
-    """Neither one that is cancelled nor one whose time is over leaves anything in the memory of its node."""
-    project.heads("00", "01")
-    tools = project.folder / "tools"
-    bet_that(tools, "exec sleep 1000")
-    arguments = ["--workflow-profile", "profiles/tmpfs", "--preemptible-retries", "0"]
-    head = started(project, *on_slurm(*arguments, *project.configure(tool="bet"), group=1), path=tools)
-    cancelled, late = (wait_for(partial(slurm_job, project, name))[0] for name in ("sub-00", "sub-01"))
-    memory = cluster.shared_memory().values()
+    """Neither one that is cancelled nor one whose time is nearly over leaves anything in the memory of its node.
 
-    def kept() -> list[Path]:
-        return [path for folder in memory for path in folder.rglob("*.nii.gz")]
+    What a job that is killed leaves there goes with the next job on that node, for whatever results that is.
+    """
+    labels = ["00", "01", "02"]
+    project.heads(*labels)
+    tools = bet_that(project, "[ -e $tools/go ] || exec sleep 1000")
+    on_one_node = ["--default-resources", "mem_mb=500", "runtime=30", "slurm_extra='--nodelist=n1'"]
+    arguments = ["--workflow-profile", "profiles/tmpfs", "--preemptible-retries", "0", *on_one_node]
+    arguments = on_slurm(*arguments, *project.configure(tool="bet"), group=1)
+    head = started(project, *arguments, path=tools)
+    cancelled, late, killed = (wait_for(partial(slurm_job, project, f"sub-{label}"))[0] for label in labels)
+    memory = cluster.shared_memory()["n1"]
 
-    wait_for(lambda: len(kept()) >= 2)
-    subprocess.run(["scancel", cancelled], check=True)
+    def kept() -> set[str]:
+        return {path.name[:6] for path in memory.rglob("*.nii.gz")}
+
+    wait_for(lambda: kept() == {f"sub-{label}" for label in labels})
+    assert succeeds("scancel", cancelled)
+    cluster.kill_job("n1", killed)
+    wait_for(lambda: succeeds("scontrol", "update", f"JobId={late}", "EndTime=now+85"))
+    wait_for(lambda: kept() == {"sub-02"})
+    assert f"{late}|RUNNING" in queued(project, "--format=%i|%T"), "it is told ahead of its limit"
     wait_for(lambda: succeeds("scontrol", "update", f"JobId={late}", "EndTime=now"))
     done = ended(head)
     assert done.code != 0
-    assert not kept()
     assert f"cluster job {late}: TIMEOUT" in done.output
+    assert kept() == {"sub-02"}
+    (tools / "go").touch()
+    done_well(started(project, *arguments, "results=other", path=tools))
+    assert not [path for path in memory.rglob("*") if not path.is_dir()]
 
 
 @pytest.mark.nightly("long")
@@ -593,8 +666,7 @@ def qos(name: str, *limits: str) -> Iterator[None]:
 def test_who_watches_is_told_why_jobs_wait(cluster: Cluster, project: Project) -> None:
     """A job longer than its QOS allows waits for ever, unless somebody raises the limit."""
     project.heads("00", "01")
-    tools = project.folder / "tools"
-    bet_that(tools, f"touch {tools}/began; until [ -e {tools}/go ]; do sleep 0.1; done")
+    tools = bet_that(project, "touch $tools/began; until [ -e $tools/go ]; do sleep 0.1; done")
     reason = "QOSMaxWallDurationPerJobLimit"
 
     def seen() -> str:
@@ -609,8 +681,7 @@ def test_who_watches_is_told_why_jobs_wait(cluster: Cluster, project: Project) -
         wait_for((tools / "began").exists)
         wait_for(lambda: "pending jobs" not in seen())
         (tools / "go").touch()
-        done = ended(head)
-    assert done.code == 0, done.output
+        done = done_well(head)
     assert done.lines(f"waits: {reason}")
 
 
@@ -669,8 +740,7 @@ def end_of(cluster: Cluster, job: str) -> str:
 def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) -> None:
     """The next head is a job itself, with the drafted profile: what Slurm grants it is not what its jobs get."""
     project.heads("00", "01")
-    tools = project.folder / "tools"
-    bet_that(tools, f"[ -e {tools}/go ] || exec sleep 1000")
+    tools = bet_that(project, "[ -e $tools/go ] || exec sleep 1000")
     arguments = on_slurm(*project.configure(tool="bet"))
     head = started(project, *arguments, "--preemptible-retries", "0", path=tools)
     job, _ = wait_for(lambda: slurm_job(project, "sub-00"))
@@ -868,8 +938,7 @@ def test_a_file_per_process_over_nodes(cluster: Cluster, project: Project) -> No
     head = started(project, *arguments, path=tools, target="results/ior/ior.tsv")
     wait_for((tools / "went").exists)
     assert succeeds("scontrol", "update", "NodeName=n3", "State=DOWN", "Reason=test")
-    done = ended(head)
-    assert done.code == 0, done.output
+    done = done_well(head)
     rows = project.table("ior/ior.tsv")
     (failed,) = [row for row in rows if row["status"] != "measured"]
     assert failed["status"].startswith("failed: step write: node n3 failed or was set down"), failed["status"]
@@ -879,8 +948,7 @@ def test_a_file_per_process_over_nodes(cluster: Cluster, project: Project) -> No
     before = {file: file.read_bytes() for file in points.rglob("*.json")}
     assert len(before) == 5
 
-    done = ended(started(project, *arguments, path=tools, target="ior"))
-    assert done.code == 0, done.output
+    done = done_well(started(project, *arguments, path=tools, target="ior"))
     assert done.lines("5 of 6 points are there, 1 to do")
     assert {file: file.read_bytes() for file in before} == before
     for row in project.table("ior/ior.tsv"):

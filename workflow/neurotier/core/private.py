@@ -7,27 +7,29 @@ looked at before it is used, since ``neurotier-<user>`` may have been open to ot
 
 A work folder holds the intermediates of a participant job, which removes it itself on success, failure and SIGTERM.
 After a SIGKILL, the next run in the same results folder removes it, once it has ended the processes that are left of
-earlier runs.
+earlier runs; or the next job of this user on that node, whatever results it is for. That its owner lives still is known
+by a lock that goes with its processes, which holds for containers, too: numbers of processes are their own.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pwd
+import secrets
 import socket
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
-
-import psutil
+from typing import Any
 
 from neurotier.core.errors import BusyError, NeurotierError, TierError
 from neurotier.core.files import Record, remove_whatever
-from neurotier.core.foreign import kind_of, read_text
-from neurotier.core.processes import lives, signals_wait
+from neurotier.core.foreign import kind_of, open_file, read_text
+from neurotier.core.processes import signals_wait
 
 PREFIX = "neurotier-"
 PRIVATE = 0o700
@@ -214,6 +216,9 @@ def read_private(file: Path) -> str:
 
 OWNER = "owner.json"
 
+MARK_BYTES = 4096
+"""Most that is read of it."""
+
 IN, OUT, SCRATCH = "in", "out", "scratch"
 """Folders in a participant's work folder: staged in, to be staged out, and the tool's own files."""
 
@@ -238,14 +243,20 @@ def work_folder(folder: Path, identity: str) -> Iterator[Path]:
     """
     if not remove_leftover(folder, identity):
         raise BusyError("is in use by another host", where=str(folder), fix="choose another results folder")
-    owner = {"host": socket.gethostname(), "pid": os.getpid(), "started_s": psutil.Process().create_time()}
     make_private(folder)
-    try:
-        (folder / OWNER).write_text(json.dumps(owner | {"identity": identity}))
-        yield folder
-    finally:
-        with suppress(OSError), signals_wait():  # the next run removes what cannot be removed now
-            remove_private(folder)
+    owner = {"host": socket.gethostname(), "pid": os.getpid(), "identity": identity, "locked": False}
+    with ExitStack() as stack:
+        try:
+            mark = stack.enter_context((folder / OWNER).open("x+"))
+            with suppress(OSError):  # its file system has no locks
+                fcntl.flock(mark, fcntl.LOCK_SH)
+                owner["locked"] = True
+            mark.write(json.dumps(owner))
+            mark.flush()
+            yield folder
+        finally:
+            with suppress(OSError), signals_wait():  # the next run removes what cannot be removed now
+                remove_private(folder)
 
 
 def remove_leftovers(work: Path, identity: str) -> list[str]:
@@ -266,36 +277,43 @@ def remove_leftovers(work: Path, identity: str) -> list[str]:
 
 def remove_leftover(folder: Path, identity: str) -> bool:
     """Remove a left-over folder, unless another host made it for other results; whether it was removed."""
-    owner = read_owner(folder)
-    if owner.get("host", socket.gethostname()) != socket.gethostname() and owner.get("identity") != identity:
-        return False
-    remove_private(folder)
+    with owner_of(folder, fcntl.LOCK_SH) as (owner, _):
+        if owner.get("host", socket.gethostname()) != socket.gethostname() and owner.get("identity") != identity:
+            return False
+        remove_private(folder)
     return True
 
 
 def remove_abandoned(parent: Path) -> None:
     """Remove the folders below ``parent`` whose owner ran on this host and has ended, whatever results they are for."""
     for name in names_in(parent):
-        owner = read_owner(parent / name)
-        if owner and not owner_lives(owner):
-            remove_leftover(parent / name, identity="")  # those of other hosts stay
+        folder, aside = parent / name, parent / f".{secrets.token_hex(8)}"
+        with owner_of(folder, fcntl.LOCK_EX | fcntl.LOCK_NB) as (owner, is_alone):
+            if not is_alone or not owner.get("locked") or owner.get("host") != socket.gethostname():
+                continue
+            folder.rename(aside)  # a job that is to use it waits no longer than that
+        remove_private(aside)
 
 
-def read_owner(folder: Path) -> Record:
-    """Who made a work folder; empty if its maker was killed before noting it."""
-    with suppress(TypeError, ValueError):
-        return dict(json.loads(read_private(folder / OWNER)))
-    return {}
+@contextmanager
+def owner_of(folder: Path, lock: int) -> Iterator[tuple[Record, bool]]:
+    """Who made a work folder, and whether its mark is locked meanwhile.
 
+    Its owner shares the lock, and so does who makes the folder again; who removes the folder of others has it alone.
 
-def owner_lives(owner: Record) -> bool:
-    """Whether the process that made a folder still runs on this host.
-
-    Good enough for leaving a folder alone, not for ending a process (:mod:`neurotier.core.processes`).
+    Parameters
+    ----------
+    folder
+        The work folder; if its maker was killed before noting it, nobody made it.
+    lock
+        How to lock it (``flock``).
     """
-    try:
-        process = psutil.Process(owner["pid"])
-        same = owner["host"] == socket.gethostname() and abs(process.create_time() - owner["started_s"]) < 0.1
-    except (KeyError, TypeError, ValueError, psutil.Error):
-        return False
-    return same and lives(process)
+    owner, is_locked = dict[str, Any](), False
+    with ExitStack() as stack:
+        with suppress(OSError, NeurotierError, TypeError, ValueError):
+            check_private(folder)
+            mark = stack.enter_context(open_file(folder, OWNER))
+            owner = dict(json.loads(mark.read(MARK_BYTES)))
+            fcntl.flock(mark, lock)
+            is_locked = os.path.samestat(os.fstat(mark.fileno()), (folder / OWNER).lstat())  # and not one before
+        yield owner, is_locked

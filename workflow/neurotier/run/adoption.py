@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from neurotier.core.errors import ContainerError, InputError, TierError
+from neurotier.core.errors import InputError
 from neurotier.core.files import read_json, whole_json
 from neurotier.core.foreign import read_text
 from neurotier.core.places import Places, short_hash
@@ -144,8 +144,7 @@ def list_jobs(places: Places) -> list[str]:
 def node_at_fault(places: Places, number: str) -> str | None:
     """The node of a job that ended for a reason of its node, such as a full tier; ``None`` of any other."""
     notes = [note for note in read_notes(places, current_run()) if note["job"] == number]
-    is_at_fault = notes and notes[-1].get("exit_code") in (TierError.exit_code, ContainerError.exit_code)
-    return str(notes[-1]["node"]) if is_at_fault else None
+    return str(notes[-1]["node"]) if notes and notes[-1].get("node_at_fault") else None
 
 
 # What a job asks for itself.

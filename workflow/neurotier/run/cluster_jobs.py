@@ -76,7 +76,8 @@ def close_jobs(places: Places, run: str, was_killed: bool = False) -> None:
 
 def read_jobs(places: Places, run: str) -> list[Row]:
     """Rows of ``jobs.tsv`` of one run; none if it had no jobs, or the file is damaged."""
-    return list((whole_json(places.cluster_jobs(run)) or {}).get("rows", []))
+    rows = (whole_json(places.cluster_jobs(run)) or {}).get("rows", [])
+    return [dict.fromkeys(columns("jobs")) | row for row in rows]  # an earlier version has fewer columns
 
 
 def all_job_rows(places: Places) -> list[Row]:

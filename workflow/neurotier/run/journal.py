@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from neurotier.core.errors import InputError
+from neurotier.core.errors import ContainerError, InputError, TierError
 from neurotier.core.files import append_line
 from neurotier.core.foreign import read_text
 from neurotier.core.places import Places
@@ -146,7 +146,9 @@ def job_end(note: Entry, exit_code: int) -> Entry:
     """What it tells more at its end."""
     ended_s, state = time.time(), "FAILED" if exit_code else "COMPLETED"
     elapsed_s = max(0.0, ended_s - note["started_s"])
-    return {"ended_s": ended_s, "exit_code": exit_code, "state": state, "elapsed_s": elapsed_s}
+    is_at_fault = exit_code in (TierError.exit_code, ContainerError.exit_code)
+    ended = {"ended_s": ended_s, "exit_code": exit_code, "state": state, "elapsed_s": elapsed_s}
+    return ended | {"node_at_fault": is_at_fault}
 
 
 def whole(variable: str) -> int | None:

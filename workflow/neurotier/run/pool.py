@@ -29,7 +29,9 @@ from neurotier.analysis.tools import make_tool
 from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import BusyError, InputError, KilledError, NeurotierError, SourceError, TierError, may_pass
 from neurotier.core.files import read_json, whole_json, write_json
+from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.core.places import Places
+from neurotier.core.private import names_in, remove_abandoned, remove_empty
 from neurotier.core.processes import current_run, end_forked, end_with_parent, fork_process, spare_collections
 from neurotier.core.quantities import about, counted, first_of
 from neurotier.core.settings import Settings
@@ -341,6 +343,7 @@ class Pool:
     def prepare_analysis(self, names: Sequence[str]) -> None:
         """Remove what earlier analyses left of those who are not done, and have the tool and its image ready."""
         settings, places = self.settings, self.places
+        self.clear_node()
         for name in names:  # were its images not to be had, an old result would pass for a new one
             is_done = self.exit_codes.get(name) == 0
             (places.failure(name) if is_done else places.record(name)).unlink(missing_ok=True)
@@ -351,6 +354,19 @@ class Pool:
         self.prepared = [file.stat().st_mtime for file in files if file.exists()]
         if settings.app.image:
             self.share = self.needs.share_in_pool(self.granted, names)
+
+    def clear_node(self) -> None:
+        """Remove what killed jobs of this user have left on this node, whatever results they were for; memory first."""
+        tiers = self.settings.tiers
+        in_memory = [name for name, tier in tiers.items() if is_in_memory(tier.kind) and not tier.node]
+        for name in dict.fromkeys([*in_memory, self.settings.placement["work"]]):
+            if KINDS[tiers[name].kind].remote:  # which is no node's own
+                continue
+            with suppress(OSError, NeurotierError):  # whoever needs the tier says what is wrong with it
+                work = Tier.from_settings(tiers[name]).here().folder("work")
+                for results in names_in(work):
+                    remove_abandoned(work / results)
+                    remove_empty(work / results)
 
     def note_job(self, exit_code: int | None = None) -> None:
         """Tell the journal of each run that the job works for of its start and, with an exit code, of its end."""

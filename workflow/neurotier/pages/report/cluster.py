@@ -108,6 +108,10 @@ def cluster_lines(cluster: Cluster) -> list[str]:
         lines.append("How long jobs waited in the queue is not known")
     again = f"Started again: {counted(len(cluster.again), 'job')}, each a row below"
     lines.append(again if cluster.again else "No job was started again")
+    if failed := [row for row in cluster.jobs if row["node_at_fault"]]:
+        nodes_at_fault = first_of(sorted({row["node"] for row in failed}), 8)
+        what = "a tier was full or missing there, or there was no container engine"
+        lines.append(f"{counted(len(failed), 'job')} failed for the node, {nodes_at_fault}: {what}")
     if cluster.started and all(row["cpus"] and row["elapsed_s"] for row in cluster.started):
         used_s, held_s = (
             sum(time.cpu_s for time in cluster.times),
