@@ -42,14 +42,11 @@ def expect(project: Project, line: str, *arguments: str) -> str:
 # The source
 
 
-def test_missing_source_and_cores(project: Project) -> None:
+def test_missing_source(project: Project) -> None:
     arguments = project.configure(dataset={"source": "/nowhere/at all"})
     output = expect(project, "dataset.source '/nowhere/at all': there is no such folder", *arguments)
     assert "Job stats" not in output
     assert not project.results.exists()
-    project.heads("01")
-    ended = project.fails(*project.configure(tool="noop"), "--cores", "0", cores=0)  # Snakemake alone waits without end
-    assert ended.lines("neurotier: --cores 0: no job can run on none; give --cores 1 or more")
 
 
 @pytest.mark.nightly

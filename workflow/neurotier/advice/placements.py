@@ -11,7 +11,7 @@ from neurotier.core.errors import NeurotierError
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.core.tiers import Tier
+from neurotier.core.tiers import tier_named
 from neurotier.run.node_check import usable_tiers
 from neurotier.run.plan import Plan
 
@@ -145,7 +145,7 @@ def candidates(settings: Settings, checks: Sequence[Path] = ()) -> list[Candidat
 def exists(settings: Settings, name: str) -> bool:
     """Whether a declared tier can hold intermediate files on this machine."""
     try:
-        tier = Tier.from_settings(settings.tiers[name])
+        tier = tier_named(settings, name)
         tier.check()
     except NeurotierError:
         return False
@@ -159,5 +159,5 @@ def caches(settings: Settings) -> list[str]:
 
 def free_gib(settings: Settings, candidate: Candidate) -> dict[str, Sequence[int]]:
     """Free room on a placement's tiers, in whole GiB."""
-    tiers = [Tier.from_settings(settings.tiers[name]) for name in candidate.tiers.values()]
+    tiers = [tier_named(settings, name) for name in candidate.tiers.values()]
     return {"free_gib": [tier.free_bytes() // GIB for tier in tiers if not tier.node and tier.path.is_dir()]}

@@ -20,7 +20,7 @@ from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.core.tiers import Tier
+from neurotier.core.tiers import tier_named
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import is_present
 from neurotier.meter.others import others_share
@@ -184,7 +184,7 @@ class Situation:
     def clone_on(self, tier: str) -> Path:
         """Where the dataset is, or would be, if a tier held the role ``dataset``."""
         path = Path(read_json(self.places.index / "dataset.json")["path"])
-        return path if self.is_folder else Tier.from_settings(self.settings.tiers[tier]).folder("datasets") / path.name
+        return path if self.is_folder else tier_named(self.settings, tier).folder("datasets") / path.name
 
     def to_fetch(self, tier: str) -> dict[str, int]:
         """Participant to the bytes that are still to be fetched to the dataset tier."""

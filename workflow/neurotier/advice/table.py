@@ -17,7 +17,7 @@ from neurotier.analysis.app import app_name
 from neurotier.analysis.needs import work_bytes
 from neurotier.core.parallelism import PHASES, fits
 from neurotier.core.tables import Row
-from neurotier.core.tiers import Tier
+from neurotier.core.tiers import tier_named
 from neurotier.model.this_machine import page_cache_here
 
 
@@ -99,5 +99,5 @@ def room_of(situation: Situation, inputs: Inputs, candidate: Candidate, at_once:
         "work": sum(sorted(work, reverse=True)[: situation.present(at_once)]),
         "results": round(sum(results.of(size_of(participants[name])) for name in situation.remaining)),
     }
-    free = {name: free_on(Tier.from_settings(settings.tiers[name])) for name in candidate.tiers.values()}
+    free = {name: free_on(tier_named(settings, name)) for name in candidate.tiers.values()}
     return room_for(candidate.tiers, needed, free)

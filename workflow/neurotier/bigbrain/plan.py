@@ -16,7 +16,7 @@ from neurotier.core.errors import SettingsError
 from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tables import read_table
-from neurotier.core.tiers import Tier
+from neurotier.core.tiers import Tier, tier_named
 
 if TYPE_CHECKING:
     from neurotier.bigbrain.blocks.sources import Source
@@ -102,7 +102,7 @@ class BigBrainPlan:
         """What makes the blocks on a tier: when it changes, they are made again."""
         from neurotier.bigbrain.blocks.sources import versions_of  # as above
 
-        tier = Tier.from_settings(self.settings.tiers[wildcards.tier])
+        tier = tier_named(self.settings, wildcards.tier)
         about = {"files": short_hash("\n".join(versions_of(self.asked))), "path": str(tier.path), "kind": tier.kind}
         return {key: getattr(self.asked, key) for key in BLOCK_KEYS} | about
 
@@ -187,7 +187,7 @@ class BigBrainPlan:
         TierError
             If it is not there, not writable, or not what it was declared to be.
         """
-        tier = Tier.from_settings(self.settings.tiers[name])
+        tier = tier_named(self.settings, name)
         if tier.node:
             problem = f"tier {name!r} is each node's own (node: true), and all jobs must see the same blocks"
             raise SettingsError(problem, "config key bigbrain.tiers", "name a tier that all nodes share")

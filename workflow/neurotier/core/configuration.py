@@ -65,14 +65,19 @@ def completed(value: Any, schema: Mapping[str, Any]) -> Any:
     return None if "null" in kinds and value in ("", "null") else value
 
 
-def check(config: Mapping[str, Any]) -> None:
-    """Raise :class:`SettingsError` unless ``config`` satisfies the schema and the tiers that it names are declared."""
+def require_valid(data: Any, schema: Record, where: str) -> None:
+    """Raise :class:`SettingsError` with the key of the worst fault, after ``where``, unless data satisfy a schema."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 
-    error = best_match(Draft202012Validator(config_schema()).iter_errors(config))
+    error = best_match(Draft202012Validator(schema).iter_errors(data))
     if error is not None:
-        raise SettingsError(reason(error), where=f"config key {key_path(error)}")
+        raise SettingsError(reason(error)[:300], where=f"{where} {key_path(error)}")
+
+
+def check(config: Mapping[str, Any]) -> None:
+    """Raise :class:`SettingsError` unless ``config`` satisfies the schema and the tiers that it names are declared."""
+    require_valid(config, config_schema(), "config key")
     placements = {"placement": config["placement"]}
     placements |= {f"campaign.placements.{name}": roles for name, roles in config["campaign"]["placements"].items()}
     named = [(f"{key}.{role}", tier) for key, roles in placements.items() for role, tier in roles.items()]

@@ -16,6 +16,7 @@ ROOT = IN_PACKAGE if IN_PACKAGE.is_dir() else LIBRARY.parent
 """The folder of ``workflow/``, ``config/``, ``profiles/`` and ``containers/``."""
 
 
-def search_path() -> str:
-    """``PYTHONPATH`` by which a process that is started elsewhere finds the package, before what it has already."""
-    return os.pathsep.join(filter(None, [str(LIBRARY), os.environ.get("PYTHONPATH", "")]))
+def search_path(variable: str = "PYTHONPATH", folder: Path = LIBRARY, unset: str = "") -> str:
+    """A search path of the environment, with a folder first: by ``PYTHONPATH``, processes find this package."""
+    known = os.environ.get(variable, unset).split(os.pathsep)
+    return os.pathsep.join(dict.fromkeys(filter(None, [str(folder), *known])))

@@ -330,6 +330,11 @@ def on_nodes(settings: Settings, name: str) -> bool:
     return tier.node or (not KINDS[tier.kind].remote and name not in shared)
 
 
+def tier_named(settings: Settings, name: str) -> Tier:
+    """The tier that a configuration declares under a name."""
+    return Tier.from_settings(settings.tiers[name])
+
+
 def tiers_of(settings: Settings, in_job: bool = False, elsewhere: bool = False) -> dict[str, Tier]:
     """The tier that holds each role.
 
@@ -356,7 +361,7 @@ def tiers_of(settings: Settings, in_job: bool = False, elsewhere: bool = False) 
     TierError
         If the work tier of this node is not as declared.
     """
-    tiers = {role: Tier.from_settings(settings.tiers[name]) for role, name in settings.placement.items()}
+    tiers = {role: tier_named(settings, name) for role, name in settings.placement.items()}
     for role, tier in tiers.items():
         if tier.node and role in SHARED_ROLES:
             raise SettingsError(

@@ -19,6 +19,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from neurotier.core.errors import KilledError, SourceError, one_line, without_credentials
+from neurotier.core.installed import search_path
 from neurotier.core.processes import start_process
 from neurotier.core.settings import DatasetSettings, Say
 
@@ -40,10 +41,8 @@ LOOK_AGAIN_S = 2.0
 NO_ANNEX = "First run: git-annex init"
 """What git-annex says in a repository that is not its own."""
 
-BEFORE_INIT = [sys.executable, "-I", str(Path(__file__).with_name("special_remotes.py"))]
-
 OVERRULED = {
-    "annex.pre-init-command": shlex.join(BEFORE_INIT),
+    "annex.pre-init-command": shlex.join([sys.executable, "-I", str(Path(__file__).with_name("special_remotes.py"))]),
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
     "annex.freezecontent-command": "true",
@@ -69,8 +68,7 @@ def prepare_environment() -> None:
     """
     if shutil.which("git") is None:
         raise SourceError("git is not installed", fix="install git; DataLad needs it")
-    folders = [str(Path(sys.executable).parent), *os.environ.get("PATH", os.defpath).split(os.pathsep)]
-    os.environ["PATH"] = os.pathsep.join(dict.fromkeys(folders))
+    os.environ["PATH"] = search_path("PATH", Path(sys.executable).parent, unset=os.defpath)
     variables = {"GIT_TERMINAL_PROMPT": "0", "DATALAD_LOG_LEVEL": "critical", "DATALAD_UI_PROGRESSBAR": "none"}
     # Whatever a dataset's own configuration asks for: only fetching, and clones that share nothing with their source.
     variables |= {"GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS), "DATALAD_CLONE_RECKLESS": ""}

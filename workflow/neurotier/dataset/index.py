@@ -148,11 +148,10 @@ def changed_since(dataset: Dataset, indexed: Collection[str], indexed_s: float) 
     for site in dataset.sites:
         root, of_site = dataset.path / site, {name for name in indexed if name.rpartition("/")[0] == site}
         if root.stat().st_mtime > indexed_s:
-            with os.scandir(root) as entries:
-                folders = {f"{site}/{entry.name}".lstrip("/"): entry for entry in entries if entry.name[:4] == "sub-"}
-            others = folders.keys() - of_site
-            changed |= of_site - folders.keys()
-            changed |= {name for name in others if folders[name].stat(follow_symlinks=False).st_ctime > indexed_s}
+            there = {f"{site}/{one.name}".lstrip("/"): one for one in os.scandir(root) if one.name.startswith("sub-")}
+            others = there.keys() - of_site
+            changed |= of_site - there.keys()
+            changed |= {name for name in others if there[name].stat(follow_symlinks=False).st_ctime > indexed_s}
     return sorted(changed)
 
 

@@ -145,7 +145,8 @@ def clone(source: str, folder: Path, version: str | None, where: str = "") -> No
     with naming_commands("cannot be cloned", where, "check the address and the network"), made_whole(folder) as partial:
         datalad_clone(source=source, path=str(partial), result_renderer="disabled")
         if reason := starting(partial):
-            raise InputError(reason, where, NO_START)
+            fix = "have its owner say `git annex enableremote NAME autoenable=false`, or take it from elsewhere"
+            raise InputError(reason, where, fix)
         if version is not None:
             check_out(partial, version, where)
         if not is_whole(partial):
@@ -216,8 +217,6 @@ def require_sites(dataset: Dataset) -> None:
 # Sites.
 
 NO_HOOK = "remove the hook, or put the dataset where it is fetched from by HTTP or SSH"
-
-NO_START = "have its owner say `git annex enableremote NAME autoenable=false`, or take it from elsewhere"
 
 NO_SITES = re.compile(r"(.*/)?(derivatives|sourcedata|code|stimuli|phenotype)(/.*)?")
 """Sub-datasets without raw data; they are sites only if the configuration names them."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -39,6 +38,7 @@ from neurotier.meter.folders import Removal
 from neurotier.provenance.description import HOW, RAW, owner_of, read_how
 from neurotier.provenance.saving import run_git
 from neurotier.run.images import image_store
+from neurotier.run.jobs import say
 
 ONLY = "NEUROTIER_PARTICIPANTS"
 """Environment variable: of the participants of a command, those to make again."""
@@ -244,11 +244,6 @@ def settings_of(how: How, folder: Path) -> Settings:
         image = {"image": container["image"]} if container else {}
         sections["tool"] = {"name": how["name"], how["name"]: options | image}
     return Settings.from_config(sections, in_containers=bool(container))
-
-
-def say(line: str) -> None:
-    """Tell the user."""
-    print(line, file=sys.stderr)
 
 
 def placed(how: How, settings: Settings, places: Places, log: Path) -> PlacedImage | None:

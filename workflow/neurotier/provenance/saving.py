@@ -299,8 +299,6 @@ LOCKS = (
 )
 """Files by which git and git-annex keep others away, and which stay when they are killed."""
 
-MOVE = ("mv", "--no-target-directory", "--backup=numbered")
-
 OTHERS = re.compile(
     r"\.lock'?: File exists|lock config file .*: File exists|Another git process"
     r"|cannot lock ref .*(File exists|but expected)"
@@ -353,11 +351,11 @@ def open_dataset(folder: Path, killed_on: str, say: Say) -> Any:
         or ask_git(folder, "cat-file", "-e", "HEAD:.datalad/config") is None
         or is_broken(folder)
     ):
+        move = shlex.join(["mv", "--no-target-directory", "--backup=numbered", str(repository), f"{folder}.git"])
         raise InputError(
             "is damaged, or not a DataLad dataset with an annex",
             where=str(repository),
-            fix=f"`{shlex.join([*MOVE, str(repository), f'{folder}.git'])}`, and start the same command again: the"
-            " derivatives stay, their history begins anew",
+            fix=f"`{move}`, and start the same command again: the derivatives stay, their history begins anew",
         )
     run_git(folder, "reset", "--quiet")  # what a save that was killed, or met a full tier, has staged
     return Dataset(str(folder))

@@ -12,7 +12,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -22,11 +22,10 @@ from neurotier.core.foreign import read_text
 from neurotier.core.places import Places, short_hash
 from neurotier.core.processes import RUN, current_run
 from neurotier.core.quantities import counted
+from neurotier.core.settings import Say
 from neurotier.run import slurm
 from neurotier.run.journal import entries, read_notes
 from neurotier.run.participants import images_of, key_of, members_of
-
-Say = Callable[[str], None]
 
 NUMBER = re.compile(r"\w[\w.\[\]-]*")
 """What looks like the number of a job, of whatever scheduler: a planted one may look like an option."""

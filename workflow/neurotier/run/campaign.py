@@ -58,13 +58,13 @@ from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, marked, st
 from neurotier.core.quantities import counted, seconds, size
 from neurotier.core.settings import Say, Settings, TierSettings
 from neurotier.core.tables import Row, read_table
-from neurotier.core.tiers import Tier, tiers_of
+from neurotier.core.tiers import Tier, tier_named, tiers_of
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import is_present
 from neurotier.run.compared import OF_CAMPAIGN, VALID, Condition, valid_unless
 from neurotier.run.disturbance import DISTURBED
 from neurotier.run.images import image_store
-from neurotier.run.jobs import load_dataset, read_failures
+from neurotier.run.jobs import load_dataset, note, read_failures
 from neurotier.run.needs import Needs, needs_of
 from neurotier.run.participants import participants, selected_in
 from neurotier.run.plan import Plan
@@ -295,7 +295,7 @@ def check_campaign(campaign: Campaign) -> None:
             fix="place the role dataset on one tier, or make the folder a DataLad dataset",
         )
     for name, roles in needs(campaign, people).items():
-        tier = Tier.from_settings(settings.tiers[name]).here()
+        tier = tier_named(settings, name).here()
         tier.check()
         check_room(tier, roles, say)
     for run in {run.condition: run for run in campaign.to_do}.values():
@@ -325,7 +325,7 @@ def there_bytes(campaign: Campaign, tier: str, images: Sequence[Image]) -> int:
     dataset = read_json(campaign.places.index / "dataset.json")
     clone = Path(dataset["path"])
     if dataset["kind"] != "folder":
-        clone = Tier.from_settings(campaign.settings.tiers[tier]).folder("datasets") / clone.name
+        clone = tier_named(campaign.settings, tier).folder("datasets") / clone.name
     links_to = campaign.settings.dataset.links_to
     return sum(image.size_bytes or 0 for image in images if is_present(clone, image.path, links_to))
 
@@ -452,7 +452,7 @@ def inner_results(places: Places) -> Path:
 def remove_inner_results(campaign: Campaign) -> None:
     """Remove what runs that were killed have left on the tiers, and the folders for it."""
     for name in {run.settings.placement["results"] for run in campaign.planned}:
-        tier = Tier.from_settings(campaign.settings.tiers[name])
+        tier = tier_named(campaign.settings, name)
         tier.refuse_planted()
         folder = tier.path / inner_results(campaign.places)
         remove_private(folder)
@@ -474,9 +474,8 @@ def snakemake(arguments: list[str], log: Path) -> int:
     """
     environment = {key: value for key, value in os.environ.items() if key not in OWN_VARIABLES}
     environment[CAMPAIGN] = current_run()
+    note(log, f"$ snakemake {' '.join(arguments)}")
     with log.open("a") as file:
-        file.write(f"$ snakemake {' '.join(arguments)}\n")
-        file.flush()
         try:
             inner = start_process(
                 [sys.executable, "-m", "snakemake", *arguments],

@@ -32,9 +32,9 @@ import psutil
 
 from neurotier import __version__
 from neurotier.analysis.app import app_name
-from neurotier.core.configuration import WORKLOADS
-from neurotier.core.errors import BusyError, NeurotierError, SettingsError, StateError, TierError, without_credentials
+from neurotier.core.errors import BusyError, NeurotierError, StateError, TierError, without_credentials
 from neurotier.core.files import Record, open_lock, read_json, remove_partials, remove_whatever, write_json, write_text
+from neurotier.core.installed import search_path
 from neurotier.core.places import Places
 from neurotier.core.private import refuse_planted, remove_leftovers
 from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, processes_of, use_one_blas_thread
@@ -47,6 +47,7 @@ from neurotier.run.adoption import may_have_left, take_over
 from neurotier.run.cluster_jobs import close_jobs, read_jobs, renew_jobs_table
 from neurotier.run.disturbance import Watch, forget_readings
 from neurotier.run.healing import (
+    OF_THEIR_OWN,
     damage_lines,
     find_damage,
     note_outputs,
@@ -66,6 +67,7 @@ from neurotier.run.jobs import (
     reason_of,
     results_folder,
     save_settings,
+    say,
 )
 from neurotier.run.journal import add_entry, entries
 from neurotier.run.node_check import remove_marks
@@ -103,8 +105,7 @@ from neurotier.run.stops import end_at_signals, jobs_have_ended
 SHOWN = 5
 """Most participants who are named to the user."""
 
-PAGES = {"all": "report", "advise": "advice", "comparison": "comparison", "probe": "probe", "bigbrain": "bigbrain"}
-PAGES |= {"published": "published", **dict(zip(WORKLOADS, WORKLOADS, strict=True))}
+PAGES = {"all": "report", "advise": "advice", **dict(zip(OF_THEIR_OWN, OF_THEIR_OWN, strict=True))}
 """Targets with a page, and its name."""
 
 
@@ -114,8 +115,7 @@ def make_importable() -> None:
     It goes by the environment, since a command that named a path would be another one when the environment is moved:
     a reason to analyse everyone again. Jobs inherit the number of BLAS threads, too.
     """
-    prepend("PATH", str(Path(sys.executable).parent))
-    prepend("PYTHONPATH", str(Path(__file__).parents[2]))
+    os.environ |= {"PATH": search_path("PATH", Path(sys.executable).parent), "PYTHONPATH": search_path()}
     use_one_blas_thread()
 
 
@@ -126,12 +126,6 @@ def compile_library() -> None:
     0.01 s. Where it cannot be written (a checkout of somebody else), jobs do without.
     """
     compileall.compile_dir(Path(__file__).parents[1], quiet=2)
-
-
-def prepend(variable: str, folder: str) -> None:
-    """Put a folder first in a search path of the environment."""
-    known = filter(None, os.environ.get(variable, "").split(os.pathsep))
-    os.environ[variable] = os.pathsep.join(dict.fromkeys([folder, *known]))
 
 
 class Head:
@@ -200,8 +194,6 @@ class Head:
         if not command.is_dry_run:  # --delete-all-output removes files, too
             refuse_planted_places(places.results, tiers)
         starts = changes or command.is_dry_run
-        if changes and cores == 0:  # Snakemake would wait for one without end
-            raise SettingsError("no job can run on none", where="--cores 0", fix="give --cores 1 or more")
         others = other_results(plan, places, command.forced, removed=changes) if starts else None
         made = self.heal(command, is_replaced=others is not None)
         if starts:
@@ -409,11 +401,6 @@ def count_states(places: Places, everyone: list[str], failures: list[Record], st
         masks = len(read_table(places.group / "group.tsv", "group", only=("image",)))
         counts += [counted(masks, "brain mask")] if masks else []
     return ", ".join(counts)
-
-
-def say(line: str) -> None:
-    """Tell the user, where Snakemake tells its own progress."""
-    print(line, file=sys.stderr, flush=True)
 
 
 DAMAGED = (NeurotierError, OSError, AttributeError, LookupError, TypeError, ValueError)

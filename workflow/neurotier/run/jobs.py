@@ -34,7 +34,7 @@ from neurotier.core.places import Places
 from neurotier.core.processes import current_run
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import Say, Settings
-from neurotier.core.tiers import Tier, absolute
+from neurotier.core.tiers import absolute, tier_named
 from neurotier.dataset.commands import naming_commands
 from neurotier.dataset.contents import get_images
 from neurotier.dataset.source import Dataset, is_installed, obtain
@@ -84,7 +84,7 @@ def load_settings(results: Path) -> Settings:
 
 def results_folder(settings: Settings) -> Path:
     """Where the results of a run lie."""
-    return Tier.from_settings(settings.tiers[settings.placement["results"]]).path / settings.results
+    return tier_named(settings, settings.placement["results"]).path / settings.results
 
 
 def load_dataset(places: Places) -> Dataset:
@@ -233,7 +233,7 @@ def reporting(places: Places, participants: Sequence[str], stage: str, log: Path
         result.exit_code, reason = exit_code_of(error), reason_of(error)
         with suppress(OSError):  # the results tier may be full, and the output go to a file on it
             if not isinstance(error, Interrupted):  # the end of the run tells the user
-                print(f"neurotier: {first_of(participants) or stage}: {reason}", file=sys.stderr, flush=True)
+                say(f"neurotier: {first_of(participants) or stage}: {reason}")
         with suppress(OSError):
             note_failure(log, error)
             for participant in participants:
@@ -277,3 +277,8 @@ def note(log: Path, line: str) -> None:
     """Add a line to a job's log."""
     with log.open("a") as file:
         file.write(without_credentials(line.rstrip()) + "\n")
+
+
+def say(line: str) -> None:
+    """Tell the user, where Snakemake tells its own progress."""
+    print(line, file=sys.stderr, flush=True)

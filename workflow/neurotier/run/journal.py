@@ -11,7 +11,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from neurotier.core.files import append_line
 from neurotier.core.foreign import read_text
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
+from neurotier.core.settings import Say
 
 NOTE_S, SAY_S = 1.0, 30.0
 """How often a step may tell the journal how far it is, and how often the terminal, s."""
@@ -78,7 +79,7 @@ class Step:
         Tells the user of the run.
     """
 
-    def __init__(self, places: Places, name: str, say: Callable[[str], None]) -> None:
+    def __init__(self, places: Places, name: str, say: Say) -> None:
         self.places, self.name, self.say = places, name, say
         self.noted_s = self.said_s = time.monotonic()
 
@@ -146,9 +147,13 @@ def job_end(note: Entry, exit_code: int) -> Entry:
     """What it tells more at its end."""
     ended_s, state = time.time(), "FAILED" if exit_code else "COMPLETED"
     elapsed_s = max(0.0, ended_s - note["started_s"])
-    is_at_fault = exit_code in (TierError.exit_code, ContainerError.exit_code)
-    ended = {"ended_s": ended_s, "exit_code": exit_code, "state": state, "elapsed_s": elapsed_s}
-    return ended | {"node_at_fault": is_at_fault}
+    return {
+        "ended_s": ended_s,
+        "exit_code": exit_code,
+        "state": state,
+        "elapsed_s": elapsed_s,
+        "node_at_fault": exit_code in (TierError.exit_code, ContainerError.exit_code),
+    }
 
 
 def whole(variable: str) -> int | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +34,7 @@ from neurotier.core.private import names_in, remove_abandoned, remove_empty
 from neurotier.core.processes import current_run, end_forked, end_with_parent, fork_process, spare_collections
 from neurotier.core.quantities import about, counted, first_of
 from neurotier.core.settings import Settings
-from neurotier.core.tiers import Tier, parse_size, tiers_of
+from neurotier.core.tiers import Tier, parse_size, tier_named, tiers_of
 from neurotier.dataset.contents import drop_images, is_present, not_shared
 from neurotier.dataset.validation import check
 from neurotier.meter.measure import Interrupted
@@ -50,6 +49,7 @@ from neurotier.run.jobs import (
     note,
     reporting,
     run_facts,
+    say,
 )
 from neurotier.run.journal import SAY_S, Entry, add_entry, job_end, job_note
 from neurotier.run.needs import Granted, Needs
@@ -229,7 +229,7 @@ def run_pool(results: Path, request: Request, granted: Granted, log: Path) -> in
     names = list(request.only) or members_of(request.share, places)
     elsewhere = bool(run_facts(places).get("elsewhere")) and request.stage == ANALYSE
     if elsewhere and is_late:
-        print("neurotier: another run has begun since this job was submitted; it does nothing", file=sys.stderr)
+        say("neurotier: another run has begun since this job was submitted; it does nothing")
         return BusyError.exit_code
     end_with_parent()
     begin_log(log)
@@ -363,7 +363,7 @@ class Pool:
             if KINDS[tiers[name].kind].remote:  # which is no node's own
                 continue
             with suppress(OSError, NeurotierError):  # whoever needs the tier says what is wrong with it
-                work = Tier.from_settings(tiers[name]).here().folder("work")
+                work = tier_named(self.settings, name).here().folder("work")
                 for results in names_in(work):
                     remove_abandoned(work / results)
                     remove_empty(work / results)
@@ -395,7 +395,7 @@ class Pool:
     def say(self, line: str) -> None:
         """Tell the user, where Snakemake tells its own progress."""
         self.said_s = time.monotonic()
-        print(line, file=sys.stderr, flush=True)
+        say(line)
 
     def code_before(self, name: str) -> int | None:
         """The exit code of a participant that is done, not valid, not fetched, or has failed in this run; else none."""

@@ -29,8 +29,8 @@ from neurotier.core.errors import ContainerError, SettingsError, TierError, Tool
 from neurotier.core.files import read_if_whole, remove_whatever, whole_json
 from neurotier.core.places import Places, participant_of
 from neurotier.core.quantities import counted, first_of
-from neurotier.core.settings import Settings
-from neurotier.core.tiers import Tier, on_nodes
+from neurotier.core.settings import Say, Settings
+from neurotier.core.tiers import on_nodes, tier_named
 from neurotier.dataset.index import changed_since
 from neurotier.dataset.source import is_address, local_folder
 from neurotier.run.allocations import asks_for_nodes
@@ -65,7 +65,7 @@ PROGRAMS = {
 """Rule to the program that it cannot do without: its command, its name, who wants it, and how to get it."""
 
 
-def check_start(plan: Plan, command: Command, say: Callable[[str], None]) -> None:
+def check_start(plan: Plan, command: Command, say: Say) -> None:
     """Look at the dataset before the graph of jobs is built; a dry run names tiers that are missing, too.
 
     Parameters
@@ -101,16 +101,16 @@ def check_start(plan: Plan, command: Command, say: Callable[[str], None]) -> Non
     described(plan.settings)  # reads what is to be rehearsed; a campaign that of its runs before the first
     if command.asks_for("advise") or command.asks_for("probe"):  # else after a trial that may take hours
         for name in plan.settings.probe.tiers or plan.settings.placed_tiers:
-            require_written(Tier.from_settings(plan.settings.tiers[name]), "probe")
+            require_written(tier_named(plan.settings, name), "probe")
     tiers = [name for name in plan.settings.placed_tiers if not (plan.elsewhere and on_nodes(plan.settings, name))]
     for name in tiers if command.is_dry_run else ():  # nodes look at their own
         try:
-            Tier.from_settings(plan.settings.tiers[name]).check()
+            tier_named(plan.settings, name).check()
         except TierError as error:
             say(f"neurotier: a run would be refused: {error}")
 
 
-def check_dataset(plan: Plan, say: Callable[[str], None]) -> None:
+def check_dataset(plan: Plan, say: Say) -> None:
     """Refuse a source that is not there, and folders of ours in it, and say who is new; see :func:`check_start`."""
     source, places = plan.settings.dataset.source, Places.from_settings(plan.settings)
     if source == "demo" or is_address(source):
@@ -128,14 +128,13 @@ def check_dataset(plan: Plan, say: Callable[[str], None]) -> None:
                 fix="start in another working folder, or declare a tier outside the dataset and set placement to it",
             )
     table = places.index / "images.tsv"
-    if known.get("kind") == "folder" and table.exists():
-        changed = changed_since(load_dataset(places), participants(places), table.stat().st_mtime)
-        if changed:
-            since = f"new or gone since the dataset was indexed: {first_of(changed, shown=5)}"
-            say(f"{counted(len(changed), 'participant')} {since}; --forcerun index_dataset takes them in")
+    is_indexed = known.get("kind") == "folder" and table.exists()
+    if is_indexed and (changed := changed_since(load_dataset(places), participants(places), table.stat().st_mtime)):
+        since = f"new or gone since the dataset was indexed: {first_of(changed)}"
+        say(f"{counted(len(changed), 'participant')} {since}; --forcerun index_dataset takes them in")
 
 
-def check_programs(rules: Collection[str], settings: Settings, say: Callable[[str], None]) -> None:
+def check_programs(rules: Collection[str], settings: Settings, say: Say) -> None:
     """Refuse to start when a program is missing that a rule will need hours later.
 
     Parameters

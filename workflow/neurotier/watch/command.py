@@ -24,7 +24,7 @@ from neurotier.core.places import Places, participant_of
 from neurotier.core.private import OWNER
 from neurotier.core.quantities import about, clock, counted, first_of, seconds, shorten, size
 from neurotier.core.settings import Settings
-from neurotier.core.tiers import Tier, on_nodes
+from neurotier.core.tiers import on_nodes, tier_named
 from neurotier.run.adoption import latest_run
 from neurotier.run.jobs import load_settings, run_facts
 from neurotier.run.journal import read_notes, read_steps
@@ -301,7 +301,7 @@ def rooms_of(settings: Settings, on_cluster: bool) -> Iterator[tuple[str, str, s
         free = whole = ""
         if not (on_cluster and on_nodes(settings, name)) and not settings.tiers[name].node:
             with suppress(OSError, NeurotierError):
-                tier = Tier.from_settings(settings.tiers[name])
+                tier = tier_named(settings, name)
                 facts = os.statvfs(tier.path)
                 free = size(tier.free_bytes())
                 whole = size(min(facts.f_blocks * facts.f_frsize, tier.capacity_bytes or sys.maxsize))

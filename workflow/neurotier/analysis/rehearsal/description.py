@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from neurotier.core.configuration import SCHEMAS, key_path, read_yaml, reason
+from neurotier.core.configuration import SCHEMAS, read_yaml, require_valid
 from neurotier.core.errors import InputError, SettingsError, one_line
 from neurotier.core.files import Record
 from neurotier.core.foreign import blaming, read_named
@@ -162,14 +162,8 @@ def text_of(profile: str) -> tuple[str, str]:
 
 def parse(text: str, where: str) -> Description:
     """A description from its text; errors name ``where``, and are as of :func:`read_description`."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import best_match
-
     data = load(text, where)
-    schema = read_yaml((SCHEMAS / "rehearsal.schema.yaml").read_text())
-    error = best_match(Draft202012Validator(schema).iter_errors(data))
-    if error is not None:
-        raise SettingsError(reason(error)[:300], where=f"{where}: {key_path(error)}")
+    require_valid(data, read_yaml((SCHEMAS / "rehearsal.schema.yaml").read_text()), f"{where}:")
     values = {name: figure["value"] for name, figure in data["figures"].items()}
     if not math.isfinite(values["cpu_s"]):
         raise SettingsError("is no number of seconds", where=f"{where}: figures.cpu_s")

@@ -19,7 +19,7 @@ from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.core.quantities import counted
 from neurotier.core.settings import DaqSettings
 from neurotier.core.tables import Row
-from neurotier.core.tiers import Tier, parse_size
+from neurotier.core.tiers import Tier, parse_size, tier_named
 from neurotier.storage.daq.backlog import Curve, backlog
 from neurotier.storage.fio import Access, FioJob, FioResult, attempt
 from neurotier.storage.workload.walk import Say, Workload, files_text
@@ -198,7 +198,7 @@ class Daq(Workload[Point]):
         try:
             with self.folders(workspace, point) as folders:
                 for name, folder in folders.items():
-                    self.check_tier(Tier.from_settings(self.settings.tiers[name]).here(), points)
+                    self.check_tier(tier_named(self.settings, name).here(), points)
                     attempt(Access(point.engine, point.engine == "libpmem"), folder)
         except NeurotierError as error:
             return dict.fromkeys(points, str(error))
@@ -218,7 +218,7 @@ class Daq(Workload[Point]):
         with ExitStack() as stack:
             found = {workspace.tier.name: workspace.folder}
             for name in point.tiers[1:]:
-                other = claim(Tier.from_settings(self.settings.tiers[name]).here(), self.target, self.places)
+                other = claim(tier_named(self.settings, name).here(), self.target, self.places)
                 stack.enter_context(other.working(self.places.identity))
                 found[name] = other.folder
             yield found

@@ -26,7 +26,7 @@ from neurotier.core.processes import start_process
 from neurotier.core.quantities import counted, seconds
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
-from neurotier.core.tiers import Tier
+from neurotier.core.tiers import Tier, tier_named
 from neurotier.storage.ior.node import clear
 from neurotier.storage.ior.points import Point, cells_of
 from neurotier.storage.ior.walk import OTHER_NODE, OTHER_PROCESS, PIN, SPANS, Ior
@@ -126,7 +126,7 @@ class IorOverNodes(Ior):
         ToolError
             If nodes are not had now or differ, or one fails.
         """
-        tier = Tier.from_settings(self.settings.tiers[workspace.tier.name])
+        tier = tier_named(self.settings, workspace.tier.name)
         below = Path(short_hash(str(self.places.results.absolute())), token_hex(8))
         plan = {"point": asdict(point), "tier": asdict(tier) | {"path": str(tier.path)}, "below": str(below)}
         with allocated(self.cluster, point.nodes) as job:

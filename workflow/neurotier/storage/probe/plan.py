@@ -10,7 +10,7 @@ from typing import Any
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table
-from neurotier.core.tiers import Tier, find_mount
+from neurotier.core.tiers import find_mount, tier_named
 
 MOST_STREAMS = 96
 """As the published experiment; more have to be asked for."""
@@ -78,7 +78,7 @@ class ProbePlan:
         A tier that each node has for itself is found by the job, and is known here by its name alone; on a cluster, all
         are found so.
         """
-        probe, declared = self.settings.probe, Tier.from_settings(self.settings.tiers[tier])
+        probe, declared = self.settings.probe, tier_named(self.settings, tier)
         effort = {key: getattr(probe, key) for key in ("file_mib", "share", "time_s", "repetitions")}
         place = {"path": str(declared.path), "kind": declared.kind}
         if not self.elsewhere:

@@ -33,7 +33,7 @@ from neurotier.core.places import Places, short_hash
 from neurotier.core.quantities import clock, counted, percent, seconds, size
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, columns, write_table
-from neurotier.core.tiers import Tier
+from neurotier.core.tiers import Tier, tier_named
 from neurotier.storage.fio import require_fio
 from neurotier.storage.workload.records import MEASURED
 from neurotier.storage.workspace import Workspace, claim, facts_of
@@ -235,7 +235,7 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
     workload.require()
     begun = []
     for name, sets in plan.items():
-        declared = Tier.from_settings(settings.tiers[name])
+        declared = tier_named(settings, name)
         here = None if workload.elsewhere else claim(declared.here(), target, places)
         workspace = here or Workspace(target, declared, declared.path)
         tier, facts = workspace.tier, facts_of(workspace.tier) | {"kernel": os.uname().release}
