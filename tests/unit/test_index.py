@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from pathlib import Path
 
 import pytest
 from configured import settings_at
 from neurotier.core.errors import InputError
 from neurotier.core.settings import DatasetSettings
-from neurotier.dataset.index import Index, index_dataset
+from neurotier.dataset.index import Index, changed_since, index_dataset
 from neurotier.dataset.source import Dataset, plain_sites
 from support import plain_dataset, small_head, t1w
 
@@ -54,10 +55,24 @@ def test_images_and_what_is_left_out(dataset: Path) -> None:
     ]
     assert found.skipped == {
         "'sub-02/anat/sub-02_acq-mprage_T1w.nii.gz'": "the same image is there with another extension",
-        "'sub-02/anat/sub-02_part-phase_T1w.nii.gz'": "part-phase is no picture of a head: magnitudes are analysed",
+        "'sub-02/anat/sub-02_part-phase_T1w.nii.gz'": "part-phase is no magnitude image, and only those are analysed",
         "sub-03": "no T1w image",
         "sub-04": "in participants.tsv, but there is no folder",
     }
+
+
+def test_who_is_new_or_gone(tmp_path: Path) -> None:
+    """Neither a file, nor who is not selected or was there before, nor sites that are away, count or do harm."""
+    plain_dataset(tmp_path, {f"{site}/sub-01/anat/sub-01_T1w.nii.gz": small_head() for site in ("A", "B")})
+    dataset = Dataset("x", tmp_path, "folder", {site: {} for site in ("A", "B", "C")})
+    indexed = ["A/sub-01", "A/sub-02", "B/sub-01", "C/sub-01"]
+    settings = dataclasses.replace(SETTINGS, participants=["01", "02", "03"])
+    assert changed_since(dataset, settings, indexed, time.time() + 60) == []
+    before_s = time.time() - 60
+    for name in ("sub-03", "sub-04"):
+        (tmp_path / "A" / name).mkdir()
+    (tmp_path / "A" / "sub-03_note.txt").touch()
+    assert changed_since(dataset, settings, indexed, before_s) == ["A/sub-02", "A/sub-03"]
 
 
 @pytest.mark.parametrize(

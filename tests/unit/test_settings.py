@@ -119,6 +119,7 @@ def test_empty_section_takes_its_defaults() -> None:
         ({**SMALLEST, "tool": {"../own": {}}}, "config key tool: '../own'"),
         ({**SMALLEST, "campaign": {"tools": ["bte"]}}, "config key campaign.tools: 'bte' is not one of brainextractor"),
         ({**SMALLEST, "tool": "noop"}, "config key tool: 'noop' stands alone; write {name: noop}"),
+        ({**SMALLEST, "shares": {"participants": "many"}}, "config key shares.participants: 'many' is not of type"),
         ({**SMALLEST, "dataset": {"sites": "A"}}, "config key dataset.sites: 'A' stands alone; write [A]"),
         (with_program("p {output}"), "config key tool.own.command: has no {input}; say in it where the path of the"),
         (with_program("p {input} {mask}"), "config key tool.own.command: '{mask}': nothing is called {mask} here; use"),

@@ -155,8 +155,8 @@ def reason(error: ValidationError) -> str:
     if error.validator == "type" and isinstance(error.instance, str):
         first = next(iter(error.schema.get("properties", ())), "KEY")
         meant = {"object": f"{{{first}: {error.instance}}}", "array": f"[{error.instance}]"}
-        if error.validator_value in meant:
-            return f"{error.instance!r} stands alone; write {meant[error.validator_value]}"
+        if asked := meant.get(str(error.validator_value)):
+            return f"{error.instance!r} stands alone; write {asked}"
     return str(error.message)
 
 

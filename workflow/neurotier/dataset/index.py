@@ -132,26 +132,28 @@ def index_dataset(
     return Index(sorted(selected, key=lambda image: image.path), dict(sorted(skipped.items())))
 
 
-def changed_since(dataset: Dataset, indexed: Collection[str], indexed_s: float) -> list[str]:
+def changed_since(dataset: Dataset, settings: DatasetSettings, indexed: Collection[str], indexed_s: float) -> list[str]:
     """Participants who have come into a plain folder, or gone from it, since it was indexed.
 
     Parameters
     ----------
-    dataset
-        The folder.
+    dataset, settings
+        The folder, and section ``dataset`` of the configuration.
     indexed
         Participants of its index.
     indexed_s
         When it was made, s since 1970. What was there then and is not of it was left out for a reason.
     """
-    changed = set[str]()
+    changed, is_participant = set[str](), selector(settings.participants, "sub")
     for site in dataset.sites:
-        root, of_site = dataset.path / site, {name for name in indexed if name.rpartition("/")[0] == site}
-        if root.stat().st_mtime > indexed_s:
-            there = {f"{site}/{one.name}".lstrip("/"): one for one in os.scandir(root) if one.name.startswith("sub-")}
-            others = there.keys() - of_site
-            changed |= of_site - there.keys()
-            changed |= {name for name in others if there[name].stat(follow_symlinks=False).st_ctime > indexed_s}
+        with suppress(OSError):  # those of a site that is gone fail, and say so
+            if (dataset.path / site).stat().st_mtime > indexed_s:
+                folders = [one for one in os.scandir(dataset.path / site) if one.name[:4] == "sub-" and one.is_dir()]
+                there = {f"{site}/{one.name}".lstrip("/"): one for one in folders if is_participant(one.name[4:])}
+                of_site = {name for name in indexed if name.rpartition("/")[0] == site}
+                others = there.keys() - of_site
+                changed |= of_site - there.keys()
+                changed |= {name for name in others if there[name].stat(follow_symlinks=False).st_ctime > indexed_s}
     return sorted(changed)
 
 

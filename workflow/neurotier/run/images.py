@@ -39,7 +39,6 @@ def shelf(settings: Settings, places: Places, placing: bool = True) -> Record:
     TierError
         If the images tier is not there, or not what it is declared to be.
     """
-
     tier, kept = tiers_of(settings)["images"], places.image_store.absolute()
     if placing:
         tier = tier.here()
@@ -72,7 +71,6 @@ def image_store(settings: Settings, places: Places, log: Path, say: Say, placing
     TierError
         See :func:`shelf`.
     """
-
     where, containers = shelf(settings, places, placing), settings.containers
     if containers.form == "auto":  # measured: tests/benchmarks/containers.py
         remote = settings.kind_of("images").remote
@@ -86,7 +84,6 @@ def placed_image(settings: Settings, places: Places, log: Path) -> PlacedImage |
     """The container image in use, placed again if its tier has lost it; ``None`` on the host."""
     if settings.image is None:
         return None
-
     store = image_store(settings, places, log, lambda line: note(log, line))
     image = ContainerImage(**read_json(places.index / "image.json"))
     caches = placed_caches(settings, places, store.say) if settings.app.image else {}
@@ -106,7 +103,6 @@ def prepare_tool(settings: Settings, places: Places, log: Path) -> Record:
     ToolError, ContainerError
         If it is missing or cannot be run.
     """
-
     placed = placed_image(settings, places, log)
     if placed is None:
         tool = make_tool(settings.tool)

@@ -128,10 +128,11 @@ def check_dataset(plan: Plan, say: Say) -> None:
                 fix="start in another working folder, or declare a tier outside the dataset and set placement to it",
             )
     table = places.index / "images.tsv"
-    is_indexed = known.get("kind") == "folder" and table.exists()
-    if is_indexed and (changed := changed_since(load_dataset(places), participants(places), table.stat().st_mtime)):
-        since = f"new or gone since the dataset was indexed: {first_of(changed)}"
-        say(f"{counted(len(changed), 'participant')} {since}; --forcerun index_dataset takes them in")
+    if (known.get("kind"), Path(known.get("path", "")).resolve()) == ("folder", folder) and table.exists():
+        indexed, indexed_s = participants(places), table.stat().st_mtime
+        if changed := changed_since(load_dataset(places), plan.settings.dataset, indexed, indexed_s):
+            since = f"new or gone since the dataset was indexed: {first_of(changed)}"
+            say(f"{counted(len(changed), 'participant')} {since}; --forcerun index_dataset updates the index")
 
 
 def check_programs(rules: Collection[str], settings: Settings, say: Say) -> None:
