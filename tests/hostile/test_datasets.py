@@ -347,7 +347,7 @@ def test_special_remotes_of_a_dataset_start_no_program(
     assert (ended.code == 0) == nested, "the other sites are there"
 
 
-@pytest.mark.parametrize("hostile", ["git-annex", *nightly("origin/git-annex", "pre-init-annex")])
+@pytest.mark.parametrize("hostile", ["git-annex", *nightly("origin/git-annex", "pre-init-annex", "of its source")])
 def test_git_annex_does_not_begin_in_the_source(
     project: Project, evil_site: Path, tmp_path: Path, hostile: str
 ) -> None:
@@ -356,13 +356,18 @@ def test_git_annex_does_not_begin_in_the_source(
     source = tmp_path / "cloned"
     git(tmp_path, "clone", "--quiet", str(evil_site), str(source))
     git(source, "branch", "git-annex", "origin/git-annex" if hostile == "git-annex" else "origin/git-annex~")
-    if hostile == "pre-init-annex":
+    has_hook, first = hostile in ("pre-init-annex", "of its source"), source
+    if has_hook:
         git(source, "update-ref", "refs/remotes/origin/git-annex", "git-annex")
-        shutil.copy(source / "bare" / "hooks" / hostile, source / ".git" / "hooks" / hostile)
+        shutil.copy(source / "bare" / "hooks" / "pre-init-annex", source / ".git" / "hooks" / "pre-init-annex")
+    if hostile == "of its source":
+        source = tmp_path / "again"
+        git(tmp_path, "clone", "--quiet", str(first), str(source))
+        git(source, "branch", "git-annex", "origin/git-annex")
     ended = clone(project, source)
     assert (ended.code == 0) == (hostile == "origin/git-annex"), ended.output
-    assert hostile != "pre-init-annex" or ended.lines("git-annex would run the hook"), ended.output
-    assert "annex.uuid" not in git(source, "config", "--list")
+    assert not has_hook or ended.lines(f"git-annex would run the hook {first}/.git/hooks/pre-init-annex"), ended.output
+    assert "annex.uuid" not in git(source, "config", "--list") + git(first, "config", "--list")
 
 
 @pytest.mark.parametrize(

@@ -94,8 +94,9 @@ def main() -> None:
     if program := next(filter(None, map(refused, lines)), "") or hooked(Path.cwd()):
         if not all(branch.startswith(b"refs/remotes/") for branch in branches):
             sys.exit(f"git-annex would start {program!r}")
-        git("config", "--local", NOTE, program)
-        git("config", "--local", "remote.origin.annex-ignore", "true")
+        keys = {NOTE: program, "remote.origin.annex-ignore": "true", "datalad.install.inherit-local-origin": "false"}
+        for key, value in keys.items():
+            git("config", "--local", key, value)
         for branch in branches:
             git("update-ref", "-d", branch)
 
