@@ -291,36 +291,134 @@ def test_the_repository_of_a_source_on_this_machine_runs_nothing(
     assert not mark.exists(), mark.read_text()
 
 
-@pytest.mark.parametrize("nested", [False, *nightly(True)])
+EVIL = "externaltype=x/evil type=external"
+"""Has git-annex start a file of the dataset."""
+
+
+@pytest.fixture
+def evil_site(demo_copy: Path, tmp_path: Path) -> Iterator[Path]:
+    """A site with a program and, as a folder of its own, a repository with a hook; none of them may run."""
+    mark, site = tmp_path / "ran", demo_copy / "SiteA"
+    script(site / "git-annex-remote-x" / "evil", f"echo $0 >>{mark}")
+    git(site, "init", "--quiet", "--bare", "bare")
+    script(site / "bare" / "hooks" / "pre-init-annex", f"echo $0 >>{mark}")
+    for folder in ("objects", "refs"):
+        (site / "bare" / folder / "kept").touch()
+    git(site, "-c", "annex.largefiles=nothing", "add", "--force", "git-annex-remote-x", "bare")
+    git(site, "commit", "--quiet", "-m", "hostile")
+    yield site
+    assert not mark.exists(), mark.read_text()
+
+
+def write_remotes(site: Path, words: str, branch: str = "git-annex") -> None:
+    """Have a branch of git-annex's ask for a special remote."""
+    tree = git(site, "rev-parse", "--abbrev-ref", "HEAD")
+    git(site, "checkout", "--quiet", branch)
+    line = f"11111111-1111-1111-1111-111111111111 {words} encryption=none name=x timestamp=1795742480s\n"
+    (site / "remote.log").write_bytes(line.encode())
+    git(site, "add", "remote.log")
+    git(site, "commit", "--quiet", "-m", "hostile")
+    git(site, "checkout", "--quiet", tree)
+
+
+WORDS = [
+    f"autoenable=true {EVIL}",
+    f"autoenable=true\v{EVIL}".replace(" ", "\v"),
+    "autoenable=true externaltype=ora\x1f/evil type=external",
+    f"autoenable=true\u2003{EVIL}",
+    f"autoenable=false autoenable=true {EVIL}",
+    f"autoenable=&116;rue {EVIL}",
+    "autoenable=true type= type=rclone",
+    "autoenable=true location=bare type=git",
+]
+
+
+@pytest.mark.parametrize(("words", "nested"), [(WORDS[0], False), *nightly(*((words, True) for words in WORDS))])
 def test_special_remotes_of_a_dataset_start_no_program(
-    project: Project, demo_copy: Path, tmp_path: Path, nested: bool
+    project: Project, evil_site: Path, words: str, nested: bool
 ) -> None:
     """git-annex starts ``git-annex-remote-NAME`` in each clone; the name may lead to a file of the dataset."""
-    mark, source = tmp_path / "ran", demo_copy / "SiteA"
-    script(source / "git-annex-remote-x" / "evil", f"echo >>{mark}")
-    git(source, "-c", "annex.largefiles=nothing", "add", "git-annex-remote-x")
-    git(source, "commit", "--quiet", "-m", "hostile")
-    git(
-        source,
-        "annex",
-        "initremote",
-        "x",
-        "type=directory",
-        f"directory={tmp_path}",
-        "encryption=none",
-        "autoenable=true",
-    )
-    lines = git(source, "show", "git-annex:remote.log").replace("type=directory", "externaltype=x/evil type=external")
-    git(source, "checkout", "--quiet", "git-annex")
-    (source / "remote.log").write_text(f"{lines}\n")
-    git(source, "commit", "--quiet", "--all", "-m", "hostile")
-    git(source, "checkout", "--quiet", "-")
+    write_remotes(evil_site, words)
     if nested:
-        git(demo_copy, "commit", "--quiet", "-m", "hostile", "SiteA")
-    ended = clone(project, demo_copy if nested else source)
-    assert not mark.exists()
-    assert ended.lines("its special remotes would have git-annex start 'git-annex-remote-x/evil'"), ended.output
+        git(evil_site.parent, "commit", "--quiet", "-m", "hostile", "SiteA")
+    ended = clone(project, evil_site.parent if nested else evil_site)
+    (line, *_) = ended.lines("its special remotes would have git-annex start ")
+    assert "`git annex enableremote NAME autoenable=false`" in line
     assert (ended.code == 0) == nested, "the other sites are there"
+
+
+@pytest.mark.parametrize("hostile", ["git-annex", *nightly("origin/git-annex", "pre-init-annex", "of its source")])
+def test_git_annex_does_not_begin_in_the_source(
+    project: Project, evil_site: Path, tmp_path: Path, hostile: str
+) -> None:
+    """A clone by git alone: git-annex would make it its own, and enable special remotes there."""
+    write_remotes(evil_site, f"autoenable=true {EVIL}")
+    source = tmp_path / "cloned"
+    git(tmp_path, "clone", "--quiet", str(evil_site), str(source))
+    git(source, "branch", "git-annex", "origin/git-annex" if hostile == "git-annex" else "origin/git-annex~")
+    has_hook, first = hostile in ("pre-init-annex", "of its source"), source
+    if has_hook:
+        git(source, "update-ref", "refs/remotes/origin/git-annex", "git-annex")
+        shutil.copy(source / "bare" / "hooks" / "pre-init-annex", source / ".git" / "hooks" / "pre-init-annex")
+    if hostile == "of its source":
+        source = tmp_path / "again"
+        git(tmp_path, "clone", "--quiet", str(first), str(source))
+        git(source, "branch", "git-annex", "origin/git-annex")
+    ended = clone(project, source)
+    assert (ended.code == 0) == (hostile == "origin/git-annex"), ended.output
+    assert not has_hook or ended.lines(f"git-annex would run the hook {first}/.git/hooks/pre-init-annex"), ended.output
+    assert "annex.uuid" not in git(source, "config", "--list") + git(first, "config", "--list")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "autoenable=true externaltype=ora type=external url=ria+file:///nowhere archive-id=x",
+        *nightly(
+            "autoenable=true type=S3 bucket=b host=localhost port=1 public=yes publicurl=http://localhost:1",
+            "autoenable=true type=git location=http://localhost:1/x",
+            f"autoenable=false {EVIL}",
+            EVIL,
+        ),
+    ],
+)
+def test_special_remotes_that_start_nothing_of_a_dataset_are_accepted(
+    project: Project, evil_site: Path, words: str
+) -> None:
+    write_remotes(evil_site, words)
+    ended = clone(project, evil_site)
+    assert ended.code == 0, ended.output
+    (made,) = project.folder.glob("neurotier-*/datasets/[!.]*/.git")
+    assert (made / "annex").is_dir()
+    assert words in git(made.parent, "show", "git-annex:remote.log")
+
+
+def test_site_whose_owner_has_done_what_is_told_is_installed(project: Project, demo_copy: Path) -> None:
+    site = demo_copy / "SiteA"
+    git(site, "annex", "initremote", "x", "type=hook", "hooktype=h", "encryption=none", "autoenable=true")
+    ended = clone(project, demo_copy)
+    assert ended.lines("its special remotes would have git-annex start 'hook'"), ended.output
+    git(site, "annex", "enableremote", "x", "autoenable=false")
+    (project.results / "index" / "dataset.json").unlink()
+    assert clone(project, demo_copy).code == 0
+    assert not read_json(project.results / "index" / "dataset.json")["unreachable"]
+
+
+@pytest.mark.parametrize("site", ["SiteA", *nightly("")])
+def test_clone_that_was_made_before_programs_were_refused_is_made_anew(
+    project: Project, demo_copy: Path, site: str
+) -> None:
+    assert clone(project, demo_copy).code == 0
+    (made,) = project.folder.glob("neurotier-*/datasets/[!.]*/.datalad")
+    git(made.parent / site, "config", "remote.x.annex-externaltype", "x/evil")
+    git(made.parent / "SiteB", "config", "remote.x.annex-externaltype", "ora")
+    ended = clone(project, demo_copy)
+    assert ended.code == 0, ended.output
+    assert ended.lines("would have git-annex start 'x/evil', and is cloned again"), ended.output
+    (project.results / "index" / "dataset.json").unlink()
+    assert clone(project, demo_copy).code == 0
+    assert "x/evil" not in (made.parent / site / ".git" / "config").read_text()
+    assert not site or "annex-externaltype = ora" in (made.parent / "SiteB" / ".git" / "config").read_text()
 
 
 # Labels

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote
 
 from neurotier.core.configuration import suggestion
 from neurotier.core.errors import InputError, SourceError, one_line, without_credentials
@@ -26,7 +26,7 @@ from neurotier.core.tiers import Tier, find_mount, is_plain_folder
 from neurotier.dataset.addresses import check_own_files, config_of, refusal, refused_subdatasets
 from neurotier.dataset.bids import is_bids
 from neurotier.dataset.commands import NETWORK_DOWN, ask_git, message_of, naming_commands, prepare_environment, retry
-from neurotier.dataset.special_remotes import NOTE
+from neurotier.dataset.special_remotes import NOTE, OF_DATALAD, hooked
 
 
 @dataclass(frozen=True)
@@ -144,9 +144,8 @@ def clone(source: str, folder: Path, version: str | None, where: str = "") -> No
     where = where or f"dataset.source {source!r}"
     with naming_commands("cannot be cloned", where, "check the address and the network"), made_whole(folder) as partial:
         datalad_clone(source=source, path=str(partial), result_renderer="disabled")
-        if reason := starting(partial):
-            fix = "have its owner say `git annex enableremote NAME autoenable=false`, or take it from elsewhere"
-            raise InputError(reason, where, fix)
+        if reason := refused(partial):
+            raise InputError(reason, where)
         if version is not None:
             check_out(partial, version, where)
         if not is_whole(partial):
@@ -216,8 +215,6 @@ def require_sites(dataset: Dataset) -> None:
 
 # Sites.
 
-NO_HOOK = "remove the hook, or put the dataset where it is fetched from by HTTP or SSH"
-
 NO_SITES = re.compile(r"(.*/)?(derivatives|sourcedata|code|stimuli|phenotype)(/.*)?")
 """Sub-datasets without raw data; they are sites only if the configuration names them."""
 
@@ -247,8 +244,8 @@ def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say
     from datalad.api import subdatasets
 
     check_own_files(folder)
-    if reason := hooked(folder):
-        raise InputError(reason, where=f"dataset.source {source!r}", fix=NO_HOOK)
+    if reason := refused(folder):
+        raise InputError(reason, where=f"dataset.source {source!r}")
     known = subdatasets(dataset=str(folder), result_renderer="disabled", return_type="list")
     recorded = {Path(one["path"]).relative_to(folder).as_posix(): one["gitshasum"] for one in known}
     sites = choose_sites(settings.sites, sites_among(list(recorded), is_bids(folder)), source)
@@ -261,11 +258,7 @@ def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say
         say(f"installing {len(missing)} of {len(recorded)} sub-datasets: {', '.join(missing)}")
         unreachable |= install_all(folder, {path: recorded[path] for path in missing}, settings, say)
         flush_file_system(folder)
-    unreachable |= {
-        path: reason
-        for path in wanted
-        if path not in unreachable and (reason := starting(folder / path) or hooked(folder / path))
-    }
+    unreachable |= {path: reason for path in wanted if path not in unreachable and (reason := refused(folder / path))}
     mark_of(folder, "").mkdir(exist_ok=True)
     for path in set(wanted) - set(unreachable):
         mark_of(folder, path).touch()
@@ -319,22 +312,22 @@ def install_all(folder: Path, recorded: dict[str, str], settings: DatasetSetting
     return failed
 
 
+def refused(clone: Path) -> str:
+    """Why git-annex must not work with a clone, or with the repository that it was made from; empty if it may."""
+    if hook := hooked(clone):
+        by = "remove the hook, or put the dataset where it is fetched from by HTTP or SSH"
+        return f"git-annex would run the hook {hook} of its repository: {by}"
+    if program := starting(clone):
+        by = "have its owner say `git annex enableremote NAME autoenable=false`, or take it from elsewhere"
+        return f"its special remotes would have git-annex start {program!r}: {by}"
+    return ""
+
+
 def starting(clone: Path) -> str:
-    """Why git-annex must not work with a clone: what it was asked to start there; empty if it may."""
-    program = ask_git(clone, "config", "--local", NOTE)
-    return f"its special remotes would have git-annex start {one_line(program)!r}" if program else ""
-
-
-def hooked(clone: Path) -> str:
-    """Why git-annex must not work with the repository that a clone was made from; empty if it may.
-
-    On this machine it works in that repository, and runs hooks of its own there, which git's are not among.
-    """
-    origin = (ask_git(clone, "config", "remote.origin.url") or "").strip()
-    path = unquote(urlsplit(origin).path) if origin.startswith("file:") else origin
-    folder = ask_git(Path(path), "rev-parse", "--path-format=absolute", "--git-common-dir") if path[:1] == "/" else None
-    hook = min(Path(folder.strip(), "hooks").glob("*-annex"), default=None) if folder else None
-    return f"git-annex would run the hook {hook} of its repository" if hook else ""
+    """The program that git-annex was to start in a clone, or that it starts in one made before that was refused."""
+    keys, others = rf"^{NOTE}$|^remote\..*\.annex-externaltype$", f"!^({'|'.join(OF_DATALAD)})$"
+    found = ask_git(clone, "config", "--local", "--null", "--get-regexp", keys, others) or ""
+    return one_line(found.partition("\n")[2].partition("\0")[0])[:200]
 
 
 def clear(folder: Path, path: str, say: Say) -> None:
@@ -434,10 +427,12 @@ def is_whole(repository: Path) -> bool:
 
 
 def is_broken(repository: Path) -> bool:
-    """Whether git or git-annex cannot work in a repository.
+    """Whether git or git-annex cannot or must not work in a repository.
 
     It is asked twice, since a run for other results may share the clone and be fetching into it.
     """
+    if starting(repository):
+        return True
     if not looks_broken(repository):
         return False
     time.sleep(LOOK_AGAIN_S)
@@ -516,7 +511,9 @@ def renew_clone(places: Places, say: Say) -> None:
 
 
 def set_aside_if_broken(folder: Path, clone: Path, say: Say) -> None:
-    """Make way for a new clone, as :func:`set_aside`, where git or git-annex cannot work in this one."""
+    """Make way for a new clone, as :func:`set_aside`, where git or git-annex cannot or must not work in this one."""
     if is_broken(folder):
-        say(f"{folder} is damaged (after a power cut?), and is cloned again")
+        program = starting(folder)
+        why = f"would have git-annex start {program!r}" if program else "is damaged (after a power cut?)"
+        say(f"{folder} {why}, and is cloned again")
         set_aside(folder, clone, say)

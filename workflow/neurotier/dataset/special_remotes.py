@@ -1,5 +1,5 @@
-"""What git-annex is given to run before it makes a clone its own (``annex.pre-init-command``): it takes away what would
-have it start a program that the dataset names, and notes it, so that the clone is refused.
+"""What git-annex is given to run before it makes a repository its own (``annex.pre-init-command``): it takes away what
+would have it start a program that the dataset names, and notes it, so that the clone is refused.
 
 A dataset's ``git-annex`` branch may ask for special remotes to be enabled in every clone. For one of type ``external``,
 git-annex starts ``git-annex-remote-NAME``: any from PATH, and with a slash in its name a file of the dataset itself.
@@ -9,11 +9,15 @@ It is run as a file by itself, and so imports nothing of neurotier.
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 FETCHING = ("S3", "directory", "external", "git", "git-lfs", "httpalso", "rsync", "web", "webdav")
-"""Types of special remotes that start at most git, rsync and ssh."""
+"""Types of special remotes that start at most git, rsync and ssh, and gpg if there is ``encryption=``."""
 
 NOTE = "neurotier.refused"
 """Key of a clone's own configuration for what was found."""
@@ -21,25 +25,60 @@ NOTE = "neurotier.refused"
 OF_DATALAD = ("datalad", "datalad-archives", "ora")
 """External ones that are installed with DataLad."""
 
+ELSEWHERE = re.compile(r"(https?|ssh|git)://[^-]|[\w.]+@[\w.-]+:[^:]")
+"""Locations that are no folder of the dataset, which could be a repository with hooks."""
 
-def refused(line: str) -> str:
+
+def refused(line: bytes) -> str:
     """What a line of ``remote.log`` would have git-annex start; empty if it may.
 
-    >>> refused("uuid autoenable=true externaltype=ora name=storage type=external"), refused("uuid type=rclone")
+    git-annex divides words at whatever Unicode counts as white space, and so only printable ASCII is accepted.
+
+    >>> refused(b"uuid autoenable=true externaltype=ora name=storage type=external"), refused(b"uuid type=rclone")
     ('', '')
-    >>> refused("uuid autoenable=true externaltype=ora externaltype=x/evil type=external")
+    >>> refused(b"uuid autoenable=false externaltype=x/evil type=external")
+    ''
+    >>> refused(b"uuid autoenable=true externaltype=ora externaltype=x/evil type=external")
     'git-annex-remote-x/evil'
+    >>> refused(b"uuid autoenable=false autoenable=true type= type=rclone")
+    'rclone'
+    >>> refused(b"u autoenable=yes location=http://x.org type=git"), refused(b"u autoenable=1 location=a type=git")
+    ('', 'a')
+    >>> refused(b"u autoenable=true\\x0bexternaltype=ora\\x0btype=external"), refused(b"u autoenable=true name=\\xa0")
+    ('u autoenable=true\\x0bexternaltype=ora\\x0btype=external', 'u autoenable=true name=\\xa0')
     """
-    words = [word.partition("=")[::2] for word in line.split()]
-    if not any(key == "autoenable" for key, _ in words):
+    text = line.decode("latin-1")
+    if "autoenable" in text and not (text.isascii() and text.isprintable()):
+        return text
+    words = [word.partition("=")[::2] for word in text.split(" ")]
+    if all(value == "false" for key, value in words if key == "autoenable"):
         return ""
     named = [f"git-annex-remote-{value}" for key, value in words if key == "externaltype" and value not in OF_DATALAD]
-    return (named + [value for key, value in words if key == "type" and value not in FETCHING] + [""])[0]
+    named += [value for key, value in words if key == "type" and value not in FETCHING]
+    named += [value for key, value in words if key == "location" and not ELSEWHERE.match(value)]
+    return next(filter(None, named), "")
 
 
-def git(*words: str) -> str:
+def hooked(clone: Path) -> str:
+    """A hook of git-annex's own, which git's are not among, that it would run where a clone was made from.
+
+    On this machine it works in that repository, and DataLad has it work in the one that that was cloned from, too.
+    """
+    known = [clone]
+    for repository in known:
+        url = git("-C", str(repository), "config", "remote.origin.url", check=False).decode(errors="replace").strip()
+        source = (repository / (unquote(urlsplit(url).path) if url.startswith("file:") else url)).resolve()
+        folder = git("-C", str(source), "rev-parse", "--path-format=absolute", "--git-common-dir", check=False)
+        if url and folder and source not in known:
+            if hook := min(Path(os.fsdecode(folder.strip()), "hooks").glob("*-annex"), default=None):
+                return str(hook)
+            known.append(source)
+    return ""
+
+
+def git(*words: str | bytes, check: bool = True) -> bytes:
     """Output of git in the repository at hand."""
-    return subprocess.run(["git", *words], stdout=subprocess.PIPE, text=True, errors="replace", check=True).stdout
+    return subprocess.run(["git", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=check).stdout
 
 
 def main() -> None:
@@ -47,14 +86,17 @@ def main() -> None:
 
     In a repository that git-annex has worked in, nothing is removed, but it is not to begin anew there.
     """
-    branches = [ref for ref in git("for-each-ref", "--format=%(refname)").splitlines() if ref.endswith("git-annex")]
-    logs = [
-        git("cat-file", "-p", f"{branch}:remote.log") for branch in branches if git("ls-tree", branch, "remote.log")
-    ]
-    if program := next(filter(None, map(refused, "\n".join(logs).splitlines())), ""):
-        if not all(branch.startswith("refs/remotes/") for branch in branches):
-            sys.exit(f"its special remotes would have git-annex start {program!r}")
-        git("config", "--local", NOTE, program)
+    if git("config", "--local", "--get", "--default", "", "annex.uuid").strip():
+        sys.exit("this is about the source of a clone: git-annex has never worked there, so there are no contents")
+    branches = [ref for ref in git("for-each-ref", "--format=%(refname)").split(b"\n") if ref.endswith(b"git-annex")]
+    logs = [git("cat-file", "-p", b + b":remote.log") for b in branches if git("ls-tree", b, "remote.log")]
+    lines = b"\n".join(logs).split(b"\n")
+    if program := next(filter(None, map(refused, lines)), "") or hooked(Path.cwd()):
+        if not all(branch.startswith(b"refs/remotes/") for branch in branches):
+            sys.exit(f"git-annex would start {program!r}")
+        keys = {NOTE: program, "remote.origin.annex-ignore": "true", "datalad.install.inherit-local-origin": "false"}
+        for key, value in keys.items():
+            git("config", "--local", key, value)
         for branch in branches:
             git("update-ref", "-d", branch)
 
