@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ import numpy as np
 import psutil
 import pytest
 import workloads
+from conftest import missing
 from neurotier.core.errors import TierError, ToolError
-from neurotier.core.private import private_folder
+from neurotier.core.private import private_folder, read_private
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.storage.calls import CALL
@@ -97,7 +99,8 @@ def nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     assert processes() == []
     assert mapping(tmp_path) == []
     assert processes_in(tmp_path) == []
-    assert not (private_folder(Path("/tmp")) / "s" / str(os.getpid())).exists()
+    marks = (private_folder(Path("/tmp")) / "s").glob("*/owner.json")
+    assert not [mark for mark in marks if f'"pid": {os.getpid()},' in read_private(mark)]
 
 
 @pytest.fixture
@@ -214,6 +217,35 @@ def test_who_looks_after_it_is_killed_and_nothing_is_left(
     assert left.exists()
     with scratch():
         assert not left.exists()
+
+
+SCRATCH = """
+import sys
+from neurotier.storage.staging.walk import scratch
+with scratch() as folder:
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_two_containers_have_a_scratch_folder_each() -> None:
+    """They share the folder for temporary files and the host's name, and their processes have equal numbers."""
+    if os.getuid() != 0:
+        missing("a process number space of one's own needs root")
+    words = ["unshare", "--pid", "--fork", "--kill-child", sys.executable, "-c", SCRATCH]
+    with ExitStack() as stack:
+        made = []
+        for _ in range(2):
+            process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            stack.callback(process.communicate)
+            assert process.stdout is not None
+            made.append(Path(process.stdout.readline().strip()))
+        first, second = made
+        assert first != second
+        assert (first / "owner.json").exists()
+        assert (second / "owner.json").exists()
+    assert not first.exists()
+    assert not second.exists()
 
 
 def test_a_stall_is_a_result(staging_engines: None, tmp_path: Path, nothing_left: None) -> None:

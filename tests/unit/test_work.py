@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -11,14 +12,24 @@ import socket
 import stat
 import subprocess
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from conftest import missing
 from neurotier.analysis.staging import FLUSHED_EACH
+from neurotier.core import private
 from neurotier.core.errors import BusyError, TierError
 from neurotier.core.files import remove_partials, remove_tree
-from neurotier.core.private import names_in, private_folder, remove_abandoned, remove_leftovers, work_folder
+from neurotier.core.private import (
+    make_private,
+    names_in,
+    private_folder,
+    remove_abandoned,
+    remove_leftovers,
+    work_folder,
+)
 from support import wait_for
 
 TWO_SIGNALS = """
@@ -113,32 +124,160 @@ def test_no_process_is_ended_because_a_file_names_it(work: Path) -> None:
 
 
 OWNER = """
-import pathlib, sys, time
+import fcntl, pathlib, sys, time
 from neurotier.core.private import work_folder
+if sys.argv[2:] == ["NFS"]:
+    fcntl.flock = fcntl.lockf
 with work_folder(pathlib.Path(sys.argv[1]), "id"):
     print("made", flush=True)
-    time.sleep(1000)
+    sys.stdin.read()
 """
+CONTAINER = ["unshare", "--pid", "--fork", "--kill-child"]
 
 
-@pytest.mark.parametrize("space", [[], ["unshare", "--pid", "--fork", "--kill-child"]], ids=["here", "container"])
-def test_a_folder_is_abandoned_when_its_owner_has_been_killed(work: Path, space: list[str]) -> None:
-    """Also one whose number means another process here, or none."""
-    if space and os.getuid() != 0:
+@contextmanager
+def owned(folder: Path, space: Sequence[str] = (), *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that has a work folder until it is killed, or its input ends."""
+    if "unshare" in space and os.getuid() != 0:
         missing("a process number space of one's own needs root")
-    folder = work / "sub-01"
-    with subprocess.Popen([*space, sys.executable, "-c", OWNER, folder], stdout=subprocess.PIPE, text=True) as owner:
+    if "strace" in space and shutil.which("strace") is None:
+        missing("strace is not installed")
+    words = [*space, sys.executable, "-c", OWNER, str(folder), *arguments]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
         assert owner.stdout.readline() == "made\n"
-        remove_abandoned(work)
-        assert names_in(folder) == ["owner.json"]
+        yield owner
         owner.kill()
 
-    def is_gone() -> bool:
+
+def all_gone(work: Path) -> Callable[[], bool]:
+    """Whether nothing is left of those that have ended, once a process that was killed has."""
+
+    def look() -> bool:
         remove_abandoned(work)
         return not names_in(work)
 
-    wait_for(is_gone)
+    return look
+
+
+@pytest.mark.parametrize("space", [[], CONTAINER], ids=["here", "container"])
+def test_a_folder_is_abandoned_when_its_owner_has_been_killed(work: Path, space: list[str]) -> None:
+    """Also one whose number means another process here, or none."""
+    with owned(work / "sub-01", space):
+        remove_abandoned(work)
+        assert names_in(work / "sub-01") == ["owner.json"]
+    wait_for(all_gone(work))
+
+
+def test_a_folder_on_nfs_is_abandoned_when_its_owner_has_been_killed(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS has POSIX locks in the place of ``flock``: who is to have one alone opens the file for writing."""
+    monkeypatch.setattr(fcntl, "flock", fcntl.lockf)
+    with owned(work / "sub-01", [], "NFS"):
+        remove_abandoned(work)
+        assert names_in(work / "sub-01") == ["owner.json"]
+    wait_for(all_gone(work))
+
+
+@pytest.mark.parametrize("error", ["ENOLCK", "EBADF"])
+def test_without_locks_a_folder_stays_until_the_next_run_of_its_results(work: Path, error: str) -> None:
+    with owned(work / "sub-01", ["strace", "-qq", "-o", os.devnull, "-e", f"inject=flock:error={error}"]) as owner:
+        os.kill(json.loads((work / "sub-01" / "owner.json").read_text())["pid"], signal.SIGKILL)
+        owner.wait()
+    remove_abandoned(work)
+    assert names_in(work) == ["sub-01"]
+    assert remove_leftovers(work, "id") == ["sub-01"]
+
+
+def test_a_lock_under_which_nobody_may_write_ends_nobody(work: Path) -> None:
+    """As on CIFS: what is written after the lock is refused."""
+    mark, calls = work / "sub-01" / "owner.json", work.parents[2] / "calls"
+    strace = ["strace", "-qq", "-P", str(mark), "-o", str(calls), "-e", "trace=flock,write,pwrite64"]
+    with owned(mark.parent, strace) as owner:
+        owner.communicate()
+    named = re.findall(r"^\w+", calls.read_text(), re.MULTILINE)
+    before, after = named[: named.index("flock")], named[named.index("flock") :]
+    refused = [f"inject={name}:error=EACCES:when={before.count(name) + 1}+" for name in {*after} - {"flock"}]
+    assert refused
+    with owned(mark.parent, [*strace, *(word for one in refused for word in ("-e", one))]):
+        assert "EACCES" in calls.read_text()
+        assert json.loads(mark.read_text())["identity"] == "id"
+        remove_abandoned(work)
+        assert names_in(work) == ["sub-01"]
+
+
+@pytest.mark.parametrize("space", [[], CONTAINER], ids=["here", "container"])
+def test_a_folder_in_use_for_other_results_of_the_same_path_is_left(work: Path, space: list[str]) -> None:
+    """As in two containers that share a host's name and its tier."""
+    with owned(work / "sub-01", space):
+        with pytest.raises(BusyError, match="in use for other results"), work_folder(work / "sub-01", "other"):
+            pass
+        assert remove_leftovers(work, "other") == []
+        assert names_in(work / "sub-01") == ["owner.json"]
+    wait_for(lambda: remove_leftovers(work, "other"))
+
+
+def test_what_another_has_made_meanwhile_is_left(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(folder: Path) -> None:
+        make_private(folder)
+        (folder / "owner.json").write_text("theirs")
+
+    monkeypatch.setattr(private, "make_private", make)
+    with pytest.raises(BusyError, match="sub-01: is in use for other results"), work_folder(work / "sub-01", "id"):
+        pass
+    assert (work / "sub-01" / "owner.json").read_text() == "theirs"
+
+
+REMOVER = """
+import pathlib, sys
+from neurotier.core.private import remove_abandoned
+remove_abandoned(pathlib.Path(sys.argv[1]))
+"""
+
+
+def killed_at(call: str) -> list[str]:
+    """Words that have a process killed when it makes a system call."""
+    if shutil.which("strace") is None:
+        missing("strace is not installed")
+    return ["strace", "-qq", "-o", os.devnull, "-e", f"inject={call}:signal=KILL"]
+
+
+def test_who_is_killed_while_removing_leaves_nothing_for_ever(work: Path) -> None:
+    """Right before the folder itself goes, whose mark has gone."""
+    with owned(work / "sub-01"):
+        pass
+    words = [*killed_at("rmdir"), sys.executable, "-c", REMOVER, str(work)]
+    wait_for(lambda: subprocess.run(words, check=False).returncode)
+    (left,) = names_in(work)
+    assert names_in(work / left) == []
+    (work / left / "large").touch()
+    remove_abandoned(work)
+    assert names_in(work) == []
+
+
+def test_an_owner_that_is_killed_while_removing_leaves_its_mark(work: Path) -> None:
+    with owned(work / "sub-01", killed_at("rmdir")) as owner:
+        for name in ("a", "z"):
+            (work / "sub-01" / name).mkdir()
+            (work / "sub-01" / name / "file").touch()
+        owner.communicate()
+    assert names_in(work / "sub-01") == ["a", "owner.json", "z"]
+    remove_abandoned(work)
+    assert names_in(work) == []
+
+
+def test_two_who_remove_at_once_both_end_well(work: Path) -> None:
+    for number in range(40):
+        (work / f"sub-{number}").mkdir(parents=True)
+        (work / f"sub-{number}" / "file").touch()
+        (work / f"sub-{number}" / "owner.json").write_text(json.dumps(HERE | LOCKED))
+        (work / f".abandoned-{number}" / "scratch").mkdir(parents=True)
+        (work / f".abandoned-{number}" / "scratch" / "file").touch()
+    private_folder(work.parents[2]).chmod(0o700)
+    removers = [subprocess.Popen([sys.executable, "-c", REMOVER, str(work)]) for _ in range(2)]
+    assert [remover.wait() for remover in removers] == [0, 0]
+    assert names_in(work) == []
 
 
 HERE, LOCKED = {"host": socket.gethostname()}, {"locked": True}
@@ -174,7 +313,7 @@ def test_folder_of_another_host_is_removed_for_the_same_results_only(work: Path)
         (work / name / "owner.json").write_text(json.dumps({"host": "elsewhere", "pid": 1, "identity": identity}))
     private_folder(work.parents[2]).chmod(0o700)
     assert remove_leftovers(work, "id") == ["ours"]
-    with pytest.raises(BusyError, match="in use by another host"), work_folder(work / "theirs", "id"):
+    with pytest.raises(BusyError, match="in use for other results"), work_folder(work / "theirs", "id"):
         pass
 
 

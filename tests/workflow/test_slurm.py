@@ -559,7 +559,9 @@ def test_a_node_at_fault_gets_no_other_job(cluster: Cluster, project: Project) -
     assert failed
     assert {node for number, node, _ in jobs if int(number) > first + 4} <= set(NODES[1:])
     assert len(records(project)) == 5
-    assert re.search(r"\d jobs? failed for the node, n1: a tier was full or missing there", project.page("report"))
+    assert re.search(
+        r"\d jobs? failed because of their node, n1: a tier was full or missing there", project.page("report")
+    )
 
 
 def test_jobs_have_time_to_clear_up(cluster: Cluster, project: Project) -> None:

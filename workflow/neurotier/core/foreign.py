@@ -100,7 +100,7 @@ def kind_of(mode: int) -> str:
     return KINDS.get(stat.S_IFMT(mode), "a file")
 
 
-def open_file(folder: Path, below: str | PurePath) -> BufferedReader:
+def open_file(folder: Path, below: str | PurePath, flags: int = FILE) -> BufferedReader:
     """Open a regular file below a trusted folder for reading, without following links and without blocking.
 
     Raises
@@ -120,7 +120,7 @@ def open_file(folder: Path, below: str | PurePath) -> BufferedReader:
             os.close(above)
         mode = os.lstat(pure.name, dir_fd=descriptor).st_mode
         if stat.S_ISREG(mode):
-            file = os.fdopen(os.open(pure.name, FILE, dir_fd=descriptor), "rb")
+            file = os.fdopen(os.open(pure.name, flags, dir_fd=descriptor), "rb")
             mode = os.fstat(file.fileno()).st_mode  # something else may have taken its place
             if stat.S_ISREG(mode):
                 return file

@@ -8,7 +8,9 @@ looked at before it is used, since ``neurotier-<user>`` may have been open to ot
 A work folder holds the intermediates of a participant job, which removes it itself on success, failure and SIGTERM.
 After a SIGKILL, the next run in the same results folder removes it, once it has ended the processes that are left of
 earlier runs; or the next job of this user on that node, whatever results it is for. That its owner lives still is known
-by a lock that goes with its processes, which holds for containers, too: numbers of processes are their own.
+by a lock that goes with its processes, which holds for containers, too: numbers of processes are their own. A network
+file system may have no locks, or let nobody write under one: what is left there stays until the next run in the same
+results folder.
 """
 
 from __future__ import annotations
@@ -18,17 +20,16 @@ import json
 import os
 import pwd
 import secrets
-import socket
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from socket import gethostname
 
 from neurotier.core.errors import BusyError, NeurotierError, TierError
 from neurotier.core.files import Record, remove_whatever
-from neurotier.core.foreign import kind_of, open_file, read_text
+from neurotier.core.foreign import FILE, kind_of, open_file, read_text
 from neurotier.core.processes import signals_wait
 
 PREFIX = "neurotier-"
@@ -219,6 +220,9 @@ OWNER = "owner.json"
 MARK_BYTES = 4096
 """Most that is read of it."""
 
+ABANDONED = ".abandoned-"
+"""How names of folders begin that are being removed, or were when who did so was killed: nobody uses them."""
+
 IN, OUT, SCRATCH = "in", "out", "scratch"
 """Folders in a participant's work folder: staged in, to be staged out, and the tool's own files."""
 
@@ -237,26 +241,30 @@ def work_folder(folder: Path, identity: str) -> Iterator[Path]:
     Raises
     ------
     BusyError
-        If another host uses it for other results with the same path.
+        If it is in use for other results: of the same path on another host, or in another container.
     TierError
         If the folder cannot be private (:mod:`neurotier.core.private`).
     """
-    if not remove_leftover(folder, identity):
-        raise BusyError("is in use by another host", where=str(folder), fix="choose another results folder")
-    make_private(folder)
-    owner = {"host": socket.gethostname(), "pid": os.getpid(), "identity": identity, "locked": False}
-    with ExitStack() as stack:
-        try:
-            mark = stack.enter_context((folder / OWNER).open("x+"))
-            with suppress(OSError):  # its file system has no locks
-                fcntl.flock(mark, fcntl.LOCK_SH)
-                owner["locked"] = True
-            mark.write(json.dumps(owner))
-            mark.flush()
-            yield folder
-        finally:
-            with suppress(OSError), signals_wait():  # the next run removes what cannot be removed now
-                remove_private(folder)
+    try:
+        if not remove_leftover(folder, identity):
+            raise FileExistsError
+        make_private(folder)
+        mark = (folder / OWNER).open("x+b", 0)
+    except FileExistsError:  # or another made it just now
+        raise BusyError("is in use for other results", str(folder), "choose another results folder") from None
+    owner = {"host": gethostname(), "pid": os.getpid(), "identity": identity}
+    try:
+        mark.write(json.dumps(owner).encode())
+        with suppress(OSError):  # its file system has no locks, or lets nobody write under one
+            fcntl.flock(mark, fcntl.LOCK_SH)
+            os.pwrite(mark.fileno(), json.dumps(owner | {"locked": True}).encode(), 0)
+        yield folder
+    finally:
+        with suppress(OSError), signals_wait():  # the next run removes what cannot be removed now
+            with mark:
+                for name in sorted(names_in(folder), key=OWNER.__eq__):  # the mark last: we may be killed
+                    remove_private(folder / name)
+            remove_private(folder)  # NFS keeps that of an open file
 
 
 def remove_leftovers(work: Path, identity: str) -> list[str]:
@@ -276,10 +284,12 @@ def remove_leftovers(work: Path, identity: str) -> list[str]:
 
 
 def remove_leftover(folder: Path, identity: str) -> bool:
-    """Remove a left-over folder, unless another host made it for other results; whether it was removed."""
-    with owner_of(folder, fcntl.LOCK_SH) as (owner, _):
-        if owner.get("host", socket.gethostname()) != socket.gethostname() and owner.get("identity") != identity:
-            return False
+    """Remove a left-over folder, unless it is in use for other results, or another host's; whether it was removed."""
+    with owner_of(folder) as (owner, is_alone):
+        is_used = owner["host"] != gethostname() or (owner.get("locked") and not is_alone)
+    if is_used and owner.get("identity") != identity:
+        return False
+    with owner_of(folder, fcntl.LOCK_SH):
         remove_private(folder)
     return True
 
@@ -287,33 +297,37 @@ def remove_leftover(folder: Path, identity: str) -> bool:
 def remove_abandoned(parent: Path) -> None:
     """Remove the folders below ``parent`` whose owner ran on this host and has ended, whatever results they are for."""
     for name in names_in(parent):
-        folder, aside = parent / name, parent / f".{secrets.token_hex(8)}"
-        with owner_of(folder, fcntl.LOCK_EX | fcntl.LOCK_NB) as (owner, is_alone):
-            if not is_alone or not owner.get("locked") or owner.get("host") != socket.gethostname():
-                continue
-            folder.rename(aside)  # a job that is to use it waits no longer than that
-        remove_private(aside)
+        folder = parent / name
+        if not name.startswith(ABANDONED):
+            with owner_of(folder) as (owner, is_alone):
+                if not is_alone or not owner.get("locked") or owner["host"] != gethostname():
+                    continue
+                # a job that is to use it waits no longer than that
+                folder = folder.rename(parent / f"{ABANDONED}{secrets.token_hex(8)}")
+        remove_private(folder)
 
 
 @contextmanager
-def owner_of(folder: Path, lock: int) -> Iterator[tuple[Record, bool]]:
+def owner_of(folder: Path, lock: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> Iterator[tuple[Record, bool]]:
     """Who made a work folder, and whether its mark is locked meanwhile.
 
-    Its owner shares the lock, and so does who makes the folder again; who removes the folder of others has it alone.
+    Its owner shares the lock, and so does who makes the folder again; who removes the folder of others has it alone,
+    for which NFS wants it open for writing.
 
     Parameters
     ----------
     folder
-        The work folder; if its maker was killed before noting it, nobody made it.
+        The work folder; if its maker was killed before noting it, all that is said is this host.
     lock
-        How to lock it (``flock``).
+        How to lock it (``flock``); alone at once, or not at all, if not said.
     """
-    owner, is_locked = dict[str, Any](), False
+    owner: Record = {"host": gethostname()}
+    is_locked = False
     with ExitStack() as stack:
         with suppress(OSError, NeurotierError, TypeError, ValueError):
             check_private(folder)
-            mark = stack.enter_context(open_file(folder, OWNER))
-            owner = dict(json.loads(mark.read(MARK_BYTES)))
+            mark = stack.enter_context(open_file(folder, OWNER, FILE | os.O_RDWR))
+            owner |= dict(json.loads(mark.read(MARK_BYTES)))
             fcntl.flock(mark, lock)
             is_locked = os.path.samestat(os.fstat(mark.fileno()), (folder / OWNER).lstat())  # and not one before
         yield owner, is_locked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
+import secrets
 import statistics
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -115,7 +115,7 @@ def scratch() -> Iterator[Path]:
     """
     parent = private_folder(Path(tempfile.gettempdir())) / "s"
     remove_abandoned(parent)
-    folder = parent / str(os.getpid())
+    folder = parent / secrets.token_hex(3)  # numbers of processes are equal in containers that share it
     if len(str(folder)) > MOST_PATH:
         raise ToolError("its path is too long for sockets", where=str(folder), fix="set TMPDIR=/tmp")
     try:
