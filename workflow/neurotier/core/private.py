@@ -249,15 +249,17 @@ def work_folder(folder: Path, identity: str) -> Iterator[Path]:
         if not remove_leftover(folder, identity):
             raise FileExistsError
         make_private(folder)
-        mark = (folder / OWNER).open("x+b", 0)
+        written = (folder / OWNER).open("xb", 0)
     except FileExistsError:  # or another made it just now
         raise BusyError("is in use for other results", str(folder), "choose another results folder") from None
     owner = {"host": gethostname(), "pid": os.getpid(), "identity": identity}
+    mark = (folder / OWNER).open("rb")  # one open for writing would keep others from remounting the tier
     try:
-        mark.write(json.dumps(owner).encode())
-        with suppress(OSError):  # its file system has no locks, or lets nobody write under one
-            fcntl.flock(mark, fcntl.LOCK_SH)
-            os.pwrite(mark.fileno(), json.dumps(owner | {"locked": True}).encode(), 0)
+        with written:
+            written.write(json.dumps(owner).encode())
+            with suppress(OSError):  # its file system has no locks, or lets nobody write under one
+                fcntl.flock(mark, fcntl.LOCK_SH)
+                os.pwrite(written.fileno(), json.dumps(owner | {"locked": True}).encode(), 0)
         yield folder
     finally:
         with suppress(OSError), signals_wait():  # the next run removes what cannot be removed now
