@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import missing
@@ -123,11 +124,20 @@ def test_no_process_is_ended_because_a_file_names_it(work: Path) -> None:
         other.wait()
 
 
+AS_ON_NFS = """
+import fcntl, struct
+def flock(file, how):
+    kind = fcntl.F_WRLCK if how & fcntl.LOCK_EX else fcntl.F_RDLCK
+    command = fcntl.F_OFD_SETLK if how & fcntl.LOCK_NB else fcntl.F_OFD_SETLKW
+    fcntl.fcntl(file, command, struct.pack("hhqqi4x", kind, 0, 0, 0, 0))
+"""
+"""``flock`` by locks of byte ranges, which are of an open file, too: one alone needs it open for writing, as on NFS."""
+
 OWNER = """
-import fcntl, pathlib, sys, time
+import pathlib, sys, time
 from neurotier.core.private import work_folder
 if sys.argv[2:] == ["NFS"]:
-    fcntl.flock = fcntl.lockf
+    fcntl.flock = flock
 with work_folder(pathlib.Path(sys.argv[1]), "id"):
     print("made", flush=True)
     sys.stdin.read()
@@ -142,7 +152,7 @@ def owned(folder: Path, space: Sequence[str] = (), *arguments: str) -> Iterator[
         missing("a process number space of one's own needs root")
     if "strace" in space and shutil.which("strace") is None:
         missing("strace is not installed")
-    words = [*space, sys.executable, "-c", OWNER, str(folder), *arguments]
+    words = [*space, sys.executable, "-c", AS_ON_NFS + OWNER, str(folder), *arguments]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
         assert owner.stdout.readline() == "made\n"
@@ -172,8 +182,8 @@ def test_a_folder_is_abandoned_when_its_owner_has_been_killed(work: Path, space:
 def test_a_folder_on_nfs_is_abandoned_when_its_owner_has_been_killed(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """NFS has POSIX locks in the place of ``flock``: who is to have one alone opens the file for writing."""
-    monkeypatch.setattr(fcntl, "flock", fcntl.lockf)
+    exec(AS_ON_NFS, here := dict[str, Any]())  # noqa: S102  # the same in another process
+    monkeypatch.setattr(fcntl, "flock", here["flock"])
     with owned(work / "sub-01", [], "NFS"):
         remove_abandoned(work)
         assert names_in(work / "sub-01") == ["owner.json"]
