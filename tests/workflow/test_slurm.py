@@ -560,7 +560,7 @@ def test_a_node_at_fault_gets_no_other_job(cluster: Cluster, project: Project) -
     assert {node for number, node, _ in jobs if int(number) > first + 4} <= set(NODES[1:])
     assert len(records(project)) == 5
     assert re.search(
-        r"\d jobs? failed because of their node, n1: a tier was full or missing there", project.page("report")
+        r"Failed because of the node, n1: \d jobs?; a tier was full or missing there", project.page("report")
     )
 
 

@@ -111,7 +111,7 @@ def cluster_lines(cluster: Cluster) -> list[str]:
     if failed := [row for row in cluster.jobs if row["node_at_fault"]]:
         nodes_at_fault = first_of(sorted({row["node"] for row in failed}), 8)
         what = "a tier was full or missing there, or there was no container engine"
-        lines.append(f"{counted(len(failed), 'job')} failed because of their node, {nodes_at_fault}: {what}")
+        lines.append(f"Failed because of the node, {nodes_at_fault}: {counted(len(failed), 'job')}; {what}")
     if cluster.started and all(row["cpus"] and row["elapsed_s"] for row in cluster.started):
         used_s, held_s = (
             sum(time.cpu_s for time in cluster.times),
