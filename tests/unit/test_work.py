@@ -225,7 +225,7 @@ def test_a_folder_in_use_for_other_results_of_the_same_path_is_left(work: Path, 
             pass
         assert remove_leftovers(work, "other") == []
         assert names_in(work / "sub-01") == ["owner.json"]
-    wait_for(lambda: remove_leftovers(work, "other"))
+    wait_for(lambda: remove_leftovers(work, "other") or not names_in(work))  # its owner may see its input end first
 
 
 def test_what_another_has_made_meanwhile_is_left(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
