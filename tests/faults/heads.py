@@ -44,9 +44,6 @@ LIMITS = ["--resources", "mem_mb=5000", "--slurm-init-seconds-before-status-chec
 KEPT, OTHER = ("results", ".snakemake"), "other"
 """What a trial begins with anew, below the working folder, and the results folder of a second head."""
 
-IMPORTING = "from snakemake.cli import main"
-"""Where a trace begins at which Python was still reading Snakemake itself, which knows nothing of us then."""
-
 PATIENCE_S = 600.0
 """How long a run may take, s: the machine may be busy."""
 
@@ -205,8 +202,7 @@ def disturb(run: Undisturbed, trial: Trial) -> bool:
     else:
         return False
     strike(run, trial, head)
-    said = output.read_text()
-    if trial.fault == "Ctrl-C" and "Traceback" in said and IMPORTING not in said:
+    if trial.fault == "Ctrl-C" and "Traceback" in (said := output.read_text()):
         trial.violations.append("a Python trace at Ctrl-C: " + said[said.index("Traceback") :][:2000])
     return True
 
