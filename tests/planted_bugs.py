@@ -81,7 +81,7 @@ BUGS = (
         "tier-too-full",
         "a participant for whom there is no room is refused before it begins",
         "neurotier/analysis/staging.py",
-        "    if needed_bytes > free_bytes:\n",
+        "    if needed_bytes > tier.free_bytes():\n",
         "    if False:\n",
         ("workflow/test_bad_input.py::test_tier_that_is_too_small",),
     ),

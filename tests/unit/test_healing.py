@@ -147,7 +147,7 @@ def files(places: Places) -> set[str]:
 
 
 def test_nothing_is_found_where_all_is_well(places: Places) -> None:
-    assert find_damage(places, by_app=False) == []
+    assert find_damage(places, by_app=False, whole={}) == []
 
 
 @pytest.mark.parametrize(("damage", "removed"), CASES)
@@ -156,26 +156,28 @@ def test_damage_is_found_and_what_depends_on_it_goes(
 ) -> None:
     damage(places)
     before = files(places)
-    found = find_damage(places, by_app=False)
+    found = find_damage(places, by_app=False, whole={})
     assert bool(found) == bool(removed)
     assert all("\n" not in line for line in damage_lines(found, removed=True))
     remove(found)
     assert sorted(before - files(places)) == removed
-    assert find_damage(places, by_app=False) == [] or removed, "nothing is left to heal but what Snakemake makes now"
+    assert find_damage(places, by_app=False, whole={}) == [] or removed, (
+        "nothing is left to heal but what Snakemake makes now"
+    )
 
 
 def test_a_run_that_is_on_says_nothing_of_its_outputs(places: Places) -> None:
     """It may be killed when it has written some of them anew."""
     begin_another_run(places)
     cut("group/group.tsv")(places)
-    assert find_damage(places, by_app=False) == []
+    assert find_damage(places, by_app=False, whole={}) == []
 
 
 @pytest.mark.parametrize("name", [RECORD, "state/runs/a.json", "index/images.tsv", "index/dataset.json"])
 def test_a_fifo_in_place_of_a_file_is_damage_and_blocks_nobody(places: Places, name: str) -> None:
     (places.results / name).unlink()
     os.mkfifo(places.results / name)
-    damages = find_damage(places, by_app=False)
+    damages = find_damage(places, by_app=False, whole={})
     assert any(name in damage.reason for damage in damages)
     remove(damages)
     assert not (places.results / name).exists()
@@ -206,7 +208,7 @@ def test_planted_lists_have_nothing_removed_that_is_not_of_the_results(places: P
     ]
     write_json(places.outputs, {**dict.fromkeys(names, 1), "group/group.tsv": 1})
     (victim / "condition.json").write_text("theirs")
-    damages = find_damage(places, by_app=False)
+    damages = find_damage(places, by_app=False, whole={})
     remove(damages)
     assert (victim / "condition.json").read_text() == "theirs"
     assert not (places.group / "group.tsv").exists(), "what the list rightly names is still made again"

@@ -89,7 +89,7 @@ def test_a_participant_that_needs_more_files_than_there_are_inodes_is_not_begun(
     )
     done = job(results, tmp_path / "log")
     assert done.returncode == TierError.exit_code
-    assert "has inodes for" in done.stderr
+    assert "tier 'small' has too few inodes" in done.stderr
     assert "4,0" in done.stderr, "and how many are needed"
 
 
@@ -117,4 +117,4 @@ def test_file_systems_without_a_limit_are_never_out_of_inodes(tmp_path: Path, mo
     monkeypatch.setattr(os, "statvfs", lambda _: none)
     assert tier.free_files() is None
     check_room(tier, 0, 10**12)
-    assert "inodes" not in str(full(tier, 0))
+    assert "inodes" not in str(full(tier, 0, None, "became full"))

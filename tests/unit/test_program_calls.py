@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from neurotier.analysis.tools import make_tool
-from neurotier.core.errors import ToolError
+from neurotier.core.errors import KilledError, ToolError
 from neurotier.core.settings import Settings
 
 
@@ -62,3 +62,15 @@ def test_a_program_that_cannot_be_started_is_named_with_the_image(tmp_path: Path
     file = script(tmp_path, "no first line")
     with pytest.raises(ToolError, match=r"^sub-01: own cannot be started \(Exec format error: "):
         program(f"'{file}' {{input}}").extract(None, tmp_path / "in", tmp_path, tmp_path / "log", "sub-01")
+
+
+@pytest.mark.parametrize(
+    ("script_text", "said"), [("kill -9 $$", "it printed nothing"), ("echo; echo no; kill -9 $$", "no")]
+)
+def test_what_was_in_the_log_before_a_program_is_not_taken_for_its_words(
+    tmp_path: Path, script_text: str, said: str
+) -> None:
+    file, log = script(tmp_path, f"#!/bin/sh\n{script_text}\n"), tmp_path / "log"
+    log.write_text("Slurm job 17 on n1\n")
+    with pytest.raises(KilledError, match=rf"^sub-01: own failed \(killed by SIGKILL\): {said}$"):
+        program(f"'{file}' {{input}}").extract(None, tmp_path / "in", tmp_path, log, "sub-01")

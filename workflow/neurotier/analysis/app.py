@@ -285,7 +285,7 @@ def run_group_level(
     log: Path,
     placed: PlacedImage,
     share: Share,
-    tell: Say = lambda _: None,
+    tell: Say,
 ) -> list[str]:
     """Merge the participants' outputs, run the app's group level on them, and publish the result.
 

@@ -193,18 +193,11 @@ def first_missing(manifest: Manifest, folder: Path) -> str:
 
 def check_room(tier: Tier, needed_bytes: int, needed_files: int | None = None) -> None:
     """Raise :class:`TierError` if a participant does not fit on the tier, by bytes or by files."""
-    free_bytes, free_files = tier.free_bytes(), tier.free_files()
-    if needed_bytes > free_bytes:
-        raise TierError(
-            f"tier {tier.name!r} has {size(free_bytes)} free at {tier.path}, and about {size(needed_bytes)} are needed",
-            fix="free some space, start fewer participants at once, or choose another work tier",
-        )
+    free_files = tier.free_files()
+    if needed_bytes > tier.free_bytes():
+        raise full(tier, needed_bytes, needed_files, "has too little room")
     if needed_files is not None and free_files is not None and needed_files > free_files:
-        raise TierError(
-            f"tier {tier.name!r} has inodes for {free_files:,} more files at {tier.path}, and about {needed_files:,}"
-            " are needed",
-            fix="remove files there, start fewer participants at once, or choose another work tier",
-        )
+        raise full(tier, needed_bytes, needed_files, "has too few inodes")
 
 
 @contextmanager
@@ -218,12 +211,12 @@ def naming_full_tier(tier: Tier, needed_bytes: int, needed_files: int | None = N
             raise TierError(f"tier {tier.name!r} became read-only, at {tier.path}", fix=fix) from None
         if not is_full(tier) and os.strerror(errno.ENOSPC) not in error.what:
             raise
-        raise full(tier, needed_bytes, needed_files) from None
+        raise full(tier, needed_bytes, needed_files, "became full") from None
     except NeurotierError:
         raise
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise full(tier, needed_bytes, needed_files) from None
+            raise full(tier, needed_bytes, needed_files, "became full") from None
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise TierError(f"tier {tier.name!r} is not writable: {error.filename}: {error.strerror}") from None
         raise
@@ -235,10 +228,10 @@ def is_full(tier: Tier) -> bool:
     return tier.free_bytes() <= MARGIN_BYTES or (free_files is not None and free_files <= MARGIN_FILES)
 
 
-def full(tier: Tier, needed_bytes: int, needed_files: int | None = None) -> TierError:
-    """The error for a tier that became full while a participant was analysed."""
+def full(tier: Tier, needed_bytes: int, needed_files: int | None, state: str) -> TierError:
+    """The error for a tier on which a participant has no room, or has none any more."""
     free, needed = size(tier.free_bytes()), f"about {size(needed_bytes)}"
-    state, free_files = "became full", tier.free_files()
+    free_files = tier.free_files()
     if free_files is not None:
         free += f" and inodes for {free_files:,} files"
         state = "is out of inodes" if free_files <= MARGIN_FILES else state

@@ -145,9 +145,11 @@ class Tool:
         """
         os.environ.update(self.environment)
         with log.open("ab") as file, self.starting(name):
+            before = file.tell()
             code = run_in_phase(self.command(str(image), str(folder)), log=file, cwd=str(folder))
+            has_said = file.tell() > before
         if code != 0:
-            raise failed(self.name, code, end_of(log), name)
+            raise failed(self.name, code, end_of(log) if has_said else "", name)
         return self.read_mask(folder, "", head, name)
 
     @contextmanager

@@ -281,20 +281,15 @@ def clear_log(log: Path) -> None:
         remove_whatever(log)
 
 
-def remove_partials(folder: Path, into: re.Pattern[str] | None = None) -> None:
-    """Remove unfinished files and folders that killed writers left below a folder.
+def remove_partials(folder: Path) -> None:
+    """Remove unfinished files and folders that killed writers left below a folder, where no process may write now.
 
-    Parameters
-    ----------
-    folder
-        No process may be writing there now.
-    into
-        Only folders with matching names are entered; ``None`` enters all.
+    Folders of participants are not entered.
     """
     for root, names, files in os.walk(folder):
         for name in [name for name in (*names, *files) if PARTIAL.fullmatch(name)]:
             remove_whatever(Path(root, name))
-        names[:] = [name for name in names if not name.startswith(".") and (into is None or into.fullmatch(name))]
+        names[:] = [name for name in names if not name.startswith((".", "sub-"))]
 
 
 def open_lock(lock: Path) -> int:

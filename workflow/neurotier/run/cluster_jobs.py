@@ -40,8 +40,6 @@ AT_ONCE = 10_000
 EARLIER_S = 3600.0
 """Jobs that were submitted so long before the run began are others, whose numbers came again; clocks may differ."""
 
-UNITS_S = (1, 60, 3600, 86_400)
-
 Start = dict[str, Any]
 """One start of a job, by the accounting."""
 
@@ -127,7 +125,8 @@ def job_rows(
         known.setdefault(start["job"], []).append((start, {}))
     for note in notes:
         pairs = known.setdefault(note["job"] or note["node"], [])
-        begun = [at for at, (start, _) in enumerate(pairs) if began_by(start, note["started_s"] + CLOCKS_S)]
+        by_s = note["started_s"] + CLOCKS_S
+        begun = [at for at, (start, _) in enumerate(pairs) if start and (start["started_s"] or math.inf) <= by_s]
         if begun:
             pairs[begun[-1]] = pairs[begun[-1]][0], note
         elif not any(start for start, _ in pairs):
@@ -146,11 +145,6 @@ def job_rows(
         counts[work] += 1
         row["attempt"] = counts[work]
     return rows
-
-
-def began_by(start: Start, time_s: float) -> bool:
-    """Whether the accounting has a start at that time or before."""
-    return bool(start) and (start["started_s"] or math.inf) <= time_s
 
 
 def row_of(head: Row, note: Entry, start: Start) -> Row:
@@ -221,7 +215,7 @@ def number_of(text: str) -> int | None:
 
     sacct writes 0, ``Unknown``, ``None`` and the like for one that is not.
     """
-    return int(text) or None if re.fullmatch(r"\d+", text) else None
+    return slurm.number(text) or None
 
 
 def bytes_of(text: str) -> int | None:
@@ -232,16 +226,6 @@ def bytes_of(text: str) -> int | None:
     """
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTP]?)", text)
     return int(float(found[1]) * 1024 ** " KMGTP".index(found[2] or " ")) or None if found else None
-
-
-def cpu_seconds(text: str) -> float | None:
-    """CPU time, ``[DAYS-][HOURS:]MINUTES:SECONDS``; 0 is what was never gathered.
-
-    >>> cpu_seconds("1-02:03:04"), cpu_seconds("01:02.500"), cpu_seconds("00:00:00"), cpu_seconds("INVALID")
-    (93784.0, 62.5, None, None)
-    """
-    parts = re.split("[-:]", text) if re.fullmatch(r"((\d+-)?\d+:)?\d+:\d+(\.\d+)?", text) else []
-    return sum(float(part) * unit_s for part, unit_s in zip(reversed(parts), UNITS_S, strict=False)) or None
 
 
 FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
@@ -256,6 +240,6 @@ FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "AllocCPUS": ("cpus", number_of),
     "ReqMem": ("asked_memory_bytes", bytes_of),
     "MaxRSS": ("max_rss_bytes", bytes_of),
-    "TotalCPU": ("cpu_s", cpu_seconds),
+    "TotalCPU": ("cpu_s", lambda text: slurm.duration_s(text) or None),  # 0 is what was never gathered
 }
 """Fields of sacct: the column that each fills, and what reads it."""

@@ -14,7 +14,6 @@ import fcntl
 import importlib.metadata
 import os
 import platform
-import re
 import secrets
 import socket
 import stat
@@ -567,7 +566,7 @@ def clear_up(places: Places, work: Tier) -> None:
     if not work.node:
         with suppress(OSError):  # whoever needs the tier says so, and results are healed without
             remove_leftovers(places.work, places.identity)
-    remove_partials(places.results, re.compile("(?!sub-).*"))  # folders of participants are not entered
+    remove_partials(places.results)
 
 
 def machine(cpus: int) -> dict[str, Any]:

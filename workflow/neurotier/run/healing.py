@@ -67,7 +67,7 @@ class Damage:
     again: bool = True
 
 
-def find_damage(places: Places, by_app: bool, whole: dict[str, Made] | None = None) -> list[Damage]:
+def find_damage(places: Places, by_app: bool, whole: dict[str, Made]) -> list[Damage]:
     """All damage in a results folder.
 
     Parameters
@@ -82,7 +82,7 @@ def find_damage(places: Places, by_app: bool, whole: dict[str, Made] | None = No
     if not places.state.is_dir():
         return []
     damages = [
-        *damaged_records(places, by_app, {} if whole is None else whole),
+        *damaged_records(places, by_app, whole),
         *damaged_json(places),
         *damaged_index(places),
         *damaged_outputs(places),

@@ -21,6 +21,7 @@ from neurotier.core.foreign import read_text
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
 from neurotier.core.settings import Say
+from neurotier.run import slurm
 
 NOTE_S, SAY_S = 1.0, 30.0
 """How often a step may tell the journal how far it is, and how often the terminal, s."""
@@ -136,8 +137,8 @@ def job_note(share: str, members: Sequence[str], slots: int, needed_cpus: int) -
         "slots": slots,
         "needed_cpus": needed_cpus,
         "node": os.environ.get("SLURMD_NODENAME", socket.gethostname()),
-        "cpus": whole("SLURM_CPUS_ON_NODE") or len(os.sched_getaffinity(0)),
-        "asked_memory_bytes": (whole("SLURM_MEM_PER_NODE") or 0) * MEGABYTE or None,
+        "cpus": slurm.number(os.environ.get("SLURM_CPUS_ON_NODE", "")) or len(os.sched_getaffinity(0)),
+        "asked_memory_bytes": (slurm.number(os.environ.get("SLURM_MEM_PER_NODE", "")) or 0) * MEGABYTE or None,
         "started_s": time.time(),
         "source": "job",
     }
@@ -154,12 +155,6 @@ def job_end(note: Entry, exit_code: int) -> Entry:
         "elapsed_s": elapsed_s,
         "node_at_fault": exit_code in (TierError.exit_code, ContainerError.exit_code),
     }
-
-
-def whole(variable: str) -> int | None:
-    """A whole number in the environment; ``None`` if there is none."""
-    text = os.environ.get(variable, "")
-    return int(text) if text.isascii() and text.isdigit() else None
 
 
 def read_notes(places: Places, run: str) -> list[Entry]:

@@ -33,8 +33,6 @@ from neurotier.meter.exits import DELAY_SWITCH
 SEEN_WITHIN_S = 5.0
 """How long a node may take to see a file on a network file system that another has just written."""
 
-NAMESPACES = ("unshare", "--user", "--map-root-user", "true")
-
 Marks = Mapping[str, str]
 """Tier to the text of the file that was written there."""
 
@@ -180,7 +178,8 @@ def node_facts(node_class: str) -> Row:
 def may_make_namespaces() -> bool:
     """Whether this user may make user name spaces."""
     with suppress(OSError):
-        return subprocess.run(NAMESPACES, capture_output=True).returncode == 0
+        command = ("unshare", "--user", "--map-root-user", "true")
+        return subprocess.run(command, capture_output=True).returncode == 0
     return False
 
 

@@ -217,23 +217,18 @@ def check_filter_file(text: str | None) -> None:
     if text is None:
         return
     where, path = f"config key app.filter_file: {text}", filter_path(text)
-    problem, fix = "", "correct it"
+    if not path.is_file():
+        raise SettingsError("no such file", where=where, fix="correct the path")
     try:
-        if not path.is_file():
-            raise FileNotFoundError
         with path.open("rb") as file:
-            content = file.read(FILTER_BYTES + 1)
-        if not isinstance(json.loads(content), dict) or len(content) > FILTER_BYTES:
-            problem = "holds no filters"
-            fix = 'write {"SUFFIX": {"ENTITY": VALUE}}, as in the documentation of the app'
-    except FileNotFoundError:
-        problem, fix = "no such file", "correct the path"
+            filters = json.loads(file.read(FILTER_BYTES))
     except OSError as error:
-        problem, fix = f"cannot be read: {error.strerror}", "correct its permissions"
+        raise SettingsError(f"cannot be read: {error.strerror}", where=where, fix="correct its permissions") from None
     except (ValueError, RecursionError) as error:
-        problem = f"is no JSON: {error}"
-    if problem:
-        raise SettingsError(problem, where=where, fix=fix)
+        raise SettingsError(f"is no JSON: {error}", where=where, fix="correct it") from None
+    if not isinstance(filters, dict):
+        fix = 'write {"SUFFIX": {"ENTITY": VALUE}}, as in the documentation of the app'
+        raise SettingsError("holds no filters", where=where, fix=fix)
 
 
 WHOLE = ("dataset", "tool", "app", "image")

@@ -89,9 +89,10 @@ def asked_of_accounting() -> Mine:
     accounts = list(dict.fromkeys(row[0] for row in own if row[0]))
     first = [row for row in own if row[0] == next(filter(is_plain, accounts), None)]
     qos = {
-        row[0]: (minutes_of(row[1]), number(row[2])) for row in rows("qos", "format=Name,MaxWall,MaxSubmitJobsPerUser")
+        row[0]: (minutes_of(row[1]), slurm.number(row[2]))
+        for row in rows("qos", "format=Name,MaxWall,MaxSubmitJobsPerUser")
     }
-    limits = [(minutes_of(row[3]), number(row[4])) for row in first]
+    limits = [(minutes_of(row[3]), slurm.number(row[4])) for row in first]
     limits += [qos[name] for row in first if (name := row[1] or row[2]) in qos]  # the default, or the only one there is
     return Mine(accounts, limits, qos)
 
@@ -102,30 +103,15 @@ def least(limits: Iterable[int | None]) -> int | None:
 
 
 def minutes_of(text: str) -> int | None:
-    """Whole minutes of a time as Slurm says it; ``None`` for one without an end.
-
-    >>> [minutes_of(text) for text in ("1-02:00:00", "30:00", "UNLIMITED", "")]
-    [1560, 30, None, None]
-    """
-    days, _, clock = text.rpartition("-")
-    try:
-        parts = [int(part) for part in clock.split(":")]
-        seconds = sum(part * (1, 60, 3600)[place] for place, part in enumerate(reversed(parts[-3:])))
-        return int(days or 0) * 1440 + seconds // 60
-    except ValueError:  # in words: there is none
-        return None
+    """Whole minutes of a time as Slurm says it; ``None`` for one without an end."""
+    duration_s = slurm.duration_s(text)
+    return None if duration_s is None else int(duration_s / 60)
 
 
 def nodes_in(text: str) -> list[Nodes]:
     """Nodes in what sinfo has printed."""
     lines = [line.split(BETWEEN) for line in text.split("\n")]
     return [dict(zip(COLUMNS, cells, strict=True)) for cells in lines if len(cells) == len(COLUMNS)]
-
-
-def number(text: str) -> int | None:
-    """A whole number, of which ``+`` says that some have more."""
-    found = re.fullmatch(r"(\d+)\+?", text, re.ASCII)
-    return int(found[1]) if found else None
 
 
 def is_plain(name: str) -> bool:
@@ -186,12 +172,14 @@ def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mi
     resources = {key: repr(name) for key, name in names.items() if name is not None}
     profile["default-resources"] = resources | profile["default-resources"]
     most = {
-        "mem_mb": least([*(number(each["memory"]) for each in own), number(facts.get("MaxMemPerNode", ""))]),
+        "mem_mb": least(
+            [*(slurm.number(each["memory"]) for each in own), slurm.number(facts.get("MaxMemPerNode", ""))]
+        ),
         "runtime": least([*(minutes_of(each["limit"]) for each in own), *(minutes for minutes, _ in limits)]),
     }
     if most["mem_mb"]:
         profile["resources"]["mem_mb"] = most["mem_mb"]
-    profile["cores"] = least([profile["cores"], *(number(each["cpus"]) for each in own)])
+    profile["cores"] = least([profile["cores"], *(slurm.number(each["cpus"]) for each in own)])
     profile["jobs"] = least([profile["jobs"], *(jobs for _, jobs in limits)])
     cut = []
     for rule, asked in {"default": profile["default-resources"], **profile["set-resources"]}.items():

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,6 +65,25 @@ def answer(*command: str, patience_s: float = PATIENCE_S, **variables: str) -> t
         said = one_line(asked.stderr.strip().rpartition("\n")[2])
         return "", f"{name} ended with exit code {asked.returncode}" + (f": {said}" if said else "")
     return asked.stdout, ""
+
+
+def number(text: str) -> int | None:
+    """A whole number, of which ``+`` says that some have more; ``None`` if it is none, such as ``Unknown``."""
+    text = text.removesuffix("+")
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def duration_s(text: str) -> float | None:
+    """A time, ``[DAYS-][HOURS:]MINUTES:SECONDS``, s; ``None`` if it is none, such as ``UNLIMITED``.
+
+    >>> [duration_s(text) for text in ("1-02:03:04", "01:02.500", "00:00:00", "UNLIMITED", "")]
+    [93784.0, 62.5, 0.0, None, None]
+    """
+    days, _, clock = text.rpartition("-")
+    with suppress(ValueError):
+        parts = [float(part) * 60.0**place for place, part in enumerate(reversed(clock.split(":")))]
+        return int(days or 0) * 86_400 + sum(parts)
+    return None
 
 
 def job_line() -> str:

@@ -209,7 +209,8 @@ class Look:
         self.running = {name: since_s(places, name) for name in sorted(rest & begun.keys()) if begun[name] >= began_s}
         self.waiting = len(rest) - len(self.running)
         ended = {name: at_s for name, at_s in done.items() if at_s >= began_s and goes_on}
-        self.nodes = nodes_of(places, self.run) if on_cluster and goes_on else {}
+        notes = read_notes(places, self.run) if on_cluster and goes_on else []
+        self.nodes = Counter(str(note["node"]) for note in notes if "ended_s" not in note)
         self.steps = read_steps(places, self.run) if goes_on else []
         self.rooms = list(rooms_of(settings, on_cluster))
         self.left_s = left_s(places, ended, len(self.running), len(rest))
@@ -286,11 +287,6 @@ def lives(places: Places, run: str, facts: Mapping[str, Any]) -> bool | None:
     if "ended_s" in facts:
         return False
     return runner(places.runs / f"{run}.json") is not None if facts.get("host") == socket.gethostname() else None
-
-
-def nodes_of(places: Places, run: str) -> dict[str, int]:
-    """Jobs of a run on a cluster that have begun and not ended, by node."""
-    return dict(Counter(str(note["node"]) for note in read_notes(places, run) if "ended_s" not in note))
 
 
 def rooms_of(settings: Settings, on_cluster: bool) -> Iterator[tuple[str, str, str, str]]:
