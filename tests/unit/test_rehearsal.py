@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
-from neurotier.analysis.rehearsal.description import Description, describe, known_profiles, parse, read_description
+from neurotier.analysis.rehearsal.description import Description, describe, parse, read_description
 from neurotier.analysis.rehearsal.replay import replay
 from neurotier.analysis.tools import Rehearsal
 from neurotier.core.errors import InputError, SettingsError
@@ -103,8 +103,7 @@ def test_what_is_described_is_done(tmp_path: Path) -> None:
 
 
 def test_those_that_come_with_neurotier_can_be_read_and_scaled() -> None:
-    assert known_profiles() == ["fmriprep", "noop", "tar-20000"]
-    for name in known_profiles():
+    for name in ("fmriprep", "noop", "tar-20000"):
         whole = read_description(name)
         tiny = whole.scaled(1e-9)
         assert tiny.removed_files <= tiny.made_files
@@ -137,7 +136,8 @@ NONSENSE = {
     "two documents": (document() + "---\n" + document(), "is no YAML"),
     "a class": ("!!python/object/apply:os.system ['touch hit']", "is no YAML"),
     "a bomb": ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]", "references"),
-    "deep": ("[" * 5000 + "]" * 5000, "nested"),
+    "deep": ("[" * 5000 + "]" * 5000, "is no YAML"),
+    "less deep": ("[" * 200 + "]" * 200, "(top level)"),
     "half": (document().replace("cpu_s", "cpu_seconds"), "unknown key"),
     "not a number": (document(cpu_s=float("nan")), "no number"),
     "endless": (document(cpu_s=float("inf")), "maximum"),

@@ -289,7 +289,7 @@ def test_a_page_of_an_earlier_run_is_not_said_to_be_of_this_one(project: Project
 
 @pytest.mark.nightly
 def test_first_runs_side_by_side_share_one_demonstration(project: Project) -> None:
-    arguments = project.configure(demo={"head": "simulated", "voxel_size_mm": 4.0}, tool="noop")
+    arguments = project.configure(demo={"voxel_size_mm": 4.0}, tool="noop")
     runs = [
         subprocess.Popen(
             project.command(f"{name}/index/images.tsv", *arguments, "--config", f"results={name}"),

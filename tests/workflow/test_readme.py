@@ -45,7 +45,7 @@ BLOCKS = "https://github.com/conpdatasets/bigbrain-datalad"
 LOCAL = {BLOCKS: "blocks-dataset", "/data/study": "study"}
 """Part of a command to what stands for it here: a DataLad dataset of three small blocks, a folder of two heads."""
 
-QUICK = ["demo={head: simulated, voxel_size_mm: 4}", "tool={brainextractor: {iterations: 15}}"]
+QUICK = ["demo={voxel_size_mm: 4}", "tool={brainextractor: {iterations: 15}}"]
 """What all commands of Snakemake are given, so that they agree on what is there."""
 
 NO_ANALYSIS = ["tool={name: noop}"]

@@ -107,7 +107,7 @@ class DatasetSettings(Section):
 class DemoSettings(Section):
     """Section ``demo``: the demonstration dataset."""
 
-    head: str | None
+    head: str
     voxel_size_mm: float
     seed: int
 

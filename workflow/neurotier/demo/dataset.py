@@ -38,12 +38,6 @@ from neurotier.dataset.commands import naming_commands, prepare_environment
 DATA = read_yaml(Path(__file__).with_name("demonstration.yaml").read_text())
 """Participants, texts, and the parts of the head."""
 
-DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")
-"""A real whole head (Colin27, 1 mm), where Debian's package mricron-data is installed."""
-
-SIMULATED = "simulated"
-"""Value of ``demo.head`` that asks for the simulated head, whatever is installed."""
-
 FIX = "give a NIfTI file of a whole head"
 
 BOLD_SHAPE = (8, 8, 6, 4)
@@ -62,8 +56,7 @@ def make_demo_dataset(folder: Path, settings: DemoSettings, say: Say = print) ->
         Its path, which must not exist or be an empty folder. Remains of an interrupted attempt next to it are removed,
         so only one process may make the same folder at a time.
     settings
-        ``head`` is a NIfTI file of a whole head to vary; ``None`` takes Debian's ch2 head where installed, else
-        the simulated head; the word ``simulated`` takes the simulated head in any case.
+        ``head`` is a NIfTI file of a whole head to vary, or ``simulated``.
     say
         Takes one line per step.
 
@@ -98,12 +91,12 @@ def head_of(settings: DemoSettings) -> tuple[nib.Nifti1Image, str]:
     InputError
         If the head that was asked for cannot be used.
     """
-    if settings.head == SIMULATED or (settings.head is None and not DEBIAN_HEAD.is_file()):
+    if settings.head == "simulated":
         return model_head(), "a simulated head around a real brain template"
-    path = Path(settings.head).expanduser() if settings.head else DEBIAN_HEAD
+    path = Path(settings.head).expanduser()
     if not path.is_file():
         raise InputError("no such file", where=f"config key demo.head: {path}", fix=FIX)
-    return load_head(path), "the real head ch2 (Colin27)" if path == DEBIAN_HEAD else f"the real head {path.name}"
+    return load_head(path), f"the real head {path.name}"
 
 
 def load_head(path: Path) -> nib.Nifti1Image:

@@ -30,9 +30,6 @@ PROFILES = Path(__file__).with_name("profiles")
 LIMIT_BYTES = 64 << 10
 """Largest description."""
 
-DEEPEST = 6
-"""Deepest nesting of one."""
-
 PORTIONS = 100
 """Most portions that the work is divided into."""
 
@@ -126,11 +123,6 @@ def in_blocks(pairs: Pairs) -> int:
     return sum(count * -(-each // BLOCK_BYTES) * BLOCK_BYTES for count, each in pairs)
 
 
-def known_profiles() -> list[str]:
-    """Names of the descriptions that come with neurotier."""
-    return sorted(file.stem for file in PROFILES.glob("*.yaml"))
-
-
 @cache
 def read_description(profile: str, scale: float = 1.0) -> Description:
     """A description at a scale: one that comes with neurotier by its name, or any by its path.
@@ -149,7 +141,7 @@ def text_of(profile: str) -> tuple[str, str]:
     if "/" in profile or profile.endswith((".yaml", ".yml")):
         file = Path(profile).expanduser()
     elif not file.exists():
-        known = ", ".join(known_profiles())
+        known = ", ".join(sorted(file.stem for file in PROFILES.glob("*.yaml")))
         fix = f"use one of {known}, or write a path that ends with .yaml"
         raise SettingsError(f"no description is named {profile!r}", where=WHERE, fix=fix)
     where = f"{WHERE}: {file}"
@@ -178,24 +170,18 @@ def parse(text: str, where: str) -> Description:
 
 
 def load(text: str, where: str) -> Any:
-    """The data of a YAML document that has no anchors and is not nested deeply.
+    """The data of a YAML document without references.
 
     Raises
     ------
     SettingsError
-        If it has, or is no YAML.
+        If it has some, or is no YAML.
     """
     import yaml
 
     try:
-        depth = 0
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            depth += isinstance(event, yaml.events.CollectionStartEvent)
-            depth -= isinstance(event, yaml.events.CollectionEndEvent)
-            if isinstance(event, yaml.events.AliasEvent):
-                raise SettingsError("has references (*name), which no description needs", where=where)
-            if depth > DEEPEST:
-                raise SettingsError("is nested more deeply than a description", where=where)
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=yaml.SafeLoader)):
+            raise SettingsError("has references (*name), which no description needs", where=where)
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         what, mark = getattr(error, "problem", None) or type(error).__name__, getattr(error, "problem_mark", None)
