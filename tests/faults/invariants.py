@@ -33,6 +33,9 @@ MEASURED_ONCE = (
 )
 """Files of what has been measured, which no start measures again; a probe is of its device, and loop devices change."""
 
+UNMEASURED = re.compile(rb'"stopped": true|"why": "images of ')
+"""In the file of a campaign's run that was stopped, and of a rehearsal for which images were missing."""
+
 EXACT_TABLES = ("group/group.tsv", "index/skipped.tsv", "index/images.tsv")
 
 
@@ -87,9 +90,9 @@ def differing_tables(room: Room, reference: Reference) -> Iterator[str]:
 
 
 def measured(room: Room) -> dict[Path, bytes]:
-    """What has been measured, but for runs of a campaign that were stopped."""
+    """What has been measured."""
     files = [file for pattern in MEASURED_ONCE for file in room.results.glob(pattern)]
-    return {file: text for file in files if b'"stopped": true' not in (text := file.read_bytes())}
+    return {file: text for file in files if not UNMEASURED.search(text := file.read_bytes())}
 
 
 def measured_again(kept: dict[Path, bytes], room: Room) -> Iterator[str]:

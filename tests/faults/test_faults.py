@@ -112,12 +112,21 @@ def test_each_invariant_is_violated_by_what_it_is_there_for(
     assert any(line.startswith(violation) for line in found(room, reference)), found(room, reference)
 
 
-def test_what_is_measured_again_is_found_but_for_a_run_that_was_stopped(whole: tuple[Room, Reference]) -> None:
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("campaign/runs/x/1/condition.json", '{"stopped": true}'),
+        ("advice/rehearsal.json", '{"why": "images of sub-a are not here any more"}'),
+    ],
+)
+def test_what_is_measured_again_is_found_but_for_what_measured_nothing(
+    name: str, text: str, whole: tuple[Room, Reference]
+) -> None:
     room, _ = whole
-    point, stopped = (room.results / name for name in ("daq/points/x.json", "campaign/runs/x/1/condition.json"))
+    point = room.results / "daq/points/x.json"
     make(point)
-    make(stopped)
-    stopped.write_text('{"stopped": true}')
+    make(room.results / name)
+    (room.results / name).write_text(text)
     kept = invariants.measured(room)
     assert (set(kept), list(invariants.measured_again(kept, room))) == ({point}, [])
     point.write_text("again")

@@ -20,6 +20,9 @@ UNNEEDED = re.compile(
 )
 """What is missing, and is not asked for by a target other than the analyses once what is made of it is there."""
 
+OF_REPORT = re.compile(r"report\.html$|(figures|profile|group)/")
+"""What is written after a failure, whatever was asked for."""
+
 
 @dataclass
 class Trial:
@@ -96,6 +99,8 @@ class Trial:
         known = self.prepared.references[self.kind.name, self.kind.target or "all"].names
         if self.target == "participants":  # the page that a failed run has left is made again by who asks for it
             known |= {"state/unfinished.json"}
+        elif self.kind.target and any(said.code for said in self.said):  # the report of a run that failed stays
+            known |= {name for name in names_in(room.results) if OF_REPORT.match(name)}
         self.violate(invariants.unknown_files(room, known))
         missing = sorted(reference.names - set(names_in(room.results)))
         # checked above; what a run keeps for itself, and need not keep; so what a campaign keeps of its runs
