@@ -181,7 +181,7 @@ def test_a_run_is_judged_and_kept(campaign: Campaign, tmp_path: Path) -> None:
     assert sum(row["there"] for row in read_table(tmp_path / "plan.tsv", "plan")) == 4
 
 
-@pytest.mark.parametrize("end", [{"killed": True}, {"stopped": True}])
+@pytest.mark.parametrize("end", [{"accident": True}, {"stopped": True}])
 def test_a_run_without_all_its_participants_says_nothing_of_outputs(campaign: Campaign, end: dict[str, bool]) -> None:
     """Neither as the first, by which later ones are judged, nor as a later one: who was killed early has not failed."""
     first, *whole, last = campaign.planned[:4]
@@ -192,12 +192,24 @@ def test_a_run_without_all_its_participants_says_nothing_of_outputs(campaign: Ca
     assert keep(campaign, last, {"x": "1"}, valid=part, **end)["valid"] == part
 
 
-def test_a_run_that_was_killed_is_done_again_once(campaign: Campaign) -> None:
+def test_a_run_with_an_accident_is_done_again_once(campaign: Campaign) -> None:
     run = campaign.planned[0]
-    assert keep(campaign, run, {}, killed=True)["stopped"]
+    assert keep(campaign, run, {}, accident=True)["stopped"]
     assert run in campaign.to_do
-    assert not keep(campaign, run, {}, killed=True)["stopped"]
+    assert not keep(campaign, run, {}, accident=True)["stopped"]
     assert run not in campaign.to_do
+
+
+def test_a_campaign_of_which_nothing_can_be_compared_fails(campaign: Campaign) -> None:
+    for run in campaign.planned:
+        keep(campaign, run, {}, valid="invalid: 1 participant failed")
+    count = len(campaign.planned)
+    with pytest.raises(
+        RunError, match=rf"^campaign: {count} of {count} runs .*\(invalid: 1 participant failed\); see "
+    ):
+        walk(campaign)
+    keep(campaign, campaign.planned[0], {})
+    walk(campaign)
 
 
 VALID, OTHERS = "valid", "invalid: disturbed by others"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Project, read_json, slow_project
+from support import STAND_INS, Ended, Project, read_json, script, slow_project
 
 PLACEMENTS = {"disk": {"work": "local"}, "memory": {"work": "tmpfs"}}
 
@@ -77,6 +78,28 @@ def test_a_run_that_fails_is_left_out_and_done_again_when_asked(project: Project
     ended = project.fails(*configure(project, demo_source, campaign))
     assert ended.lines("disk, 1 at once, cache cold, bet: could not be made ready; see"), ended.output
     assert "1 run compared, 0 left out" in project.page("comparison")
+
+
+@pytest.mark.nightly("long")
+def test_a_run_whose_tier_was_full_is_done_again_and_one_whose_tool_fails_when_asked(project: Project) -> None:
+    project.heads("01", "02")
+    tools = project.folder / "tools"
+    script(tools / "bet", f'set -e; . {tools}/first; exec {STAND_INS}/bet "$@"')
+    campaign = {"placements": {"disk": {}}, "parallelism": [2], "repetitions": 1}
+
+    def run(first: str, end: Callable[..., Ended], **more: bool) -> Ended:
+        (tools / "first").write_text(first)
+        return end(project, *project.configure(tool="bet", campaign=campaign | more), path=tools)
+
+    full = run("echo No space left on device; exit 1", Project.fails)
+    assert full.lines("neurotier: campaign: 1 run stopped, in whole or in part, or failed for what may pass; "), (
+        full.output
+    )
+    bad = run("exit 1", Project.fails)
+    assert bad.lines("0 of 1 run are there, 1 to do"), bad.output
+    assert bad.lines("neurotier: campaign: 1 of 1 run cannot be compared (invalid: 2 participants failed"), bad.output
+    assert run("", Project.fails).lines("1 of 1 run are there, 0 to do")
+    assert run("", Project.succeeds, repeat_invalid=True).lines("1 run compared, 0 left out")
 
 
 def test_published_runs_are_compared_without_a_run_of_ones_own(project: Project) -> None:

@@ -35,7 +35,7 @@ from neurotier.analysis.app import app_name
 from neurotier.analysis.needs import described, threads_of, work_bytes
 from neurotier.containers.store import sha256
 from neurotier.core.configuration import WORKLOADS
-from neurotier.core.errors import NeurotierError, RunError, SettingsError, TierError
+from neurotier.core.errors import NeurotierError, RunError, SettingsError, TierError, may_pass
 from neurotier.core.files import (
     Record,
     flush_folder,
@@ -415,7 +415,7 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     facts = rows[-1]
     row, stopped = facts["row"], bool(facts.get("stopped_by"))
     begun = row["participants"] + row["failed"]  # of a job that was killed at once nothing is known
-    killed = any(failure["exit_code"] > 128 for failure in read_failures(places)) or begun < len(participants(places))
+    accident = any(may_pass(one["exit_code"]) for one in read_failures(places)) or begun < len(participants(places))
     outputs = {
         path.relative_to(places.results).as_posix(): sha256(path)
         for name in OUTPUTS
@@ -424,7 +424,7 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     }
     keep_records(places, partial_of(folder))
     taken_s = time.monotonic() - started_s
-    kept = keep_run(campaign, run, row, cache, outputs, taken_s, killed or bool(facts.get("again")), stopped)
+    kept = keep_run(campaign, run, row, cache, outputs, taken_s, accident or bool(facts.get("again")), stopped)
     file.unlink(missing_ok=True)
     return kept
 
@@ -518,7 +518,7 @@ def keep_run(
     cache: CacheState,
     outputs: Mapping[str, str],
     taken_s: float,
-    killed: bool = False,
+    accident: bool = False,
     stopped: bool = False,
 ) -> Record:
     """Judge a run, note what it was, and let its folder appear; what was noted.
@@ -535,21 +535,21 @@ def keep_run(
         Checksums of what it made, by path.
     taken_s
         How long all of it took, s.
-    killed
-        Whether a job of it was killed: by somebody, or by the kernel for want of memory. Once that is an accident, and
-        the run is done again; twice is none.
+    accident
+        Whether somebody failed for what may pass: a full tier, or a kill, by a person or by the kernel for want of
+        memory. Once that is an accident, and the run is done again; twice is none.
     stopped
         Whether it was told to stop from outside.
     """
     folder, before = campaign.folder(run), campaign.condition_of(run)
-    stopped = stopped or (killed and not (before and before.get("stopped")))
+    stopped = stopped or (accident and not (before and before.get("stopped")))
     problems = [cache.problem] if cache.problem else []
     possible, most = min(run.condition.parallelism, row["participants"] + row["failed"]), row["peak_parallelism"]
     if most < possible:
         because = f": {row['limited_by']}" if row["limited_by"] else ""
         problems.append(f"{most} of {possible} jobs at most ran at once{because}")
     # Nobody has failed, either, in a job that was killed before its participants began.
-    if campaign.settings.campaign.compare_outputs and not (row["failed"] or killed or stopped):
+    if campaign.settings.campaign.compare_outputs and not (row["failed"] or accident or stopped):
         problems += differing(campaign, run, outputs)
     condition = {
         **asdict(run.condition),
@@ -624,13 +624,15 @@ def walk(campaign: Campaign) -> None:
         raise RunError(f"{counted(len(failed), 'run')} could not be done: {failed[0]}", where="campaign")
     conditions = list(filter(None, map(campaign.condition_of, planned)))
     if stopped := sum(bool(condition.get("stopped")) for condition in conditions):
-        problem = f"{counted(stopped, 'run')} stopped, in whole or in part"
+        problem = f"{counted(stopped, 'run')} stopped, in whole or in part, or failed for what may pass"
         raise RunError(problem, where="campaign", fix="start the same command again: no other run is done again")
-    invalid = len(planned) - sum(condition["valid"] == "valid" for condition in conditions)
-    if invalid and campaign.settings.campaign.repeat_invalid:
-        raise RunError(f"{counted(invalid, 'run')} invalid again", where="campaign", fix=f"see {campaign.places.logs}")
+    invalid = [condition["valid"] for condition in conditions if condition["valid"] != VALID]
+    again = "campaign.repeat_invalid does invalid runs again"
+    if invalid and (campaign.settings.campaign.repeat_invalid or len(invalid) == len(planned)):
+        problem = f"{len(invalid)} of {counted(len(planned), 'run')} cannot be compared ({invalid[0]})"
+        raise RunError(problem, where="campaign", fix=f"see {campaign.places.logs}; {again}")
     if invalid:
-        say(f"{counted(invalid, 'run')} left out of the comparison; campaign.repeat_invalid does invalid runs again")
+        say(f"{counted(len(invalid), 'run')} left out of the comparison; {again}")
 
 
 def remaining(campaign: Campaign, left: int) -> str:
