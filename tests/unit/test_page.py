@@ -56,8 +56,8 @@ def test_numbers_are_the_tables(tmp_path: Path) -> None:
     mean = read_json(places.group / "summary.json")["mean_brain_volume_mm3"] / 1000
     assert any(f"Brain volume is {mean:,.0f} ± " in alternative for alternative in reader.alts)
     assert "Compute-bound: a faster tier saves at most 5 %." in text
-    assert "100 % of the inputs were in the page cache; a cold start reads all of them from tier disk." in text
-    assert any("88 % of the time of 5 participants on a CPU" in alternative for alternative in reader.alts)
+    assert "100 % of the input data was in the page cache; a cold start reads all of it from tier disk." in text
+    assert any("Time of 5 participants: 88 % on a CPU" in alternative for alternative in reader.alts)
     # five participants: two stagings of 9 MB each way, and 9 MB that compute left
     assert "disk (block) counted while copying 85.83 MiB 20 85.83 MiB 20" in text
     assert "disk (block) growth of the work folder 42.92 MiB 20" in text

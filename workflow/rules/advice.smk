@@ -62,11 +62,7 @@ rule tabulate_advice:
         ),
         rehearsal=advising.rehearsal(),
     output:
-        table=report(
-            places.advice / "advice.tsv",
-            caption="../report/tabulate_advice.rst",
-            category="Advice",
-        ),
+        table=places.advice / "advice.tsv",
         basis=places.advice / "basis.json",
     log:
         LOGS / "tabulate_advice/tabulate_advice.log",

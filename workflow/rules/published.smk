@@ -11,6 +11,9 @@ rule tabulate_published:
         bids_app=places.published / "published_bids_app.tsv",
         skipped=places.published / "published_skipped.tsv",
         claims=places.published / "published_claims.tsv",
+        predictions=places.published / "published_predictions.tsv",
+        validation=places.published / "published_validation.tsv",
+        parameters=places.published / "published_parameters.tsv",
     log:
         LOGS / "tabulate_published/tabulate_published.log",
     priority: 1
@@ -19,26 +22,6 @@ rule tabulate_published:
         results=RESULTS,
         logs=lambda wildcards: asked_logs(settings.published),
     message:
-        "Tabulating the published logs"
+        "Tabulating the published logs, and predicting their makespans"
     script:
         "../scripts/tabulate_published.py"
-
-
-rule predict_published:
-    input:
-        runs=places.published / "published_runs.tsv",
-    output:
-        predictions=places.published / "published_predictions.tsv",
-        validation=places.published / "published_validation.tsv",
-        parameters=places.published / "published_parameters.tsv",
-    log:
-        LOGS / "predict_published/predict_published.log",
-    priority: 1
-    threads: CORES
-    params:
-        results=RESULTS,
-        logs=lambda wildcards: asked_logs(settings.published),
-    message:
-        "Predicting the published makespans"
-    script:
-        "../scripts/predict_published.py"

@@ -114,7 +114,6 @@ def large_enough(spots: dict[Spot, Measured], patterns: Sequence[str]) -> int | 
 PAGE = Page(
     name="sweep",
     title="Storage sweep",
-    category="Sweep",
     caption="The sweep on one page: where each tier is fastest, bandwidth by block size and processes, what was"
     " not measured and why. The page shows which requests suit a tier.",
     under=measured_of("sweep", " with fio"),

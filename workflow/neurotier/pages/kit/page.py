@@ -101,7 +101,7 @@ class Data:
 
     tables: Mapping[str, list[Row]]
     settings: Any
-    places: Places | None = None
+    places: Any = None
 
     def __getitem__(self, name: str) -> list[Row]:
         return self.tables[name]
@@ -218,8 +218,8 @@ class Page:
 
     Attributes
     ----------
-    name, title, category
-        Of its file; above it; and where it stands in Snakemake's report.
+    name, title
+        Of its file; above it, and where it stands in Snakemake's report.
     caption
         What it shows, for that report.
     verdicts
@@ -240,7 +240,6 @@ class Page:
 
     name: str
     title: str
-    category: str
     caption: str
     verdicts: Callable[[Any], Sequence[Verdict]]
     parts: Sequence[Part]
@@ -270,7 +269,7 @@ class Page:
         files = {name: folder / f"{name}.svg" for name in names} | {"page": results / f"{self.name}.html"}
         # Snakemake looks for captions beside the rules; these are written with the page.
         captions = {name: str((folder / f"{name}.rst").absolute()) for name in files}
-        shown = {name: report(path, caption=captions[name], category=self.category) for name, path in files.items()}
+        shown = {name: report(path, caption=captions[name], category=self.title) for name, path in files.items()}
         return shown | {
             "others": [folder / f"{name}.{kind}" for name in names for kind in BESIDE],
             "about": captions["page"],
