@@ -18,6 +18,7 @@ from neurotier.meter.traffic import flow
 from neurotier.meter.usage import ACCOUNT
 from neurotier.pages.report.data import participant_jobs
 from neurotier.run import group
+from PIL import Image
 
 RUN = "20261121T044000Z-3f9a"
 EARLIER = "20261120T210000Z-77c1"
@@ -254,6 +255,12 @@ def make_results(
         write_json(places.failure(participant), {**record, "exit_code": 70, "run": RUN, "log": log})
     write_json(places.runs / f"{RUN}.json", facts(folder, settings, slots))
     return places, settings
+
+
+def draw(mosaic: Path) -> None:
+    """A picture that stands for a mosaic."""
+    mosaic.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("L", (60, 36)).save(mosaic)
 
 
 def facts(folder: Path, settings: Settings, slots: int) -> dict[str, Any]:

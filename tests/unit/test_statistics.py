@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from comparison_rows import job_rows, run_row
 from neurotier.core.errors import InputError
-from neurotier.pages.comparison.statistics import Comparison, everything_compared, families, inputs_text, speed_ups
+from neurotier.pages.comparison.statistics import Comparison, everything_compared, families, inputs_text
 from neurotier.run.compared import Condition
 from report_data import make_results
 
@@ -61,20 +61,6 @@ def test_what_differs_in_more_than_its_placement_is_not_compared(change: dict[st
     assert Comparison(runs, job_rows("a", [2.0] * 8) + jobs).differences == {}
 
 
-def test_speed_up_spans_all_repetitions() -> None:
-    times = {2: (100.0, 110.0), 4: (50.0, 55.0), 8: (40.0,)}
-    runs = [
-        run_row(f"{jobs}-{makespan}", "nfs", makespan, parallelism=jobs)
-        for jobs, makespans in times.items()
-        for makespan in makespans
-    ] + [run_row("lone", "tmpfs", 9.0)]
-    found = speed_ups(Comparison(runs).conditions)
-    assert [(higher.parallelism, lower) for higher, (lower, _) in found.items()] == [(4, 2), (8, 2)]
-    four, eight = (ratio for _, ratio in found.values())
-    assert (four.low, four.median, four.high) == pytest.approx((100 / 55, 2.0, 110 / 50))
-    assert eight.values == (2.5, 2.75)
-
-
 def test_inputs_in_memory_stand_beside_every_cache_state() -> None:
     """They have no page cache before them; without others they are a family of their own."""
     cold, warm, memory = (replace(FAST, cache=cache, placement=cache) for cache in ("cold", "warm", "memory"))
@@ -103,13 +89,6 @@ def test_a_campaign_alone_is_in_blocks() -> None:
     for origin, paired in (("campaign", True), ("elsewhere", False)):
         found = Comparison([run | {"origin": origin} for run in runs]).contrasts
         assert {(one.paired, round(one.ratio, 3)) for one in found.values()} == {(paired, 1.8), (paired, 0.556)}
-
-
-def test_a_run_without_a_makespan_has_no_speed_up() -> None:
-    none = [run_row("a", "nfs", 9.0, parallelism=2), run_row("b", "nfs", 0.0, parallelism=4)]
-    assert speed_ups(Comparison(none).conditions) == {}
-    short = Comparison([none[0], run_row("b", "nfs", 0.5, parallelism=4)]).conditions
-    assert [ratio.values for _, ratio in speed_ups(short).values()] == [(18.0,)]
 
 
 def test_everything_that_is_there_is_compared(tmp_path: Path) -> None:

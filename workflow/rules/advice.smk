@@ -5,6 +5,10 @@ from neurotier.advice.placements import AdvicePlan
 advising = AdvicePlan(plan, CORES)
 
 
+def calibration():
+    return checkpoints.choose_calibration.get().output.calibration
+
+
 # The participants of the calibration are analysed by the ordinary rules, and their results are kept.
 checkpoint choose_calibration:
     input:
@@ -28,9 +32,7 @@ checkpoint choose_calibration:
 rule rehearse:
     input:
         calibration=places.advice / "calibration.json",
-        analysed=lambda wildcards: advising.analysed(
-            checkpoints.choose_calibration.get().output.calibration
-        ),
+        analysed=lambda wildcards: advising.analysed(calibration()),
     output:
         rehearsal=places.advice / "rehearsal.json",
     log:
@@ -54,12 +56,8 @@ rule tabulate_advice:
         checks=ancient(advising.checks),
         images=places.index / "images.tsv",
         calibration=places.advice / "calibration.json",
-        analysed=lambda wildcards: advising.analysed(
-            checkpoints.choose_calibration.get().output.calibration
-        ),
-        probes=lambda wildcards: advising.probed(
-            checkpoints.choose_calibration.get().output.calibration
-        ),
+        analysed=lambda wildcards: advising.analysed(calibration()),
+        probes=lambda wildcards: advising.probed(calibration()),
         rehearsal=advising.rehearsal(),
     output:
         table=places.advice / "advice.tsv",

@@ -1,5 +1,4 @@
-# The runs of the BigBrain incrementation on this machine: blocks on each tier, then one run after the other with each
-# engine, and their tables.
+# The runs of the BigBrain incrementation on this machine, one after the other with each engine, and their tables.
 
 from neurotier.bigbrain.plan import ENGINE_NAMES
 

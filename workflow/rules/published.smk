@@ -1,5 +1,4 @@
-# The published experiment, replayed from its raw logs. Other pages show its tables next to their measurements; all
-# cores and the priority make sure that the tables are made before these, and never during one.
+# The published experiment, replayed from its raw logs: before the measurements that stand beside it, and never during one.
 
 from neurotier.published.plan import asked_logs
 

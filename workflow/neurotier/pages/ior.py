@@ -8,7 +8,7 @@ from neurotier.core.quantities import counted
 from neurotier.core.tables import Row
 from neurotier.pages.kit.chart import NOTHING, Chart
 from neurotier.pages.kit.lines import Lines, measured, published
-from neurotier.pages.kit.page import Data, Figure, Page, Section, Verdict
+from neurotier.pages.kit.page import Data, Figure, Page, Verdict
 from neurotier.pages.kit.workloads import measured_of, method, published_numbers, tiers, unmeasured
 from neurotier.storage.ior import scaling
 from neurotier.storage.ior.medians import READ, WRITE, Line, lines, verdict
@@ -48,8 +48,6 @@ def bandwidth(data: Data) -> Chart:
         "Medians over repetitions, whiskers: their range; logarithmic axes. Stars: a node of the NEXTGenIO prototype,"
         " that is, what all of them reached divided by their number (Figure 3: 48 processes, Figure 4: 24).",
         panels=dict.fromkeys(titles.values(), "Processes at once"),
-        label="Bandwidth",
-        unit="bytes/s",
     )
 
 
@@ -71,18 +69,6 @@ def nodes(data: Data) -> Chart:
         "Medians over repetitions, whiskers: their range; logarithmic axes. Stars: the NEXTGenIO prototype with 48"
         " (Figure 3) and 24 processes per node (Figure 4).",
         panels=dict.fromkeys(titles.values(), "Nodes at once"),
-        label="Bandwidth",
-        unit="bytes/s",
-    )
-
-
-def stated(data: Data) -> Section:
-    """What is published of a node, and of all of them where several were measured."""
-    numbers = [*(IOR_NODES if scaling.curves(data["ior"]) else ()), *IOR_NODE, *IOR_LIST]
-    return published_numbers(
-        numbers,
-        f"{IOR_LIST[0].source}. Its nodes had two sockets with 24 cores each and 3 TB of persistent memory, and its"
-        " IOR was changed so that processes stay on the socket of their memory.",
     )
 
 
@@ -97,7 +83,11 @@ PAGE = Page(
     parts=(
         Figure("All processes together", bandwidth),
         Figure("All nodes together", nodes),
-        stated,
+        published_numbers(
+            (*IOR_NODES, *IOR_NODE, *IOR_LIST),
+            f"{IOR_LIST[0].source}. Its nodes had two sockets with 24 cores each and 3 TB of persistent memory, and its"
+            " IOR was changed so that processes stay on the socket of their memory.",
+        ),
         tiers("ior"),
         unmeasured("ior"),
         method(

@@ -132,8 +132,6 @@ def concurrency(data: Data) -> Chart:
         "Bandwidth of all streams together; a file for each, 1 MiB a request, one at a time; half and half counts"
         " both ways. Medians of the repetitions; whiskers: their range. Writes include the flush to the device.",
         panels=dict.fromkeys(titles.values(), "Streams at once"),
-        label="Bandwidth",
-        unit="bytes/s",
     )
 
 
@@ -149,27 +147,22 @@ def where(data: Data) -> Section:
 
 
 def small(data: Data) -> Section:
-    """Small requests of one stream."""
+    """Small requests of one stream, and many small files at once."""
     rows = [
         row | {"operation": OPERATIONS[row["pattern"]], "engine": row["engine"] + ", direct" * bool(row["direct"])}
         for row in data["probe"]
-        if row["part"] == "small"
+        if row["part"] in ("small", "files")
     ]
-    text = "Of one stream, by fio's way to the device."
-    columns = "tier operation engine queue_depth operations_per_s latency_mean_s latency_p99_s"
-    return Section("Small requests and files", text, rows, columns.split())
-
-
-def files(data: Data) -> Section:
-    """Many small files at once."""
-    rows = [row | {"operation": OPERATIONS[row["pattern"]]} for row in data["probe"] if row["part"] == "files"]
     text = (
-        "Many small files, each stream in a folder of its own. Waiting is for the tier or its locks, and not for a"
-        " processor; the advice predicts from both what the files of a tool take."
+        "Requests by fio's way to the device, and many small files at once, each stream in a folder of its own. Waiting"
+        " is for the tier or its locks, and not for a processor; the advice predicts from both what the files of a tool"
+        " take."
     )
-    folded = f"Many small files at once, {counted(len(rows), 'row')}"
-    columns = "tier operation streams operations_per_s operation_cpu_s operation_wait_s"
-    return Section(text=text, rows=rows, columns=columns.split(), folded=folded)
+    columns = (
+        "tier operation engine queue_depth streams operations_per_s latency_mean_s latency_p99_s operation_cpu_s"
+        " operation_wait_s"
+    )
+    return Section("Small requests and files", text, rows, columns.split())
 
 
 PAGE = Page(
@@ -186,7 +179,6 @@ PAGE = Page(
         Figure("Streams at once", concurrency),
         where,
         small,
-        files,
         method(
             "By fio, and small files by neurotier itself, once in each repetition, on files below each tier's path that"
             " are gone now. A cold read begins after fio has evicted its files from the page cache."

@@ -19,6 +19,7 @@ from neurotier.pages.bigbrain.tables import (
     Tables,
     condition_rows,
     conditions_section,
+    heading_of,
     predictions_by_condition,
     published_name,
     ratio,
@@ -78,23 +79,22 @@ class Replayed(Tables):
 
 def read(places: Places, settings: Settings) -> Replayed:
     """The replay, and the tables of a results folder about it."""
-    names = {name: f"published_{name}" for name in ("validation", "claims")}
-    tables: dict[str, Any] = {key: read_table(places.published / f"{name}.tsv", name) for key, name in names.items()}
-    predicted = read_table(places.published / "published_predictions.tsv", "published_predictions")
-    return replayed(read_published(Path(settings.published or "")), predicted, **tables)
+    names = ("predictions", "validation", "claims")
+    tables = (read_table(places.published / f"published_{name}.tsv", f"published_{name}") for name in names)
+    return replayed(read_published(Path(settings.published or "")), *tables)
 
 
-def replayed(replay: Replay, predicted: Sequence[Row] = (), **tables: Sequence[Row]) -> Replayed:
+def replayed(
+    replay: Replay, predicted: Sequence[Row] = (), validation: Sequence[Row] = (), claims: Sequence[Row] = ()
+) -> Replayed:
     """The tables of a replay: means over repetitions, as the paper has them.
 
     Parameters
     ----------
     replay
         What was found.
-    predicted
-        Rows of ``published_predictions.tsv``.
-    **tables
-        The other tables of :class:`Replayed`.
+    predicted, validation, claims
+        As for :class:`Replayed`.
     """
     runs = own_columns.run_rows(run_rows(replay), phase_rows(replay))
     logs = {name_of(replay, run.path): run for run in replay.runs}
@@ -107,8 +107,8 @@ def replayed(replay: Replay, predicted: Sequence[Row] = (), **tables: Sequence[R
     def phases_of(run: Row) -> list[Row]:
         return own_columns.phase_rows(logs[run["run"]])
 
-    about: dict[str, Any] = {"replay": replay, "predicted": predicted, **tables}
-    return Replayed(conditions, runs, phases_of, middle="mean", **about)
+    about: dict[str, Any] = {"predicted": predicted, "validation": validation, "claims": claims}
+    return Replayed(conditions, runs, phases_of, middle="mean", replay=replay, **about)
 
 
 def scores_of(rows: Sequence[Row], held_out: str) -> dict[str, Score]:
@@ -138,7 +138,7 @@ def predicted(data: Replayed) -> Chart:
     lanes: dict[IncrementCondition, Row] = {}
     for row in rows:
         one, ratio = own_columns.condition_of(row), row["predicted_s"] / row["measured_s"]
-        about = {"group": published_name(one).removesuffix(f", {one.tier}"), "lane": one.tier}
+        about = {"group": f"{one.resolution_um} µm, {heading_of(vars(one))}", "lane": one.tier}
         lane = lanes.setdefault(one, about | dict.fromkeys((PAPER, CONDITION, DEVICE, "low", "high")))
         lane[PAPER if row["member"] == PAPER else row["held_out"]] = ratio
         if (row["member"], row["held_out"]) == (MEASURED, CONDITION):

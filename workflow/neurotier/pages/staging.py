@@ -158,7 +158,7 @@ def response_times(data: Data, axes: Mapping[str, str], note: str, per: str | No
         return Chart(says)
     panels = {titles[way]: axis.capitalize() for way, axis in axes.items()}
     note = f"{note} Both axes are logarithmic."
-    return Lines(says, table, note, panels=panels, label="Response time of a step")
+    return Lines(says, table, note, panels=panels, label="Response time of a step", unit="s")
 
 
 def servers(data: Data) -> Chart:

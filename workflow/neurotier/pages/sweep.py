@@ -98,8 +98,6 @@ def lines(data: Data, part: str) -> Chart:
         "Median over repetitions, whiskers from least to greatest; all processes together. Both axes are logarithmic."
         f" By fio: {' or '.join(ways)}.",
         panels={row["panel"]: "Block size" for row in table},
-        label="Bandwidth",
-        unit="bytes/s",
         place_text=lambda value: block_text(int(value)),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tabulation import outputs_text
 from neurotier.bigbrain.tasks import SPARK
 from neurotier.core.quantities import counted, percent, seconds
@@ -76,14 +77,10 @@ def effects_text(known: Sequence[Row], runs: Sequence[Row]) -> str:
 
     It is set beside the slowest condition that differs from it in this field alone.
     """
-
-    def key(row: Row, left_out: str = "") -> tuple[object, ...]:
-        return tuple(row[name] for name in (*FIELDS, "blocks", "iterations", "pairing") if name != left_out)
-
-    best, effects = fastest_of(known), []
+    best, effects, key = fastest_of(known), [], IncrementCondition.of
     found = contrasts(gathered((key(run), run) for run in runs if is_compared(run)), paired=True)
     for field in FIELDS:
-        alike = [row for row in known if key(row, field) == key(best, field)]
+        alike = [row for row in known if key(row | {field: ""}) == key(best | {field: ""})]
         slowest = max(alike, key=lambda row: float(row["makespan_s"]))
         if slowest is not best:
             effects.append((found[key(slowest), key(best)], field, slowest))

@@ -30,7 +30,6 @@ from neurotier.storage.spread import spread
 FLUIDS = (FLUID, MEASURED)
 """Fluid members of the model, the one to show first."""
 
-PUBLISHED_TABLES = ("runs", "phases", "predictions")
 SUMS = ("start_up_s", "load_header_s", "read_s", "increment_s", "write_s")
 CELLS = ("origin", "engine", "tier", "parallelism", "blocks", "iterations", "pairing")
 
@@ -88,7 +87,9 @@ def read_tables(places: Places, settings: Settings) -> Tables:
     by_run = gathered((run_key(row), row) for row in read("bigbrain_phases"))
     said = list[Row]()
     if settings.published:
-        published_runs, phases, said = (read(f"published_{name}", places.published) for name in PUBLISHED_TABLES)
+        published_runs, phases, said = (
+            read(f"published_{name}", places.published) for name in ("runs", "phases", "predictions")
+        )
         runs += own_columns.run_rows([run for run in published_runs if run["variant"] is None], phases)
     conditions = condition_rows(runs, predictions_by_condition(runs, read("bigbrain_predictions"), said))
     return Tables(conditions, runs, lambda run: by_run.get(run_key(run), []), read("bigbrain_spark"))
@@ -191,9 +192,8 @@ def name_of(row: Row) -> str:
 
 
 def published_name(one: IncrementCondition) -> str:
-    """A published condition in words: image, engine, processes, device and mode."""
-    parts = [f"{one.resolution_um} µm", ENGINES[one.engine], f"{one.parallelism} processes", one.tier]
-    return ", ".join([*parts, one.variant] if one.variant else parts)
+    """A published condition in words: image, engine, device and mode, processes."""
+    return f"{one.resolution_um} µm, {name_of(vars(one))}"
 
 
 def label_of(row: Row) -> str:

@@ -13,20 +13,20 @@ from typing import Any
 from neurotier.core.quantities import counted, percent, seconds, share_of, shorten, size
 from neurotier.core.tables import Row, gathered
 from neurotier.meter.usage import LABELS
-from neurotier.pages.comparison.statistics import Comparison, families, inputs_text, run_key, speed_ups, sum_of
+from neurotier.pages.comparison.statistics import Comparison, families, inputs_text, run_key, sum_of
 from neurotier.pages.comparison.verdict import causes_of
 from neurotier.pages.kit.causes import CPU, PAPER_IO, UNEXPLAINED
 from neurotier.pages.kit.chart import (
+    BLUE,
     CAUSE_COLOURS,
-    CPU_COLOUR,
-    IO_COLOUR,
+    ORANGE,
     PHASE_COLOURS,
     SKY,
     UNITS,
     VERMILION,
     Chart,
 )
-from neurotier.pages.kit.findings import at_once, between, spread_text, times_text
+from neurotier.pages.kit.findings import at_once, between, spread_text
 from neurotier.pages.kit.marks import Box, Kind, Lanes, Mark, Points, Stack
 from neurotier.run.compared import MEMORY, Condition
 from neurotier.storage.spread import Spread, spread
@@ -37,7 +37,7 @@ MOST_PAIRS = 60
 """Of more pairs of placements, so many are drawn."""
 
 CAUSES = {cause: Kind(label, CAUSE_COLOURS[cause], cause == UNEXPLAINED) for cause, label in LABELS.items()}
-CAUSES |= {"cpu_s": Kind("CPU time", CPU_COLOUR), "io_s": Kind(PAPER_IO, IO_COLOUR)}
+CAUSES |= {"cpu_s": Kind("CPU time", BLUE), "io_s": Kind(PAPER_IO, ORANGE)}
 PHASES = {phase: Kind(phase, colour) for phase, colour in PHASE_COLOURS.items()}
 WAYS = {"read": Kind("read", SKY), "written": Kind("written", VERMILION)}
 
@@ -103,24 +103,19 @@ def shares_text(bars: Bars, what: str, *names: str) -> str:
 
 
 def makespan(data: Comparison) -> Chart:
-    """A bar per condition, a dot per repetition; speed-up beside it. As the published Figure 9."""
-    ups = speed_ups(data.conditions)
+    """A bar per condition, a dot per repetition. As the published Figure 9."""
     times = {one: Spread.of(runs, "makespan_s") for one, runs in data.conditions.items()}
     if not times:
         return NO_RUN
     rows = []
     for one, time in times.items():
-        lower, up = ups.get(one, (None, None))
-        text = f"; speed-up {times_text(up.median)} of {times_text(one.parallelism / lower)}" if up and lower else ""
-        cells: Row = {"repetitions": len(time.values)} | spread_cells("makespan", "s", time)
-        cells |= {"speed_up_from": lower} | spread_cells("speed_up", "ratio", up)
-        rows.append((one, vars(one) | cells | {"dots": [*time.values], "text": spread_text(time) + text}))
+        cells = {"repetitions": len(time.values)} | spread_cells("makespan", "s", time)
+        rows.append((one, vars(one) | cells | {"dots": [*time.values], "text": spread_text(time)}))
     fastest = min(times, key=lambda one: times[one].median)
     return in_panels(
         f"Makespan {'is shortest with' if len(times) > 1 else 'with'} {fastest}: {spread_text(times[fastest])}",
         rows,
-        "Bar: median over repetitions; dot: a repetition; in brackets least, greatest and number. Speed-up: makespan at"
-        " the lowest parallelism over that at this one, of as much as there would be if nothing were shared.",
+        "Bar: median over repetitions; dot: a repetition; in brackets least, greatest and number.",
         Stack({"makespan_median_s": Kind("", SKY)}),
         "Makespan",
     )
@@ -154,13 +149,19 @@ def differences(data: Comparison) -> Chart:
     for (slower, faster), longer in largest[:MOST_PAIRS]:
         contrast, median_s = data.contrasts[slower, faster], statistics.median(longer.values())
         low, high = contrast.ends or (None, None)
-        cells = {name: getattr(slower, name) for name in ("origin", "tool", "parallelism")}
-        cells |= {"slower": slower.placement, "slower_cache": slower.cache}
-        cells |= {"faster": faster.placement, "faster_cache": faster.cache}
-        cells |= {"median_s": median_s, "repetitions": contrast.repetitions}
-        cells |= {"ratio": contrast.ratio, "ratio_low": low, "ratio_high": high}
-        cells |= {"lane": f"{shorten(slower.placement, 18)} - {shorten(faster.placement, 18)}"}
-        cells |= {"text": f"{seconds(median_s)}, {counted(len(longer), 'participant')}"}
+        cells = {name: getattr(slower, name) for name in ("origin", "tool", "parallelism")} | {
+            "slower": slower.placement,
+            "slower_cache": slower.cache,
+            "faster": faster.placement,
+            "faster_cache": faster.cache,
+            "median_s": median_s,
+            "repetitions": contrast.repetitions,
+            "ratio": contrast.ratio,
+            "ratio_low": low,
+            "ratio_high": high,
+            "lane": f"{shorten(slower.placement, 18)} - {shorten(faster.placement, 18)}",
+            "text": f"{seconds(median_s)}, {counted(len(longer), 'participant')}",
+        }
         both = min(slower, faster, key=lambda condition: condition.cache == MEMORY)
         rows += [(both, cells | {"participant": name, "difference_s": value}) for name, value in longer.items()]
         said.append(

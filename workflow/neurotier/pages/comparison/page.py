@@ -79,8 +79,7 @@ def reasons(data: Comparison) -> Section | None:
     families = judge(data)
     found = gathered((line, family.name) for family in families for line in family.reasons)
     items = [f"{line}." if len(of) == len(families) else f"{'; '.join(of)}: {line}." for line, of in found.items()]
-    folded = "What may mislead" if len(items) > OPEN_ROWS else ""
-    return Section(items=items, folded=folded) if items else None
+    return Section(items=items) if items else None
 
 
 def conditions(data: Comparison) -> Section:

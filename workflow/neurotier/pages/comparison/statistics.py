@@ -10,14 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
 from pathlib import Path
 
 from neurotier.core.tables import Row, gathered
 from neurotier.pages.kit.contrasts import Contrast, blocks, contrasts
 from neurotier.published.bids_app import published_runs
 from neurotier.run.compared import MEMORY, OF_CAMPAIGN, Compared, Condition, campaign_runs, is_compared, runs_of_results
-from neurotier.storage.spread import Spread
 
 Groups = Mapping[Condition, Sequence[Row]]
 """Valid runs by condition."""
@@ -128,18 +126,3 @@ def families(conditions: Iterable[Condition]) -> dict[Condition, list[Condition]
         if others:
             del groups[family]
     return groups
-
-
-def speed_ups(groups: Groups) -> dict[Condition, tuple[int, Spread]]:
-    """Of each condition, the lowest parallelism of its placement, and how much shorter the makespan is than there.
-
-    Repetitions of two conditions are no pairs, so every two of them are compared; the range is the widest there is.
-    """
-    ups = {}
-    for lower, *others in gathered((replace(one, parallelism=0), one) for one in groups).values():
-        for higher in others:
-            pairs = product(groups[lower], groups[higher])
-            ratios = tuple(slow["makespan_s"] / fast["makespan_s"] for slow, fast in pairs if fast["makespan_s"] > 0)
-            if ratios:
-                ups[higher] = (lower.parallelism, Spread(ratios))
-    return ups

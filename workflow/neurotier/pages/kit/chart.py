@@ -23,7 +23,6 @@ from neurotier.pages.kit import plot
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 GREY, LIGHT_GREY = "#595959", "#D9D9D9"
-CPU_COLOUR, IO_COLOUR = BLUE, ORANGE
 PHASE_COLOURS = {
     "start_up": GREY,
     "stage_in": SKY,

@@ -77,8 +77,8 @@ class Lines(Chart):
     """
 
     panels: Mapping[str, str] = field(default_factory=dict)
-    label: str = ""
-    unit: str = "s"
+    label: str = "Bandwidth"
+    unit: str = "bytes/s"
     counts: bool = True
     logarithmic: bool = True
     place_text: Callable[[float], str] = "{:g}".format

@@ -8,7 +8,6 @@ read from the rows' columns.
 from __future__ import annotations
 
 import math
-import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -147,7 +146,9 @@ class Spans(Mark):
         jobs = gathered(((place, row[self.name], row.get("iteration")), row) for place, row in rows)
         places = [place for place, *_ in jobs]
         ends = [max(row["end_s"] for row in own) for own in jobs.values()]
-        axes.hlines(places, [min(row["start_s"] for row in own) for own in jobs.values()], ends, GREY, linewidth=0.8)
+        axes.hlines(
+            places, [min(row["start_s"] for row in own) for own in jobs.values()], ends, GREY, linewidth=0.8, zorder=1
+        )
         phases = [(place, row) for place, row in rows if row["phase"]]
         bars = [(place, row["start_s"], row["end_s"]) for place, row in phases]
         said = [f"{row[self.name]}, {row['phase']}: {unit.words(row['end_s'] - row['start_s'])}" for _, row in phases]
@@ -233,22 +234,13 @@ class Box(Mark):
 
     def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> float:
         """Draw the distributions."""
+        import numpy as np  # the rules read pages, and draw nothing
+
         for place, own in gathered(rows).items():
             values = [row[self.column] / unit.scale for row in own]
-            axes.boxplot(
-                [values],
-                positions=[place],
-                orientation="horizontal",
-                widths=0.6,
-                whis=(5, 95),
-                showfliers=False,
-                manage_ticks=False,
-                patch_artist=True,
-                boxprops={"facecolor": LIGHT_GREY, "linewidth": 0},
-                medianprops={"linewidth": 0},
-                whiskerprops={"color": "#8c8c8c", "linewidth": 1},
-                capprops={"linewidth": 0},
-            )
+            low, lower, median, upper, high = np.percentile(values, (5, 25, 50, 75, 95))
+            axes.hlines(place, low, high, GREY, linewidth=1)
+            axes.barh(place, upper - lower, 0.6, lower, color=LIGHT_GREY)
             shown = [number for number, row in enumerate(own) if row.get(self.seen) or len(own) <= READABLE_DOTS]
             looks = [(40, VERMILION) if own[number].get(self.seen) else (12, BLUE) for number in shown]
             dots = axes.scatter(
@@ -260,7 +252,7 @@ class Box(Mark):
             )
             said = [f"{own[number][self.name]}: {unit.words(own[number][self.column])}" for number in shown]
             dots.set_urls([*map(hover, said)] * 2)  # matplotlib drops that of a lone marker
-            axes.plot([statistics.median(values)], [place], "D", markersize=5, color=BLUE, markeredgecolor=BLACK)
+            axes.plot([median], [place], "D", markersize=5, color=BLUE, markeredgecolor=BLACK)
         return 0.0
 
 

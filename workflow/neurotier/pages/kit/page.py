@@ -56,25 +56,15 @@ HEADS = {
     "account_run_queue_s": "For a core",
     "account_block_io_s": "For storage",
     "flushed_s": "On its device",
-    "cpu_sum_s": "CPU time",
     "io_sum_s": "The paper's I/O",
     "equation_one_s": "Eq. (1)",
     "equation_one_ratio": "over measured",
     "fluid_s": "Fluid model",
     "fluid_ratio": "over measured",
     "fs_type": "File system",
-    "host": "Node",
     "over": "Tiers",
-    "input_bytes_per_s": "Come",
-    "throughput_bytes_per_s": "Written",
-    "latency_p99_s": "Latency, 99 %",
-    "latency_p999_s": "Latency, 99.9 %",
-    "latency_max_s": "Longest",
     "cpu_s_per_gb": "CPU s per GB",
-    "queue_depth": "At once",
-    "operations_per_s": "Per second",
-    "operation_cpu_s": "CPU time",
-    "operation_wait_s": "Waiting",
+    "operations_per_s": "Operations per second",
 }
 """Heads of columns whose names do not say it; the others are their names without the unit."""
 
@@ -306,17 +296,9 @@ class Page:
         if hidden:
             items = [f"{', '.join(headings)}: {says}" for says, headings in hidden.items()]
             views.append(Section("Not shown", items=items).view())
-        if self.tables:
-            views.append(Section(text=files_text(self.inputs(results).values(), results)).view())
-        write_html(
-            results / f"{self.name}.html",
-            vars(self)
-            | {
-                "verdicts": verdicts,
-                "under": self.under(data),
-                "sections": views,
-            },
-        )
+        views.append(Section(text=files_text(self.inputs(results).values(), results)).view())
+        context = {"verdicts": verdicts, "under": self.under(data), "sections": views}
+        write_html(results / f"{self.name}.html", vars(self) | context)
         return [line.removesuffix(".") for verdict in verdicts for line in (verdict.text, *verdict.more)]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-MODULES = ("", ".axes", ".axis", ".artist", ".collections", ".figure", ".lines", ".patches", ".ticker")
+MODULES = ("", ".collections", ".figure", ".lines", ".patches", ".ticker")
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,7 @@ from neurotier.pages.kit.page import Data, Section
 from neurotier.storage.published import PublishedNumber
 from neurotier.storage.workload.records import MEASURED, measured
 
-MOVED = ("read_bytes", "written_bytes")
+MOVED = ("read_bytes", "write_bytes")
 VERSIONS = ("fio_version", "ior_version", "engine_version")
 """Columns that tell what measured."""
 

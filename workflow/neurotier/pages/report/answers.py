@@ -48,20 +48,18 @@ Kinds = Mapping[str, str]
 """Kind (``tmpfs``, ``fsdax``, ``block``, ``network``) of each tier by its name."""
 
 
-def run_answers(rows: Sequence[Row], traffic: Iterable[Row], kinds: Kinds) -> list[str]:
+def run_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> list[str]:
     """What there is to say of some participant jobs taken together, in sentences without a full stop.
 
     Parameters
     ----------
     rows
         Rows of ``profile.tsv``.
-    traffic
-        Rows of ``traffic.tsv``; those of other participant jobs are left out.
+    flows
+        Rows of ``traffic.tsv``.
     kinds
         Kinds of the tiers; of a tier that is not among them, nothing is said that depends on its kind.
     """
-    jobs = {(row["run"], row["participant"]) for row in rows}
-    flows = [flow for flow in traffic if (flow["run"], flow["participant"]) in jobs]
     if sum(row["wall_s"] for row in rows) <= 0:
         return ["No time was measured"]
     known = phases_of(accounted(participant_jobs(rows)))

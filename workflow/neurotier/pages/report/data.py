@@ -109,9 +109,8 @@ class ReportData(Data):
     @cached_property
     def selected(self) -> set[str]:
         """Participants to analyse; without the table of images, those that left any trace."""
-        listed = {row["participant"] for row in self["images"]}
-        traces = [*self["profile"], *self.failures]
-        return listed or {str(row["participant"]) for row in traces}
+        known = self["images"] or [*self["profile"], *self.failures]
+        return {str(row["participant"]) for row in known}
 
     @cached_property
     def failed(self) -> set[str]:

@@ -29,10 +29,6 @@ MADE = {
 }
 """How an account was made, in words."""
 
-ROUNDING_S = 1e-3
-"""By so much, causes may exceed wall time without a word: the account's clocks differ by less."""
-
-QUARTERS = ("slowest", "a quarter are slower", "median", "a quarter are faster", "fastest")
 BOX = "Box: quartiles; line: 5th to 95th per cent; dots: {}, if few; diamond: median{}."
 
 
@@ -50,13 +46,11 @@ def account(data: ReportData) -> Chart:
             table[-1] |= {f"{phase}_{name}": value for name, value in sum_causes(phases_of([job], phase)).items()}
     memory = whole[MEMORY_STALL] or not any(row[MEMORY_STALL] is None for row in rows if row["account"])
     shown = [cause for cause in LABELS if cause != MEMORY_STALL or memory]
-    panel, texts = "Each participant, slowest first; at the right: wall time", dict.fromkeys(range(len(table)), "")
-    if len(table) > READABLE_LANES:
-        panel = f"{counted(len(table), 'participant')}, slowest on top; at the right: wall time"
-        texts = {(len(table) - 1) * quarter // 4: f", {text}" for quarter, text in enumerate(QUARTERS)}
-    lanes: list[Row] = [{"panel": panel, "lane": row["participant"], "text": ""} | row for row in table]
-    for place, text in texts.items():
-        lanes[place]["text"] = seconds(lanes[place]["wall_s"]) + text
+    panel = f"{counted(len(table), 'participant')}, slowest on top; at the right: wall time"
+    lanes: list[Row] = [{"panel": panel, "lane": row["participant"]} | row for row in table]
+    many = [(len(table) - 1) * quarter // 4 for quarter in range(5)]
+    for place in many if len(table) > READABLE_LANES else range(len(table)):
+        lanes[place]["text"] = seconds(lanes[place]["wall_s"])
     panel = "Sums over participants by phase; at the right: share of all wall time"
     for phase in phases:
         causes = sum_causes(phases_of(known, phase))
@@ -65,7 +59,7 @@ def account(data: ReportData) -> Chart:
     return Lanes(
         account_says(known, whole),
         table,
-        account_note(data, known, table),
+        account_note(data, known),
         (Stack({cause: Kind(LABELS[cause], CAUSE_COLOURS[cause], cause == UNEXPLAINED) for cause in shown}),),
         "Time",
         lanes=lanes,
@@ -81,16 +75,13 @@ def account_says(known: Sequence[Row], whole: Causes) -> str:
     return f"Time of {whom}: {about(phases_of(known))}{', '.join(parts[:NOTED_CAUSES])}"
 
 
-def account_note(data: ReportData, known: Sequence[Row], table: Sequence[Row]) -> str:
+def account_note(data: ReportData, known: Sequence[Row]) -> str:
     """How the accounts were made, and what they leave open."""
     rows, left_out = phases_of(known), len(data.jobs) - len(known)
     text = f"Account: {'; '.join(words for kind, words in MADE.items() if kind in {row['account'] for row in rows})}."
     if any(row[MEMORY_STALL] is None for row in rows if row["account"]):
         text += " Where being short of memory is not known, it is part of asleep."
     text += " Asleep: network, locks or timers. Unexplained: what no account explains."
-    below_zero = sum(row[UNEXPLAINED] < -ROUNDING_S for row in table)
-    if below_zero:
-        text += f" For {counted(below_zero, 'participant')} the causes exceed wall time; that is not drawn."
     if left_out:
         text += f" {counted(left_out, 'participant')} without an account {'is' if left_out == 1 else 'are'} left out."
     return text

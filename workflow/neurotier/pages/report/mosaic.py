@@ -8,7 +8,6 @@ and some tens of kB each.
 from __future__ import annotations
 
 import os
-import textwrap
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import numpy.typing as npt
 from nibabel.affines import voxel_sizes
 from nibabel.funcs import as_closest_canonical
 from nibabel.spatialimages import SpatialImage
-from PIL import Image, ImageColor, ImageDraw, ImageFont, PngImagePlugin
+from PIL import Image, ImageColor, ImageDraw, ImageFont
 from scipy import ndimage
 
 from neurotier.analysis.images import Stored
@@ -28,7 +27,6 @@ from neurotier.core.errors import InputError
 from neurotier.core.files import write_bytes
 from neurotier.core.quantities import shorten
 from neurotier.pages.kit.chart import ORANGE
-from neurotier.pages.report.mosaics import REASON_KEY
 
 TILE_PX = 120
 SLICES = 5
@@ -126,14 +124,8 @@ def resample(plane: Bytes2D, across: Limits, up: Limits) -> Bytes2D:
     return np.asarray(window.resize((TILE_PX, TILE_PX), Image.Resampling.BILINEAR), dtype=np.uint8)
 
 
-def draw_placeholder(out: Path, title: str, reason: str) -> None:
-    """A picture that says why there is no mosaic."""
-    canvas = np.zeros((TITLE_PX + TILE_PX, SLICES * TILE_PX), np.uint8)
-    write_picture(canvas, out, title, reason)
-
-
-def write_picture(canvas: Bytes2D, out: Path, title: str, reason: str = "") -> None:
-    """Write palette indices as PNG, with the title and, of a placeholder, the reason."""
+def write_picture(canvas: Bytes2D, out: Path, title: str) -> None:
+    """Write palette indices as PNG, with the title, and a mark at the left of axial and coronal slices."""
     picture = Image.fromarray(canvas)
     greys = [round(level * 255 / (GREYS - 1)) for level in range(GREYS) for _ in range(3)]
     picture.putpalette([*greys, *ImageColor.getrgb(ORANGE), 255, 255, 255])
@@ -142,13 +134,8 @@ def write_picture(canvas: Bytes2D, out: Path, title: str, reason: str = "") -> N
     pen = ImageDraw.Draw(picture)
     pen.fontmode = "1"  # anti-aliased letters would need colours of their own
     pen.text((5, 3), shorten(title, LINE_LETTERS), fill=WHITE, font=font)
-    for row in range(0 if reason else 2):
+    for row in range(2):
         pen.text((4, TITLE_PX + row * TILE_PX + TILE_PX // 2 - 6), "L", fill=WHITE, font=font)
-    comment = PngImagePlugin.PngInfo()
-    if reason:
-        said = textwrap.fill(f"no mosaic: {reason}", LINE_LETTERS, max_lines=5)
-        pen.text((5, TITLE_PX + 12), said, fill=WHITE, font=font)
-        comment.add_itxt(REASON_KEY, reason)
     content = BytesIO()
-    picture.save(content, "PNG", optimize=True, pnginfo=comment)
+    picture.save(content, "PNG", optimize=True)
     write_bytes(out, content.getvalue())

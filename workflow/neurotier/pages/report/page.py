@@ -43,15 +43,12 @@ from neurotier.pages.report.data import (
     total,
 )
 from neurotier.pages.report.figures import account, brain_volume, gantt, nodes
-from neurotier.pages.report.mosaics import embedded, mosaic_name, placeholder_reason
+from neurotier.pages.report.mosaics import embedded, mosaic_name
 from neurotier.pages.report.verdict import verdicts
 from neurotier.run.profile_tables import timings
 
 NAMED = 10
 """Most participants that are named of those who failed alike; the rest is folded."""
-
-SHOWN_RUNS = 3
-"""Runs whose answers are shown, newest first: a resumed run leaves participants of several in one results folder."""
 
 SOURCES = {
     "staging": "counted while copying",
@@ -73,11 +70,10 @@ APPTAINER = "Apptainer (Kurtzer, Sochat and Bauer, 2017, PLOS ONE 12(5), e017745
 
 
 def under(data: ReportData) -> str:
-    """What was analysed, and when."""
+    """What was analysed, and in which run."""
     text = f"{dataset_name(data)}: {app_name(data.settings)}{' in a container' if data.container else ''}"
-    if data.last_run:
-        return f"{text}; last run {data.last_run['run']}, {utc(data.last_run['start_s'])}"
-    return f"{text}; run {data.facts['run']}" if data.facts["run"] else text
+    run = (data.last_run or data.facts)["run"]
+    return f"{text}; last run {run}" if run else text
 
 
 def dataset_name(data: ReportData) -> str:
@@ -144,7 +140,7 @@ def masks(data: ReportData) -> Section:
     left = len(drawn) - len(shown)
     text += Markup("{:,} more are in {}.").format(left, folder) if left else f"All {len(drawn):,} are shown."
     if len(data["group"]) > len(drawn):
-        text += f" {counted(len(data['group']) - len(drawn), 'image')} without a mosaic."
+        text += f" {counted(len(data['group']) - len(drawn), 'image')} without a mosaic: logs/draw_mosaics says why."
     pictures = Markup().join(mosaic_view(data, row) for row in shown)
     return Section("Brain masks", text, more=Markup('<div class="mosaics">{}</div>').format(pictures))
 
@@ -165,8 +161,7 @@ def mosaic_view(data: ReportData, row: Row) -> str:
     """A mosaic as the page shows it, with a link to it."""
     name = mosaic_name(row["image"])
     path = data.places.mosaics / name
-    reason = placeholder_reason(path)
-    words = ", ".join(filter(None, (cm3(row["brain_volume_mm3"]), doubts(row), reason and f"no mosaic: {reason}")))
+    words = ", ".join(filter(None, (cm3(row["brain_volume_mm3"]), doubts(row))))
     return Markup(
         '<figure><a href="{}"><img{} loading="lazy" src="{}" alt="Brain mask outline over {}: {}"></a>'
         "<figcaption>{}: {}</figcaption></figure>"
@@ -210,20 +205,14 @@ def volumes(data: ReportData) -> list[Section]:
 
 def answers(data: ReportData) -> list[Section]:
     """Where the time went, in sentences; and bytes and files per tier."""
-    runs = gathered((row["run"], row) for row in sorted(data["profile"], key=lambda row: -float(row["start_s"])))
-    sections = []
-    for run, rows in list(runs.items())[:SHOWN_RUNS]:
-        text = f"Run {run}, {counted(len({row['participant'] for row in rows}), 'participant')}:" * (len(runs) > 1)
-        found = run_answers(rows, data["traffic"], data.tier_kinds)
-        sections.append(Section(text=text, items=[f"{answer}." for answer in found]))
+    found = run_answers(data["profile"], data["traffic"], data.tier_kinds)
     counts = ("read_bytes", "read_files", "written_bytes", "written_files")
     in_order = sorted(data["traffic"], key=lambda row: (row["tier"], list(SOURCES).index(row["traffic_source"])))
     flows = []
     for (tier, source), rows in gathered(((row["tier"], row["traffic_source"]), row) for row in in_order).items():
-        kind = data.tier_kinds.get(tier)
-        place = {"bytes_and_files_of_tier": f"{tier} ({kind})" if kind else tier, "how_it_is_known": SOURCES[source]}
+        place = {"bytes_and_files_of_tier": tier, "how_it_is_known": SOURCES[source]}
         flows.append(place | {name: total(row[name] for row in rows) for name in counts})
-    return [*sections, Section(rows=flows)]
+    return [Section(items=[f"{answer}." for answer in found]), Section(rows=flows)]
 
 
 def prediction(data: ReportData) -> Section | None:
@@ -348,9 +337,11 @@ def runs(data: ReportData) -> Section:
         }
         for run in reversed(data["runs"])
     ]
-    columns = "run timings tool tiers cores participants failed makespan_s flushed_s mean_parallelism cpu_share"
     text = "" if rows else "No run has finished a participant job."
-    columns += " for_a_core_share for_storage_share"
+    columns = (
+        "run timings tool tiers cores participants failed makespan_s flushed_s mean_parallelism cpu_share"
+        " for_a_core_share for_storage_share"
+    )
     return Section("All runs of this results folder", text, rows or None, columns.split())
 
 
