@@ -123,7 +123,7 @@ def conditions(data: Tables) -> Section:
         geometric means of these, either way, without conditions to which speeds were fitted. Cache: of pages, when a
         run began. * Some blocks were read and not written, because the device was full: they count in the phases, and
         not in the makespan."""
-    columns = "cache runs invalid_runs makespan_s makespan_low_s makespan_high_s equation_one_s equation_one_ratio"
+    columns = "cache runs makespan_s makespan_low_s makespan_high_s equation_one_s equation_one_ratio"
     return conditions_section(text, data.conditions, *columns.split(), "fluid_s", "fluid_ratio")
 
 

@@ -96,7 +96,7 @@ def read_tables(places: Places, settings: Settings) -> Tables:
 
 
 def by_condition(runs: Iterable[Row]) -> dict[IncrementCondition, list[Row]]:
-    """All runs, invalid ones too, by condition; those of one's own by parallelism, else in the order given."""
+    """Runs by condition; those of one's own by parallelism, else in the order given."""
     found = gathered((IncrementCondition.of(run), run) for run in runs)
     ordered = sorted(found, key=lambda one: (one.is_published, 0 if one.is_published else one.parallelism))
     return {one: found[one] for one in ordered}
@@ -133,16 +133,14 @@ def condition_rows(runs: Iterable[Row], predictions: Predictions, middle: str = 
         What is taken of the values of valid repetitions: a function of :mod:`statistics`.
     """
     rows = []
-    for one, members in by_condition(runs).items():
-        valid = [run for run in members if is_compared(run)]
-        if valid:
-            spreads = {name: spread(valid, name) for name in ("makespan_s", *SUMS, "mean_parallelism")}
-            row = vars(one) | {"repetitions": valid, "runs": len(valid), "invalid_runs": len(members) - len(valid)}
-            row |= {name: found and getattr(statistics, middle)(found.values) for name, found in spreads.items()}
-            row |= {f"makespan_{end}_s": getattr(spreads["makespan_s"], end) for end in ("low", "high")}
-            row["cache"] = ", ".join(sorted({run["cache"] for run in valid if run["cache"]}))
-            row["incomplete_blocks"] = max(run["incomplete_blocks"] for run in valid)
-            rows.append(row | predicted(predictions.get(one, {}), row["makespan_s"]))
+    for one, valid in by_condition(filter(is_compared, runs)).items():
+        spreads = {name: spread(valid, name) for name in ("makespan_s", *SUMS, "mean_parallelism")}
+        row = vars(one) | {"repetitions": valid, "runs": len(valid)}
+        row |= {name: found and getattr(statistics, middle)(found.values) for name, found in spreads.items()}
+        row |= {f"makespan_{end}_s": getattr(spreads["makespan_s"], end) for end in ("low", "high")}
+        row["cache"] = ", ".join(sorted({run["cache"] for run in valid if run["cache"]}))
+        row["incomplete_blocks"] = max(run["incomplete_blocks"] for run in valid)
+        rows.append(row | predicted(predictions.get(one, {}), row["makespan_s"]))
     return rows
 
 

@@ -32,9 +32,9 @@ def tiers(table: str, note: str = "") -> Callable[[Data], Section]:
     def section(data: Data) -> Section:
         rows = []
         for own in gathered((row["tier"], row) for row in data[table]).values():
-            hosts = dict.fromkeys(word for row in measured_rows(own) or own for word in row["host"].split())
+            hosts = dict.fromkeys(word for row in measured_rows(own) for word in row["host"].split())
             programs = {row[name] for row in own for name in VERSIONS if row.get(name)}
-            about = {"host": ", ".join(hosts), "measured_by": ", ".join(sorted(programs))}
+            about = {"host": ", ".join(hosts) or own[0]["host"], "measured_by": ", ".join(sorted(programs))}
             rows.append(own[0] | about | {name: sum(row[name] or 0 for row in own) for name in MOVED})
         columns = ("tier", "kind", "fs_type", "host", "kernel", "measured_by", *MOVED)
         return Section("Tiers", rows=rows, columns=columns, note=note)
