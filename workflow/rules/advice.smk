@@ -5,10 +5,6 @@ from neurotier.advice.placements import AdvicePlan
 advising = AdvicePlan(plan, CORES)
 
 
-def calibration():
-    return checkpoints.choose_calibration.get().output.calibration
-
-
 # The participants of the calibration are analysed by the ordinary rules, and their results are kept.
 checkpoint choose_calibration:
     input:
