@@ -41,7 +41,7 @@ def rules() -> dict[str, str]:
 
 
 def test_scripts_log_folders_and_captions_are_named_like_their_rules() -> None:
-    in_loops = {"write_page", "run_workload", "run_gnu_parallel", "run_spark"}
+    in_loops = {"write_page", "run_workload", "run_engine"}
     used: dict[str, set[str]] = {"scripts": in_loops, "report": {"workflow"}}
     for name, text in rules().items():
         assert re.search(rf'LOGS\s*/\s*"{name}/', text), name

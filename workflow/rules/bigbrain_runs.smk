@@ -87,7 +87,7 @@ for engine in ("gnu_parallel", "spark"):
         message:
             "Incrementing blocks: {wildcards.run}"
         script:
-            f"../scripts/run_{engine}.py"
+            "../scripts/run_engine.py"
 
 
 rule check_increment:
