@@ -16,8 +16,9 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import columns, write_table
 from neurotier.meter.traffic import flow
 from neurotier.meter.usage import ACCOUNT
-from neurotier.pages.report.times import participant_times
+from neurotier.pages.report.data import participant_jobs
 from neurotier.run import group
+from PIL import Image
 
 RUN = "20261121T044000Z-3f9a"
 EARLIER = "20261120T210000Z-77c1"
@@ -159,12 +160,12 @@ def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str
 
 def job_rows(profile: list[dict[str, Any]], nodes: int, size: int = 4) -> list[dict[str, Any]]:
     """Rows of ``jobs.tsv`` for the last run: shares of ``size``, on one node after the other."""
-    times = sorted(participant_times(row for row in profile if row["run"] == RUN), key=lambda time: time.start_s)
+    times = sorted(participant_jobs(row for row in profile if row["run"] == RUN), key=lambda job: job["start_s"])
     found = []
     for number, at in enumerate(range(0, len(times), size)):
         members = times[at : at + size]
-        started_s, ended_s = members[0].start_s - 1, max(time.end_s for time in members) + 1
-        people = [time.participant for time in members]
+        started_s, ended_s = members[0]["start_s"] - 1, max(job["end_s"] for job in members) + 1
+        people = [job["participant"] for job in members]
         found.append(job_row(number, people, f"n{1 + number % nodes}", started_s, ended_s))
     return found
 
@@ -254,6 +255,12 @@ def make_results(
         write_json(places.failure(participant), {**record, "exit_code": 70, "run": RUN, "log": log})
     write_json(places.runs / f"{RUN}.json", facts(folder, settings, slots))
     return places, settings
+
+
+def draw(mosaic: Path) -> None:
+    """A picture that stands for a mosaic."""
+    mosaic.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("L", (60, 36)).save(mosaic)
 
 
 def facts(folder: Path, settings: Settings, slots: int) -> dict[str, Any]:

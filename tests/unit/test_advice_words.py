@@ -190,6 +190,5 @@ def test_report_holds_the_prediction_against_the_run(tmp_path: Path) -> None:
     assert section.text.startswith("Predicted ")
     assert section.text.endswith("not within it.")
     assert (section.rows[0]["what"], section.rows[0]["ratio"]) == ("Makespan", pytest.approx(0.5))
-    assert "(computing, 96 % of the jobs' time), measured" in section.text
     write_table(places.advice / "advice.tsv", "advice", [promised | {"participants": 99}])
     assert prediction(collect(places, settings)) is None

@@ -41,7 +41,7 @@ def rules() -> dict[str, str]:
 
 
 def test_scripts_log_folders_and_captions_are_named_like_their_rules() -> None:
-    in_loops = {"write_page", "run_workload"}
+    in_loops = {"write_page", "run_workload", "run_engine"}
     used: dict[str, set[str]] = {"scripts": in_loops, "report": {"workflow"}}
     for name, text in rules().items():
         assert re.search(rf'LOGS\s*/\s*"{name}/', text), name
@@ -159,7 +159,7 @@ from neurotier.pages.sweep import Figure, Page, Verdict, speeds
 
 verdicts = lambda data: [Verdict("All is well")]
 figures = [Figure("Speeds", speeds)]
-PAGE = Page("added", "Added", "Sweep", "What is added.", verdicts, figures, {"sweep": "sweep/sweep.tsv"})
+PAGE = Page("added", "Added", "What is added.", verdicts, figures, {"sweep": "sweep/sweep.tsv"})
 """
 
 

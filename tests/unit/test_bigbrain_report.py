@@ -9,10 +9,10 @@ import pytest
 from configured import settings_at
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, read_table, write_table
+from neurotier.core.tables import Row, write_table
 from neurotier.pages.bigbrain import PAGE
 from neurotier.pages.bigbrain.page import not_compared, spark, verdicts
-from neurotier.pages.bigbrain.tables import Tables, read_tables, write_conditions
+from neurotier.pages.bigbrain.tables import Tables, read_tables
 from neurotier.published.replay import read_published, write_tables
 from page_reader import Reader, read
 from published_logs import spark_log, write_checkout, write_log
@@ -25,7 +25,7 @@ def run(engine: str, tier: str, makespan_s: float, **cells: Any) -> Row:
     """A row of ``bigbrain_runs.tsv``: 24 blocks of 1 MB, two at once, once."""
     counts = {"parallelism": 2, "repetition": 1, "iterations": 2, "blocks": 24, "block_bytes": 24_000_000}
     zeros = dict.fromkeys(("incomplete_blocks", "read_bytes", "written_bytes", "wrapped_voxels"), 0)
-    about = {"engine": engine, "tier": tier, "pairing": "streaming", "cache": "cold", "pinned": "none", "host": None}
+    about = {"engine": engine, "tier": tier, "pairing": "streaming", "cache": "cold", "pinned": "none", "host": "here"}
     rest = {"mean_parallelism": 6.25 / makespan_s, "peak_parallelism": 2, "max_rss_bytes": None, "garbage_s": None}
     valid = {"makespan_s": makespan_s, "valid": "valid", "sha256": "a" * 64}
     return {**about, **counts, **zeros, **rest, **SUMS, **valid, **cells}
@@ -93,12 +93,6 @@ def collect(folder: Path, runs: list[Row], predictions: list[Row], published: bo
         ]
         said.append(published_prediction("Optane", "paper", 30.0))
         write_table(places.published / "published_predictions.tsv", "published_predictions", said)
-    names = ("published_runs", "published_phases", "published_predictions") if published else ()
-    others = {name: places.published / f"{name}.tsv" for name in names}
-    runs_file, predicted, conditions = (
-        places.bigbrain / f"bigbrain_{name}.tsv" for name in ("runs", "predictions", "conditions")
-    )
-    write_conditions(runs_file, predicted, others, "here", conditions)
     return read_tables(places, settings_of(folder, published))
 
 
@@ -152,11 +146,10 @@ def row_of(collected: Tables, engine: str, tier: str, parallelism: int = 2) -> R
 
 def test_a_condition_has_medians_of_its_valid_runs_and_counts_the_others(alone: Tables) -> None:
     disk = row_of(alone, "gnu-parallel", "disk")
-    assert (disk["origin"], disk["runs"], disk["invalid_runs"], disk["cache"]) == ("here", 2, 1, "cold")
+    assert (disk["origin"], disk["runs"], disk["cache"]) == ("here", 2, "cold")
     assert (disk["makespan_s"], disk["makespan_low_s"], disk["makespan_high_s"]) == (6.0, 5.0, 7.0)
     assert (disk["write_s"], disk["read_s"], row_of(alone, "spark", "disk")["read_s"]) == (4.0, 2.0, None)
-    nothing = row_of(alone, "snakemake", "memory $1$")
-    assert (nothing["runs"], nothing["invalid_runs"], nothing["makespan_s"]) == (0, 1, None)
+    assert {row["engine"] for row in alone.conditions} == {"gnu-parallel", "spark"}, "the run of snakemake is not valid"
 
 
 def test_verdict_says_what_mattered_and_what_is_not_sure(alone: Tables) -> None:
@@ -225,14 +218,11 @@ def test_without_a_valid_run_there_is_a_page_nevertheless(tmp_path: Path, publis
 
 
 def test_page_has_the_verdict_first_both_origins_and_links_that_lead_somewhere(both: Tables, tmp_path: Path) -> None:
-    folder = tmp_path / "bigbrain"
-    write_table(folder / "bigbrain_conditions.tsv", "bigbrain_conditions", both.conditions)
-    assert read_table(folder / "bigbrain_conditions.tsv", "bigbrain_conditions") == both.conditions
     reader = page_of(both, tmp_path)
     assert reader.text.index("Fastest for 24 blocks") < reader.text.index("2 runs not compared") < 2000
-    assert "here: 24 blocks, 22.89 MiB in all, 2 iterations; 2 at once" in reader.text
-    assert "published, 40 µm: 125 blocks, 74.93 GiB in all; GNU Parallel, 25 at once (Figure 1)" in reader.text
-    assert "gnu-parallel disk, cold 2 of 3 6.00 s 5.00 to 7.00 s 3.00 s 0.50 6.00 s 1.00" in reader.text
+    assert "here: 24 blocks, 22.89 MiB in all, 2 iterations 2 at once gnu-parallel on disk cold 2 6.00 s" in reader.text
+    assert "6.00 s 5.00 s 7.00 s 3.00 s 0.50 6.00 s 1.00" in reader.text
+    assert "published, 40 µm: 125 blocks, 74.93 GiB in all GNU Parallel, 25 at once (Figure 1)" in reader.text
     assert (
         "Published runs: Eq. (1) is off by a factor of 2.00 (2 conditions), the fluid model by 1.67 (1 condition)."
         in reader.text

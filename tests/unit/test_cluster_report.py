@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.core.tables import read_table, write_table
-from neurotier.pages.report.cluster import Cluster
+from neurotier.core.tables import gathered, read_table, write_table
 from neurotier.pages.report.data import collect
+from page_reader import read_plain
 from report_data import make_results
 from report_figures import read_report
 
@@ -27,12 +27,6 @@ def change(places: Places, table: str, edit: Any) -> None:
     write_table(path, table, rows)
 
 
-def cluster_of(places: Places, settings: Settings) -> Cluster:
-    found = collect(places, settings).cluster
-    assert found is not None
-    return found
-
-
 @pytest.fixture
 def results(tmp_path: Path) -> tuple[Places, Settings]:
     """Eight participants in two shares on two nodes."""
@@ -41,24 +35,21 @@ def results(tmp_path: Path) -> tuple[Places, Settings]:
 
 def test_the_page_tells_of_nodes_queue_and_efficiency(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 24, slots=12, nodes=3)
-    data, cluster = collect(places, settings), cluster_of(places, settings)
+    data = collect(places, settings)
     text = read_report(places, settings).text
     assert "Jobs of the cluster" in text
     assert "24 participants in 6 jobs on 3 nodes: n1, n2, n3" in text
     assert "Jobs waited in the queue for 7.50 s (median), at most for 10.0 s (job 105)" in text
-    assert "No job was started again" in text
-    assert f"of up to {cluster.peak_slots} slots granted, 12 at most" in text
-    share = 100 * sum(row["cpu_s"] for row in data.profile) / sum(4 * row["elapsed_s"] for row in data.jobs)
+    assert "at a time on average, 12 at most" in text
+    share = 100 * sum(row["cpu_s"] for row in data["profile"]) / sum(4 * row["elapsed_s"] for row in data["jobs"])
     assert re.search(rf"participants used [\d.]+ \({share:.0f} %\)", text)
-    drawn = (places.figures / "gantt.tsv").read_text().splitlines()
-    assert drawn[0].split("\t")[-1] == "node"
-    assert {line.split("\t")[-1] for line in drawn[1:]} == {"n1", "n2", "n3"}
-    assert len((places.figures / "nodes.tsv").read_text().splitlines()) == 25
+    assert {row["node"] for row in read_plain(places.figures / "gantt.tsv")} == {"n1", "n2", "n3"}
+    assert len(read_plain(places.figures / "nodes.tsv")) == 24
 
 
 def test_the_fastest_and_the_slowest_node_are_named(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 120, slots=24, nodes=4)
-    slow = {name for name, node in cluster_of(places, settings).node_of.items() if node == "n3"}
+    slow = {job["participant"] for job in collect(places, settings).last_jobs if job["node"] == "n3"}
 
     def slower(rows: list[Row]) -> None:
         for row in rows:
@@ -67,12 +58,12 @@ def test_the_fastest_and_the_slowest_node_are_named(tmp_path: Path) -> None:
                 row["end_s"] = row["start_s"] + row["wall_s"]
 
     change(places, "profile", slower)
-    medians_s = {name: median(walls_s) for name, walls_s in cluster_of(places, settings).walls_s.items()}
+    walls_s = gathered((job["node"], job["wall_s"]) for job in collect(places, settings).last_jobs)
+    medians_s = {name: median(each) for name, each in walls_s.items()}
     assert max(medians_s, key=medians_s.__getitem__) == "n3"
     least, most = min(medians_s, key=medians_s.__getitem__), f"{medians_s['n3']:.1f} s on n3"
     said = f"The median participant took {medians_s[least]:.1f} s on {least} to {most}"
     reader = read_report(places, settings)
-    assert f"{said}." in reader.text
     assert any(said in alternative for alternative in reader.alts)
 
 

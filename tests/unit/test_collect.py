@@ -9,7 +9,7 @@ import pytest
 from neurotier.core.errors import InputError
 from neurotier.core.tables import read_table
 from neurotier.meter.traffic import flow
-from neurotier.pages.comparison.statistics import by_condition
+from neurotier.pages.comparison.statistics import Comparison
 from neurotier.run.compared import (
     read_comparison_tables,
     runs_of_results,
@@ -54,7 +54,7 @@ def test_a_run_that_did_the_rest_is_not_compared(tmp_path: Path) -> None:
         EARLIER: "invalid: 4 of 10 participants only, the others are of other runs",
         RUN: "invalid: 6 of 10 participants only, the others are of other runs",
     }
-    assert by_condition(found.runs) == {}
+    assert Comparison(found.runs).conditions == {}
 
 
 def test_records_that_are_gone_leave_no_partial_sums(tmp_path: Path) -> None:

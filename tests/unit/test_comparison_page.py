@@ -10,8 +10,8 @@ import pytest
 from comparison_rows import Rows, compared, published, run_row
 from neurotier.core.tables import Row
 from neurotier.pages.comparison import PAGE
-from neurotier.pages.comparison.page import Comparison
-from neurotier.pages.comparison.verdict import judge
+from neurotier.pages.comparison.statistics import Comparison
+from neurotier.pages.comparison.verdict import counts_text, judge
 from neurotier.pages.kit.findings import MEANINGS
 from page_reader import Reader, read
 
@@ -42,12 +42,12 @@ def written(tables: tuple[Rows, Rows, Rows], tmp_path_factory: pytest.TempPathFa
 
 def test_verdict_then_a_figure_then_lists(tables: tuple[Rows, Rows, Rows], written: tuple[Path, Reader]) -> None:
     folder, reader = written
-    verdict = judge(tables[0], tables[1])
-    places = [reader.text.index(f"{family.headline}.") for family in verdict.families]
+    data = Comparison(*tables)
+    places = [reader.text.index(f"{family.headline}.") for family in judge(data)]
     assert places == sorted(places)
     assert len(places) == 4
-    assert places[-1] < reader.text.index(f"{verdict.counts}. Only valid runs") < reader.text.index("swap was used")
-    assert all(f"{line}." in reader.text for family in verdict.families for line in family.reasons)
+    assert places[-1] < reader.text.index(f"{counts_text(data)}. Only valid runs") < reader.text.index("swap was used")
+    assert all(f"{line}." in reader.text for family in judge(data) for line in family.reasons)
     html = (folder / "comparison.html").read_text()
     assert html.index('<div class="verdict') < html.index('<figure class="chart"') < html.index("<table")
     assert "Partial" not in reader.text

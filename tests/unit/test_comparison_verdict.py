@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from comparison_rows import job_rows, run_row
-from neurotier.pages.comparison.verdict import INSEPARABLE, ComparisonVerdict, FamilyVerdict, causes_text, judge
+from neurotier.pages.comparison.statistics import Comparison
+from neurotier.pages.comparison.verdict import INSEPARABLE, FamilyVerdict, causes_text, counts_text, judge
 from neurotier.storage.spread import Spread
 from scipy.stats import ttest_ind, ttest_rel
 
@@ -16,7 +17,7 @@ SPREAD = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
 
 def compared(
     fast: list[float], slow: list[float], shift_s: float = 2.0, origin: str = "campaign", **changes: Any
-) -> ComparisonVerdict:
+) -> Comparison:
     """Runs on tmpfs and nfs with these makespans; participants take ``shift_s`` longer on nfs, more or less."""
     runs, phases = [], []
     for placement, makespans, longer in (("tmpfs", fast, 0.0), ("nfs", slow, 1.0)):
@@ -24,11 +25,11 @@ def compared(
             run, own = f"{placement}-{number}", {"origin": origin, "repetition": number} | changes.get(placement, {})
             runs.append(run_row(run, placement, makespan_s, wall_sum_s=100.0 + 10 * shift_s * longer, **own))
             phases += job_rows(run, [10 + longer * (shift_s + own_s) for own_s in SPREAD], origin=origin)
-    return judge(runs, phases)
+    return Comparison(runs, phases)
 
 
-def only(verdict: ComparisonVerdict) -> FamilyVerdict:
-    (family,) = verdict.families
+def only(data: Comparison) -> FamilyVerdict:
+    (family,) = judge(data)
     return family
 
 
@@ -36,20 +37,18 @@ FAST, SLOW = [100.0, 104.0, 102.0], [150.0, 157.0, 152.0]
 
 
 def test_what_differs_in_every_repetition_is_sure() -> None:
-    verdict = compared(FAST, SLOW)
-    family = only(verdict)
+    data = compared(FAST, SLOW)
+    family = only(data)
     assert family.sure
-    assert (verdict.counts, family.placements[0].condition.placement) == ("6 runs compared, 0 left out", "tmpfs")
+    assert (counts_text(data), family.placements[0].condition.placement) == ("6 runs compared, 0 left out", "tmpfs")
     assert family.name == "campaign, brainextractor, 2 at once, page cache cold"
     assert family.headline == (
         "tmpfs is fastest: makespan 102 s; nfs took 1.50 times as long (1.48 to 1.52, 3 repetitions)"
     )
     tmpfs, nfs = family.placements
-    assert (tmpfs.makespan, tmpfs.pair, tmpfs.longer) == (Spread((100.0, 104.0, 102.0)), None, {})
+    assert (tmpfs.makespan, tmpfs.longer_s, tmpfs.causes) == (Spread((100.0, 104.0, 102.0)), None, {})
     assert (nfs.condition.placement, nfs.makespan, nfs.doubts) == ("nfs", Spread((150.0, 157.0, 152.0)), [])
-    assert nfs.pair is not None
-    assert (nfs.pair.slower, nfs.pair.participants) == (nfs.condition, 10)
-    assert nfs.pair.median_s == pytest.approx(2.45)
+    assert nfs.longer_s == pytest.approx(2.45)
 
 
 @pytest.mark.parametrize("origin", ["campaign", "published"])
@@ -102,9 +101,9 @@ def test_a_run_that_is_missing_or_was_made_later_takes_its_repetition_with_it() 
     ]
     jobs = [row for run in runs for row in job_rows(run["run"], [run["makespan_s"]])]
     spoilt = [run | {"valid": "invalid: swap"} if run["run"] == "nfs-3" else run for run in runs]
-    assert only(judge(spoilt, jobs)).headline.endswith("nfs took 1.50 times as long (1.48 to 1.52, 3 repetitions)")
+    assert only(Comparison(spoilt, jobs)).headline.endswith("nfs took 1.50 times as long (1.48 to 1.52, 3 repetitions)")
     later = [run | {"start_s": run["start_s"] + 1000.0 * (run["placement"] == "nfs")} for run in runs]
-    headline = only(judge(later, jobs)).headline
+    headline = only(Comparison(later, jobs)).headline
     assert "nfs is not sure: not told apart with 0 repetitions; at least 3 are needed" in headline
 
 
@@ -112,8 +111,8 @@ def test_nodes_are_not_taken_for_placements() -> None:
     """Each placement on a node of its own; then both on both, where one is slow."""
     apart = compared(FAST, SLOW, tmpfs={"nodes": "n1"}, nfs={"nodes": "n2"})
     assert only(apart).placements[1].doubts == [INSEPARABLE]
-    assert only(apart).reasons[0] == "Runs were on different nodes: nfs on n2 (3 runs); tmpfs on n1 (3 runs)"
-    assert only(apart).reasons[1].startswith("No node had runs of both")
+    said = "differences are between runs of one node, makespans of all runs"
+    assert only(apart).reasons[0] == f"Runs were on different nodes: nfs on n2; tmpfs on n1; {said}"
 
     runs, phases = [], []
     for placement, node, makespan_s in (
@@ -126,11 +125,10 @@ def test_nodes_are_not_taken_for_placements() -> None:
             run = f"{placement}-{node}-{repetition}"
             runs.append(run_row(run, placement, makespan_s + repetition, nodes=node, repetition=repetition))
             phases += job_rows(run, [makespan_s / 10 + own_s for own_s in SPREAD])
-    both = only(judge(runs, phases))
+    both = only(Comparison(runs, phases))
     assert both.placements[1].doubts == []
-    assert "Differences are taken between runs of one node" in both.reasons[1]
-    assert both.placements[1].pair is not None
-    assert both.placements[1].pair.median_s == pytest.approx(1.5)  # 1 s on the fast node, 2 s on the slow one
+    assert both.reasons[0] == f"Runs were on different nodes: nfs on n1, n2; tmpfs on n1, n2; {said}"
+    assert both.placements[1].longer_s == pytest.approx(1.5)  # 1 s on the fast node, 2 s on the slow one
 
 
 def test_the_placement_that_is_named_is_one_that_is_slower_for_sure() -> None:
@@ -141,7 +139,7 @@ def test_the_placement_that_is_named_is_one_that_is_slower_for_sure() -> None:
         for number, makespan_s in enumerate(times)
     ]
     jobs = [row for run in runs for row in job_rows(run["run"], [run["makespan_s"] + own_s for own_s in SPREAD])]
-    family = only(judge(runs, jobs))
+    family = only(Comparison(runs, jobs))
     assert not family.sure
     assert family.headline == (
         "a had the shortest makespan, 11.0 s; b took 2.01 times as long (1.97 to 2.05, 3 repetitions);"
@@ -151,10 +149,10 @@ def test_the_placement_that_is_named_is_one_that_is_slower_for_sure() -> None:
 
 def test_runs_left_out_are_counted_with_their_reasons() -> None:
     runs = [run_row("a", "nfs", 9.0), run_row("b", "nfs", 1.0, valid="invalid: the machine swapped")]
-    verdict = judge([*runs, run_row("c", "nfs", None)], [])
-    assert verdict.counts == "1 run compared, 2 left out"
-    assert only(verdict).headline == "nfs alone was run: makespan 9.00 s (1 run); nothing to compare it with"
-    assert judge([], []) == ComparisonVerdict("No run to compare", [])
+    data = Comparison([*runs, run_row("c", "nfs", None)])
+    assert counts_text(data) == "1 run compared, 2 left out"
+    assert only(data).headline == "nfs alone was run: makespan 9.00 s (1 run); nothing to compare it with"
+    assert judge(Comparison()) == []
 
 
 COMPUTING = {"account": {"user": 0.9, "system": 0.02, "run_queue": 0.08}}
@@ -164,6 +162,7 @@ STORING = {"account": {"user": 0.3, "system": 0.2, "run_queue": 0.0, "block_io":
 def test_a_difference_is_laid_to_its_causes_with_signs() -> None:
     # 10 participants: 10 s each on tmpfs, 9.2 of them on a CPU; 20 s on nfs, 8 waiting for storage, 10 on a CPU.
     family = only(compared([9.0], [19.0], shift_s=10.0, tmpfs=COMPUTING, nfs=STORING))
-    longer = family.placements[1].longer
-    assert causes_text(longer) == "10.0 s longer: +8.00 s waiting for storage, +2.00 s asleep"
-    assert longer["cpu"] == pytest.approx(20 * 0.5 - 10 * 0.92)
+    causes = family.placements[1].causes
+    parts = "+8.00 s waiting for storage, +3.80 s in the kernel, -3.00 s in user code, +2.00 s asleep"
+    assert causes_text(causes) == f"10.0 s longer: {parts}"
+    assert causes["account_user_s"] + causes["account_system_s"] == pytest.approx(20 * 0.5 - 10 * 0.92)

@@ -15,9 +15,8 @@ from matplotlib.figure import Figure
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.chart import Chart, house_style, hover
-from neurotier.pages.report.data import ReportData, collect, doubts, is_plausible
+from neurotier.pages.report.data import ReportData, collect, doubts, is_plausible, participant_jobs
 from neurotier.pages.report.figures import account, brain_volume, gantt
-from neurotier.pages.report.times import participant_times
 from neurotier.pages.report.verdict import time_line
 from report_data import RUN, make_results, phase_row, run_row, sampled, without_account
 from report_figures import drawn
@@ -37,19 +36,19 @@ def test_numbers_add_up_to_the_table(tmp_path: Path, count: int, earlier: int) -
     content = tables(tmp_path, count, earlier=earlier)
     figures = drawn(count, earlier=earlier)
     by_cause = read_plain(figures["account.tsv"])
-    assert [row["participant"] for row in by_cause] == [time.participant for time in content.times]
+    assert [row["participant"] for row in by_cause] == [job["participant"] for job in content.jobs]
     for prefix, members in (("", ("stage_in", "compute", "stage_out")), ("compute_", ("compute",))):
-        rows = [row for row in content.profile if row["phase"] in members]
+        rows = [row for row in content["profile"] if row["phase"] in members]
         for column in ("wall_s", *LABELS):
             total = sum(float(row[f"{prefix}{column}"]) for row in by_cause)
             assert total == pytest.approx(sum(row[column] for row in rows), abs=1e-3), column
     jobs = read_plain(figures["gantt.tsv"])
     assert len({row["participant"] for row in jobs}) == count - earlier, "only the last run"
-    assert max(float(row["end_s"]) for row in jobs) == pytest.approx(content.runs[-1]["makespan_s"], abs=1e-5)
+    assert max(float(row["end_s"]) for row in jobs) == pytest.approx(content["runs"][-1]["makespan_s"], abs=1e-5)
     assert min(float(row["start_s"]) for row in jobs) == 0
     volumes = read_plain(figures["brain_volume.tsv"])
     total = sum(float(row["brain_volume_cm3"]) for row in volumes)
-    assert total == pytest.approx(sum(row["brain_volume_mm3"] for row in content.group) / 1000)
+    assert total == pytest.approx(sum(row["brain_volume_mm3"] for row in content["group"]) / 1000)
 
 
 def test_titles_stand_in_the_svg_and_ids_are_the_figures_own(tmp_path: Path) -> None:
@@ -79,7 +78,7 @@ def chart_of(tmp_path: Path) -> Callable[..., Chart]:
 
     def make(chart: Callable[[ReportData], Chart], **rows: Any) -> Chart:
         places, settings = make_results(tmp_path / "none", 0)
-        return chart(ReportData(places=places, settings=settings, **rows))
+        return chart(ReportData(rows, settings, places))
 
     return make
 
@@ -92,7 +91,7 @@ def made(*phases: tuple[str, float, float, float], run: str = RUN) -> list[Row]:
 def test_the_verdict_says_where_the_time_went_of_those_who_have_an_account() -> None:
     """Of 10 s with 5 s on a CPU, half of the rest is waiting for a core, and 0.3 of it for storage."""
     (known,), (unknown,) = made(("sub-1", 0.0, 10.0, 5.0)), made(("sub-2", 0.0, 1.0, 0.5))
-    some, none = (participant_times([*rows, without_account(unknown)]) for rows in ([known], []))
+    some, none = (participant_jobs([*rows, without_account(unknown)]) for rows in ([known], []))
     where = "10.0 s (medians): 5.00 s computing, 2.50 s waiting for a core, 1.50 s waiting for storage."
     assert time_line(some) == f'A participant took {where} <a href="#account">Where the time went</a>.'
     assert time_line(none) == "A participant took 1.00 s (medians): 0.50 s of CPU time.", "there is no such figure"
@@ -105,20 +104,20 @@ def test_sentences_state_the_finding(tmp_path: Path, chart_of: Callable[..., Cha
         return chart_of(*arguments, **tables).says
 
     shares = "3 % waiting for a core, 2 % waiting for storage, 1 % asleep"
-    assert said(account, profile=rows) == f"93 % of the time of 2 participants on a CPU, {shares}"
-    assert said(account, profile=rows[:1]).startswith("90 % of the time of SiteA/sub-1 on a CPU")
+    assert said(account, profile=rows) == f"Time of 2 participants: 93 % on a CPU, {shares}"
+    assert said(account, profile=rows[:1]).startswith("Time of SiteA/sub-1: 90 % on a CPU")
     about = said(account, profile=[sampled(row, 0.5) for row in rows])
-    assert about.startswith("About 93 % of the time of 2 participants on a CPU")
-    waits = "50 % of the time of sub-1 waiting for a core, 30 % waiting for storage, 20 % asleep"
+    assert about.startswith("Time of 2 participants: about 93 % on a CPU")
+    waits = "Time of sub-1: 50 % waiting for a core, 30 % waiting for storage, 20 % asleep"
     assert said(account, profile=made(("sub-1", 0, 10, 0))) == waits
     assert said(account, profile=made(("sub-1", 0, 0, 0))) == "No time was measured for sub-1"
     assert said(account) == said(gantt) == "no participant finished"
     at_once = "Makespan 36.2 s for 2 participants, 1.14 at a time on average, 2 at most"
     assert said(gantt, profile=rows, runs=[run_row(RUN, rows)]) == at_once
-    group = tables(tmp_path, 5).group
+    group = tables(tmp_path, 5)["group"]
     assert said(brain_volume) == "no brain mask was made"
     assert said(brain_volume, group=group[:1]).startswith("Brain volume of the one image is ")
-    assert f"of {len(group)} images); 1 stands out; 1 beyond what adults have" in said(brain_volume, group=group)
+    assert f"of {len(group)} images); 1 mask to be looked at" in said(brain_volume, group=group)
 
 
 @pytest.mark.parametrize(

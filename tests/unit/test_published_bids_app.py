@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from neurotier.model.machine import Processors
-from neurotier.pages.comparison.statistics import by_condition, everything_compared, paired_differences
+from neurotier.pages.comparison.statistics import Comparison, everything_compared
 from neurotier.published.bids_app import CONDITIONS, published_runs
 from neurotier.run.compared import read_comparison_tables, write_comparison_tables
 from neurotier.storage.spread import spread
@@ -71,7 +71,7 @@ def test_failed_tasks_make_a_run_invalid(tmp_path: Path) -> None:
     assert (run["valid"], run["participants"], run["failed"]) == ("invalid: 1 participant failed", 3, 1)
     assert run["makespan_s"] == 130.0
     assert len(published.participants) == 3
-    assert by_condition(published.runs) == {}
+    assert Comparison(published.runs).conditions == {}
 
 
 WHOLE = json.dumps({"tasks": TASKS})
@@ -87,7 +87,7 @@ def test_beside_a_whole_log_a_broken_one_is_an_invalid_run(tmp_path: Path) -> No
     assert broken["valid"].startswith("invalid: tasks.json ")
     assert "no whole log" in broken["valid"]
     assert {row["run"] for row in published.participants} == {"disk-1"}
-    (condition,) = by_condition(published.runs)
+    (condition,) = Comparison(published.runs).conditions
     assert condition.placement == whole["placement"]
 
 
@@ -103,13 +103,13 @@ def test_the_published_runs(reference: Path, tmp_path: Path) -> None:
         assert (run["parallelism"], run["repetition"]) == (96 if number <= 3 else 25, (number - 1) % 3 + 1)
     means = {
         (condition.placement, condition.parallelism): sum(run["makespan_s"] for run in runs) / len(runs)
-        for condition, runs in by_condition(published.runs).items()
+        for condition, runs in Comparison(published.runs).conditions.items()
     }
     memory, disk = (CONDITIONS[name][0] for name in ("in-mem", "disk"))
     expected = {(memory, 25): 2502, (memory, 96): 1081, (disk, 25): 2688, (disk, 96): 1253}
     assert {key: round(value) for key, value in means.items()} == expected
-    for difference in paired_differences(published.runs, published.participants):
-        assert (difference.faster.placement, difference.participants) == (memory, 685)
+    for (_, faster), longer in Comparison(published.runs, published.participants).differences.items():
+        assert (faster.placement, len(longer)) == (memory, 685)
     write_comparison_tables(published, tmp_path)
     back = read_comparison_tables(tmp_path)
     assert spread(back.runs, "makespan_s") == spread(published.runs, "makespan_s")

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 import pytest
 from comparison_rows import job_rows, run_row
 from neurotier.core.errors import InputError
-from neurotier.pages.comparison.statistics import (
-    by_condition,
-    everything_compared,
-    families,
-    family_contrasts,
-    inputs_text,
-    paired_differences,
-    speed_ups,
-)
+from neurotier.pages.comparison.statistics import Comparison, everything_compared, families, inputs_text
 from neurotier.run.compared import Condition
 from report_data import make_results
 
@@ -43,41 +36,29 @@ def test_a_known_shift_is_found_whichever_comes_first(first: str) -> None:
         for seed, run in enumerate(runs, start=2)
         for row in job_rows(run["run"], walls(60, shifts[run["placement"]], seed), {"stage_in": 0.25, "compute": 0.75})
     ]
-    (found,) = paired_differences(runs, phases)
-    assert (found.slower, found.faster, found.participants) == (SLOW, FAST, 60)
-    assert found.median_s == pytest.approx(SHIFT_S, abs=0.5)
+    ((pair, found),) = Comparison(runs, phases).differences.items()
+    assert (pair, len(found)) == ((SLOW, FAST), 60)
+    assert median(found.values()) == pytest.approx(SHIFT_S, abs=0.5)
 
 
 def test_means_are_over_repetitions_and_pairs_over_common_participants() -> None:
     rows_of = {"a1": ("nfs", 9.0, 1), "a2": ("nfs", 9.0, 2), "b1": ("tmpfs", 5.0, 1)}
     runs = [run_row(run, at, makespan_s, repetition=n) for run, (at, makespan_s, n) in rows_of.items()]
     walls_s = {"a1": [10.0, 20.0, 30.0], "a2": [14.0, 20.0], "b1": [10.0, 15.0]}
-    (found,) = paired_differences(runs, [row for run, each in walls_s.items() for row in job_rows(run, each)])
-    assert (found.participants, found.median_s) == (2, 2.5)  # 10 - 10 and 20 - 15: a2 has no run of tmpfs beside it
+    rows = [row for run, each in walls_s.items() for row in job_rows(run, each)]
+    (found,) = Comparison(runs, rows).differences.values()
+    assert [*found.values()] == [0.0, 5.0]  # 10 - 10 and 20 - 15: a2 has no run of tmpfs beside it
     alone = [{**run, "origin": "other"} for run in runs]  # in no blocks: all runs
     rows = [row for run, each in walls_s.items() for row in job_rows(run, each, origin="other")]
-    (found,) = paired_differences(alone, rows)
-    assert (found.participants, found.median_s) == (2, 3.5)  # 12 - 10 and 20 - 15
+    (found,) = Comparison(alone, rows).differences.values()
+    assert [*found.values()] == [2.0, 5.0]  # 12 - 10 and 20 - 15
 
 
 @pytest.mark.parametrize("change", [{"origin": "other"}, {"tool": "bet"}, {"cache": "warm"}, {"parallelism": 4}])
 def test_what_differs_in_more_than_its_placement_is_not_compared(change: dict[str, Any]) -> None:
     runs = [run_row("a", "nfs", 9.0), run_row("b", "tmpfs", 5.0, **change)]
     jobs = job_rows("b", [1.0] * 8, origin=change.get("origin", "campaign"))
-    assert paired_differences(runs, job_rows("a", [2.0] * 8) + jobs) == []
-
-
-def test_speed_up_spans_all_repetitions() -> None:
-    times = {2: (100.0, 110.0), 4: (50.0, 55.0), 8: (40.0,)}
-    runs = [
-        run_row(f"{jobs}-{makespan}", "nfs", makespan, parallelism=jobs)
-        for jobs, makespans in times.items()
-        for makespan in makespans
-    ] + [run_row("lone", "tmpfs", 9.0)]
-    four, eight = speed_ups(runs)
-    assert (four.lower.parallelism, four.higher.parallelism, four.ideal) == (2, 4, 2.0)
-    assert (four.ratio.low, four.ratio.median, four.ratio.high) == pytest.approx((100 / 55, 2.0, 110 / 50))
-    assert (eight.higher.parallelism, eight.ideal, eight.ratio.values) == (8, 4.0, (2.5, 2.75))
+    assert Comparison(runs, job_rows("a", [2.0] * 8) + jobs).differences == {}
 
 
 def test_inputs_in_memory_stand_beside_every_cache_state() -> None:
@@ -93,25 +74,10 @@ def test_inputs_in_memory_stand_beside_every_cache_state() -> None:
     assert [inputs_text(cache) for cache in ("memory", "cold")] == ["inputs in memory", "page cache cold"]
 
 
-@pytest.mark.parametrize(
-    ("nodes", "said"),
-    [((None, None), None), (("n1", "n2"), "n1 n2"), (("n1 n2", "n3"), "n1 n2; n3"), (("n2", "n2"), "n2")],
-)
-def test_the_nodes_of_blocks_are_named(nodes: tuple[str | None, ...], said: str | None) -> None:
-    runs = [
-        run_row(f"{placement}-{number}", placement, 9.0, repetition=number, nodes=node, start_s=10.0 * number)
-        for number, node in enumerate(nodes, start=1)
-        for placement in ("nfs", "tmpfs")
-    ]
-    rows = [row for run in runs for row in job_rows(run["run"], [2.0 if run["placement"] == "nfs" else 1.0] * 3)]
-    (found,) = paired_differences(runs, rows)
-    assert (found.nodes, found.median_s, found.share) == (said, 1.0, 1.0)
-
-
 def test_conditions_that_take_as_long_differ_by_nothing() -> None:
     runs = [run_row("a", "nfs", 9.0), run_row("b", "tmpfs", 9.0)]
-    (found,) = paired_differences(runs, [*job_rows("a", [0.0, 0.0]), *job_rows("b", [0.0, 0.0])])
-    assert (found.slower, found.faster, found.median_s, found.share) == (SLOW, FAST, 0.0, 0.0)
+    rows = [*job_rows("a", [0.0, 0.0]), *job_rows("b", [0.0, 0.0])]
+    assert [*Comparison(runs, rows).differences.items()] == [((SLOW, FAST), {"sub-000": 0.0, "sub-001": 0.0})]
 
 
 def test_a_campaign_alone_is_in_blocks() -> None:
@@ -121,16 +87,8 @@ def test_a_campaign_alone_is_in_blocks() -> None:
         for number in (1, 2, 3)
     ]
     for origin, paired in (("campaign", True), ("elsewhere", False)):
-        groups = by_condition([run | {"origin": origin} for run in runs])
-        found = family_contrasts(groups)
+        found = Comparison([run | {"origin": origin} for run in runs]).contrasts
         assert {(one.paired, round(one.ratio, 3)) for one in found.values()} == {(paired, 1.8), (paired, 0.556)}
-
-
-def test_a_run_without_a_makespan_has_no_speed_up() -> None:
-    none = [run_row("a", "nfs", 9.0, parallelism=2), run_row("b", "nfs", 0.0, parallelism=4)]
-    assert speed_ups(none) == []
-    (short,) = speed_ups([none[0], run_row("b", "nfs", 0.5, parallelism=4)])
-    assert short.ratio.values == (18.0,)
 
 
 def test_everything_that_is_there_is_compared(tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ def test_a_checkout_is_replayed(project: Project) -> None:
     page = project.page("published")
     assert "The published experiment, replayed" in page
     figures = project.results / "published" / "figures"
-    drawn = (figures / "makespan_40um.tsv").read_text()
+    drawn = (figures / "bigbrain_makespans.tsv").read_text()
     assert all(member in drawn for member in ("paper", "fluid measured")), drawn
-    assert (figures / "makespan_40um.svg").exists()
-    assert not (figures / "makespan_20um.tsv").read_text(), "there is no such run, and the page says so"
+    assert (figures / "bigbrain_makespans.svg").exists()
+    assert not (figures / "gantt_20um_25.tsv").read_text(), "there is no such run, and the page says so"
     assert "No run of the incrementation is valid" in page
     assert not (project.results / "index").exists()

@@ -28,9 +28,7 @@ checkpoint choose_calibration:
 rule rehearse:
     input:
         calibration=places.advice / "calibration.json",
-        analysed=lambda wildcards: advising.analysed(
-            checkpoints.choose_calibration.get().output.calibration
-        ),
+        analysed=lambda wildcards: advising.analysed(calibration()),
     output:
         rehearsal=places.advice / "rehearsal.json",
     log:
@@ -54,19 +52,11 @@ rule tabulate_advice:
         checks=ancient(advising.checks),
         images=places.index / "images.tsv",
         calibration=places.advice / "calibration.json",
-        analysed=lambda wildcards: advising.analysed(
-            checkpoints.choose_calibration.get().output.calibration
-        ),
-        probes=lambda wildcards: advising.probed(
-            checkpoints.choose_calibration.get().output.calibration
-        ),
+        analysed=lambda wildcards: advising.analysed(calibration()),
+        probes=lambda wildcards: advising.probed(calibration()),
         rehearsal=advising.rehearsal(),
     output:
-        table=report(
-            places.advice / "advice.tsv",
-            caption="../report/tabulate_advice.rst",
-            category="Advice",
-        ),
+        table=places.advice / "advice.tsv",
         basis=places.advice / "basis.json",
     log:
         LOGS / "tabulate_advice/tabulate_advice.log",

@@ -1,5 +1,4 @@
-# The runs of the BigBrain incrementation on this machine: blocks on each tier, then one run after the other with each
-# engine, and their tables.
+# The runs of the BigBrain incrementation on this machine, one after the other with each engine, and their tables.
 
 from neurotier.bigbrain.plan import ENGINE_NAMES
 
@@ -69,40 +68,26 @@ rule increment_block:
 
 
 # All cores: nothing else may run during a measurement.
-rule run_gnu_parallel:
-    input:
-        plan=places.bigbrain_run("{run}") / "plan.json",
-    output:
-        finished=places.bigbrain_run("{run}") / "finished.json",
-    log:
-        LOGS / "run_gnu_parallel/{run}/run_gnu_parallel.log",
-    wildcard_constraints:
-        run="gnu-parallel/.+",
-    threads: CORES
-    params:
-        results=RESULTS,
-    message:
-        "Incrementing blocks with GNU parallel: {wildcards.run}"
-    script:
-        "../scripts/run_gnu_parallel.py"
+for engine in ("gnu_parallel", "spark"):
 
-
-rule run_spark:
-    input:
-        plan=places.bigbrain_run("{run}") / "plan.json",
-    output:
-        finished=places.bigbrain_run("{run}") / "finished.json",
-    log:
-        LOGS / "run_spark/{run}/run_spark.log",
-    wildcard_constraints:
-        run="spark/.+",
-    threads: CORES
-    params:
-        results=RESULTS,
-    message:
-        "Incrementing blocks with Spark: {wildcards.run}"
-    script:
-        "../scripts/run_spark.py"
+    rule:
+        name:
+            f"run_{engine}"
+        input:
+            plan=places.bigbrain_run("{run}") / "plan.json",
+        output:
+            finished=places.bigbrain_run("{run}") / "finished.json",
+        log:
+            LOGS / f"run_{engine}/{{run}}/run_{engine}.log",
+        wildcard_constraints:
+            run=f"{engine.replace('_', '-')}/.+",
+        threads: CORES
+        params:
+            results=RESULTS,
+        message:
+            "Incrementing blocks: {wildcards.run}"
+        script:
+            "../scripts/run_engine.py"
 
 
 rule check_increment:
@@ -121,38 +106,23 @@ rule check_increment:
         "../scripts/check_increment.py"
 
 
+# After the runs, so as not to compute during one. Predictions do not use what was measured, but for the calibration.
 rule tabulate_bigbrain:
     input:
         checked=[bigbrain.checked(run) for run in bigbrain.runs],
         calibrations=[bigbrain.checked(run) for run in bigbrain.calibrations],
+        probes=bigbrain.probes(),
+        blocks=bigbrain.manifests(),
     output:
         phases=places.bigbrain / "bigbrain_phases.tsv",
         runs=places.bigbrain / "bigbrain_runs.tsv",
         spark=places.bigbrain / "bigbrain_spark.tsv",
+        predictions=places.bigbrain / "bigbrain_predictions.tsv",
     log:
         LOGS / "tabulate_bigbrain/tabulate_bigbrain.log",
     params:
         results=RESULTS,
     message:
-        "Tabulating the BigBrain incrementation"
+        "Tabulating and predicting the BigBrain incrementation"
     script:
         "../scripts/tabulate_bigbrain.py"
-
-
-# After the runs, so as not to compute during one; it does not use their results.
-rule predict_bigbrain:
-    input:
-        probes=bigbrain.probes(),
-        calibrations=[bigbrain.checked(run) for run in bigbrain.calibrations],
-        blocks=bigbrain.manifests(),
-        measured=rules.tabulate_bigbrain.output,
-    output:
-        predictions=places.bigbrain / "bigbrain_predictions.tsv",
-    log:
-        LOGS / "predict_bigbrain/predict_bigbrain.log",
-    params:
-        results=RESULTS,
-    message:
-        "Predicting the BigBrain incrementation"
-    script:
-        "../scripts/predict_bigbrain.py"

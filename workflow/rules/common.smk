@@ -87,3 +87,7 @@ def steps_of_sites(wildcards):
 def dropped_markers(wildcards):
     index()
     return plan.dropped()
+
+
+def calibration():
+    return checkpoints.choose_calibration.get().output.calibration

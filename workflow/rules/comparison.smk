@@ -6,11 +6,7 @@ rule tabulate_comparison:
         campaign=lambda wildcards: plan.campaign(),
         results=lambda wildcards: plan.compared(),
     output:
-        runs=report(
-            places.comparison / "compared_runs.tsv",
-            caption="../report/tabulate_comparison.rst",
-            category="Comparison",
-        ),
+        runs=places.comparison / "compared_runs.tsv",
         participants=places.comparison / "compared_participants.tsv",
         traffic=places.comparison / "compared_bytes.tsv",
     log:

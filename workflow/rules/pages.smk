@@ -1,16 +1,16 @@
 # Pages: one rule each, which draws the figures of the page, too. What it is and shows, its declaration says.
 
+from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.pages import PAGES, page_called
+
+bigbrain = BigBrainPlan(settings, places, plan.node_class)
 
 # Of a run the report tells of what is there, too, that no rule makes: facts, failures, and an advice that was asked for.
 MORE_INPUTS = {
     "advice": {"basis": places.advice / "basis.json"},
     "bigbrain": bigbrain.published,
     "comparison": {"campaign": lambda wildcards: plan.campaign()},
-    "report": {
-        "dataset": places.index / "dataset.json",
-        "mosaics": places.mosaics,
-    },
+    "report": {"dataset": places.index / "dataset.json", "mosaics": places.mosaics},
 }
 
 for page in map(page_called, PAGES):

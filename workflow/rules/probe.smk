@@ -33,11 +33,7 @@ rule tabulate_probe:
     input:
         tables=probing.tables(),
     output:
-        table=report(
-            places.probe / "probe.tsv",
-            caption="../report/tabulate_probe.rst",
-            category="Tiers",
-        ),
+        table=places.probe / "probe.tsv",
     log:
         LOGS / "tabulate_probe/tabulate_probe.log",
     params:

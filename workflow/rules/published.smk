@@ -1,5 +1,4 @@
-# The published experiment, replayed from its raw logs. Other pages show its tables next to their measurements; all
-# cores and the priority make sure that the tables are made before these, and never during one.
+# The published experiment, replayed from its raw logs: before the measurements that stand beside it, and never during one.
 
 from neurotier.published.plan import asked_logs
 
@@ -11,6 +10,9 @@ rule tabulate_published:
         bids_app=places.published / "published_bids_app.tsv",
         skipped=places.published / "published_skipped.tsv",
         claims=places.published / "published_claims.tsv",
+        predictions=places.published / "published_predictions.tsv",
+        validation=places.published / "published_validation.tsv",
+        parameters=places.published / "published_parameters.tsv",
     log:
         LOGS / "tabulate_published/tabulate_published.log",
     priority: 1
@@ -19,26 +21,6 @@ rule tabulate_published:
         results=RESULTS,
         logs=lambda wildcards: asked_logs(settings.published),
     message:
-        "Tabulating the published logs"
+        "Tabulating the published logs, and predicting their makespans"
     script:
         "../scripts/tabulate_published.py"
-
-
-rule predict_published:
-    input:
-        runs=places.published / "published_runs.tsv",
-    output:
-        predictions=places.published / "published_predictions.tsv",
-        validation=places.published / "published_validation.tsv",
-        parameters=places.published / "published_parameters.tsv",
-    log:
-        LOGS / "predict_published/predict_published.log",
-    priority: 1
-    threads: CORES
-    params:
-        results=RESULTS,
-        logs=lambda wildcards: asked_logs(settings.published),
-    message:
-        "Predicting the published makespans"
-    script:
-        "../scripts/predict_published.py"

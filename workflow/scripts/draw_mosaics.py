@@ -6,4 +6,5 @@ from neurotier.run.scripting import script
 with script(snakemake) as context:
     rows = context.read_table("group", "group")
     pictures = pictures_of(rows, context.places, context.settings)
-    draw_mosaics(pictures, context.places.mosaics, context.snakemake.threads, context.places.drawn)
+    for line in draw_mosaics(pictures, context.places.mosaics, context.snakemake.threads, context.places.drawn):
+        context.say(line)

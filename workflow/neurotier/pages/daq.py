@@ -10,8 +10,6 @@ from neurotier.pages.kit.workloads import measured_of, measured_rows, method, pu
 from neurotier.storage.daq.holding import answer, lines, most_held
 from neurotier.storage.published import DAQ
 
-EXAMPLE = "Published example"
-
 
 def verdicts(data: Data) -> list[Verdict]:
     """How many writers each tier holds."""
@@ -47,11 +45,17 @@ def buffer(data: Data) -> Chart:
     for which the buffer must do. As Figure 6 of the DUNE paper.
     """
     found, target_s = lines(data["daq"]), data.settings.daq.target_s
-    rows, first = [], dict[tuple[str, int], int]()
-    for row in data["backlog"]:
-        panel, writers = f"{row['over'].replace('+', ' + ')}, {row['engine']}", row["writers"]
-        if first.setdefault((panel, writers), row["repetition"]) == row["repetition"]:
-            rows.append(point(MEASURED, panel, counted(writers, "writer"), row["time_s"], row["backlog_bytes"]))
+    rows = [
+        point(
+            MEASURED,
+            f"{row['over'].replace('+', ' + ')}, {row['engine']}",
+            counted(row["writers"], "writer"),
+            row["time_s"],
+            row["backlog_bytes"],
+        )
+        for row in data["backlog"]
+        if row["repetition"] == 1
+    ]
     measured_s, said = max((row["at"] for row in rows), default=0.0), []
     for name, line in found.items():
         for writers, one in line.items():
@@ -62,16 +66,12 @@ def buffer(data: Data) -> Chart:
                 rows.append(point(LIMIT, name, counted(writers, "writer"), at_s, bytes_held))
         text = f"{size(line[max(line)].buffer.median)} for {counted(max(line), 'writer')}"
         said.append(f"{name}: {text}{f' over {seconds(target_s)}' * bool(line[max(line)].late)}")
-    for stated in DAQ:
-        if stated.quantity == "buffer":
-            ends = ((0.0, 0.0), (stated.at, stated.value))
-            rows += [published(EXAMPLE, stated), *(point(LIMIT, EXAMPLE, stated.name, *end) for end in ends)]
     return Lines(
         f"Buffer that is needed, {'; '.join(said)}",
         rows,
         "Solid: measured; dashed: what comes less what is written, times the time, up to that for which the buffer"
-        " must do. Star: an example of the DUNE paper. Every panel has a range of its own.",
-        panels=dict.fromkeys([*found, EXAMPLE], "Time (s)"),
+        " must do. Every panel has a range of its own.",
+        panels=dict.fromkeys(found, "Time (s)"),
         label="Buffer",
         unit="bytes",
         counts=False,
@@ -100,7 +100,6 @@ def throughput(data: Data) -> Chart:
         " the paper's DCPMMs, interleaved (4 writers) and each by itself (5 writers), as its text states them.",
         panels={"": "Writers at once"},
         label="Throughput",
-        unit="bytes/s",
     )
 
 
@@ -117,19 +116,9 @@ def points(data: Data) -> Section:
     )
 
 
-def holding(data: Data) -> Section:
-    """How it is measured."""
-    least = percent(1 - data.settings.daq.tolerance)
-    return method(
-        "Each writer is a process of fio with a file of its own, which gets records at a fixed rate. It holds its rate"
-        f" if it reached {least} of it by the time when everything was flushed. Every record is read again and checked."
-    )
-
-
 PAGE = Page(
     name="daq",
     title="Writers at a fixed rate",
-    category="DAQ buffer",
     caption="Writers at a fixed rate on one page: how many of them each tier holds, what all of them write together,"
     " and how large a memory buffer the others would need, beside the numbers of the DUNE paper.",
     under=measured_of("daq", " with fio; every record was read again and checked"),
@@ -147,6 +136,10 @@ PAGE = Page(
         ),
         tiers("daq"),
         unmeasured("daq"),
-        holding,
+        method(
+            "Each writer is a process of fio with a file of its own, which gets records at a fixed rate. It holds its"
+            " rate if it reached all but daq.tolerance of it by the time when everything was flushed. Every record is"
+            " read again and checked."
+        ),
     ),
 )

@@ -6,8 +6,6 @@ Every Snakemake imports this module, so what draws is imported when it is wanted
 
 from __future__ import annotations
 
-from socket import gethostname
-
 from neurotier.core.files import read_json, write_json
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
@@ -57,7 +55,6 @@ def bigbrain(settings: Settings, places: Places) -> list[str]:
     from neurotier.bigbrain.room import make_room, remove_blocks
     from neurotier.bigbrain.tables import lines_of, tabulate, write_tables
     from neurotier.pages import page_called
-    from neurotier.pages.bigbrain.tables import write_conditions
 
     plan, folder = BigBrainPlan(settings, places), places.bigbrain
     begun = {run: file for run in plan.order if (file := places.bigbrain_run(run) / "plan.json").exists()}
@@ -70,8 +67,6 @@ def bigbrain(settings: Settings, places: Places) -> list[str]:
     write_tables(tabulated, folder)
     make_room(plan)
     remove_blocks(plan)
-    runs, conditions = folder / "bigbrain_runs.tsv", folder / "bigbrain_conditions.tsv"
-    write_conditions(runs, predictions, plan.published, gethostname(), conditions)
     said = [f"BigBrain: {line}" for line in page_called("bigbrain").write(places, settings)]
     report = places.shortened().results / "bigbrain.html"
     return [*lines_of(tabulated["runs"]), *said, f"Report: {report}"]
@@ -86,9 +81,9 @@ def had_a_part(places: Places) -> bool:
 
 def verdict(places: Places) -> list[str]:
     """How many runs a comparison has and leaves out, and which placement was fastest."""
-    from neurotier.pages.comparison.verdict import judge
+    from neurotier.pages.comparison.statistics import Comparison
+    from neurotier.pages.comparison.verdict import counts_text, judge
     from neurotier.run.compared import read_comparison_tables
 
-    compared = read_comparison_tables(places.comparison)
-    found = judge(compared.runs, compared.participants)
-    return [found.counts, *(f"{family.name}: {family.headline}" for family in found.families)]
+    found = Comparison(**vars(read_comparison_tables(places.comparison)))
+    return [counts_text(found), *(f"{family.name}: {family.headline}" for family in judge(found))]

@@ -24,7 +24,6 @@ PATTERNS = {
     "cached_read": "Read from the page cache",
     "buffered_write": "Write to the page cache",
 }
-WAYS = {"read": {"read": "", "cached_read": ", from the page cache"}, "write": {"write": ""}}
 OPERATIONS = {
     "random_read": "Random read of 4 KiB",
     "random_write": "Random write of 4 KiB",
@@ -35,18 +34,8 @@ OPERATIONS = {
 FULL_SHARE = 0.9
 """Share of the greatest bandwidth from which further streams are said to gain nothing."""
 
-MB = 1e6
 COLOURS = {"device": BLUE, "memory": SKY, "Table I": LIGHT_GREY}
 BANDWIDTH = ("bandwidth_bytes_per_s", "bandwidth_low_bytes_per_s", "bandwidth_high_bytes_per_s")
-
-
-def single(rows: Sequence[Row]) -> dict[str, dict[str, Row]]:
-    """Rows of one stream, by tier and pattern."""
-    tiers: dict[str, dict[str, Row]] = {}
-    for row in rows:
-        if row["part"] == "one_stream":
-            tiers.setdefault(row["tier"], {})[row["pattern"]] = row
-    return tiers
 
 
 def curves(rows: Sequence[Row]) -> list[Row]:
@@ -73,43 +62,39 @@ def verdicts(data: Data) -> list[Verdict]:
 
 def one_stream(data: Data) -> Chart:
     """A bar for each tier; in grey the devices of the published Table I. What one participant job sees."""
-    found, like = single(data["probe"]), dict[str, list[str]]()
-    if not found:
+    rows = [row for row in data["probe"] if row["part"] == "one_stream"]
+    if not rows:
         return Chart(NONE)
-    for tier, own in found.items():
-        read, write = (own[name]["bandwidth_bytes_per_s"] for name in ("read", "write"))
-        like.setdefault(nearest(read, write).name, []).append(f"{tier} ({rate(read)} read, {rate(write)} written)")
+    speeds, like, bars = dict[str, dict[str, float]](), dict[str, list[str]](), list[Row]()
+    for row in rows:
+        speeds.setdefault(row["tier"], {})[row["pattern"]] = row[BANDWIDTH[0]]
+        memory = row["pattern"] == "cached_read" or is_in_memory(row["kind"])
+        about = {"lane": f"{row['tier']}{', from the page cache' * (row['pattern'] == 'cached_read')}"}
+        about |= {"panel": "Write" if row["pattern"] == "write" else "Read", "from": "memory" if memory else "device"}
+        bars.append(about | {name: row[name] for name in BANDWIDTH})
+    for tier, own in speeds.items():
+        said = f"{tier} ({rate(own['read'])} read, {rate(own['write'])} written)"
+        like.setdefault(nearest(own["read"], own["write"]).name, []).append(said)
+    for device in TABLE_ONE:
+        for way in ("read", "write"):
+            about = {"lane": f"published {device.name}", "panel": way.capitalize(), "from": "Table I"}
+            bars.append(about | dict.fromkeys(BANDWIDTH, getattr(device, f"{way}_bytes_per_s")))
     clauses = [
         f"{' and '.join(tiers)} {'is' if len(tiers) == 1 else 'are'} nearest to the published {name}"
         for name, tiers in like.items()
     ]
-    bars = []
-    for way, patterns in WAYS.items():
-        for tier, own in found.items():
-            for pattern, how in patterns.items():
-                if pattern in own:
-                    memory = how or is_in_memory(own[pattern]["kind"])
-                    about = {"way": way, "of": f"{tier}{how}", "from": "memory" if memory else "device"}
-                    bars.append(about | {name: own[pattern][name] for name in BANDWIDTH})
-        for device in TABLE_ONE:
-            about = {"way": way, "of": f"published {device.name}", "from": "Table I"}
-            bars.append(about | dict.fromkeys(BANDWIDTH, getattr(device, f"{way}_bytes_per_s")))
     return Lanes(
         f"With one stream, {'; '.join(clauses)}",
-        bars,
+        [
+            bar | {"text": rate(bar[BANDWIDTH[0]]), "colour": COLOURS[bar["from"]]}
+            for bar in sorted(bars, key=lambda bar: bar["panel"])
+        ],
         "One buffered stream, 1 MiB a request, as by dd: writes include the flush to the device; reads begin with an"
         " empty page cache unless said. Medians; lines: range of the repetitions. Grey: Table I of Hayot-Sasson,"
         " Brown and Glatard (2020), one stream of dd.",
-        marks=(
-            Stack({BANDWIDTH[0]: Kind("", BLUE)}, colour=lambda row: COLOURS[row["from"]]),
-            Line(*BANDWIDTH[1:]),
-        ),
-        x="Bandwidth of one stream (MB/s)",
-        lanes=[
-            bar | {"panel": bar["way"].capitalize(), "lane": bar["of"], "text": rate(bar[BANDWIDTH[0]])} for bar in bars
-        ],
-        scale=MB,
-        words=rate,
+        (Stack({BANDWIDTH[0]: Kind("", BLUE)}), Line(*BANDWIDTH[1:])),
+        "Bandwidth of one stream",
+        "bytes/s",
         shared=True,
     )
 
@@ -147,63 +132,46 @@ def concurrency(data: Data) -> Chart:
         "Bandwidth of all streams together; a file for each, 1 MiB a request, one at a time; half and half counts"
         " both ways. Medians of the repetitions; whiskers: their range. Writes include the flush to the device.",
         panels=dict.fromkeys(titles.values(), "Streams at once"),
-        label="Bandwidth",
-        unit="bytes/s",
     )
 
 
 def where(data: Data) -> Section:
     """The tiers, and fio's way to each."""
-    rows = {row["tier"]: row for row in data["probe"] if row["part"] == "concurrency"}
-    ways = {
-        row["tier"]: access_text(row["engine"], row["direct"])
-        for row in curves(data["probe"])
-        if row["pattern"] == "read"
-    }
-    found = [row | {"way_of_fio": ways.get(tier)} for tier, row in rows.items()]
+    found = [
+        row | {"way_of_fio": access_text(row["engine"], row["direct"])}
+        for row in data["probe"]
+        if (row["part"], row["pattern"], row["streams"]) == ("concurrency", "read", 1)
+    ]
     columns = "tier kind fs_type device way_of_fio host kernel date"
     return Section("Tiers", rows=found, columns=columns.split())
 
 
 def small(data: Data) -> Section:
-    """Small requests of one stream."""
+    """Small requests of one stream, and many small files at once."""
     rows = [
         row | {"operation": OPERATIONS[row["pattern"]], "engine": row["engine"] + ", direct" * bool(row["direct"])}
         for row in data["probe"]
-        if row["part"] == "small"
+        if row["part"] in ("small", "files")
     ]
-    text = "Of one stream, by fio's way to the device."
-    columns = "tier operation engine queue_depth operations_per_s latency_mean_s latency_p99_s"
-    return Section("Small requests and files", text, rows, columns.split())
-
-
-def files(data: Data) -> Section:
-    """Many small files at once."""
-    rows = [row | {"operation": OPERATIONS[row["pattern"]]} for row in data["probe"] if row["part"] == "files"]
     text = (
-        "Many small files, each stream in a folder of its own. Waiting is for the tier or its locks, and not for a"
-        " processor; the advice predicts from both what the files of a tool take."
+        "Requests by fio's way to the device, and many small files at once, each stream in a folder of its own. Waiting"
+        " is for the tier or its locks, and not for a processor; the advice predicts from both what the files of a tool"
+        " take."
     )
-    folded = f"Many small files at once, {counted(len(rows), 'row')}"
-    columns = "tier operation streams operations_per_s operation_cpu_s operation_wait_s"
-    return Section(text=text, rows=rows, columns=columns.split(), folded=folded)
-
-
-def under(data: Data) -> str:
-    """How many tiers of which machines were measured."""
-    known = {row["tier"]: row for row in data["probe"] if row["part"] == "concurrency"}
-    hosts = ", ".join(dict.fromkeys(row["host"] for row in known.values()))
-    return f"{counted(len(known), 'tier')} of {hosts}, measured with fio"
+    columns = (
+        "tier operation engine queue_depth streams operations_per_s latency_mean_s latency_p99_s operation_cpu_s"
+        " operation_wait_s"
+    )
+    return Section("Small requests and files", text, rows, columns.split())
 
 
 PAGE = Page(
     name="probe",
     title="What the tiers can do",
-    category="Tiers",
     caption="The tiers on one page: findings, one stream compared with the published devices, the curves over streams,"
     " small random requests, operations on files, and how each was measured. The page shows how much a placement can"
     " gain at most.",
-    under=under,
+    under=lambda data: f"{counted(len({row['tier'] for row in data['probe']}), 'tier')}, measured with fio",
     tables={"probe": "probe/probe.tsv"},
     verdicts=verdicts,
     parts=(
@@ -211,7 +179,6 @@ PAGE = Page(
         Figure("Streams at once", concurrency),
         where,
         small,
-        files,
         method(
             "By fio, and small files by neurotier itself, once in each repetition, on files below each tier's path that"
             " are gone now. A cold read begins after fio has evicted its files from the page cache."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,14 @@ from neurotier.pages.bigbrain.figures import MEMBERS, bigbrain_makespans, bigbra
 from neurotier.pages.bigbrain.tables import (
     Tables,
     condition_rows,
-    condition_sections,
-    label_of,
+    conditions_section,
+    heading_of,
     predictions_by_condition,
     published_name,
     ratio,
 )
 from neurotier.pages.comparison import figures as comparison
-from neurotier.pages.comparison.statistics import by_condition as bids_conditions
+from neurotier.pages.comparison.statistics import Comparison
 from neurotier.pages.kit.chart import SKY, VERMILION, Chart
 from neurotier.pages.kit.findings import between, times_text
 from neurotier.pages.kit.marks import Lanes, Line, Points
@@ -39,21 +39,12 @@ from neurotier.published.knowledge import CHOSEN
 from neurotier.published.replay import Replay, name_of, phase_rows, read_published, run_rows, skipped_rows
 from neurotier.published.skipped import DAMAGED, UNNAMED
 from neurotier.published.table_one import Bandwidth
-from neurotier.published.validation import ALONE, CLOSE, CONDITION, DEVICE, SPLITS, TWIN, Score, scores
+from neurotier.published.validation import CLOSE, CONDITION, DEVICE, SPLITS, Score, scores
 
-IMAGES = {f"{um}um": f"{um} µm" for um, *_ in FIGURES}
 PROCESSES = {f"{um}um_{processes}": f"{um} µm, {processes} processes" for um, _, processes in FIGURES}
-OTHERS = {"others": "in no figure of the paper"}
-"""Parts of figures: images, images with a number of processes, and what is in no figure of the paper."""
-
+"""Parts of a figure: images with a number of processes."""
 
 SIGNS = {"holds": "✓", "contradicted": "✗", "cannot be told": "?"}
-COLUMNS = (
-    *("device", "makespan_s", "each_s", "equation_one_s", "equation_one_ratio", "as_drawn_s", "fluid_s"),
-    *("load_header_s", "increment_s", "write_s", "mean_parallelism"),
-)
-"""Of the table of conditions."""
-
 REASONS = {DAMAGED: "damaged", UNNAMED: "its name tells no condition"}
 """Why files of a kind are skipped."""
 
@@ -75,40 +66,40 @@ class Replayed(Tables):
     validation: Sequence[Row] = ()
     claims: Sequence[Row] = ()
 
-    def part(self, name: str) -> Replayed:
-        """The conditions of a part of the figures; without a name, all that are in figures of the paper."""
-        chosen = []
-        for row in self.conditions:
-            image = f"{IncrementCondition.of(row).resolution_um}um"
-            if name in (OTHERS if row["variant"] else ["", image, f"{image}_{row['parallelism']}"]):
-                chosen.append(row)
-        return replace(self, conditions=chosen)
+    @property
+    def drawn(self) -> list[Row]:
+        """The conditions that are in figures of the paper."""
+        return [row for row in self.conditions if not row["variant"]]
+
+    @property
+    def bids_app(self) -> Comparison:
+        """The runs of the BIDS App example."""
+        return Comparison(**vars(self.replay.bids_app))
 
 
 def read(places: Places, settings: Settings) -> Replayed:
     """The replay, and the tables of a results folder about it."""
-    names = {name: f"published_{name}" for name in ("validation", "claims")}
-    tables: dict[str, Any] = {key: read_table(places.published / f"{name}.tsv", name) for key, name in names.items()}
-    predicted = read_table(places.published / "published_predictions.tsv", "published_predictions")
-    return replayed(read_published(Path(settings.published or "")), predicted, **tables)
+    names = ("predictions", "validation", "claims")
+    tables = (read_table(places.published / f"published_{name}.tsv", f"published_{name}") for name in names)
+    return replayed(read_published(Path(settings.published or "")), *tables)
 
 
-def replayed(replay: Replay, predicted: Sequence[Row] = (), **tables: Sequence[Row]) -> Replayed:
+def replayed(
+    replay: Replay, predicted: Sequence[Row] = (), validation: Sequence[Row] = (), claims: Sequence[Row] = ()
+) -> Replayed:
     """The tables of a replay: means over repetitions, as the paper has them.
 
     Parameters
     ----------
     replay
         What was found.
-    predicted
-        Rows of ``published_predictions.tsv``.
-    **tables
-        The other tables of :class:`Replayed`.
+    predicted, validation, claims
+        As for :class:`Replayed`.
     """
     runs = own_columns.run_rows(run_rows(replay), phase_rows(replay))
     logs = {name_of(replay, run.path): run for run in replay.runs}
     conditions = []
-    for row in condition_rows(runs, predictions_by_condition(runs, (), predicted), statistics.fmean):
+    for row in condition_rows(runs, predictions_by_condition(runs, (), predicted), "mean"):
         equation_s = row["equation_one_s"] or replay.equation_one_s(IncrementCondition.of(row))
         error = {"equation_one_s": equation_s, "equation_one_ratio": ratio(equation_s, row["makespan_s"])}
         conditions.append(row | error)
@@ -116,8 +107,8 @@ def replayed(replay: Replay, predicted: Sequence[Row] = (), **tables: Sequence[R
     def phases_of(run: Row) -> list[Row]:
         return own_columns.phase_rows(logs[run["run"]])
 
-    about: dict[str, Any] = {"replay": replay, "predicted": predicted, **tables}
-    return Replayed(conditions, runs, phases_of, middle="mean", **about)
+    about: dict[str, Any] = {"predicted": predicted, "validation": validation, "claims": claims}
+    return Replayed(conditions, runs, phases_of, middle="mean", replay=replay, **about)
 
 
 def scores_of(rows: Sequence[Row], held_out: str) -> dict[str, Score]:
@@ -132,18 +123,9 @@ def held_against(rows: Sequence[Row]) -> list[Row]:
 
 
 def validation_text(rows: Sequence[Row]) -> str:
-    """What the validation says: without a condition, with a twin in the other mode or not; without a device."""
-    alone = scores_of(rows, CONDITION)
-    best = MEASURED if MEASURED in alone else next(iter(alone))
-    score = alone[best]
-    text = f"Held out, conditions are predicted within a factor of {times_text(score.factor)}"
-    text += f" ({score.close} of {score.conditions} within {CLOSE:g}"
-    text += f", {score.covered} in their interval)" if score.covered is not None else ")"
-    parts = {TWIN: "with a twin in the other memory mode", ALONE: "without", DEVICE: "whole devices"}
-    for split, words in parts.items():
-        of_split = scores_of(rows, split)
-        text += f", {words} {times_text(of_split[best].factor)}" if best in of_split else ""
-    return text + (f"; Eq. (1): {times_text(alone[PAPER].factor)}" if PAPER in alone and best != PAPER else "")
+    """How far the members of the model are off of conditions whose runs they did not know."""
+    factors = [f"{times_text(one.factor)} ({MEMBERS[name].label})" for name, one in scores_of(rows, CONDITION).items()]
+    return f"Without their own runs, conditions are predicted within a factor of {', '.join(factors)}"
 
 
 def predicted(data: Replayed) -> Chart:
@@ -156,7 +138,7 @@ def predicted(data: Replayed) -> Chart:
     lanes: dict[IncrementCondition, Row] = {}
     for row in rows:
         one, ratio = own_columns.condition_of(row), row["predicted_s"] / row["measured_s"]
-        about = {"group": published_name(one).removesuffix(f", {one.tier}"), "lane": one.tier}
+        about = {"group": f"{one.resolution_um} µm, {heading_of(vars(one))}", "lane": one.tier}
         lane = lanes.setdefault(one, about | dict.fromkeys((PAPER, CONDITION, DEVICE, "low", "high")))
         lane[PAPER if row["member"] == PAPER else row["held_out"]] = ratio
         if (row["member"], row["held_out"]) == (MEASURED, CONDITION):
@@ -170,13 +152,13 @@ def predicted(data: Replayed) -> Chart:
         " own runs. Outliers among the repetitions are left out. Eq. (1) learns nothing from runs.",
         marks=(
             Line("low", "high"),
-            Points(PAPER, *MEMBERS[PAPER], filled=True),
-            Points(DEVICE, f"{label}, without its device", marker, colour),
-            Points(CONDITION, f"{label}, without its condition", marker, colour, filled=True),
+            Points(PAPER, *MEMBERS[PAPER]),
+            Points(DEVICE, f"{label}, without its device", "^", colour),
+            Points(CONDITION, f"{label}, without its condition", marker, colour),
         ),
         x="Predicted over measured makespan",
+        unit="",
         lanes=list(lanes.values()),
-        words=times_text,
         logarithmic=True,
         marked=1.0,
     )
@@ -184,36 +166,29 @@ def predicted(data: Replayed) -> Chart:
 
 def table_one(data: Replayed) -> Chart:
     """Read and write bandwidth of each device by the published storage benchmark."""
-    bandwidths = data.replay.bandwidths
+    bandwidths, rows = data.replay.bandwidths, list[Row]()
     if not bandwidths:
         return Chart("These logs have no storage benchmark")
-    lanes = [
-        {"panel": way, "lane": f"{one.device}, {one.mode}", "measured": values, "mean": statistics.fmean(values)}
-        | {"printed": one.published and one.published[place]}
-        | {"text": f"{number(statistics.fmean(values), 1)}; {number(statistics.median(values), 1)} MB/s"}
-        for place, way in enumerate(("Read", "Write"))
-        for one in bandwidths
-        for values in [[*((one.read_mb_s, one.write_mb_s)[place])]]
-    ]
+    for place, way in enumerate(("Read", "Write")):
+        for one in bandwidths:
+            values = (one.read_mb_s, one.write_mb_s)[place]
+            mean = statistics.fmean(values)
+            about = {"panel": way, "lane": f"{one.device}, {one.mode}"}
+            about |= {"text": f"{number(mean, 1)}; {number(statistics.median(values), 1)} MB/s"}
+            rows += [about | {"number": place, "mb_s": value} for place, value in enumerate(values, start=1)]
+            rows[-1] |= {"mean_mb_s": mean, "printed_mb_s": one.published and one.published[place]}
     return Lanes(
         bandwidths_text(bandwidths),
-        [
-            {"device": one.device, "mode": one.mode, "number": place, "read_mb_s": read, "write_mb_s": write}
-            | dict(zip(("read_mean_mb_s", "write_mean_mb_s"), one.of(statistics.fmean), strict=True))
-            | dict(zip(("read_printed_mb_s", "write_printed_mb_s"), one.published or (None, None), strict=True))
-            for one in bandwidths
-            for place, (read, write) in enumerate(zip(one.read_mb_s, one.write_mb_s, strict=True), start=1)
-        ],
+        [dict.fromkeys(("mean_mb_s", "printed_mb_s")) | row for row in rows],
         "One stream of dd; points: measurements; cross: as printed in Table I, which is App Direct mode. 1 GB is"
         " counted as 1,024 MB, as printed; dd means 1,000. Right: mean and median; the axis is logarithmic.",
-        marks=(
-            Points("measured", "measurement", colour=SKY, filled=True, size=3.5),
-            Points("mean", "mean", "|", VERMILION, size=11),
-            Points("printed", "Table I as printed", "x", size=8),
+        (
+            Points("mb_s", "measurement", colour=SKY),
+            Points("mean_mb_s", "mean", "|", VERMILION),
+            Points("printed_mb_s", "Table I as printed", "x"),
         ),
-        x="Bandwidth (MB/s)",
-        lanes=lanes,
-        words=lambda value: f"{number(value, 1)} MB/s",
+        "Bandwidth (MB/s)",
+        unit="",
         logarithmic=True,
     )
 
@@ -222,42 +197,27 @@ def bandwidths_text(bandwidths: Sequence[Bandwidth]) -> str:
     """How far apart the devices are."""
     in_table = [one for one in bandwidths if one.mode == APP_DIRECT] or list(bandwidths)
     means = {one: one.of(statistics.fmean) for one in in_table}
-    fast, slow = (chosen(means, key=lambda one: means[one][0]) for chosen in (max, min))
-    if fast == slow:
-        read, write = map(number, means[fast])
-        return f"{fast.device} reads {read} MB/s and writes {write} MB/s"
+    slow, *_, fast = sorted([*means] * 2, key=lambda one: means[one][0])
     by_read, by_write = (times_text(means[fast][way] / means[slow][way]) for way in (0, 1))
     return f"{fast.device} reads {by_read} times and writes {by_write} times as fast as {slow.device}"
-
-
-def makespan(data: Replayed, part: str) -> Chart:
-    """Measured makespans of each device beside the paper's estimate and, where there are any, the model's; others: runs
-    with a delay, of several iterations, and those that were made again later.
-    """
-    return bigbrain_makespans(data.part(part))
-
-
-def phases(data: Replayed, part: str) -> Chart:
-    """Time that all blocks together spent in each phase."""
-    return bigbrain_phases(data.part(part))
 
 
 def gantt(data: Replayed, part: str) -> Chart:
     """The phases of every block, with 25 processes on the 40 µm image as Figure 2 of the paper, with 96 as Figure 4;
     grey lines: between two phases of a block.
     """
-    own = data.part(part)
-    return gantt_chart(own, own.conditions)
+    parts = gathered((f"{IncrementCondition.of(row).resolution_um}um_{row['parallelism']}", row) for row in data.drawn)
+    return gantt_chart(data, parts.get(part, []))
 
 
 def bids_makespan(data: Replayed) -> Chart:
     """A bar per condition (median), a dot per repetition."""
-    return comparison.makespan(data.replay.bids_app)
+    return comparison.makespan(data.bids_app)
 
 
 def bids_cpu_io(data: Replayed) -> Chart:
     """Sums over all tasks of a run, medians over repetitions."""
-    return comparison.cpu_io_sums(data.replay.bids_app)
+    return comparison.wall_time(data.bids_app)
 
 
 def under(data: Replayed) -> str:
@@ -273,13 +233,9 @@ def verdicts(data: Replayed) -> list[Verdict]:
     replay, said = data.replay, [counts_text(data.claims)] if data.claims else []
     if scores_of(data.validation, CONDITION):
         said.append(validation_text(data.validation))
-    devices = len({one.device for one in replay.bandwidths})
-    found = [
-        counted(len(replay.runs), "BigBrain run") if replay.runs else "",
-        counted(len(replay.bids_app.runs), "BIDS App run") if replay.bids_app.runs else "",
-        f"the storage benchmark of {counted(devices, 'device')}" if devices else "",
-    ]
-    said.append(f"Replayed from raw logs: {', '.join(filter(None, found))}")
+    devices = counted(len({one.device for one in replay.bandwidths}), "device")
+    runs = f"{counted(len(replay.runs), 'BigBrain run')}, {counted(len(replay.bids_app.runs), 'BIDS App run')}"
+    said.append(f"Replayed from raw logs: {runs}, the storage benchmark of {devices}")
     first, *more = said
     return [Verdict(first, OPEN, more=[f"{line}." for line in more])]
 
@@ -339,23 +295,24 @@ def claims(data: Replayed) -> Section:
     return Section("What the paper says, and what its logs say", text, rows)
 
 
-def conditions(data: Replayed) -> list[Section]:
+def conditions(data: Replayed) -> Section:
     """All conditions of the paper's figures, with means over repetitions, and what is to be known of some."""
     text = """
-        Means over repetitions, as the paper has them. Makespan: latest end - earliest start of the tasks that ended; of
-        Spark, the driver's time. Eq. (1): M >= D/R + D/W, with D the size of the image in MiB and R and W of Table I in
-        MB/s, as the paper counts; over measured: its ratio; as drawn: where the paper's figures have another bar, for
-        Memory mode by the benchmark of tmpfs, for the SSD with DRAM's write bandwidth. Phases: sums over all blocks.
-        Mean parallelism: sum of the phases over the makespan. A block that was not written was read and incremented,
-        and its task never ended: as published, it counts in the phases and not in the makespan."""
+        BigBrain incrementation; means over repetitions, as the paper has them. Makespan: latest end - earliest start of
+        the tasks that ended; of Spark, the driver's time. Eq. (1): M >= D/R + D/W, with D the size of the image in MiB
+        and R and W of Table I in MB/s, as the paper counts; over measured: its ratio; as drawn: where the paper has
+        another bar, for Memory mode by the benchmark of tmpfs, for the SSD with DRAM's write bandwidth. A block
+        that was not written was read and incremented, and its task never ended: as published, it counts in the phases
+        and not in the makespan."""
     rows = []
-    for row in data.part("").conditions:
+    for row in data.drawn:
         one = IncrementCondition.of(row)
         runs = data.replay.conditions[one]
-        times = " · ".join(f"{run.makespan_s:,.2f}" for run in runs)
-        about = {"device": label_of(row), "each_s": times, "as_drawn_s": data.replay.drawn_equation_s(one)}
-        rows.append(row | about | {"note": incomplete_text(one, runs)})
-    return condition_sections("BigBrain incrementation, all conditions", text, rows, COLUMNS)
+        each = " · ".join(f"{run.makespan_s:,.2f}" for run in runs)
+        about = {"each_s": each, "as_drawn_s": data.replay.drawn_equation_s(one), "note": incomplete_text(one, runs)}
+        rows.append(row | about)
+    columns = "makespan_s each_s equation_one_s equation_one_ratio as_drawn_s fluid_s"
+    return conditions_section(text, rows, *columns.split())
 
 
 def incomplete_text(one: IncrementCondition, runs: Sequence[BlockRun]) -> str:
@@ -401,7 +358,7 @@ def left_out(data: Replayed) -> list[Section]:
     """What the page does not show, or counts apart, by kind."""
     replay = data.replay
     kinds = gathered((row["kind"], f"{row['path']}: {row['reason']}") for row in skipped_rows(replay))
-    missing = absent_texts(replay)
+    missing = absent_texts(data)
     invalid = [f"{row['run']}: {row['valid']}" for row in run_rows(replay) if row["valid"] != "valid"]
     emulated = [
         f"{name_of(replay, run.path)}: {len(run.named(HEADER)):,} tasks over {len(run.blocks):,} files"
@@ -418,14 +375,14 @@ def left_out(data: Replayed) -> list[Section]:
     return [Section("What these logs do not have", "" if sections else "Everything in these logs is shown."), *sections]
 
 
-def absent_texts(replay: Replay) -> list[str]:
+def absent_texts(data: Replayed) -> list[str]:
     """Figures of the paper, or conditions of them, that the logs at hand do not have."""
-    texts = []
+    replay, texts = data.replay, []
     if not replay.bandwidths:
         texts.append("Table I: no storage benchmark; Eq. (1) uses the bandwidths as printed")
     for figure, places in absent(replay.conditions).items():
         texts.append(f"Figure {figure}: {'; '.join(places) if places != ['all'] else 'no run'}")
-    known = {(condition.placement, condition.parallelism) for condition in bids_conditions(replay.bids_app.runs)}
+    known = {(condition.placement, condition.parallelism) for condition in data.bids_app.conditions}
     for asked in PARALLELISMS:
         missing = [placement for placement, _ in CONDITIONS.values() if (placement, asked) not in known]
         if missing:
@@ -437,7 +394,6 @@ def absent_texts(replay: Replay) -> list[str]:
 PAGE = Page(
     name="published",
     title="The published experiment, replayed",
-    category="Published experiment",
     caption="The experiment of Hayot-Sasson, Brown and Glatard (2020), recomputed from its raw logs: the claims of the"
     " paper with verdicts, the validation of the model, every condition with its repetitions, all figures, known slips"
     " of the paper, and what is not shown.",
@@ -454,8 +410,8 @@ PAGE = Page(
         unseen,
         claims,
         Figure("Table I: bandwidth of one stream", table_one),
-        Figure("Makespans", makespan, lambda _: IMAGES | OTHERS),
-        Figure("Time by phase", phases, lambda _: IMAGES),
+        Figure("Makespans", bigbrain_makespans),
+        Figure("Time by phase", bigbrain_phases),
         Figure("Who did what when", gantt, lambda _: PROCESSES),
         conditions,
         Figure("Makespan of the BIDS App example (Figure 9)", bids_makespan),

@@ -9,7 +9,7 @@ from neurotier.core.quantities import counted, percent, size
 from neurotier.core.tables import Row
 from neurotier.pages.kit.chart import NOTHING, Chart
 from neurotier.pages.kit.findings import between, times_text
-from neurotier.pages.kit.lines import PUBLISHED, Lines, measured, point
+from neurotier.pages.kit.lines import Lines, measured
 from neurotier.pages.kit.page import Data, Figure, Page, Verdict
 from neurotier.pages.kit.workloads import measured_of, method, published_numbers, tiers, unmeasured
 from neurotier.storage.published import STAGING
@@ -132,10 +132,8 @@ def verdicts(data: Data) -> list[Verdict]:
     ]
 
 
-def response_times(
-    data: Data, axes: Mapping[str, str], note: str, per: str | None = None, stated: Mapping[str, str] | None = None
-) -> Chart:
-    """A chart of response times against a number of processes, with the numbers that the report states.
+def response_times(data: Data, axes: Mapping[str, str], note: str, per: str | None = None) -> Chart:
+    """A chart of response times against a number of processes.
 
     Parameters
     ----------
@@ -147,31 +145,20 @@ def response_times(
         How to read it.
     per
         As for :func:`neurotier.storage.staging.curves.curves`.
-    stated
-        The quantity that the report states, by way; its response times are in a picture alone.
     """
-    rows, table, titles = data["staging"], list[Row](), {"read": "Reading", "write": "Writing"}
-    for way, axis in axes.items():
-        table += [
-            measured(titles[way], curve.name, count, times) | {"others": curve.others_text}
-            for curve in of_each_place(curves(rows, axis, way, per))
-            for count, times in curve.times.items()
-        ]
+    rows, titles = data["staging"], {"read": "Reading", "write": "Writing"}
+    table = [
+        measured(titles[way], curve.name, count, times) | {"others": curve.others_text}
+        for way, axis in axes.items()
+        for curve in of_each_place(curves(rows, axis, way, per))
+        for count, times in curve.times.items()
+    ]
+    says = scaling(rows, axes, per)
     if not table:
-        return Chart(scaling(rows, axes, per))
-    for way, quantity in (stated or {}).items():
-        table += [
-            point(PUBLISHED, titles[way], f"{number.source}, {number.place}", number.value, None) | {"others": None}
-            for number in STAGING
-            if number.quantity == quantity
-        ]
-    return Lines(
-        scaling(rows, axes, per),
-        table,
-        f"{note} Both axes are logarithmic.",
-        panels={titles[way]: axis.capitalize() for way, axis in axes.items()},
-        label="Response time of a step",
-    )
+        return Chart(says)
+    panels = {titles[way]: axis.capitalize() for way, axis in axes.items()}
+    note = f"{note} Both axes are logarithmic."
+    return Lines(says, table, note, panels=panels, label="Response time of a step", unit="s")
 
 
 def servers(data: Data) -> Chart:
@@ -179,22 +166,18 @@ def servers(data: Data) -> Chart:
     the numbers of the others in the TSV; medians, bars from least to greatest. As Figure 6 of the Optane report.
     """
     note = (
-        "Shaded: the servers of the report (page 5, Figure 6), where more on one node were faster; its response"
-        " times are in its picture alone."
+        "In the report (page 5, Figure 6) more servers on one node were faster; its response times are in its picture"
+        " alone."
     )
-    return response_times(data, SERVERS, note, stated=SERVERS)
+    return response_times(data, SERVERS, note)
 
 
 def strong_scaling(data: Data) -> Chart:
     """The data of a step stay the same: response time of reads against readers, and of writes against writers; a line
-    per engine and tier; medians, bars from least to greatest. As Figure 7 of the Optane report, whose best numbers are
-    shaded.
+    per engine and tier; medians, bars from least to greatest. As Figure 7 of the Optane report.
     """
-    note = (
-        "Shaded: the numbers that suited best in the report (page 6, Figure 7), of 1 to 64 with 64 of the others and"
-        " 4 servers."
-    )
-    return response_times(data, CLIENTS, note, STEP, {"read": "best_readers", "write": "best_writers"})
+    note = "The report (page 6, Figure 7) has 1 to 64 of these with 64 of the others and 4 servers."
+    return response_times(data, CLIENTS, note, STEP)
 
 
 def weak_scaling(data: Data) -> Chart:
@@ -212,7 +195,6 @@ def weak_scaling(data: Data) -> Chart:
 PAGE = Page(
     name="staging",
     title="Data staging",
-    category="Staging",
     caption="The staging on one page: whether servers help, whether the page cache hides reading, where synchronising"
     " costs more than it brings; response times with published numbers beside. The page shows what a tier is worth"
     " below a staging service.",

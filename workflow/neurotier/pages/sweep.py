@@ -98,8 +98,6 @@ def lines(data: Data, part: str) -> Chart:
         "Median over repetitions, whiskers from least to greatest; all processes together. Both axes are logarithmic."
         f" By fio: {' or '.join(ways)}.",
         panels={row["panel"]: "Block size" for row in table},
-        label="Bandwidth",
-        unit="bytes/s",
         place_text=lambda value: block_text(int(value)),
     )
 
@@ -114,7 +112,6 @@ def large_enough(spots: dict[Spot, Measured], patterns: Sequence[str]) -> int | 
 PAGE = Page(
     name="sweep",
     title="Storage sweep",
-    category="Sweep",
     caption="The sweep on one page: where each tier is fastest, bandwidth by block size and processes, what was"
     " not measured and why. The page shows which requests suit a tier.",
     under=measured_of("sweep", " with fio"),

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from neurotier.bigbrain.conditions import ORIGIN, IncrementCondition
+from neurotier.bigbrain.conditions import ORIGIN
 from neurotier.bigbrain.tabulation import TICK_S
 from neurotier.bigbrain.tasks import (
     DELAY,
@@ -22,7 +22,7 @@ from neurotier.bigbrain.tasks import (
     STREAMING,
     WRITE,
 )
-from neurotier.core.quantities import counted, mean_count, percent, seconds, share_of
+from neurotier.core.quantities import counted, mean_count, percent, seconds
 from neurotier.core.tables import Row, gathered
 from neurotier.model.prediction import FLUID, MEASURED, PAPER
 from neurotier.pages.bigbrain.tables import (
@@ -48,9 +48,7 @@ from neurotier.pages.kit.chart import (
     Chart,
 )
 from neurotier.pages.kit.findings import between, times_text
-from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
-from neurotier.pages.kit.marks import Lanes, Line, Mark, Points
-from neurotier.published.conditions import is_outlier
+from neurotier.pages.kit.marks import Lanes, Line, Mark, Points, Spans, in_lanes
 
 
 class Look(NamedTuple):
@@ -88,11 +86,11 @@ def bigbrain_makespans(data: Tables) -> Chart:
     known = own(data.conditions) or published(data.conditions)
     if not known:
         return Chart(NO_RUN)
-    says = "; ".join(filter(None, [range_text(known), factors_text(known)]))
-    repetitions, table, lanes = data.repetitions(), list[Row](), []
-    for row in in_panels(data.conditions, "a"):
-        runs = repetitions.get(IncrementCondition.of(row), [])
-        for run in runs:
+    images = gathered((row["blocks"], row) for row in known).values()
+    says = "; ".join(filter(None, [*map(range_text, images), factors_text(known)]))
+    table, lanes = list[Row](), []
+    for row in in_panels(data.conditions):
+        for run in row["repetitions"]:
             times = {"makespan_s": run["makespan_s"], "low_s": None, "high_s": None}
             table.append(cells(row) | {"kind": "measured", "of": f"repetition {run['repetition']}"} | times)
         for member, ends in PREDICTED.items():
@@ -101,24 +99,18 @@ def bigbrain_makespans(data: Tables) -> Chart:
                 of = PAPER if member == PAPER else row["fluid_member"]
                 times = dict(zip(("makespan_s", "low_s", "high_s"), ends_s, strict=True))
                 table.append(cells(row) | {"kind": "predicted", "of": of} | times)
-        makespans_s = [run["makespan_s"] for run in runs]
-        outliers = [one for one in makespans_s if is_outlier(one, makespans_s)]
-        lane = row | {"outliers": outliers, "went_on": [one for one in makespans_s if one not in outliers]}
-        lane["text"] = seconds(row["makespan_s"])
+        lane = row | {"each_s": [run["makespan_s"] for run in row["repetitions"]], "text": seconds(row["makespan_s"])}
         if row["equation_one_ratio"]:
             lane["text"] += f"; Eq. (1) {times_text(row['equation_one_ratio'])} x"
         lanes.append(lane)
     marks: list[Mark] = [
-        Points("makespan_s", data.middle, "|", above=0.15, size=11),
-        Points("went_on", "repetition", above=0.15, apart=0),
+        Points("makespan_s", data.middle, "|", above=0.15),
+        Points("each_s", "repetition", above=0.15),
     ]
-    with_outliers = any(lane["outliers"] for lane in lanes)
-    if with_outliers:
-        marks.append(Points("outliers", "outlier", "x", above=0.15, apart=0))
     for member, (column, low, high) in PREDICTED.items():
         label, marker, colour = MEMBERS[member]
         marks.append(Line(low, high, colour, above=-0.27))
-        marks.append(Points(column, label, marker, colour, filled=True, above=-0.27))
+        marks.append(Points(column, label, marker, colour, above=-0.27))
     note = (
         f"Bar: {data.middle} over valid repetitions; circle: a repetition; line through a prediction: its interval;"
         f" axes are logarithmic, and each has a range of its own. Right: {data.middle}, and how many times that Eq. (1)"
@@ -131,14 +123,7 @@ def bigbrain_makespans(data: Tables) -> Chart:
         )
     if any(lane["incomplete_blocks"] for lane in lanes):
         note += " * Some blocks were read and not written (the SSD was full): their tasks never ended and do not count."
-    if with_outliers:
-        note += f" Outlier: 1.5 times the middle repetition, or less than that part of it; it is in the {data.middle}."
-    return Lanes(says, table, note, marks=marks, x="Makespan (s)", lanes=lanes, logarithmic=True)
-
-
-def write_share(row: Row) -> float:
-    """Share of writing in the summed phases; 0 of no time."""
-    return share_of(row["write_s"] or 0.0, sum(row[name] or 0.0 for name in SUMS[1:])) or 0.0
+    return Lanes(says, table, note, marks=marks, x="Makespan", lanes=lanes, logarithmic=True)
 
 
 def bigbrain_phases(data: Tables) -> Chart:
@@ -151,22 +136,18 @@ def bigbrain_phases(data: Tables) -> Chart:
     among = "condition" if own(data.conditions) else "published condition"
     longest_of = f"The longest phase is {PHASES[first][0]} in {count:,} of {counted(len(known), among)}"
     says = ", ".join([longest_of, *(f"{PHASES[name][0]} in {times:,}" for name, times in others)])
-    known = in_panels(data.conditions, "b")
-    lanes = []
-    for row in known:
-        text = f"{seconds(row['makespan_s'])}; {percent(write_share(row))} writing"
-        lanes.append(row | {"text": f"{text}; {mean_count(row['mean_parallelism'])} at once"})
+    known = in_panels(data.conditions)
+    lanes = [row | {"text": f"{mean_count(row['mean_parallelism'])} at once"} for row in known]
     drawn = [name for name in SUMS if any(row[name] for row in known)]
     marks = []
     for place, (name, marker) in enumerate(zip(drawn, "vo^sD", strict=False)):
         label, colour = PHASES[name.removesuffix("_s")]
         above = 0.33 - 0.66 * (place + 0.5) / len(drawn)
-        marks.append(Points(name, label, marker, colour, filled=True, above=above, size=5.5))
+        marks.append(Points(name, label, marker, colour, above=above))
     note = (
-        f"{data.middle.capitalize()} over valid repetitions of the sum over all blocks and iterations; axes are"
-        f" logarithmic. Right: {data.middle} makespan, share of writing in the sum of the four phases, and the mean"
-        " number of blocks in a phase at once. In the pairing 'published', reading is within incrementing (GNU"
-        " parallel, Snakemake) or in no phase (Spark)."
+        f"{data.middle.capitalize()} over valid repetitions of the sum over all blocks and iterations; logarithmic"
+        " axes. Right: the mean number of blocks in a phase at once. In the pairing 'published', reading is within"
+        " incrementing (GNU parallel, Snakemake) or in no phase (Spark)."
     )
     if published(data.conditions):
         note += " Published runs are of that pairing; the start of their processes is not known."
@@ -178,7 +159,7 @@ def bigbrain_phases(data: Tables) -> Chart:
         )
     columns = ("runs", "makespan_s", *SUMS, "mean_parallelism", "incomplete_blocks")
     table = [cells(row) | {name: row[name] for name in columns} for row in known]
-    return Lanes(says, table, note, marks=marks, x="Sum over all blocks (s)", lanes=lanes, logarithmic=True)
+    return Lanes(says, table, note, marks=marks, x="Sum over all blocks", lanes=lanes, logarithmic=True)
 
 
 def middle_of(runs: Sequence[Row]) -> Row:
@@ -193,31 +174,29 @@ def bigbrain_gantts(data: Tables) -> Chart:
 
 def gantt_chart(data: Tables, rows: Sequence[Row]) -> Chart:
     """The repetition of middle makespan of each condition, and how much of the time its workers were busy."""
-    repetitions, panels, shares = data.repetitions(), [], dict[str, float]()
     if not rows:
         return Chart(NO_RUN)
+    table, lanes, shares = list[Row](), list[Row](), dict[str, float]()
     for row in rows:
-        run = middle_of(repetitions[IncrementCondition.of(row)])
-        count = f"{mean_count(run['mean_parallelism'])} of {row['parallelism']}"
-        title = f"{name_of(row)}\n{seconds(run['makespan_s'])}, {count} in a phase"
+        run = middle_of(row["repetitions"])
+        panel = f"{name_of(row)}: {seconds(run['makespan_s'])}, {mean_count(run['mean_parallelism'])} in a phase"
         if run["start_up_s"] and row["engine"] == SPARK:
-            title += f"; start of Spark {seconds(run['start_up_s'])}"
+            panel += f"; start of Spark {seconds(run['start_up_s'])}"
         if run["incomplete_blocks"]:
-            title += f"; {counted(run['incomplete_blocks'], 'block')} not written"
+            panel += f"; {counted(run['incomplete_blocks'], 'block')} not written"
         phases = data.phases_of(run)
-        not_written = {phase["block"] for phase in phases} - {one["block"] for one in phases if one["phase"] == WRITE}
+        written = {phase["block"] for phase in phases if phase["phase"] == WRITE}
         in_time = one_after_the_other(phases) if row["pairing"] == STREAMING else map(drawn_phase, phases)
         laid_out = in_lanes(in_time, "block", 0.0 if row["origin"] == ORIGIN else TICK_S)
+        first_s = min((phase["start_s"] for phase in laid_out), default=0.0)
         about = {name: row[name] for name in ("origin", "engine", "tier", "parallelism")}
         about |= {"repetition": run["repetition"]}
-        first_s = min((phase["start_s"] for phase in laid_out), default=0.0)
         drawn = [about | one | {end: one[end] - first_s for end in ("start_s", "end_s")} for one in laid_out]
-        panels.append(Panel(title, drawn, frozenset(not_written)))
-        busy_s = math.fsum(phase["end_s"] - phase["start_s"] for phase in laid_out if phase["phase"])
+        table += [one for one in drawn if one["phase"]]
+        lanes += [one | {"panel": panel, "left": one["block"] not in written} for one in drawn]
+        busy_s = math.fsum(phase["end_s"] - phase["start_s"] for phase in drawn if phase["phase"])
         shares[name_of(row)] = busy_s / (run["makespan_s"] * row["parallelism"])
-    ordered = sorted(shares, key=lambda name: shares[name])
-    much = between(f"{percent(shares[name])} ({name})" for name in ordered)
-    says = f"Workers are busy, starts and pauses included, {much} of the time"
+    much = between(f"{percent(shares[name])} ({name})" for name in sorted(shares, key=shares.__getitem__))
     note = (
         "Of each condition the valid repetition of middle makespan. A lane holds blocks that came one after the other,"
         " each iteration a bar of its own; every panel has a clock of its own."
@@ -231,8 +210,8 @@ def gantt_chart(data: Tables, rows: Sequence[Row]) -> Chart:
         note += " Spark's own start and end are before and after what is drawn; its makespan has them."
     if any(row["origin"] == ORIGIN for row in rows):
         note += " Of GNU Parallel, reading is within 'increment'; of Spark it is in no phase."
-    colours = dict(PHASES.values())
-    return Gantts(says, note=note, panels=panels, name="block", colours=colours)
+    says = f"Workers are busy, starts and pauses included, {much} of the time"
+    return Lanes(says, table, note, (Spans("block", dict(PHASES.values())),), "Time since the first start", lanes=lanes)
 
 
 def drawn_phase(phase: Row) -> Row:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tabulation import outputs_text
 from neurotier.bigbrain.tasks import SPARK
 from neurotier.core.quantities import counted, percent, seconds
@@ -13,9 +14,8 @@ from neurotier.pages.bigbrain.tables import (
     NO_RUN,
     SUMS,
     Tables,
-    condition_sections,
+    conditions_section,
     factors_text,
-    label_of,
     name_of,
     own,
     published,
@@ -31,13 +31,6 @@ FIELDS = ("tier", "engine", "parallelism")
 
 MUCH = 0.5
 """Share of the time of processes that their start may take without a word."""
-
-COLUMNS = (
-    *("engine", "tier_and_cache", "valid_runs", "makespan_s", "least_to_greatest", "equation_one_s"),
-    *("equation_one_ratio", "fluid_s", "fluid_ratio", "start_up_s", "load_header_s", "read_s", "increment_s"),
-    *("write_s", "mean_parallelism"),
-)
-"""Of the table of conditions."""
 
 
 def verdicts(data: Tables) -> list[Verdict]:
@@ -84,14 +77,10 @@ def effects_text(known: Sequence[Row], runs: Sequence[Row]) -> str:
 
     It is set beside the slowest condition that differs from it in this field alone.
     """
-
-    def key(row: Row, left_out: str = "") -> tuple[object, ...]:
-        return tuple(row[name] for name in (*FIELDS, "blocks", "iterations", "pairing") if name != left_out)
-
-    best, effects = fastest_of(known), []
+    best, effects, key = fastest_of(known), [], IncrementCondition.of
     found = contrasts(gathered((key(run), run) for run in runs if is_compared(run)), paired=True)
     for field in FIELDS:
-        alike = [row for row in known if key(row, field) == key(best, field)]
+        alike = [row for row in known if key(row | {field: ""}) == key(best | {field: ""})]
         slowest = max(alike, key=lambda row: float(row["makespan_s"]))
         if slowest is not best:
             effects.append((found[key(slowest), key(best)], field, slowest))
@@ -126,28 +115,16 @@ def invalid_text(run: Row) -> str:
     return f"{name_of(run)}, repetition {run['repetition']}: {reason}"
 
 
-def conditions(data: Tables) -> list[Section]:
+def conditions(data: Tables) -> Section:
     """All conditions, with medians over their valid runs."""
     text = """
-        Medians over valid runs. Makespan: latest end - earliest start of any phase, starts of processes included; of
-        Spark, the driver's time. Eq. (1): M >= D/R + D/W. Over measured: over the median; the factors above are
+        Makespan: median over valid runs of the latest end - earliest start of any phase, starts of processes included;
+        of Spark, of the driver's time. Eq. (1): M >= D/R + D/W. Over measured: over the median; the factors above are
         geometric means of these, either way, without conditions to which speeds were fitted. Cache: of pages, when a
-        run began. Phases: sums over all blocks and iterations; as published, reading is within incrementing, and of
-        Spark in no phase: its header turns bytes into images. Mean parallelism: of blocks in a phase at once. * Some
-        blocks were read and not written, because the device was full: they count in the phases, and not in the
-        makespan."""
-    return condition_sections("Conditions", text, [row | cells(row) for row in data.conditions], COLUMNS)
-
-
-def cells(row: Row) -> Row:
-    """Where a condition was, how many of its runs are valid, and between what their makespans are."""
-    every = row["runs"] + row["invalid_runs"]
-    low, high = (seconds(row[f"makespan_{end}_s"]) for end in ("low", "high"))
-    return {
-        "tier_and_cache": ", ".join(filter(None, (label_of(row).removeprefix(f"{row['engine']} on "), row["cache"]))),
-        "valid_runs": f"{row['runs']:,} of {every:,}" if row["invalid_runs"] else f"{every:,}",
-        "least_to_greatest": f"{low.removesuffix(' s')} to {high}" if row["runs"] > 1 else "",
-    }
+        run began. * Some blocks were read and not written, because the device was full: they count in the phases, and
+        not in the makespan."""
+    columns = "cache runs makespan_s makespan_low_s makespan_high_s equation_one_s equation_one_ratio"
+    return conditions_section(text, data.conditions, *columns.split(), "fluid_s", "fluid_ratio")
 
 
 def spark(data: Tables) -> Section:
@@ -172,7 +149,6 @@ def spark(data: Tables) -> Section:
 PAGE = Page(
     name="bigbrain",
     title="BigBrain incrementation",
-    category="BigBrain incrementation",
     caption="The BigBrain incrementation on one page: which engine on which tier was fastest and which of the two"
     " mattered more, whether all outputs are the same bytes, and how far Eq. (1) and the fluid model are from the"
     " measurements, with the published runs for comparison.",
@@ -180,10 +156,7 @@ PAGE = Page(
         "Every block of an image is read, 1 is added to every voxel, and it is written again: the second"
         " application of Hayot-Sasson, Brown and Glatard (2020)"
     ),
-    tables={
-        f"bigbrain_{name}": f"bigbrain/bigbrain_{name}.tsv"
-        for name in ("conditions", "runs", "phases", "spark", "predictions")
-    },
+    tables={f"bigbrain_{name}": f"bigbrain/bigbrain_{name}.tsv" for name in ("runs", "phases", "spark", "predictions")},
     read=read_tables,
     verdicts=verdicts,
     parts=(

@@ -11,14 +11,14 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from socket import gethostname
 
 from neurotier.bigbrain.conditions import ORIGIN, IncrementCondition
-from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.bigbrain.tasks import GNU_PARALLEL, PUBLISHED, SPARK
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, seconds, size
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, columns, gathered, read_table, write_table
+from neurotier.core.tables import Row, gathered, read_table
 from neurotier.model.prediction import FLUID, MEASURED, PAPER
 from neurotier.pages.kit.findings import at_once, between, times_text
 from neurotier.pages.kit.page import Section
@@ -44,7 +44,7 @@ class Tables:
     Attributes
     ----------
     conditions
-        Rows of ``bigbrain_conditions.tsv``.
+        What repetitions have in common, what is taken of their values, and what is predicted (:func:`condition_rows`).
     runs
         Runs of all origins.
     phases_of
@@ -66,10 +66,6 @@ class Tables:
         """Runs of this machine, the invalid ones, too."""
         return [run for run in self.runs if run["origin"] != ORIGIN]
 
-    def repetitions(self) -> dict[IncrementCondition, list[Row]]:
-        """The valid runs of each condition."""
-        return by_condition(filter(is_compared, self.runs))
-
 
 def run_key(row: Row) -> tuple[object, ...]:
     """What tells a run of one's own from others."""
@@ -77,68 +73,33 @@ def run_key(row: Row) -> tuple[object, ...]:
 
 
 def read_tables(places: Places, settings: Settings) -> Tables:
-    """The tables of the incrementation, and the published ones if the conditions have any."""
-    conditions, runs, phases, spark = (
-        read_table(places.bigbrain / f"{name}.tsv", name)
-        for name in ("bigbrain_conditions", "bigbrain_runs", "bigbrain_phases", "bigbrain_spark")
-    )
-    host = next((row["origin"] for row in conditions if row["origin"] != ORIGIN), "")
-    runs = own_runs(runs, host)
-    if any(row["origin"] == ORIGIN for row in conditions):
-        runs += read_published_runs(BigBrainPlan(settings, places).published)
-    by_run = gathered((run_key(row), row) for row in phases)
-    return Tables(conditions, runs, lambda run: by_run.get(run_key(run), []), spark)
+    """The tables of the incrementation, and the published ones if they belong to it.
 
-
-def write_conditions(runs: Path, predictions: Path, published: Mapping[str, Path], host: str, conditions: Path) -> None:
-    """Write ``bigbrain_conditions.tsv``.
-
-    Parameters
-    ----------
-    runs, predictions
-        ``bigbrain_runs.tsv`` and ``bigbrain_predictions.tsv``, which is not there after a run that failed.
-    published
-        Files ``published_runs``, ``published_phases`` and ``published_predictions`` if they belong to it, by name.
-    host
-        What conditions of one's own are called of which no machine is known.
-    conditions
-        File to write.
+    Predictions are not there after a run that failed. Runs are of the machine that they were on, or of this one if that
+    is not known; so runs that went on on another node of a cluster are conditions of their own.
     """
-    run_rows = own_runs(read_table(runs, "bigbrain_runs"), host) + read_published_runs(published)
-    own = read_if_there({"bigbrain_predictions": predictions}, "bigbrain_predictions")
-    predicted = predictions_by_condition(run_rows, own, read_if_there(published, "published_predictions"))
-    rows = condition_rows(run_rows, predicted)
-    write_table(
-        conditions,
-        "bigbrain_conditions",
-        [{name: row[name] for name in columns("bigbrain_conditions")} for row in rows],
-    )
 
+    def read(name: str, folder: Path = places.bigbrain) -> list[Row]:
+        file = folder / f"{name}.tsv"
+        return read_table(file, name) if file.exists() else []
 
-def own_runs(runs: Iterable[Row], host: str) -> list[Row]:
-    """Rows of ``bigbrain_runs.tsv`` with their origin: the machine that they were on, ``host`` if that is not known.
-
-    So runs that went on on another node of a cluster are conditions of their own.
-    """
-    return [{"origin": run["host"] or host, **run} for run in runs]
-
-
-def read_published_runs(published: Mapping[str, Path]) -> list[Row]:
-    """Published runs of the paper's figures, in their order; see :func:`read_tables`."""
-    runs, phases = (read_if_there(published, name) for name in ("published_runs", "published_phases"))
-    return own_columns.run_rows([run for run in runs if run["variant"] is None], phases)
-
-
-def read_if_there(files: Mapping[str, Path], name: str) -> list[Row]:
-    """A table's rows; none while it is not there."""
-    return read_table(files[name], name) if name in files and files[name].exists() else []
+    runs = [{"origin": run["host"] or gethostname(), **run} for run in read("bigbrain_runs")]
+    by_run = gathered((run_key(row), row) for row in read("bigbrain_phases"))
+    said = list[Row]()
+    if settings.published:
+        published_runs, phases, said = (
+            read(f"published_{name}", places.published) for name in ("runs", "phases", "predictions")
+        )
+        runs += own_columns.run_rows([run for run in published_runs if run["variant"] is None], phases)
+    conditions = condition_rows(runs, predictions_by_condition(runs, read("bigbrain_predictions"), said))
+    return Tables(conditions, runs, lambda run: by_run.get(run_key(run), []), read("bigbrain_spark"))
 
 
 def by_condition(runs: Iterable[Row]) -> dict[IncrementCondition, list[Row]]:
-    """All runs, invalid ones too, by condition; those of one's own by parallelism, else in the order given."""
+    """Runs by condition; those of one's own by parallelism, else in the order given."""
     found = gathered((IncrementCondition.of(run), run) for run in runs)
-    own = sorted((one for one in found if not one.is_published), key=lambda one: one.parallelism)
-    return {one: found[one] for one in [*own, *(one for one in found if one.is_published)]}
+    ordered = sorted(found, key=lambda one: (one.is_published, 0 if one.is_published else one.parallelism))
+    return {one: found[one] for one in ordered}
 
 
 def predictions_by_condition(runs: Iterable[Row], own: Iterable[Row], published: Iterable[Row]) -> Predictions:
@@ -151,25 +112,16 @@ def predictions_by_condition(runs: Iterable[Row], own: Iterable[Row], published:
     own, published
         Rows of ``bigbrain_predictions.tsv`` and ``published_predictions.tsv``.
     """
-    names = ("engine", "tier", "parallelism")
-    by_name = gathered((tuple(row[name] for name in names), row) for row in own)
-    found = {
-        one: by_name.get(tuple(getattr(one, name) for name in names), [])
-        for one in by_condition(runs)
-        if not one.is_published
-    }
-    found |= gathered((own_columns.condition_of(row), row) for row in published)
+    by_name = gathered(((row["engine"], row["tier"], row["parallelism"]), row) for row in own)
+    found = gathered((own_columns.condition_of(row), row) for row in published)
+    for one in by_condition(runs):
+        if not one.is_published:
+            found[one] = by_name.get((one.engine, one.tier, one.parallelism), [])
     return {one: {row["member"]: row for row in rows} for one, rows in found.items()}
 
 
-def condition_rows(
-    runs: Sequence[Row],
-    predictions: Predictions,
-    middle: Callable[[Sequence[float]], float] = statistics.median,
-) -> list[Row]:
-    """Rows of ``bigbrain_conditions.tsv``, and the variant of each condition.
-
-    Published conditions without a valid run are left out; those of one's own are there, without values.
+def condition_rows(runs: Iterable[Row], predictions: Predictions, middle: str = "median") -> list[Row]:
+    """Rows about conditions that have a valid run: their valid runs, a middle of what these have, what is predicted.
 
     Parameters
     ----------
@@ -178,51 +130,28 @@ def condition_rows(
     predictions
         What is predicted of their conditions.
     middle
-        What is taken of the values of valid repetitions.
+        What is taken of the values of valid repetitions: a function of :mod:`statistics`.
     """
     rows = []
-    for one, members in by_condition(runs).items():
-        valid = [run for run in members if is_compared(run)]
-        if valid or not one.is_published:
-            values = measured(valid, middle)
-            rows.append(
-                vars(one)
-                | {"runs": len(valid), "invalid_runs": len(members) - len(valid)}
-                | values
-                | predicted(predictions.get(one, {}), values["makespan_s"])
-            )
+    for one, valid in by_condition(filter(is_compared, runs)).items():
+        spreads = {name: spread(valid, name) for name in ("makespan_s", *SUMS, "mean_parallelism")}
+        row = vars(one) | {"repetitions": valid, "runs": len(valid)}
+        row |= {name: found and getattr(statistics, middle)(found.values) for name, found in spreads.items()}
+        row |= {f"makespan_{end}_s": getattr(spreads["makespan_s"], end) for end in ("low", "high")}
+        row["cache"] = ", ".join(sorted({run["cache"] for run in valid if run["cache"]}))
+        row["incomplete_blocks"] = max(run["incomplete_blocks"] for run in valid)
+        rows.append(row | predicted(predictions.get(one, {}), row["makespan_s"]))
     return rows
-
-
-def measured(valid: Sequence[Row], middle: Callable[[Sequence[float]], float]) -> Row:
-    """Middle and range over valid runs; empty of none."""
-
-    times, peaks = spread(valid, "makespan_s"), spread(valid, "peak_parallelism")
-    middles = {name: spread(valid, name) for name in ("makespan_s", *SUMS, "mean_parallelism")}
-    return {
-        "cache": ", ".join(sorted({run["cache"] for run in valid if run["cache"]})) or None,
-        "incomplete_blocks": max((run["incomplete_blocks"] for run in valid), default=0),
-        "makespan_low_s": times and times.low,
-        "makespan_high_s": times and times.high,
-        **{name: found and middle(found.values) for name, found in middles.items()},
-        "peak_parallelism": int(peaks.high) if peaks else None,
-    }
 
 
 def predicted(members: Mapping[str, Row], makespan_s: float | None) -> Row:
     """What Eq. (1) and a fluid model say, and how that compares with what was measured, s."""
-    member = next((one for one in FLUIDS if one in members), None)
-    fluid = members[member] if member else {}
     paper_s = members[PAPER]["predicted_s"] if PAPER in members else None
-    return {
-        "equation_one_s": paper_s,
-        "equation_one_ratio": ratio(paper_s, makespan_s),
-        "fluid_member": member,
-        "fluid_s": fluid.get("predicted_s"),
-        "fluid_low_s": fluid.get("low_s"),
-        "fluid_high_s": fluid.get("high_s"),
-        "fluid_ratio": ratio(fluid.get("predicted_s"), makespan_s),
-    }
+    fluid = next((members[one] for one in FLUIDS if one in members), {})
+    fluid_s = fluid.get("predicted_s")
+    row = {"equation_one_s": paper_s, "equation_one_ratio": ratio(paper_s, makespan_s)}
+    row |= {"fluid_member": fluid.get("member"), "fluid_s": fluid_s, "fluid_ratio": ratio(fluid_s, makespan_s)}
+    return row | {f"fluid_{end}_s": fluid.get(f"{end}_s") for end in ("low", "high")}
 
 
 def ratio(predicted_s: float | None, measured_s: float | None) -> float | None:
@@ -240,19 +169,14 @@ ENGINES = {GNU_PARALLEL: "GNU Parallel", SPARK: "Spark"}
 """What the paper calls the engines."""
 
 
-def shown(rows: Iterable[Row]) -> list[Row]:
-    """Conditions with at least one valid run."""
-    return [row for row in rows if row["runs"]]
-
-
 def own(rows: Iterable[Row]) -> list[Row]:
-    """Conditions with a valid run that this machine, not the paper, has measured."""
-    return [row for row in shown(rows) if not IncrementCondition.of(row).is_published]
+    """Conditions that this machine, not the paper, has measured."""
+    return [row for row in rows if row["origin"] != ORIGIN]
 
 
 def published(rows: Iterable[Row]) -> list[Row]:
-    """Conditions that the paper has measured."""
-    return [row for row in shown(rows) if IncrementCondition.of(row).is_published]
+    """Conditions of the paper's figures."""
+    return [row for row in rows if row["origin"] == ORIGIN and not row["variant"]]
 
 
 def name_of(row: Row) -> str:
@@ -266,9 +190,8 @@ def name_of(row: Row) -> str:
 
 
 def published_name(one: IncrementCondition) -> str:
-    """A published condition in words: image, engine, processes, device and mode."""
-    parts = [f"{one.resolution_um} µm", ENGINES[one.engine], f"{one.parallelism} processes", one.tier]
-    return ", ".join([*parts, one.variant] if one.variant else parts)
+    """A published condition in words: image, engine, device and mode, processes."""
+    return f"{one.resolution_um} µm, {name_of(vars(one))}"
 
 
 def label_of(row: Row) -> str:
@@ -290,42 +213,27 @@ def image_of(row: Row) -> str:
     return text + (", pairing 'published'" if one.pairing == PUBLISHED and not one.is_published else "")
 
 
-def heading_of(row: Row, part: str = "") -> str:
+def heading_of(row: Row) -> str:
     """What stands above conditions that differ in their tier, and of one's own, in their engine."""
     one = IncrementCondition.of(row)
     if not one.is_published:
         return at_once(one.parallelism)
     number = FIGURES.get(one.panel) if one.panel else None
-    return f"{ENGINES[one.engine]}, {at_once(one.parallelism)}" + (f" (Figure {number}{part})" if number else "")
+    return f"{ENGINES[one.engine]}, {at_once(one.parallelism)}" + (f" (Figure {number})" if number else "")
 
 
-def in_panels(rows: Iterable[Row], part: str = "") -> list[Row]:
-    """Conditions with a valid run as rows of a chart: a panel for each origin and image, a group for each parallelism.
-
-    Parameters
-    ----------
-    rows
-        Rows of ``bigbrain_conditions.tsv``.
-    part
-        Of the paper's figure: ``a`` for makespans, ``b`` for phases.
-    """
-    found = [
-        row | {"panel": image_of(row), "group": heading_of(row, part), "lane": label_of(row)} for row in shown(rows)
-    ]
-    panels = list(dict.fromkeys(row["panel"] for row in found))
-    return sorted(found, key=lambda row: panels.index(row["panel"]))
+def in_panels(rows: Iterable[Row]) -> list[Row]:
+    """Conditions as rows of a chart: a panel for each origin and image, in it a group for each parallelism."""
+    found = [row | {"panel": image_of(row), "group": heading_of(row), "lane": label_of(row)} for row in rows]
+    panels, groups = ([row[name] for row in found] for name in ("panel", "group"))
+    return sorted(found, key=lambda row: (panels.index(row["panel"]), groups.index(row["group"])))
 
 
-def condition_sections(heading: str, text: str, rows: Iterable[Row], columns: Sequence[str]) -> list[Section]:
-    """A table of conditions for each image and parallelism, below a heading; each may have a ``note`` of its own."""
-    found = gathered((f"{image_of(row)}; {heading_of(row)}", row) for row in rows)
-    tables = [
-        Section(
-            text=title, rows=members, columns=columns, note=" ".join(row.get("note", "") for row in members).strip()
-        )
-        for title, members in found.items()
-    ]
-    return [Section(heading, text), *tables] if tables else []
+def conditions_section(text: str, rows: Iterable[Row], *columns: str) -> Section:
+    """A table of conditions; each may have a ``note`` of its own."""
+    rows = [row | {"image": image_of(row), "run_by": heading_of(row), "tier": label_of(row)} for row in rows]
+    notes = dict.fromkeys(row["note"] for row in rows if row.get("note"))
+    return Section("Conditions", text, rows, ("image", "run_by", "tier", *columns), note=" ".join(notes))
 
 
 def range_text(rows: Sequence[Row]) -> str:

@@ -2,45 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-
 from neurotier import __version__
 from neurotier.core.places import Places
-from neurotier.core.quantities import counted, number, seconds
+from neurotier.core.quantities import counted
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tables import Row, gathered
-from neurotier.pages.comparison.figures import (
-    accounts,
-    cpu_io_sums,
-    differences,
-    makespan,
-    phases,
-    tier_bytes,
-)
-from neurotier.pages.comparison.statistics import by_condition
-from neurotier.pages.comparison.verdict import ComparisonVerdict, causes_text, judge
+from neurotier.pages.comparison.figures import differences, makespan, phases, tier_bytes, wall_time
+from neurotier.pages.comparison.statistics import Comparison
+from neurotier.pages.comparison.verdict import causes_text, counts_text, judge
 from neurotier.pages.kit.findings import own_reference, spread_text, words
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Figure, Page, Section, Verdict
-from neurotier.run.compared import Compared, is_compared, lacking, read_comparison_tables
+from neurotier.run.compared import is_compared, lacking, read_comparison_tables
 from neurotier.storage.spread import spread
 
 OPEN_ROWS = 6
 """Longer lists are folded."""
 
 MEDIANS = ("flushed_s", "cpu_sum_s", "io_sum_s", "mean_parallelism", "peak_parallelism")
-
-
-@dataclass(frozen=True)
-class Comparison(Compared):
-    """What is compared, and what is still to be done of a campaign, if anything."""
-
-    lacking: str = ""
-
-    @cached_property
-    def verdict(self) -> ComparisonVerdict:
-        """What it comes to."""
-        return judge(self.runs, self.participants)
 
 
 def read(places: Places, _settings: Settings) -> Comparison:
@@ -58,78 +36,63 @@ def under(data: Comparison) -> str:
 def verdicts(data: Comparison) -> list[Verdict]:
     """Of each set of conditions that differ in their placement alone, which was fastest."""
     found = [Verdict(f"Partial: {data.lacking}", BAD)] if data.lacking else []
-    found += [Verdict(family.headline, GOOD if family.sure else OPEN, family.name) for family in data.verdict.families]
-    if not data.verdict.families:
-        none = (
-            f"None of {counted(len(data.runs), 'run')} can be compared" if data.runs else "There is no run to compare"
-        )
-        found.append(Verdict(none, BAD))
-    return found
+    found += [Verdict(family.headline, GOOD if family.sure else OPEN, family.name) for family in judge(data)]
+    none = f"None of {counted(len(data.runs), 'run')} can be compared" if data.runs else "There is no run to compare"
+    return found if data.conditions else [*found, Verdict(none, BAD)]
 
 
 def counts(data: Comparison) -> Section:
     """How many runs are compared, and how many of them had more jobs than there are CPUs."""
-    compared = [run for runs in by_condition(data.runs).values() for run in runs]
+    compared = [run for runs in data.conditions.values() for run in runs]
     crowded = sum(bool(run["oversubscribed"]) for run in compared)
-    text = f"{data.verdict.counts}. Only valid runs are compared."
+    text = f"{counts_text(data)}. Only valid runs are compared."
     return Section(text=text + f" Oversubscribed: {counted(crowded, 'run')} of {len(compared):,}." * bool(crowded))
 
 
 def by_how_much(data: Comparison) -> Section:
     """Each placement against the fastest under the same conditions."""
-    rows: list[Row] = []
-    for family in data.verdict.families:
-        for one in family.placements:
-            pair, contrast, low_high = one.pair, one.contrast, ""
-            if contrast and contrast.ends:
-                low_high = " ({:.2f} to {:.2f})".format(*contrast.ends)
-            sign = "+" if pair and pair.slower == one.condition else "-"
-            alone = "shortest" if len(family.placements) > 1 else "alone"
-            rows.append(
-                {
-                    "condition": family.name,
-                    "placement": one.condition.placement,
-                    "makespan": spread_text(one.makespan),
-                    "ratio": f"{number(contrast.ratio, 2)}{low_high}" if contrast else "1",
-                    "same_participants": pair
-                    and f"{sign}{seconds(pair.median_s)}, {counted(pair.participants, 'participant')}",
-                    "sure?": f"not sure: {'; '.join(one.doubts)}" if one.doubts else "sure" if contrast else alone,
-                    "a_job_takes": causes_text(one.longer) if one.longer else "",
-                }
-            )
+    rows = [
+        {
+            "condition": family.name,
+            "placement": one.condition.placement,
+            "makespan": spread_text(one.makespan),
+            "took": str(one.contrast or ""),
+            "median_participant_longer_s": one.longer_s,
+            "sure?": f"not sure: {'; '.join(one.doubts)}" if one.doubts else "sure" if one.contrast else "shortest",
+            "a_job_takes": causes_text(one.causes) if one.causes else "",
+        }
+        for family in judge(data)
+        for one in family.placements
+    ]
     return Section(
         "By how much, and why",
-        "Each placement against the fastest one under the same conditions. Makespan: median, least and greatest. Ratio:"
-        " how many times as long it took, over the repetitions that both have, with its 95 % interval (wider if there"
-        " are several placements). Same participants: how much longer the median participant took. A job takes: where"
-        " the additional time of a participant job went, on average.",
+        "Each placement against the fastest one under the same conditions. Makespan: median, least and greatest. Took:"
+        " how many times as long, over the repetitions that both have, with its 95 % interval (wider if there are"
+        " several placements). Median participant: of those that both have. A job takes: where the additional time of a"
+        " participant job went, on average.",
         rows,
     )
 
 
 def reasons(data: Comparison) -> Section | None:
     """What may mislead about conditions; what holds for all of them is said once."""
-    families = gathered((line, family.name) for family in data.verdict.families for line in family.reasons)
-    every = len(data.verdict.families)
-    items = [f"{line}." if len(of) == every else f"{'; '.join(of)}: {line}." for line, of in families.items()]
-    folded = "What may mislead" if len(items) > OPEN_ROWS else ""
-    return Section(items=items, folded=folded) if items else None
+    families = judge(data)
+    found = gathered((line, family.name) for family in families for line in family.reasons)
+    items = [f"{line}." if len(of) == len(families) else f"{'; '.join(of)}: {line}." for line, of in found.items()]
+    return Section(items=items) if items else None
 
 
 def conditions(data: Comparison) -> Section:
     """All conditions, with medians over their repetitions."""
     rows = []
-    for one, runs in by_condition(data.runs).items():
+    for one, runs in data.conditions.items():
+        limits = dict.fromkeys(run["limited_by"] for run in runs if run["limited_by"])
         rows.append(
             {"runs": f"{one.origin}: {one.tool}", "inputs_and_page_cache": one.cache, "at_once": one.parallelism}
             | {"placement": one.placement, "tiers": tiers_text(one.placement, runs[0])}
             | {name: (found := spread(runs, name)) and found.median for name in MEDIANS}
             | {"cores": "oversubscribed" * any(run["oversubscribed"] for run in runs)}
-            | {
-                "why_not_as_many_as_asked_for": "; ".join(
-                    dict.fromkeys(run["limited_by"] for run in runs if run["limited_by"])
-                )
-            }
+            | {"why_not_as_many_as_asked_for": "; ".join(limits)}
         )
     return Section(
         "Conditions",
@@ -163,7 +126,7 @@ def method(data: Comparison) -> Section:
     """What the words mean, and a paragraph for a paper."""
     text = """
         Runs with the same origin, tool, page cache, parallelism and placement are repetitions of one another."""
-    if tools := ", ".join(sorted({condition.tool for condition in by_condition(data.runs)})):
+    if tools := ", ".join(sorted({condition.tool for condition in data.conditions})):
         text += f"""
 
         For a paper: participant jobs of {tools} were run and timed with neurotier {__version__} ({own_reference()}).
@@ -176,7 +139,6 @@ def method(data: Comparison) -> Section:
 PAGE = Page(
     name="comparison",
     title="Comparison of placements",
-    category="Comparison",
     caption="The comparison on one page: for each set of conditions that differ only in their placement, which is"
     " fastest, by how much, whether that is certain, and why; runs left out with their reasons; all conditions and"
     " figures. The page shows which placement is worth it.",
@@ -192,8 +154,7 @@ PAGE = Page(
         by_how_much,
         reasons,
         conditions,
-        Figure("CPU time, and I/O as the paper counts it", cpu_io_sums),
-        Figure("Where the wall time went", accounts),
+        Figure("Where the wall time went", wall_time),
         Figure("Differences by participant", differences),
         Figure("Time by phase", phases),
         Figure("Bytes by tier", tier_bytes),

@@ -16,35 +16,20 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 
 from neurotier.core.quantities import counted, percent, seconds
 from neurotier.core.tables import Row, gathered
 from neurotier.meter.usage import LABELS
-from neurotier.pages.comparison.statistics import (
-    Difference,
-    Family,
-    by_condition,
-    families,
-    family_contrasts,
-    inputs_text,
-    paired_differences,
-    set_against,
-    sum_of,
-)
+from neurotier.pages.comparison.statistics import Comparison, Groups, families, inputs_text, set_against, sum_of
 from neurotier.pages.kit.causes import BLOCK_IO, CPU, OTHER, PAPER_IO, RUN_QUEUE
 from neurotier.pages.kit.contrasts import Contrast
 from neurotier.pages.kit.findings import at_once, between, spread_text
 from neurotier.run.compared import MEMORY, Condition
-from neurotier.storage.page_cache import COLD_SHARE, WARM_SHARE
-from neurotier.storage.spread import Spread
+from neurotier.storage.page_cache import COLD_SHARE
+from neurotier.storage.spread import Spread, spread
 
 CACHED_APART = 0.1
 """Shares of the inputs in the page cache that differ by more make runs unlike."""
-
-Groups = Mapping[Condition, Sequence[Row]]
-Contrasts = Mapping[tuple[Condition, Condition], Contrast]
-Differences = Mapping[frozenset[Condition], Difference]
 
 
 @dataclass(frozen=True)
@@ -57,21 +42,20 @@ class PlacementVerdict:
         Of its repetitions, s.
     contrast
         To the fastest; ``None`` for the fastest itself.
-    pair
-        The difference of the same participants between it and the fastest; ``None`` for the fastest itself, and where
-        no participant is in both.
+    longer_s
+        By how much the median participant takes longer than with the fastest; ``None`` where no participant is in both.
     doubts
         Why it is not sure that the fastest is faster; empty if it is sure.
-    longer
+    causes
         By what a participant job takes longer than with the fastest on average, s by cause.
     """
 
     condition: Condition
     makespan: Spread
     contrast: Contrast | None = None
-    pair: Difference | None = None
+    longer_s: float | None = None
     doubts: Sequence[str] = ()
-    longer: Mapping[str, float] = field(default_factory=dict)
+    causes: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -101,63 +85,42 @@ class FamilyVerdict:
         return len(self.placements) > 1 and not any(other.doubts for other in self.placements)
 
 
-@dataclass(frozen=True)
-class ComparisonVerdict:
-    """The verdict on a whole comparison.
-
-    Attributes
-    ----------
-    counts
-        How many runs were compared and left out.
-    families
-        One verdict for each set of conditions that differ in their placement alone.
-    """
-
-    counts: str
-    families: list[FamilyVerdict]
+def judge(data: Comparison) -> list[FamilyVerdict]:
+    """The verdict on each family."""
+    return [judge_family(data, family, members) for family, members in families(data.conditions).items()]
 
 
-def judge(runs: Sequence[Row], phases: Sequence[Row]) -> ComparisonVerdict:
-    """Sum up a comparison from rows of ``compared_runs.tsv`` and ``compared_participants.tsv``."""
-    groups = by_condition(runs)
-    found = {frozenset((item.slower, item.faster)): item for item in paired_differences(runs, phases)}
-    all_contrasts = family_contrasts(groups)
-    verdicts = [
-        judge_family(family, members, groups, all_contrasts, found) for family, members in families(groups).items()
-    ]
-    compared = sum(len(members) for members in groups.values())
-    counts = f"{counted(compared, 'run')} compared, {len(runs) - compared:,} left out"
-    return ComparisonVerdict(counts if runs else "No run to compare", verdicts)
+def counts_text(data: Comparison) -> str:
+    """How many runs are compared and left out."""
+    compared = sum(map(len, data.conditions.values()))
+    return f"{counted(compared, 'run')} compared, {len(data.runs) - compared:,} left out"
 
 
-def family_name(family: Family) -> str:
+def family_name(family: Condition) -> str:
     """What the conditions of a family share.
 
-    >>> family_name(Family("campaign", "bet", 25, "cold"))
+    >>> family_name(Condition("campaign", "bet", "cold", 25, ""))
     'campaign, bet, 25 at once, page cache cold'
     """
     return f"{family.origin}, {family.tool}, {at_once(family.parallelism)}, {inputs_text(family.cache)}"
 
 
-def judge_family(
-    family: Family,
-    members: Sequence[Condition],
-    groups: Groups,
-    contrasts: Contrasts,
-    differences: Differences,
-) -> FamilyVerdict:
+def judge_family(data: Comparison, family: Condition, members: Sequence[Condition]) -> FamilyVerdict:
     """The verdict on one family."""
-    makespans = {condition: Spread.of(groups[condition], "makespan_s") for condition in members}
+    groups = {condition: data.conditions[condition] for condition in members}
+    makespans = {condition: Spread.of(runs, "makespan_s") for condition, runs in groups.items()}
     fastest, *others = sorted(members, key=lambda condition: (makespans[condition].median, condition))
     placements = [PlacementVerdict(fastest, makespans[fastest])]
     for other in others:
-        contrast, pair = contrasts[other, fastest], differences.get(frozenset((fastest, other)))
-        doubts = doubts_of(fastest, other, groups, contrast, pair)
-        fast_runs, slow_runs, _ = set_against(groups[fastest], groups[other])
-        longer = longer_by_cause(fast_runs, slow_runs)
-        placements.append(PlacementVerdict(other, makespans[other], contrast, pair, doubts, longer))
-    own = {condition: groups[condition] for condition in members}
-    return FamilyVerdict(family_name(family), placements, headline(placements), [*node_lines(own), *cache_lines(own)])
+        contrast, longer_s = data.contrasts[other, fastest], None
+        for pair, sign in (((other, fastest), 1), ((fastest, other), -1)):
+            if pair in data.differences:
+                longer_s = sign * statistics.median(data.differences[pair].values())
+        doubts = doubts_of(groups[fastest], groups[other], contrast, longer_s is not None)
+        causes = longer_by_cause(*set_against(groups[fastest], groups[other]))
+        placements.append(PlacementVerdict(other, makespans[other], contrast, longer_s, doubts, causes))
+    reasons = [*node_lines(groups), *cache_lines(groups)]
+    return FamilyVerdict(family_name(family), placements, headline(placements), reasons)
 
 
 def headline(placements: Sequence[PlacementVerdict]) -> str:
@@ -182,26 +145,29 @@ def headline(placements: Sequence[PlacementVerdict]) -> str:
     return text
 
 
-def doubts_of(
-    fast: Condition, slow: Condition, groups: Groups, contrast: Contrast, pair: Difference | None
-) -> list[str]:
-    """Why it is not sure that one condition is faster than another; nothing if it is."""
-    doubts = []
-    if inseparable(groups[fast], groups[slow]):
+def doubts_of(fast: Runs, slow: Runs, contrast: Contrast, in_both: bool) -> list[str]:
+    """Why it is not sure that one condition is faster than another; nothing if it is.
+
+    Parameters
+    ----------
+    fast, slow
+        Their runs.
+    contrast
+        Of the two.
+    in_both
+        Whether any participant is in both.
+    """
+    doubts, runs = [], [*fast, *slow]
+    if inseparable(fast, slow):
         doubts.append(INSEPARABLE)
     elif not contrast.is_longer:
         doubts.append(contrast.doubt)
-    if len({run["participants"] for condition in (fast, slow) for run in groups[condition]}) > 1:
+    if len({run["participants"] for run in runs}) > 1:
         doubts.append("the runs did not do equally many participants")
-    resident = [
-        run["input_resident_before"]
-        for condition in (fast, slow)
-        for run in groups[condition]
-        if condition.cache != MEMORY and run["input_resident_before"] is not None
-    ]
-    if resident and max(resident) - min(resident) > CACHED_APART:
+    resident = spread([run for run in runs if run["cache"] != MEMORY], "input_resident_before")
+    if resident and resident.high - resident.low > CACHED_APART:
         doubts.append("the page cache held more of the inputs in some runs than in others")
-    if pair is None:
+    if not in_both:
         doubts.append("no participant is in both")
     return doubts
 
@@ -213,42 +179,38 @@ TOLD_SHARE = 0.1
 
 INSEPARABLE = "no node had runs of both, so that nodes and placements cannot be told apart"
 
-CAUSES = LABELS | {"cpu": "on a CPU", "io": PAPER_IO}
+CAUSES = (
+    LABELS | dict(zip(CPU, ("in user code", "in the kernel"), strict=True)) | {"cpu_s": "on a CPU", "io_s": PAPER_IO}
+)
 """What a difference is divided into."""
 
 
-def accounted(runs: Sequence[Row]) -> bool:
-    """Whether all runs have an account of their wall time."""
-    return all(run[sum_of(cause)] is not None for run in runs for cause in (*CPU, RUN_QUEUE, BLOCK_IO, OTHER))
+def causes_of(runs: Runs) -> list[str]:
+    """What wall time is divided into: the causes of the account if all runs have one, else CPU and the paper's I/O.
+
+    Stalls for memory that are not known are among those asleep.
+    """
+    known = all(run[sum_of(cause)] is not None for run in runs for cause in (*CPU, RUN_QUEUE, BLOCK_IO, OTHER))
+    return list(LABELS) if known else ["cpu_s", "io_s"]
 
 
 def longer_by_cause(fast: Runs, slow: Runs) -> dict[str, float]:
-    """By what a participant job takes longer in some runs than in others, on average over participants and runs.
-
-    Returns
-    -------
-    dict
-        s by cause: ``cpu`` and the waits, or where one of them has no account ``cpu`` and ``io``; below 0 for what it
-        takes less of. Stalls for memory that are not known are among those asleep.
+    """By what a participant job takes longer in some runs than in others, on average over participants and runs, s by
+    cause; below 0 for what it takes less of.
     """
-    columns = {"cpu": ["cpu_sum_s"], "io": ["io_sum_s"]}
-    if accounted(fast) and accounted(slow):
-        columns = {"cpu": [sum_of(cause) for cause in CPU]} | {one: [sum_of(one)] for one in LABELS if one not in CPU}
-    means = [
-        [
-            statistics.fmean(sum(run[column] or 0.0 for column in of) / run["participants"] for run in known)
-            for of in columns.values()
-        ]
-        for runs in (slow, fast)
-        if (known := [run for run in runs if run["participants"]])
-    ]
-    return {cause: longer - less for cause, longer, less in zip(columns, *means, strict=True)} if len(means) > 1 else {}
+    fast, slow = ([run for run in runs if run["participants"]] for runs in (fast, slow))
+
+    def mean_s(runs: Runs, cause: str) -> float:
+        return statistics.fmean((run[sum_of(cause)] or 0.0) / run["participants"] for run in runs)
+
+    causes = causes_of([*fast, *slow]) if fast and slow else ()
+    return {cause: mean_s(slow, cause) - mean_s(fast, cause) for cause in causes}
 
 
 def causes_text(longer: Mapping[str, float]) -> str:
     """A difference in words, with signs, its greatest parts first.
 
-    >>> causes_text({"cpu": -1.0, "io": 11.0})
+    >>> causes_text({"cpu_s": -1.0, "io_s": 11.0})
     '10.0 s longer: +11.0 s I/O as the paper counts it (wall - CPU), -1.00 s on a CPU'
     """
     total_s = sum(longer.values())
@@ -262,24 +224,18 @@ def causes_text(longer: Mapping[str, float]) -> str:
 
 def cache_lines(groups: Groups) -> list[str]:
     """What the page cache had of the inputs, for tiers that it stands before."""
-    placements_of_sentence: dict[str, list[str]] = {}
-    for condition, runs in groups.items():
-        if condition.cache == MEMORY:
-            continue
-        known = [run["input_resident_before"] for run in runs if run["input_resident_before"] is not None]
-        if not known:
-            sentence = "Whether the inputs were in the page cache is not known of {}"
-        else:
-            share = between(map(percent, sorted(known)))
-            if min(known) >= WARM_SHARE:
-                sentence = f"Page cache: it held the inputs of {{}} ({share}); reading them from their tier is not part"
-                sentence += " of these times"
-            elif max(known) > COLD_SHARE:
-                sentence = f"Page cache: it held {share} of the inputs of {{}} before the runs"
-            else:
-                continue
-        placements_of_sentence.setdefault(sentence, []).append(condition.placement)
-    return [sentence.format(", ".join(placements)) for sentence, placements in placements_of_sentence.items()]
+    placements = gathered(
+        (between(map(percent, (known.low, known.high))) if known else "an unknown share", condition.placement)
+        for condition, runs in groups.items()
+        if condition.cache != MEMORY
+        for known in [spread(runs, "input_resident_before")]
+        if not known or known.high > COLD_SHARE
+    )
+    return [
+        f"Page cache: before the runs of {', '.join(names)} it held {share} of the inputs; what it holds is not read"
+        " from a tier"
+        for share, names in placements.items()
+    ]
 
 
 def by_nodes(runs: Runs) -> dict[str | None, list[Row]]:
@@ -293,28 +249,11 @@ def inseparable(one: Runs, other: Runs) -> bool:
 
 
 def node_lines(groups: Groups) -> list[str]:
-    """Which runs were on which node, if there are several, and what that means for differences; else nothing."""
-    everywhere = by_nodes([run for runs in groups.values() for run in runs])
-    if len(everywhere) < 2:
+    """Which placements were on which nodes, if there are several, and what that means for differences; else nothing."""
+    if len(by_nodes([run for runs in groups.values() for run in runs])) < 2:
         return []
-    where = "; ".join(f"{condition.placement} on {nodes_text(runs)}" for condition, runs in groups.items())
-    lines = [f"Runs were on different nodes: {where}"]
-    pairs = [inseparable(*pair) for pair in combinations(groups.values(), 2)]
-    apart = sum(pairs)
-    if pairs and apart < len(pairs):
-        lines.append("Differences are taken between runs of one node; makespans are of all runs")
-    if apart:
-        of = "" if len(pairs) == 1 else f" (so of {apart} of {counted(len(pairs), 'pair')} of placements)"
-        lines.append(f"{INSEPARABLE[:1].upper()}{INSEPARABLE[1:]}{of}")
-    return lines
-
-
-def nodes_text(runs: Runs) -> str:
-    """The nodes of some runs, with how many they had.
-
-    >>> nodes_text([{"nodes": "n1"}, {"nodes": "n2"}, {"nodes": "n1"}]), nodes_text([{"nodes": None}])
-    ('n1 (2 runs), n2 (1 run)', 'an unknown node (1 run)')
-    """
-    return ", ".join(
-        f"{nodes or 'an unknown node'} ({counted(len(found), 'run')})" for nodes, found in by_nodes(runs).items()
+    where = "; ".join(
+        f"{condition.placement} on {', '.join(nodes or 'an unknown node' for nodes in by_nodes(runs))}"
+        for condition, runs in groups.items()
     )
+    return [f"Runs were on different nodes: {where}; differences are between runs of one node, makespans of all runs"]

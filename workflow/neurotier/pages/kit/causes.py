@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from neurotier.core.quantities import share_of
 from neurotier.core.tables import Row
 from neurotier.meter.usage import ACCOUNT, LABELS
 
@@ -23,72 +23,37 @@ NOTABLE_SHARE = 0.05
 """From this share of wall time on, a cause of waiting is worth a sentence."""
 
 
-@dataclass(frozen=True)
-class Causes:
-    """Wall time of some phases by cause.
-
-    Attributes
-    ----------
-    wall_s
-        Sum of the wall times, s.
-    parts
-        Sums of the columns of the account, s. Their sum and the unexplained part make the wall time.
-    unaccounted_s
-        Wall time of phases that have no account; it is part of what is unexplained, s.
-    made
-        How the accounts were made: some of ``exact``, ``scaled``, ``sampled``; empty if no phase has one.
-    memory_known
-        Whether stalls for memory are known of all phases; those that are not known are among ``asleep``.
-    """
-
-    wall_s: float
-    parts: dict[str, float]
-    unaccounted_s: float
-    made: frozenset[str]
-    memory_known: bool
-
-    @property
-    def unexplained_s(self) -> float:
-        """Wall time less all causes, s; below 0 where the causes exceed it."""
-        return self.wall_s - sum(self.parts.values())
-
-    @property
-    def cpu_s(self) -> float:
-        """Wall time on a CPU, s."""
-        return sum(self.parts[cause] for cause in CPU)
-
-    @property
-    def about(self) -> str:
-        """``about`` and a space where sampling had a part in the figures, else nothing."""
-        return "about " if "sampled" in self.made else ""
-
-    def seconds_of(self, cause: str) -> float:
-        """Wall time of one cause, s."""
-        return self.unexplained_s if cause == UNEXPLAINED else self.parts[cause]
-
-    def share_of(self, cause: str) -> float:
-        """Share of the wall time; 0 of no time."""
-        return self.seconds_of(cause) / self.wall_s if self.wall_s > 0 else 0.0
-
-    @property
-    def ranked(self) -> list[tuple[str, float]]:
-        """What the wall time was spent on, in words, and its share of it, largest first; user and system are one."""
-        shares = {LABELS[cause]: self.share_of(cause) for cause in LABELS if cause not in CPU}
-        shares["on a CPU"] = sum(self.share_of(cause) for cause in CPU)
-        return sorted(shares.items(), key=lambda item: -item[1])
+Causes = dict[str, float]
+"""Wall time of some phases, ``wall_s``, and its parts by the columns of the account and what they leave unexplained."""
 
 
 def sum_causes(rows: Iterable[Row]) -> Causes:
-    """Sum the accounts of some rows of ``profile.tsv``; the time of rows without one is unexplained."""
+    """Sum the accounts of some rows of ``profile.tsv``, s; the time of rows without one is unexplained.
+
+    Where causes exceed wall time, what is unexplained is below 0.
+    """
     rows = list(rows)
     accounted = [row for row in rows if row["account"] is not None]
-    return Causes(
-        wall_s=sum(row["wall_s"] for row in rows),
-        parts={cause: sum(row[cause] or 0.0 for row in accounted) for cause in ACCOUNT},
-        unaccounted_s=sum(row["wall_s"] for row in rows if row["account"] is None),
-        made=frozenset(row["account"] for row in accounted),
-        memory_known=all(row[MEMORY_STALL] is not None for row in accounted),
-    )
+    wall_s = sum(row["wall_s"] for row in rows)
+    parts = {cause: sum(row[cause] or 0.0 for row in accounted) for cause in ACCOUNT}
+    return {"wall_s": wall_s} | parts | {UNEXPLAINED: wall_s - sum(parts.values())}
+
+
+def share_of_wall(causes: Causes, *names: str) -> float:
+    """Share of some causes in the wall time; 0 of no time."""
+    return share_of(sum(causes[name] for name in names), causes["wall_s"]) or 0.0
+
+
+def ranked(causes: Causes) -> list[tuple[str, float]]:
+    """What the wall time was spent on, in words, and its share of it, largest first; user and system are one."""
+    shares = {LABELS[cause]: share_of_wall(causes, cause) for cause in LABELS if cause not in CPU}
+    shares["on a CPU"] = share_of_wall(causes, *CPU)
+    return sorted(shares.items(), key=lambda item: -item[1])
+
+
+def about(rows: Iterable[Row]) -> str:
+    """``about`` and a space where sampling had a part in the accounts, else nothing."""
+    return "about " if any(row["account"] == "sampled" for row in rows) else ""
 
 
 def why_no_account(rows: Iterable[Row]) -> str:

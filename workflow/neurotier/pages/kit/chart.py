@@ -9,20 +9,20 @@ from __future__ import annotations
 import io
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from neurotier.core.files import write_bytes, write_text
+from neurotier.core.quantities import percent, rate, seconds, size
 from neurotier.core.tables import Row, write_plain
 from neurotier.pages.kit import plot
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 GREY, LIGHT_GREY = "#595959", "#D9D9D9"
-CPU_COLOUR, IO_COLOUR = BLUE, ORANGE
 PHASE_COLOURS = {
     "start_up": GREY,
     "stage_in": SKY,
@@ -41,10 +41,34 @@ CAUSE_COLOURS = {
     "residual_s": LIGHT_GREY,
 }
 
+
+class Unit(NamedTuple):
+    """The unit of a table's values: what it is called on an axis, its size in theirs, and how a value is said."""
+
+    label: str
+    scale: float
+    words: Callable[[Any], str]
+
+
+UNITS = {
+    "s": Unit("s", 1.0, seconds),
+    "bytes": Unit("MiB", float(1 << 20), size),
+    "bytes/s": Unit("MB/s", 1e6, rate),
+    "share": Unit("%", 0.01, percent),
+    "cm³": Unit("cm³", 1.0, "{:,.0f} cm³".format),
+    "": Unit("", 1.0, "{:.3g}".format),
+}
+
 WIDTH_IN = 9.6
 DPI = 150
 TITLE, NOTE = 92, 130
 """Characters in a line of the title, and of the note."""
+
+WIDE = 600
+"""From this ratio of its ends on, a logarithmic axis has a label for each power of ten alone."""
+
+LAYOUT = ("text", "colour")
+"""Columns of a table that are drawn, and not written; nor are lists."""
 
 NOTHING = "Nothing was measured"
 HOVER = "hover:"
@@ -85,7 +109,7 @@ class Chart:
     says
         What it shows, without a full stop: its title, its caption and what is read instead of it.
     table
-        The numbers that it shows, which is the TSV beside it. Lists in it are drawn, and not written.
+        The numbers that it shows, which is the TSV beside it, but for what is drawn alone (``LAYOUT``).
     note
         In small letters below it.
     """
@@ -123,7 +147,8 @@ class Chart:
         content = with_own_ids(with_titles(svg.getvalue()), stem.name)
         write_text(stem.with_name(f"{stem.name}.svg"), content)
         write_bytes(stem.with_name(f"{stem.name}.png"), png.getvalue())
-        written = [{name: value for name, value in row.items() if not isinstance(value, list)} for row in self.table]
+        hidden = {name for row in self.table[:1] for name in row if name in LAYOUT or isinstance(row[name], list)}
+        written = [{name: value for name, value in row.items() if name not in hidden} for row in self.table]
         write_plain(stem.with_name(f"{stem.name}.tsv"), written)
         return content[content.index("<svg") :]
 
@@ -135,6 +160,13 @@ def house_style() -> Iterator[None]:
         plot.rcdefaults()  # a user's matplotlibrc must not change our figures
         plot.rcParams.update(STYLE)
         yield
+
+
+def label_powers(axis: plot.Axis) -> None:
+    """Label a logarithmic axis at 1, 2 and 5 times the powers of ten, or where these are many, at the powers alone."""
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(plot.LogLocator(subs=(1.0, 2.0, 5.0) if high / low < WIDE else (1.0,)))
+    axis.set_minor_locator(plot.NullLocator())
 
 
 def hover(text: str) -> str:

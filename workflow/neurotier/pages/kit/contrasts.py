@@ -94,8 +94,8 @@ class Contrast:
         >>> str(Contrast(math.log(1.5), 0.01, 4, 5, paired=True))
         '1.50 times as long (1.46 to 1.54, 5 repetitions)'
         """
-        low, high = self.ends or (0.0, math.inf)
-        return f"{self.ratio:.2f} times as long ({low:.2f} to {high:.2f}, {self.counted})"
+        interval = "{:.2f} to {:.2f}, ".format(*self.ends) if self.ends else ""
+        return f"{self.ratio:.2f} times as long ({interval}{self.counted})"
 
     @property
     def counted(self) -> str:
@@ -132,8 +132,7 @@ def contrasts(groups: Mapping[Any, Sequence[Row]], paired: bool) -> dict[tuple[A
         Whether they were run in blocks.
     """
     lasting = {key: [run for run in runs if run["makespan_s"] > 0] for key, runs in groups.items()}
-    measure = in_blocks if paired else in_all
-    found = {(one, other): measure(lasting[one], lasting[other]) for one, other in combinations(groups, 2)}
+    found = {(one, other): contrast(lasting[one], lasting[other], paired) for one, other in combinations(groups, 2)}
     tested = sorted((pair for pair in found if found[pair].repetitions >= LEAST), key=lambda pair: found[pair].chance)
     noise = math.sqrt(mean([found[pair].error ** 2 * found[pair].repetitions for pair in tested]))
     level, go_on = CHANCE, True
@@ -158,23 +157,18 @@ def blocks(one: Sequence[Row], other: Sequence[Row]) -> list[tuple[Row, Row]]:
     ]
 
 
-def in_blocks(longer: Sequence[Row], shorter: Sequence[Row]) -> Contrast:
-    """By the blocks that have both; without one, a ratio alone."""
-    logs = [math.log(one["makespan_s"] / other["makespan_s"]) for one, other in blocks(longer, shorter)]
-    return of_samples(True, logs) if logs else replace(in_all(longer, shorter), repetitions=0, paired=True)
+def contrast(longer: Sequence[Row], shorter: Sequence[Row], paired: bool) -> Contrast:
+    """By the blocks that have both; without blocks, by all runs, with degrees of freedom by Welch and Satterthwaite.
 
-
-def in_all(longer: Sequence[Row], shorter: Sequence[Row]) -> Contrast:
-    """By all runs of both, which were not made in blocks (Welch)."""
-    longer_logs, shorter_logs = ([math.log(run["makespan_s"]) for run in runs] for runs in (longer, shorter))
-    return of_samples(False, longer_logs, [-log for log in shorter_logs])
-
-
-def of_samples(paired: bool, *samples: Sequence[float]) -> Contrast:
-    """The sum of the means of some samples; degrees of freedom by Welch and Satterthwaite."""
+    Runs that are in no block although they might be have a ratio alone.
+    """
+    pairs = blocks(longer, shorter) if paired else []
+    samples = [[math.log(run["makespan_s"]) for run in longer], [-math.log(run["makespan_s"]) for run in shorter]]
+    if pairs:
+        samples = [[math.log(one["makespan_s"] / other["makespan_s"]) for one, other in pairs]]
     parts = [squared_error(sample) for sample in samples]
     spent = sum(part**2 / (len(sample) - 1) for part, sample in zip(parts, samples, strict=True) if part)
-    freedom, count = sum(parts) ** 2 / spent if spent else 1.0, min(map(len, samples))
+    freedom, count = sum(parts) ** 2 / spent if spent else 1.0, 0 if paired and not pairs else min(map(len, samples))
     return Contrast(sum(map(mean, samples)), math.sqrt(sum(parts)) or ROUNDING, freedom, count, paired)
 
 

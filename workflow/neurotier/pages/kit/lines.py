@@ -1,7 +1,6 @@
 """Charts of lines: what was measured along a number of processes or along time, and what papers state beside it.
 
-Lines of the same name look the same in all panels. A limit is a dashed line. A published number is a star; without a
-place it is a dotted line, and without a value it shades its places.
+Lines of the same name look the same in all panels. A limit is a dashed line, and a published number a star.
 """
 
 from __future__ import annotations
@@ -20,14 +19,15 @@ from neurotier.pages.kit.chart import (
     BLUE,
     GREEN,
     GREY,
-    LIGHT_GREY,
     ORANGE,
     PURPLE,
     SKY,
+    UNITS,
     VERMILION,
     WIDTH_IN,
     Chart,
     hover,
+    label_powers,
 )
 from neurotier.storage.published import PublishedNumber
 from neurotier.storage.spread import Spread
@@ -35,9 +35,6 @@ from neurotier.storage.spread import Spread
 MEASURED, LIMIT, PUBLISHED = "measured", "limit", "published"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE)
 MARKERS = "os^Dv<"
-SCALES = {"bytes/s": (1e6, "MB/s"), "bytes": (float(1 << 20), "MiB"), "share": (0.01, "%"), "s": (1.0, "s")}
-"""Unit of a table to that of an axis."""
-
 COLUMNS = 3
 FEW_TICKS = 8
 """More labels than that below an axis stand upright."""
@@ -46,9 +43,7 @@ APART = 1.15
 """Places of which the greater is less than so many times the smaller have one label, that of the greater."""
 
 
-def point(
-    kind: str, panel: str, line: str, at: float | None, median: float | None, low: Any = None, high: Any = None
-) -> Row:
+def point(kind: str, panel: str, line: str, at: float | None, median: float, low: Any = None, high: Any = None) -> Row:
     """A row of the table of a figure: a point of a line, a limit, or a published number."""
     return {"kind": kind, "panel": panel, "line": line, "at": at, "median": median, "low": low, "high": high}
 
@@ -82,8 +77,8 @@ class Lines(Chart):
     """
 
     panels: Mapping[str, str] = field(default_factory=dict)
-    label: str = ""
-    unit: str = "s"
+    label: str = "Bandwidth"
+    unit: str = "bytes/s"
     counts: bool = True
     logarithmic: bool = True
     place_text: Callable[[float], str] = "{:g}".format
@@ -104,7 +99,7 @@ class Lines(Chart):
         for axes in grid.flat[len(self.panels) :]:
             axes.set_axis_off()
         for axes in grid[:, 0]:
-            axes.set_ylabel(f"{self.label} ({SCALES[self.unit][1]})")
+            axes.set_ylabel(f"{self.label} ({UNITS[self.unit].label})")
         found = [axes.get_legend_handles_labels() for axes in grid.flat]
         handles = {name: handle for each in found for handle, name in zip(*each, strict=True)}
         place: Any = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "borderaxespad": 0, "fontsize": 8}
@@ -116,21 +111,18 @@ class Lines(Chart):
         own = [row for row in self.table if row["panel"] == title]
         for kind, name in dict.fromkeys((row["kind"], row["line"]) for row in own):
             points = [row for row in own if (row["kind"], row["line"]) == (kind, name)]
-            draw_points(axes, points, SCALES[self.unit][0], looks.get(name, {"color": GREY}))
-        if all(row["median"] is None for row in own):
-            axes.text(0.5, 0.5, "not measured", ha="center", va="center", color=GREY, transform=axes.transAxes)
+            draw_points(axes, points, UNITS[self.unit].scale, looks.get(name, {"color": GREY}))
         axes.set_title(textwrap.fill(title, 32), fontsize=9, weight="bold")
         axes.set_xlabel(self.panels[title])
         if self.counts:
-            label_counts(axes, sorted({row["at"] for row in own if row["at"] is not None}), self.place_text)
+            label_counts(axes, sorted({row["at"] for row in own}), self.place_text)
         if self.logarithmic:
             axes.set_yscale("log")
-            axes.yaxis.set_major_locator(plot.LogLocator(subs=(1.0, 2.0, 5.0)))
-            axes.yaxis.set_minor_formatter(plot.NullFormatter())
+            label_powers(axes.yaxis)
         else:
             axes.axhline(0, alpha=0)  # the margin at the top is of all that is shown: values near 100 % are whole
             axes.set_ylim(bottom=0)
-        axes.yaxis.set_major_formatter(plot.StrMethodFormatter("{x:,.9g}"))
+        axes.yaxis.set_major_formatter("{x:,.9g}")
 
 
 def look(place: int, count: int) -> dict[str, Any]:
@@ -142,7 +134,7 @@ def look(place: int, count: int) -> dict[str, Any]:
 def draw_points(axes: plot.Axes, points: Sequence[Row], scale: float, line: Mapping[str, Any]) -> None:
     """The points of one kind and name; those without a range are a line without marks."""
     kind, name, places = points[0]["kind"], points[0]["line"], [row["at"] for row in points]
-    values: list[Any] = [None if row["median"] is None else row["median"] / scale for row in points]
+    values = [row["median"] / scale for row in points]
     if kind == LIMIT:
         axes.plot(places, values, color=line["color"], linestyle="--", linewidth=1)
     elif kind == MEASURED and points[0]["low"] is None:
@@ -152,10 +144,6 @@ def draw_points(axes: plot.Axes, points: Sequence[Row], scale: float, line: Mapp
         axes.errorbar(places, values, ends, label=name, elinewidth=0.8, capsize=2, **line)
         texts = [hover(f"{name}, {at:g}: {value:,.4g}") for at, value in zip(places, values, strict=True)]
         axes.scatter(places, values, s=40, alpha=0).set_urls(texts)
-    elif None in values:
-        axes.axvspan(min(places) / 1.04, max(places) * 1.04, color=LIGHT_GREY, alpha=0.7, label=PUBLISHED)
-    elif None in places:
-        axes.axhline(values[0], color=GREY, linestyle=":", linewidth=1)
     else:
         axes.plot(places, values, "*", color=BLACK, markersize=12, zorder=5, label=PUBLISHED)
 

@@ -1,49 +1,61 @@
-"""Charts of lanes: in each a name, what is drawn of its row, and a text beside it; panels have axes of their own.
+"""Charts of lanes: in each a name, what is drawn of its rows, and a text beside it; panels have axes of their own.
 
 Times of several origins differ by orders, and are not to be compared at a glance. Rows of one panel stand below each
-other, under a heading for each group; marks draw what they read from the rows' columns.
+other, under a heading for each group; rows that follow each other under one name share a lane. Marks draw what they
+read from the rows' columns.
 """
 
 from __future__ import annotations
 
 import math
-import statistics
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from neurotier.core.quantities import MISSING, seconds, shorten
-from neurotier.core.tables import Row
+from neurotier.core.quantities import shorten
+from neurotier.core.tables import Row, gathered
 from neurotier.pages.kit import plot
-from neurotier.pages.kit.chart import BLACK, BLUE, GREY, LIGHT_GREY, VERMILION, WIDTH_IN, Chart, hover
+from neurotier.pages.kit.chart import (
+    BLACK,
+    BLUE,
+    GREY,
+    LIGHT_GREY,
+    UNITS,
+    VERMILION,
+    WIDTH_IN,
+    Chart,
+    Unit,
+    hover,
+    label_powers,
+)
 
 LANE_IN, LEGEND_IN = 0.23, 0.2
 READABLE_DOTS = 100
 """Most values that get a dot each."""
 
 READABLE_LANES, SQUEEZED_IN = 40, 3.4
-"""Most lanes of a panel that have names; more are squeezed into a panel of this height, in."""
+"""Most lanes of a panel that have names; more, and lanes without names, are squeezed into this height, in."""
 
-DRAWN_SINGLY = 200
-"""Of more, bars are areas of pixels: the page would not open otherwise."""
+DRAWN_SINGLY = 400
+"""Of more, bars are pixels: the page would not open otherwise."""
 
-WIDE = 600
-"""From this ratio of its ends on, a logarithmic axis has a label for each power of ten alone."""
+CROSS: dict[str, Any] = {
+    "label": "not written",
+    "linestyle": "",
+    "marker": "x",
+    "color": BLACK,
+    "markersize": 4,
+    "markeredgewidth": 1.0,
+}
 
-Words = Callable[[float], str]
 Placed = Sequence[tuple[int, Row]]
-"""The rows of a panel, each with its place."""
-
-
-def told(row: Row, label: str, text: str) -> str:
-    """What a mark says under the pointer: lane, part, and value."""
-    return hover(", ".join(filter(None, (row["lane"], label))) + f": {text}")
+"""The rows of a panel, each with the place of its lane."""
 
 
 class Kind(NamedTuple):
-    """One part of stacked bars: how it is named and filled; hatched for what is not a measured cause."""
+    """One part of bars: how it is named and filled; hatched for what is not a measured cause."""
 
     label: str
     colour: str
@@ -52,57 +64,108 @@ class Kind(NamedTuple):
     @property
     def filling(self) -> dict[str, Any]:
         """How it is filled."""
-        if self.hatched:
-            return {"facecolor": self.colour, "edgecolor": GREY, "hatch": "/////", "linewidth": 0}
-        return {"color": self.colour, "linewidth": 0}
+        hatch = {"edgecolor": GREY, "hatch": "/////"} if self.hatched else {}
+        return {"facecolor": self.colour, "linewidth": 0} | hatch
 
 
 class Mark(ABC):
     """What is drawn of the rows of a panel."""
 
     @abstractmethod
-    def draw(self, axes: plot.Axes, rows: Placed, scale: float, words: Words) -> float:
-        """Draw it, with values divided by a scale; where it ends."""
+    def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> float:
+        """Draw it; where it ends."""
 
-    def handles(self) -> list[plot.Artist]:
+    def handles(self, rows: Iterable[Row]) -> list[plot.Artist]:
         """What the legend has of it: nothing, where the note says what it is."""
         return []
+
+
+def draw_bars(axes: plot.Axes, bars: Sequence[Sequence[float]], says: Sequence[str], **look: Any) -> None:
+    """Draw bars, of which each has a place, a begin and an end, with what they say under the pointer."""
+    half = 0.35 if len({place for place, *_ in bars}) <= READABLE_LANES else 0.5
+    corners = [
+        [(begin, place - half), (end, place - half), (end, place + half), (begin, place + half)]
+        for place, begin, end in bars
+    ]
+    pixels = len(bars) > DRAWN_SINGLY
+    drawn = plot.PolyCollection(corners, rasterized=pixels, antialiased=not pixels, **look)
+    drawn.set_urls([hover(text) for text in says])
+    axes.add_collection(drawn)
 
 
 @dataclass(frozen=True)
 class Stack(Mark):
     """A bar of parts, one after the other: columns to their looks. Below 0 nothing is drawn.
 
-    ``colour`` gives the colour of a row's bar of a single part.
+    The ``colour`` of a row, if it has one, is that of its bar.
     """
 
     kinds: Mapping[str, Kind]
-    colour: Callable[[Row], str] | None = None
 
-    def draw(self, axes: plot.Axes, rows: Placed, scale: float, words: Words) -> float:
+    def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> float:
         """Draw the bars."""
         places, ends = [place for place, _ in rows], [0.0] * len(rows)
         for column, kind in self.kinds.items():
-            values = [row[column] for _, row in rows]
-            widths = [max(0.0, value or 0.0) / scale for value in values]
-            after = [end + width for end, width in zip(ends, widths, strict=True)]
-            look = dict(kind.filling)
-            if self.colour:
-                look["color"] = [self.colour(row) for _, row in rows]
+            starts, values = ends, [row.get(column) for _, row in rows]
+            ends = [start + max(0.0, value or 0.0) / unit.scale for start, value in zip(starts, values, strict=True)]
             if len(rows) > DRAWN_SINGLY:
-                edges = [place - 0.5 for place in (*places, places[-1] + 1)]
-                axes.stairs(after, edges, baseline=ends, orientation="horizontal", fill=True, rasterized=True, **look)
-            else:
-                height = 0.7 if len(rows) <= READABLE_LANES else 1.0
-                drawn = axes.barh(places, widths, left=ends, height=height, **look)
-                for patch, (_, row), value in zip(drawn, rows, values, strict=True):
-                    patch.set_url(told(row, kind.label, MISSING if value is None else words(value)))
-            ends = after
+                axes.fill_betweenx(places, starts, ends, step="mid", rasterized=True, **kind.filling)
+                continue
+            said = [
+                f"{row['lane']}, {kind.label}: {unit.words(value)}"
+                for (_, row), value in zip(rows, values, strict=True)
+            ]
+            colours = {"facecolor": [row.get("colour", kind.colour) for _, row in rows]}
+            draw_bars(axes, [*zip(places, starts, ends, strict=True)], said, **kind.filling | colours)
         return max(ends)
 
-    def handles(self) -> list[plot.Artist]:
-        """The parts, if there are several."""
-        return [plot.Patch(label=kind.label, **kind.filling) for kind in self.kinds.values() if len(self.kinds) > 1]
+    def handles(self, rows: Iterable[Row]) -> list[plot.Artist]:
+        """The parts that there are, if there are several."""
+        present = [kind for column, kind in self.kinds.items() if any(row.get(column) for row in rows)]
+        return [plot.Patch(label=kind.label, **kind.filling) for kind in present if len(present) > 1]
+
+
+@dataclass(frozen=True)
+class Spans(Mark):
+    """Phases of jobs, from ``start_s`` to ``end_s``, and a grey line from the start of each job to its end; a cross at
+    the end of one that is ``left`` before all was written.
+
+    Attributes
+    ----------
+    name
+        Column that names jobs; each ``iteration`` of one is a job of its own.
+    colours
+        Colour of each phase; what is in no phase of its job has an empty one.
+    """
+
+    name: str
+    colours: Mapping[str, str]
+
+    def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> float:
+        """Draw the phases."""
+        jobs = gathered(((place, row[self.name], row.get("iteration")), row) for place, row in rows)
+        places = [place for place, *_ in jobs]
+        ends = [max(row["end_s"] for row in own) for own in jobs.values()]
+        axes.hlines(
+            places, [min(row["start_s"] for row in own) for own in jobs.values()], ends, GREY, linewidth=0.8, zorder=1
+        )
+        phases = [(place, row) for place, row in rows if row["phase"]]
+        bars = [(place, row["start_s"], row["end_s"]) for place, row in phases]
+        said = [f"{row[self.name]}, {row['phase']}: {unit.words(row['end_s'] - row['start_s'])}" for _, row in phases]
+        draw_bars(axes, bars, said, facecolor=[self.colours[row["phase"]] for _, row in phases], linewidth=0)
+        left = [(end, job[0]) for end, (job, own) in zip(ends, jobs.items(), strict=True) if own[0].get("left")]
+        if left:
+            axes.plot(*zip(*left, strict=True), **CROSS)
+        return float(max(ends))
+
+    def handles(self, rows: Iterable[Row]) -> list[plot.Artist]:
+        """The phases that there are, and the cross."""
+        rows = list(rows)
+        drawn = {row["phase"] for row in rows}
+        found: list[plot.Artist] = [
+            plot.Patch(label=phase, color=colour) for phase, colour in self.colours.items() if phase in drawn
+        ]
+        return found + [plot.Line2D([], [], **CROSS)] * any(row.get("left") for row in rows)
 
 
 @dataclass(frozen=True)
@@ -114,95 +177,82 @@ class Line(Mark):
     colour: str = BLACK
     above: float = 0.0
 
-    def draw(self, axes: plot.Axes, rows: Placed, scale: float, words: Words) -> float:
+    def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> float:
         """Draw the lines."""
-        for place, row in rows:
-            if row[self.low] is not None and row[self.high] != row[self.low]:
-                ends = [row[self.low] / scale, row[self.high] / scale]
-                axes.plot(ends, [place - self.above] * 2, color=self.colour, linewidth=1.0, marker="|", markersize=4)
-        return max((row[self.high] / scale for _, row in rows if row[self.high] is not None), default=0.0)
+        known = [(place, row) for place, row in rows if row.get(self.low) is not None]
+        ends = [[row[self.low] / unit.scale, row[self.high] / unit.scale] for _, row in known]
+        for (place, _), own in zip(known, ends, strict=True):
+            axes.plot(own, [place - self.above] * 2, color=self.colour, linewidth=1.0, marker="|", markersize=4)
+        return max((high for _, high in ends), default=0.0)
 
 
 @dataclass(frozen=True)
 class Points(Mark):
-    """A number, or each number of a list, as points side by side; ``above`` the middle of the lane by so much.
-
-    Of a list, ``apart`` is the height over which its points are laid out; with 0 equal ones lie on each other.
-    """
+    """The numbers of a lane as points side by side; ``above`` its middle by so much."""
 
     column: str
     label: str = ""
     marker: str = "o"
     colour: str = BLACK
-    filled: bool = False
     above: float = 0.0
-    size: float = 4.5
-    apart: float = 0.44
 
     @property
     def look(self) -> dict[str, Any]:
         """How a point looks."""
-        fill = {} if self.filled or self.marker in "x|" else {"markerfacecolor": "white"}
-        edge = 2.2 if self.marker == "|" else 1.0
-        look = {"linestyle": "", "marker": self.marker, "markersize": self.size, "markeredgewidth": edge}
+        size, edge = (11, 2.2) if self.marker == "|" else (4.5, 1.0)
+        fill = {"markerfacecolor": "white"} if self.marker == "o" else {}
+        look = {"linestyle": "", "marker": self.marker, "markersize": size, "markeredgewidth": edge}
         return look | {"color": self.colour} | fill
 
-    def draw(self, axes: plot.Axes, rows: Placed, scale: float, words: Words) -> float:
+    def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> float:
         """Draw the points."""
         reach = 0.0
-        for place, row in rows:
-            found = row[self.column]
-            values = [value / scale for value in (found if isinstance(found, list) else [found]) if value is not None]
+        for place, own in gathered(rows).items():
+            cells = [row.get(self.column) for row in own]
+            listed = [value for cell in cells for value in (cell if isinstance(cell, list) else [cell])]
+            values = [value / unit.scale for value in listed if value is not None]
             if values:
-                (points,) = axes.plot(values, side_by_side(place - self.above, len(values), self.apart), **self.look)
-                said = ", ".join(words(value * scale) for value in values)
-                points.set_url(told(row, self.label, said))
+                (points,) = axes.plot(values, side_by_side(place - self.above, len(values)), **self.look)
+                said = ", ".join(unit.words(value * unit.scale) for value in values)
+                points.set_url(hover(f"{own[0]['lane']}, {self.label}: {said}"))
             reach = max([reach, *values])
         return reach
 
-    def handles(self) -> list[plot.Artist]:
+    def handles(self, rows: Iterable[Row]) -> list[plot.Artist]:
         """The point, if it is named."""
         return [plot.Line2D([], [], label=self.label, **self.look)] if self.label else []
 
 
 @dataclass(frozen=True)
 class Box(Mark):
-    """The distribution of a list: a box of the quartiles, a line from the 5th to the 95th per cent, few values as dots,
-    the median as a diamond; and what each of them says (a list, too), in red those that are to be seen."""
+    """How the numbers of a lane are distributed: a box of the quartiles, a line from the 5th to the 95th per cent, few
+    values as dots that say what they are of, the median as a diamond; in red those that are to be seen."""
 
     column: str
-    said: str = ""
-    marked: str = ""
+    name: str
+    seen: str = ""
 
-    def draw(self, axes: plot.Axes, rows: Placed, scale: float, words: Words) -> float:
+    def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> float:
         """Draw the distributions."""
-        for place, row in rows:
-            values = [value / scale for value in row[self.column]]
-            axes.boxplot(
-                [values],
-                positions=[place],
-                orientation="horizontal",
-                widths=0.6,
-                whis=(5, 95),
-                showfliers=False,
-                manage_ticks=False,
-                patch_artist=True,
-                boxprops={"facecolor": LIGHT_GREY, "linewidth": 0},
-                medianprops={"linewidth": 0},
-                whiskerprops={"color": "#8c8c8c", "linewidth": 1},
-                capprops={"linewidth": 0},
+        import numpy as np  # the rules read pages, and draw nothing
+
+        for place, own in gathered(rows).items():
+            values = [row[self.column] / unit.scale for row in own]
+            low, lower, median, upper, high = np.percentile(values, (5, 25, 50, 75, 95))
+            axes.hlines(place, low, high, GREY, linewidth=1)
+            axes.barh(place, upper - lower, 0.6, lower, color=LIGHT_GREY)
+            shown = [number for number, row in enumerate(own) if row.get(self.seen) or len(own) <= READABLE_DOTS]
+            looks = [(40, VERMILION) if own[number].get(self.seen) else (12, BLUE) for number in shown]
+            dots = axes.scatter(
+                [values[number] for number in shown],
+                [place + 0.2 * math.sin(2.4 * number) for number in shown],
+                *zip(*looks, strict=True),
+                alpha=0.7,
+                linewidths=0,
             )
-            spots = [place + 0.2 * math.sin(2.4 * number) for number in range(len(values))]
-            said = [hover(text) for text in row[self.said]] if self.said else []
-            marked = row[self.marked] if self.marked else [False] * len(values)
-            shown = [number for number in range(len(values)) if len(values) <= READABLE_DOTS or marked[number]]
-            looks: dict[str, Any] = {"color": [VERMILION if marked[number] else BLUE for number in shown]}
-            looks["s"] = [40 if marked[number] else 12 for number in shown]
-            at = [values[number] for number in shown], [spots[number] for number in shown]
-            dots = axes.scatter(*at, alpha=0.7, linewidths=0, **looks)
-            dots.set_urls([said[number] for number in shown if said] * 2)  # matplotlib drops that of a lone marker
-            median = statistics.median(values)
-            axes.plot([median], [place], marker="D", markersize=5, color=BLUE, markeredgecolor=BLACK)
+            said = [f"{own[number][self.name]}: {unit.words(own[number][self.column])}" for number in shown]
+            dots.set_urls([*map(hover, said)] * 2)  # matplotlib drops that of a lone marker
+            axes.plot([median], [place], "D", markersize=5, color=BLUE, markeredgecolor=BLACK)
         return 0.0
 
 
@@ -212,13 +262,13 @@ class Lanes(Chart):
 
     Attributes
     ----------
-    marks, x
-        What is drawn of each row, and the name of the axes.
+    marks
+        What is drawn of the rows.
+    x, unit
+        Name of the axes, and the unit of the rows' values.
     lanes
-        Rows with ``panel``, ``group``, ``lane``, ``text`` and what the marks read; ``panel`` and ``group`` may be left
-        out. By default the table.
-    scale, words
-        Size of the axis' unit in that of the values, and how a value is said under the pointer.
+        Rows with ``panel``, ``group``, ``lane``, ``text`` and what the marks read, by default the table; all but the
+        lane may be left out. A lane that is a number has no name.
     shared
         Whether all panels have one range.
     logarithmic, marked
@@ -227,9 +277,8 @@ class Lanes(Chart):
 
     marks: Sequence[Mark] = ()
     x: str = ""
+    unit: str = "s"
     lanes: Sequence[Row] = ()
-    scale: float = 1.0
-    words: Words = seconds
     shared: bool = False
     logarithmic: bool = False
     marked: float | None = None
@@ -237,65 +286,67 @@ class Lanes(Chart):
     def draw(self) -> plot.Figure:
         """A panel above the other, each as high as its lanes need."""
         rows = self.lanes or self.table
-        panels = {title: with_places(list(own)) for title, own in groupby(rows, lambda row: row.get("panel", ""))}
-        handles = [handle for mark in self.marks for handle in mark.handles()]
-        heights = [LEGEND_IN] * bool(handles)
-        for title, own in panels.items():
-            lanes_in = LANE_IN * (1 + own[-1][0]) if len(own) <= READABLE_LANES else SQUEEZED_IN
-            heights.append(lanes_in + (0.75 if title else 0.6))
+        panels = [with_places(list(own)) for _, own in groupby(rows, lambda row: row.get("panel"))]
+        handles = [handle for mark in self.marks for handle in mark.handles(rows)]
+        heights = [LEGEND_IN] * bool(handles) + [lanes_in(own) + 0.75 for own in panels]
         figure = plot.Figure(figsize=(WIDTH_IN, sum(heights) + self.around_in))
         grid = list(figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0])
         if handles:
             draw_legend(grid.pop(0), handles)
-        ends = [self.draw_panel(axes, title, own) for axes, (title, own) in zip(grid, panels.items(), strict=True)]
+        ends = [self.draw_panel(axes, own) for axes, own in zip(grid, panels, strict=True)]
         for axes, end in zip(grid, ends, strict=True):
             if end and not self.logarithmic and self.marked is None:
                 axes.set_xlim(0, 1.02 * (max(ends) if self.shared else end))
         return figure
 
-    def draw_panel(self, axes: plot.Axes, title: str, rows: Placed) -> float:
+    def draw_panel(self, axes: plot.Axes, rows: Placed) -> float:
         """One panel; where its marks end."""
-        if self.logarithmic:
-            axes.set_xscale("log")
-        reach = max(mark.draw(axes, rows, self.scale, self.words) for mark in self.marks)
+        unit = UNITS[self.unit]
+        reach = max(mark.draw(axes, rows, unit) for mark in self.marks)
         if self.marked is not None:
             axes.axvline(self.marked, color=GREY, linewidth=1)
-        names = {place: shorten(row["lane"], 42) for place, row in rows if len(rows) <= READABLE_LANES}
-        taken = {place for place, _ in rows}
-        heads = {place - 1: row["group"] for place, row in rows if place - 1 not in taken and row.get("group")}
+        lanes = dict(reversed(rows))
+        names = {place: shorten(row["lane"], 42) for place, row in lanes.items() if is_named(rows)}
+        heads = {place - 1: row["group"] for place, row in lanes.items() if place - 1 not in lanes and row.get("group")}
         axes.set_yticks([*heads, *names], [*heads.values(), *names.values()])
-        for text, place in zip(axes.get_yticklabels(), [*heads, *names], strict=True):
-            text.set_fontweight("bold" if place in heads else "normal")
-        for place, row in rows:
-            beside(axes, place, row.get("text", ""))
-        axes.set_ylim(rows[-1][0] + 0.6, -0.6)
-        axes.set_title(shorten(title, 110), fontsize=9, weight="bold")
-        axes.set_xlabel(self.x)
+        for text in axes.get_yticklabels()[: len(heads)]:
+            text.set_fontweight("bold")
+        beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "fontsize": 8}
+        for place, row in lanes.items():
+            if row.get("text"):
+                axes.annotate(row["text"], (1, place), (6, 0), va="center", **beside)
+        axes.set_ylim(max(lanes) + 0.6, -0.6)
+        axes.set_title(shorten(rows[0][1].get("panel", ""), 110), fontsize=9, weight="bold")
+        axes.set_xlabel(f"{self.x} ({unit.label})" if unit.label else self.x)
         axes.tick_params(axis="y", length=0)
         axes.grid(visible=False, axis="y")
-        axes.xaxis.set_major_formatter(plot.StrMethodFormatter("{x:,.10g}"))
         if self.logarithmic:
-            low, high = axes.get_xlim()
-            axes.xaxis.set_major_locator(plot.LogLocator(subs=(1.0, 2.0, 5.0) if high / low < WIDE else (1.0,)))
-            axes.xaxis.set_minor_formatter(plot.NullFormatter())
+            axes.set_xscale("log")
+            label_powers(axes.xaxis)
+        axes.xaxis.set_major_formatter("{x:,.10g}")
         return reach
 
 
 def with_places(rows: Sequence[Row]) -> list[tuple[int, Row]]:
-    """Rows with their places, one of them left free above each group for its heading."""
+    """Rows with the places of their lanes, one of them left free above each group for its heading."""
     placed, place = list[tuple[int, Row]](), 0
-    for group, own in groupby(rows, lambda row: row.get("group")):
+    for group, members in groupby(rows, lambda row: row.get("group")):
         place += bool(group)
-        for row in own:
-            placed.append((place, row))
+        for _, own in groupby(members, lambda row: row["lane"]):
+            placed += [(place, row) for row in own]
             place += 1
     return placed
 
 
-def beside(axes: plot.Axes, place: float, text: str) -> None:
-    """Write at the right of a lane, outside the axes."""
-    look: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center", "fontsize": 8}
-    axes.annotate(text, (1, place), (6, 0), **look)
+def is_named(rows: Placed) -> bool:
+    """Whether the names of lanes can be read."""
+    return isinstance(rows[0][1]["lane"], str) and len({place for place, _ in rows}) <= READABLE_LANES
+
+
+def lanes_in(rows: Placed) -> float:
+    """Height of the lanes of a panel, in."""
+    height_in = LANE_IN * (1 + rows[-1][0])
+    return height_in if is_named(rows) else min(SQUEEZED_IN, height_in)
 
 
 def draw_legend(axes: plot.Axes, handles: Sequence[plot.Artist]) -> None:
@@ -306,10 +357,41 @@ def draw_legend(axes: plot.Axes, handles: Sequence[plot.Artist]) -> None:
     axes.legend(handles=handles, **look, **place).set_in_layout(False)
 
 
-def side_by_side(lane: float, count: int, height: float) -> list[float]:
+def side_by_side(lane: float, count: int) -> list[float]:
     """Where dots of a lane stand, one beside the other, so that equal values are seen.
 
-    >>> side_by_side(1, 3, 0.8)
-    [0.8, 1.0, 1.2]
+    >>> side_by_side(1, 3)
+    [0.9, 1.0, 1.1]
     """
-    return [lane + height * (place - (count - 1) / 2) / max(4, count) for place in range(count)]
+    return [lane + 0.4 * (place - (count - 1) / 2) / max(4, count) for place in range(count)]
+
+
+def in_lanes(rows: Iterable[Row], name: str, slack_s: float = 0.0) -> list[Row]:
+    """Phases with the lane of their job: the lowest that is free when it starts, so as many as ran at once.
+
+    Parameters
+    ----------
+    rows
+        With ``phase``, and ``start_s`` and ``end_s`` on any clock. What is in no phase of its job has an empty one.
+        Where there are ``iteration``s, each is a job of its own.
+    name
+        Column that names jobs.
+    slack_s
+        By how much a job may begin before the one before it on its lane has ended, s: clocks are not exact.
+
+    Examples
+    --------
+    >>> spans = {"a": (7, 9), "b": (7, 8), "c": (8, 10)}
+    >>> rows = [{"job": job, "start_s": start, "end_s": end} for job, (start, end) in spans.items()]
+    >>> [(row["lane"], row["job"]) for row in in_lanes(rows, "job")]
+    [(0, 'a'), (1, 'b'), (1, 'c')]
+    """
+    ordered = sorted(rows, key=lambda row: (row["start_s"], row[name]))
+    jobs = gathered(((row[name], row.get("iteration")), row) for row in ordered)
+    placed, ends_s = list[Row](), list[float]()
+    for phases in jobs.values():
+        free = (lane for lane, end_s in enumerate(ends_s) if end_s <= phases[0]["start_s"] + slack_s)
+        lane = next(free, len(ends_s))
+        ends_s[lane : lane + 1] = [max(row["end_s"] for row in phases)]
+        placed += [{"lane": lane} | row for row in phases]
+    return sorted(placed, key=lambda row: row["lane"])

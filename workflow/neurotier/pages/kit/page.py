@@ -56,25 +56,15 @@ HEADS = {
     "account_run_queue_s": "For a core",
     "account_block_io_s": "For storage",
     "flushed_s": "On its device",
-    "cpu_sum_s": "CPU time",
     "io_sum_s": "The paper's I/O",
     "equation_one_s": "Eq. (1)",
     "equation_one_ratio": "over measured",
     "fluid_s": "Fluid model",
     "fluid_ratio": "over measured",
     "fs_type": "File system",
-    "host": "Node",
     "over": "Tiers",
-    "input_bytes_per_s": "Come",
-    "throughput_bytes_per_s": "Written",
-    "latency_p99_s": "Latency, 99 %",
-    "latency_p999_s": "Latency, 99.9 %",
-    "latency_max_s": "Longest",
     "cpu_s_per_gb": "CPU s per GB",
-    "queue_depth": "At once",
-    "operations_per_s": "Per second",
-    "operation_cpu_s": "CPU time",
-    "operation_wait_s": "Waiting",
+    "operations_per_s": "Operations per second",
 }
 """Heads of columns whose names do not say it; the others are their names without the unit."""
 
@@ -101,7 +91,7 @@ class Data:
 
     tables: Mapping[str, list[Row]]
     settings: Any
-    places: Places | None = None
+    places: Any = None
 
     def __getitem__(self, name: str) -> list[Row]:
         return self.tables[name]
@@ -218,8 +208,8 @@ class Page:
 
     Attributes
     ----------
-    name, title, category
-        Of its file; above it; and where it stands in Snakemake's report.
+    name, title
+        Of its file; above it, and where it stands in Snakemake's report.
     caption
         What it shows, for that report.
     verdicts
@@ -240,7 +230,6 @@ class Page:
 
     name: str
     title: str
-    category: str
     caption: str
     verdicts: Callable[[Any], Sequence[Verdict]]
     parts: Sequence[Part]
@@ -270,7 +259,7 @@ class Page:
         files = {name: folder / f"{name}.svg" for name in names} | {"page": results / f"{self.name}.html"}
         # Snakemake looks for captions beside the rules; these are written with the page.
         captions = {name: str((folder / f"{name}.rst").absolute()) for name in files}
-        shown = {name: report(path, caption=captions[name], category=self.category) for name, path in files.items()}
+        shown = {name: report(path, caption=captions[name], category=self.title) for name, path in files.items()}
         return shown | {
             "others": [folder / f"{name}.{kind}" for name in names for kind in BESIDE],
             "about": captions["page"],
@@ -307,17 +296,9 @@ class Page:
         if hidden:
             items = [f"{', '.join(headings)}: {says}" for says, headings in hidden.items()]
             views.append(Section("Not shown", items=items).view())
-        if self.tables:
-            views.append(Section(text=files_text(self.inputs(results).values(), results)).view())
-        write_html(
-            results / f"{self.name}.html",
-            vars(self)
-            | {
-                "verdicts": verdicts,
-                "under": self.under(data),
-                "sections": views,
-            },
-        )
+        views.append(Section(text=files_text(self.inputs(results).values(), results)).view())
+        context = {"verdicts": verdicts, "under": self.under(data), "sections": views}
+        write_html(results / f"{self.name}.html", vars(self) | context)
         return [line.removesuffix(".") for verdict in verdicts for line in (verdict.text, *verdict.more)]
 
 

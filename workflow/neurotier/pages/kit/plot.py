@@ -6,41 +6,15 @@ The rules read the names of figures whenever Snakemake starts, and importing mat
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from matplotlib import colormaps, rc_context, rcdefaults, rcParams
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator, StrMethodFormatter
-
-MODULES = ("", ".artist", ".axes", ".figure", ".lines", ".patches", ".ticker")
-
-__all__ = [
-    "Artist",
-    "Axes",
-    "Figure",
-    "Line2D",
-    "LogLocator",
-    "MaxNLocator",
-    "NullFormatter",
-    "NullLocator",
-    "Patch",
-    "StrMethodFormatter",
-    "colormaps",
-    "rcParams",
-    "rc_context",
-    "rcdefaults",
-]
+MODULES = ("", ".collections", ".figure", ".lines", ".patches", ".ticker")
 
 
 def __getattr__(name: str) -> Any:
     """A part of matplotlib's, by its name."""
-    modules = [f"matplotlib{module}" for module in MODULES if name in __all__]
-    for module in map(import_module, modules):
-        if hasattr(module, name):
-            return getattr(module, name)
+    for module in () if name.startswith("_") else MODULES:
+        found = import_module(f"matplotlib{module}")
+        if hasattr(found, name):
+            return getattr(found, name)
     raise AttributeError(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from neurotier.core.quantities import counted
 from neurotier.core.tables import Row, gathered
@@ -11,40 +11,33 @@ from neurotier.pages.kit.page import Data, Section
 from neurotier.storage.published import PublishedNumber
 from neurotier.storage.workload.records import MEASURED, measured
 
+MOVED = ("read_bytes", "write_bytes")
 VERSIONS = ("fio_version", "ior_version", "engine_version")
 """Columns that tell what measured."""
 
 
-def measured_rows(rows: Sequence[Row], *order: str) -> list[Row]:
+def measured_rows(rows: Iterable[Row], *order: str) -> list[Row]:
     """The points that were measured, sorted by some columns."""
     return sorted(measured(rows), key=lambda row: [row[name] for name in order])
 
 
-def measured_of(table: str, program: str) -> Callable[[Data], str]:
-    """What stands below the title: how many points were measured, and with what."""
-
-    def under(data: Data) -> str:
-        return f"{len(measured_rows(data[table])):,} of {counted(len(data[table]), 'point')} measured{program}"
-
-    return under
+def measured_of(table: str, what: str = "") -> Callable[[Data], str]:
+    """What stands below the title: how many points were measured, and ``what`` else there is to say of them."""
+    return lambda data: f"{len(measured_rows(data[table])):,} of {counted(len(data[table]), 'point')} measured{what}"
 
 
 def tiers(table: str, note: str = "") -> Callable[[Data], Section]:
     """The section on where it was measured, with what, and what was moved there."""
 
     def section(data: Data) -> Section:
-        found = []
-        for name, own in gathered((row["tier"], row) for row in data[table]).items():
+        rows = []
+        for own in gathered((row["tier"], row) for row in data[table]).values():
             hosts = dict.fromkeys(word for row in measured_rows(own) for word in row["host"].split())
-            about = {
-                "tier": name,
-                "kind": f"{own[0]['kind']} ({own[0]['fs_type']})",
-                "machine": f"{', '.join(hosts) or own[0]['host']}, Linux {own[0]['kernel']}",
-                "measured_by": ", ".join(sorted({row[name] for row in own for name in VERSIONS if row.get(name)})),
-            }
-            read, written = (sum(row[f"{way}_bytes"] or 0 for row in own) for way in ("read", "write"))
-            found.append(about | {"read_bytes": read, "written_bytes": written})
-        return Section("Tiers", rows=found, note=note)
+            programs = {row[name] for row in own for name in VERSIONS if row.get(name)}
+            about = {"host": ", ".join(hosts) or own[0]["host"], "measured_by": ", ".join(sorted(programs))}
+            rows.append(own[0] | about | {name: sum(row[name] or 0 for row in own) for name in MOVED})
+        columns = ("tier", "kind", "fs_type", "host", "kernel", "measured_by", *MOVED)
+        return Section("Tiers", rows=rows, columns=columns, note=note)
 
     return section
 

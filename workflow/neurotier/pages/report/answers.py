@@ -22,22 +22,24 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from neurotier.core.parallelism import MOVING_PHASES
-from neurotier.core.quantities import percent, seconds, size
+from neurotier.core.quantities import percent
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.causes import (
     BLOCK_IO,
     COMPUTE_BOUND_SHARE,
+    CPU,
     MEMORY_STALL,
     NOTABLE_SHARE,
     OTHER,
     RUN_QUEUE,
     UNEXPLAINED,
-    Causes,
+    about,
+    share_of_wall,
     sum_causes,
     why_no_account,
 )
-from neurotier.pages.report.times import participant_times
+from neurotier.pages.report.data import accounted, participant_jobs, phases_of
 
 MOST_SHARE = 0.5
 """A phase with more than this share of a cause has most of it."""
@@ -46,38 +48,32 @@ Kinds = Mapping[str, str]
 """Kind (``tmpfs``, ``fsdax``, ``block``, ``network``) of each tier by its name."""
 
 
-def run_answers(rows: Sequence[Row], traffic: Iterable[Row], kinds: Kinds) -> list[str]:
+def run_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> list[str]:
     """What there is to say of some participant jobs taken together, in sentences without a full stop.
 
     Parameters
     ----------
     rows
         Rows of ``profile.tsv``.
-    traffic
-        Rows of ``traffic.tsv``; those of other participant jobs are left out.
+    flows
+        Rows of ``traffic.tsv``.
     kinds
         Kinds of the tiers; of a tier that is not among them, nothing is said that depends on its kind.
     """
-    jobs = {(row["run"], row["participant"]) for row in rows}
-    flows = [flow for flow in traffic if (flow["run"], flow["participant"]) in jobs]
     if sum(row["wall_s"] for row in rows) <= 0:
         return ["No time was measured"]
-    known = [row for time in participant_times(rows) if time.accounted for row in time.phases.values()]
-    causes = sum_causes(known)
-    timed = time_answers(known, causes, flows, kinds) if causes.made and causes.wall_s > 0 else cpu_alone(rows)
-    return timed + cache_answers(rows, flows, kinds) + container_answers(rows, len(jobs))
+    known = phases_of(accounted(participant_jobs(rows)))
+    timed = time_answers(known, flows, kinds) if sum(row["wall_s"] for row in known) > 0 else cpu_alone(rows)
+    return timed + cache_answers(rows, flows, kinds)
 
 
 def cpu_alone(rows: Sequence[Row]) -> list[str]:
     """CPU time of rows without an account, and why there is no more."""
-    wall_s, cpu_s = sum(row["wall_s"] for row in rows), sum(row["cpu_s"] for row in rows)
-    text = f"CPU time is {percent(cpu_s / wall_s)} of wall time"
-    lacking = "Waiting for a core cannot be told from waiting for storage"
-    if all(row["run_queue_s"] is not None for row in rows):
-        waited_s = sum(row["run_queue_s"] for row in rows)
-        text += f"; threads waited {seconds(waited_s)} for a core, added up"
-        lacking = "How much of it was waiting for storage is not known"
-    return [text, f"{lacking}: {why_no_account(rows)}"]
+    share = percent(sum(row["cpu_s"] for row in rows) / sum(row["wall_s"] for row in rows))
+    return [
+        f"CPU time is {share} of wall time",
+        f"How much of the rest was waiting is not known: {why_no_account(rows)}",
+    ]
 
 
 def saved_at_most_s(row: Row, kinds: Kinds) -> float:
@@ -89,22 +85,23 @@ def saved_at_most_s(row: Row, kinds: Kinds) -> float:
     >>> saved_at_most_s(row, {"nfs": "network"}), saved_at_most_s(row, {"nfs": "block"})
     (5.0, 2.0)
     """
-    accounted = row["account"] is not None
-    counter = "account_" if accounted else ""
+    known = row["account"] is not None
+    counter = "account_" if known else ""
     queue_s = row[f"{counter}run_queue_s"] or 0.0
     if row["phase"] in MOVING_PHASES:
         return max(0.0, float(row["wall_s"] - row[f"{counter}user_s"] - queue_s))
-    if not accounted:
+    if not known:
         return max(0.0, float(row["wall_s"] - row["cpu_s"] - queue_s))
     asleep_s = row[OTHER] if kinds.get(row["work_tier"]) == "network" else 0.0
     return float((row[BLOCK_IO] or 0.0) + (asleep_s or 0.0) + max(0.0, row[UNEXPLAINED]))
 
 
-def time_answers(rows: Sequence[Row], causes: Causes, flows: Sequence[Row], kinds: Kinds) -> list[str]:
+def time_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> list[str]:
     """What a faster tier saves at most, and what was waited for, where notable; of rows with an account."""
     saved_s = sum(saved_at_most_s(row, kinds) for row in rows)
-    computing = sum_causes(row for row in rows if row["phase"] not in MOVING_PHASES).cpu_s / causes.wall_s
-    bound = f"a faster tier saves at most {causes.about}{percent(min(1.0, saved_s / causes.wall_s))}"
+    causes, computing = sum_causes(rows), sum_causes(row for row in rows if row["phase"] not in MOVING_PHASES)
+    computing_share = sum(computing[cause] for cause in CPU) / causes["wall_s"]
+    bound = f"a faster tier saves at most {about(rows)}{percent(min(1.0, saved_s / causes['wall_s']))}"
     more = {
         BLOCK_IO: where(rows, BLOCK_IO, flows, kinds),
         RUN_QUEUE: "; run fewer processes at once",
@@ -115,42 +112,28 @@ def time_answers(rows: Sequence[Row], causes: Causes, flows: Sequence[Row], kind
     if any(row["account"] and row[BLOCK_IO] is None and row[OTHER] is None for row in rows):
         more[UNEXPLAINED] = f"; part of it may be waiting for storage: {why_no_account(rows)}"
     return [
-        f"Compute-bound: {bound}" if computing >= COMPUTE_BOUND_SHARE else bound.capitalize(),
+        f"Compute-bound: {bound}" if computing_share >= COMPUTE_BOUND_SHARE else bound.capitalize(),
         *(
-            f"{LABELS[cause].capitalize()}: {causes.about}{percent(share)} of wall time{text}"
+            f"{LABELS[cause].capitalize()}: {about(rows)}{percent(share)} of wall time{text}"
             for cause, text in more.items()
-            if (share := causes.share_of(cause)) >= NOTABLE_SHARE
+            if (share := share_of_wall(causes, cause)) >= NOTABLE_SHARE
         ),
     ]
 
 
 def cache_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> list[str]:
-    """Whether the inputs were in the page cache before they were staged in, for tiers that it stands before."""
-    staged = [row for row in of_phase(rows, "stage_in") if row["input_resident_before"] is not None]
-    total = sum(row["input_bytes"] or 0 for row in staged)
-    tiers = {flow["tier"] for flow in flows if flow["phase"] == "stage_in" and flow["read_bytes"] is not None}
-    if not total or len(tiers) != 1:
-        return []
-    (tier,) = tiers
-    if kinds.get(tier) not in ("block", "network"):
-        return []
-    cached = percent(sum(row["input_bytes"] * row["input_resident_before"] for row in staged) / total)
-    return [f"{cached} of the inputs were in the page cache; a cold start reads all of them from tier {tier}"]
-
-
-def container_answers(rows: Sequence[Row], jobs: int) -> list[str]:
-    """What starting the containers took, and whether their image was in the page cache."""
-    starts = of_phase(rows, "container_start")
-    wall_s = sum(row["wall_s"] for row in rows)
-    if not starts or wall_s <= 0:
-        return []
-    started_s = sum(row["wall_s"] for row in starts)
-    text = f"Starting the container took {seconds(started_s / jobs)} per participant ({percent(started_s / wall_s)})"
-    known = [row for row in starts if row["input_bytes"] and row["input_resident_before"] is not None]
-    if known:
-        cached = sum(row["input_resident_before"] for row in known) / len(known)
-        text += f"; of its image, {size(known[0]['input_bytes'])}, {percent(cached)} was in the page cache before"
-    return [text]
+    """Whether inputs and container image were in the page cache before, for tiers that it stands before."""
+    said = []
+    for phase, what in (("stage_in", "input data"), ("container_start", "container image")):
+        known = [
+            row for row in of_phase(rows, phase) if row["input_bytes"] and row["input_resident_before"] is not None
+        ]
+        tiers = {flow["tier"] for flow in flows if flow["phase"] == phase and flow["read_bytes"] is not None}
+        if known and len(tiers) == 1 and kinds.get(tier := tiers.pop()) in ("block", "network"):
+            cached = sum(row["input_bytes"] * row["input_resident_before"] for row in known)
+            share = percent(cached / sum(row["input_bytes"] for row in known))
+            said.append(f"{share} of the {what} was in the page cache; a cold start reads all of it from tier {tier}")
+    return said
 
 
 def where(rows: Sequence[Row], cause: str, flows: Sequence[Row], kinds: Kinds) -> str:

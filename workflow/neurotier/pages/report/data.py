@@ -6,20 +6,21 @@ cannot be read is listed, and the page says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from neurotier.core.errors import StateError, one_line
+from neurotier.core.errors import StateError, all_without_credentials, one_line
 from neurotier.core.files import read_json
+from neurotier.core.parallelism import PHASES
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, read_table
+from neurotier.core.tables import Row, gathered, read_table
 from neurotier.meter.usage import ACCOUNT
-from neurotier.pages.report.cluster import Cluster
-from neurotier.pages.report.times import ParticipantTime, participant_times
+from neurotier.pages.kit.page import Data
+from neurotier.pages.report.cluster import node_of
 
 Record = dict[str, Any]
 
@@ -51,71 +52,65 @@ Anthropology 118, 341-358) and of 1,173 to 1,626 cm3 in 20 (Filipek et al., 1994
 """
 
 
+class Known(Record):
+    """A record that says ``None`` of what it lacks, as that of a run that was killed may."""
+
+    def __missing__(self, key: str) -> None:
+        return None
+
+
 @dataclass(frozen=True, kw_only=True)
-class ReportData:
-    """Everything the run report shows.
+class ReportData(Data):
+    """Everything the run report shows: tables, of which one that is missing has no rows, and records.
 
     Attributes
     ----------
-    places
-        The results folder; links on the page are relative to the page.
-    settings
-        The configuration at the time of the report.
-    profile, runs, group, jobs, images, skipped, traffic, steps, advice
-        Rows of the tables of these names; empty if a table is missing.
     dataset, container, facts
-        ``index/dataset.json``, ``index/image.json`` (empty on the host), and the facts of the
-        run started last; empty if missing.
+        ``index/dataset.json``, ``index/image.json`` (empty on the host), and the facts of the run started last, which
+        say ``None`` of what is not there.
     failures
-        Records of failed participants, by participant.
+        Records of failed participants.
     missing
         What was not there or could not be read, one sentence each.
     """
 
-    places: Places
-    settings: Settings
-    profile: Sequence[Row] = ()
-    runs: Sequence[Row] = ()
-    group: Sequence[Row] = ()
-    jobs: Sequence[Row] = ()
-    images: Sequence[Row] = ()
-    skipped: Sequence[Row] = ()
-    traffic: Sequence[Row] = ()
-    steps: Sequence[Row] = ()
-    advice: Sequence[Row] = ()
-    dataset: Record = field(default_factory=dict)
-    container: Record = field(default_factory=dict)
-    facts: Record = field(default_factory=dict)
+    dataset: Record = field(default_factory=Known)
+    container: Record = field(default_factory=Known)
+    facts: Record = field(default_factory=Known)
     failures: Sequence[Record] = ()
     missing: Sequence[str] = ()
 
-    @cached_property
-    def times(self) -> list[ParticipantTime]:
-        """The participant jobs of the profile, slowest first."""
-        return participant_times(self.profile)
+    def __getitem__(self, name: str) -> list[Row]:
+        return self.tables.get(name, [])
 
     @property
     def last_run(self) -> Row | None:
         """Row of the last run that finished participant jobs."""
-        return self.runs[-1] if self.runs else None
+        return self["runs"][-1] if self["runs"] else None
 
     @cached_property
-    def last_times(self) -> list[ParticipantTime]:
-        """The participant jobs of the last run, slowest first."""
-        return [time for time in self.times if self.last_run and time.run == self.last_run["run"]]
+    def jobs(self) -> list[Row]:
+        """The participant jobs of the profile, slowest first."""
+        return participant_jobs(self["profile"])
 
     @cached_property
-    def cluster(self) -> Cluster | None:
-        """Jobs and nodes of the last run; ``None`` if it was on one machine."""
-        jobs = [row for row in self.jobs if self.last_run and row["run"] == self.last_run["run"]]
-        of_participants = [row for row in jobs if row["share"] is not None]
-        return Cluster(of_participants, self.last_times) if of_participants else None
+    def cluster(self) -> list[Row]:
+        """Starts of cluster jobs with participants in the last run: rows of ``jobs.tsv``; none on one machine."""
+        last = self.last_run
+        return [row for row in self["jobs"] if last and row["run"] == last["run"] and row["share"] is not None]
+
+    @cached_property
+    def last_jobs(self) -> list[Row]:
+        """The participant jobs of the last run, slowest first, each with its ``node`` if that is known."""
+        jobs = [job for job in self.jobs if self.last_run and job["run"] == self.last_run["run"]]
+        nodes = node_of(self.cluster, jobs)
+        return [job | {"node": nodes.get(job["participant"])} for job in jobs]
 
     @cached_property
     def selected(self) -> set[str]:
         """Participants to analyse; without the table of images, those that left any trace."""
-        listed = {row["participant"] for row in self.images}
-        return listed or {row["participant"] for row in self.profile} | {str(f["participant"]) for f in self.failures}
+        known = self["images"] or [*self["profile"], *self.failures]
+        return {str(row["participant"]) for row in known}
 
     @cached_property
     def failed(self) -> set[str]:
@@ -125,7 +120,7 @@ class ReportData:
     @cached_property
     def done(self) -> set[str]:
         """Participants with results, whose last attempt did not fail."""
-        return ({row["participant"] for row in self.profile} & self.selected) - self.failed
+        return ({row["participant"] for row in self["profile"]} & self.selected) - self.failed
 
     @cached_property
     def not_run(self) -> set[str]:
@@ -136,6 +131,34 @@ class ReportData:
     def tier_kinds(self) -> dict[str, str]:
         """Kind of each tier by its name."""
         return {name: tier.kind for name, tier in self.settings.tiers.items()}
+
+
+def participant_jobs(profile: Iterable[Row]) -> list[Row]:
+    """A row for each participant job, slowest first: its ``phases``, which are rows of the profile, and their sums."""
+    rows = []
+    for (participant, run), phases in gathered(((row["participant"], row["run"]), row) for row in profile).items():
+        found: Row = {"participant": participant, "run": run, "phases": phases}
+        found |= {"start_s": min(row["start_s"] for row in phases), "end_s": max(row["end_s"] for row in phases)}
+        found |= {name: total(row[name] for row in phases) for name in ("wall_s", "cpu_s", *ACCOUNT, "staged_bytes")}
+        found |= {f"{phase}_s": total(row["wall_s"] for row in phases if row["phase"] == phase) for phase in PHASES}
+        rows.append(found | {"peak_memory_bytes": max(row["max_rss_bytes"] for row in phases)})
+    return sorted(rows, key=lambda row: (-row["wall_s"], row["participant"]))
+
+
+def accounted(jobs: Iterable[Row]) -> list[Row]:
+    """Participant jobs of which some phase has an account of its wall time."""
+    return [job for job in jobs if any(row["account"] is not None for row in job["phases"])]
+
+
+def phases_of(jobs: Iterable[Row], *names: str) -> list[Row]:
+    """The phases of some participant jobs, by default all."""
+    return [row for job in jobs for row in job["phases"] if not names or row["phase"] in names]
+
+
+def total(values: Iterable[float | None]) -> float | None:
+    """Sum of what is known; ``None`` if nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def is_plausible(row: Row) -> bool:
@@ -166,29 +189,28 @@ def collect(places: Places, settings: Settings) -> ReportData:
         return read(folder / f"{name}.tsv", lambda path: read_table(path, name, SHOWN_COLUMNS.get(name))) or []
 
     def record(path: Path) -> Record:
-        return read(path, read_record) or {}
+        return read(path, read_record) or Known()
 
-    tables: dict[str, Any] = {
-        name: table(places.results / folder, name) for folder, names in TABLES.items() for name in names
-    }
+    tables = {name: table(places.results / folder, name) for folder, names in TABLES.items() for name in names}
+    if (places.advice / "advice.tsv").exists():
+        tables["advice"] = table(places.advice, "advice")
     failures = [record(path) for path in sorted(places.failures.rglob("*.json"))]
     facts = [record(path) for path in sorted(places.runs.glob("*.json"))]
     return ReportData(
-        places=places,
-        settings=settings,
-        **tables,
-        advice=table(places.advice, "advice") if (places.advice / "advice.tsv").exists() else [],
+        tables,
+        settings,
+        places,
         dataset=record(places.index / "dataset.json"),
-        container=record(places.index / "image.json") if settings.image else {},
-        facts=max(facts, key=lambda each: float(each.get("started_s") or 0.0), default={}),
-        failures=[failure for failure in failures if "participant" in failure],
+        container=record(places.index / "image.json") if settings.image else Known(),
+        facts=max(facts, key=lambda each: each["started_s"] or 0.0, default=Known()),
+        failures=[failure for failure in failures if failure["participant"]],
         missing=missing,
     )
 
 
 def read_record(path: Path) -> Record:
-    """A JSON object."""
+    """A JSON object, without credentials."""
     content = read_json(path)
     if not isinstance(content, dict):
         raise StateError(path)
-    return content
+    return Known(all_without_credentials(content))

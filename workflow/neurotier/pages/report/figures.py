@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from neurotier.core.parallelism import PHASES
 from neurotier.core.quantities import CM3_PER_MM3, cm3, counted, mean_count, number, percent, seconds, share_of, shorten
 from neurotier.core.tables import Row, gathered
 from neurotier.meter.usage import LABELS
-from neurotier.pages.kit.causes import MEMORY_STALL, UNEXPLAINED, Causes, sum_causes, why_no_account
+from neurotier.pages.kit.causes import MEMORY_STALL, UNEXPLAINED, Causes, about, ranked, sum_causes, why_no_account
 from neurotier.pages.kit.chart import CAUSE_COLOURS, PHASE_COLOURS, Chart
-from neurotier.pages.kit.gantts import Gantts, Panel, in_lanes
-from neurotier.pages.kit.marks import READABLE_LANES, Box, Kind, Lanes, Stack
-from neurotier.pages.report.cluster import nodes_line
-from neurotier.pages.report.data import ReportData, doubts, is_plausible
-from neurotier.pages.report.times import NONE_FINISHED, ParticipantTime, present_phases
+from neurotier.pages.kit.marks import READABLE_LANES, Box, Kind, Lanes, Spans, Stack, in_lanes
+from neurotier.pages.report.cluster import by_node, nodes_line
+from neurotier.pages.report.data import ReportData, accounted, doubts, phases_of
 
 LONGEST_NAME = 60
 """Letters of a participant's name in a title."""
 
-NOTED_SHARE, NOTED_CAUSES = 0.005, 3
-"""The title names so many causes after the largest, none below this share of the wall time."""
+NONE_FINISHED = "no participant finished"
+NOTED_SHARE, NOTED_CAUSES = 0.005, 4
+"""The title names so many causes, the largest first, and none below this share of the wall time."""
 
-UNKNOWN_NODE = "node not known"
 MADE = {
     "exact": "exact (one thread active at a time)",
     "scaled": "scaled (several threads at once: their seconds divide the time in which any was active)",
@@ -31,81 +29,59 @@ MADE = {
 }
 """How an account was made, in words."""
 
-ROUNDING_S = 1e-3
-"""By so much, causes may exceed wall time without a word: the account's clocks differ by less."""
-
 BOX = "Box: quartiles; line: 5th to 95th per cent; dots: {}, if few; diamond: median{}."
-
-
-def causes_of(times: Iterable[ParticipantTime], phases: Sequence[str] = PHASES) -> Causes:
-    """The sums of some phases of some jobs."""
-    return sum_causes(time.phases[phase] for time in times for phase in phases if phase in time.phases)
 
 
 def account(data: ReportData) -> Chart:
     """Wall time of each participant job by cause, slowest first, and below it the sums by phase."""
-    known = [time for time in data.times if time.accounted]
+    known = accounted(data.jobs)
     if not known:
-        why = f"Where the time went is not known: {why_no_account(data.profile)}"
-        return Chart(why if data.profile else NONE_FINISHED)
-    whole, phases = causes_of(known), present_phases(known)
-    table = []
-    for time in known:
-        row: Row = {"participant": time.participant, "run": time.run}
-        for prefix, own in {"": PHASES, **{f"{phase}_": (phase,) for phase in phases}}.items():
-            row |= seconds_of(causes_of([time], own), prefix)
-        table.append(row)
-    shown = [cause for cause in LABELS if cause != MEMORY_STALL or whole.memory_known or whole.parts[cause]]
-    stack = Stack({cause: Kind(LABELS[cause], CAUSE_COLOURS[cause], cause == UNEXPLAINED) for cause in shown})
-    title = "Each participant, slowest first; at the right: wall time"
-    texts = {place: seconds(row["wall_s"]) for place, row in enumerate(table)}
-    if len(table) > READABLE_LANES:
-        title = f"{counted(len(table), 'participant')}, slowest on top; at the right: wall time"
-        ends = {0: "slowest", 1: "a quarter are slower", 2: "median", 3: "a quarter are faster", 4: "fastest"}
-        places = {(len(table) - 1) * quarter // 4: text for quarter, text in ends.items()}
-        texts = {place: f"{texts[place]}, {text}" for place, text in places.items()}
-    lanes = [
-        row | {"panel": title, "lane": row["participant"], "text": texts.get(place, "")}
-        for place, row in enumerate(table)
-    ]
+        why = f"Where the time went is not known: {why_no_account(data['profile'])}"
+        return Chart(why if data["profile"] else NONE_FINISHED)
+    rows, phases = phases_of(known), [phase for phase in PHASES if phases_of(known, phase)]
+    whole, table = sum_causes(rows), list[Row]()
+    for job in known:
+        table.append({"participant": job["participant"], "run": job["run"]} | sum_causes(job["phases"]))
+        for phase in phases:
+            table[-1] |= {f"{phase}_{name}": value for name, value in sum_causes(phases_of([job], phase)).items()}
+    memory = whole[MEMORY_STALL] or not any(row[MEMORY_STALL] is None for row in rows if row["account"])
+    shown = [cause for cause in LABELS if cause != MEMORY_STALL or memory]
+    panel = f"{counted(len(table), 'participant')}, slowest on top; at the right: wall time"
+    lanes: list[Row] = [{"panel": panel, "lane": row["participant"]} | row for row in table]
+    many = [(len(table) - 1) * quarter // 4 for quarter in range(5)]
+    for place in many if len(table) > READABLE_LANES else range(len(table)):
+        lanes[place]["text"] = seconds(lanes[place]["wall_s"])
+    panel = "Sums over participants by phase; at the right: share of all wall time"
     for phase in phases:
-        causes = causes_of(known, [phase])
-        text = f"{percent(share_of(causes.wall_s, whole.wall_s))} ({seconds(causes.wall_s)})"
-        title = "Sums over participants by phase; at the right: share of all wall time"
-        lanes.append(seconds_of(causes) | {"panel": title, "lane": phase, "text": text})
-    left_out = len(data.times) - len(known)
-    return Lanes(account_says(known, whole), table, account_note(known, whole, left_out), (stack,), "Time (s)", lanes)
+        causes = sum_causes(phases_of(known, phase))
+        text = f"{percent(share_of(causes['wall_s'], whole['wall_s']))} ({seconds(causes['wall_s'])})"
+        lanes.append({"panel": panel, "lane": phase, "text": text} | causes)
+    return Lanes(
+        account_says(known, whole),
+        table,
+        account_note(data, known),
+        (Stack({cause: Kind(LABELS[cause], CAUSE_COLOURS[cause], cause == UNEXPLAINED) for cause in shown}),),
+        "Time",
+        lanes=lanes,
+    )
 
 
-def seconds_of(causes: Causes, prefix: str = "") -> Row:
-    """Wall time and its causes, s, as columns."""
-    columns = {f"{prefix}wall_s": causes.wall_s}
-    return columns | {f"{prefix}{cause}": causes.seconds_of(cause) for cause in LABELS}
-
-
-def account_says(known: Sequence[ParticipantTime], whole: Causes) -> str:
+def account_says(known: Sequence[Row], whole: Causes) -> str:
     """The causes that took most of the wall time of all who have an account, largest first."""
-    whom = shorten(known[0].participant, LONGEST_NAME) if len(known) == 1 else counted(len(known), "participant")
-    if whole.wall_s <= 0:
+    whom = shorten(known[0]["participant"], LONGEST_NAME) if len(known) == 1 else counted(len(known), "participant")
+    if whole["wall_s"] <= 0:
         return f"No time was measured for {whom}"
-    (first, most), *others = whole.ranked
-    text = f"{whole.about}{percent(most)} of the time of {whom} {first}"
-    more = [f"{percent(share)} {name}" for name, share in others if share >= NOTED_SHARE][:NOTED_CAUSES]
-    return ", ".join([text[:1].upper() + text[1:], *more])
+    parts = [f"{percent(share)} {name}" for name, share in ranked(whole) if share >= NOTED_SHARE]
+    return f"Time of {whom}: {about(phases_of(known))}{', '.join(parts[:NOTED_CAUSES])}"
 
 
-def account_note(known: Sequence[ParticipantTime], whole: Causes, left_out: int) -> str:
-    """How the accounts were made, and what they leave open; ``left_out`` more have none."""
-    text = f"Account: {'; '.join(words for kind, words in MADE.items() if kind in whole.made)}."
-    if not whole.memory_known:
+def account_note(data: ReportData, known: Sequence[Row]) -> str:
+    """How the accounts were made, and what they leave open."""
+    rows, left_out = phases_of(known), len(data.jobs) - len(known)
+    text = f"Account: {'; '.join(words for kind, words in MADE.items() if kind in {row['account'] for row in rows})}."
+    if any(row[MEMORY_STALL] is None for row in rows if row["account"]):
         text += " Where being short of memory is not known, it is part of asleep."
-    text += f" Asleep: network, locks or timers. Unexplained: {percent(whole.share_of(UNEXPLAINED))} of wall time"
-    if whole.unaccounted_s:
-        text += f" ({percent(share_of(whole.unaccounted_s, whole.wall_s))} in phases without an account)"
-    text += "."
-    below_zero = sum(causes_of([time]).unexplained_s < -ROUNDING_S for time in known)
-    if below_zero:
-        text += f" For {counted(below_zero, 'participant')} the causes exceed wall time; that is not drawn."
+    text += " Asleep: network, locks or timers. Unexplained: what no account explains."
     if left_out:
         text += f" {counted(left_out, 'participant')} without an account {'is' if left_out == 1 else 'are'} left out."
     return text
@@ -115,87 +91,69 @@ def gantt(data: ReportData) -> Chart:
     """The phases of the participant jobs of the last run on one clock; many of them, and those of each node of a
     cluster, one after the other in as many lanes as ran at once.
     """
-    run, cluster = data.last_run, data.cluster
-    if run is None or not data.last_times:
+    run, jobs = data.last_run, sorted(data.last_jobs, key=lambda job: (job["start_s"], job["participant"]))
+    if run is None or not jobs:
         return Chart(NONE_FINISHED)
-    origin_s = min(time.start_s for time in data.last_times)
     rows = [
-        {"run": run["run"], "participant": time.participant, "phase": row["phase"]}
-        | {end: row[end] - origin_s for end in ("start_s", "end_s")}
-        | ({"node": cluster.node_of.get(time.participant)} if cluster else {})
-        for time in sorted(data.last_times, key=lambda time: (time.start_s, time.participant))
-        for row in time.phases.values()
+        {"run": run["run"], "participant": job["participant"], "phase": row["phase"]}
+        | {end: row[end] - jobs[0]["start_s"] for end in ("start_s", "end_s")}
+        | ({"node": job["node"]} if data.cluster else {})
+        for job in jobs
+        for row in job["phases"]
     ]
-    lanes, names, many = list[Row](), dict[float, str](), len(data.last_times) > READABLE_LANES
-    whose = [row["node"] or UNKNOWN_NODE if cluster else "" if many else row["participant"] for row in rows]
-    groups = gathered(zip(whose, rows, strict=True))
-    for label, own in sorted(groups.items()) if cluster else groups.items():
-        first = 1 + lanes[-1]["lane"] + (cluster is not None) if lanes else 0
-        placed = sorted(in_lanes(own, "participant"), key=lambda row: row["lane"])
-        lanes += [row | {"lane": first + row["lane"]} for row in placed]
-        if label and len(groups) <= READABLE_LANES:
-            people = f" ({len({row['participant'] for row in own})})" if cluster else ""
-            names[(first + lanes[-1]["lane"]) / 2] = shorten(label, 42) + people
+    lanes = [{"lane": row["participant"]} | row for row in rows]
+    if data.cluster or len(jobs) > READABLE_LANES:
+        lanes = []
+        for node, own in sorted(gathered((row.get("node") or "", row) for row in rows).items()):
+            people = f"{node or 'node not known'} ({len({row['participant'] for row in own})})"
+            lanes += [{"group": people if data.cluster else ""} | row for row in in_lanes(own, "participant")]
     most, average = run["peak_parallelism"], mean_count(run["mean_parallelism"])
     parallel = "one at a time" if most == 1 else f"{average} at a time on average, {most:,} at most"
-    says = f"Makespan {seconds(run['makespan_s'])} for {counted(run['participants'], 'participant')}, {parallel}"
-    note = f"Run {run['run']}; failed attempts are not drawn. Jobs on one lane came one after the other."
-    return Gantts(says, rows, note, [Panel("", lanes, names=names)], colours=PHASE_COLOURS)
+    return Lanes(
+        f"Makespan {seconds(run['makespan_s'])} for {counted(run['participants'], 'participant')}, {parallel}",
+        rows,
+        f"Run {run['run']}; failed attempts are not drawn. Jobs on one lane came one after the other.",
+        (Spans("participant", PHASE_COLOURS),),
+        "Time since the first start",
+        lanes=lanes,
+    )
 
 
 def nodes(data: ReportData) -> Chart:
     """How long participants of the last run took on each node."""
-    cluster = data.cluster
-    if cluster is None or not cluster.walls_s:
-        return Chart(nodes_line(cluster) if cluster else "the last run was on one machine")
-    node_of = cluster.node_of
+    nodes = by_node(data.last_jobs)
+    if not nodes:
+        return Chart(nodes_line(data.cluster, ()) if data.cluster else "the last run was on one machine")
     rows = [
-        {"node": node_of[time.participant], "participant": time.participant, "wall_s": time.wall_s}
-        for time in cluster.times
-        if time.participant in node_of
-    ]
-    lanes = [
-        {"lane": f"{node} ({len(walls_s)})", "walls_s": walls_s, "text": seconds(statistics.median(walls_s))}
-        for node, walls_s in cluster.walls_s.items()
+        {"node": node, "participant": job["participant"], "wall_s": job["wall_s"]}
+        | {"lane": f"{node} ({len(jobs)})", "text": text}
+        for node, jobs in nodes.items()
+        for text in [seconds(statistics.median(job["wall_s"] for job in jobs))]
+        for job in jobs
     ]
     note = f"Participants that succeeded. {BOX.format('participants', '')}"
-    return Lanes(nodes_line(cluster), rows, note, (Box("walls_s"),), "Wall time of a participant (s)", lanes)
+    box = Box("wall_s", "participant")
+    return Lanes(nodes_line(data.cluster, data.last_jobs), rows, note, (box,), "Wall time of a participant")
 
 
 def brain_volume(data: ReportData) -> Chart:
     """How brain volumes are distributed at each site."""
-    volumes = [row["brain_volume_mm3"] for row in data.group]
-    if not volumes:
+    group = [row | {"brain_volume_cm3": row["brain_volume_mm3"] * CM3_PER_MM3} for row in data["group"]]
+    if not group:
         return Chart("no brain mask was made")
-    by_site = sorted(data.group, key=lambda row: row["site"] or "")
-    sites = gathered((row["site"] or "all images", row) for row in by_site)
-    lanes = [
-        {
-            "lane": f"{site} ({len(rows):,})",
-            "cm3": [row["brain_volume_mm3"] * CM3_PER_MM3 for row in rows],
-            "said": [f"{row['image']}: {cm3(row['brain_volume_mm3'])}" for row in rows],
-            "marked": [bool(doubts(row)) for row in rows],
-            "text": cm3(statistics.median(row["brain_volume_mm3"] for row in rows)),
-        }
-        for site, rows in sites.items()
+    sites = gathered((row["site"] or "all images", row) for row in sorted(group, key=lambda row: row["site"] or ""))
+    rows = [
+        {name: row[name] for name in ("site", "image", "brain_volume_cm3", "robust_z", "outlier")}
+        | {"to_be_seen": doubts(row), "lane": f"{site} ({len(own):,})", "text": text}
+        for site, own in sites.items()
+        for text in [cm3(statistics.median(row["brain_volume_mm3"] for row in own))]
+        for row in own
     ]
-    table = [
-        {"site": row["site"], "image": row["image"], "brain_volume_cm3": row["brain_volume_mm3"] * CM3_PER_MM3}
-        | {name: row[name] for name in ("robust_z", "outlier")}
-        for row in data.group
-    ]
-    says = f"Brain volume of the one image is {cm3(volumes[0])}"
+    volumes = [row["brain_volume_cm3"] for row in group]
+    says = f"Brain volume of the one image is {number(volumes[0])} cm³"
     if len(volumes) > 1:
-        spread = f"{number(statistics.fmean(volumes) * CM3_PER_MM3)} ± {cm3(statistics.stdev(volumes))}"
-        says = f"Brain volume is {spread} (mean ± SD of {counted(len(volumes), 'image')}); {stand_out(data)}"
+        spread = f"{number(statistics.fmean(volumes))} ± {number(statistics.stdev(volumes))} cm³"
+        says = f"Brain volume is {spread} (mean ± SD of {counted(len(volumes), 'image')})"
+        says += f"; {counted(sum(map(bool, map(doubts, group))), 'mask')} to be looked at"
     note = BOX.format("images", "; large and orange: outliers, and volumes that no adult has")
-    box = Box("cm3", said="said", marked="marked")
-    return Lanes(says, table, note, (box,), "Brain volume (cm³)", lanes)
-
-
-def stand_out(data: ReportData) -> str:
-    """How many images are outliers, and how many have a volume that no adult has."""
-    outliers = sum(bool(row["outlier"]) for row in data.group)
-    implausible = sum(not is_plausible(row) for row in data.group)
-    text = "none stands out" if not outliers else f"{outliers:,} {'stands' if outliers == 1 else 'stand'} out"
-    return text + (f"; {implausible:,} beyond what adults have" if implausible else "")
+    return Lanes(says, rows, note, (Box("brain_volume_cm3", "image", "to_be_seen"),), "Brain volume", "cm³")

@@ -8,7 +8,6 @@ and some tens of kB each.
 from __future__ import annotations
 
 import os
-import textwrap
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import numpy.typing as npt
 from nibabel.affines import voxel_sizes
 from nibabel.funcs import as_closest_canonical
 from nibabel.spatialimages import SpatialImage
-from PIL import Image, ImageColor, ImageDraw, ImageFont, PngImagePlugin
+from PIL import Image, ImageColor, ImageDraw, ImageFont
 from scipy import ndimage
 
 from neurotier.analysis.images import Stored
@@ -28,7 +27,6 @@ from neurotier.core.errors import InputError
 from neurotier.core.files import write_bytes
 from neurotier.core.quantities import shorten
 from neurotier.pages.kit.chart import ORANGE
-from neurotier.pages.report.mosaics import REASON_KEY
 
 TILE_PX = 120
 SLICES = 5
@@ -85,7 +83,7 @@ def draw_mosaic(t1w: Path, mask: Path, out: Path, title: str) -> None:
             grey = np.interp(np.nan_to_num(plane), window, (0, 255)).astype(np.uint8)
             top, left = TITLE_PX + row * TILE_PX, column * TILE_PX
             canvas[top : top + TILE_PX, left : left + TILE_PX] = tile(grey, inside, across, up)
-    write_picture(canvas, out, title if found else f"{title} - the mask is empty", left_marks=True)
+    write_picture(canvas, out, title if found else f"{title} - the mask is empty")
 
 
 def read_canonical(path: Path) -> tuple[Volume, list[float]]:
@@ -121,23 +119,13 @@ def tile(grey: Bytes2D, brain: npt.NDArray[np.bool_], across: Limits, up: Limits
 
 def resample(plane: Bytes2D, across: Limits, up: Limits) -> Bytes2D:
     """A window of a plane, in voxels, as ``TILE_PX`` x ``TILE_PX`` with the second axis pointing up; black outside."""
-    pad = 1 + int(max(0, -across[0], -up[0], across[1] - plane.shape[0], up[1] - plane.shape[1]))
-    padded = np.pad(plane, pad)
-    picture = Image.fromarray(np.ascontiguousarray(padded.T[::-1]))
-    height = padded.shape[1]
-    window = (across[0] + pad, height - (up[1] + pad), across[1] + pad, height - (up[0] + pad))
-    scaled = picture.resize((TILE_PX, TILE_PX), Image.Resampling.BILINEAR, box=window)
-    return np.asarray(scaled, dtype=np.uint8)
+    picture, height = Image.fromarray(np.ascontiguousarray(plane.T[::-1])), plane.shape[1]
+    window = picture.crop(tuple(map(round, (across[0], height - up[1], across[1], height - up[0]))))
+    return np.asarray(window.resize((TILE_PX, TILE_PX), Image.Resampling.BILINEAR), dtype=np.uint8)
 
 
-def draw_placeholder(out: Path, title: str, reason: str) -> None:
-    """A picture that says why there is no mosaic."""
-    canvas = np.zeros((TITLE_PX + TILE_PX, SLICES * TILE_PX), np.uint8)
-    write_picture(canvas, out, title, reason)
-
-
-def write_picture(canvas: Bytes2D, out: Path, title: str, reason: str = "", left_marks: bool = False) -> None:
-    """Write palette indices as PNG, with the title and, of a placeholder, the reason."""
+def write_picture(canvas: Bytes2D, out: Path, title: str) -> None:
+    """Write palette indices as PNG, with the title, and a mark at the left of axial and coronal slices."""
     picture = Image.fromarray(canvas)
     greys = [round(level * 255 / (GREYS - 1)) for level in range(GREYS) for _ in range(3)]
     picture.putpalette([*greys, *ImageColor.getrgb(ORANGE), 255, 255, 255])
@@ -146,13 +134,8 @@ def write_picture(canvas: Bytes2D, out: Path, title: str, reason: str = "", left
     pen = ImageDraw.Draw(picture)
     pen.fontmode = "1"  # anti-aliased letters would need colours of their own
     pen.text((5, 3), shorten(title, LINE_LETTERS), fill=WHITE, font=font)
-    for row in range(2 if left_marks else 0):
+    for row in range(2):
         pen.text((4, TITLE_PX + row * TILE_PX + TILE_PX // 2 - 6), "L", fill=WHITE, font=font)
-    comment = PngImagePlugin.PngInfo()
-    if reason:
-        said = textwrap.fill(f"no mosaic: {reason}", LINE_LETTERS, max_lines=5)
-        pen.text((5, TITLE_PX + 12), said, fill=WHITE, font=font)
-        comment.add_itxt(REASON_KEY, reason)
     content = BytesIO()
-    picture.save(content, "PNG", optimize=True, pnginfo=comment)
+    picture.save(content, "PNG", optimize=True)
     write_bytes(out, content.getvalue())

@@ -23,8 +23,6 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.dataset.bids import strip_extension
 
-REASON_KEY = "neurotier-reason"
-
 
 @dataclass(frozen=True)
 class Picture:
@@ -69,11 +67,11 @@ def mosaic_name(image: str) -> PurePosixPath:
     return PurePosixPath(*parts[:subject], f"{strip_extension(pure.name)}.png")
 
 
-def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int, drawn: Path) -> None:
-    """Bring a folder of mosaics up to date with a list of images.
+def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int, drawn: Path) -> list[str]:
+    """Bring a folder of mosaics up to date with a list of images; why some have no picture, in a line each.
 
-    Pictures newer than their mask stay; pictures of images that are no longer listed go. What cannot be drawn
-    gets a picture that says why, and is tried again next time.
+    Pictures newer than their mask stay; pictures of images that are no longer listed go. What cannot be drawn is tried
+    again next time.
 
     Parameters
     ----------
@@ -87,12 +85,12 @@ def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int, drawn:
         Where they are drawn, and stay when Snakemake empties the folder.
     """
     stale = [picture for picture in pictures if not is_current(picture.mask, drawn / picture.name)]
-    draw = partial(draw_or_explain, drawn=drawn)
+    draw = partial(why_not_drawn, drawn=drawn)
     if workers > 1 and stale:
         with ProcessPoolExecutor(min(workers, len(stale))) as pool:
-            list(pool.map(draw, stale, chunksize=4))
+            reasons = list(pool.map(draw, stale, chunksize=4))
     else:
-        list(map(draw, stale))
+        reasons = list(map(draw, stale))
     listed = {drawn / picture.name for picture in pictures}
     for path in drawn.rglob("*.png"):
         if path not in listed:
@@ -100,6 +98,7 @@ def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int, drawn:
     drawn.mkdir(parents=True, exist_ok=True)  # there is none to draw with the tool noop
     remove_whatever(folder)
     shutil.copytree(drawn, folder, copy_function=link_or_copy)
+    return [f"no mosaic {picture.name}: {why}" for picture, why in zip(stale, reasons, strict=True) if why]
 
 
 def link_or_copy(file: str, name: str) -> None:
@@ -111,34 +110,24 @@ def link_or_copy(file: str, name: str) -> None:
 
 
 def is_current(mask: Path, picture: Path) -> bool:
-    """Whether a picture is there and whole, is newer than its mask, and is not a placeholder."""
+    """Whether a picture is there, and newer than its mask."""
     try:
-        return picture.stat().st_mtime_ns >= mask.stat().st_mtime_ns and not placeholder_reason(picture)
+        return picture.stat().st_mtime_ns >= mask.stat().st_mtime_ns
     except OSError:
         return False
 
 
-def placeholder_reason(path: Path) -> str:
-    """Why a picture is not a mosaic; empty if it is one."""
-    from PIL import Image  # the rules read this module, and draw nothing
-
-    try:
-        with Image.open(path) as picture:
-            picture.load()
-            return str(picture.info.get(REASON_KEY, ""))
-    except (OSError, ValueError) as error:
-        return f"the picture cannot be read: {error}"
-
-
-def draw_or_explain(picture: Picture, drawn: Path) -> None:
-    """Draw one picture, or a placeholder that says why it cannot be drawn."""
-    from neurotier.pages.report.mosaic import draw_mosaic, draw_placeholder
+def why_not_drawn(picture: Picture, drawn: Path) -> str:
+    """Draw one picture; why it cannot be drawn, else nothing."""
+    from neurotier.pages.report.mosaic import draw_mosaic
 
     out = drawn / picture.name
     try:
         draw_mosaic(picture.t1w, picture.mask, out, picture.title)
     except Exception as error:  # whatever is wrong with one image must not cost the pictures of the others
-        draw_placeholder(out, picture.title, one_line(str(error) or type(error).__name__))
+        out.unlink(missing_ok=True)  # it may be that of an earlier mask
+        return one_line(str(error) or type(error).__name__)
+    return ""
 
 
 def embedded(path: Path) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from markupsafe import Markup
 from neurotier.advice.promise import advised
 from neurotier.advice.words import interval
 from neurotier.analysis.app import app_name
-from neurotier.core.errors import all_without_credentials, without_credentials
+from neurotier.core.errors import without_credentials
 from neurotier.core.parallelism import PHASES
 from neurotier.core.quantities import (
     MISSING,
@@ -22,30 +21,34 @@ from neurotier.core.quantities import (
     first_of,
     mean_count,
     number,
-    percent,
     seconds,
     share_of,
     size,
     utc,
 )
 from neurotier.core.tables import Row, gathered
-from neurotier.pages.kit.causes import sum_causes
+from neurotier.pages.kit.causes import BLOCK_IO, RUN_QUEUE
 from neurotier.pages.kit.findings import own_reference, words
 from neurotier.pages.kit.page import SHOWN_ROWS, Figure, Page, Section, link, linked
 from neurotier.pages.report.answers import run_answers
 from neurotier.pages.report.cluster import cluster_lines
-from neurotier.pages.report.data import LEAST_MM3, MOST_MM3, TABLES, Record, ReportData, collect, doubts
+from neurotier.pages.report.data import (
+    LEAST_MM3,
+    MOST_MM3,
+    TABLES,
+    Record,
+    ReportData,
+    collect,
+    doubts,
+    total,
+)
 from neurotier.pages.report.figures import account, brain_volume, gantt, nodes
-from neurotier.pages.report.mosaics import embedded, mosaic_name, placeholder_reason
-from neurotier.pages.report.times import present_phases
+from neurotier.pages.report.mosaics import embedded, mosaic_name
 from neurotier.pages.report.verdict import verdicts
 from neurotier.run.profile_tables import timings
 
 NAMED = 10
 """Most participants that are named of those who failed alike; the rest is folded."""
-
-SHOWN_RUNS = 3
-"""Runs whose answers are shown, newest first: a resumed run leaves participants of several in one results folder."""
 
 SOURCES = {
     "staging": "counted while copying",
@@ -66,28 +69,22 @@ BIDS = "BIDS (Gorgolewski et al., 2016, Scientific Data 3, 160044)"
 APPTAINER = "Apptainer (Kurtzer, Sochat and Bauer, 2017, PLOS ONE 12(5), e0177459)"
 
 
-def complete(record: Record) -> Record:
-    """A record that says ``None`` of what it lacks, as that of a run that was killed may."""
-    return defaultdict(lambda: None, record)
-
-
 def under(data: ReportData) -> str:
-    """What was analysed, and when."""
+    """What was analysed, and in which run."""
     text = f"{dataset_name(data)}: {app_name(data.settings)}{' in a container' if data.container else ''}"
-    if data.last_run:
-        return f"{text}; last run {data.last_run['run']}, {utc(data.last_run['start_s'])}"
-    return f"{text}; run {data.facts['run']}" if "run" in data.facts else text
+    run = (data.last_run or data.facts)["run"]
+    return f"{text}; last run {run}" if run else text
 
 
 def dataset_name(data: ReportData) -> str:
     """The dataset's name by its description, else its source."""
-    description = data.dataset.get("description") or {}
+    description = data.dataset["description"] or {}
     return str(description.get("Name") or without_credentials(data.settings.dataset.source))
 
 
 def problems(data: ReportData) -> list[Section]:
     """Who failed, by reason; and what was not run, skipped, or missing."""
-    every = [failure for failure in map(complete, data.failures) if str(failure["participant"]) in data.failed]
+    every = [failure for failure in data.failures if str(failure["participant"]) in data.failed]
     alike = gathered(((failure["stage"], reason_of(failure), failure["exit_code"]), failure) for failure in every)
     failed = [
         {
@@ -103,9 +100,9 @@ def problems(data: ReportData) -> list[Section]:
     if data.not_run:
         names = first_of(sorted(data.not_run), SHOWN_ROWS)
         sections.append(Section(text=names, folded=f"Not run: {counted(len(data.not_run), 'participant')}"))
-    if data.skipped:
-        folded = f"Skipped: {counted(len(data.skipped), 'item')} of the dataset"
-        sections.append(Section(rows=data.skipped, folded=folded))
+    if data["skipped"]:
+        folded = f"Skipped: {counted(len(data['skipped']), 'item')} of the dataset"
+        sections.append(Section(rows=data["skipped"], folded=folded))
     if data.missing:
         sections.append(Section(text="Missing when this report was written:", items=data.missing))
     return [Section("Failed, not run, skipped"), *sections] if sections else []
@@ -131,7 +128,7 @@ def failed_names(data: ReportData, failures: Sequence[Record]) -> str:
 def masks(data: ReportData) -> Section:
     """The outlines of brain masks: first those to be looked at."""
     folder = linked(data.places.mosaics, data.places.results, "figures/mosaics")
-    drawn = [row for row in data.group if (data.places.mosaics / mosaic_name(row["image"])).is_file()]
+    drawn = [row for row in data["group"] if (data.places.mosaics / mosaic_name(row["image"])).is_file()]
     shown = shown_mosaics(drawn, data.settings.report.mosaics)
     if not shown:
         text = Markup("{} in {}; none is shown here, as configured.").format(counted(len(drawn), "mosaic"), folder)
@@ -142,8 +139,8 @@ def masks(data: ReportData) -> Section:
     )
     left = len(drawn) - len(shown)
     text += Markup("{:,} more are in {}.").format(left, folder) if left else f"All {len(drawn):,} are shown."
-    if len(data.group) > len(drawn):
-        text += f" {counted(len(data.group) - len(drawn), 'image')} without a mosaic."
+    if len(data["group"]) > len(drawn):
+        text += f" {counted(len(data['group']) - len(drawn), 'image')} without a mosaic: logs/draw_mosaics says why."
     pictures = Markup().join(mosaic_view(data, row) for row in shown)
     return Section("Brain masks", text, more=Markup('<div class="mosaics">{}</div>').format(pictures))
 
@@ -164,8 +161,7 @@ def mosaic_view(data: ReportData, row: Row) -> str:
     """A mosaic as the page shows it, with a link to it."""
     name = mosaic_name(row["image"])
     path = data.places.mosaics / name
-    reason = placeholder_reason(path)
-    words = ", ".join(filter(None, (cm3(row["brain_volume_mm3"]), doubts(row), reason and f"no mosaic: {reason}")))
+    words = ", ".join(filter(None, (cm3(row["brain_volume_mm3"]), doubts(row))))
     return Markup(
         '<figure><a href="{}"><img{} loading="lazy" src="{}" alt="Brain mask outline over {}: {}"></a>'
         "<figcaption>{}: {}</figcaption></figure>"
@@ -182,7 +178,7 @@ def mosaic_view(data: ReportData, row: Row) -> str:
 
 def volumes(data: ReportData) -> list[Section]:
     """What brains have, and which masks are to be looked at."""
-    if not data.group:
+    if not data["group"]:
         return []
     text = (
         f"Masks of adult brains have {number(LEAST_MM3 / 1000)} to {cm3(MOST_MM3)}: brains of 975 to"
@@ -202,45 +198,34 @@ def volumes(data: ReportData) -> list[Section]:
             )
         }
         | {"why": doubts(row), **{name: row[name] for name in ("brain_volume_mm3", "brain_voxels", "robust_z")}}
-        for row in sorted(filter(doubts, data.group), key=lambda row: -abs(row["robust_z"] or 0.0))
+        for row in sorted(filter(doubts, data["group"]), key=lambda row: -abs(row["robust_z"] or 0.0))
     ]
     return [Section(text=text), Section(rows=rows)]
 
 
 def answers(data: ReportData) -> list[Section]:
     """Where the time went, in sentences; and bytes and files per tier."""
-    runs = gathered((row["run"], row) for row in sorted(data.profile, key=lambda row: -float(row["start_s"])))
-    sections = []
-    for run, rows in list(runs.items())[:SHOWN_RUNS]:
-        text = f"Run {run}, {counted(len({row['participant'] for row in rows}), 'participant')}:" * (len(runs) > 1)
-        found = run_answers(rows, data.traffic, data.tier_kinds)
-        sections.append(Section(text=text, items=[f"{answer}." for answer in found]))
+    found = run_answers(data["profile"], data["traffic"], data.tier_kinds) if data["profile"] else []
     counts = ("read_bytes", "read_files", "written_bytes", "written_files")
-    in_order = sorted(data.traffic, key=lambda row: (row["tier"], list(SOURCES).index(row["traffic_source"])))
+    in_order = sorted(data["traffic"], key=lambda row: (row["tier"], list(SOURCES).index(row["traffic_source"])))
     flows = []
     for (tier, source), rows in gathered(((row["tier"], row["traffic_source"]), row) for row in in_order).items():
-        kind = data.tier_kinds.get(tier)
-        place = {"bytes_and_files_of_tier": f"{tier} ({kind})" if kind else tier, "how_it_is_known": SOURCES[source]}
-        known = {name: [row[name] for row in rows if row[name] is not None] for name in counts}
-        flows.append(place | {name: sum(values) if values else None for name, values in known.items()})
-    return [*sections, Section(rows=flows)]
+        place = {"bytes_and_files_of_tier": tier, "how_it_is_known": SOURCES[source]}
+        flows.append(place | {name: total(row[name] for row in rows) for name in counts})
+    return [Section(items=[f"{answer}." for answer in found]), Section(rows=flows)]
 
 
 def prediction(data: ReportData) -> Section | None:
     """What the advice said of the last run, beside what it took; nothing if it said nothing of such a run."""
     run = data.last_run
-    row = advised(data.advice, run) if run and run["makespan_s"] is not None else None
+    row = advised(data["advice"], run) if run and run["makespan_s"] is not None else None
     if row is None or run is None:
         return None
     held = row["low_s"] <= run["makespan_s"] <= row["high_s"]
-    causes = sum_causes(row for time in data.last_times if time.accounted for row in time.phases.values())
-    limits = [(row["limit"], row["limit_share"]), *(causes.ranked[:1] if causes.made and causes.wall_s > 0 else ())]
-    predicted, *measured = (f"{name}, {percent(share)} of the jobs' time" for name, share in limits)
-    text = f"Predicted {interval(row)} ({predicted}), measured {seconds(run['makespan_s'])}"
-    text += f" ({', '.join(measured) or 'cause not known'}){'' if held else ': not within it'}."
+    text = f"Predicted {interval(row)}, measured {seconds(run['makespan_s'])}{'' if held else ': not within it'}."
     both = {"Makespan": (row["predicted_s"], run["makespan_s"])}
     for phase in PHASES:
-        measured_s = sum(time.phase(phase, "wall_s") for time in data.last_times)
+        measured_s = sum(job[f"{phase}_s"] or 0.0 for job in data.last_jobs)
         if measured_s or row[f"{phase}_sum_s"]:
             both[f"Sum of {phase}"] = (row[f"{phase}_sum_s"], measured_s)
     rows = [
@@ -252,40 +237,36 @@ def prediction(data: ReportData) -> Section | None:
 
 def cluster(data: ReportData) -> Section | None:
     """Jobs and nodes."""
-    if data.cluster is None:
+    if not data.cluster:
         return None
-    rows = [
-        row | {"participants": len(row["members"].split()) if row["members"] else None} for row in data.cluster.jobs
-    ]
+    rows = [row | {"participants": len(row["members"].split()) if row["members"] else None} for row in data.cluster]
     columns = "job share attempt node state participants queue_wait_s elapsed_s cpus asked_memory_bytes max_rss_bytes"
-    lines = [f"{line}." for line in cluster_lines(data.cluster)]
+    lines = [f"{line}." for line in cluster_lines(data.cluster, data.last_jobs)]
     return Section("Jobs of the cluster", rows=rows, columns=columns.split(), items=lines)
 
 
 def participants(data: ReportData) -> Section:
     """Times of each, with links to derivatives, masks and log."""
-    phases, images = present_phases(data.times), gathered((row["participant"], row["image"]) for row in data.group)
-    by_app, several = data.settings.app.image is not None, len({time.run for time in data.times}) > 1
-    rows = []
-    for time in data.times[:SHOWN_ROWS]:
-        name = time.participant
-        drawn = (data.places.mosaics / mosaic_name(image) for image in images.get(name, ()))
-        rows.append(
-            {
-                "participant": linked(data.places.analysed(name, by_app), data.places.results, name),
-                "masks": links(data, drawn),
-                "log": links(data, [data.places.log(name)]),
-                **{column: getattr(time, column) for column in ("wall_s", "cpu_s")},
-                **{f"account_{cause}_s": time.spent_s(cause) for cause in ("run_queue", "block_io")},
-                **{f"{phase}_s": time.phase(phase, "wall_s") for phase in phases},
-                "peak_memory_bytes": max(row["max_rss_bytes"] for row in time.phases.values()),
-                "staged_bytes": time.total("staged_bytes"),
-                **({"run": time.run} if several else {}),
-            }
-        )
-    more = f"The {SHOWN_ROWS:,} slowest of {len(data.times):,}" if len(data.times) > SHOWN_ROWS else "Slowest first"
+    images = gathered((row["participant"], row["image"]) for row in data["group"])
+    by_app, several = data.settings.app.image is not None, len({job["run"] for job in data.jobs}) > 1
+    columns = (
+        *("participant", "masks", "log", "wall_s", "cpu_s", RUN_QUEUE, BLOCK_IO),
+        *(f"{phase}_s" for phase in PHASES),
+        *("peak_memory_bytes", "staged_bytes", *["run"] * several),
+    )
+    rows = [
+        job
+        | {
+            "participant": linked(data.places.analysed(name, by_app), data.places.results, name),
+            "masks": links(data, (data.places.mosaics / mosaic_name(image) for image in images.get(name, ()))),
+            "log": links(data, [data.places.log(name)]),
+        }
+        for job in data.jobs[:SHOWN_ROWS]
+        for name in [job["participant"]]
+    ]
+    more = f"The {SHOWN_ROWS:,} slowest of {len(data.jobs):,}" if len(data.jobs) > SHOWN_ROWS else "Slowest first"
     text = f"{more}; by phase in profile/profile.tsv. A click on a heading sorts."
-    return Section("Participants", text if rows else "No participant finished.", rows or None)
+    return Section("Participants", text if rows else "No participant finished.", rows or None, columns)
 
 
 def links(data: ReportData, files: Iterable[Path]) -> str:
@@ -296,7 +277,7 @@ def links(data: ReportData, files: Iterable[Path]) -> str:
 
 def facts(data: ReportData) -> list[Section]:
     """Machine, command, dataset, tiers, configuration."""
-    known, container = complete(data.facts), complete(data.container)
+    known, container, dataset = data.facts, data.container, data.dataset
     about = {"Run": "No facts were recorded about any run."}
     if known["run"]:
         machine = (
@@ -308,72 +289,60 @@ def facts(data: ReportData) -> list[Section]:
             "Started on" if data.cluster else "Machine": f"{known['host'] or MISSING}: {machine}",
             "Kernel": known["kernel"] or MISSING,
             f"Cores for {cores}": number(known["cores"]) + ", oversubscribed" * bool(known["oversubscribed"]),
-            "Command line": without_credentials(shlex.join(known["command_line"] or [MISSING])),
+            "Command line": shlex.join(known["command_line"] or [MISSING]),
         }
     if container:
         name, checksum = container["reference"] or container["name"] or MISSING, container["sha256"] or MISSING
         tier = data.settings.placement["images"]
         about["Container image"] = f"{name}: {size(container['size_bytes'])}, on the tier {tier}, sha256:{checksum}"
-    dataset = complete(all_without_credentials(data.dataset))
-    sites = [f"{site} ({str(one.get('version') or '')[:8]})" for site, one in (data.dataset.get("sites") or {}).items()]
-    source = without_credentials(str(data.dataset.get("source") or data.settings.dataset.source))
+    sites = [f"{site} ({str(one.get('version') or '')[:8]})" for site, one in (dataset["sites"] or {}).items()]
+    source = dataset["source"] or without_credentials(data.settings.dataset.source)
     about["Dataset"] = f"{source} ({dataset['kind']})" if dataset["kind"] else source
     about |= {f"Its {key}": str(dataset[key]) for key in ("version", "id", "path") if dataset[key]}
-    where = f" at {counted(len(sites), 'site')}: {', '.join(sites)}" if any(data.dataset.get("sites") or {}) else ""
-    about["Selected"] = f"{counted(len(data.images), file_noun(data))} of {people(data)}{where}"
+    where = f" at {counted(len(sites), 'site')}: {', '.join(sites)}" if any(dataset["sites"] or ()) else ""
+    about["Selected"] = f"{selection(data)}{where}"
     sections = [Section("Run facts", facts=about)]
     if known["tiers"]:
-        sections.append(Section("Tiers", rows=[tier_row(role, tier) for role, tier in known["tiers"].items()]))
+        rows = [{"role": role} | tier for role, tier in known["tiers"].items()]
+        columns = "role name kind fs_type path mount_point mount_options capacity_bytes free_bytes"
+        sections.append(Section("Tiers", rows=rows, columns=columns.split()))
     if known["settings"]:
-        configuration = without_credentials(yaml.safe_dump(known["settings"], sort_keys=False))
-        text = Markup("<pre>{}</pre>").format(configuration)
+        text = Markup("<pre>{}</pre>").format(yaml.safe_dump(known["settings"], sort_keys=False))
         sections.append(Section(more=text, folded="Configuration of this run"))
     return sections
 
 
-def tier_row(role: str, tier: Record) -> Row:
-    """What is known of the tier of a role."""
-    place = f"on {tier['mount_point']}, {tier['mount_options']}" if tier["fs_type"] else "found by each job on its node"
-    capacity = "what is free" if tier["capacity_bytes"] is None else size(tier["capacity_bytes"])
-    about = {"role": role, "tier": tier["name"], "declared": tier["kind"], "file_system": tier["fs_type"]}
-    return about | {"path": f"{tier['path']} {place}", "capacity": capacity, "free_bytes": tier["free_bytes"]}
-
-
-def file_noun(data: ReportData) -> str:
-    """What a file that is analysed is called."""
-    return "T1w image" if data.settings.app.image is None else "file"
-
-
-def people(data: ReportData) -> str:
-    """How many participants are to be analysed."""
-    return counted(len(data.selected), "participant")
+def selection(data: ReportData) -> str:
+    """What is to be analysed of how many participants."""
+    noun = "T1w image" if data.settings.app.image is None else "file"
+    return f"{counted(len(data['images']), noun)} of {counted(len(data.selected), 'participant')}"
 
 
 def once(data: ReportData) -> Section:
     """What is done once."""
-    columns = ["step", "item", "phase", "wall_s", "cpu_s", "account_run_queue_s", "account_block_io_s"]
     text = "Not by every participant, and not in any participant's time."
-    return Section("Done once", text, data.steps, columns)
+    return Section("Done once", text, data["steps"], ("step", "item", "phase", "wall_s", "cpu_s", RUN_QUEUE, BLOCK_IO))
 
 
 def runs(data: ReportData) -> Section:
     """All runs of the results folder, newest first."""
     rows = [
-        {
-            "run": run["run"],
+        run
+        | {
             "timings": timings(run["valid"]) + ", oversubscribed" * run["oversubscribed"],
-            "tool": run["tool"],
             "tiers": ", ".join(run[f"{role}_tier"] for role in ("dataset", "work", "results")),
-            **{name: run[name] for name in ("cores", "participants", "failed", "makespan_s", "flushed_s")},
-            "mean_parallelism": run["mean_parallelism"],
             "cpu_share": share_of(run["cpu_sum_s"], run["wall_sum_s"]),
             "for_a_core_share": share_of(run["account_run_queue_sum_s"], run["wall_sum_s"]),
             "for_storage_share": share_of(run["account_block_io_sum_s"], run["wall_sum_s"]),
         }
-        for run in reversed(data.runs)
+        for run in reversed(data["runs"])
     ]
     text = "" if rows else "No run has finished a participant job."
-    return Section("All runs of this results folder", text, rows or None)
+    columns = (
+        "run timings tool tiers cores participants failed makespan_s flushed_s mean_parallelism cpu_share"
+        " for_a_core_share for_storage_share"
+    )
+    return Section("All runs of this results folder", text, rows or None, columns.split())
 
 
 def software(versions: Mapping[str, str]) -> str:
@@ -390,20 +359,19 @@ def software(versions: Mapping[str, str]) -> str:
 
 def methods(data: ReportData) -> Section:
     """A paragraph for a paper."""
-    known, run = complete(data.facts), data.last_run
-    version = f", version {data.dataset['version']}" if data.dataset.get("version") else ""
-    image = complete(data.container)
-    within = f" in an {APPTAINER} container, {image['reference'] or image['name']}" if data.container else ""
+    run, image, kinds = data.last_run, data.container["reference"] or data.container["name"], data.tier_kinds
+    version = f", version {data.dataset['version']}" if data.dataset["version"] else ""
+    within = f" in an {APPTAINER} container, {image}" if data.container else ""
     text = (
-        f"{counted(len(data.images), file_noun(data))} of {people(data)} of the {BIDS} dataset {dataset_name(data)}"
-        f"{version} were analysed by {app_name(data.settings)}{within}, with {software(known['versions'] or {})}."
-        f" {len(data.done):,} of {people(data)} have results."
+        f"{selection(data)} of the {BIDS} dataset {dataset_name(data)}{version} were analysed by"
+        f" {app_name(data.settings)}{within}, with {software(data.facts['versions'] or {})}."
+        f" {len(data.done):,} of {counted(len(data.selected), 'participant')} have results."
     )
     if run:
         text += (
-            f" Datasets lay on a {data.tier_kinds.get(run['dataset_tier'], 'storage')} tier, intermediate files on a"
-            f" {data.tier_kinds.get(run['work_tier'], 'storage')} tier, and"
-            f" {mean_count(run['mean_parallelism'])} participants were analysed at a time (mean)."
+            f" Datasets lay on a {kinds.get(run['dataset_tier'], 'storage')} tier, intermediate files on a"
+            f" {kinds.get(run['work_tier'], 'storage')} tier, and {mean_count(run['mean_parallelism'])} participants"
+            " were analysed at a time (mean)."
         )
     return Section("Methods, to paste into a paper", text)
 
@@ -411,7 +379,6 @@ def methods(data: ReportData) -> Section:
 PAGE = Page(
     name="report",
     title="Run report",
-    category="Run report",
     caption="The run on one page: verdict and validity, failed and skipped participants with their reasons, masks,"
     " brain volumes, times, and the facts about machine, tiers and versions. The page shows whether the results are"
     " complete and whether the times can be compared.",
