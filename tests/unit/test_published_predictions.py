@@ -131,6 +131,6 @@ def test_what_advice_takes_the_model_to_be_off_by_is_what_it_was_off_by(publishe
         row["ratio"]
         for row in published.validation()
         if (row["held_out"], row["member"]) == (CONDITION, MEASURED)
-        and not has_twin(condition_of(row), published.evidence)
+        and not has_twin(condition_of(row), published.measured_s)
     ]
     assert math.log(width(ratios)) / NormalDist().inv_cdf(HIGH) == pytest.approx(MODEL_ERROR, abs=0.0005)

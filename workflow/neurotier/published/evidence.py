@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tasks import SPARK
 from neurotier.model.loaded import Loaded, Stream, loaded, pooled, unevenness
 from neurotier.published.bigbrain import HEADER, INCREMENT, TASK, WRITE, BlockRun
 from neurotier.published.conditions import PLACES, device_and_mode, steady
 from neurotier.published.replay import Replay
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 PAUSE = 4.0
 """The JVM stood still where blocks came so many times later than usual: by chance that is one gap in 55 (e^-4)."""
@@ -25,8 +27,7 @@ FASTEST_WAVES = 0.95
 """Where something else limits a Spark run, its fastest twentieth of waves shows what the JVM can ship."""
 
 
-@dataclass(frozen=True)
-class Shipping:
+class Shipping(NamedTuple):
     """What runs of Spark show of its JVM, which reads whole files and ships them to Python.
 
     Attributes
@@ -51,39 +52,32 @@ class Shipping:
     increment_s: float
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """What the runs of a condition show; of Spark, that of its JVM, because no row of its logs shows its reading.
+def evidence_of(replay: Replay) -> DataFrame:
+    """What the runs show of every condition of the paper's figures, on devices that are described: a row for each.
 
-    Attributes
-    ----------
-    launch_s
-        From the end of a process to the first row of its successor, s: starting Python and its libraries.
+    Its columns are those of :class:`Loaded` and ``unevenness`` (of its streams), of :class:`Shipping`, and
+    ``launch_s``, from the end of a process to the first row of its successor, s: starting Python and its libraries. Of
+    Spark, only what its JVM does is known, because no row of its logs shows its reading.
     """
+    from pandas import DataFrame
 
-    loaded: Loaded | None = None
-    unevenness: float = 0.0
-    launch_s: float | None = None
-    shipping: Shipping | None = None
-
-
-def evidence_of(replay: Replay) -> dict[IncrementCondition, Evidence]:
-    """The evidence of every condition of the paper's figures, on devices that are described."""
     known = [one for one in replay.conditions if not one.variant and device_and_mode(one) in PLACES]
-    return {one: read_evidence(steady(replay.conditions[one])) for one in known}
+    columns = [*Loaded._fields, "unevenness", "launch_s", *Shipping._fields]
+    shown = [read_evidence(steady(replay.conditions[one])) for one in known]
+    return DataFrame(shown, known, columns, dtype=float)
 
 
-def read_evidence(runs: Sequence[BlockRun]) -> Evidence:
-    """The evidence of a condition, from the repetitions that are no outliers."""
+def read_evidence(runs: Sequence[BlockRun]) -> dict[str, float | None]:
+    """What is known of a condition, from the repetitions that are no outliers."""
     if runs[0].condition.engine == SPARK:
-        shown = [astuple(one) for one in map(shipping_in, runs) if one is not None]
-        return Evidence(shipping=Shipping(*map(statistics.fmean, zip(*shown, strict=True))) if shown else None)
+        shown = [one for one in map(shipping_in, runs) if one is not None]
+        return dict(zip(Shipping._fields, map(statistics.fmean, zip(*shown, strict=True)), strict=bool(shown)))
     if not all(run.named(INCREMENT) and run.named(WRITE) for run in runs):
-        return Evidence()
+        return {}
     observed = [streams_of(run) for run in runs]
     gaps_s = [gap_s for gap_s in map(launch_s, runs) if gap_s is not None]
     launching_s = statistics.median(gaps_s) if gaps_s else None
-    return Evidence(pooled([loaded(one) for one in observed]), unevenness(observed), launching_s)
+    return {**pooled(map(loaded, observed)), "unevenness": unevenness(observed), "launch_s": launching_s}
 
 
 def streams_of(run: BlockRun) -> list[Stream]:

@@ -22,21 +22,24 @@ import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tasks import SPARK
 from neurotier.core.kinds import KINDS
 from neurotier.core.quantities import percent
-from neurotier.model.loaded import BUSIER, FASTEST, Loaded, pooled
+from neurotier.model.loaded import BUSIER, FASTEST, pooled
 from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
 from neurotier.model.workload import LAUNCH, Step, Workload
 from neurotier.published.bigbrain import HEADER, INCREMENT, WRITE
 from neurotier.published.conditions import EXPERIMENT, MEMORY_MODE, PLACES, STALLED, device_and_mode, device_of
-from neurotier.published.evidence import FASTEST_WAVES, PAUSE, Evidence, Shipping
+from neurotier.published.evidence import FASTEST_WAVES, PAUSE
 from neurotier.published.replay import Replay
 from neurotier.published.table_one import device_bandwidths
 from neurotier.storage.table_one import bytes_per_s
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 MEASURED_LOGS, TABLE, PHYSICS = "measured", "Table I", "physics"
 """Where a parameter is from."""
@@ -74,8 +77,6 @@ DEVICE, JVM = "device", "JVM"
 SPREAD = f"one stream of dd, times {SERVER['modules']} modules"
 CEILING = (MEASURED_LOGS, "the program itself: the fastest tenth of streams on any device that is known")
 UNKNOWN = "no run of the device is known"
-
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -129,13 +130,13 @@ class Learner:
     condition
         What is to be predicted.
     evidence
-        What may be known; nothing else of the runs is looked at.
+        What may be known (:func:`evidence_of`); nothing else of the runs is looked at.
     replay
         For Table I.
     """
 
     condition: IncrementCondition
-    evidence: Mapping[IncrementCondition, Evidence]
+    evidence: DataFrame
     replay: Replay
     parameters: list[Parameter] = field(default_factory=list)
 
@@ -152,8 +153,8 @@ class Learner:
 
     def note(self, name: str, value: float, unit: str, origin: str, source: str) -> float:
         """Note a figure, and give it back."""
-        self.parameters.append(Parameter(name, value, unit, origin, source))
-        return value
+        self.parameters.append(Parameter(name, float(value), unit, origin, source))
+        return float(value)
 
     def note_speeds(self, origin: tuple[str, str], speeds: Mapping[str, float]) -> None:
         """Note bandwidths of one origin, bytes/s."""
@@ -180,39 +181,46 @@ class Learner:
         """Whether a condition has as many processes as the one to be predicted."""
         return one.parallelism == self.condition.parallelism
 
-    def own(self) -> dict[IncrementCondition, Loaded]:
-        """What runs on the condition's device show."""
-        device = device_of(self.condition)
-        return {one: seen.loaded for one, seen in self.evidence.items() if seen.loaded and device_of(one) == device}
+    def is_on_device(self, one: IncrementCondition) -> bool:
+        """Whether a condition is on the device of the one to be predicted."""
+        return device_of(one) == device_of(self.condition)
+
+    @cached_property
+    def streams(self) -> DataFrame:
+        """Conditions whose streams are known."""
+        return self.evidence.dropna(subset="unevenness")
+
+    @cached_property
+    def own(self) -> DataFrame:
+        """Those on the condition's device."""
+        return those(self.streams, self.is_on_device)
 
     def ceiling(self) -> tuple[float, float]:
         """What one process reads and writes at most, bytes/s: its own processing is most of it."""
-        seen = [one.loaded for where, one in self.evidence.items() if one.loaded and fits_cores(where)]
-        if not seen:
-            return self.printed[1].read_stream_bytes_per_s, self.printed[1].write_stream_bytes_per_s
-        fastest = "fastest_read_bytes_per_s", "fastest_write_bytes_per_s"
-        read, write = (max(getattr(one, name) for one in seen) for name in fastest)
-        return read, write
+        seen, (_, memory) = those(self.streams, fits_cores), self.printed
+        if seen.empty:
+            return memory.read_stream_bytes_per_s, memory.write_stream_bytes_per_s
+        return float(seen.fastest_read_bytes_per_s.max()), float(seen.fastest_write_bytes_per_s.max())
 
-    def weighted(self, own: Mapping[IncrementCondition, Loaded]) -> Loaded:
+    def weighted(self, own: DataFrame) -> Any:
         """Conditions of the device as one; those with another number of processes count less."""
-        return pooled(list(own.values()), [1.0 if self.has_as_many(one) else OTHERS_COUNT for one in own])
+        return pooled(own, [1.0 if self.has_as_many(one) else OTHERS_COUNT for one in own.index])
 
     def tier(self) -> TierSpeed:
         """Speeds of the device."""
         kind = PLACES[device_and_mode(self.condition)]
         speed = {"tmpfs": self.memory_tier, "block": self.disk_tier}.get(kind, self.shared_tier)()
-        own = self.own()
-        seen = [one.unevenness for where, one in self.evidence.items() if where in own or (one.loaded and not own)]
-        source = f"streams that began one after the other, {words(own) if own else f'other devices, for {UNKNOWN}'}"
-        value = self.note("unevenness of streams", statistics.fmean(seen or [0.0]), "", MEASURED_LOGS, source)
+        seen, where = (self.streams, f"other devices, for {UNKNOWN}") if self.own.empty else (self.own, words(self.own))
+        source = f"streams that began one after the other, {where}"
+        unevenness = statistics.fmean([*seen.unevenness] or [0.0])
+        value = self.note("unevenness of streams", unevenness, "", MEASURED_LOGS, source)
         return replace(speed, unevenness=value)
 
     def memory_tier(self) -> TierSpeed:
         """DRAM, or Optane in Memory mode."""
-        cached = those(self.own(), lambda one: not exceeds_cache(one))
-        if cached:
-            pool = max(seen.most_bytes_per_s for seen in cached.values())
+        cached = those(self.own, lambda one: not exceeds_cache(one))
+        if len(cached):
+            pool = float(cached.most_bytes_per_s.max())
             source = MEASURED_LOGS, f"in flight in the busier half of the time, {words(cached)}"
         else:
             printed, _ = self.printed
@@ -220,8 +228,8 @@ class Learner:
             source = TABLE, f"{UNKNOWN}: {SPREAD}"
         self.note_speeds(source, {"read and write together": pool})
         (read, write), origin = self.ceiling(), CEILING
-        if alone := those(cached, fits_cores):
-            seen = pooled(list(alone.values()))
+        if len(alone := those(cached, fits_cores)):
+            seen = pooled(alone)
             read, write = seen.read_stream_bytes_per_s, seen.write_stream_bytes_per_s
             origin = MEASURED_LOGS, f"median stream, {words(alone)}"
         self.note_speeds(origin, {"one stream, read": read, "one stream, write": write})
@@ -234,7 +242,7 @@ class Learner:
 
     def missed_bytes_per_s(self) -> float:
         """What Memory mode reads when nothing is in its DRAM."""
-        if beyond := those(self.own(), exceeds_cache):
+        if len(beyond := those(self.own, exceeds_cache)):
             missed = self.weighted(beyond).mixed_read_bytes_per_s
             source = MEASURED_LOGS, f"while both go on, {words(beyond)}"
         else:
@@ -254,10 +262,10 @@ class Learner:
 
     def shared_tier(self) -> TierSpeed:
         """Optane in App Direct mode, and Isilon."""
-        (printed, _), own, mixed = self.printed, self.own(), 1.0
+        (printed, _), own, mixed = self.printed, self.own, 1.0
         read, write = printed.read_bytes_per_s, printed.write_bytes_per_s
         origins = [(TABLE, f"{UNKNOWN}: one stream of dd")] * 2 + [(PHYSICS, f"{UNKNOWN}: it takes turns")]
-        if own:
+        if len(own):
             seen = self.weighted(own)
             read, write = finite(seen.read_bytes_per_s, read), finite(seen.write_bytes_per_s, write)
             mixed = min(finite(seen.mixed, mixed), MOST_MIXED)
@@ -276,59 +284,60 @@ class Learner:
 
     def launch_s(self) -> float:
         """What GNU Parallel takes to start a process: Python and its libraries, which are the same on every device."""
-        found = {one: seen.launch_s for one, seen in self.evidence.items() if seen.launch_s is not None}
-        some = those(found, fits_cores) or found
-        source = MEASURED_LOGS, f"end of a task to the start of the next, median of {len(some)} conditions"
-        launch_s = statistics.median(some.values()) if some else 0.0
-        return self.note("start of a process", launch_s, "s", *(source if some else (PHYSICS, "no run shows it")))
+        found = self.evidence.dropna(subset="launch_s")
+        if found.empty:
+            return self.note("start of a process", 0.0, "s", PHYSICS, "no run shows it")
+        some = those(found, fits_cores, found)
+        source = f"end of a task to the start of the next, median of {len(some)} conditions"
+        return self.note("start of a process", some.launch_s.median(), "s", MEASURED_LOGS, source)
 
     def jvm(self, read_bytes_per_s: float) -> Jvm | None:
         """What the JVM does at the condition's number of processes; ``None``, at no cost, if no run of it is known."""
-        found = {one: seen.shipping for one, seen in self.evidence.items() if seen.shipping}
-        if not found:
+        found = self.evidence.dropna(subset="first_s")
+        if found.empty:
             return None
         ships = self.ships_bytes_per_s(found)
-        own = those(found, lambda one: device_of(one) == device_of(self.condition)) or found
-        own = those(own, self.has_as_many) or own
-        per_process_s = statistics.geometric_mean([seen.first_s / one.parallelism for one, seen in own.items()])
+        own = those(found, self.is_on_device, found)
+        own = those(own, self.has_as_many, own)
+        per_process_s = statistics.geometric_mean(own.first_s / [one.parallelism for one in own.index])
         first_s = per_process_s * self.condition.parallelism
         self.note("first wave", first_s, "s", MEASURED_LOGS, f"per process as in {spark_words(own)}")
         reading_s = self.condition.parallelism * self.condition.block_bytes / self.condition.blocks / read_bytes_per_s
         if reading_s > first_s:
             first_s = self.note("first wave, reading", reading_s, "s", PHYSICS, "the device takes longer than the JVM")
         source = MEASURED_LOGS, f"median of a block, {spark_words(found)}"
-        load_s = self.note("image from bytes", mean(found, "load_s"), "s", *source)
-        return Jvm(first_s, ships, load_s, self.note("increment", mean(found, "increment_s"), "s", *source))
+        load_s = self.note("image from bytes", found.load_s.mean(), "s", *source)
+        return Jvm(first_s, ships, load_s, self.note("increment", found.increment_s.mean(), "s", *source))
 
-    def ships_bytes_per_s(self, found: Mapping[IncrementCondition, Shipping]) -> float:
+    def ships_bytes_per_s(self, found: DataFrame) -> float:
         """What the JVM ships.
 
         Of runs with as many processes that the JVM limits, the mean. Where a device limits those, their fastest waves;
         and of runs with another number of processes, what they ship, with pauses that grow with the blocks in flight;
         of both, the geometric mean.
         """
-        limited = those(found, lambda one: not self.device_limits(one, found[one]))
-        if same := those(limited, self.has_as_many):
+        limited = those(found, lambda one: not self.device_limits(one, found.bytes_per_s[one]))
+        if len(same := those(limited, self.has_as_many)):
             source = f"mean after the first wave, {spark_words(same)}"
-            return self.note("the JVM ships", mean(same, "bytes_per_s"), "bytes/s", MEASURED_LOGS, source)
+            return self.note("the JVM ships", same.bytes_per_s.mean(), "bytes/s", MEASURED_LOGS, source)
         estimates, sources = [], []
-        if held_up := those(found, self.has_as_many) or ({} if limited else found):
-            estimates.append(max(seen.fastest_bytes_per_s for seen in held_up.values()))
+        if len(held_up := those(found, self.has_as_many, found if limited.empty else None)):
+            estimates.append(held_up.fastest_bytes_per_s.max())
             sources.append(f"the fastest waves where the device limits, {spark_words(held_up)}")
-        if limited:
-            more = self.condition.parallelism / statistics.fmean(one.parallelism for one in limited)
-            pauses = mean(limited, "pauses")
-            estimates.append(mean(limited, "bytes_per_s") / (1 - pauses + pauses * more))
+        if len(limited):
+            more = self.condition.parallelism / statistics.fmean(one.parallelism for one in limited.index)
+            pauses = limited.pauses.mean()
+            estimates.append(limited.bytes_per_s.mean() / (1 - pauses + pauses * more))
             grow = "of the time, grow with the blocks in flight"
             sources.append(f"{spark_words(limited)}: pauses, {percent(pauses)} {grow}")
-        origin = PHYSICS if limited else MEASURED_LOGS
+        origin = PHYSICS if len(limited) else MEASURED_LOGS
         return self.note("the JVM ships", statistics.geometric_mean(estimates), "bytes/s", origin, "; ".join(sources))
 
-    def device_limits(self, one: IncrementCondition, seen: Shipping) -> bool:
+    def device_limits(self, one: IncrementCondition, bytes_per_s: float) -> bool:
         """Whether a run of Spark reached a good part of what its device gives."""
         speed = Learner(one, self.evidence, self.replay).tier()
         one_way_s = 1 / speed.read_bytes_per_s, 1 / speed.write_bytes_per_s
-        return seen.bytes_per_s * max(sum(one_way_s) / speed.mixed, *one_way_s) > DEVICE_LIMITS
+        return bytes_per_s * max(sum(one_way_s) / speed.mixed, *one_way_s) > DEVICE_LIMITS
 
 
 def by_table(kind: str, read_mb_s: float, write_mb_s: float) -> TierSpeed:
@@ -338,16 +347,10 @@ def by_table(kind: str, read_mb_s: float, write_mb_s: float) -> TierSpeed:
     return TierSpeed(read * devices, write * devices, read, write, write_back=KINDS[kind].write_back)
 
 
-def mean(found: Mapping[IncrementCondition, Shipping], name: str) -> float:
-    """Mean of a figure over conditions of Spark."""
-    return statistics.fmean(getattr(seen, name) for seen in found.values())
-
-
-def those(
-    found: Mapping[IncrementCondition, Value], are: Callable[[IncrementCondition], bool]
-) -> dict[IncrementCondition, Value]:
-    """What some of the conditions show."""
-    return {one: seen for one, seen in found.items() if are(one)}
+def those(found: DataFrame, are: Callable[[IncrementCondition], bool], otherwise: DataFrame | None = None) -> DataFrame:
+    """The rows of some of the conditions; others, if there are any, where there is none."""
+    some = found[found.index.map(are).astype(bool)]
+    return otherwise if some.empty and otherwise is not None else some
 
 
 def fits_cores(condition: IncrementCondition) -> bool:
@@ -367,15 +370,14 @@ def finite(value: float, otherwise: float) -> float:
     return value if math.isfinite(value) else otherwise
 
 
-def words(own: Mapping[IncrementCondition, Loaded]) -> str:
+def words(own: DataFrame) -> str:
     """Conditions of a device in short: resolution and processes, each once."""
-    texts = dict.fromkeys(f"{one.resolution_um} um with {one.parallelism}" for one in own)
-    return ", ".join(texts)
+    return ", ".join(dict.fromkeys(f"{one.resolution_um} um with {one.parallelism}" for one in own.index))
 
 
-def spark_words(found: Mapping[IncrementCondition, Shipping]) -> str:
+def spark_words(found: DataFrame) -> str:
     """Conditions of Spark in short."""
-    return ", ".join(f"{one.tier} with {one.parallelism}" for one in found)
+    return ", ".join(f"{one.tier} with {one.parallelism}" for one in found.index)
 
 
 def page_cache(condition: IncrementCondition) -> PageCache:
