@@ -24,7 +24,7 @@ from neurotier.advice.workload import (
     workload_of,
 )
 from neurotier.model.machine import PageCache, Processors
-from neurotier.model.this_machine import Probed, machine_of
+from neurotier.model.this_machine import Probed, machine_of, machines_of
 from neurotier.model.workload import Step, Workload
 from neurotier.storage.probe.tier_figures import FileCost
 from probed_tiers import tier_figures
@@ -246,11 +246,8 @@ def test_what_is_drawn_scatters_as_the_records_do() -> None:
         page_cache=PageCache(1e9),
     )
     storage = Storage(dict.fromkeys(TIERS, "disk"), {"disk": "block"})
-    usual, low, high = (
-        machine_of({"disk": getattr(given.probes["disk"], end)}, 1, given.processors, given.page_cache)
-        for end in ("usual", "low", "high")
-    )
-    drawn = [draw(given, storage, (usual, low, high), 1, np.random.default_rng(seed)) for seed in range(80)]
+    _, machine = machines_of(given.probes, 1, given.processors, given.page_cache)
+    drawn = [draw(given, storage, machine(rng), 1, rng) for rng in map(np.random.default_rng, range(80))]
     cpu_s = np.array([[sum(amounts(task, "compute")) for task in workload.tasks] for workload, _ in drawn])
     spread = scatter(given.observed, costs_of(given.observed))
     assert np.log(cpu_s).std(axis=1, ddof=1).mean() == pytest.approx(spread, rel=0.05)

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
-from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
+from neurotier.model.machine import PageCache, Processors, TierSpeed, cache_of
 from neurotier.model.sharing import Demand, share_out, split, wanted
 from neurotier.model.this_machine import (
-    between,
+    Probed,
     machine_of,
+    machines_of,
     open_s,
     page_cache_here,
     processors_here,
     tier_speed,
 )
 from neurotier.storage.probe.tier_figures import FileCost, TierFigures
+from probed_tiers import tier_figures
 
 FIGURES = TierFigures(
     kind="block",
@@ -96,12 +100,13 @@ def test_a_machine_has_a_page_cache_before_each_tier() -> None:
 def test_between_the_least_and_the_most_by_ratios(where: float, expected: float) -> None:
     """From 25 over 100 to 400 every half step doubles; what is no bandwidth stays."""
 
-    def machine(speed: float, mixed: float) -> Machine:
-        return Machine(Processors(1, 1), PageCache(1.0), {"disk": TierSpeed(speed, speed, speed, speed, mixed)})
+    def figures(speed: float, mixed: float) -> TierFigures:
+        return replace(tier_figures("disk", "block", {1: speed}, {1: speed}), mixed_bytes_per_s={1: mixed * speed})
 
-    usual, low, high = machine(100.0, 1.0), machine(25.0, 0.5), machine(400.0, 2.0)
-    found = between(usual, low, high, {"disk": where}).tiers["disk"]
-    assert vars(found) == pytest.approx(vars(machine(expected, 1.0).tiers["disk"]))
+    probed = Probed(figures(100.0, 1.0), figures(25.0, 0.5), figures(400.0, 2.0))
+    rng: Any = SimpleNamespace(uniform=lambda _low, _high: where)
+    _, drawn = machines_of({"disk": probed}, 1, Processors(1, 1), PageCache(1.0))
+    assert vars(drawn(rng).tiers["disk"]) == pytest.approx(vars(TierSpeed(*[expected] * 4, mixed=1.0)))
 
 
 def test_this_node_has_what_the_kernel_tells() -> None:

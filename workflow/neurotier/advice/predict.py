@@ -27,7 +27,7 @@ from neurotier.advice.small_files import costs_here, drawn_files, without_files
 from neurotier.advice.workload import READS, WRITES, Fetching, JobParts, Participant, Storage, workload_of
 from neurotier.model.machine import Machine, PageCache, Processors
 from neurotier.model.prediction import Prediction, Situation, predict_among
-from neurotier.model.this_machine import Probed, between, machine_of
+from neurotier.model.this_machine import Probed, machines_of
 from neurotier.model.workload import Workload
 
 
@@ -77,17 +77,9 @@ class Inputs:
 
 def predict(inputs: Inputs, storage: Storage, parallelism: int) -> Prediction:
     """Predict one placement with this many jobs at once. Draws are seeded: equal inputs give equal numbers."""
-    usual, low, high = (
-        machine_of(
-            {name: getattr(probe, end) for name, probe in inputs.probes.items()},
-            parallelism,
-            inputs.processors,
-            inputs.page_cache,
-        )
-        for end in ("usual", "low", "high")
-    )
-    machines, best = (usual, low, high), workload(inputs, storage, parallelism, inputs.participants)
-    return predict_among((best, usual), lambda rng: draw(inputs, storage, machines, parallelism, rng), parallelism)
+    usual, drawn = machines_of(inputs.probes, parallelism, inputs.processors, inputs.page_cache)
+    best = workload(inputs, storage, parallelism, inputs.participants)
+    return predict_among((best, usual), lambda rng: draw(inputs, storage, drawn(rng), parallelism, rng), parallelism)
 
 
 def workload(
@@ -102,15 +94,8 @@ def workload(
     return workload_of(participants, costs, storage, inputs.fetching, parallelism, *who)
 
 
-def draw(
-    inputs: Inputs,
-    storage: Storage,
-    machines: tuple[Machine, Machine, Machine],
-    parallelism: int,
-    rng: np.random.Generator,
-) -> Situation:
-    """A workload and a machine drawn from what is possible."""
-    machine = between(*machines, {name: float(rng.uniform(-1, 1)) for name in machines[0].tiers})
+def draw(inputs: Inputs, storage: Storage, machine: Machine, parallelism: int, rng: np.random.Generator) -> Situation:
+    """A workload and a machine, whose tiers were drawn, from what is possible."""
     others = inputs.processors.others * float(rng.uniform(0, 2))
     machine = replace(machine, processors=replace(inputs.processors, others=others))
     ways = ways_of(inputs.observed)

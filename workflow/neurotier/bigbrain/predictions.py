@@ -19,8 +19,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from neurotier.bigbrain.calibration import Calibration, learn
 from neurotier.bigbrain.plan import FINISHED
 from neurotier.bigbrain.tables import read_if_there
@@ -29,10 +27,10 @@ from neurotier.bigbrain.tasks import DELAY, INCREMENT, PUBLISHED, READ, SNAKEMAK
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.settings import BigBrainSettings
 from neurotier.core.tables import Row
-from neurotier.model.machine import Machine, PageCache, Processors
+from neurotier.model.machine import PageCache, Processors
 from neurotier.model.paper import least_makespan_s
-from neurotier.model.prediction import FLUID, PAPER, Prediction, Situation, predict_among
-from neurotier.model.this_machine import Probed, between, machine_of, page_cache_here, processors_here, read_probed
+from neurotier.model.prediction import FLUID, PAPER, Prediction, predict_among
+from neurotier.model.this_machine import Probed, machines_of, page_cache_here, processors_here, read_probed
 from neurotier.model.workload import LAUNCH, Step, Workload
 
 
@@ -96,21 +94,11 @@ class Prospect:
 
     def fluid(self) -> Prediction:
         """What the fluid model predicts for the blocks, from the start of the first to the end of the last."""
-        usual, low, high = map(self.machine, ("usual", "low", "high"))
+        usual, drawn = machines_of(self.probes, self.parallelism, self.processors, self.page_cache)
         workload = self.workload()
-
-        def draw(rng: np.random.Generator) -> Situation:
-            return workload, between(usual, low, high, {name: float(rng.uniform(-1, 1)) for name in usual.tiers})
-
-        return predict_among((workload, usual), draw, self.parallelism)
-
-    def machine(self, end: str) -> Machine:
-        """This machine at one end of what was measured; with ``fsync`` nothing is left to be written back."""
-        figures = {name: getattr(probe, end) for name, probe in self.probes.items()}
-        machine = machine_of(figures, self.parallelism, self.processors, self.page_cache)
-        if self.asked.fsync:
-            machine.tiers[self.tier] = replace(machine.tiers[self.tier], write_back=False)
-        return machine
+        if self.asked.fsync:  # nothing is left to be written back
+            usual.tiers[self.tier] = replace(usual.tiers[self.tier], write_back=False)
+        return predict_among((workload, usual), lambda rng: (workload, drawn(rng)), self.parallelism)
 
     def workload(self) -> Workload:
         """What there is to do, in the order in which the engine starts it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 
@@ -109,33 +109,38 @@ def speed_by(read: Curve, write: Curve, streams: int) -> TierSpeed:
     return TierSpeed(at(read, streams), at(write, streams), at(read, 1), at(write, 1))
 
 
+def machines_of(
+    probes: Mapping[str, Probed], streams: int, processors: Processors, page_cache: PageCache
+) -> tuple[Machine, Callable[[np.random.Generator], Machine]]:
+    """The machine, with so many streams on its tiers; and what draws one between each probe's least and most."""
+    usual, low, high = (
+        machine_of({name: getattr(probe, end) for name, probe in probes.items()}, streams, processors, page_cache)
+        for end in ("usual", "low", "high")
+    )
+
+    def drawn(rng: np.random.Generator) -> Machine:
+        tiers = {}
+        for name, tier in usual.tiers.items():
+            where = float(rng.uniform(-1, 1))  # from the least by 0, the median, to the most
+            end = (high if where > 0 else low).tiers[name]
+            medians = {one.name: getattr(tier, one.name) for one in fields(tier) if one.name.endswith("bytes_per_s")}
+            speeds = {one: median * (getattr(end, one) / median) ** abs(where) for one, median in medians.items()}
+            tiers[name] = replace(tier, **speeds)
+        return replace(usual, tiers=tiers)
+
+    return usual, drawn
+
+
 def machine_of(
     figures: Mapping[str, TierFigures], streams: int, processors: Processors, page_cache: PageCache
 ) -> Machine:
-    """The machine, with so many streams on its tiers; the page cache as each tier's file system lets it be used."""
+    """The machine by what was probed; the page cache as each tier's file system lets it be used."""
     speeds = {name: tier_speed(tier, streams) for name, tier in figures.items()}
     caches = {
         cache_of(name): speed_by(tier.cached_read_bytes_per_s, tier.buffered_write_bytes_per_s, streams)
         for name, tier in figures.items()
     }
     return Machine(processors, page_cache, speeds | caches)
-
-
-def between(usual: Machine, low: Machine, high: Machine, where: Mapping[str, float]) -> Machine:
-    """A machine between what a probe measured at its least and at its most.
-
-    Parameters
-    ----------
-    where
-        For each tier, from -1 (the least) by 0 (the median) to 1 (the most).
-    """
-    tiers = {}
-    for name, tier in usual.tiers.items():
-        end, part = (high if where[name] > 0 else low).tiers[name], abs(where[name])
-        medians = {one.name: getattr(tier, one.name) for one in fields(tier) if one.name.endswith("bytes_per_s")}
-        speeds = {one: median * (getattr(end, one) / median) ** part for one, median in medians.items()}
-        tiers[name] = replace(tier, **speeds)
-    return replace(usual, tiers=tiers)
 
 
 def processors_here(threads_per_job: int, others: float) -> Processors:
