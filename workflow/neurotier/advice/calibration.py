@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from neurotier.core.errors import InputError, NeurotierError, SettingsError, SourceError
 from neurotier.core.files import Record, read_json
@@ -179,7 +178,7 @@ def read_observed(settings: Settings, places: Places, folder: Path | None) -> li
     return [observe(record, sizes[record["participant"]]) for record in quiet or same]
 
 
-def analysis(settings: Mapping[str, Any]) -> Record:
+def analysis(settings: Record) -> Record:
     """The settings that decide what an analysis costs."""
     app, tool = settings["app"], settings["tool"]
     if app["image"]:
@@ -211,7 +210,7 @@ def observe(record: Record, size_bytes: int) -> ObservedJob:
     return job
 
 
-def quantities(row: Mapping[str, Any]) -> dict[str, float]:
+def quantities(row: Record) -> dict[str, float]:
     """The quantities of one phase.
 
     What the compute phase reads from the work tier is not measured; it is assumed to read its input once. Staging that

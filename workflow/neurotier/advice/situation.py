@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from neurotier.advice.calibration import ObservedJob, choose_calibration, read_observed, size_of
 from neurotier.advice.placements import COLD, Candidate, caches
@@ -17,7 +16,7 @@ from neurotier.advice.rehearsal import LONGEST_S, measure_cold_start, read_rehea
 from neurotier.advice.scaling import fit, proportional
 from neurotier.advice.workload import Fetching, Participant, Storage
 from neurotier.core.errors import InputError, SettingsError
-from neurotier.core.files import read_json
+from neurotier.core.files import Record, read_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import tier_named
@@ -88,7 +87,7 @@ class Situation:
             raise InputError("no participant has been analysed with these settings", where=str(self.places.results))
         return observed
 
-    def others_share(self, rehearsed: Mapping[str, Any]) -> float | None:
+    def others_share(self, rehearsed: Record) -> float | None:
         """Share of the processors that others took during the rehearsal, or else the calibration, if that is known."""
         shared = rehearsed.get("shared") or {}
         if shared.get("others_cpu_share") is not None:
@@ -146,7 +145,7 @@ class Situation:
         """How many participants are there at the same time when so many compute, with those who copy beside them."""
         return min(at_once + self.beside, len(self.remaining))
 
-    def rehearse(self, chosen: Sequence[str], log: Path) -> dict[str, Any]:
+    def rehearse(self, chosen: Sequence[str], log: Path) -> Record:
         """Analyse participants of the calibration once more, for what it does not show.
 
         Parameters
@@ -163,7 +162,7 @@ class Situation:
             share no jobs, or take too long. ``load_s``: what :func:`neurotier.advice.rehearsal.measure_cold_start`
             gives; ``why``: why that is not known, else empty.
         """
-        found: dict[str, Any] = {"shared": None, "load_s": {}, "why": ""}
+        found: Record = {"shared": None, "load_s": {}, "why": ""}
         images = {name: self.participants[name] for name in chosen}
         dataset, links_to = load_dataset(self.places), self.settings.dataset.links_to
         missing = [
@@ -206,7 +205,7 @@ class Situation:
         here_bytes = sum(file.stat().st_size for file in here)
         return 1.0 if share is None or not whole else 1 - here_bytes * (1 - share) / whole
 
-    def inputs(self, tables: Sequence[Path], rehearsed: Mapping[str, Any] | None) -> Inputs:
+    def inputs(self, tables: Sequence[Path], rehearsed: Record | None) -> Inputs:
         """What the model is given.
 
         Parameters
@@ -250,7 +249,7 @@ class Situation:
         )
 
 
-def choose_first(situation: Situation, facts: Mapping[str, Any]) -> list[str]:
+def choose_first(situation: Situation, facts: Record) -> list[str]:
     """Participants to analyse first; none if the records of another results folder serve as calibration.
 
     Parameters

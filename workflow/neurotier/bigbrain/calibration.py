@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from neurotier.bigbrain.tabulation import busy, span
 from neurotier.bigbrain.tasks import INCREMENT, START_UP, Task
 from neurotier.core.errors import InputError
+from neurotier.core.files import Record
 from neurotier.core.parallelism import peak
 from neurotier.model.machine import Processors
 
@@ -36,9 +36,7 @@ class Calibration:
     around_s: float
 
 
-def learn(
-    task: Task, records: Sequence[Mapping[str, Any]], finished: Mapping[str, Any], processors: Processors
-) -> Calibration:
+def learn(task: Task, records: Sequence[Record], finished: Record, processors: Processors) -> Calibration:
     """Learn from a calibration.
 
     Parameters

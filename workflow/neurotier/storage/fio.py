@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from neurotier.core.errors import ToolError, one_line
 from neurotier.core.kinds import KINDS
@@ -254,7 +253,7 @@ def access_text(engine: str, direct: bool) -> str:
     return f"{engine}, {'direct' if direct else 'buffered'}"
 
 
-def find_json(text: str) -> dict[str, Any] | None:
+def find_json(text: str) -> Row | None:
     """The report in fio's output, which may have stray text before its first brace, and after its last.
 
     >>> find_json('note: both iodepth >= 1 and synchronous I/O engine\\n{"jobs": []}\\n'), find_json("fio: {no")
@@ -290,7 +289,7 @@ def reason(output: str, errors: str, exit_code: int) -> str:
     return reason_of(said[0] if said else "", exit_code)
 
 
-def read_report(report: Mapping[str, Any]) -> FioResult:
+def read_report(report: Row) -> FioResult:
     """The figures of fio's JSON."""
     jobs = report["jobs"]
     reads, writes = (tuple(read_flow(job[way]) for job in jobs) for way in ("read", "write"))
@@ -299,7 +298,7 @@ def read_report(report: Mapping[str, Any]) -> FioResult:
     return FioResult(reads, writes, cpu_s, str(report.get("fio version", "")))
 
 
-def read_flow(data: Mapping[str, Any]) -> Flow:
+def read_flow(data: Row) -> Flow:
     """One way of a job."""
     if not data["total_ios"]:
         return Flow()

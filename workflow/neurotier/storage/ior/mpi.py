@@ -16,7 +16,6 @@ import math
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from neurotier.core.errors import ToolError, one_line
 from neurotier.core.foreign import blaming, read_text
@@ -119,7 +118,7 @@ def read_summary(text: str, point: Point, pattern: str, where: str) -> Row:
         If it is none, lacks some, or not all bytes were moved.
     """
     try:
-        report: dict[str, Any] = json.loads(text)
+        report: Row = json.loads(text)
         (found,) = (one for one in report["summary"] if one["operation"] == pattern)
         moved, span_s, bandwidth = (float(found[key]) for key in ("xsizeMiB", "MeanTime", "bwMeanMIB"))
         processes, version = int(found["numTasks"]), str(report["Version"])

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import NeurotierError, ToolError, one_line
-from neurotier.core.files import read_json
+from neurotier.core.files import Record, read_json
 from neurotier.meter.tree import read_io
 from neurotier.storage.staging.exchange import Exchange
 
@@ -85,7 +85,7 @@ def run(exchange: Exchange, say: Callable[..., None]) -> None:
             say(**step)
 
 
-def timed_step(exchange: Exchange, service: Service) -> dict[str, Any]:
+def timed_step(exchange: Exchange, service: Service) -> Record:
     """One time step: all write, and when all have, all read.
 
     Returns

@@ -20,12 +20,11 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from neurotier.core.errors import NeurotierError, TierError, ToolError
-from neurotier.core.files import write_json
+from neurotier.core.files import Record, write_json
 from neurotier.core.installed import search_path
 from neurotier.core.processes import PATIENCE_S, lives, wait_for
 from neurotier.core.quantities import size
@@ -63,7 +62,7 @@ class Outcome:
         Numbers of the servers' processes.
     """
 
-    steps: list[dict[str, Any]] = field(default_factory=list)
+    steps: list[Record] = field(default_factory=list)
     start_s: float | None = None
     servers: list[int] = field(default_factory=list)
 

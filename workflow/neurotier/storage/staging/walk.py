@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from neurotier.core.errors import SettingsError, ToolError
 from neurotier.core.private import private_folder, remove_abandoned, remove_empty, work_folder
@@ -152,7 +151,7 @@ def cells(exchange: Exchange, outcome: Outcome) -> Row:
     }
 
 
-def request_cells(steps: Sequence[dict[str, Any]], way: str) -> Row:
+def request_cells(steps: Sequence[Row], way: str) -> Row:
     """Response times of writes or reads: of all together, of one on average, and until all have answered."""
     return {
         f"{way}_s": statistics.mean(span_s(step[f"{way}s"]) for step in steps),
