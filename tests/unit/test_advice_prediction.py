@@ -22,8 +22,7 @@ from neurotier.core.parallelism import PHASES
 from neurotier.core.places import short_hash
 from neurotier.meter.traffic import flow
 from neurotier.model.machine import PageCache, Processors
-from neurotier.model.this_machine import Probed
-from neurotier.storage.probe.tier_figures import FileCost, TierFigures
+from neurotier.model.this_machine import FileCost, Probed, TierFigures
 from probed_tiers import tier_figures
 from report_data import make_results
 

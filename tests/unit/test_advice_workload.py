@@ -23,10 +23,8 @@ from neurotier.advice.workload import (
     steps,
     workload_of,
 )
-from neurotier.model.machine import PageCache, Processors
-from neurotier.model.this_machine import Probed, machine_of, machines_of
-from neurotier.model.workload import Step, Workload
-from neurotier.storage.probe.tier_figures import FileCost
+from neurotier.model.machine import PageCache, Processors, Step, Workload
+from neurotier.model.this_machine import FileCost, Probed, machine_of, machines_of
 from probed_tiers import tier_figures
 
 NOTHING = dict.fromkeys(QUANTITIES, Scaling(0.0, 0.0))

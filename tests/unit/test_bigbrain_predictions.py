@@ -15,8 +15,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.model.machine import PageCache, Processors
 from neurotier.model.prediction import FLUID, MODEL_ERROR, PAPER
-from neurotier.model.this_machine import Probed
-from neurotier.storage.probe.tier_figures import TierFigures
+from neurotier.model.this_machine import Probed, TierFigures
 from probed_tiers import tier_figures
 
 MB, GB = 10**6, 10**9

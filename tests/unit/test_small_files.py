@@ -11,9 +11,8 @@ from neurotier.advice.workload import Fetching, Participant, Storage
 from neurotier.core.errors import TierError, ToolError
 from neurotier.model.machine import PageCache, Processors
 from neurotier.model.prediction import Prediction
-from neurotier.model.this_machine import Probed
+from neurotier.model.this_machine import FileCost, Probed
 from neurotier.storage.probe.small_files import LEAST_FILES, OPERATIONS, measure_files
-from neurotier.storage.probe.tier_figures import FileCost
 from probed_tiers import tier_figures
 
 N = 10_000

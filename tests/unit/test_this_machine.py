@@ -9,10 +9,12 @@ from typing import Any
 
 import psutil
 import pytest
+from neurotier.model.fluid import Demand, share_out, split, wanted
 from neurotier.model.machine import PageCache, Processors, TierSpeed, cache_of
-from neurotier.model.sharing import Demand, share_out, split, wanted
 from neurotier.model.this_machine import (
+    FileCost,
     Probed,
+    TierFigures,
     machine_of,
     machines_of,
     open_s,
@@ -20,7 +22,6 @@ from neurotier.model.this_machine import (
     processors_here,
     tier_speed,
 )
-from neurotier.storage.probe.tier_figures import FileCost, TierFigures
 from probed_tiers import tier_figures
 
 FIGURES = TierFigures(

@@ -25,10 +25,9 @@ from neurotier.advice.calibration import ObservedJob
 from neurotier.advice.scaling import costs_of, scatter, ways_of
 from neurotier.advice.small_files import costs_here, drawn_files, without_files
 from neurotier.advice.workload import READS, WRITES, Fetching, JobParts, Participant, Storage, workload_of
-from neurotier.model.machine import Machine, PageCache, Processors
+from neurotier.model.machine import Machine, PageCache, Processors, Workload
 from neurotier.model.prediction import Prediction, Situation, predict_among
 from neurotier.model.this_machine import Probed, machines_of
-from neurotier.model.workload import Workload
 
 
 @dataclass(frozen=True)

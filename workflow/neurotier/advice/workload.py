@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from neurotier.advice.scaling import Costs
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.parallelism import COMPUTING_PHASES
-from neurotier.model.workload import LAUNCH, Job, Step, Workload
-from neurotier.storage.probe.tier_figures import FileCost
+from neurotier.model.machine import LAUNCH, Job, Step, Workload
+from neurotier.model.this_machine import FileCost
 
 START_UP = "start_up"
 

@@ -27,11 +27,9 @@ from neurotier.bigbrain.tasks import DELAY, INCREMENT, PUBLISHED, READ, SNAKEMAK
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.settings import BigBrainSettings
 from neurotier.core.tables import Row
-from neurotier.model.machine import PageCache, Processors
-from neurotier.model.paper import least_makespan_s
-from neurotier.model.prediction import FLUID, PAPER, Prediction, predict_among
+from neurotier.model.machine import LAUNCH, PageCache, Processors, Step, Workload
+from neurotier.model.prediction import FLUID, PAPER, Prediction, least_makespan_s, predict_among
 from neurotier.model.this_machine import Probed, machines_of, page_cache_here, processors_here, read_probed
-from neurotier.model.workload import LAUNCH, Step, Workload
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,7 @@ from neurotier.bigbrain.tasks import SPARK
 from neurotier.core.kinds import KINDS
 from neurotier.core.quantities import percent
 from neurotier.model.loaded import BUSIER, FASTEST, pooled
-from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
-from neurotier.model.workload import LAUNCH, Step, Workload
+from neurotier.model.machine import LAUNCH, Machine, PageCache, Processors, Step, TierSpeed, Workload, cache_of
 from neurotier.published.bigbrain import HEADER, INCREMENT, WRITE
 from neurotier.published.conditions import EXPERIMENT, MEMORY_MODE, PLACES, STALLED, device_and_mode, device_of
 from neurotier.published.evidence import FASTEST_WAVES, PAUSE
