@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from neurotier.advice.basis import basis, calibrated, cold_programs, others_meanwhile
 from neurotier.advice.basis import fetching as fetching_said
-from neurotier.advice.calibration import BETWEEN, QUANTITIES, ObservedJob, observe, quantities, read_observed
+from neurotier.advice.calibration import BETWEEN, QUANTITIES, ObservedJob, costs_of, observe, quantities, read_observed
 from neurotier.advice.placements import Candidate
 from neurotier.advice.predict import Inputs, paper_s, predict
 from neurotier.advice.rehearsal import read_rehearsed
-from neurotier.advice.scaling import costs_of
 from neurotier.advice.situation import Situation
 from neurotier.advice.table import files_of
 from neurotier.advice.workload import Fetching, Participant, Storage, workload_of

@@ -10,9 +10,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from neurotier.advice.calibration import QUANTITIES, ObservedJob
+from neurotier.advice.calibration import (
+    QUANTITIES,
+    Costs,
+    ObservedJob,
+    Scaling,
+    constant,
+    costs_of,
+    proportional,
+    scatter,
+    ways_of,
+)
 from neurotier.advice.predict import Inputs, draw
-from neurotier.advice.scaling import Costs, Scaling, constant, costs_of, proportional, scatter, ways_of
 from neurotier.advice.small_files import drawn_files
 from neurotier.advice.workload import (
     Fetching,

@@ -7,8 +7,7 @@ import math
 from typing import Any
 
 import pytest
-from neurotier.bigbrain.calibration import Calibration, learn
-from neurotier.bigbrain.predictions import Prospect
+from neurotier.bigbrain.predictions import Calibration, Prospect, learn
 from neurotier.bigbrain.tasks import STREAMING, Block, Task
 from neurotier.core.errors import InputError
 from neurotier.core.settings import Settings

@@ -21,8 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neurotier.advice.calibration import ObservedJob
-from neurotier.advice.scaling import costs_of, scatter, ways_of
+from neurotier.advice.calibration import ObservedJob, costs_of, scatter, ways_of
 from neurotier.advice.small_files import costs_here, drawn_files, without_files
 from neurotier.advice.workload import READS, WRITES, Fetching, JobParts, Participant, Storage, workload_of
 from neurotier.model.machine import Machine, PageCache, Processors, Workload

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from neurotier.advice.calibration import ObservedJob, choose_calibration, read_observed, size_of
+from neurotier.advice.calibration import ObservedJob, choose_calibration, fit, proportional, read_observed, size_of
 from neurotier.advice.placements import COLD, Candidate, caches
 from neurotier.advice.predict import Inputs
 from neurotier.advice.rehearsal import LONGEST_S, measure_cold_start, read_rehearsed, rehearse_shared
-from neurotier.advice.scaling import fit, proportional
 from neurotier.advice.workload import Fetching, Participant, Storage
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import Record, read_json

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from neurotier.advice.scaling import Costs
+from neurotier.advice.calibration import Costs
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.parallelism import COMPUTING_PHASES
 from neurotier.model.machine import LAUNCH, Job, Step, Workload

@@ -51,6 +51,10 @@ class Demand:
 def split(reading: float, writing: float, mixed: float) -> tuple[float, float]:
     """The parts of the device's time that reading and writing get, of those that they could use.
 
+    That they get a half each, and what one does not need goes to the other, is what the published runs show: on the SSD
+    reading fell from 518 to 260 MB/s when write-back began; on Optane in App Direct mode 5 readers moved as much as 20
+    writers.
+
     Examples
     --------
     >>> split(2.0, 2.0, mixed=1.0), split(2.0, 0.25, mixed=1.0), split(2.0, 2.0, mixed=2.0), split(2.0, 0.0, mixed=0.5)

@@ -1,4 +1,4 @@
-"""What the model knows of a machine: its processors, its page cache, and what each tier gives; and what there is to do."""
+"""What the model knows of a machine: its processors, page cache and tiers; and what there is to do."""
 
 from __future__ import annotations
 

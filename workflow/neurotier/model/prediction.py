@@ -34,7 +34,8 @@ Situation = tuple[Workload, Machine]
 
 
 def least_makespan_s(read: float, written: float, read_per_s: float, write_per_s: float) -> float:
-    """The makespan below which one stream at a time cannot read and write so much, s; bytes, or any unit of size.
+    """Eq. (1) of Hayot-Sasson, Brown and Glatard (2020), M >= D / R + D / W: the makespan below which one stream at a
+    time cannot read and write so much, s; bytes, or any unit of size.
 
     Examples
     --------

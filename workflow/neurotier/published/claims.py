@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from neurotier.bigbrain.image import BLOCKS
+from neurotier.bigbrain.conditions import BLOCKS
 from neurotier.core.quantities import number
 from neurotier.core.tables import Row
 from neurotier.model.loaded import loaded

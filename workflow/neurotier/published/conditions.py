@@ -8,8 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neurotier.bigbrain.conditions import ORIGIN, IncrementCondition
-from neurotier.bigbrain.image import BLOCK_BYTES, BLOCKS
+from neurotier.bigbrain.conditions import BLOCK_BYTES, BLOCKS, ORIGIN, IncrementCondition
 from neurotier.bigbrain.tasks import PUBLISHED
 from neurotier.core.configuration import read_yaml
 from neurotier.core.tables import Row

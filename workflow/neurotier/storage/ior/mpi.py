@@ -20,10 +20,9 @@ from pathlib import Path
 from neurotier.core.errors import ToolError, one_line
 from neurotier.core.foreign import blaming, read_text
 from neurotier.core.tables import Row
-from neurotier.storage.calls import reason_of, run_call
+from neurotier.storage.calls import enter_own_network, reason_of, require_own_network, run_call
 from neurotier.storage.fio import require_fio
 from neurotier.storage.ior.points import FILES, IOR, Point
-from neurotier.storage.own_network import enter_own_network, require_own_network
 from neurotier.storage.page_cache import evict
 
 LAUNCHER = "mpirun"

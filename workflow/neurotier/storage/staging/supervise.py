@@ -28,8 +28,7 @@ from neurotier.core.files import Record, write_json
 from neurotier.core.installed import search_path
 from neurotier.core.processes import PATIENCE_S, lives, wait_for
 from neurotier.core.quantities import size
-from neurotier.storage.calls import started
-from neurotier.storage.own_network import enter_own_network, require_own_network
+from neurotier.storage.calls import enter_own_network, require_own_network, started
 from neurotier.storage.staging.exchange import Exchange
 
 ENGINES = {"ray": "ray", "adios2-sst": "adios2", "adios2-bp5": "adios2"}
