@@ -43,8 +43,9 @@ Curve = list[tuple[float, float]]
 def backlog(
     files: Sequence[Path], written: Sequence[int], record_bytes: int, input_bytes_per_s: float, writing_s: float
 ) -> Curve:
-    """The backlog of all writers together: data that have come and are not written yet, which a buffer must hold; nothing
-    if fio's records are not as they are known here.
+    """The backlog of all writers together: data that have come and are not written yet, which a buffer must hold.
+
+    There is none if fio's records are not as they are known here.
 
     When a record was written stands in the record itself: fio's verification puts the time beside its number. That is
     exact where fio's logs of bandwidth, which tell of windows in which anything was written, are not.
