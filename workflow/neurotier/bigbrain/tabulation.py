@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 
 from neurotier.bigbrain.tasks import HEADER, INCREMENT, READ, START_UP, WORK_PHASES, WRITE, Task
 from neurotier.core.files import read_json
-from neurotier.core.parallelism import Span, peak
+from neurotier.core.parallelism import Span, extent, peak
 from neurotier.core.tables import Row
 
 TICK_S = 0.01
@@ -47,12 +47,13 @@ def run_row(task: Task, records: list[Row], checked: Row, finished: Row, starts:
     starts
         How often Spark was started for it.
     """
-    driver, seconds, moved = finished.get("driver"), defaultdict[str, float](float), Counter[str]()
+    driver, seconds, moved = finished.get("driver"), Counter[str](), Counter[str]()
     for phase in (phase for record in records for phase in record["phases"]):
         seconds[phase["phase"]] += phase["duration_s"]
         moved[phase["phase"]] += phase["bytes"]
     whole = [span(record) for record in records] + ([(driver["start_s"], driver["end_s"])] if driver else [])
-    makespan_s = max(end for _, end in whole) - min(start for start, _ in whole) if whole else None
+    ends = extent(whole)
+    makespan_s = ends and ends[1] - ends[0]
     most = peak([busy(record) for record in records])
     reasons = invalid_because(task, records, checked, most, starts)
     return condition(task) | {

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from neurotier.core.errors import ToolError, one_line
 from neurotier.core.kinds import KINDS
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 from neurotier.storage.calls import reason_of, run_call
 
 INSTALL = "install it (Debian, Ubuntu: apt install fio; conda: conda-forge's fio)"
@@ -279,9 +279,8 @@ def reason(output: str, errors: str, exit_code: int) -> str:
     """
     lines = [line.strip() for line in f"{errors}\n{output.partition('{')[0]}".splitlines() if line.strip()]
     for line in lines:
-        if (
-            line.startswith("verify: ") or ": verify failed" in line
-        ):  # of what is not as it was written, fio's error says nothing
+        # of what is not as it was written, fio's error says nothing
+        if line.startswith("verify: ") or ": verify failed" in line:
             return one_line(line.partition(", length")[0])
         if match := re.search(r"error=(.+)$", line):
             return one_line(match[1])
@@ -313,14 +312,10 @@ def together(flows: Sequence[Flow]) -> Flow:
     if not moved:
         return Flow()
     operations = sum(flow.operations for flow in moved)
-    latencies_s = {
-        name: max(flow.latencies_s[name] for flow in moved if name in flow.latencies_s)
-        for name in LATENCIES
-        if any(name in flow.latencies_s for flow in moved)
-    }
+    slowest_s = gathered(one for flow in moved for one in flow.latencies_s.items())
     mean_s = sum(flow.latencies_s["latency_mean_s"] * flow.operations for flow in moved) / operations
-    runtime_s = max(flow.runtime_s for flow in moved)
-    return Flow(sum(flow.bytes for flow in moved), operations, runtime_s, latencies_s | {"latency_mean_s": mean_s})
+    latencies_s = {name: max(each) for name, each in slowest_s.items()} | {"latency_mean_s": mean_s}
+    return Flow(sum(flow.bytes for flow in moved), operations, max(flow.runtime_s for flow in moved), latencies_s)
 
 
 @dataclass(frozen=True)

@@ -192,11 +192,7 @@ def spark_rows(task: Task, drivers: Sequence[Driver], records: Sequence[Row]) ->
     rows = []
     for attempt, driver in enumerate(drivers, 1):
         events = read_events(Path(driver.events))
-        start_cells = condition(task) | {"attempt": attempt, "tasks": len(events.tasks)}
-        parts = {DRIVER: driver_parts(driver, events), TASKS: task_parts(events, records)}
-        rows += [
-            start_cells | {"of": of, "part": part, "sum_s": sum_s}
-            for of, some in parts.items()
-            for part, sum_s in some.items()
-        ]
+        about = condition(task) | {"attempt": attempt, "tasks": len(events.tasks)}
+        for of, parts in ((DRIVER, driver_parts(driver, events)), (TASKS, task_parts(events, records))):
+            rows += [about | {"of": of, "part": part, "sum_s": sum_s} for part, sum_s in parts.items()]
     return rows

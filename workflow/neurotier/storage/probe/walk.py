@@ -308,9 +308,9 @@ class Walk:
         tier, folder, slice_s = self.workspace.tier.name, self.workspace.folder, self.effort.slice_s
         for streams in levels(self.effort.streams):
             self.tell(f"small files by {counted(streams, 'stream')}")
-            for name, operation in measure_files(tier, folder, streams, slice_s, TIMEOUT_S + 10 * slice_s).items():
+            for name, row in measure_files(tier, folder, streams, slice_s, TIMEOUT_S + 10 * slice_s).items():
                 each = Measurement(name, name, SIZE_BYTES, SIZE_BYTES, streams, engine="calls", part=FILES)
-                self.samples.setdefault(each, []).append(operation.cells(streams))
+                self.samples.setdefault(each, []).append(row)
 
     def measure_one(self, job: FioJob) -> Row:
         """Figures of a job of fio."""
