@@ -19,13 +19,15 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tasks import SPARK
+from neurotier.core.configuration import read_yaml
 from neurotier.core.kinds import KINDS
 from neurotier.core.quantities import percent
 from neurotier.model.loaded import BUSIER, FASTEST, pooled
@@ -40,8 +42,8 @@ from neurotier.storage.table_one import bytes_per_s
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-MEASURED_LOGS, TABLE, PHYSICS = "measured", "Table I", "physics"
-"""Where a parameter is from."""
+SOURCES: dict[str, list[str]] = read_yaml(Path(__file__).with_name("parameters.yaml").read_text(encoding="utf-8"))
+"""Name, unit, origin and source of a parameter, by how it is known."""
 
 SERVER: dict[str, Any] = EXPERIMENT["server"]
 
@@ -73,9 +75,7 @@ CHOSEN = (
 DEVICE, JVM = "device", "JVM"
 """The model's names of the device, and of what ships blocks to Python."""
 
-SPREAD = f"one stream of dd, times {SERVER['modules']} modules"
-CEILING = (MEASURED_LOGS, "the program itself: the fastest tenth of streams on any device that is known")
-UNKNOWN = "no run of the device is known"
+WAYS = "read", "write"
 
 
 @dataclass(frozen=True)
@@ -150,28 +150,22 @@ class Learner:
         place = device_and_mode(self.condition)
         return by_table(PLACES[place], *own.get(place, table[place[0]])), by_table("tmpfs", *table["DRAM"])
 
-    def note(self, name: str, value: float, unit: str, origin: str, source: str) -> float:
-        """Note a figure, and give it back."""
-        self.parameters.append(Parameter(name, float(value), unit, origin, source))
+    def note(self, how: str, value: float, *shown: object) -> float:
+        """Note a figure by how it is known, and what shows it; it is given back."""
+        name, unit, origin, source = SOURCES[how]
+        self.parameters.append(Parameter(name, float(value), unit, origin, source.format(*shown, **SERVER)))
         return float(value)
-
-    def note_speeds(self, origin: tuple[str, str], speeds: Mapping[str, float]) -> None:
-        """Note bandwidths of one origin, bytes/s."""
-        for name, value in speeds.items():
-            self.note(name, value, "bytes/s", *origin)
 
     def learn(self) -> Knowledge:
         """Everything for the condition."""
         tier, (_, memory) = self.tier(), self.printed
         if tier.write_back:
-            memory = replace(memory, write_stream_bytes_per_s=self.ceiling()[1])
-            cache = page_cache(self.condition)
-            settings = MEASURED_LOGS, "the kernel's settings in system_conf"
-            self.note_speeds(CEILING, {"one stream, write to the page cache": memory.write_stream_bytes_per_s})
-            self.note_speeds((TABLE, f"of DRAM, {SPREAD}"), {"write to the page cache": memory.write_bytes_per_s})
-            self.note("dirty bytes that are written back", cache.background_bytes, "bytes", *settings)
-            self.note("dirty bytes at which writers wait", cache.throttling_bytes, "bytes", *settings)
-            self.note("time after which they are written back", cache.expiry_s, "s", *settings)
+            cache, fastest = page_cache(self.condition), self.fastest()[1]
+            memory = replace(memory, write_stream_bytes_per_s=self.note("page cache stream", fastest))
+            self.note("page cache", memory.write_bytes_per_s)
+            self.note("background", cache.background_bytes)
+            self.note("throttling", cache.throttling_bytes)
+            self.note("expiry", cache.expiry_s)
         spark = self.condition.engine == SPARK
         launch_s, jvm = (0.0, self.jvm(tier.read_bytes_per_s)) if spark else (self.launch_s(), None)
         return Knowledge(tier, memory, launch_s, jvm, tuple(self.parameters))
@@ -194,7 +188,7 @@ class Learner:
         """Those on the condition's device."""
         return those(self.streams, self.is_on_device)
 
-    def ceiling(self) -> tuple[float, float]:
+    def fastest(self) -> tuple[float, float]:
         """What one process reads and writes at most, bytes/s: its own processing is most of it."""
         seen, (_, memory) = those(self.streams, fits_cores), self.printed
         if seen.empty:
@@ -209,86 +203,64 @@ class Learner:
         """Speeds of the device."""
         kind = PLACES[device_and_mode(self.condition)]
         speed = {"tmpfs": self.memory_tier, "block": self.disk_tier}.get(kind, self.shared_tier)()
-        seen, where = (self.streams, f"other devices, for {UNKNOWN}") if self.own.empty else (self.own, words(self.own))
-        source = f"streams that began one after the other, {where}"
+        seen, how = (self.streams, "unevenness of others") if self.own.empty else (self.own, "unevenness")
         unevenness = statistics.fmean([*seen.unevenness] or [0.0])
-        value = self.note("unevenness of streams", unevenness, "", MEASURED_LOGS, source)
-        return replace(speed, unevenness=value)
+        return replace(speed, unevenness=self.note(how, unevenness, words(self.own)))
 
     def memory_tier(self) -> TierSpeed:
         """DRAM, or Optane in Memory mode."""
         cached = those(self.own, lambda one: not exceeds_cache(one))
         if len(cached):
-            pool = float(cached.most_bytes_per_s.max())
-            source = MEASURED_LOGS, f"in flight in the busier half of the time, {words(cached)}"
+            pool = self.note("pool", cached.most_bytes_per_s.max(), words(cached))
         else:
             printed, _ = self.printed
-            pool = 2 / (1 / printed.read_bytes_per_s + 1 / printed.write_bytes_per_s)
-            source = TABLE, f"{UNKNOWN}: {SPREAD}"
-        self.note_speeds(source, {"read and write together": pool})
-        (read, write), origin = self.ceiling(), CEILING
-        if len(alone := those(cached, fits_cores)):
-            seen = pooled(alone)
-            read, write = seen.read_stream_bytes_per_s, seen.write_stream_bytes_per_s
-            origin = MEASURED_LOGS, f"median stream, {words(alone)}"
-        self.note_speeds(origin, {"one stream, read": read, "one stream, write": write})
+            pool = self.note("printed pool", 2 / (1 / printed.read_bytes_per_s + 1 / printed.write_bytes_per_s))
+        alone = those(cached, fits_cores)
+        seen, how = (pooled(alone).filter(like="stream_"), "stream") if len(alone) else (self.fastest(), "fastest")
+        streams = [self.note(f"{how} {way}", value, words(alone)) for way, value in zip(WAYS, seen, strict=True)]
         if not exceeds_cache(self.condition):
-            self.note("both at once", 1.0, "", PHYSICS, "reading and writing are copies of the same processors")
-            return TierSpeed(pool, pool, read, write)
-        apart = "reading waits for the modules and writing for the processors: neither takes from the other"
-        self.note("both at once", MOST_MIXED, "", PHYSICS, apart)
-        return TierSpeed(self.missed_bytes_per_s(), pool, read, write, mixed=MOST_MIXED)
+            return TierSpeed(pool, pool, *streams, self.note("mixed in memory", 1.0))
+        mixed = self.note("mixed beyond DRAM", MOST_MIXED)
+        return TierSpeed(self.missed_bytes_per_s(), pool, *streams, mixed)
 
     def missed_bytes_per_s(self) -> float:
         """What Memory mode reads when nothing is in its DRAM."""
         if len(beyond := those(self.own, exceeds_cache)):
-            missed = self.weighted(beyond).mixed_read_bytes_per_s
-            source = MEASURED_LOGS, f"while both go on, {words(beyond)}"
-        else:
-            fetch, write_back = (SERVER["modules"] * one for one in SERVER["module_bytes_per_s"])
-            missed = 1 / (2 / fetch + 1 / write_back)
-            sheet = "data sheet, 64 bytes at a time: for each block read, it is fetched, another is fetched to be"
-            source = PHYSICS, f"{sheet} written, and one is written back"
-        return self.note("read, not in DRAM", missed, "bytes/s", *source)
+            return self.note("missed read", self.weighted(beyond).mixed_read_bytes_per_s, words(beyond))
+        fetch, write_back = (SERVER["modules"] * one for one in SERVER["module_bytes_per_s"])
+        return self.note("missed read by its sheet", 1 / (2 / fetch + 1 / write_back))
 
     def disk_tier(self) -> TierSpeed:
         """The local SSD: one stream uses it up, so Table I tells what many get."""
         printed, _ = self.printed
-        source = TABLE, "one stream of dd uses the SSD up"
-        self.note_speeds(source, {"read": printed.read_bytes_per_s, "write": printed.write_bytes_per_s})
-        self.note("both at once", 1.0, "", PHYSICS, "reading and write-back take turns: half of the time each")
-        return printed
+        self.note("disk read", printed.read_bytes_per_s)
+        self.note("disk write", printed.write_bytes_per_s)
+        return replace(printed, mixed=self.note("mixed on disk", 1.0))
 
     def shared_tier(self) -> TierSpeed:
         """Optane in App Direct mode, and Isilon."""
-        (printed, _), own, mixed = self.printed, self.own, 1.0
-        read, write = printed.read_bytes_per_s, printed.write_bytes_per_s
-        origins = [(TABLE, f"{UNKNOWN}: one stream of dd")] * 2 + [(PHYSICS, f"{UNKNOWN}: it takes turns")]
-        if len(own):
-            seen = self.weighted(own)
-            read, write = finite(seen.read_bytes_per_s, read), finite(seen.write_bytes_per_s, write)
-            mixed = min(finite(seen.mixed, mixed), MOST_MIXED)
-            texts = (
-                f"{seen.read_only_s:,.0f} s of only reads",
-                f"{seen.write_only_s:,.0f} s of only writes",
-                "from the first write to the last read",
-            )
-            origins = [(MEASURED_LOGS, f"{text}, {words(own)}") for text in texts]
-        self.note_speeds(origins[0], {"read": read})
-        self.note_speeds(origins[1], {"write": write})
-        self.note("both at once", mixed, "", *origins[2])
-        streams = self.ceiling()
-        self.note_speeds(CEILING, {"one stream, read": streams[0], "one stream, write": streams[1]})
-        return TierSpeed(read, write, *streams, mixed)
+        (printed, _), own = self.printed, self.own
+        speeds, mixed = [printed.read_bytes_per_s, printed.write_bytes_per_s], 1.0
+        if own.empty:
+            speeds = [self.note(f"printed {way}", speed) for way, speed in zip(WAYS, speeds, strict=True)]
+            self.note("mixed of nothing known", mixed)
+        else:
+            seen, runs = self.weighted(own), words(own)
+            speeds = [
+                self.note(way, finite(seen[f"{way}_bytes_per_s"], speed), seen[f"{way}_only_s"], runs)
+                for way, speed in zip(WAYS, speeds, strict=True)
+            ]
+            mixed = self.note("mixed", min(finite(seen.mixed, mixed), MOST_MIXED), runs)
+        streams = [self.note(f"fastest {way}", speed) for way, speed in zip(WAYS, self.fastest(), strict=True)]
+        return TierSpeed(*speeds, *streams, mixed)
 
     def launch_s(self) -> float:
         """What GNU Parallel takes to start a process: Python and its libraries, which are the same on every device."""
         found = self.evidence.dropna(subset="launch_s")
         if found.empty:
-            return self.note("start of a process", 0.0, "s", PHYSICS, "no run shows it")
+            return self.note("launch of nothing known", 0.0)
         some = those(found, fits_cores, found)
-        source = f"end of a task to the start of the next, median of {len(some)} conditions"
-        return self.note("start of a process", some.launch_s.median(), "s", MEASURED_LOGS, source)
+        return self.note("launch", some.launch_s.median(), len(some))
 
     def jvm(self, read_bytes_per_s: float) -> Jvm | None:
         """What the JVM does at the condition's number of processes; ``None``, at no cost, if no run of it is known."""
@@ -299,14 +271,12 @@ class Learner:
         own = those(found, self.is_on_device, found)
         own = those(own, self.has_as_many, own)
         per_process_s = statistics.geometric_mean(own.first_s / [one.parallelism for one in own.index])
-        first_s = per_process_s * self.condition.parallelism
-        self.note("first wave", first_s, "s", MEASURED_LOGS, f"per process as in {spark_words(own)}")
+        first_s = self.note("first wave", per_process_s * self.condition.parallelism, spark_words(own))
         reading_s = self.condition.parallelism * self.condition.block_bytes / self.condition.blocks / read_bytes_per_s
         if reading_s > first_s:
-            first_s = self.note("first wave, reading", reading_s, "s", PHYSICS, "the device takes longer than the JVM")
-        source = MEASURED_LOGS, f"median of a block, {spark_words(found)}"
-        load_s = self.note("image from bytes", found.load_s.mean(), "s", *source)
-        return Jvm(first_s, ships, load_s, self.note("increment", found.increment_s.mean(), "s", *source))
+            first_s = self.note("first wave on the device", reading_s)
+        load_s = self.note("image", found.load_s.mean(), spark_words(found))
+        return Jvm(first_s, ships, load_s, self.note("increment", found.increment_s.mean(), spark_words(found)))
 
     def ships_bytes_per_s(self, found: DataFrame) -> float:
         """What the JVM ships.
@@ -317,20 +287,19 @@ class Learner:
         """
         limited = those(found, lambda one: not self.device_limits(one, found.bytes_per_s[one]))
         if len(same := those(limited, self.has_as_many)):
-            source = f"mean after the first wave, {spark_words(same)}"
-            return self.note("the JVM ships", same.bytes_per_s.mean(), "bytes/s", MEASURED_LOGS, source)
-        estimates, sources = [], []
+            return self.note("ships", same.bytes_per_s.mean(), spark_words(same))
+        how, estimates, shown = "ships", [], list[str]()
         if len(held_up := those(found, self.has_as_many, found if limited.empty else None)):
             estimates.append(held_up.fastest_bytes_per_s.max())
-            sources.append(f"the fastest waves where the device limits, {spark_words(held_up)}")
+            how += " in the fastest waves"
+            shown.append(spark_words(held_up))
         if len(limited):
             more = self.condition.parallelism / statistics.fmean(one.parallelism for one in limited.index)
             pauses = limited.pauses.mean()
             estimates.append(limited.bytes_per_s.mean() / (1 - pauses + pauses * more))
-            grow = "of the time, grow with the blocks in flight"
-            sources.append(f"{spark_words(limited)}: pauses, {percent(pauses)} {grow}")
-        origin = PHYSICS if len(limited) else MEASURED_LOGS
-        return self.note("the JVM ships", statistics.geometric_mean(estimates), "bytes/s", origin, "; ".join(sources))
+            how += " with pauses"
+            shown += [spark_words(limited), percent(pauses)]
+        return self.note(how, statistics.geometric_mean(estimates), *shown)
 
     def device_limits(self, one: IncrementCondition, bytes_per_s: float) -> bool:
         """Whether a run of Spark reached a good part of what its device gives."""
