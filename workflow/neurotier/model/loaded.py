@@ -75,10 +75,17 @@ def loaded(streams: Sequence[Stream]) -> Loaded:
     is_write, _, start_s, end_s = np.array(streams, dtype=float).T
     edges_s, speeds, writes = np.unique([start_s, end_s]), speeds_of(streams), is_write > 0
     lengths_s, from_s = np.diff(edges_s), edges_s[:-1]
-    busy = (start_s[:, None] <= from_s) & (from_s < end_s[:, None])
-    """Whether each stream was in flight in each interval between two edges."""
-    reading, writing = (speeds[way] @ busy[way] for way in (~writes, writes))
-    reads_now, writes_now = (busy[way].any(axis=0) for way in (~writes, writes))
+
+    def in_flight(way: NDArray[np.bool_], weights: Vector) -> Vector:
+        """Sum of the weights of the streams of a way that are busy, for each interval between two edges."""
+        changes = np.zeros(len(edges_s))
+        np.add.at(changes, np.searchsorted(edges_s, start_s), weights * way)
+        np.add.at(changes, np.searchsorted(edges_s, end_s), -weights * way)
+        sums: Vector = np.cumsum(changes)[:-1]
+        return sums
+
+    reading, writing = (in_flight(way, speeds) for way in (~writes, writes))
+    reads_now, writes_now = (in_flight(way, np.ones(len(streams))) > 0.5 for way in (~writes, writes))
     only_reads, only_writes = reads_now & ~writes_now, writes_now & ~reads_now
     both = (from_s >= start_s[writes].min()) & (from_s < end_s[~writes].max())
     read, write = mean(reading, lengths_s, only_reads), mean(writing, lengths_s, only_writes)
@@ -121,7 +128,7 @@ def unevenness(runs: Sequence[Sequence[Stream]]) -> float:
 
 def mean(rates: Vector, lengths_s: Vector, chosen: NDArray[np.bool_]) -> float:
     """Bytes over seconds in the chosen intervals; ``nan`` of none."""
-    return float(np.average(rates[chosen], weights=lengths_s[chosen])) if chosen.any() else math.nan
+    return float((rates * lengths_s)[chosen].sum() / lengths_s[chosen].sum()) if chosen.any() else math.nan
 
 
 def busier_mean(rates: Vector, lengths_s: Vector) -> float:
