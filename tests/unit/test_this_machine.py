@@ -107,7 +107,9 @@ def test_between_the_least_and_the_most_by_ratios(where: float, expected: float)
     probed = Probed(figures(100.0, 1.0), figures(25.0, 0.5), figures(400.0, 2.0))
     rng: Any = SimpleNamespace(uniform=lambda _low, _high: where)
     _, drawn = machines_of({"disk": probed}, 1, Processors(1, 1), PageCache(1.0))
-    assert vars(drawn(rng).tiers["disk"]) == pytest.approx(vars(TierSpeed(*[expected] * 4, mixed=1.0)))
+    assert vars(drawn(rng).tiers["disk"]) == pytest.approx(
+        vars(TierSpeed(expected, expected, expected, expected, mixed=1.0))
+    )
 
 
 def test_this_node_has_what_the_kernel_tells() -> None:

@@ -217,11 +217,11 @@ class Learner:
             pool = self.note("printed pool", 2 / (1 / printed.read_bytes_per_s + 1 / printed.write_bytes_per_s))
         alone = those(cached, fits_cores)
         seen, how = (pooled(alone).filter(like="stream_"), "stream") if len(alone) else (self.fastest(), "fastest")
-        streams = [self.note(f"{how} {way}", value, words(alone)) for way, value in zip(WAYS, seen, strict=True)]
+        read, write = (self.note(f"{how} {way}", value, words(alone)) for way, value in zip(WAYS, seen, strict=True))
         if not exceeds_cache(self.condition):
-            return TierSpeed(pool, pool, *streams, self.note("mixed in memory", 1.0))
+            return TierSpeed(pool, pool, read, write, self.note("mixed in memory", 1.0))
         mixed = self.note("mixed beyond DRAM", MOST_MIXED)
-        return TierSpeed(self.missed_bytes_per_s(), pool, *streams, mixed)
+        return TierSpeed(self.missed_bytes_per_s(), pool, read, write, mixed)
 
     def missed_bytes_per_s(self) -> float:
         """What Memory mode reads when nothing is in its DRAM."""
@@ -251,8 +251,8 @@ class Learner:
                 for way, speed in zip(WAYS, speeds, strict=True)
             ]
             mixed = self.note("mixed", min(finite(seen.mixed, mixed), MOST_MIXED), runs)
-        streams = [self.note(f"fastest {way}", speed) for way, speed in zip(WAYS, self.fastest(), strict=True)]
-        return TierSpeed(*speeds, *streams, mixed)
+        speeds += [self.note(f"fastest {way}", speed) for way, speed in zip(WAYS, self.fastest(), strict=True)]
+        return TierSpeed(speeds[0], speeds[1], speeds[2], speeds[3], mixed)
 
     def launch_s(self) -> float:
         """What GNU Parallel takes to start a process: Python and its libraries, which are the same on every device."""
