@@ -26,7 +26,7 @@ from neurotier.advice.small_files import costs_here, drawn_files, without_files
 from neurotier.advice.workload import READS, WRITES, Fetching, JobParts, Participant, Storage, workload_of
 from neurotier.model.machine import Machine, PageCache, Processors, Workload
 from neurotier.model.prediction import Prediction, Situation, predict_among
-from neurotier.model.this_machine import Probed, machines_of
+from neurotier.model.this_machine import Probed, machines_of, tier_speed
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,9 @@ def workload(
     inputs: Inputs, storage: Storage, parallelism: int, participants: Sequence[Participant], way: str = "fit"
 ) -> Workload:
     """The workload of some participants, with costs that scale in some way."""
-    files, dirty_bytes = costs_here(inputs.observed, inputs.probes, parallelism), inputs.page_cache.throttling_bytes
-    storage = replace(storage, files=files, dirty_bytes=dirty_bytes / parallelism)
+    files, work = costs_here(inputs.observed, inputs.probes, parallelism), inputs.probes[storage.tiers["work"]].usual
+    cache = inputs.page_cache.before(tier_speed(work, parallelism))
+    storage = replace(storage, files=files, dirty_bytes=cache.throttling_bytes / parallelism)
     tried = inputs.rehearsed or inputs.observed
     costs, copied = (costs_of(without_files(jobs, inputs.probes), way) for jobs in (inputs.observed, tried))
     who = inputs.jobs, copied, inputs.computing
