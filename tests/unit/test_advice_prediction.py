@@ -11,11 +11,10 @@ from neurotier.advice.basis import basis, calibrated, cold_programs, others_mean
 from neurotier.advice.basis import fetching as fetching_said
 from neurotier.advice.calibration import BETWEEN, QUANTITIES, ObservedJob, costs_of, observe, quantities, read_observed
 from neurotier.advice.placements import Candidate
-from neurotier.advice.predict import Inputs, paper_s, predict
+from neurotier.advice.predict import Fetching, Inputs, Participant, Storage, paper_s, predict, workload_of
 from neurotier.advice.rehearsal import read_rehearsed
 from neurotier.advice.situation import Situation
 from neurotier.advice.table import files_of
-from neurotier.advice.workload import Fetching, Participant, Storage, workload_of
 from neurotier.core.files import write_json
 from neurotier.core.parallelism import PHASES
 from neurotier.core.places import short_hash

@@ -12,12 +12,11 @@ import pytest
 from configured import settings_at
 from neurotier.advice.calibration import QUANTITIES, ObservedJob, analysis, choose_calibration, read_observed, size_of
 from neurotier.advice.placements import AdvicePlan, Candidate, free_gib
-from neurotier.advice.predict import Inputs
+from neurotier.advice.predict import Fetching, Inputs
 from neurotier.advice.rehearsal import loading_s
 from neurotier.advice.room import free_on, room_for
 from neurotier.advice.situation import Situation, choose_first
 from neurotier.advice.table import at_parallelism, room_of
-from neurotier.advice.workload import Fetching
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import write_json
 from neurotier.core.tables import read_table, write_table

@@ -21,17 +21,18 @@ from neurotier.advice.calibration import (
     scatter,
     ways_of,
 )
-from neurotier.advice.predict import Inputs, draw
-from neurotier.advice.small_files import drawn_files
-from neurotier.advice.workload import (
+from neurotier.advice.predict import (
     Fetching,
+    Inputs,
     Participant,
     Storage,
+    draw,
     fetching_order,
     in_slots,
     steps,
     workload_of,
 )
+from neurotier.advice.small_files import drawn_files
 from neurotier.model.machine import PageCache, Processors, Step, Workload
 from neurotier.model.this_machine import FileCost, Probed, machine_of, machines_of
 from probed_tiers import tier_figures

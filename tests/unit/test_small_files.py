@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 from neurotier.advice.calibration import QUANTITIES, ObservedJob
-from neurotier.advice.predict import Inputs, predict
-from neurotier.advice.workload import Fetching, Participant, Storage
+from neurotier.advice.predict import Fetching, Inputs, Participant, Storage, predict
 from neurotier.core.errors import TierError, ToolError
 from neurotier.model.machine import PageCache, Processors
 from neurotier.model.prediction import Prediction

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from neurotier.advice.calibration import ObservedJob, choose_calibration, fit, proportional, read_observed, size_of
 from neurotier.advice.placements import COLD, Candidate, caches
-from neurotier.advice.predict import Inputs
+from neurotier.advice.predict import Fetching, Inputs, Participant, Storage
 from neurotier.advice.rehearsal import LONGEST_S, measure_cold_start, read_rehearsed, rehearse_shared
-from neurotier.advice.workload import Fetching, Participant, Storage
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import Record, read_json
 from neurotier.core.places import Places

@@ -41,7 +41,7 @@ from neurotier.core.tables import Row
 from neurotier.model.loaded import loaded
 from neurotier.published.bigbrain import HEADER, INCREMENT, TASK, WRITE, BlockRun
 from neurotier.published.conditions import PLACES, condition, steady, tier_of
-from neurotier.published.evidence import streams_of
+from neurotier.published.knowledge import streams_of
 from neurotier.published.replay import Replay
 from neurotier.run.compared import is_compared
 

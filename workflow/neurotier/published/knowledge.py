@@ -19,22 +19,23 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tasks import SPARK
 from neurotier.core.configuration import read_yaml
 from neurotier.core.kinds import KINDS
 from neurotier.core.quantities import percent
-from neurotier.model.loaded import BUSIER, FASTEST, pooled
+from neurotier.model.loaded import BUSIER, FASTEST, Loaded, Stream, loaded, pooled, unevenness
 from neurotier.model.machine import LAUNCH, Machine, PageCache, Processors, Step, TierSpeed, Workload, cache_of
-from neurotier.published.bigbrain import HEADER, INCREMENT, WRITE
-from neurotier.published.conditions import EXPERIMENT, MEMORY_MODE, PLACES, STALLED, device_and_mode, device_of
-from neurotier.published.evidence import FASTEST_WAVES, PAUSE
+from neurotier.published.bigbrain import HEADER, INCREMENT, TASK, WRITE, BlockRun
+from neurotier.published.conditions import EXPERIMENT, MEMORY_MODE, PLACES, STALLED, device_and_mode, device_of, steady
 from neurotier.published.replay import Replay
 from neurotier.published.table_one import device_bandwidths
 from neurotier.storage.table_one import bytes_per_s
@@ -46,6 +47,12 @@ SOURCES: dict[str, list[str]] = read_yaml(Path(__file__).with_name("parameters.y
 """Name, unit, origin and source of a parameter, by how it is known."""
 
 SERVER: dict[str, Any] = EXPERIMENT["server"]
+
+PAUSE = 4.0
+"""The JVM stood still where blocks came so many times later than usual: by chance that is one gap in 55 (e^-4)."""
+
+FASTEST_WAVES = 0.95
+"""Where something else limits a Spark run, its fastest twentieth of waves shows what the JVM can ship."""
 
 OTHERS_COUNT = 0.5
 """What runs with another number of processes count beside those with the same."""
@@ -76,6 +83,92 @@ DEVICE, JVM = "device", "JVM"
 """The model's names of the device, and of what ships blocks to Python."""
 
 WAYS = "read", "write"
+
+
+class Shipping(NamedTuple):
+    """What runs of Spark show of its JVM, which reads whole files and ships them to Python.
+
+    Attributes
+    ----------
+    first_s
+        From the start of the driver to the first phase of a block, s: the first wave is shipped meanwhile.
+    bytes_per_s
+        What it shipped on average after the first wave.
+    fastest_bytes_per_s
+        What it shipped in the fastest waves.
+    pauses
+        Part of the time in which it shipped nothing.
+    load_s, increment_s
+        Median time of making an image of a block, and of incrementing it, s.
+    """
+
+    first_s: float
+    bytes_per_s: float
+    fastest_bytes_per_s: float
+    pauses: float
+    load_s: float
+    increment_s: float
+
+
+def evidence_of(replay: Replay) -> DataFrame:
+    """What the runs show of every condition of the paper's figures, on devices that are described: a row for each.
+
+    Each condition is read by itself, so that what is learned without one knows nothing of it. The columns are those of
+    :class:`Loaded` and ``unevenness`` (of its streams), of :class:`Shipping`, and ``launch_s``, from the end of a
+    process to the first row of its successor, s: starting Python and its libraries. Of Spark, only what its JVM does is
+    known, because no row of its logs shows its reading.
+    """
+    from pandas import DataFrame
+
+    known = [one for one in replay.conditions if not one.variant and device_and_mode(one) in PLACES]
+    columns = [*Loaded._fields, "unevenness", "launch_s", *Shipping._fields]
+    shown = [read_evidence(steady(replay.conditions[one])) for one in known]
+    return DataFrame(shown, known, columns, dtype=float)
+
+
+def read_evidence(runs: Sequence[BlockRun]) -> dict[str, float | None]:
+    """What is known of a condition, from the repetitions that are no outliers."""
+    if runs[0].condition.engine == SPARK:
+        shown = [one for one in map(shipping_in, runs) if one is not None]
+        return dict(zip(Shipping._fields, map(statistics.fmean, zip(*shown, strict=True)), strict=bool(shown)))
+    if not all(run.named(INCREMENT) and run.named(WRITE) for run in runs):
+        return {}
+    observed = [streams_of(run) for run in runs]
+    gaps_s = [gap_s for gap_s in map(launch_s, runs) if gap_s is not None]
+    launching_s = statistics.median(gaps_s) if gaps_s else None
+    return {**pooled(map(loaded, observed)), "unevenness": unevenness(observed), "launch_s": launching_s}
+
+
+def streams_of(run: BlockRun) -> list[Stream]:
+    """What read from the device and wrote to it: NiBabel reads a block when it is incremented."""
+    return [
+        Stream(phase.name == WRITE, run.block_bytes, phase.start_s, phase.end_s)
+        for phase in run.named(INCREMENT, WRITE)
+    ]
+
+
+def launch_s(run: BlockRun) -> float | None:
+    """From the end of a process to the start of its successor in one run, s; ``None`` if none followed another."""
+    starts, ends = (sorted(getattr(task, name) for task in run.named(TASK)) for name in ("start_s", "end_s"))
+    gaps_s = [start - end for start, end in zip(starts[run.condition.parallelism :], ends, strict=False)]
+    return max(statistics.median(gaps_s), 0.0) if gaps_s else None
+
+
+def shipping_in(run: BlockRun) -> Shipping | None:
+    """What one run shows: a block has been shipped when Python begins with it."""
+    wave, made = run.condition.parallelism, run.named(HEADER)
+    starts = np.sort([phase.start_s for phase in made])
+    if len(starts) <= 2 * wave or starts[-1] <= starts[wave]:
+        return None
+    gaps, waves_s = np.diff(starts[wave:]), starts[wave:] - starts[:-wave]
+    return Shipping(
+        first_s=float(starts[0]),
+        bytes_per_s=float(len(gaps) * run.block_bytes / gaps.sum()),
+        fastest_bytes_per_s=float(wave * run.block_bytes / np.quantile(waves_s, 1 - FASTEST_WAVES)),
+        pauses=float(gaps[gaps > PAUSE * gaps.mean()].sum() / gaps.sum()),
+        load_s=statistics.median(phase.duration_s for phase in made),
+        increment_s=statistics.median(phase.duration_s for phase in run.named(INCREMENT)),
+    )
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,7 @@ from neurotier.core.tables import Row, columns
 from neurotier.model.fluid import SimulatedRun, simulate
 from neurotier.model.prediction import MEASURED, PAPER, Prediction
 from neurotier.published.conditions import described, expected, steady
-from neurotier.published.evidence import evidence_of
-from neurotier.published.knowledge import WIDTH_UNKNOWN, Knowledge, Learner, situation
+from neurotier.published.knowledge import WIDTH_UNKNOWN, Knowledge, Learner, evidence_of, situation
 from neurotier.published.replay import Replay
 from neurotier.published.validation import CLOSE, CONDITION, DEVICE, Held, error_of, has_twin, left_out
 
