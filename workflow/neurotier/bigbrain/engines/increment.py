@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, Layout, bytes_of, read_layout, require_size
-from neurotier.bigbrain.blocks.writing import NewBlock
+from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, Layout, NewBlock, bytes_of, read_layout, require_size
 from neurotier.bigbrain.tasks import DELAY, HEADER, INCREMENT, PUBLISHED, READ, START_UP, WRITE, Block, Task
 from neurotier.core.errors import InputError
 from neurotier.core.files import Record
