@@ -4,7 +4,7 @@
     Eq. (1), M >= D / R + D / W, with one stream of the tier's probe from and to the device.
 ``fluid``
     The fluid model: the probe's speeds at that parallelism, the kernel's write-back settings, and what a short run of
-    the engine on small blocks has cost (:mod:`neurotier.bigbrain.predictions`). Its interval is from the 5th to the
+    the engine on small blocks has cost (:func:`learn`). Its interval is from the 5th to the
     95th percentile of draws, each tier between the least and the most that its probe measured, and around each of them
     by how much the model is off where it knows all that it asks for, ``MODEL_ERROR``.
 
