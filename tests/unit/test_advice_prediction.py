@@ -27,7 +27,6 @@ from report_data import make_results
 MB = 1e6
 """A tool that is quick, and one that takes longer on these images than a job of several lasts."""
 FOUR_ROLES = {"dataset": "disk", "work": "disk", "images": "disk", "results": "disk"}
-STORAGE = Storage(FOUR_ROLES, {"disk": "block", "tmpfs": "tmpfs"}, resident=0.0)
 
 
 def figures(name: str = "disk", kind: str = "block", speed: float = 100 * MB) -> TierFigures:
@@ -35,6 +34,9 @@ def figures(name: str = "disk", kind: str = "block", speed: float = 100 * MB) ->
     curve = {1: speed, 4: 2 * speed}
     memory = {1: 10 * speed, 4: 20 * speed}
     return tier_figures(name, kind, curve, memory)
+
+
+STORAGE = Storage(FOUR_ROLES, {"disk": figures(), "tmpfs": figures("tmpfs", "tmpfs")}, resident=0.0)
 
 
 def job(size_mb: float, cpu_s: float, **changes: Any) -> ObservedJob:

@@ -73,7 +73,7 @@ def predicted(
     calibrated_on: str, work: str, count: int = 1, at_once: int = 1, cpu_s: float = 2.0, wait_s: float = 0.0
 ) -> Prediction:
     """A prediction of participants who make files."""
-    storage = Storage(dict.fromkeys(("dataset", "images", "results"), "memory") | {"work": work}, KINDS_OF)
+    storage = Storage(dict.fromkeys(("dataset", "images", "results"), "memory") | {"work": work}, FIGURES)
     given = Inputs(
         observed=[maker(calibrated_on, cpu_s, wait_s)],
         participants=[Participant(1)] * count,
@@ -85,7 +85,7 @@ def predicted(
     return predict(given, storage, at_once)
 
 
-KINDS_OF = {name: probe.usual.kind for name, probe in PROBES.items()}
+FIGURES = {name: probe.usual for name, probe in PROBES.items()}
 
 
 @pytest.mark.parametrize(

@@ -307,7 +307,7 @@ def ways_of(observed: Sequence[ObservedJob]) -> tuple[str, ...]:
     return ("fit",) if len({job.size_bytes for job in observed}) >= FEW else ("fit", "constant", "proportional")
 
 
-def scatter(observed: Sequence[ObservedJob], costs: Mapping[str, Mapping[str, Scaling]]) -> float:
+def scatter(observed: Sequence[ObservedJob], costs: Costs) -> float:
     """Standard deviation of the logarithm of a job's CPU time around what the scaling gives for its size.
 
     A fit to two or three records leaves almost no residual; then the better of the two extremes is taken instead.

@@ -28,7 +28,7 @@ from neurotier.core.kinds import is_in_memory
 from neurotier.core.parallelism import COMPUTING_PHASES
 from neurotier.model.machine import LAUNCH, Job, Machine, PageCache, Processors, Step, Workload
 from neurotier.model.prediction import Prediction, Situation, predict_among
-from neurotier.model.this_machine import FileCost, Probed, machines_of, tier_speed
+from neurotier.model.this_machine import FileCost, Probed, TierFigures, machines_of, open_s, tier_speed
 
 START_UP = "start_up"
 
@@ -58,14 +58,10 @@ class Storage:
     ----------
     tiers
         Role to name of the tier.
-    kinds
-        Name of a tier to its kind.
-    make_s
-        Name of a tier to the time it takes to make a small file there, s, when staging.
+    figures
+        Name of a tier to what was probed of it.
     files
         Name of a tier to what a file of the tool takes there (:mod:`neurotier.advice.small_files`).
-    open_s
-        Name of a tier to what opening a file there takes before its bytes flow, s: looking it up, and a small request.
     resident
         Share of the images that is in the page cache at the start.
     expiry_s, dirty_bytes
@@ -78,10 +74,8 @@ class Storage:
     """
 
     tiers: Mapping[str, str]
-    kinds: Mapping[str, str]
-    make_s: Mapping[str, float] = field(default_factory=dict)
+    figures: Mapping[str, TierFigures]
     files: Mapping[str, FileCost] = field(default_factory=dict)
-    open_s: Mapping[str, float] = field(default_factory=dict)
     resident: float = 1.0
     expiry_s: float = 0.0
     dirty_bytes: float = math.inf
@@ -92,7 +86,7 @@ class Storage:
         """Share of what a phase reads that is in the page cache."""
         if phase == "stage_in":
             return self.resident
-        return 1 - self.reread if role == "work" and self.kinds[self.tiers[role]] == "network" else 1.0
+        return 1 - self.reread if role == "work" and self.figures[self.tiers[role]].kind == "network" else 1.0
 
 
 @dataclass(frozen=True)
@@ -224,11 +218,11 @@ def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step
         if phase in READS:
             steps_of_job += reads(phase, READS[phase], read, storage)
             opened = (1 - storage.resident_of(phase, READS[phase])) * cost["read_files"].of(size)  # others are cached
-            wait_s += opened * storage.open_s.get(storage.tiers[READS[phase]], 0.0)
+            wait_s += opened * open_s(storage.figures[storage.tiers[READS[phase]]])
         if phase in WRITES:
             tier = storage.tiers[WRITES[phase]]
             if staging:
-                wait_s += cost["written_files"].of(size) * storage.make_s.get(tier, 0.0)
+                wait_s += cost["written_files"].of(size) * storage.figures[tier].make_s
             elif files := cost["made_files"].of(size):
                 each = storage.files.get(tier, FileCost(0.0, 0.0))
                 cpu_s += files * each.cpu_s
@@ -241,7 +235,7 @@ def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step
 def reads(phase: str, role: str, count: float, storage: Storage) -> list[Step]:
     """Steps that read from a role's tier; tmpfs and DAX have no cache."""
     tier = storage.tiers[role]
-    if is_in_memory(storage.kinds[tier]):
+    if is_in_memory(storage.figures[tier].kind):
         return [Step(phase, "read", count, tier)]
     resident = storage.resident_of(phase, role)
     return [Step(phase, "read", resident * count, tier, cached=True), Step(phase, "read", (1 - resident) * count, tier)]

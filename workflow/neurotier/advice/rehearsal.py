@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from neurotier.advice.calibration import ObservedJob, observe
+from neurotier.advice.calibration import ImagesByParticipant, ObservedJob, observe
 from neurotier.analysis.needs import threads_of
 from neurotier.core.errors import ToolError
 from neurotier.core.files import Record, partial_of, read_json, write_json
@@ -67,9 +67,7 @@ def read_rehearsed(found: Record, sizes_bytes: Mapping[str, int]) -> list[Observ
     return [observe(record, sizes_bytes[record["participant"]]) for record in job["records"]]
 
 
-def rehearse_shared(
-    settings: Settings, known: Places, participants: Mapping[str, Sequence[Image]], log: Path
-) -> Record:
+def rehearse_shared(settings: Settings, known: Places, participants: ImagesByParticipant, log: Path) -> Record:
     """Analyse participants by one job, as many at once as there are processors, until others leave it alone.
 
     Parameters
@@ -110,7 +108,7 @@ def rehearse_shared(
 
 @contextmanager
 def scratch_results(
-    settings: Settings, known: Places, participants: Mapping[str, Sequence[Image]], log: Path
+    settings: Settings, known: Places, participants: ImagesByParticipant, log: Path
 ) -> Iterator[Places]:
     """A results folder that has what the jobs of some participants read; nothing of it is left afterwards.
 

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from neurotier.advice.calibration import ObservedJob, choose_calibration, fit, proportional, read_observed, size_of
+from neurotier.advice.calibration import (
+    ImagesByParticipant,
+    ObservedJob,
+    choose_calibration,
+    fit,
+    proportional,
+    read_observed,
+    size_of,
+)
 from neurotier.advice.placements import COLD, Candidate, caches
 from neurotier.advice.predict import Fetching, Inputs, Participant, Storage
 from neurotier.advice.rehearsal import LONGEST_S, measure_cold_start, read_rehearsed, rehearse_shared
@@ -18,11 +26,10 @@ from neurotier.core.files import Record, read_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import tier_named
-from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import is_present
 from neurotier.meter.others import others_share
 from neurotier.meter.residency import resident_share
-from neurotier.model.this_machine import open_s, page_cache_here, processors_here, read_probed
+from neurotier.model.this_machine import page_cache_here, processors_here, read_probed
 from neurotier.run.disturbance import read_readings
 from neurotier.run.jobs import load_dataset
 from neurotier.run.participants import names_of_shares, selected_by
@@ -54,7 +61,7 @@ class Situation:
         return Plan(self.settings, self.places)
 
     @cached_property
-    def participants(self) -> Mapping[str, Sequence[Image]]:
+    def participants(self) -> ImagesByParticipant:
         """Every participant that the index selects, with the images."""
         return selected_by(self.places.index / "images.tsv")
 
@@ -238,9 +245,7 @@ class Situation:
         """The storage that a workload sees with a placement."""
         return Storage(
             tiers=candidate.tiers,
-            kinds={name: tier.kind for name, tier in self.settings.tiers.items()},
-            make_s={name: probe.usual.make_s for name, probe in inputs.probes.items()},
-            open_s={name: open_s(probe.usual) for name, probe in inputs.probes.items()},
+            figures={name: probe.usual for name, probe in inputs.probes.items()},
             resident=self.resident(cache, candidate.tiers["dataset"]),
             expiry_s=inputs.page_cache.expiry_s,
             load_s=(inputs.load_s or {}) if cache == COLD else {},

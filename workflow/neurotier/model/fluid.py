@@ -210,12 +210,16 @@ class Slots:
     queue: deque[tuple[int, Process]] = field(default_factory=deque)
 
 
+Needs = Iterator["Step | tuple[Slots, int]"]
+"""Steps of a process, and slots, with how many, that it needs between them."""
+
+
 @dataclass(eq=False)
 class Process:
     """A task, the start of a job, or a fetch: its steps, and the slots, with how many, that it needs between them."""
 
     number: int
-    needs: Iterator[Step | tuple[Slots, int]]
+    needs: Needs
     phase: str = field(init=False)
     began_s: float = field(init=False)
 
@@ -316,7 +320,7 @@ class Simulation:
         limits = {name: seconds / total for name, seconds in self.limits.items()}
         return SimulatedRun(makespan_s, spans, limits)
 
-    def fetch(self, number: int, arrival: Slots) -> Iterator[Step | tuple[Slots, int]]:
+    def fetch(self, number: int, arrival: Slots) -> Needs:
         """What a fetch needs; the task that waits for it goes on then."""
         yield self.fetching, 1
         yield from self.workload.fetches[number]
@@ -324,14 +328,14 @@ class Simulation:
         arrival.free += 1
         self.serve(arrival)
 
-    def job(self, job: Job) -> Iterator[Step | tuple[Slots, int]]:
+    def job(self, job: Job) -> Needs:
         """What a job needs before it begins its tasks; one that is larger than the machine runs alone."""
         count = min(job.counts_for or len(job.tasks), self.parallelism)
         yield self.slots, count
         yield from job.launch
         slots, left = {phase: Slots(free) for phase, free in job.slots.items()}, set(job.tasks)
 
-        def task(number: int) -> Iterator[Step | tuple[Slots, int]]:
+        def task(number: int) -> Needs:
             for step in self.workload.tasks[number]:
                 if step.kind == "arrival":
                     yield self.arrivals[int(step.amount) - 1], 1
@@ -348,7 +352,7 @@ class Simulation:
         for number in job.tasks:
             self.begin(number, task(number))
 
-    def begin(self, number: int, needs: Iterator[Step | tuple[Slots, int]]) -> None:
+    def begin(self, number: int, needs: Needs) -> None:
         """Begin a process."""
         self.going += 1
         self.go_on(Process(number, needs))

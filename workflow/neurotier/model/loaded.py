@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Vector = NDArray[np.float64]
+Chosen = NDArray[np.bool_]
 
 BUSIER = 0.5
 """What a tier gives at most is the mean over the busier half of the time: the other half has starts and ends."""
@@ -76,7 +77,7 @@ def loaded(streams: Sequence[Stream]) -> Loaded:
     edges_s, speeds, writes = np.unique([start_s, end_s]), speeds_of(streams), is_write > 0
     lengths_s, from_s = np.diff(edges_s), edges_s[:-1]
 
-    def in_flight(way: NDArray[np.bool_], weights: Vector) -> Vector:
+    def in_flight(way: Chosen, weights: Vector) -> Vector:
         """Sum of the weights of the streams of a way that are busy, for each interval between two edges."""
         changes = np.zeros(len(edges_s))
         np.add.at(changes, np.searchsorted(edges_s, start_s), weights * way)
@@ -126,7 +127,7 @@ def unevenness(runs: Sequence[Sequence[Stream]]) -> float:
     return float((quartiles[1] - quartiles[0]) / 1.349 / np.sqrt(2))  # a normal distribution's quartiles: +-0.6745
 
 
-def mean(rates: Vector, lengths_s: Vector, chosen: NDArray[np.bool_]) -> float:
+def mean(rates: Vector, lengths_s: Vector, chosen: Chosen) -> float:
     """Bytes over seconds in the chosen intervals; ``nan`` of none."""
     return float((rates * lengths_s)[chosen].sum() / lengths_s[chosen].sum()) if chosen.any() else math.nan
 
