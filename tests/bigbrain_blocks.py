@@ -48,7 +48,7 @@ def plan_of(task: Task) -> Path:
     """The plan of a run, written beside its records."""
     plan = Path(task.records).with_name("plan.json")
     plan.parent.mkdir(parents=True, exist_ok=True)
-    plan.write_text(json.dumps(task.to_json()))
+    plan.write_text(json.dumps(dataclasses.asdict(task)))
     return plan
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from neurotier.storage.probe.tier_figures import FileCost, TierFigures
+from neurotier.model.this_machine import FileCost, TierFigures
 
 
 def tier_figures(

@@ -9,28 +9,24 @@ from typing import Any
 import pytest
 from neurotier.advice.basis import basis, calibrated, cold_programs, others_meanwhile
 from neurotier.advice.basis import fetching as fetching_said
-from neurotier.advice.calibration import BETWEEN, QUANTITIES, ObservedJob, observe, quantities, read_observed
+from neurotier.advice.calibration import BETWEEN, QUANTITIES, ObservedJob, costs_of, observe, quantities, read_observed
 from neurotier.advice.placements import Candidate
-from neurotier.advice.predict import Inputs, paper_s, predict
+from neurotier.advice.predict import Fetching, Inputs, Participant, Storage, paper_s, predict, workload_of
 from neurotier.advice.rehearsal import read_rehearsed
-from neurotier.advice.scaling import costs_of
 from neurotier.advice.situation import Situation
 from neurotier.advice.table import files_of
-from neurotier.advice.workload import Fetching, Participant, Storage, workload_of
 from neurotier.core.files import write_json
 from neurotier.core.parallelism import PHASES
 from neurotier.core.places import short_hash
 from neurotier.meter.traffic import flow
 from neurotier.model.machine import PageCache, Processors
-from neurotier.model.this_machine import Probed
-from neurotier.storage.probe.tier_figures import FileCost, TierFigures
+from neurotier.model.this_machine import FileCost, Probed, TierFigures
 from probed_tiers import tier_figures
 from report_data import make_results
 
 MB = 1e6
 """A tool that is quick, and one that takes longer on these images than a job of several lasts."""
 FOUR_ROLES = {"dataset": "disk", "work": "disk", "images": "disk", "results": "disk"}
-STORAGE = Storage(FOUR_ROLES, {"disk": "block", "tmpfs": "tmpfs"}, resident=0.0)
 
 
 def figures(name: str = "disk", kind: str = "block", speed: float = 100 * MB) -> TierFigures:
@@ -38,6 +34,9 @@ def figures(name: str = "disk", kind: str = "block", speed: float = 100 * MB) ->
     curve = {1: speed, 4: 2 * speed}
     memory = {1: 10 * speed, 4: 20 * speed}
     return tier_figures(name, kind, curve, memory)
+
+
+STORAGE = Storage(FOUR_ROLES, {"disk": figures(), "tmpfs": figures("tmpfs", "tmpfs")}, resident=0.0)
 
 
 def job(size_mb: float, cpu_s: float, **changes: Any) -> ObservedJob:

@@ -12,12 +12,11 @@ import pytest
 from configured import settings_at
 from neurotier.advice.calibration import QUANTITIES, ObservedJob, analysis, choose_calibration, read_observed, size_of
 from neurotier.advice.placements import AdvicePlan, Candidate, free_gib
-from neurotier.advice.predict import Inputs
+from neurotier.advice.predict import Fetching, Inputs
 from neurotier.advice.rehearsal import loading_s
 from neurotier.advice.room import free_on, room_for
 from neurotier.advice.situation import Situation, choose_first
 from neurotier.advice.table import at_parallelism, room_of
-from neurotier.advice.workload import Fetching
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import write_json
 from neurotier.core.tables import read_table, write_table
@@ -173,7 +172,7 @@ def test_the_model_is_given_what_was_found(tmp_path: Path) -> None:
     probe = Probed(*[replace(tier_figures("disk", "block", {1: 1.0}, {1: 1.0}), make_s=0.5, look_s=0.25)] * 3)
     ready = replace(known, probes={"disk": probe}, page_cache=PageCache(1.0, expiry_s=7.0))
     storage = campaign.storage(HERE, "cold", ready)
-    assert (storage.make_s, storage.open_s, storage.expiry_s) == ({"disk": 0.5}, {"disk": 0.25}, 7.0)
+    assert (storage.figures, storage.expiry_s) == ({"disk": probe.usual}, 7.0)
     assert (storage.resident, storage.load_s) == (0, {"compute": 1.0})
     for cache, load_s in (("warm", {"compute": 1.0}), ("cold", None)):
         assert campaign.storage(HERE, cache, replace(ready, load_s=load_s)).load_s == {}

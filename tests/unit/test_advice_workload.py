@@ -10,23 +10,31 @@ from typing import Any
 
 import numpy as np
 import pytest
-from neurotier.advice.calibration import QUANTITIES, ObservedJob
-from neurotier.advice.predict import Inputs, draw
-from neurotier.advice.scaling import Costs, Scaling, constant, costs_of, proportional, scatter, ways_of
-from neurotier.advice.small_files import drawn_files
-from neurotier.advice.workload import (
+from neurotier.advice.calibration import (
+    QUANTITIES,
+    Costs,
+    ObservedJob,
+    Scaling,
+    constant,
+    costs_of,
+    proportional,
+    scatter,
+    ways_of,
+)
+from neurotier.advice.predict import (
     Fetching,
+    Inputs,
     Participant,
     Storage,
+    draw,
     fetching_order,
     in_slots,
     steps,
     workload_of,
 )
-from neurotier.model.machine import PageCache, Processors
-from neurotier.model.this_machine import Probed, machine_of
-from neurotier.model.workload import Step, Workload
-from neurotier.storage.probe.tier_figures import FileCost
+from neurotier.advice.small_files import drawn_files
+from neurotier.model.machine import PageCache, Processors, Step, Workload
+from neurotier.model.this_machine import FileCost, Probed, TierFigures, machine_of, machines_of
 from probed_tiers import tier_figures
 
 NOTHING = dict.fromkeys(QUANTITIES, Scaling(0.0, 0.0))
@@ -87,12 +95,21 @@ def test_scatter_of_few_records(records: list[tuple[int, float]], fitted: float,
 
 
 TIERS = {"dataset": "disk", "work": "net", "images": "disk", "results": "disk"}
+
+
+def figures(kind: str, **changes: float) -> TierFigures:
+    """A tier, with what a file takes that is made or opened there, s."""
+    return replace(tier_figures("tier", kind, {1: 1.0}, {1: 1.0}), **changes)  # type: ignore[arg-type]
+
+
 STORAGE = Storage(
     TIERS,
-    {"disk": "block", "net": "network", "memory": "tmpfs"},
-    make_s={"net": 0.5, "disk": 0.25},
+    {
+        "disk": figures("block", make_s=0.25, look_s=2.0),
+        "net": figures("network", make_s=0.5, look_s=4.0),
+        "memory": figures("tmpfs"),
+    },
     files={"net": FileCost(cpu_s=0.125, wait_s=0.5), "disk": FileCost(0.25, 0.0)},
-    open_s={"disk": 2.0, "net": 4.0},
     resident=0.75,
     expiry_s=30.0,
     dirty_bytes=300.0,
@@ -245,12 +262,9 @@ def test_what_is_drawn_scatters_as_the_records_do() -> None:
         processors=Processors(2, 2, others=3.0),
         page_cache=PageCache(1e9),
     )
-    storage = Storage(dict.fromkeys(TIERS, "disk"), {"disk": "block"})
-    usual, low, high = (
-        machine_of({"disk": getattr(given.probes["disk"], end)}, 1, given.processors, given.page_cache)
-        for end in ("usual", "low", "high")
-    )
-    drawn = [draw(given, storage, (usual, low, high), 1, np.random.default_rng(seed)) for seed in range(80)]
+    storage = Storage(dict.fromkeys(TIERS, "disk"), {"disk": given.probes["disk"].usual})
+    _, machine = machines_of(given.probes, 1, given.processors, given.page_cache)
+    drawn = [draw(given, storage, machine(rng), 1, rng) for rng in map(np.random.default_rng, range(80))]
     cpu_s = np.array([[sum(amounts(task, "compute")) for task in workload.tasks] for workload, _ in drawn])
     spread = scatter(given.observed, costs_of(given.observed))
     assert np.log(cpu_s).std(axis=1, ddof=1).mean() == pytest.approx(spread, rel=0.05)

@@ -12,10 +12,10 @@ from bigbrain_blocks import make, save, settings, task_of, voxels
 from neurotier.bigbrain.blocks.nifti import HEADER_BYTES
 from neurotier.bigbrain.blocks.sources import source_of
 from neurotier.bigbrain.checking import check_block, check_task, checksum_of
+from neurotier.bigbrain.conditions import BLOCK_BYTES, BLOCKS, GRIDS
 from neurotier.bigbrain.engines import increment as increment_module
 from neurotier.bigbrain.engines.increment import increment
 from neurotier.bigbrain.engines.worker import work
-from neurotier.bigbrain.image import BLOCK_BYTES, BLOCKS, GRIDS
 from neurotier.bigbrain.tasks import ALL, NONE, PUBLISHED, STREAMING
 from neurotier.core.errors import InputError
 from support import quiet

@@ -42,7 +42,7 @@ def test_folder_without_blocks_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
 def test_packed_blocks_are_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: type) -> None:
-    monkeypatch.setattr("neurotier.bigbrain.blocks.folders.PIECE_BYTES", 500)
+    monkeypatch.setattr("neurotier.bigbrain.blocks.sources.PIECE_BYTES", 500)
     for number in range(2):
         save(tmp_path / "given" / f"part_{number}.nii.gz", random_voxels(number, dtype))
     blocks = make(tmp_path, source=str(tmp_path / "given"))

@@ -9,11 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from neurotier.model.fluid import SimulatedRun, simulate
-from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
+from neurotier.model.fluid import Dirty, SimulatedRun, simulate
+from neurotier.model.machine import LAUNCH, Job, Machine, PageCache, Processors, Step, TierSpeed, Workload, cache_of
 from neurotier.model.prediction import MODEL_ERROR, Prediction, Situation, predict_among
-from neurotier.model.workload import LAUNCH, Job, Step, Workload
-from neurotier.model.write_back import Dirty
 
 GB = 1e9
 FAST = TierSpeed(10 * GB, 10 * GB, 10 * GB, 10 * GB)

@@ -14,9 +14,8 @@ from neurotier.core.settings import ProbeSettings
 from neurotier.core.tables import Row, read_table, write_table
 from neurotier.core.tiers import Tier
 from neurotier.storage.fio import MIB, Access, find_access
-from neurotier.storage.probe.measurements import Effort, Measurement, concurrency, effort_for, one_stream
 from neurotier.storage.probe.plan import ProbePlan
-from neurotier.storage.probe.walk import Walk, probe_rows
+from neurotier.storage.probe.walk import Effort, Measurement, Walk, concurrency, effort_for, one_stream, probe_rows
 from neurotier.storage.workspace import Workspace
 from workloads import throttled
 

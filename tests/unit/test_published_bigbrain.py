@@ -6,7 +6,7 @@ import statistics
 from pathlib import Path
 
 import pytest
-from neurotier.bigbrain.image import BLOCK_BYTES
+from neurotier.bigbrain.conditions import BLOCK_BYTES
 from neurotier.published.bigbrain import HEADER, INCREMENT, TASK, WRITE, BlockRun, find_runs, read_run
 from neurotier.published.conditions import condition, device_and_mode
 from neurotier.published.table_one import find_bandwidths

@@ -10,9 +10,9 @@ from statistics import NormalDist
 
 import pytest
 from neurotier.model.prediction import HIGH, MEASURED, MODEL_ERROR, PAPER
+from neurotier.model.this_machine import UNEVENNESS
 from neurotier.published.conditions import condition
-from neurotier.published.evidence import evidence_of, shipping_in
-from neurotier.published.knowledge import Learner
+from neurotier.published.knowledge import Learner, evidence_of, shipping_in
 from neurotier.published.own_columns import condition_of
 from neurotier.published.predictions import Predictor, width
 from neurotier.published.replay import Replay, read_published
@@ -125,12 +125,18 @@ def test_held_out_predictions_of_the_published_runs(published: Predictor) -> Non
     assert found[CONDITION, MEASURED].close == 17
 
 
+def test_streams_of_a_probed_tier_are_as_unequal_as_on_the_published_devices(published: Predictor) -> None:
+    known = published.evidence.unevenness.dropna()
+    of_devices = known.groupby([one.tier for one in known.index]).mean()
+    assert of_devices.median() == pytest.approx(UNEVENNESS, abs=5e-4)
+
+
 def test_what_advice_takes_the_model_to_be_off_by_is_what_it_was_off_by(published: Predictor) -> None:
     """On conditions without a twin: the tier of a placement has not run the tool before."""
     ratios = [
         row["ratio"]
         for row in published.validation()
         if (row["held_out"], row["member"]) == (CONDITION, MEASURED)
-        and not has_twin(condition_of(row), published.evidence)
+        and not has_twin(condition_of(row), published.measured_s)
     ]
     assert math.log(width(ratios)) / NormalDist().inv_cdf(HIGH) == pytest.approx(MODEL_ERROR, abs=0.0005)

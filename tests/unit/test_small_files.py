@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 from neurotier.advice.calibration import QUANTITIES, ObservedJob
-from neurotier.advice.predict import Inputs, predict
-from neurotier.advice.workload import Fetching, Participant, Storage
+from neurotier.advice.predict import Fetching, Inputs, Participant, Storage, predict
 from neurotier.core.errors import TierError, ToolError
 from neurotier.model.machine import PageCache, Processors
 from neurotier.model.prediction import Prediction
-from neurotier.model.this_machine import Probed
+from neurotier.model.this_machine import FileCost, Probed
 from neurotier.storage.probe.small_files import LEAST_FILES, OPERATIONS, measure_files
-from neurotier.storage.probe.tier_figures import FileCost
 from probed_tiers import tier_figures
 
 N = 10_000
@@ -24,8 +22,8 @@ def test_small_files_are_measured_and_gone(memory_folder: Path) -> None:
         measured = measure_files("memory", memory_folder, streams, 5.0, 60.0)
         assert tuple(measured) == OPERATIONS
         for operation in measured.values():
-            assert 0 < operation.cpu_s <= operation.wall_s * 1.05
-            assert 0 <= operation.wait_s < operation.wall_s
+            assert 0 < operation["operation_cpu_s"] <= operation["latency_mean_s"] * 1.05
+            assert 0 <= operation["operation_wait_s"] < operation["latency_mean_s"]
         assert list(memory_folder.iterdir()) == []
 
 
@@ -33,7 +31,7 @@ def test_a_tier_with_few_inodes_is_measured_with_few_files_and_one_without_is_na
     tmp_path: Path, mount_tmpfs: pytest.FixtureRequest
 ) -> None:
     few: Path = mount_tmpfs(tmp_path / "few", f"nr_inodes={3 * LEAST_FILES}")  # type: ignore[operator]
-    assert measure_files("few", few, 1, 5.0, 60.0)["make"].cpu_s > 0
+    assert measure_files("few", few, 1, 5.0, 60.0)["make"]["operation_cpu_s"] > 0
     assert list(few.iterdir()) == []
     none: Path = mount_tmpfs(tmp_path / "none", f"nr_inodes={LEAST_FILES // 2}")  # type: ignore[operator]
     with pytest.raises(TierError, match=r"^tier 'none': had no room, or no inodes, for 40 small files; make room, or"):
@@ -75,7 +73,7 @@ def predicted(
     calibrated_on: str, work: str, count: int = 1, at_once: int = 1, cpu_s: float = 2.0, wait_s: float = 0.0
 ) -> Prediction:
     """A prediction of participants who make files."""
-    storage = Storage(dict.fromkeys(("dataset", "images", "results"), "memory") | {"work": work}, KINDS_OF)
+    storage = Storage(dict.fromkeys(("dataset", "images", "results"), "memory") | {"work": work}, FIGURES)
     given = Inputs(
         observed=[maker(calibrated_on, cpu_s, wait_s)],
         participants=[Participant(1)] * count,
@@ -87,7 +85,7 @@ def predicted(
     return predict(given, storage, at_once)
 
 
-KINDS_OF = {name: probe.usual.kind for name, probe in PROBES.items()}
+FIGURES = {name: probe.usual for name, probe in PROBES.items()}
 
 
 @pytest.mark.parametrize(

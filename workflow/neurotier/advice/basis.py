@@ -5,9 +5,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from neurotier.advice.calibration import size_of
+from neurotier.advice.calibration import FEW, costs_of, scatter, size_of
 from neurotier.advice.predict import Inputs
-from neurotier.advice.scaling import FEW, costs_of, scatter
 from neurotier.advice.situation import Situation
 from neurotier.core.quantities import counted, percent, seconds, size
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from neurotier.core.errors import NeurotierError
-from neurotier.core.files import read_json
+from neurotier.core.files import Record, read_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import tier_named
@@ -87,7 +86,7 @@ class AdvicePlan:
         named = self.settings.advice.calibration
         return sorted(Path(named, "profile", "records").rglob("*.json")) if named else []
 
-    def asked(self) -> dict[str, Any]:
+    def asked(self) -> Record:
         """What the advice depends on besides its input files: when it changes, the advice is made again.
 
         That includes free room, in whole GiB, and whether more participants are done.

@@ -15,20 +15,230 @@ end by more than 2 % is not drawn.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from neurotier.advice.calibration import ObservedJob
-from neurotier.advice.scaling import costs_of, scatter, ways_of
+from neurotier.advice.calibration import Costs, ObservedJob, costs_of, scatter, ways_of
 from neurotier.advice.small_files import costs_here, drawn_files, without_files
-from neurotier.advice.workload import READS, WRITES, Fetching, JobParts, Participant, Storage, workload_of
-from neurotier.model.machine import Machine, PageCache, Processors
+from neurotier.core.kinds import is_in_memory
+from neurotier.core.parallelism import COMPUTING_PHASES
+from neurotier.model.machine import LAUNCH, Job, Machine, PageCache, Processors, Step, Workload
 from neurotier.model.prediction import Prediction, Situation, predict_among
-from neurotier.model.this_machine import Probed, between, machine_of
-from neurotier.model.workload import Workload
+from neurotier.model.this_machine import FileCost, Probed, TierFigures, machines_of, open_s, tier_speed
+
+START_UP = "start_up"
+
+SLOT_OF = {"stage_in": "stage_in", **dict.fromkeys(COMPUTING_PHASES, "compute"), "stage_out": "stage_out"}
+"""Phase to the slot that a participant has meanwhile, where others copy beside those who compute."""
+
+READS = {"stage_in": "dataset", "container_start": "images", "compute": "work", "stage_out": "work"}
+WRITES = {"stage_in": "work", "compute": "work", "stage_out": "results"}
+"""Roles of the tiers that a phase reads from and writes to."""
+
+
+@dataclass(frozen=True)
+class Participant:
+    """A participant to analyse: size of the images, how much of it must be fetched, and how many times as long as usual
+    for that size the analysis takes."""
+
+    size_bytes: int
+    to_fetch_bytes: int = 0
+    slowness: float = 1.0
+
+
+@dataclass(frozen=True)
+class Storage:
+    """The storage that a workload runs on.
+
+    Attributes
+    ----------
+    tiers
+        Role to name of the tier.
+    figures
+        Name of a tier to what was probed of it.
+    files
+        Name of a tier to what a file of the tool takes there (:mod:`neurotier.advice.small_files`).
+    resident
+        Share of the images that is in the page cache at the start.
+    expiry_s, dirty_bytes
+        Age at which the kernel writes dirty pages back, s, and how many of a participant it lets be dirty.
+    load_s
+        Phase to what the first jobs wait for their programs, s; none if these are in the page cache.
+    reread
+        Share of what a job has written to a network tier that it reads from there, and not from the page cache. Some
+        drop what they hold of a file when they find that it was changed; half is assumed.
+    """
+
+    tiers: Mapping[str, str]
+    figures: Mapping[str, TierFigures]
+    files: Mapping[str, FileCost] = field(default_factory=dict)
+    resident: float = 1.0
+    expiry_s: float = 0.0
+    dirty_bytes: float = math.inf
+    load_s: Mapping[str, float] = field(default_factory=dict)
+    reread: float = 0.5
+
+    def resident_of(self, phase: str, role: str) -> float:
+        """Share of what a phase reads that is in the page cache."""
+        if phase == "stage_in":
+            return self.resident
+        return 1 - self.reread if role == "work" and self.figures[self.tiers[role]].kind == "network" else 1.0
+
+
+@dataclass(frozen=True)
+class Fetching:
+    """How images are fetched while others are analysed, in the order of their analysis.
+
+    Attributes
+    ----------
+    cpu_s, wait_s
+        CPU time that each participant takes whose images are fetched, and time that this waits besides, s.
+    s_per_byte
+        The same per byte.
+    at_once
+        How many participants' images are fetched at once; 0 if none are fetched during the run.
+    """
+
+    cpu_s: float = 0.0
+    wait_s: float = 0.0
+    s_per_byte: float = 0.0
+    at_once: int = 0
+
+    def steps(self, participant: Participant) -> tuple[Step, Step]:
+        """The steps of fetching one participant's images."""
+        wait_s = self.wait_s + participant.to_fetch_bytes * self.s_per_byte
+        return Step(LAUNCH, "compute", self.cpu_s), Step(LAUNCH, "wait", wait_s)
+
+
+JobParts = Sequence[Sequence[int]]
+"""A job as its sequences, which go on at the same time, of participants, one after the other, as positions."""
+
+
+def workload_of(
+    participants: Sequence[Participant],
+    costs: Costs,
+    storage: Storage,
+    fetching: Fetching,
+    first: int,
+    jobs: Sequence[JobParts] | None = None,
+    copied: Costs | None = None,
+    computing: int = 0,
+) -> Workload:
+    """A task per sequence of participants, in order of start. What precedes the first jobs is not part of the makespan.
+
+    Parameters
+    ----------
+    costs
+        Of a participant who has a job alone.
+    first
+        How many participants are begun at once, before any program is in the page cache.
+    jobs
+        Who shares a job; each has one alone if ``None``.
+    copied
+        Of a participant in a copy of a job's process, where Python's start is not counted; ``costs`` if ``None``.
+    computing
+        How many participants of a job compute at the same time, while others copy; 0 if each may.
+    """
+    together = [[[number]] for number in range(len(participants))] if jobs is None else jobs
+    largest_bytes, warm = max((one.size_bytes for one in participants), default=0), replace(storage, load_s={})
+    launch_s = costs[START_UP]["cpu_s"].of(largest_bytes) if START_UP in costs else 0.0
+    if copied is None or copied == costs:
+        copied = {phase: cost for phase, cost in costs.items() if phase != START_UP}
+    order = fetching_order(together, first, computing) if fetching.at_once else []
+    fetched = [position for position in order if participants[position].to_fetch_bytes]
+    arrivals = {position: [Step(LAUNCH, "arrival", number)] for number, position in enumerate(fetched, start=1)}
+    tasks: list[tuple[Step, ...]] = []
+    made = []
+    for parts in together:
+        own, alone = storage if len(tasks) < first else warm, sum(map(len, parts)) == 1
+        beside = len(parts) - computing if computing else 0
+        slots = {"stage_in": beside, "compute": computing, "stage_out": beside} if beside > 0 else {}
+        # several share a process, which loads what all use
+        load = Step(LAUNCH, "wait", sum(own.load_s.values()))
+        launch = () if alone else (Step(LAUNCH, "compute", launch_s), load)
+        made.append(Job(range(len(tasks), len(tasks) + len(parts)), launch, slots, computing if slots else 0))
+        for part in parts:
+            of_part: list[Step] = []
+            for position in part:
+                each = steps(participants[position], *((costs, own) if alone else (copied, warm)))
+                of_part += [*arrivals.get(position, ()), *(in_slots(each) if slots else each)]
+            tasks.append(tuple(of_part))
+    fetches = [fetching.steps(participants[position]) for position in fetched]
+    at_once = max(1, fetching.at_once)
+    return Workload(tasks, jobs=made, fetches=fetches, fetches_at_once=at_once)
+
+
+def in_slots(steps_of_job: Sequence[Step]) -> list[Step]:
+    """The steps of a participant, who has a slot of its job while it copies in, computes, and copies out."""
+    made: list[Step] = []
+    for slot, group in itertools.groupby(steps_of_job, key=lambda step: SLOT_OF.get(step.phase)):
+        inside = list(group)
+        made += [Step(slot, "take", 0.0), *inside, Step(slot, "give", 0.0)] if slot else inside
+    return made
+
+
+def fetching_order(jobs: Sequence[JobParts], at_once: int, computing: int = 0) -> list[int]:
+    """Participants in the order in which they are fetched, that of their analysis: so many at once, job by job.
+
+    >>> fetching_order([[[0], [1]], [[2], [3]], [[4]]], 4)
+    [0, 2, 1, 3, 4]
+    """
+    rows = [in_turn(parts) for parts in jobs]
+    jobs_at_once = max(1, at_once // (computing or max((len(parts) for parts in jobs), default=1)))
+    together = (rows[first : first + jobs_at_once] for first in range(0, len(rows), jobs_at_once))
+    return [position for several in together for position in in_turn(several)]
+
+
+def in_turn(sequences: Sequence[Sequence[int]]) -> list[int]:
+    """The first of each sequence, the second of each, and so on."""
+    return [one for turn in itertools.zip_longest(*sequences) for one in turn if one is not None]
+
+
+def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step]:
+    """The steps of one job, phase by phase.
+
+    When staging, CPU time that grows with size is copying, which the speeds of the tiers include; only the fixed part
+    counts as computing. What a job shorter than ``expiry_s`` writes to its work folder is deleted before the kernel
+    writes it back, so it stays in the page cache, if the tier has one and it is no more than may be dirty.
+    """
+    lifetime_s = sum(cost["cpu_s"].of(participant.size_bytes) for cost in costs.values()) * participant.slowness
+    steps_of_job: list[Step] = []
+    size = participant.size_bytes
+    work = sum(cost["written_bytes"].of(size) for phase, cost in costs.items() if WRITES.get(phase) == "work")
+    stays = lifetime_s < storage.expiry_s and work <= storage.dirty_bytes
+    for phase, cost in costs.items():
+        staging = phase.startswith("stage_")
+        cpu_s = cost["cpu_s"].base if staging else cost["cpu_s"].of(size) * participant.slowness
+        read, written = cost["read_bytes"].of(size), cost["written_bytes"].of(size)
+        wait_s = cost["wait_s"].of(size) + storage.load_s.get(phase, 0.0)
+        if phase in READS:
+            steps_of_job += reads(phase, READS[phase], read, storage)
+            opened = (1 - storage.resident_of(phase, READS[phase])) * cost["read_files"].of(size)  # others are cached
+            wait_s += opened * open_s(storage.figures[storage.tiers[READS[phase]]])
+        if phase in WRITES:
+            tier = storage.tiers[WRITES[phase]]
+            if staging:
+                wait_s += cost["written_files"].of(size) * storage.figures[tier].make_s
+            elif files := cost["made_files"].of(size):
+                each = storage.files.get(tier, FileCost(0.0, 0.0))
+                cpu_s += files * each.cpu_s
+                steps_of_job += [Step(phase, "files", files, tier)] if each.wait_s else []
+            steps_of_job.append(Step(phase, "write", written, tier, cached=stays and WRITES[phase] == "work"))
+        steps_of_job += [Step(phase, "wait", wait_s), Step(phase, "compute", cpu_s)]
+    return steps_of_job
+
+
+def reads(phase: str, role: str, count: float, storage: Storage) -> list[Step]:
+    """Steps that read from a role's tier; tmpfs and DAX have no cache."""
+    tier = storage.tiers[role]
+    if is_in_memory(storage.figures[tier].kind):
+        return [Step(phase, "read", count, tier)]
+    resident = storage.resident_of(phase, role)
+    return [Step(phase, "read", resident * count, tier, cached=True), Step(phase, "read", (1 - resident) * count, tier)]
 
 
 @dataclass(frozen=True)
@@ -77,40 +287,26 @@ class Inputs:
 
 def predict(inputs: Inputs, storage: Storage, parallelism: int) -> Prediction:
     """Predict one placement with this many jobs at once. Draws are seeded: equal inputs give equal numbers."""
-    usual, low, high = (
-        machine_of(
-            {name: getattr(probe, end) for name, probe in inputs.probes.items()},
-            parallelism,
-            inputs.processors,
-            inputs.page_cache,
-        )
-        for end in ("usual", "low", "high")
-    )
-    machines, best = (usual, low, high), workload(inputs, storage, parallelism, inputs.participants)
-    return predict_among((best, usual), lambda rng: draw(inputs, storage, machines, parallelism, rng), parallelism)
+    usual, drawn = machines_of(inputs.probes, parallelism, inputs.processors, inputs.page_cache)
+    best = workload(inputs, storage, parallelism, inputs.participants)
+    return predict_among((best, usual), lambda rng: draw(inputs, storage, drawn(rng), parallelism, rng), parallelism)
 
 
 def workload(
     inputs: Inputs, storage: Storage, parallelism: int, participants: Sequence[Participant], way: str = "fit"
 ) -> Workload:
     """The workload of some participants, with costs that scale in some way."""
-    files, dirty_bytes = costs_here(inputs.observed, inputs.probes, parallelism), inputs.page_cache.throttling_bytes
-    storage = replace(storage, files=files, dirty_bytes=dirty_bytes / parallelism)
+    files, work = costs_here(inputs.observed, inputs.probes, parallelism), inputs.probes[storage.tiers["work"]].usual
+    cache = inputs.page_cache.before(tier_speed(work, parallelism))
+    storage = replace(storage, files=files, dirty_bytes=cache.throttling_bytes / parallelism)
     tried = inputs.rehearsed or inputs.observed
     costs, copied = (costs_of(without_files(jobs, inputs.probes), way) for jobs in (inputs.observed, tried))
     who = inputs.jobs, copied, inputs.computing
     return workload_of(participants, costs, storage, inputs.fetching, parallelism, *who)
 
 
-def draw(
-    inputs: Inputs,
-    storage: Storage,
-    machines: tuple[Machine, Machine, Machine],
-    parallelism: int,
-    rng: np.random.Generator,
-) -> Situation:
-    """A workload and a machine drawn from what is possible."""
-    machine = between(*machines, {name: float(rng.uniform(-1, 1)) for name in machines[0].tiers})
+def draw(inputs: Inputs, storage: Storage, machine: Machine, parallelism: int, rng: np.random.Generator) -> Situation:
+    """A workload and a machine, whose tiers were drawn, from what is possible."""
     others = inputs.processors.others * float(rng.uniform(0, 2))
     machine = replace(machine, processors=replace(inputs.processors, others=others))
     ways = ways_of(inputs.observed)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from neurotier.core.tables import Row
 
@@ -11,7 +10,7 @@ KNOWN_BY = ("dataset_tier", "work_tier", "images_tier", "results_tier", "tool", 
 """What an advice and a run must share: what was promised for more participants says nothing about fewer."""
 
 
-def advised(advice: Iterable[Row], run: Mapping[str, Any]) -> Row | None:
+def advised(advice: Iterable[Row], run: Row) -> Row | None:
     """What was advised for a run's placement, parallelism and participants; as the page cache would be found, first."""
     found = [row for row in advice if all(row[name] == run[name] for name in KNOWN_BY)]
     return next((row for row in found if row["cache"] == "as found"), found[0] if found else None)

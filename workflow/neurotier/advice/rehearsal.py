@@ -22,12 +22,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from neurotier.advice.calibration import ObservedJob, observe
+from neurotier.advice.calibration import ImagesByParticipant, ObservedJob, observe
 from neurotier.analysis.needs import threads_of
 from neurotier.core.errors import ToolError
-from neurotier.core.files import partial_of, read_json, write_json
+from neurotier.core.files import Record, partial_of, read_json, write_json
 from neurotier.core.places import Places
 from neurotier.core.private import remove_leftovers
 from neurotier.core.processes import start_process
@@ -54,7 +53,7 @@ PHASES = ("start_up", "container_start", "compute")
 """Phases that load programs; what staging reads are images, which the model knows."""
 
 
-def read_rehearsed(found: Mapping[str, Any], sizes_bytes: Mapping[str, int]) -> list[ObservedJob]:
+def read_rehearsed(found: Record, sizes_bytes: Mapping[str, int]) -> list[ObservedJob]:
     """The participants of the job that :func:`rehearse_shared` tried; none if it was not.
 
     Parameters
@@ -68,9 +67,7 @@ def read_rehearsed(found: Mapping[str, Any], sizes_bytes: Mapping[str, int]) -> 
     return [observe(record, sizes_bytes[record["participant"]]) for record in job["records"]]
 
 
-def rehearse_shared(
-    settings: Settings, known: Places, participants: Mapping[str, Sequence[Image]], log: Path
-) -> dict[str, Any]:
+def rehearse_shared(settings: Settings, known: Places, participants: ImagesByParticipant, log: Path) -> Record:
     """Analyse participants by one job, as many at once as there are processors, until others leave it alone.
 
     Parameters
@@ -93,7 +90,7 @@ def rehearse_shared(
     ToolError
         If the job fails.
     """
-    tries, processors = list[dict[str, Any]](), len(os.sched_getaffinity(0))
+    tries, processors = list[Record](), len(os.sched_getaffinity(0))
     for _ in range(TRIES):
         with scratch_results(settings, known, participants, log) as places:
             before = read_processors(os.getpid())
@@ -111,7 +108,7 @@ def rehearse_shared(
 
 @contextmanager
 def scratch_results(
-    settings: Settings, known: Places, participants: Mapping[str, Sequence[Image]], log: Path
+    settings: Settings, known: Places, participants: ImagesByParticipant, log: Path
 ) -> Iterator[Places]:
     """A results folder that has what the jobs of some participants read; nothing of it is left afterwards.
 
@@ -190,7 +187,7 @@ def measure_cold_start(
     return waited_s | {"start_up": launch_s + waited_s["start_up"]}
 
 
-def loading_s(phases: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def loading_s(phases: Sequence[Record]) -> dict[str, float]:
     """What each phase waited for storage, s; where the kernel does not account that, all its time without a core.
 
     >>> usage = {"wall_s": 3.0, "cpu_s": 1.0, "run_queue_s": 0.5}

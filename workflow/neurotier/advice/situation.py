@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from neurotier.advice.calibration import ObservedJob, choose_calibration, read_observed, size_of
+from neurotier.advice.calibration import (
+    ImagesByParticipant,
+    ObservedJob,
+    choose_calibration,
+    fit,
+    proportional,
+    read_observed,
+    size_of,
+)
 from neurotier.advice.placements import COLD, Candidate, caches
-from neurotier.advice.predict import Inputs
+from neurotier.advice.predict import Fetching, Inputs, Participant, Storage
 from neurotier.advice.rehearsal import LONGEST_S, measure_cold_start, read_rehearsed, rehearse_shared
-from neurotier.advice.scaling import fit, proportional
-from neurotier.advice.workload import Fetching, Participant, Storage
 from neurotier.core.errors import InputError, SettingsError
-from neurotier.core.files import read_json
+from neurotier.core.files import Record, read_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import tier_named
-from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import is_present
 from neurotier.meter.others import others_share
 from neurotier.meter.residency import resident_share
-from neurotier.model.this_machine import open_s, page_cache_here, processors_here, read_probed
+from neurotier.model.this_machine import page_cache_here, processors_here, read_probed
 from neurotier.run.disturbance import read_readings
 from neurotier.run.jobs import load_dataset
 from neurotier.run.participants import names_of_shares, selected_by
@@ -57,7 +61,7 @@ class Situation:
         return Plan(self.settings, self.places)
 
     @cached_property
-    def participants(self) -> Mapping[str, Sequence[Image]]:
+    def participants(self) -> ImagesByParticipant:
         """Every participant that the index selects, with the images."""
         return selected_by(self.places.index / "images.tsv")
 
@@ -88,7 +92,7 @@ class Situation:
             raise InputError("no participant has been analysed with these settings", where=str(self.places.results))
         return observed
 
-    def others_share(self, rehearsed: Mapping[str, Any]) -> float | None:
+    def others_share(self, rehearsed: Record) -> float | None:
         """Share of the processors that others took during the rehearsal, or else the calibration, if that is known."""
         shared = rehearsed.get("shared") or {}
         if shared.get("others_cpu_share") is not None:
@@ -146,7 +150,7 @@ class Situation:
         """How many participants are there at the same time when so many compute, with those who copy beside them."""
         return min(at_once + self.beside, len(self.remaining))
 
-    def rehearse(self, chosen: Sequence[str], log: Path) -> dict[str, Any]:
+    def rehearse(self, chosen: Sequence[str], log: Path) -> Record:
         """Analyse participants of the calibration once more, for what it does not show.
 
         Parameters
@@ -163,7 +167,7 @@ class Situation:
             share no jobs, or take too long. ``load_s``: what :func:`neurotier.advice.rehearsal.measure_cold_start`
             gives; ``why``: why that is not known, else empty.
         """
-        found: dict[str, Any] = {"shared": None, "load_s": {}, "why": ""}
+        found: Record = {"shared": None, "load_s": {}, "why": ""}
         images = {name: self.participants[name] for name in chosen}
         dataset, links_to = load_dataset(self.places), self.settings.dataset.links_to
         missing = [
@@ -206,7 +210,7 @@ class Situation:
         here_bytes = sum(file.stat().st_size for file in here)
         return 1.0 if share is None or not whole else 1 - here_bytes * (1 - share) / whole
 
-    def inputs(self, tables: Sequence[Path], rehearsed: Mapping[str, Any] | None) -> Inputs:
+    def inputs(self, tables: Sequence[Path], rehearsed: Record | None) -> Inputs:
         """What the model is given.
 
         Parameters
@@ -241,16 +245,14 @@ class Situation:
         """The storage that a workload sees with a placement."""
         return Storage(
             tiers=candidate.tiers,
-            kinds={name: tier.kind for name, tier in self.settings.tiers.items()},
-            make_s={name: probe.usual.make_s for name, probe in inputs.probes.items()},
-            open_s={name: open_s(probe.usual) for name, probe in inputs.probes.items()},
+            figures={name: probe.usual for name, probe in inputs.probes.items()},
             resident=self.resident(cache, candidate.tiers["dataset"]),
             expiry_s=inputs.page_cache.expiry_s,
             load_s=(inputs.load_s or {}) if cache == COLD else {},
         )
 
 
-def choose_first(situation: Situation, facts: Mapping[str, Any]) -> list[str]:
+def choose_first(situation: Situation, facts: Record) -> list[str]:
     """Participants to analyse first; none if the records of another results folder serve as calibration.
 
     Parameters

@@ -23,8 +23,7 @@ import numpy as np
 
 from neurotier.advice.calibration import ObservedJob
 from neurotier.model.machine import Machine
-from neurotier.model.this_machine import Probed, file_cost
-from neurotier.storage.probe.tier_figures import FileCost
+from neurotier.model.this_machine import FileCost, Probed, file_cost
 
 FILES_SPREAD = 0.3
 """By how much files of a tool take more or less than those of the probe: standard deviation of the logarithm, assumed.

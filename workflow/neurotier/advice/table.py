@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from neurotier.advice.calibration import size_of
+from neurotier.advice.calibration import costs_of, size_of
 from neurotier.advice.placements import Candidate, caches, candidates
 from neurotier.advice.predict import Inputs, paper_s, predict
 from neurotier.advice.room import free_on, room_for
-from neurotier.advice.scaling import costs_of
 from neurotier.advice.situation import Situation
 from neurotier.advice.small_files import costs_here
 from neurotier.advice.words import limit_text

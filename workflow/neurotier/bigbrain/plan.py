@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from neurotier.bigbrain.engines.numa import node_of, pinning, prefix
 from neurotier.bigbrain.tasks import ALL, GNU_PARALLEL, NONE, SNAKEMAKE, SPARK, Block, Task
 from neurotier.core.errors import SettingsError
+from neurotier.core.files import Record
 from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tables import read_table
@@ -98,7 +99,7 @@ class BigBrainPlan:
         """Names of the blocks of a run, looked up once for each: Snakemake asks for every job."""
         return cache(lambda run: self.source(run).names())
 
-    def asked_blocks(self, wildcards: Any) -> dict[str, Any]:
+    def asked_blocks(self, wildcards: Any) -> Record:
         """What makes the blocks on a tier: when it changes, they are made again."""
         from neurotier.bigbrain.blocks.sources import versions_of  # as above
 
@@ -106,13 +107,13 @@ class BigBrainPlan:
         about = {"files": short_hash("\n".join(versions_of(self.asked))), "path": str(tier.path), "kind": tier.kind}
         return {key: getattr(self.asked, key) for key in BLOCK_KEYS} | about
 
-    def asked_increment(self, wildcards: Any) -> dict[str, Any]:
+    def asked_increment(self, wildcards: Any) -> Record:
         """What is done with them: when it changes, it is done again."""
         keys = CALIBRATION_KEYS if is_calibration(wildcards.run) else INCREMENT_KEYS
         more = SPARK_KEYS if wildcards.run.startswith(f"{SPARK}/") else ()
         return {key: getattr(self.asked, key) for key in (*keys, *more)}
 
-    def asked_of_node(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
+    def asked_of_node(self, configuration: Record) -> Record:
         """The part of a configuration, as it was given, that says what a node of a cluster is to do."""
         results_tier = self.settings.placement["results"]
         return {

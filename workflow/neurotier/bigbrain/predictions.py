@@ -4,7 +4,7 @@
     Eq. (1), M >= D / R + D / W, with one stream of the tier's probe from and to the device.
 ``fluid``
     The fluid model: the probe's speeds at that parallelism, the kernel's write-back settings, and what a short run of
-    the engine on small blocks has cost (:mod:`neurotier.bigbrain.calibration`). Its interval is from the 5th to the
+    the engine on small blocks has cost (:func:`learn`). Its interval is from the 5th to the
     95th percentile of draws, each tier between the least and the most that its probe measured, and around each of them
     by how much the model is off where it knows all that it asks for, ``MODEL_ERROR``.
 
@@ -15,25 +15,81 @@ and other users of the machine.
 from __future__ import annotations
 
 import itertools
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
-from neurotier.bigbrain.calibration import Calibration, learn
 from neurotier.bigbrain.plan import FINISHED
 from neurotier.bigbrain.tables import read_if_there
-from neurotier.bigbrain.tabulation import records_of
+from neurotier.bigbrain.tabulation import busy, records_of, span
 from neurotier.bigbrain.tasks import DELAY, INCREMENT, PUBLISHED, READ, SNAKEMAKE, SPARK, START_UP, WRITE, Block, Task
+from neurotier.core.errors import InputError
+from neurotier.core.files import Record
 from neurotier.core.kinds import is_in_memory
+from neurotier.core.parallelism import peak
 from neurotier.core.settings import BigBrainSettings
 from neurotier.core.tables import Row
-from neurotier.model.machine import Machine, PageCache, Processors
-from neurotier.model.paper import least_makespan_s
-from neurotier.model.prediction import FLUID, PAPER, Prediction, Situation, predict_among
-from neurotier.model.this_machine import Probed, between, machine_of, page_cache_here, processors_here, read_probed
-from neurotier.model.workload import LAUNCH, Step, Workload
+from neurotier.model.machine import LAUNCH, PageCache, Processors, Step, Workload
+from neurotier.model.prediction import FLUID, PAPER, Prediction, least_makespan_s, predict_among
+from neurotier.model.this_machine import Probed, machines_of, page_cache_here, processors_here, read_probed
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was learned of an engine at a parallelism; of what was seen several times, the median.
+
+    Attributes
+    ----------
+    start_cpu_s
+        CPU time of the start of a process, s; 0 of an engine whose processes outlive a block.
+    gap_s
+        What passed between the end of a block and the start of the one that took its place, s.
+    increment_cpu_s_per_byte
+        CPU time of adding one, s/byte; with the pairing ``published`` reading from memory is within it.
+    around_s
+        What passed before the first block and after the last one, s: the start and the end of Spark's session.
+    """
+
+    start_cpu_s: float
+    gap_s: float
+    increment_cpu_s_per_byte: float
+    around_s: float
+
+
+def learn(task: Task, records: Sequence[Record], finished: Record, processors: Processors) -> Calibration:
+    """Learn from a calibration.
+
+    Parameters
+    ----------
+    task, records, finished
+        The run, what its blocks left, and what its engine did.
+    processors
+        On which it ran: with more processes than these, times were longer than CPU times.
+
+    Raises
+    ------
+    InputError
+        If it left nothing.
+    """
+    last = max(records, key=lambda record: span(record)[1], default={}).get("attempt")
+    records = [record for record in records if record.get("attempt") == last]  # what lies between two is no gap
+    phases = [phase for record in records for phase in record["phases"]]
+    incremented = [phase for phase in phases if phase["phase"] == INCREMENT]
+    if not incremented:
+        raise InputError("a calibration left no record", f"run {task.run}", "start with --forcerun begin_increment")
+    at_once = peak([busy(record) for record in records])
+    starts, ends = (sorted(times) for times in zip(*map(span, records), strict=True))
+    gaps = [max(0.0, start - end) for start, end in zip(starts[at_once:], ends, strict=False)]
+    starting_s = [phase["duration_s"] for phase in phases if phase["phase"] == START_UP]
+    speed, driver = processors.speed(at_once), finished.get("driver")
+    increment_s, increment_bytes = (sum(phase[name] for phase in incremented) for name in ("duration_s", "bytes"))
+    return Calibration(
+        start_cpu_s=speed * statistics.median(starting_s or [0.0]),
+        gap_s=statistics.median(gaps or [0.0]),
+        increment_cpu_s_per_byte=speed * increment_s / increment_bytes,
+        around_s=driver["end_s"] - driver["start_s"] - (ends[-1] - starts[0]) if driver else 0.0,
+    )
 
 
 @dataclass(frozen=True)
@@ -96,21 +152,11 @@ class Prospect:
 
     def fluid(self) -> Prediction:
         """What the fluid model predicts for the blocks, from the start of the first to the end of the last."""
-        usual, low, high = map(self.machine, ("usual", "low", "high"))
+        usual, drawn = machines_of(self.probes, self.parallelism, self.processors, self.page_cache)
         workload = self.workload()
-
-        def draw(rng: np.random.Generator) -> Situation:
-            return workload, between(usual, low, high, {name: float(rng.uniform(-1, 1)) for name in usual.tiers})
-
-        return predict_among((workload, usual), draw, self.parallelism)
-
-    def machine(self, end: str) -> Machine:
-        """This machine at one end of what was measured; with ``fsync`` nothing is left to be written back."""
-        figures = {name: getattr(probe, end) for name, probe in self.probes.items()}
-        machine = machine_of(figures, self.parallelism, self.processors, self.page_cache)
-        if self.asked.fsync:
-            machine.tiers[self.tier] = replace(machine.tiers[self.tier], write_back=False)
-        return machine
+        if self.asked.fsync:  # nothing is left to be written back
+            usual.tiers[self.tier] = replace(usual.tiers[self.tier], write_back=False)
+        return predict_among((workload, usual), lambda rng: (workload, drawn(rng)), self.parallelism)
 
     def workload(self) -> Workload:
         """What there is to do, in the order in which the engine starts it.

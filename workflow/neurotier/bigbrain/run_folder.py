@@ -50,7 +50,7 @@ def begin(plan: BigBrainPlan, run: str, file: Path) -> None:
     task = replace(task, cache=cache.state, cache_problem=cache.problem)
     if task.pinned == ONE_NODE:
         print(NOTICE)
-    write_json(file, task.to_json())
+    write_json(file, asdict(task))
 
 
 def forget(task: Task, folder: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from neurotier.bigbrain.engines.numa import NOTICE, ONE_NODE
 from neurotier.bigbrain.engines.spark_events import drivers_of, spark_rows
@@ -51,6 +50,6 @@ def lines_of(runs: Sequence[Row]) -> list[str]:
     return [*lines, f"BigBrain: {same}"] if same else lines
 
 
-def read_if_there(file: Path) -> dict[str, Any]:
+def read_if_there(file: Path) -> Row:
     """What a JSON file says; nothing while it is not there."""
     return dict(read_json(file)) if file.exists() else {}

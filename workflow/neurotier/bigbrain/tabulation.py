@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable
 
 from neurotier.bigbrain.tasks import HEADER, INCREMENT, READ, START_UP, WORK_PHASES, WRITE, Task
 from neurotier.core.files import read_json
-from neurotier.core.parallelism import Span, peak
+from neurotier.core.parallelism import Span, extent, peak
 from neurotier.core.tables import Row
 
 TICK_S = 0.01
 """How exactly the kernel tells when a process was started, s."""
 
 
-def records_of(task: Task) -> list[dict[str, Any]]:
+def records_of(task: Task) -> list[Row]:
     """What all iterations of all blocks left, as far as they are done."""
     places = [task.record(block, k) for block in task.blocks for k in range(1, task.iterations + 1)]
     return [read_json(place) for place in places if place.exists()]
@@ -27,7 +26,7 @@ def condition(task: Task) -> Row:
     return {name: getattr(task, name) for name in ("engine", "tier", "parallelism", "repetition")}
 
 
-def phase_rows(task: Task, records: Iterable[Mapping[str, Any]]) -> list[Row]:
+def phase_rows(task: Task, records: Iterable[Row]) -> list[Row]:
     """One row per phase, iteration and block."""
     return [
         condition(task) | {"iteration": record["iteration"], "block": record["block"]} | phase
@@ -36,9 +35,7 @@ def phase_rows(task: Task, records: Iterable[Mapping[str, Any]]) -> list[Row]:
     ]
 
 
-def run_row(
-    task: Task, records: list[dict[str, Any]], checked: Mapping[str, Any], finished: Mapping[str, Any], starts: int = 1
-) -> Row:
+def run_row(task: Task, records: list[Row], checked: Row, finished: Row, starts: int = 1) -> Row:
     """One run: makespan, phase sums, parallelism, and whether it is valid.
 
     Parameters
@@ -50,12 +47,13 @@ def run_row(
     starts
         How often Spark was started for it.
     """
-    driver, seconds, moved = finished.get("driver"), defaultdict[str, float](float), Counter[str]()
+    driver, seconds, moved = finished.get("driver"), Counter[str](), Counter[str]()
     for phase in (phase for record in records for phase in record["phases"]):
         seconds[phase["phase"]] += phase["duration_s"]
         moved[phase["phase"]] += phase["bytes"]
     whole = [span(record) for record in records] + ([(driver["start_s"], driver["end_s"])] if driver else [])
-    makespan_s = max(end for _, end in whole) - min(start for start, _ in whole) if whole else None
+    ends = extent(whole)
+    makespan_s = ends and ends[1] - ends[0]
     most = peak([busy(record) for record in records])
     reasons = invalid_because(task, records, checked, most, starts)
     return condition(task) | {
@@ -85,20 +83,18 @@ def run_row(
     }
 
 
-def span(record: Mapping[str, Any]) -> Span:
+def span(record: Row) -> Span:
     """When an iteration of a block began and ended, s since 1970."""
     return min(phase["start_s"] for phase in record["phases"]), max(phase["end_s"] for phase in record["phases"])
 
 
-def busy(record: Mapping[str, Any]) -> Span:
+def busy(record: Row) -> Span:
     """When it ran beside others: the start of a process is known to 10 ms only, and may seem to precede it."""
     start_s, end_s = span(record)
     return start_s + TICK_S * any(phase["phase"] == START_UP for phase in record["phases"]), end_s
 
 
-def invalid_because(
-    task: Task, records: list[dict[str, Any]], checked: Mapping[str, Any], most: int, starts: int
-) -> list[str]:
+def invalid_because(task: Task, records: list[Row], checked: Row, most: int, starts: int) -> list[str]:
     """Why a run's makespan cannot stand beside those of others; empty if it can.
 
     Every incomplete block is named: the published runs lost some in silence.

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 HEADER, READ, INCREMENT, WRITE = "load_header", "read", "increment", "write"
 START_UP, DELAY = "start_up", "delay"
@@ -114,11 +113,7 @@ class Task:
         """Read a plan."""
         data = json.loads(path.read_text())
         blocks = tuple(Block(**block) for block in data["blocks"])
-        return cls(**data | {"blocks": blocks, "nodes": tuple(data.get("nodes", ()))})
-
-    def to_json(self) -> dict[str, Any]:
-        """The plan as plain values."""
-        return asdict(self)
+        return cls(**data | {"blocks": blocks, "nodes": tuple(data["nodes"])})
 
     @property
     def engine(self) -> str:

@@ -3,7 +3,7 @@
 ``measure``     run and measure: the library calls
 ``tree``        the process tree: started, watched, ended, and reaped to the last descendant
 ``exits``       exact waits and bytes from the kernel's exit records (taskstats), where the process is allowed them
-``records``     those records, summed up the tree; ``netlink`` asks the kernel for them
+``records``     those records, summed up the tree
 ``sampling``    the same waits by sampling live threads, where it is not; states of threads, everywhere
 ``activity``    how long some thread was active
 ``pressure``    stall information of the control group or of the machine

@@ -5,13 +5,18 @@ Nothing is fitted: every figure is bytes over seconds of some part of the run, o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 Vector = NDArray[np.float64]
+Chosen = NDArray[np.bool_]
 
 BUSIER = 0.5
 """What a tier gives at most is the mean over the busier half of the time: the other half has starts and ends."""
@@ -20,8 +25,7 @@ FASTEST = 0.9
 """The fastest tenth of the streams shows what one can do when others are not in its way."""
 
 
-@dataclass(frozen=True)
-class Stream:
+class Stream(NamedTuple):
     """One step that read from the tier in question, or wrote to it; times in s."""
 
     is_write: bool
@@ -30,8 +34,7 @@ class Stream:
     end_s: float
 
 
-@dataclass(frozen=True)
-class Loaded:
+class Loaded(NamedTuple):
     """What one run shows of its tier; bandwidths in bytes/s, all streams together unless it says otherwise.
 
     Attributes
@@ -70,45 +73,43 @@ def loaded(streams: Sequence[Stream]) -> Loaded:
 
     A stream is taken to move its bytes evenly from its start to its end.
     """
-    start_s, end_s = (np.array([getattr(stream, name) for stream in streams]) for name in ("start_s", "end_s"))
-    is_write, speeds = np.array([stream.is_write for stream in streams]), speeds_of(streams)
-    edges_s = np.unique(np.concatenate([start_s, end_s]))
-    lengths_s, begin, end = np.diff(edges_s), np.searchsorted(edges_s, start_s), np.searchsorted(edges_s, end_s)
+    is_write, _, start_s, end_s = np.array(streams, dtype=float).T
+    edges_s, speeds, writes = np.unique([start_s, end_s]), speeds_of(streams), is_write > 0
+    lengths_s, from_s = np.diff(edges_s), edges_s[:-1]
 
-    def in_flight(chosen: NDArray[np.bool_], weights: Vector) -> Vector:
-        """Sum of the weights of the chosen streams that are busy, for each interval between two edges."""
+    def in_flight(way: Chosen, weights: Vector) -> Vector:
+        """Sum of the weights of the streams of a way that are busy, for each interval between two edges."""
         changes = np.zeros(len(edges_s))
-        np.add.at(changes, begin, weights * chosen)
-        np.add.at(changes, end, -weights * chosen)
+        np.add.at(changes, np.searchsorted(edges_s, start_s), weights * way)
+        np.add.at(changes, np.searchsorted(edges_s, end_s), -weights * way)
         sums: Vector = np.cumsum(changes)[:-1]
         return sums
 
-    reading, writing = in_flight(~is_write, speeds), in_flight(is_write, speeds)
-    one = np.ones(len(streams))
-    reads_now, writes_now = in_flight(~is_write, one).round() > 0, in_flight(is_write, one).round() > 0
+    reading, writing = (in_flight(way, speeds) for way in (~writes, writes))
+    reads_now, writes_now = (in_flight(way, np.ones(len(streams))) > 0.5 for way in (~writes, writes))
     only_reads, only_writes = reads_now & ~writes_now, writes_now & ~reads_now
-    both = (edges_s[:-1] >= start_s[is_write].min()) & (edges_s[:-1] < end_s[~is_write].max())
+    both = (from_s >= start_s[writes].min()) & (from_s < end_s[~writes].max())
     read, write = mean(reading, lengths_s, only_reads), mean(writing, lengths_s, only_writes)
-    mixed_read, mixed_write = mean(reading, lengths_s, both), mean(writing, lengths_s, both)
-    reads, writes = speeds[~is_write], speeds[is_write]
+    mixed_read = mean(reading, lengths_s, both)
     return Loaded(
         read_bytes_per_s=read,
         write_bytes_per_s=write,
         read_only_s=float(lengths_s[only_reads].sum()),
         write_only_s=float(lengths_s[only_writes].sum()),
         mixed_read_bytes_per_s=mixed_read,
-        mixed=mixed_read / read + mixed_write / write,
+        mixed=mixed_read / read + mean(writing, lengths_s, both) / write,
         most_bytes_per_s=busier_mean(reading + writing, lengths_s),
-        read_stream_bytes_per_s=float(np.median(reads)),
-        write_stream_bytes_per_s=float(np.median(writes)),
-        fastest_read_bytes_per_s=float(np.quantile(reads, FASTEST)),
-        fastest_write_bytes_per_s=float(np.quantile(writes, FASTEST)),
+        read_stream_bytes_per_s=float(np.median(speeds[~writes])),
+        write_stream_bytes_per_s=float(np.median(speeds[writes])),
+        fastest_read_bytes_per_s=float(np.quantile(speeds[~writes], FASTEST)),
+        fastest_write_bytes_per_s=float(np.quantile(speeds[writes], FASTEST)),
     )
 
 
 def speeds_of(streams: Sequence[Stream]) -> Vector:
     """What each stream got, bytes/s."""
-    return np.array([stream.moved_bytes / max(stream.end_s - stream.start_s, 1e-9) for stream in streams])
+    _, moved_bytes, start_s, end_s = np.array(streams, dtype=float).T
+    return np.asarray(moved_bytes / np.maximum(end_s - start_s, 1e-9))
 
 
 def unevenness(runs: Sequence[Sequence[Stream]]) -> float:
@@ -118,17 +119,17 @@ def unevenness(runs: Sequence[Sequence[Stream]]) -> float:
     """
     ratios = []
     for streams in runs:
-        in_order = [streams[at] for at in np.argsort([stream.start_s for stream in streams])]
-        by_direction = ([one for one in in_order if one.is_write == is_write] for is_write in (False, True))
-        ratios += [np.diff(np.log(speeds_of(some))) for some in by_direction]
+        in_order, logs = np.argsort([stream.start_s for stream in streams]), np.log(speeds_of(streams))
+        ratios += [
+            np.diff([logs[at] for at in in_order if streams[at].is_write == is_write]) for is_write in (False, True)
+        ]
     quartiles = np.quantile(np.concatenate(ratios), [0.25, 0.75])
     return float((quartiles[1] - quartiles[0]) / 1.349 / np.sqrt(2))  # a normal distribution's quartiles: +-0.6745
 
 
-def mean(rates: Vector, lengths_s: Vector, chosen: NDArray[np.bool_]) -> float:
+def mean(rates: Vector, lengths_s: Vector, chosen: Chosen) -> float:
     """Bytes over seconds in the chosen intervals; ``nan`` of none."""
-    seconds = lengths_s[chosen].sum()
-    return float((rates * lengths_s)[chosen].sum() / seconds) if seconds > 0 else float("nan")
+    return float((rates * lengths_s)[chosen].sum() / lengths_s[chosen].sum()) if chosen.any() else math.nan
 
 
 def busier_mean(rates: Vector, lengths_s: Vector) -> float:
@@ -144,22 +145,19 @@ def busier_mean(rates: Vector, lengths_s: Vector) -> float:
     return float((rates[order] * counted_s).sum() / half_s)
 
 
-def pooled(runs: Sequence[Loaded], weights: Sequence[float] | None = None) -> Loaded:
+def pooled(runs: Iterable[Loaded] | DataFrame, weights: Sequence[float] | None = None) -> Any:
     """The geometric mean of what runs show, each figure over the runs that show it; seconds are sums.
 
     Parameters
     ----------
+    runs
+        A row, or a tuple, for each.
     weights
         How much each run counts; alike if ``None``.
     """
-    weight, values = np.array(weights or [1.0] * len(runs)), {}
-    for field in fields(Loaded):
-        column = np.array([getattr(run, field.name) for run in runs])
-        known = np.isfinite(column) & (column > 0)
-        if field.name.endswith("_only_s"):
-            values[field.name] = float(column.sum())
-        elif known.any():
-            values[field.name] = float(np.exp(np.average(np.log(column[known]), weights=weight[known])))
-        else:
-            values[field.name] = float("nan")
-    return Loaded(**values)
+    from pandas import DataFrame
+
+    shown = DataFrame(runs)
+    logs, weight = np.log(shown.where(shown > 0)), np.array([weights or [1.0] * len(shown)]).T
+    means = np.exp((logs * weight).sum() / (logs.notna() * weight).sum())
+    return means.where(~means.index.str.endswith("_only_s"), shown.sum())

@@ -9,8 +9,7 @@ from statistics import NormalDist
 import numpy as np
 
 from neurotier.model.fluid import SimulatedRun, simulate
-from neurotier.model.machine import Machine
-from neurotier.model.workload import Workload
+from neurotier.model.machine import Machine, Workload
 
 PAPER, FLUID, MEASURED = "paper", "fluid", "fluid measured"
 """Members of the model: Eq. (1); and the fluid model with what was probed, or, of the published server, with what its
@@ -32,6 +31,21 @@ EVENLY = np.array([NormalDist().inv_cdf((part + 0.5) / 200) for part in range(20
 
 Situation = tuple[Workload, Machine]
 """What there is to do, and what with."""
+
+
+def least_makespan_s(read: float, written: float, read_per_s: float, write_per_s: float) -> float:
+    """Eq. (1) of Hayot-Sasson, Brown and Glatard (2020), M >= D / R + D / W: the makespan below which one stream at a
+    time cannot read and write so much, s; bytes, or any unit of size.
+
+    Examples
+    --------
+    125 blocks of 40 um on the local SSD:
+
+    >>> size = 125 * 643_625_668
+    >>> round(least_makespan_s(size, size, 518.6e6, 240.4e6), 1)
+    489.8
+    """
+    return read / read_per_s + written / write_per_s
 
 
 @dataclass(frozen=True)

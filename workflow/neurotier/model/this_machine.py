@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
-from dataclasses import astuple, dataclass, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import astuple, dataclass, field, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +14,8 @@ import psutil
 from neurotier.core.control_groups import MOUNTED, memory
 from neurotier.core.errors import InputError
 from neurotier.core.kinds import KINDS, is_in_memory
-from neurotier.core.tables import read_table
+from neurotier.core.tables import Row, gathered, read_table
 from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
-from neurotier.storage.probe.tier_figures import Curve, FileCost, TierFigures, figures_of
 
 SYSCTL = Path("/proc/sys/vm")
 LEAST_PAGE_CACHE = 0.1
@@ -25,8 +24,128 @@ LEAST_PAGE_CACHE = 0.1
 HIDES = 2.0
 """How many times as much as from the device writers get at least where the page cache hides it."""
 
+UNEVENNESS = 0.042
+"""How unequal streams are that should be alike, which a probe does not tell: as the middle of the published devices (a
+test computes it). Were they equal, jobs that begin together would end together, and leave the tier idle in between."""
+
 MIXED_RANGE = 0.1, 2.0
 """What ``mixed`` can be: a link that goes both ways at once has 2."""
+
+
+Curve = dict[int, float]
+"""Bandwidth of all streams together, bytes/s, by the number of streams at once."""
+
+
+@dataclass(frozen=True)
+class FileCost:
+    """What a small file takes from its first to its last byte on a tier: it is made, looked at once, and removed.
+
+    Attributes
+    ----------
+    cpu_s
+        CPU time of these calls, s.
+    wait_s
+        What they wait for the tier or its locks, s, and not for a processor.
+    low, high
+        Least and greatest of the probe's repetitions, in units of their median.
+    """
+
+    cpu_s: float
+    wait_s: float
+    low: float = 1.0
+    high: float = 1.0
+
+
+@dataclass(frozen=True)
+class TierFigures:
+    """One tier as it was measured.
+
+    Attributes
+    ----------
+    kind
+        Of the tier.
+    read_bytes_per_s, write_bytes_per_s, mixed_bytes_per_s
+        From and to the device, and half and half (both ways added up).
+    cached_read_bytes_per_s, buffered_write_bytes_per_s
+        From and to the page cache; for memory-backed tiers, which have none, the same as from and to the device.
+    single_read_bytes_per_s, single_write_bytes_per_s
+        One buffered stream, as ``dd`` and the published Table I have it: read with an empty page cache, and written
+        including the flush.
+    random_read_s
+        Mean time of reading 4 KiB at random, one request at a time, s.
+    make_s, look_s
+        Mean time of making a small file, and of looking at one, with one stream, s.
+    files
+        What a small file takes, by the number of streams at once.
+    buffered_bytes
+        What all streams wrote together to measure ``buffered_write_bytes_per_s``, likewise.
+    """
+
+    kind: str
+    read_bytes_per_s: Curve
+    write_bytes_per_s: Curve
+    mixed_bytes_per_s: Curve
+    cached_read_bytes_per_s: Curve
+    buffered_write_bytes_per_s: Curve
+    single_read_bytes_per_s: float
+    single_write_bytes_per_s: float
+    random_read_s: float
+    make_s: float
+    look_s: float
+    files: Mapping[int, FileCost] = field(default_factory=dict)
+    buffered_bytes: Curve = field(default_factory=lambda: {1: 0.0})
+
+
+def figures_of(rows: list[Row]) -> TierFigures:
+    """Figures of one tier from its rows."""
+    single = {row["pattern"]: row for row in rows if row["part"] == "one_stream"}
+    alone = (row for row in rows if row["part"] in ("small", "files") and row["queue_depth"] == row["streams"] == 1)
+    mean_s = {row["pattern"]: row["latency_mean_s"] for row in alone}
+    read, write = curve(rows, "read"), curve(rows, "write")
+    in_memory = is_in_memory(rows[0]["kind"])
+    return TierFigures(
+        kind=rows[0]["kind"],
+        read_bytes_per_s=read,
+        write_bytes_per_s=write,
+        mixed_bytes_per_s=curve(rows, "mixed"),
+        cached_read_bytes_per_s=read if in_memory else curve(rows, "cached_read"),
+        buffered_write_bytes_per_s=write if in_memory else curve(rows, "buffered_write"),
+        single_read_bytes_per_s=single["read"]["bandwidth_bytes_per_s"],
+        single_write_bytes_per_s=single["write"]["bandwidth_bytes_per_s"],
+        random_read_s=mean_s["random_read"],
+        make_s=mean_s["make"],
+        look_s=mean_s["look"],
+        files=file_costs(rows),
+        buffered_bytes={
+            row["streams"]: row["streams"] * row["file_bytes"] for row in rows if row["pattern"] == "buffered_write"
+        },
+    )
+
+
+def file_costs(rows: list[Row]) -> dict[int, FileCost]:
+    """What a small file takes, by streams."""
+    named = gathered((row["streams"], row) for row in rows if row["part"] == "files")
+    costs = {}
+    for streams, each in sorted(named.items()):
+        cpu_s = sum(row["operation_cpu_s"] for row in each)
+        # in memory there is nothing to wait for: what is not accounted for there, a virtual machine's host has taken
+        wait_s = 0.0 if is_in_memory(rows[0]["kind"]) else sum(row["operation_wait_s"] for row in each)
+        low_s, high_s = (sum(row[f"operation_{end}_s"] for row in each) for end in ("low", "high"))
+        both_s = sum(row["operation_cpu_s"] + row["operation_wait_s"] for row in each)
+        costs[streams] = FileCost(cpu_s, wait_s, min(1.0, low_s / both_s), max(1.0, high_s / both_s))
+    return costs
+
+
+def curve(rows: list[Row], pattern: str) -> Curve:
+    """Bandwidth by streams of one pattern."""
+    bandwidths = {
+        row["streams"]: row["bandwidth_bytes_per_s"]
+        for row in rows
+        if row["part"] == "concurrency" and row["pattern"] == pattern
+    }
+    if not bandwidths:
+        raise KeyError(pattern)
+    return dict(sorted(bandwidths.items()))
 
 
 @dataclass(frozen=True)
@@ -68,8 +187,9 @@ def at(curve: Curve, streams: int) -> float:
 def tier_speed(figures: TierFigures, streams: int) -> TierSpeed:
     """A tier's speeds with so many streams.
 
-    There is no write-back where writers get no more than from the device: they wait for it, as on a FUSE file system or
-    a device whose dirty bytes are strictly limited. Network file systems flush when a file is closed.
+    Where writers get little more than from the device, as where dirty bytes are strictly limited, the page cache holds
+    what they wrote beyond what the device took meanwhile; where they get no more, as on a FUSE file system, they wait
+    for it. Network file systems flush when a file is closed.
 
     Small files are made by one stream, and by all together, as fast as they wait for them; as many as one likes without
     waiting. Streams that begin the next file when the last is done are served at their number over what each waits.
@@ -77,16 +197,19 @@ def tier_speed(figures: TierFigures, streams: int) -> TierSpeed:
     speed = speed_by(figures.read_bytes_per_s, figures.write_bytes_per_s, streams)
     read, write = speed.read_bytes_per_s, speed.write_bytes_per_s
     buffered = at(figures.buffered_write_bytes_per_s, streams)
-    write_back = KINDS[figures.kind].write_back and buffered > HIDES * write
+    cached, held_bytes = KINDS[figures.kind].write_back, math.inf
+    if cached and buffered <= HIDES * write:
+        held_bytes = max(0.0, 1 - write / buffered) * at(figures.buffered_bytes, streams)
     mixed = at(figures.mixed_bytes_per_s, streams) / (2 / (1 / read + 1 / write))  # over what taking turns gives
     alone_s, each_s = file_cost(figures, 1).wait_s, file_cost(figures, streams).wait_s
     together = streams / each_s if each_s else math.inf
     alone = 1 / alone_s if alone_s and each_s else together
     return replace(
         speed,
-        write_bytes_per_s=write if write_back else min(write, buffered),
+        write_bytes_per_s=min(write, buffered),
         mixed=min(max(mixed, MIXED_RANGE[0]), MIXED_RANGE[1]),
-        write_back=write_back,
+        write_back=cached and held_bytes > 0,
+        dirty_bytes=held_bytes,
         files_stream_per_s=alone,
         files_per_s=max(together, alone),
     )
@@ -106,36 +229,41 @@ def open_s(figures: TierFigures) -> float:
 
 def speed_by(read: Curve, write: Curve, streams: int) -> TierSpeed:
     """What so many streams get together, and one at most, by two curves."""
-    return TierSpeed(at(read, streams), at(write, streams), at(read, 1), at(write, 1))
+    return TierSpeed(at(read, streams), at(write, streams), at(read, 1), at(write, 1), unevenness=UNEVENNESS)
+
+
+def machines_of(
+    probes: Mapping[str, Probed], streams: int, processors: Processors, page_cache: PageCache
+) -> tuple[Machine, Callable[[np.random.Generator], Machine]]:
+    """The machine, with so many streams on its tiers; and what draws one between each probe's least and most."""
+    usual, low, high = (
+        machine_of({name: getattr(probe, end) for name, probe in probes.items()}, streams, processors, page_cache)
+        for end in ("usual", "low", "high")
+    )
+
+    def drawn(rng: np.random.Generator) -> Machine:
+        tiers = {}
+        for name, tier in usual.tiers.items():
+            where = float(rng.uniform(-1, 1))  # from the least by 0, the median, to the most
+            end = (high if where > 0 else low).tiers[name]
+            medians = {one.name: getattr(tier, one.name) for one in fields(tier) if one.name.endswith("bytes_per_s")}
+            speeds = {one: median * (getattr(end, one) / median) ** abs(where) for one, median in medians.items()}
+            tiers[name] = replace(tier, **speeds)
+        return replace(usual, tiers=tiers)
+
+    return usual, drawn
 
 
 def machine_of(
     figures: Mapping[str, TierFigures], streams: int, processors: Processors, page_cache: PageCache
 ) -> Machine:
-    """The machine, with so many streams on its tiers; the page cache as each tier's file system lets it be used."""
-    speeds = {name: tier_speed(tier, streams) for name, tier in figures.items()}
-    caches = {
-        cache_of(name): speed_by(tier.cached_read_bytes_per_s, tier.buffered_write_bytes_per_s, streams)
-        for name, tier in figures.items()
-    }
-    return Machine(processors, page_cache, speeds | caches)
-
-
-def between(usual: Machine, low: Machine, high: Machine, where: Mapping[str, float]) -> Machine:
-    """A machine between what a probe measured at its least and at its most.
-
-    Parameters
-    ----------
-    where
-        For each tier, from -1 (the least) by 0 (the median) to 1 (the most).
-    """
-    tiers = {}
-    for name, tier in usual.tiers.items():
-        end, part = (high if where[name] > 0 else low).tiers[name], abs(where[name])
-        medians = {one.name: getattr(tier, one.name) for one in fields(tier) if one.name.endswith("bytes_per_s")}
-        speeds = {one: median * (getattr(end, one) / median) ** part for one, median in medians.items()}
-        tiers[name] = replace(tier, **speeds)
-    return replace(usual, tiers=tiers)
+    """The machine by what was probed; the page cache as each tier's file system lets it be used, which takes bytes as
+    fast as it gives them where the probe of writers shows them wait."""
+    tiers = {name: tier_speed(tier, streams) for name, tier in figures.items()}
+    for name, tier in figures.items():
+        waits, given = tiers[name].dirty_bytes < math.inf, tier.cached_read_bytes_per_s
+        tiers[cache_of(name)] = speed_by(given, given if waits else tier.buffered_write_bytes_per_s, streams)
+    return Machine(processors, page_cache, tiers)
 
 
 def processors_here(threads_per_job: int, others: float) -> Processors:

@@ -28,7 +28,7 @@ from pathlib import Path
 
 from neurotier.bigbrain.conditions import ORIGIN
 from neurotier.core.errors import InputError
-from neurotier.core.parallelism import peak
+from neurotier.core.parallelism import extent, mean, peak
 from neurotier.core.quantities import counted
 from neurotier.core.tables import Row, columns
 from neurotier.published.conditions import EXPERIMENT
@@ -179,8 +179,7 @@ def run_row(log: Path, tasks: Sequence[Row], failed: int = 0) -> Row:
     condition, _ = run_name(log)
     placement, kind = CONDITIONS.get(condition, (condition, ""))
     spans = [(task["start_s"], task["end_s"]) for task in tasks]
-    running, start_s = peak(spans), min((start for start, _ in spans), default=None)
-    makespan_s = None if start_s is None else max(end for _, end in spans) - start_s
+    running, whole = peak(spans), extent(spans)
     reasons = [f"{counted(failed, 'participant')} failed"] if failed else []
     reasons += [] if tasks else ["no participant finished"]
     return {
@@ -197,10 +196,10 @@ def run_row(log: Path, tasks: Sequence[Row], failed: int = 0) -> Row:
         "images_tier": IMAGES_TIER,
         "participants": len(tasks),
         "failed": failed,
-        "start_s": start_s,
-        "makespan_s": makespan_s,
+        "start_s": whole and whole[0],
+        "makespan_s": whole and whole[1] - whole[0],
         "parallelism": asked_parallelism(running),
-        "mean_parallelism": sum(end - start for start, end in spans) / makespan_s if makespan_s else None,
+        "mean_parallelism": mean(spans),
         "peak_parallelism": running,
     }
 

@@ -29,8 +29,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from neurotier.bigbrain.conditions import IncrementCondition
-from neurotier.bigbrain.image import BLOCK_BYTES, BLOCKS, GRIDS
+from neurotier.bigbrain.conditions import BLOCK_BYTES, BLOCKS, GRIDS, IncrementCondition
 from neurotier.bigbrain.tasks import GNU_PARALLEL, SPARK
 from neurotier.core.errors import InputError
 from neurotier.core.quantities import counted

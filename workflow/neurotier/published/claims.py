@@ -26,7 +26,8 @@ import itertools
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -34,13 +35,13 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from neurotier.bigbrain.image import BLOCKS
+from neurotier.bigbrain.conditions import BLOCKS
 from neurotier.core.quantities import number
 from neurotier.core.tables import Row
 from neurotier.model.loaded import loaded
 from neurotier.published.bigbrain import HEADER, INCREMENT, TASK, WRITE, BlockRun
 from neurotier.published.conditions import PLACES, condition, steady, tier_of
-from neurotier.published.evidence import streams_of
+from neurotier.published.knowledge import streams_of
 from neurotier.published.replay import Replay
 from neurotier.run.compared import is_compared
 
@@ -92,9 +93,9 @@ class Case(NamedTuple):
 
 
 @cache
-def written() -> dict[str, Any]:
+def written() -> Row:
     """The claims, and the words of their cases."""
-    claims: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+    claims: Row = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
     return claims
 
 
@@ -165,7 +166,7 @@ def runs_of(replay: Replay, case: Case) -> list[BlockRun]:
     return replay.conditions[one]
 
 
-def cases_of(about: Mapping[str, Any], otherwise: Mapping[str, Any]) -> list[Case]:
+def cases_of(about: Row, otherwise: Row) -> list[Case]:
     """All combinations of what a check names, the places of each in order."""
     values = [about.get(name, otherwise[name]) for name in Case._fields]
     return [Case(*one) for one in itertools.product(*(one if isinstance(one, list) else [one] for one in values))]
@@ -180,21 +181,21 @@ class Judged:
     off: list[float] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
-    def check(self, check: Mapping[str, Any]) -> None:
+    def check(self, check: Row) -> None:
         """Judge one check."""
         said: Any = check.get("said")
         of_devices = {"device": list(said)} if isinstance(said, dict) else {}
         cases, found = cases_of({**of_devices, **check}, written()["defaults"]), dict[Case, float]()
         if "alike" in check:
-            return self.check_alike(cases)
+            with self.noting_absent():
+                self.check_alike(cases)
+            return
         for case in cases:
-            try:
+            with self.noting_absent():
                 found[case] = check.get("times", 1.0) * figure_of(self.replay, case) / self.under(case, check)
-            except AbsentError as error:
-                self.missing.append(str(error))
         together = {"least", "greatest", "ascending", "similar"} & check.keys()
         if not found or (together and len(found) < 2):
-            return None
+            return
         self.off += [0.0 if is_so else math.inf for is_so in truths(check, found)]
         for case, value in found.items() if said else ():
             of_case = said[case.device] if of_devices else said
@@ -205,34 +206,34 @@ class Judged:
         names = {case: case.within(cases) for case in found}
         text = "; ".join(f"{names[one]}: {figure(found[one])}{unit}".removeprefix(": ") for one in found)
         self.texts.append(f"{check['text']}: {text}" if "text" in check else text)
-        return None
 
-    def under(self, case: Case, check: Mapping[str, Any]) -> float:
+    @contextmanager
+    def noting_absent(self) -> Iterator[None]:
+        """Note what the logs do not hold."""
+        try:
+            yield
+        except AbsentError as error:
+            self.missing.append(str(error))
+
+    def under(self, case: Case, check: Row) -> float:
         """What the figure of a case is divided by: the least of what is known."""
         if "over" not in check:
             return 1.0
-        found, missing = [], []
+        found = []
         for other in cases_of(check["over"], case._asdict()):
-            try:
+            with self.noting_absent():
                 found.append(figure_of(self.replay, other))
-            except AbsentError as error:
-                missing.append(error)
-        if not found:
-            raise missing[0]
-        if not min(found):
-            raise AbsentError(f"{case.measure} of {case.device} has nothing to be divided by")
-        self.missing += map(str, missing)
-        return min(found)
+        if least := min(found, default=0.0):
+            return least
+        raise AbsentError(
+            f"{case.measure} of {case.device} has nothing to be divided by" if found else self.missing[-1]
+        )
 
     def check_alike(self, cases: Sequence[Case]) -> None:
         """Judge whether two conditions have the same makespan."""
         from scipy.stats import ttest_ind
 
-        try:
-            times = [[math.log(run.makespan_s) for run in steady(runs_of(self.replay, case))] for case in cases]
-        except AbsentError as error:
-            self.missing.append(str(error))
-            return
+        times = [[math.log(run.makespan_s) for run in steady(runs_of(self.replay, case))] for case in cases]
         device = cases[0].place[0]
         text = f"{device} {' and '.join(figure(math.exp(statistics.fmean(some))) for some in times)} s"
         if min(map(len, times)) < 2:
@@ -261,7 +262,7 @@ class Judged:
         return {"found": "; ".join([*self.texts, *missing]), "verdict": verdict}
 
 
-def truths(check: Mapping[str, Any], found: Mapping[Case, float]) -> list[bool]:
+def truths(check: Row, found: Mapping[Case, float]) -> list[bool]:
     """What is expected of the figures but for what was said, each true or not."""
     low, high, every = check.get("above", -math.inf), check.get("below", math.inf), found.values()
     is_so = [low < value < high for value in every] if {"above", "below"} & check.keys() else []

@@ -6,10 +6,9 @@ import statistics
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from neurotier.bigbrain.conditions import ORIGIN, IncrementCondition
-from neurotier.bigbrain.image import BLOCK_BYTES, BLOCKS
+from neurotier.bigbrain.conditions import BLOCK_BYTES, BLOCKS, ORIGIN, IncrementCondition
 from neurotier.bigbrain.tasks import PUBLISHED
 from neurotier.core.configuration import read_yaml
 from neurotier.core.tables import Row
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 MEMORY_MODE, APP_DIRECT = "Memory mode", "App Direct"
 """How Optane is configured."""
 
-EXPERIMENT: dict[str, Any] = read_yaml(Path(__file__).with_name("experiment.yaml").read_text(encoding="utf-8"))
+EXPERIMENT: Row = read_yaml(Path(__file__).with_name("experiment.yaml").read_text(encoding="utf-8"))
 """What the paper and its repository say of devices, server and logs."""
 
 FIGURES: dict[tuple[int, str, int], int] = {tuple(panel): figure for *panel, figure in EXPERIMENT["figures"]}

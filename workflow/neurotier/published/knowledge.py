@@ -19,29 +19,40 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tasks import SPARK
+from neurotier.core.configuration import read_yaml
 from neurotier.core.kinds import KINDS
 from neurotier.core.quantities import percent
-from neurotier.model.loaded import BUSIER, FASTEST, Loaded, pooled
-from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
-from neurotier.model.workload import LAUNCH, Step, Workload
-from neurotier.published.bigbrain import HEADER, INCREMENT, WRITE
-from neurotier.published.conditions import EXPERIMENT, MEMORY_MODE, PLACES, STALLED, device_and_mode, device_of
-from neurotier.published.evidence import FASTEST_WAVES, PAUSE, Evidence, Shipping
+from neurotier.model.loaded import BUSIER, FASTEST, Loaded, Stream, loaded, pooled, unevenness
+from neurotier.model.machine import LAUNCH, Machine, PageCache, Processors, Step, TierSpeed, Workload, cache_of
+from neurotier.published.bigbrain import HEADER, INCREMENT, TASK, WRITE, BlockRun
+from neurotier.published.conditions import EXPERIMENT, MEMORY_MODE, PLACES, STALLED, device_and_mode, device_of, steady
 from neurotier.published.replay import Replay
 from neurotier.published.table_one import device_bandwidths
 from neurotier.storage.table_one import bytes_per_s
 
-MEASURED_LOGS, TABLE, PHYSICS = "measured", "Table I", "physics"
-"""Where a parameter is from."""
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+SOURCES: dict[str, list[str]] = read_yaml(Path(__file__).with_name("parameters.yaml").read_text(encoding="utf-8"))
+"""Name, unit, origin and source of a parameter, by how it is known."""
 
 SERVER: dict[str, Any] = EXPERIMENT["server"]
+
+PAUSE = 4.0
+"""The JVM stood still where blocks came so many times later than usual: by chance that is one gap in 55 (e^-4)."""
+
+FASTEST_WAVES = 0.95
+"""Where something else limits a Spark run, its fastest twentieth of waves shows what the JVM can ship."""
 
 OTHERS_COUNT = 0.5
 """What runs with another number of processes count beside those with the same."""
@@ -71,11 +82,93 @@ CHOSEN = (
 DEVICE, JVM = "device", "JVM"
 """The model's names of the device, and of what ships blocks to Python."""
 
-SPREAD = f"one stream of dd, times {SERVER['modules']} modules"
-CEILING = (MEASURED_LOGS, "the program itself: the fastest tenth of streams on any device that is known")
-UNKNOWN = "no run of the device is known"
+WAYS = "read", "write"
 
-Value = TypeVar("Value")
+
+class Shipping(NamedTuple):
+    """What runs of Spark show of its JVM, which reads whole files and ships them to Python.
+
+    Attributes
+    ----------
+    first_s
+        From the start of the driver to the first phase of a block, s: the first wave is shipped meanwhile.
+    bytes_per_s
+        What it shipped on average after the first wave.
+    fastest_bytes_per_s
+        What it shipped in the fastest waves.
+    pauses
+        Part of the time in which it shipped nothing.
+    load_s, increment_s
+        Median time of making an image of a block, and of incrementing it, s.
+    """
+
+    first_s: float
+    bytes_per_s: float
+    fastest_bytes_per_s: float
+    pauses: float
+    load_s: float
+    increment_s: float
+
+
+def evidence_of(replay: Replay) -> DataFrame:
+    """What the runs show of every condition of the paper's figures, on devices that are described: a row for each.
+
+    Each condition is read by itself, so that what is learned without one knows nothing of it. The columns are those of
+    :class:`Loaded` and ``unevenness`` (of its streams), of :class:`Shipping`, and ``launch_s``, from the end of a
+    process to the first row of its successor, s: starting Python and its libraries. Of Spark, only what its JVM does is
+    known, because no row of its logs shows its reading.
+    """
+    from pandas import DataFrame
+
+    known = [one for one in replay.conditions if not one.variant and device_and_mode(one) in PLACES]
+    columns = [*Loaded._fields, "unevenness", "launch_s", *Shipping._fields]
+    shown = [read_evidence(steady(replay.conditions[one])) for one in known]
+    return DataFrame(shown, known, columns, dtype=float)
+
+
+def read_evidence(runs: Sequence[BlockRun]) -> dict[str, float | None]:
+    """What is known of a condition, from the repetitions that are no outliers."""
+    if runs[0].condition.engine == SPARK:
+        shown = [one for one in map(shipping_in, runs) if one is not None]
+        return dict(zip(Shipping._fields, map(statistics.fmean, zip(*shown, strict=True)), strict=bool(shown)))
+    if not all(run.named(INCREMENT) and run.named(WRITE) for run in runs):
+        return {}
+    observed = [streams_of(run) for run in runs]
+    gaps_s = [gap_s for gap_s in map(launch_s, runs) if gap_s is not None]
+    launching_s = statistics.median(gaps_s) if gaps_s else None
+    return {**pooled(map(loaded, observed)), "unevenness": unevenness(observed), "launch_s": launching_s}
+
+
+def streams_of(run: BlockRun) -> list[Stream]:
+    """What read from the device and wrote to it: NiBabel reads a block when it is incremented."""
+    return [
+        Stream(phase.name == WRITE, run.block_bytes, phase.start_s, phase.end_s)
+        for phase in run.named(INCREMENT, WRITE)
+    ]
+
+
+def launch_s(run: BlockRun) -> float | None:
+    """From the end of a process to the start of its successor in one run, s; ``None`` if none followed another."""
+    starts, ends = (sorted(getattr(task, name) for task in run.named(TASK)) for name in ("start_s", "end_s"))
+    gaps_s = [start - end for start, end in zip(starts[run.condition.parallelism :], ends, strict=False)]
+    return max(statistics.median(gaps_s), 0.0) if gaps_s else None
+
+
+def shipping_in(run: BlockRun) -> Shipping | None:
+    """What one run shows: a block has been shipped when Python begins with it."""
+    wave, made = run.condition.parallelism, run.named(HEADER)
+    starts = np.sort([phase.start_s for phase in made])
+    if len(starts) <= 2 * wave or starts[-1] <= starts[wave]:
+        return None
+    gaps, waves_s = np.diff(starts[wave:]), starts[wave:] - starts[:-wave]
+    return Shipping(
+        first_s=float(starts[0]),
+        bytes_per_s=float(len(gaps) * run.block_bytes / gaps.sum()),
+        fastest_bytes_per_s=float(wave * run.block_bytes / np.quantile(waves_s, 1 - FASTEST_WAVES)),
+        pauses=float(gaps[gaps > PAUSE * gaps.mean()].sum() / gaps.sum()),
+        load_s=statistics.median(phase.duration_s for phase in made),
+        increment_s=statistics.median(phase.duration_s for phase in run.named(INCREMENT)),
+    )
 
 
 @dataclass(frozen=True)
@@ -129,13 +222,13 @@ class Learner:
     condition
         What is to be predicted.
     evidence
-        What may be known; nothing else of the runs is looked at.
+        What may be known (:func:`evidence_of`); nothing else of the runs is looked at.
     replay
         For Table I.
     """
 
     condition: IncrementCondition
-    evidence: Mapping[IncrementCondition, Evidence]
+    evidence: DataFrame
     replay: Replay
     parameters: list[Parameter] = field(default_factory=list)
 
@@ -150,28 +243,22 @@ class Learner:
         place = device_and_mode(self.condition)
         return by_table(PLACES[place], *own.get(place, table[place[0]])), by_table("tmpfs", *table["DRAM"])
 
-    def note(self, name: str, value: float, unit: str, origin: str, source: str) -> float:
-        """Note a figure, and give it back."""
-        self.parameters.append(Parameter(name, value, unit, origin, source))
-        return value
-
-    def note_speeds(self, origin: tuple[str, str], speeds: Mapping[str, float]) -> None:
-        """Note bandwidths of one origin, bytes/s."""
-        for name, value in speeds.items():
-            self.note(name, value, "bytes/s", *origin)
+    def note(self, how: str, value: float, *shown: object) -> float:
+        """Note a figure by how it is known, and what shows it; it is given back."""
+        name, unit, origin, source = SOURCES[how]
+        self.parameters.append(Parameter(name, float(value), unit, origin, source.format(*shown, **SERVER)))
+        return float(value)
 
     def learn(self) -> Knowledge:
         """Everything for the condition."""
         tier, (_, memory) = self.tier(), self.printed
         if tier.write_back:
-            memory = replace(memory, write_stream_bytes_per_s=self.ceiling()[1])
-            cache = page_cache(self.condition)
-            settings = MEASURED_LOGS, "the kernel's settings in system_conf"
-            self.note_speeds(CEILING, {"one stream, write to the page cache": memory.write_stream_bytes_per_s})
-            self.note_speeds((TABLE, f"of DRAM, {SPREAD}"), {"write to the page cache": memory.write_bytes_per_s})
-            self.note("dirty bytes that are written back", cache.background_bytes, "bytes", *settings)
-            self.note("dirty bytes at which writers wait", cache.throttling_bytes, "bytes", *settings)
-            self.note("time after which they are written back", cache.expiry_s, "s", *settings)
+            cache, fastest = page_cache(self.condition), self.fastest()[1]
+            memory = replace(memory, write_stream_bytes_per_s=self.note("page cache stream", fastest))
+            self.note("page cache", memory.write_bytes_per_s)
+            self.note("background", cache.background_bytes)
+            self.note("throttling", cache.throttling_bytes)
+            self.note("expiry", cache.expiry_s)
         spark = self.condition.engine == SPARK
         launch_s, jvm = (0.0, self.jvm(tier.read_bytes_per_s)) if spark else (self.launch_s(), None)
         return Knowledge(tier, memory, launch_s, jvm, tuple(self.parameters))
@@ -180,155 +267,138 @@ class Learner:
         """Whether a condition has as many processes as the one to be predicted."""
         return one.parallelism == self.condition.parallelism
 
-    def own(self) -> dict[IncrementCondition, Loaded]:
-        """What runs on the condition's device show."""
-        device = device_of(self.condition)
-        return {one: seen.loaded for one, seen in self.evidence.items() if seen.loaded and device_of(one) == device}
+    def is_on_device(self, one: IncrementCondition) -> bool:
+        """Whether a condition is on the device of the one to be predicted."""
+        return device_of(one) == device_of(self.condition)
 
-    def ceiling(self) -> tuple[float, float]:
+    @cached_property
+    def streams(self) -> DataFrame:
+        """Conditions whose streams are known."""
+        return self.evidence.dropna(subset="unevenness")
+
+    @cached_property
+    def own(self) -> DataFrame:
+        """Those on the condition's device."""
+        return those(self.streams, self.is_on_device)
+
+    def fastest(self) -> tuple[float, float]:
         """What one process reads and writes at most, bytes/s: its own processing is most of it."""
-        seen = [one.loaded for where, one in self.evidence.items() if one.loaded and fits_cores(where)]
-        if not seen:
-            return self.printed[1].read_stream_bytes_per_s, self.printed[1].write_stream_bytes_per_s
-        fastest = "fastest_read_bytes_per_s", "fastest_write_bytes_per_s"
-        read, write = (max(getattr(one, name) for one in seen) for name in fastest)
-        return read, write
+        seen, (_, memory) = those(self.streams, fits_cores), self.printed
+        if seen.empty:
+            return memory.read_stream_bytes_per_s, memory.write_stream_bytes_per_s
+        return float(seen.fastest_read_bytes_per_s.max()), float(seen.fastest_write_bytes_per_s.max())
 
-    def weighted(self, own: Mapping[IncrementCondition, Loaded]) -> Loaded:
+    def weighted(self, own: DataFrame) -> Any:
         """Conditions of the device as one; those with another number of processes count less."""
-        return pooled(list(own.values()), [1.0 if self.has_as_many(one) else OTHERS_COUNT for one in own])
+        return pooled(own, [1.0 if self.has_as_many(one) else OTHERS_COUNT for one in own.index])
 
     def tier(self) -> TierSpeed:
         """Speeds of the device."""
         kind = PLACES[device_and_mode(self.condition)]
         speed = {"tmpfs": self.memory_tier, "block": self.disk_tier}.get(kind, self.shared_tier)()
-        own = self.own()
-        seen = [one.unevenness for where, one in self.evidence.items() if where in own or (one.loaded and not own)]
-        source = f"streams that began one after the other, {words(own) if own else f'other devices, for {UNKNOWN}'}"
-        value = self.note("unevenness of streams", statistics.fmean(seen or [0.0]), "", MEASURED_LOGS, source)
-        return replace(speed, unevenness=value)
+        seen, how = (self.streams, "unevenness of others") if self.own.empty else (self.own, "unevenness")
+        unevenness = statistics.fmean([*seen.unevenness] or [0.0])
+        return replace(speed, unevenness=self.note(how, unevenness, words(self.own)))
 
     def memory_tier(self) -> TierSpeed:
         """DRAM, or Optane in Memory mode."""
-        cached = those(self.own(), lambda one: not exceeds_cache(one))
-        if cached:
-            pool = max(seen.most_bytes_per_s for seen in cached.values())
-            source = MEASURED_LOGS, f"in flight in the busier half of the time, {words(cached)}"
+        cached = those(self.own, lambda one: not exceeds_cache(one))
+        if len(cached):
+            pool = self.note("pool", cached.most_bytes_per_s.max(), words(cached))
         else:
             printed, _ = self.printed
-            pool = 2 / (1 / printed.read_bytes_per_s + 1 / printed.write_bytes_per_s)
-            source = TABLE, f"{UNKNOWN}: {SPREAD}"
-        self.note_speeds(source, {"read and write together": pool})
-        (read, write), origin = self.ceiling(), CEILING
-        if alone := those(cached, fits_cores):
-            seen = pooled(list(alone.values()))
-            read, write = seen.read_stream_bytes_per_s, seen.write_stream_bytes_per_s
-            origin = MEASURED_LOGS, f"median stream, {words(alone)}"
-        self.note_speeds(origin, {"one stream, read": read, "one stream, write": write})
+            pool = self.note("printed pool", 2 / (1 / printed.read_bytes_per_s + 1 / printed.write_bytes_per_s))
+        alone = those(cached, fits_cores)
+        seen, how = (pooled(alone).filter(like="stream_"), "stream") if len(alone) else (self.fastest(), "fastest")
+        read, write = (self.note(f"{how} {way}", value, words(alone)) for way, value in zip(WAYS, seen, strict=True))
         if not exceeds_cache(self.condition):
-            self.note("both at once", 1.0, "", PHYSICS, "reading and writing are copies of the same processors")
-            return TierSpeed(pool, pool, read, write)
-        apart = "reading waits for the modules and writing for the processors: neither takes from the other"
-        self.note("both at once", MOST_MIXED, "", PHYSICS, apart)
-        return TierSpeed(self.missed_bytes_per_s(), pool, read, write, mixed=MOST_MIXED)
+            return TierSpeed(pool, pool, read, write, self.note("mixed in memory", 1.0))
+        mixed = self.note("mixed beyond DRAM", MOST_MIXED)
+        return TierSpeed(self.missed_bytes_per_s(), pool, read, write, mixed)
 
     def missed_bytes_per_s(self) -> float:
         """What Memory mode reads when nothing is in its DRAM."""
-        if beyond := those(self.own(), exceeds_cache):
-            missed = self.weighted(beyond).mixed_read_bytes_per_s
-            source = MEASURED_LOGS, f"while both go on, {words(beyond)}"
-        else:
-            fetch, write_back = (SERVER["modules"] * one for one in SERVER["module_bytes_per_s"])
-            missed = 1 / (2 / fetch + 1 / write_back)
-            sheet = "data sheet, 64 bytes at a time: for each block read, it is fetched, another is fetched to be"
-            source = PHYSICS, f"{sheet} written, and one is written back"
-        return self.note("read, not in DRAM", missed, "bytes/s", *source)
+        if len(beyond := those(self.own, exceeds_cache)):
+            return self.note("missed read", self.weighted(beyond).mixed_read_bytes_per_s, words(beyond))
+        fetch, write_back = (SERVER["modules"] * one for one in SERVER["module_bytes_per_s"])
+        return self.note("missed read by its sheet", 1 / (2 / fetch + 1 / write_back))
 
     def disk_tier(self) -> TierSpeed:
         """The local SSD: one stream uses it up, so Table I tells what many get."""
         printed, _ = self.printed
-        source = TABLE, "one stream of dd uses the SSD up"
-        self.note_speeds(source, {"read": printed.read_bytes_per_s, "write": printed.write_bytes_per_s})
-        self.note("both at once", 1.0, "", PHYSICS, "reading and write-back take turns: half of the time each")
-        return printed
+        self.note("disk read", printed.read_bytes_per_s)
+        self.note("disk write", printed.write_bytes_per_s)
+        return replace(printed, mixed=self.note("mixed on disk", 1.0))
 
     def shared_tier(self) -> TierSpeed:
         """Optane in App Direct mode, and Isilon."""
-        (printed, _), own, mixed = self.printed, self.own(), 1.0
-        read, write = printed.read_bytes_per_s, printed.write_bytes_per_s
-        origins = [(TABLE, f"{UNKNOWN}: one stream of dd")] * 2 + [(PHYSICS, f"{UNKNOWN}: it takes turns")]
-        if own:
-            seen = self.weighted(own)
-            read, write = finite(seen.read_bytes_per_s, read), finite(seen.write_bytes_per_s, write)
-            mixed = min(finite(seen.mixed, mixed), MOST_MIXED)
-            texts = (
-                f"{seen.read_only_s:,.0f} s of only reads",
-                f"{seen.write_only_s:,.0f} s of only writes",
-                "from the first write to the last read",
-            )
-            origins = [(MEASURED_LOGS, f"{text}, {words(own)}") for text in texts]
-        self.note_speeds(origins[0], {"read": read})
-        self.note_speeds(origins[1], {"write": write})
-        self.note("both at once", mixed, "", *origins[2])
-        streams = self.ceiling()
-        self.note_speeds(CEILING, {"one stream, read": streams[0], "one stream, write": streams[1]})
-        return TierSpeed(read, write, *streams, mixed)
+        (printed, _), own = self.printed, self.own
+        speeds, mixed = [printed.read_bytes_per_s, printed.write_bytes_per_s], 1.0
+        if own.empty:
+            speeds = [self.note(f"printed {way}", speed) for way, speed in zip(WAYS, speeds, strict=True)]
+            self.note("mixed of nothing known", mixed)
+        else:
+            seen, runs = self.weighted(own), words(own)
+            speeds = [
+                self.note(way, finite(seen[f"{way}_bytes_per_s"], speed), seen[f"{way}_only_s"], runs)
+                for way, speed in zip(WAYS, speeds, strict=True)
+            ]
+            mixed = self.note("mixed", min(finite(seen.mixed, mixed), MOST_MIXED), runs)
+        speeds += [self.note(f"fastest {way}", speed) for way, speed in zip(WAYS, self.fastest(), strict=True)]
+        return TierSpeed(speeds[0], speeds[1], speeds[2], speeds[3], mixed)
 
     def launch_s(self) -> float:
         """What GNU Parallel takes to start a process: Python and its libraries, which are the same on every device."""
-        found = {one: seen.launch_s for one, seen in self.evidence.items() if seen.launch_s is not None}
-        some = those(found, fits_cores) or found
-        source = MEASURED_LOGS, f"end of a task to the start of the next, median of {len(some)} conditions"
-        launch_s = statistics.median(some.values()) if some else 0.0
-        return self.note("start of a process", launch_s, "s", *(source if some else (PHYSICS, "no run shows it")))
+        found = self.evidence.dropna(subset="launch_s")
+        if found.empty:
+            return self.note("launch of nothing known", 0.0)
+        some = those(found, fits_cores, found)
+        return self.note("launch", some.launch_s.median(), len(some))
 
     def jvm(self, read_bytes_per_s: float) -> Jvm | None:
         """What the JVM does at the condition's number of processes; ``None``, at no cost, if no run of it is known."""
-        found = {one: seen.shipping for one, seen in self.evidence.items() if seen.shipping}
-        if not found:
+        found = self.evidence.dropna(subset="first_s")
+        if found.empty:
             return None
         ships = self.ships_bytes_per_s(found)
-        own = those(found, lambda one: device_of(one) == device_of(self.condition)) or found
-        own = those(own, self.has_as_many) or own
-        per_process_s = statistics.geometric_mean([seen.first_s / one.parallelism for one, seen in own.items()])
-        first_s = per_process_s * self.condition.parallelism
-        self.note("first wave", first_s, "s", MEASURED_LOGS, f"per process as in {spark_words(own)}")
+        own = those(found, self.is_on_device, found)
+        own = those(own, self.has_as_many, own)
+        per_process_s = statistics.geometric_mean(own.first_s / [one.parallelism for one in own.index])
+        first_s = self.note("first wave", per_process_s * self.condition.parallelism, spark_words(own))
         reading_s = self.condition.parallelism * self.condition.block_bytes / self.condition.blocks / read_bytes_per_s
         if reading_s > first_s:
-            first_s = self.note("first wave, reading", reading_s, "s", PHYSICS, "the device takes longer than the JVM")
-        source = MEASURED_LOGS, f"median of a block, {spark_words(found)}"
-        load_s = self.note("image from bytes", mean(found, "load_s"), "s", *source)
-        return Jvm(first_s, ships, load_s, self.note("increment", mean(found, "increment_s"), "s", *source))
+            first_s = self.note("first wave on the device", reading_s)
+        load_s = self.note("image", found.load_s.mean(), spark_words(found))
+        return Jvm(first_s, ships, load_s, self.note("increment", found.increment_s.mean(), spark_words(found)))
 
-    def ships_bytes_per_s(self, found: Mapping[IncrementCondition, Shipping]) -> float:
+    def ships_bytes_per_s(self, found: DataFrame) -> float:
         """What the JVM ships.
 
         Of runs with as many processes that the JVM limits, the mean. Where a device limits those, their fastest waves;
         and of runs with another number of processes, what they ship, with pauses that grow with the blocks in flight;
         of both, the geometric mean.
         """
-        limited = those(found, lambda one: not self.device_limits(one, found[one]))
-        if same := those(limited, self.has_as_many):
-            source = f"mean after the first wave, {spark_words(same)}"
-            return self.note("the JVM ships", mean(same, "bytes_per_s"), "bytes/s", MEASURED_LOGS, source)
-        estimates, sources = [], []
-        if held_up := those(found, self.has_as_many) or ({} if limited else found):
-            estimates.append(max(seen.fastest_bytes_per_s for seen in held_up.values()))
-            sources.append(f"the fastest waves where the device limits, {spark_words(held_up)}")
-        if limited:
-            more = self.condition.parallelism / statistics.fmean(one.parallelism for one in limited)
-            pauses = mean(limited, "pauses")
-            estimates.append(mean(limited, "bytes_per_s") / (1 - pauses + pauses * more))
-            grow = "of the time, grow with the blocks in flight"
-            sources.append(f"{spark_words(limited)}: pauses, {percent(pauses)} {grow}")
-        origin = PHYSICS if limited else MEASURED_LOGS
-        return self.note("the JVM ships", statistics.geometric_mean(estimates), "bytes/s", origin, "; ".join(sources))
+        limited = those(found, lambda one: not self.device_limits(one, found.bytes_per_s[one]))
+        if len(same := those(limited, self.has_as_many)):
+            return self.note("ships", same.bytes_per_s.mean(), spark_words(same))
+        how, estimates, shown = "ships", [], list[str]()
+        if len(held_up := those(found, self.has_as_many, found if limited.empty else None)):
+            estimates.append(held_up.fastest_bytes_per_s.max())
+            how += " in the fastest waves"
+            shown.append(spark_words(held_up))
+        if len(limited):
+            more = self.condition.parallelism / statistics.fmean(one.parallelism for one in limited.index)
+            pauses = limited.pauses.mean()
+            estimates.append(limited.bytes_per_s.mean() / (1 - pauses + pauses * more))
+            how += " with pauses"
+            shown += [spark_words(limited), percent(pauses)]
+        return self.note(how, statistics.geometric_mean(estimates), *shown)
 
-    def device_limits(self, one: IncrementCondition, seen: Shipping) -> bool:
+    def device_limits(self, one: IncrementCondition, bytes_per_s: float) -> bool:
         """Whether a run of Spark reached a good part of what its device gives."""
         speed = Learner(one, self.evidence, self.replay).tier()
         one_way_s = 1 / speed.read_bytes_per_s, 1 / speed.write_bytes_per_s
-        return seen.bytes_per_s * max(sum(one_way_s) / speed.mixed, *one_way_s) > DEVICE_LIMITS
+        return bytes_per_s * max(sum(one_way_s) / speed.mixed, *one_way_s) > DEVICE_LIMITS
 
 
 def by_table(kind: str, read_mb_s: float, write_mb_s: float) -> TierSpeed:
@@ -338,16 +408,10 @@ def by_table(kind: str, read_mb_s: float, write_mb_s: float) -> TierSpeed:
     return TierSpeed(read * devices, write * devices, read, write, write_back=KINDS[kind].write_back)
 
 
-def mean(found: Mapping[IncrementCondition, Shipping], name: str) -> float:
-    """Mean of a figure over conditions of Spark."""
-    return statistics.fmean(getattr(seen, name) for seen in found.values())
-
-
-def those(
-    found: Mapping[IncrementCondition, Value], are: Callable[[IncrementCondition], bool]
-) -> dict[IncrementCondition, Value]:
-    """What some of the conditions show."""
-    return {one: seen for one, seen in found.items() if are(one)}
+def those(found: DataFrame, are: Callable[[IncrementCondition], bool], otherwise: DataFrame | None = None) -> DataFrame:
+    """The rows of some of the conditions; others, if there are any, where there is none."""
+    some = found[found.index.map(are).astype(bool)]
+    return otherwise if some.empty and otherwise is not None else some
 
 
 def fits_cores(condition: IncrementCondition) -> bool:
@@ -367,15 +431,14 @@ def finite(value: float, otherwise: float) -> float:
     return value if math.isfinite(value) else otherwise
 
 
-def words(own: Mapping[IncrementCondition, Loaded]) -> str:
+def words(own: DataFrame) -> str:
     """Conditions of a device in short: resolution and processes, each once."""
-    texts = dict.fromkeys(f"{one.resolution_um} um with {one.parallelism}" for one in own)
-    return ", ".join(texts)
+    return ", ".join(dict.fromkeys(f"{one.resolution_um} um with {one.parallelism}" for one in own.index))
 
 
-def spark_words(found: Mapping[IncrementCondition, Shipping]) -> str:
+def spark_words(found: DataFrame) -> str:
     """Conditions of Spark in short."""
-    return ", ".join(f"{one.tier} with {one.parallelism}" for one in found)
+    return ", ".join(f"{one.tier} with {one.parallelism}" for one in found.index)
 
 
 def page_cache(condition: IncrementCondition) -> PageCache:

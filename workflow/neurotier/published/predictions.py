@@ -22,8 +22,7 @@ from neurotier.core.tables import Row, columns
 from neurotier.model.fluid import SimulatedRun, simulate
 from neurotier.model.prediction import MEASURED, PAPER, Prediction
 from neurotier.published.conditions import described, expected, steady
-from neurotier.published.evidence import evidence_of
-from neurotier.published.knowledge import WIDTH_UNKNOWN, Knowledge, Learner, situation
+from neurotier.published.knowledge import WIDTH_UNKNOWN, Knowledge, Learner, evidence_of, situation
 from neurotier.published.replay import Replay
 from neurotier.published.validation import CLOSE, CONDITION, DEVICE, Held, error_of, has_twin, left_out
 
@@ -37,9 +36,10 @@ class Predictor:
     def __init__(self, replay: Replay) -> None:
         self.replay, self.evidence = replay, evidence_of(replay)
         self.measured_s = {
-            one: statistics.fmean(run.makespan_s for run in steady(replay.conditions[one])) for one in self.evidence
+            one: statistics.fmean(run.makespan_s for run in steady(replay.conditions[one]))
+            for one in self.evidence.index
         }
-        self.conditions = list(dict.fromkeys([*self.evidence, *expected()]))
+        self.conditions = list(dict.fromkeys([*self.measured_s, *expected()]))
         """Those that have runs, and those of the paper's figures that have none."""
         self.made: dict[tuple[IncrementCondition, Knowledge], SimulatedRun] = {}
 
@@ -50,7 +50,7 @@ class Predictor:
     def validation(self) -> list[Row]:
         """Rows of ``published_validation.tsv``: each member for each condition, without it and without its device."""
         held_out = CONDITION, DEVICE
-        return [row for one in held_out for row in self.rows(self.evidence, one, "published_validation")]
+        return [row for one in held_out for row in self.rows(self.measured_s, one, "published_validation")]
 
     def parameters(self) -> list[Row]:
         """Rows of ``published_parameters.tsv``: all that the measured member is given, by condition."""
@@ -71,7 +71,7 @@ class Predictor:
         runs, measured_s = self.replay.conditions.get(condition, []), self.measured_s.get(condition)
         about = described(condition) | {"held_out": held_out, "measured_s": measured_s}
         about["stalled"] = len(runs) - len(steady(runs))
-        simulated = self.predict(condition, left_out(condition, self.evidence, held_out), held_out)
+        simulated = self.predict(condition, left_out(condition, self.measured_s, held_out), held_out)
         own = {"low_s": simulated.low_s, "high_s": simulated.high_s, "limit": simulated.usual.limit}
         inside = simulated.low_s <= measured_s <= simulated.high_s if measured_s else None
         equation_s = self.replay.equation_one_s(condition)
@@ -86,8 +86,7 @@ class Predictor:
 
     def knowledge(self, condition: IncrementCondition, held: Held) -> Knowledge:
         """What is known for a condition without those that are held out."""
-        kept = {one: seen for one, seen in self.evidence.items() if one not in held}
-        return Learner(condition, kept, self.replay).learn()
+        return Learner(condition, self.evidence[~self.evidence.index.isin(held)], self.replay).learn()
 
     def run(self, condition: IncrementCondition, held: Held) -> SimulatedRun:
         """The simulated run of a condition without what is held out."""
@@ -98,11 +97,11 @@ class Predictor:
 
     def predict(self, condition: IncrementCondition, held: Held, held_out: str) -> Prediction:
         """The prediction of the measured member, with its interval."""
-        run, twin = self.run(condition, held), has_twin(condition, self.evidence)
+        run, twin = self.run(condition, held), has_twin(condition, self.measured_s)
         ratios = [
-            self.run(one, held | left_out(one, self.evidence, held_out)).makespan_s / measured_s
+            self.run(one, held | left_out(one, self.measured_s, held_out)).makespan_s / measured_s
             for one, measured_s in self.measured_s.items()
-            if one not in held and measured_s and (held_out == DEVICE or has_twin(one, self.evidence) == twin)
+            if one not in held and measured_s and (held_out == DEVICE or has_twin(one, self.measured_s) == twin)
         ]
         factor = width(ratios)
         return Prediction(run.makespan_s / factor, run.makespan_s * factor, run)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from neurotier.bigbrain.conditions import IncrementCondition
-from neurotier.model.paper import least_makespan_s
+from neurotier.model.prediction import least_makespan_s
 from neurotier.published.bigbrain import place_of
 from neurotier.published.conditions import APP_DIRECT
 from neurotier.published.skipped import Skipped, skipping

@@ -15,11 +15,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from neurotier.core.errors import ToolError, one_line
 from neurotier.core.kinds import KINDS
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 from neurotier.storage.calls import reason_of, run_call
 
 INSTALL = "install it (Debian, Ubuntu: apt install fio; conda: conda-forge's fio)"
@@ -254,7 +253,7 @@ def access_text(engine: str, direct: bool) -> str:
     return f"{engine}, {'direct' if direct else 'buffered'}"
 
 
-def find_json(text: str) -> dict[str, Any] | None:
+def find_json(text: str) -> Row | None:
     """The report in fio's output, which may have stray text before its first brace, and after its last.
 
     >>> find_json('note: both iodepth >= 1 and synchronous I/O engine\\n{"jobs": []}\\n'), find_json("fio: {no")
@@ -280,9 +279,8 @@ def reason(output: str, errors: str, exit_code: int) -> str:
     """
     lines = [line.strip() for line in f"{errors}\n{output.partition('{')[0]}".splitlines() if line.strip()]
     for line in lines:
-        if (
-            line.startswith("verify: ") or ": verify failed" in line
-        ):  # of what is not as it was written, fio's error says nothing
+        # of what is not as it was written, fio's error says nothing
+        if line.startswith("verify: ") or ": verify failed" in line:
             return one_line(line.partition(", length")[0])
         if match := re.search(r"error=(.+)$", line):
             return one_line(match[1])
@@ -290,7 +288,7 @@ def reason(output: str, errors: str, exit_code: int) -> str:
     return reason_of(said[0] if said else "", exit_code)
 
 
-def read_report(report: Mapping[str, Any]) -> FioResult:
+def read_report(report: Row) -> FioResult:
     """The figures of fio's JSON."""
     jobs = report["jobs"]
     reads, writes = (tuple(read_flow(job[way]) for job in jobs) for way in ("read", "write"))
@@ -299,7 +297,7 @@ def read_report(report: Mapping[str, Any]) -> FioResult:
     return FioResult(reads, writes, cpu_s, str(report.get("fio version", "")))
 
 
-def read_flow(data: Mapping[str, Any]) -> Flow:
+def read_flow(data: Row) -> Flow:
     """One way of a job."""
     if not data["total_ios"]:
         return Flow()
@@ -314,14 +312,10 @@ def together(flows: Sequence[Flow]) -> Flow:
     if not moved:
         return Flow()
     operations = sum(flow.operations for flow in moved)
-    latencies_s = {
-        name: max(flow.latencies_s[name] for flow in moved if name in flow.latencies_s)
-        for name in LATENCIES
-        if any(name in flow.latencies_s for flow in moved)
-    }
+    slowest_s = gathered(one for flow in moved for one in flow.latencies_s.items())
     mean_s = sum(flow.latencies_s["latency_mean_s"] * flow.operations for flow in moved) / operations
-    runtime_s = max(flow.runtime_s for flow in moved)
-    return Flow(sum(flow.bytes for flow in moved), operations, runtime_s, latencies_s | {"latency_mean_s": mean_s})
+    latencies_s = {name: max(each) for name, each in slowest_s.items()} | {"latency_mean_s": mean_s}
+    return Flow(sum(flow.bytes for flow in moved), operations, max(flow.runtime_s for flow in moved), latencies_s)
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from neurotier.bigbrain.blocks.nifti import bytes_of
+from neurotier.bigbrain.blocks.nifti import NewBlock, bytes_of
 from neurotier.bigbrain.blocks.sources import Source
-from neurotier.bigbrain.blocks.writing import NewBlock
 from neurotier.bigbrain.engines.increment import shape_text
 from neurotier.bigbrain.tasks import Block
 

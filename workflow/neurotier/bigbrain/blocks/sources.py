@@ -14,31 +14,256 @@ there before you fetch it: nothing of it is shipped, and nothing is fetched by t
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import math
+import shlex
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from neurotier.bigbrain.blocks.folders import FolderSource, block_files
-from neurotier.bigbrain.blocks.histology import histology
-from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, Layout
-from neurotier.bigbrain.blocks.volumes import (
-    FIX,
-    Part,
-    header_of,
-    layout_of_part,
-    open_volume,
-    pieces_of_part,
-    planes_of,
-    shape_of,
-)
-from neurotier.bigbrain.image import BLOCKS, GRIDS
-from neurotier.core.errors import InputError
+from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, Layout, read_layout, require_size
+from neurotier.bigbrain.conditions import BLOCKS, GRIDS
+from neurotier.core.errors import InputError, SourceError
 from neurotier.core.settings import BigBrainSettings
-from neurotier.dataset.contents import ANYWHERE, Content, content_if_readable
+from neurotier.dataset.contents import ANYWHERE, Content, content_if_readable, is_present
+
+PIECE_BYTES = 16 << 20
+"""How much of a block is in memory at once, bytes."""
+
+UNSIGNED = ("uint8", "uint16", "uint32")
+READ_ERRORS = (OSError, EOFError, ValueError, KeyError)
+FIX = "give bigbrain.source a NIfTI or MINC volume, or a folder of blocks (.nii or .nii.gz)"
+
+Part = tuple[slice, ...]
+
+
+@lru_cache(maxsize=2)  # not more: each holds its file open, and a folder may have a thousand
+def open_volume(path: Path) -> Any:
+    """A NIfTI or MINC volume: its header and the way to its voxels.
+
+    Raises
+    ------
+    InputError
+        If it is neither.
+    """
+    import nibabel  # slow to import, and Snakemake asks here for names alone
+    from nibabel.filebasedimages import ImageFileError
+
+    try:
+        return nibabel.load(path)
+    except (ImageFileError, *READ_ERRORS) as error:
+        raise InputError(f"cannot be read as a volume ({error})", str(path), FIX) from None
+
+
+def layout_of_part(image: Any, part: Part) -> Layout:
+    """The layout of a part of a volume as a block: uint16, unless the volume's own type is unsigned and unscaled."""
+    dtype = np.dtype(image.get_data_dtype())
+    kept = dtype.name if dtype.name in UNSIGNED and image.dataobj[:1, :1, :1].dtype == dtype else "uint16"
+    return Layout(tuple(one.stop - one.start for one in part), np.dtype(kept).newbyteorder("<"), HEADER_BYTES)
+
+
+def pieces_of_part(path: Path, part: Part, layout: Layout) -> Iterator[np.ndarray]:
+    """The voxels of a part, some planes of the last axis at a time; values that are no whole numbers are rounded.
+
+    Raises
+    ------
+    InputError
+        If they cannot be read, or do not fit.
+    """
+    planes = planes_of(layout.shape, 8)  # scaled voxels are read as float64
+    largest = 2 ** (8 * layout.dtype.itemsize) - 1
+    for begin in range(part[2].start, part[2].stop, planes):
+        piece = (part[0], part[1], slice(begin, min(begin + planes, part[2].stop)))
+        try:
+            voxels = np.asarray(open_volume(path).dataobj[piece])
+        except READ_ERRORS as error:
+            raise InputError(f"cannot be read ({error})", str(path), FIX) from None
+        if voxels.dtype.kind == "f":
+            voxels = np.rint(voxels)
+        if not (voxels.min() >= 0 and voxels.max() <= largest):
+            problem = f"has voxels from {voxels.min()} to {voxels.max()}, which {layout.dtype.name} cannot hold"
+            raise InputError(problem, str(path), "scale it to 0 ... 65535")
+        yield voxels.astype(layout.dtype, order="F")
+
+
+def header_of(layout: Layout, affine: np.ndarray) -> bytes:
+    """The NIfTI header of a block that is made."""
+    import nibabel
+
+    header = nibabel.Nifti1Header()
+    header.set_data_dtype(layout.dtype.newbyteorder("="))
+    header.set_data_shape(layout.shape)
+    header.set_zooms(nibabel.affines.voxel_sizes(affine))
+    header.set_xyzt_units("mm")
+    header.set_sform(affine, code="scanner")
+    header.set_slope_inter(1, 0)
+    header["vox_offset"] = HEADER_BYTES
+    return bytes(header.binaryblock) + bytes(HEADER_BYTES - len(header.binaryblock))
+
+
+def planes_of(shape: tuple[int, ...], voxel_bytes: int) -> int:
+    """How many planes of the last axis make a piece."""
+    return max(1, PIECE_BYTES // (shape[0] * shape[1] * voxel_bytes))
+
+
+def shape_of(shape: tuple[int, ...]) -> str:
+    """Sizes, for people."""
+    return " x ".join(map(str, shape))
+
+
+PLAIN, PACKED = ".nii", ".nii.gz"
+AGAIN = "fetch it again"
+
+
+@dataclass(frozen=True)
+class FolderSource:
+    """Blocks that are there already, as files of NIfTI-1, copied as they are, or unpacked from gzip on the way to the
+    tier, never whole in memory.
+    """
+
+    folder: Path
+    count: int | None
+
+    def files(self) -> dict[str, Path]:
+        """Name to file.
+
+        Raises
+        ------
+        InputError
+            If there is none, or more than one for a name.
+        """
+        files_by_name = dict(sorted(block_files(self.folder).items())[: self.count])
+        if not files_by_name:
+            raise InputError(f"holds no *{PLAIN}, *{PACKED}", f"config key bigbrain.source: {self.folder}", FIX)
+        for name, files in files_by_name.items():
+            if len(files) > 1:
+                problem = f"is there more than once: {', '.join(file.name for file in files)}"
+                raise InputError(problem, f"block {name} ({self.folder})", "keep one kind of file in the folder")
+        return {name: files[0] for name, files in files_by_name.items()}
+
+    def names(self) -> list[str]:
+        return list(self.files())
+
+    def block(self, name: str) -> tuple[Layout, bytes, Iterator[bytes]]:
+        files = self.files()
+        check_present(list(files.values()))  # all, before the first is copied
+        file, layout, first = files[name], layout_in(files[name]), layout_in(next(iter(files.values())))
+        with said_of(file, "convert it, or take it away"):
+            if layout.dtype != first.dtype:
+                found = f"expected {first.dtype.name}, found {layout.dtype.name}"
+                raise ValueError(f"is of another type than the first: {found}")
+        with said_of(file, "convert it: adding 1 wraps around in unsigned types alone"):
+            if layout.dtype.name not in UNSIGNED:
+                raise ValueError(f"has voxels of type {layout.dtype.name}, not of {', '.join(UNSIGNED)}")
+        if file.suffix == PLAIN:
+            with said_of(file):
+                require_size(layout.file_bytes, file.stat().st_size)
+        return layout, b"", contents(file, layout)
+
+
+def block_files(folder: Path) -> dict[str, list[Path]]:
+    """Name of each block to its files, as many as there are."""
+    found: dict[str, list[Path]] = {}
+    for file in sorted(folder.iterdir()):
+        if file.name.endswith((PLAIN, PACKED)) and not file.name.startswith("."):
+            found.setdefault(name_of(file), []).append(file)
+    return found
+
+
+def name_of(file: Path) -> str:
+    """The name of a block.
+
+    >>> name_of(Path("bigbrain_0_0_694.nii.gz"))
+    'bigbrain_0_0_694'
+    """
+    return file.name.removesuffix(".gz").removesuffix(PLAIN)
+
+
+@contextmanager
+def said_of(file: Path, fix: str = AGAIN) -> Iterator[None]:
+    """Raise :class:`InputError` that names a block, for what a ``ValueError`` says of it, or what unpacking does."""
+    try:
+        yield
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(f"cannot be unpacked ({error})", f"block {name_of(file)} ({file})", AGAIN) from None
+    except ValueError as error:
+        raise InputError(str(error), f"block {name_of(file)} ({file})", fix) from None
+
+
+def check_present(files: list[Path]) -> None:
+    """Raise :class:`SourceError` unless all have their content: git-annex has links to what was not fetched."""
+    missing = [file for file in files if not is_present(file.parent, file.name, ANYWHERE)]
+    if missing:
+        first, *others = missing
+        more = f", nor that of {len(others)} more" if others else ""
+        get = f"datalad get {shlex.quote(str(first.parent if others else first))}"
+        raise SourceError(f"its content is not here{more}", f"block {name_of(first)} ({first})", get)
+
+
+def layout_in(file: Path) -> Layout:
+    """The layout of what a block's file becomes."""
+    with said_of(file, FIX), open_file(file) as opened:
+        return read_layout(opened.read(HEADER_BYTES))
+
+
+def open_file(file: Path) -> BinaryIO:
+    """A NIfTI file, unpacked where it is packed."""
+    return file.open("rb", buffering=0) if file.suffix == PLAIN else cast(BinaryIO, gzip.open(file))
+
+
+def contents(file: Path, layout: Layout) -> Iterator[bytes]:
+    """A whole NIfTI file, piece by piece."""
+    size_bytes = 0
+    with said_of(file), open_file(file) as opened:
+        while size_bytes <= layout.file_bytes and (piece := opened.read(PIECE_BYTES)):
+            size_bytes += len(piece)
+            yield piece
+        require_size(layout.file_bytes, size_bytes)  # of a packed file, nobody knows before
+
+
+WHITE, DARKEST = 65535, 60
+SLIDE_FRACTION = 0.35
+TEXTURE = 0x7F
+"""Which bits of the grey levels differ from voxel to voxel."""
+
+STRETCH = 257
+"""What makes 16 bits of 8."""
+
+
+def histology(shape: tuple[int, int, int], seed: int, number: int, planes: int) -> Iterator[np.ndarray]:
+    """Voxels that look like histology to a storage tier: tissue with fine texture beside a white slide (uint16, first
+    axis fastest), some planes of the last axis at a time.
+
+    Grey levels are those of an 8-bit scan stretched to 16 bits, as BigBrain's sections were scanned; the slide is
+    white, 65535, so its voxels wrap around at the first increment. gzip makes 2.0 to 2.7 times less of a block (a test
+    holds that), where zeros would shrink to nothing on a tier that compresses, and noise of 16 bits not at all. How
+    well the real BigBrain compresses was not measured here.
+
+    Parameters
+    ----------
+    shape
+        Voxels along each axis.
+    seed, number
+        Of the image, and of the block in it: the same ones give the same voxels.
+    planes
+        How many planes are made at once; the voxels do not depend on it.
+    """
+    random = np.random.default_rng([seed, number])
+    for begin in range(0, shape[2], planes):
+        made = np.empty((min(planes, shape[2] - begin), shape[1], shape[0]), np.uint16)
+        for plane in made:
+            noise = np.frombuffer(random.bytes(plane.size), np.uint8).reshape(plane.shape)
+            np.multiply(DARKEST + (noise & TEXTURE), STRETCH, out=plane, dtype=np.uint16)
+        made[:, :, : round(SLIDE_FRACTION * shape[0])] = WHITE
+        yield made.T
+
 
 SYNTHETIC = "synthetic"
 

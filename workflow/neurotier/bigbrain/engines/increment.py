@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, Layout, bytes_of, read_layout, require_size
-from neurotier.bigbrain.blocks.writing import NewBlock
+from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, Layout, NewBlock, bytes_of, read_layout, require_size
 from neurotier.bigbrain.tasks import DELAY, HEADER, INCREMENT, PUBLISHED, READ, START_UP, WRITE, Block, Task
 from neurotier.core.errors import InputError
+from neurotier.core.files import Record
+from neurotier.meter.tree import status
 
 PIECE_BYTES = 2 << 20
 """What is read, incremented and written at once, bytes; larger pieces leave the processor's cache."""
@@ -34,7 +35,7 @@ class Stopwatch:
     pieces took."""
 
     def __init__(self) -> None:
-        self.phases: dict[str, dict[str, Any]] = {}
+        self.phases: dict[str, Record] = {}
 
     @contextmanager
     def timing(self, name: str, moved_bytes: int = 0) -> Iterator[None]:
@@ -57,7 +58,7 @@ class Stopwatch:
 
 def increment(
     task: Task, block: Block, iteration: int, process_start_s: float | None = None, given: bytes | None = None
-) -> dict[str, Any]:
+) -> Record:
     """Do one iteration of one block.
 
     Parameters
@@ -105,7 +106,8 @@ def increment(
         "block": block.block,
         "iteration": iteration,
         "wrapped_voxels": wrapped,
-        "max_rss_bytes": peak_memory_bytes(),
+        # ``getrusage`` has that of the process it was forked from in it
+        "max_rss_bytes": 1024 * status("/proc/self")[b"VmHWM"],
         "phases": list(watch.phases.values()),
     }
 
@@ -208,12 +210,6 @@ def read_into(piece: np.ndarray, file: Any, block: Block, source: Path) -> None:
             found = f"expected {block.bytes} bytes, found {file.tell()}"
             raise problem_of(block, source, f"ends while it is read: {found}")
         rest = rest[count:]
-
-
-def peak_memory_bytes() -> int:
-    """Peak memory of this process, bytes; ``getrusage`` has that of the process it was forked from in it."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
 
 def shape_text(shape: tuple[int, ...]) -> str:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from neurotier.bigbrain.tabulation import condition, span
 from neurotier.bigbrain.tasks import DELAY, WORK_PHASES, Task
@@ -106,7 +105,7 @@ def read_events(folder: Path) -> Events:
     return Events(begin_s, max([*ends_s, *(task["end_s"] for task in tasks)], default=None), tasks)
 
 
-def events_in(folder: Path) -> Iterator[dict[str, Any]]:
+def events_in(folder: Path) -> Iterator[Row]:
     """Events of a log; Spark makes a folder of each application's, and a killed one leaves half an event."""
     for file in sorted(folder.rglob("*")):
         if not file.is_file() or file.name.startswith((".", "appstatus")):
@@ -135,7 +134,7 @@ def driver_parts(driver: Driver, events: Events) -> dict[str, float]:
     return dict(zip(DRIVER_PARTS, times, strict=True))
 
 
-def task_parts(events: Events, records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def task_parts(events: Events, records: Sequence[Row]) -> dict[str, float]:
     """Times from launch to end of all tasks, by part, summed over them, s.
 
     ``scheduling``: shipping a task to its executor and its result back; ``deserialise``, ``serialise``: unpacking the
@@ -178,7 +177,7 @@ def union_s(spans: Sequence[Span]) -> float:
     return total_s
 
 
-def spark_rows(task: Task, drivers: Sequence[Driver], records: Sequence[Mapping[str, Any]]) -> list[Row]:
+def spark_rows(task: Task, drivers: Sequence[Driver], records: Sequence[Row]) -> list[Row]:
     """One row per start of Spark and part of its time.
 
     Parameters
@@ -193,11 +192,7 @@ def spark_rows(task: Task, drivers: Sequence[Driver], records: Sequence[Mapping[
     rows = []
     for attempt, driver in enumerate(drivers, 1):
         events = read_events(Path(driver.events))
-        start_cells = condition(task) | {"attempt": attempt, "tasks": len(events.tasks)}
-        parts = {DRIVER: driver_parts(driver, events), TASKS: task_parts(events, records)}
-        rows += [
-            start_cells | {"of": of, "part": part, "sum_s": sum_s}
-            for of, some in parts.items()
-            for part, sum_s in some.items()
-        ]
+        about = condition(task) | {"attempt": attempt, "tasks": len(events.tasks)}
+        for of, parts in ((DRIVER, driver_parts(driver, events)), (TASKS, task_parts(events, records))):
+            rows += [about | {"of": of, "part": part, "sum_s": sum_s} for part, sum_s in parts.items()]
     return rows

@@ -23,6 +23,7 @@ from neurotier.bigbrain.tasks import ALL, EVERY, Block, Task  # noqa: E402
 from neurotier.core.errors import InputError, NeurotierError, TierError  # noqa: E402
 from neurotier.core.files import open_lock, write_json  # noqa: E402
 from neurotier.core.processes import end_with_parent  # noqa: E402
+from neurotier.meter.own import age_s  # noqa: E402
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -30,7 +31,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code of the process."""
     plan, name, which, log = sys.argv[1:] if arguments is None else arguments
-    start_s, exit_code = process_start_s(), 0
+    start_s, exit_code = time.time() - age_s(), 0
     try:
         task = Task.load(Path(plan))
         done = work(task, find_block(task, name), None if which == EVERY else int(which), start_s)
@@ -84,13 +85,6 @@ def find_block(task: Task, name: str) -> Block:
     if found is None:
         raise InputError("is no block of this run", where=name, fix="see its blocks.tsv")
     return found
-
-
-def process_start_s() -> float:
-    """When this process was started, s since 1970, to 10 ms."""
-    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
-    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")
-    return time.time() - age_s
 
 
 def unwind(number: int, _frame: object) -> NoReturn:

@@ -16,15 +16,13 @@ import math
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from neurotier.core.errors import ToolError, one_line
 from neurotier.core.foreign import blaming, read_text
 from neurotier.core.tables import Row
-from neurotier.storage.calls import reason_of, run_call
+from neurotier.storage.calls import enter_own_network, reason_of, require_own_network, run_call
 from neurotier.storage.fio import require_fio
 from neurotier.storage.ior.points import FILES, IOR, Point
-from neurotier.storage.own_network import enter_own_network, require_own_network
 from neurotier.storage.page_cache import evict
 
 LAUNCHER = "mpirun"
@@ -119,7 +117,7 @@ def read_summary(text: str, point: Point, pattern: str, where: str) -> Row:
         If it is none, lacks some, or not all bytes were moved.
     """
     try:
-        report: dict[str, Any] = json.loads(text)
+        report: Row = json.loads(text)
         (found,) = (one for one in report["summary"] if one["operation"] == pattern)
         moved, span_s, bandwidth = (float(found[key]) for key in ("xsizeMiB", "MeanTime", "bwMeanMIB"))
         processes, version = int(found["numTasks"]), str(report["Version"])

@@ -14,9 +14,9 @@ import sys
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 from neurotier.core.errors import NeurotierError, ToolError
+from neurotier.core.files import Record
 from neurotier.core.private import make_private, names_in, remove_empty, remove_private
 from neurotier.core.processes import postpone
 from neurotier.core.tiers import Tier
@@ -29,7 +29,7 @@ MARK = "node.{}"
 """The file by which a node is seen by others."""
 
 
-def prepare(point: Point, tier: Tier, folder: Path, own: int) -> dict[str, Any]:
+def prepare(point: Point, tier: Tier, folder: Path, own: int) -> Record:
     """Claim the tier, make room, and find the way to its files; what the node is like, and which nodes it sees.
 
     Raises
@@ -72,10 +72,10 @@ def move(
     folder: Path,
     own: int,
     do: str,
-    way: dict[str, Any],
+    way: Record,
     numa: list[list[int]],
     shared: bool,
-) -> dict[str, Any]:
+) -> Record:
     """Write, or read what another node has written if it is seen; when each process began and ended.
 
     Raises
@@ -104,7 +104,7 @@ def clear(folder: Path) -> None:
     remove_empty(folder.parent)
 
 
-def say(answer: dict[str, Any]) -> None:
+def say(answer: Record) -> None:
     """Answer in a line."""
     print(json.dumps(answer), flush=True)
 

@@ -12,9 +12,9 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from neurotier.core.errors import ToolError
+from neurotier.core.files import Record
 from neurotier.core.settings import IorSettings
 from neurotier.core.tables import gathered
 from neurotier.storage.fio import Access, FioJob, FioResult
@@ -34,7 +34,7 @@ ALLOCATED_S = 5.0
 FASTEST_BYTES_PER_S = 5e9
 """No node is thought to be faster when it is said what a run takes at least."""
 
-Span = dict[str, Any]
+Span = Record
 """What a process did: ``node`` and ``process``, both from 0, ``start_s`` and ``end_s``, s since 1970 by its node, and
 ``bytes``."""
 
@@ -221,7 +221,7 @@ def by_nodes(spans: Sequence[Span], count: int) -> list[float]:
     return [together(group) for group in gathered((span["node"] // count, span) for span in spans).values()]
 
 
-def cells_of(pattern: str, spans: Sequence[Span], nodes: int, concurrent: int) -> dict[str, Any]:
+def cells_of(pattern: str, spans: Sequence[Span], nodes: int, concurrent: int) -> Record:
     """What all processes of a point reached, as cells of the table.
 
     Parameters

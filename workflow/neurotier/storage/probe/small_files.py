@@ -16,7 +16,6 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -46,38 +45,8 @@ SIZE_BYTES = 4096
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-@dataclass(frozen=True)
-class Operation:
-    """What one operation took, as a mean over all files of all streams, s.
-
-    Attributes
-    ----------
-    wall_s
-        By the clock.
-    cpu_s
-        CPU time, that of our own loop included (some 2 us).
-    wait_s
-        The rest, without waiting for a processor: waiting for the tier, or for its locks.
-    """
-
-    wall_s: float
-    cpu_s: float
-    wait_s: float
-
-    def cells(self, streams: int) -> Row:
-        """The same as cells of the table; ``operation_s`` is without what others took of the processors."""
-        return {
-            "bandwidth_bytes_per_s": 0.0,
-            "operations_per_s": streams / self.wall_s,
-            "latency_mean_s": self.wall_s,
-            "operation_cpu_s": self.cpu_s,
-            "operation_wait_s": self.wait_s,
-            "operation_s": self.cpu_s + self.wait_s,
-        }
-
-
-Measured = dict[str, Operation]
-"""The operations by name."""
+Measured = dict[str, Row]
+"""The operations by name, as cells of the table."""
 
 
 def measure_files(tier: str, folder: Path, streams: int, slice_s: float, timeout_s: float) -> Measured:
@@ -113,7 +82,8 @@ def measure_files(tier: str, folder: Path, streams: int, slice_s: float, timeout
         )
     if done.returncode != 0:
         raise ToolError(one_line(done.stderr.strip()) or str(done.returncode), where=f"tier {tier!r}, small files")
-    return {name: Operation(**figures) for name, figures in json.loads(done.stdout).items()}
+    measured: Measured = json.loads(done.stdout)
+    return measured
 
 
 def spent() -> tuple[float, float, float]:
@@ -199,15 +169,26 @@ def files_of_each(streams: int, free_inodes: int) -> int:
     return max(LEAST_FILES, min(files, int(INODE_SHARE * free_inodes) // streams)) if free_inodes else files
 
 
-def mean_of(streams: Sequence[Sequence[float]]) -> Operation:
-    """The mean over all files.
+def mean_of(streams: Sequence[Sequence[float]]) -> Row:
+    """Of each stream its files, and by the clock, of CPU time and of waiting for a processor what they took, s; the
+    means over all files as cells.
 
-    >>> mean_of([[4, 2.0, 0.5, 0.5], [12, 2.0, 0.5, 0.5]])
-    Operation(wall_s=0.25, cpu_s=0.0625, wait_s=0.125)
+    CPU time has that of our own loop in it (some 2 us). The rest but for the queue is waiting for the tier, or for its
+    locks; ``operation_s`` is without what others took of the processors.
+
+    >>> mean_of([[4, 2.0, 0.5, 0.5], [12, 2.0, 0.5, 0.5]])["operation_wait_s"]
+    0.125
     """
-    files = sum(stream[0] for stream in streams)
-    wall_s, cpu_s, queue_s = (sum(stream[place] for stream in streams) / files for place in (1, 2, 3))
-    return Operation(wall_s, cpu_s, max(0.0, wall_s - cpu_s - queue_s))
+    files, wall_s, cpu_s, queue_s = map(sum, zip(*streams, strict=True))
+    wait_s = max(0.0, wall_s - cpu_s - queue_s)
+    return {
+        "bandwidth_bytes_per_s": 0.0,
+        "operations_per_s": len(streams) * files / wall_s,
+        "latency_mean_s": wall_s / files,
+        "operation_cpu_s": cpu_s / files,
+        "operation_wait_s": wait_s / files,
+        "operation_s": (cpu_s + wait_s) / files,
+    }
 
 
 def main() -> None:
@@ -217,7 +198,7 @@ def main() -> None:
     except OSError as error:
         sys.stderr.write(f"{error.strerror}\n")
         sys.exit(error.errno if error.errno in FULL else 1)
-    print(json.dumps({name: vars(operation) for name, operation in measured.items()}))
+    print(json.dumps(measured))
 
 
 if __name__ == "__main__":

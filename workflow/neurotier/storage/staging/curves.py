@@ -103,13 +103,11 @@ def curves(rows: Iterable[Row], axis: str, way: str, per: str | None = None) -> 
     others = [name for name in COUNTS if name != axis]
     groups = gathered((tuple(row[name] for name in (*FIXED, *others)), row) for row in measured(rows))
     found = []
-    for members in groups.values():
-        first = members[0]
+    for (tier, engine, own_per, _, *rest), members in groups.items():
         by_count = gathered((row[axis], row) for row in members)
         times = {count: Spread.of(by_count[count], f"{way}_s") for count in sorted(by_count)}
-        if len(times) > 1 and per in (None, first["per"]):
-            rest = (first[others[0]], first[others[1]])
-            found.append(Curve(first["tier"], first["engine"], axis, rest, first["per"], times))
+        if len(times) > 1 and per in (None, own_per):
+            found.append(Curve(tier, engine, axis, (rest[0], rest[1]), own_per, times))
     return found
 
 

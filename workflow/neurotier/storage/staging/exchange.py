@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from neurotier.core.parallelism import Span, extent
+
 WORD_BYTES = 8
 """Contents are whole words, so that another step's are made by one addition."""
 
@@ -161,16 +163,17 @@ def checksum(words: np.ndarray) -> int:
     return zlib.crc32(words.data)
 
 
-def span_s(times: Sequence[Sequence[float]]) -> float:
+def span_s(times: Sequence[Span]) -> float:
     """From the first begin to the last end, s: the response time of all together.
 
     >>> span_s([(1.0, 2.0), (1.5, 4.0)])
     3.0
     """
-    return max(end for _, end in times) - min(begin for begin, _ in times)
+    begin_s, end_s = extent(times) or (0.0, 0.0)
+    return end_s - begin_s
 
 
-def mean_s(times: Sequence[Sequence[float]]) -> float:
+def mean_s(times: Sequence[Span]) -> float:
     """Mean of the clients' own response times, s.
 
     >>> mean_s([(1.0, 2.0), (1.5, 4.0)])

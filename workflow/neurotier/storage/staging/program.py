@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import NeurotierError, ToolError, one_line
-from neurotier.core.files import read_json
+from neurotier.core.files import Record, read_json
 from neurotier.meter.tree import read_io
-from neurotier.storage.staging.exchange import Exchange
+from neurotier.storage.staging.exchange import Exchange, mean_s, span_s
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,14 @@ def run(exchange: Exchange, say: Callable[..., None]) -> None:
             say(**step)
 
 
-def timed_step(exchange: Exchange, service: Service) -> dict[str, Any]:
+def timed_step(exchange: Exchange, service: Service) -> Record:
     """One time step: all write, and when all have, all read.
 
     Returns
     -------
     dict
-        ``writes``, ``reads``: begin and end of each writer's and reader's request, s of the machine's monotonic clock;
-        ``write_round_s``, ``read_round_s``: from asking all of them until all have answered;
+        ``write_s``, ``read_s``: response time of all writers' and readers' requests together, s; ``write_client_s``,
+        ``read_client_s``: of one on average; ``write_round_s``, ``read_round_s``: from asking until all have answered;
         ``device_read_bytes``: what processes read from devices meanwhile, ``None`` if the kernel did not tell;
         ``wrong``: pieces that were not what had been written, as ``reader/piece``.
     """
@@ -104,9 +104,11 @@ def timed_step(exchange: Exchange, service: Service) -> dict[str, Any]:
     before, began_s = device_read_bytes(service.pids), time.monotonic()
     was_read = service.read(written, wanted)
     read_round_s, after = time.monotonic() - began_s, device_read_bytes(service.pids)
+    answers = {"write": written, "read": was_read}
+    spans = {way: [(begin_s, end_s) for begin_s, end_s, *_ in all_of] for way, all_of in answers.items()}
     return {
-        "writes": [(begin_s, end_s) for begin_s, end_s, *_ in written],
-        "reads": [(begin_s, end_s) for begin_s, end_s, *_ in was_read],
+        **{f"{way}_s": span_s(each) for way, each in spans.items()},
+        **{f"{way}_client_s": mean_s(each) for way, each in spans.items()},
         "write_round_s": write_round_s,
         "read_round_s": read_round_s,
         "device_read_bytes": None if before is None or after is None else after - before,

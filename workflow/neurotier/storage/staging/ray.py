@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from neurotier.core.errors import TierError, ToolError
+from neurotier.core.files import Record
 from neurotier.core.libc import LIBC
 from neurotier.core.quantities import size
 from neurotier.storage.staging.exchange import Exchange, Point, Sink, Source
@@ -116,7 +117,7 @@ def serving(exchange: Exchange) -> Iterator[Service]:
     import ray
     from ray.cluster_utils import Cluster
 
-    given: dict[str, Any] = {
+    given: Record = {
         "num_cpus": 0,
         "object_store_memory": store_bytes(exchange),
         "plasma_directory": exchange.folder,
@@ -125,7 +126,7 @@ def serving(exchange: Exchange) -> Iterator[Service]:
     settings = {"automatic_object_spilling_enabled": False}
     cluster = Cluster()
     for number in range(exchange.servers):
-        first: dict[str, Any] = {"include_dashboard": False, "no_monitor": True, "_system_config": settings}
+        first: Record = {"include_dashboard": False, "no_monitor": True, "_system_config": settings}
         cluster.add_node(**given, resources={server(number): 1 << 16}, **(first if number == 0 else {}))
     ray.init(address=cluster.address, log_to_driver=False, configure_logging=False)
     actors = [

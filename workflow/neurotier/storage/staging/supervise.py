@@ -20,17 +20,15 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from neurotier.core.errors import NeurotierError, TierError, ToolError
-from neurotier.core.files import write_json
+from neurotier.core.files import Record, write_json
 from neurotier.core.installed import search_path
 from neurotier.core.processes import PATIENCE_S, lives, wait_for
 from neurotier.core.quantities import size
-from neurotier.storage.calls import started
-from neurotier.storage.own_network import enter_own_network, require_own_network
+from neurotier.storage.calls import enter_own_network, require_own_network, started
 from neurotier.storage.staging.exchange import Exchange
 
 ENGINES = {"ray": "ray", "adios2-sst": "adios2", "adios2-bp5": "adios2"}
@@ -63,7 +61,7 @@ class Outcome:
         Numbers of the servers' processes.
     """
 
-    steps: list[dict[str, Any]] = field(default_factory=list)
+    steps: list[Record] = field(default_factory=list)
     start_s: float | None = None
     servers: list[int] = field(default_factory=list)
 

@@ -7,11 +7,10 @@ import math
 import secrets
 import statistics
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from neurotier.core.errors import SettingsError, ToolError
 from neurotier.core.private import private_folder, remove_abandoned, remove_empty, work_folder
@@ -19,7 +18,7 @@ from neurotier.core.quantities import counted, size
 from neurotier.core.settings import StagingSettings
 from neurotier.core.tables import Row
 from neurotier.core.tiers import parse_size
-from neurotier.storage.staging.exchange import IN_MEMORY, SERVED, STEP, WORD_BYTES, Exchange, Point, mean_s, span_s
+from neurotier.storage.staging.exchange import IN_MEMORY, SERVED, STEP, WORD_BYTES, Exchange, Point
 from neurotier.storage.staging.ray import store_bytes
 from neurotier.storage.staging.supervise import ENGINES, Outcome, require_engine, run_exchange
 from neurotier.storage.workload.walk import Workload
@@ -28,6 +27,7 @@ from neurotier.storage.workspace import Workspace
 MOST_PATH = 44
 """Longest path of the scratch folder: below it Ray makes sockets, whose paths may have 107 characters."""
 
+TIMES = ("write_s", "write_client_s", "write_round_s", "read_s", "read_client_s", "read_round_s")
 METADATA_SHARE = 1.05
 """Files of ADIOS2 are a little larger than their data."""
 
@@ -143,19 +143,9 @@ def cells(exchange: Exchange, outcome: Outcome) -> Row:
     return {
         "piece_bytes": exchange.piece_bytes,
         "start_s": outcome.start_s,
-        **request_cells(outcome.steps, "write"),
-        **request_cells(outcome.steps, "read"),
+        **{name: statistics.mean(step[name] for step in outcome.steps) for name in TIMES},
         "write_bytes": exchange.steps * exchange.writers * exchange.bytes_per_writer,
         "read_bytes": exchange.steps * exchange.readers * exchange.bytes_per_reader,
         "device_read_bytes": sum(known) if len(known) == len(read_from_device) else None,
         "engine_version": f"{ENGINES[exchange.engine]} {version(ENGINES[exchange.engine])}",
-    }
-
-
-def request_cells(steps: Sequence[dict[str, Any]], way: str) -> Row:
-    """Response times of writes or reads: of all together, of one on average, and until all have answered."""
-    return {
-        f"{way}_s": statistics.mean(span_s(step[f"{way}s"]) for step in steps),
-        f"{way}_client_s": statistics.mean(mean_s(step[f"{way}s"]) for step in steps),
-        f"{way}_round_s": statistics.mean(step[f"{way}_round_s"] for step in steps),
     }

@@ -64,7 +64,7 @@ class Point(Protocol):
         Bytes that it writes at most; 0 if its time decides.
     """
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
+    __dataclass_fields__: ClassVar[Row]
 
     @property
     def set_name(self) -> str: ...
