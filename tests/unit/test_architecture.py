@@ -30,13 +30,12 @@ KEYS = [
 
 
 def rules() -> dict[str, str]:
-    """Rule name to its text."""
+    """Rule name to its text, but for those that a loop makes."""
     found = {}
     for text in RULES.values():
-        for part in re.split(r"^(?=(?:rule|checkpoint) )", text, flags=re.MULTILINE)[1:]:
-            name = re.match(r"(?:rule|checkpoint) (\w+)", part)
-            assert name is not None
-            found[name[1]] = part
+        for part in re.split(r"^(?=(?:rule|checkpoint|for) )", text, flags=re.MULTILINE):
+            if name := re.match(r"(?:rule|checkpoint) (\w+)", part):
+                found[name[1]] = part
     return found
 
 

@@ -89,7 +89,7 @@ def draw_bars(axes: plot.Axes, bars: Sequence[Sequence[float]], says: Sequence[s
     ]
     pixels = len(bars) > DRAWN_SINGLY
     drawn = plot.PolyCollection(corners, rasterized=pixels, antialiased=not pixels, **look)
-    drawn.set_urls([hover(text) for text in says])
+    drawn.set_urls([hover(text) for text in says] * 2)  # matplotlib drops that of a lone one
     axes.add_collection(drawn)
 
 
@@ -251,7 +251,7 @@ class Box(Mark):
                 linewidths=0,
             )
             said = [f"{own[number][self.name]}: {unit.words(own[number][self.column])}" for number in shown]
-            dots.set_urls([*map(hover, said)] * 2)  # matplotlib drops that of a lone marker
+            dots.set_urls([*map(hover, said)] * 2)  # as of bars
             axes.plot([median], [place], "D", markersize=5, color=BLUE, markeredgecolor=BLACK)
         return 0.0
 
