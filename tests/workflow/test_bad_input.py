@@ -148,7 +148,7 @@ def test_tier_that_is_too_small(project: Project, mount_tmpfs: Callable[..., Pat
     plain_dataset(project.folder / "bids", {t1w("01"): np.random.default_rng(0).normal(size=(90, 90, 90))})
     sections = {"tiers": {"tmpfs": {"path": str(folder)}}, "tool": "noop"}
     arguments = [*project.configure(**sections), "--workflow-profile", "profiles/tmpfs"]
-    expect(project, "sub-01: tier 'tmpfs' has 1 MiB free", *arguments)
+    expect(project, "sub-01: tier 'tmpfs' has too little room: 1 MiB and inodes for", *arguments)
     assert list(folder.iterdir()) == []
 
 
