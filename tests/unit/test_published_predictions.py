@@ -10,6 +10,7 @@ from statistics import NormalDist
 
 import pytest
 from neurotier.model.prediction import HIGH, MEASURED, MODEL_ERROR, PAPER
+from neurotier.model.this_machine import UNEVENNESS
 from neurotier.published.conditions import condition
 from neurotier.published.knowledge import Learner, evidence_of, shipping_in
 from neurotier.published.own_columns import condition_of
@@ -122,6 +123,12 @@ def test_held_out_predictions_of_the_published_runs(published: Predictor) -> Non
         assert share <= 0.97 or split == ALONE, "of ten, nine or all"
         assert found[split, PAPER].factor > 1.5
     assert found[CONDITION, MEASURED].close == 17
+
+
+def test_streams_of_a_probed_tier_are_as_unequal_as_on_the_published_devices(published: Predictor) -> None:
+    known = published.evidence.unevenness.dropna()
+    of_devices = known.groupby([one.tier for one in known.index]).mean()
+    assert of_devices.median() == pytest.approx(UNEVENNESS, abs=5e-4)
 
 
 def test_what_advice_takes_the_model_to_be_off_by_is_what_it_was_off_by(published: Predictor) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 
 import psutil
 import pytest
-from neurotier.model.fluid import Demand, share_out, split, wanted
-from neurotier.model.machine import PageCache, Processors, TierSpeed, cache_of
+from neurotier.model.fluid import Demand, share_out, simulate, split, wanted
+from neurotier.model.machine import PageCache, Processors, Step, TierSpeed, Workload, cache_of
 from neurotier.model.this_machine import (
+    UNEVENNESS,
     FileCost,
     Probed,
     TierFigures,
@@ -43,7 +44,7 @@ FIGURES = TierFigures(
 def test_a_tier_gives_what_the_probe_has_measured() -> None:
     """Four streams; taking turns at 200 and 100 they would move 2 / (1/200 + 1/100) = 133.3 B/s, and move 120."""
     found = tier_speed(FIGURES, 4)
-    assert vars(found) == pytest.approx(vars(TierSpeed(200, 100, 100, 50, 0.9, 0.0, True, 200, 100)))
+    assert vars(found) == pytest.approx(vars(TierSpeed(200, 100, 100, 50, 0.9, UNEVENNESS, True, 200, 100)))
     two = tier_speed(FIGURES, 2)  # half-way between 1 and 4, over the logarithm
     assert (two.read_bytes_per_s, two.write_bytes_per_s, two.read_stream_bytes_per_s) == (150, 75, 100)
     assert two.files_per_s == pytest.approx(2 / 0.015)
@@ -87,6 +88,20 @@ def test_small_files_are_made_as_fast_as_they_are_waited_for(
     assert (found.files_stream_per_s, found.files_per_s) == pytest.approx((alone, together))
 
 
+def test_the_page_cache_holds_what_writers_got_beyond_the_device() -> None:
+    """At 125 B/s, of which the device takes 100, a fifth of 1,000 bytes is left; 15 of 100 may be dirty."""
+    small = replace(FIGURES, buffered_write_bytes_per_s={4: 125.0}, buffered_bytes={4: 1000.0})
+    found = machine_of({"disk": small}, 4, Processors(2, 4), PageCache(100_000.0))
+    disk, cache = found.tiers["disk"], found.page_cache.before(found.tiers["disk"])
+    assert disk.write_back
+    assert (disk.write_bytes_per_s, disk.dirty_bytes) == pytest.approx((100, 200))
+    assert cache.throttling_bytes == pytest.approx(200)
+    assert found.tiers[cache_of("disk")].write_bytes_per_s == 3000, "as fast as it is read"
+    one = Step("write", "write", 500.0, "disk")
+    run = simulate(Workload([(one,)]), found, 1)
+    assert run.makespan_s == pytest.approx((500 - 200) / 100, rel=0.1)
+
+
 def test_a_machine_has_a_page_cache_before_each_tier() -> None:
     found = machine_of({"disk": FIGURES}, 4, Processors(2, 4), PageCache(1e9))
     cache = found.tiers[cache_of("disk")]
@@ -108,7 +123,7 @@ def test_between_the_least_and_the_most_by_ratios(where: float, expected: float)
     rng: Any = SimpleNamespace(uniform=lambda _low, _high: where)
     _, drawn = machines_of({"disk": probed}, 1, Processors(1, 1), PageCache(1.0))
     assert vars(drawn(rng).tiers["disk"]) == pytest.approx(
-        vars(TierSpeed(expected, expected, expected, expected, mixed=1.0))
+        vars(TierSpeed(expected, expected, expected, expected, 1.0, UNEVENNESS, dirty_bytes=0.0))
     )
 
 

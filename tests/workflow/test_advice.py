@@ -95,7 +95,7 @@ def waiting_tiers() -> Iterator[dict[str, str]]:
 
 @pytest.mark.nightly("long")
 def test_a_tier_whose_writers_must_wait_is_not_advised(project: Project, waiting_tiers: dict[str, str]) -> None:
-    """Their page cache hides nothing: not that of a device with a strict limit, nor that of a FUSE file system."""
+    """Their page cache hides little: 4 MiB of a device with a strict limit, and nothing of a FUSE file system."""
     voxels = np.random.default_rng(0).integers(0, 4096, (160, 160, 120)).astype(np.int16)
     image = gzip.compress(nib.Nifti1Image(voxels, np.eye(4)).to_bytes(), compresslevel=0)
     plain_dataset(project.folder / "bids", {t1w(f"{number:02d}"): image for number in range(4)})

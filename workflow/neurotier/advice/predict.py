@@ -28,7 +28,7 @@ from neurotier.core.kinds import is_in_memory
 from neurotier.core.parallelism import COMPUTING_PHASES
 from neurotier.model.machine import LAUNCH, Job, Machine, PageCache, Processors, Step, Workload
 from neurotier.model.prediction import Prediction, Situation, predict_among
-from neurotier.model.this_machine import FileCost, Probed, TierFigures, machines_of, open_s
+from neurotier.model.this_machine import FileCost, Probed, TierFigures, machines_of, open_s, tier_speed
 
 START_UP = "start_up"
 
@@ -296,8 +296,9 @@ def workload(
     inputs: Inputs, storage: Storage, parallelism: int, participants: Sequence[Participant], way: str = "fit"
 ) -> Workload:
     """The workload of some participants, with costs that scale in some way."""
-    files, dirty_bytes = costs_here(inputs.observed, inputs.probes, parallelism), inputs.page_cache.throttling_bytes
-    storage = replace(storage, files=files, dirty_bytes=dirty_bytes / parallelism)
+    files, work = costs_here(inputs.observed, inputs.probes, parallelism), inputs.probes[storage.tiers["work"]].usual
+    cache = inputs.page_cache.before(tier_speed(work, parallelism))
+    storage = replace(storage, files=files, dirty_bytes=cache.throttling_bytes / parallelism)
     tried = inputs.rehearsed or inputs.observed
     costs, copied = (costs_of(without_files(jobs, inputs.probes), way) for jobs in (inputs.observed, tried))
     who = inputs.jobs, copied, inputs.computing

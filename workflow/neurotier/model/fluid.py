@@ -292,7 +292,8 @@ class Simulation:
         self.flows: dict[tuple[object, ...], Flow] = {}
         self.spans: list[tuple[int, str, float, float]] = []
         self.limits = defaultdict[str, float](float)
-        self.dirty = {name: Dirty(machine.page_cache) for name, tier in machine.tiers.items() if tier.write_back}
+        slow = {name: tier for name, tier in machine.tiers.items() if tier.write_back}
+        self.dirty = {name: Dirty(machine.page_cache.before(tier)) for name, tier in slow.items()}
 
     def run(self) -> SimulatedRun:
         """Go from event to event until every task is over."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 
@@ -83,6 +83,11 @@ class PageCache:
         """Dirty bytes at which writers wait for the device."""
         return (self.background_ratio + self.ratio) / 2 * self.available_bytes
 
+    def before(self, tier: TierSpeed) -> PageCache:
+        """As far as a tier lets it be used."""
+        share = min(1.0, tier.dirty_bytes / self.throttling_bytes)
+        return replace(self, available_bytes=share * self.available_bytes)
+
 
 @dataclass(frozen=True)
 class TierSpeed:
@@ -105,6 +110,8 @@ class TierSpeed:
     files_per_s, files_stream_per_s
         How many small files it makes, tells of and removes in a second: what many streams get together, and what one
         gets at most; without the CPU time of these calls.
+    dirty_bytes
+        How much of it may be dirty in the page cache before its writers wait, whatever else the kernel allows.
     """
 
     read_bytes_per_s: float
@@ -116,6 +123,7 @@ class TierSpeed:
     write_back: bool = False
     files_per_s: float = math.inf
     files_stream_per_s: float = math.inf
+    dirty_bytes: float = math.inf
 
 
 LAUNCH = "launch"

@@ -24,6 +24,10 @@ LEAST_PAGE_CACHE = 0.1
 HIDES = 2.0
 """How many times as much as from the device writers get at least where the page cache hides it."""
 
+UNEVENNESS = 0.042
+"""How unequal streams are that should be alike, which a probe does not tell: as the middle of the published devices (a
+test computes it). Were they equal, jobs that begin together would end together, and leave the tier idle in between."""
+
 MIXED_RANGE = 0.1, 2.0
 """What ``mixed`` can be: a link that goes both ways at once has 2."""
 
@@ -73,6 +77,8 @@ class TierFigures:
         Mean time of making a small file, and of looking at one, with one stream, s.
     files
         What a small file takes, by the number of streams at once.
+    buffered_bytes
+        What all streams wrote together to measure ``buffered_write_bytes_per_s``, likewise.
     """
 
     kind: str
@@ -87,6 +93,7 @@ class TierFigures:
     make_s: float
     look_s: float
     files: Mapping[int, FileCost] = field(default_factory=dict)
+    buffered_bytes: Curve = field(default_factory=lambda: {1: 0.0})
 
 
 def figures_of(rows: list[Row]) -> TierFigures:
@@ -109,6 +116,9 @@ def figures_of(rows: list[Row]) -> TierFigures:
         make_s=mean_s["make"],
         look_s=mean_s["look"],
         files=file_costs(rows),
+        buffered_bytes={
+            row["streams"]: row["streams"] * row["file_bytes"] for row in rows if row["pattern"] == "buffered_write"
+        },
     )
 
 
@@ -177,8 +187,9 @@ def at(curve: Curve, streams: int) -> float:
 def tier_speed(figures: TierFigures, streams: int) -> TierSpeed:
     """A tier's speeds with so many streams.
 
-    There is no write-back where writers get no more than from the device: they wait for it, as on a FUSE file system or
-    a device whose dirty bytes are strictly limited. Network file systems flush when a file is closed.
+    Where writers get little more than from the device, as where dirty bytes are strictly limited, the page cache holds
+    what they wrote beyond what the device took meanwhile; where they get no more, as on a FUSE file system, they wait
+    for it. Network file systems flush when a file is closed.
 
     Small files are made by one stream, and by all together, as fast as they wait for them; as many as one likes without
     waiting. Streams that begin the next file when the last is done are served at their number over what each waits.
@@ -186,16 +197,19 @@ def tier_speed(figures: TierFigures, streams: int) -> TierSpeed:
     speed = speed_by(figures.read_bytes_per_s, figures.write_bytes_per_s, streams)
     read, write = speed.read_bytes_per_s, speed.write_bytes_per_s
     buffered = at(figures.buffered_write_bytes_per_s, streams)
-    write_back = KINDS[figures.kind].write_back and buffered > HIDES * write
+    cached, held_bytes = KINDS[figures.kind].write_back, math.inf
+    if cached and buffered <= HIDES * write:
+        held_bytes = max(0.0, 1 - write / buffered) * at(figures.buffered_bytes, streams)
     mixed = at(figures.mixed_bytes_per_s, streams) / (2 / (1 / read + 1 / write))  # over what taking turns gives
     alone_s, each_s = file_cost(figures, 1).wait_s, file_cost(figures, streams).wait_s
     together = streams / each_s if each_s else math.inf
     alone = 1 / alone_s if alone_s and each_s else together
     return replace(
         speed,
-        write_bytes_per_s=write if write_back else min(write, buffered),
+        write_bytes_per_s=min(write, buffered),
         mixed=min(max(mixed, MIXED_RANGE[0]), MIXED_RANGE[1]),
-        write_back=write_back,
+        write_back=cached and held_bytes > 0,
+        dirty_bytes=held_bytes,
         files_stream_per_s=alone,
         files_per_s=max(together, alone),
     )
@@ -215,7 +229,7 @@ def open_s(figures: TierFigures) -> float:
 
 def speed_by(read: Curve, write: Curve, streams: int) -> TierSpeed:
     """What so many streams get together, and one at most, by two curves."""
-    return TierSpeed(at(read, streams), at(write, streams), at(read, 1), at(write, 1))
+    return TierSpeed(at(read, streams), at(write, streams), at(read, 1), at(write, 1), unevenness=UNEVENNESS)
 
 
 def machines_of(
@@ -243,13 +257,13 @@ def machines_of(
 def machine_of(
     figures: Mapping[str, TierFigures], streams: int, processors: Processors, page_cache: PageCache
 ) -> Machine:
-    """The machine by what was probed; the page cache as each tier's file system lets it be used."""
-    speeds = {name: tier_speed(tier, streams) for name, tier in figures.items()}
-    caches = {
-        cache_of(name): speed_by(tier.cached_read_bytes_per_s, tier.buffered_write_bytes_per_s, streams)
-        for name, tier in figures.items()
-    }
-    return Machine(processors, page_cache, speeds | caches)
+    """The machine by what was probed; the page cache as each tier's file system lets it be used, which takes bytes as
+    fast as it gives them where the probe of writers shows them wait."""
+    tiers = {name: tier_speed(tier, streams) for name, tier in figures.items()}
+    for name, tier in figures.items():
+        waits, given = tiers[name].dirty_bytes < math.inf, tier.cached_read_bytes_per_s
+        tiers[cache_of(name)] = speed_by(given, given if waits else tier.buffered_write_bytes_per_s, streams)
+    return Machine(processors, page_cache, tiers)
 
 
 def processors_here(threads_per_job: int, others: float) -> Processors:
