@@ -53,6 +53,19 @@ def test_what_snakedeploy_writes_runs(project: Project) -> None:
     assert run(project, *arguments, "--dry-run").lines("Nothing to be done")
 
 
+@pytest.mark.usefixtures("gnu_parallel", "spark")
+@pytest.mark.nightly
+def test_engines_of_a_module_are_those_that_are_asked_for(project: Project) -> None:
+    """One script serves both, whose rules have other names there."""
+    (project.folder / "theirs.smk").write_text(DEPLOYED.format(prefix=""))
+    blocks = {"count": 2, "scale": 0.03, "parallelism": [1], "predict": False, "engines": ["gnu-parallel", "spark"]}
+    ended = run(project, "theirs_bigbrain", *project.configure(bigbrain=blocks))
+    assert ended.code == 0, ended.output
+    runs = project.table("bigbrain/bigbrain_runs.tsv")
+    assert [(row["engine"], row["valid"]) for row in runs] == [("gnu-parallel", "valid"), ("spark", "valid")]
+    assert project.table("bigbrain/bigbrain_spark.tsv"), "what Spark's own log has"
+
+
 def test_a_prefix_is_refused_in_one_line(project: Project) -> None:
     project.heads("01")
     (project.folder / "theirs.smk").write_text(DEPLOYED.format(prefix='prefix: "elsewhere"'))

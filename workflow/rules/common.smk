@@ -4,6 +4,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.core.places import Places
 from neurotier.core.processes import spare_collections
 from neurotier.core.settings import Settings
@@ -31,6 +32,7 @@ with internals.errors_in_a_line():
     places = Places.from_settings(settings).shortened()
     elsewhere = bool(told.executor)
     plan = Plan(settings, places, elsewhere, ARGUMENTS is None, told.node_class)
+    bigbrain = BigBrainPlan(settings, places, plan.node_class)
     if ARGUMENTS is not None:
         internals.check_without_cores(workflow, ARGUMENTS)
 

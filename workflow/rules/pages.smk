@@ -1,9 +1,6 @@
 # Pages: one rule each, which draws the figures of the page, too. What it is and shows, its declaration says.
 
-from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.pages import PAGES, page_called
-
-bigbrain = BigBrainPlan(settings, places, plan.node_class)
 
 # Of a run the report tells of what is there, too, that no rule makes: facts, failures, and an advice that was asked for.
 MORE_INPUTS = {

@@ -9,7 +9,7 @@ from neurotier.run.scripting import script
 with script(snakemake) as context:
     plan, asked, logs = context.input("plan"), context.settings.bigbrain, context.log.parent
     take_up(BigBrainPlan(context.settings, context.places), plan)
-    if context.snakemake.rule == "run_spark":
+    if context.snakemake.wildcards.run.startswith("spark/"):  # in a module the rule has another name
         driver = run_spark(plan, logs, asked.spark_master, asked.spark_options)
         write_spark_end(driver, context.output("finished"))
     else:

@@ -1,5 +1,6 @@
 """Predictions: the makespan of a placement, with an interval that covers what is not known exactly.
 
+First the participants as tasks of the model's machine (:func:`workload_of`), then what is drawn, and predicted of them.
 The prediction is that of the fluid model, with medians of the probe and the best fit to the calibration. The interval
 is from the 5th to the 95th percentile of draws, each of which varies:
 

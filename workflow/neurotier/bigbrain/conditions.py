@@ -46,7 +46,7 @@ class IncrementCondition:
 
     @classmethod
     def of(cls, row: Row) -> IncrementCondition:
-        """The condition of a run, or of a row of ``bigbrain_conditions.tsv``."""
+        """The condition of a run."""
         names = [name for name in cls.__match_args__ if name != "variant"]
         return cls(**{name: row[name] for name in names}, variant=row.get("variant", ""))
 
