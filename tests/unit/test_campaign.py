@@ -163,7 +163,8 @@ def keep(
     partial_of(campaign.folder(run)).mkdir(parents=True)
     row = {"valid": valid, "participants": 2, "failed": 0, "makespan_s": 3.0, "peak_parallelism": peak}
     row |= {"limited_by": "memory has room for 1 at once" if peak < 2 else None}
-    return keep_run(campaign, run, row, prepare_cache("as found", [], [], in_memory=False), outputs, 4.0, **ended)
+    cache = prepare_cache("as found", [], [], in_memory=False)
+    return keep_run(campaign, run, row, cache, outputs, 4.0, **{"accident": False, "stopped": False} | ended)
 
 
 def test_a_run_is_judged_and_kept(campaign: Campaign, tmp_path: Path) -> None:

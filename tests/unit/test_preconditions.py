@@ -20,6 +20,12 @@ from neurotier.run.snakemake_internals import Command
 from support import NOBODY, ROOT, plain_dataset, script, small_head, t1w
 
 
+def command(*targets: str, dryrun: bool = False) -> Command:
+    """What Snakemake is started for."""
+    none = frozenset[str]()
+    return Command(not dryrun, dryrun, frozenset(targets), until=none, forced=False, keep_going=True, cancel="")
+
+
 def looked(
     folder: Path, *targets: str, dryrun: bool = False, tier: str = ".", elsewhere: bool = False, **sections: Any
 ) -> list[str]:
@@ -27,7 +33,7 @@ def looked(
     settings = settings_at(folder / tier, **sections)
     said: list[str] = []
     plan = Plan(settings, Places.from_settings(settings), elsewhere)
-    check_start(plan, Command(starts=not dryrun, is_dry_run=dryrun, targets=frozenset(targets)), said.append)
+    check_start(plan, command(*targets, dryrun=dryrun), said.append)
     return said
 
 
@@ -144,7 +150,7 @@ def looked_for_app(folder: Path, elsewhere: bool = False, binds: tuple[str, ...]
     sections = {"dataset": {"source": str(folder / "study")}, "containers": {"binds": list(binds)}}
     settings = settings_at(folder, in_containers=True, app={"image": "x.sif", **app}, **sections)
     plan = Plan(settings, Places.from_settings(settings), elsewhere)
-    check_start(plan, Command(starts=True), print)
+    check_start(plan, command(), print)
 
 
 def test_what_an_app_is_to_see_is_looked_for_first(tmp_path: Path) -> None:

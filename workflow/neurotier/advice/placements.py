@@ -10,8 +10,8 @@ from neurotier.core.errors import NeurotierError
 from neurotier.core.files import Record, read_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
+from neurotier.core.tables import read_table
 from neurotier.core.tiers import tier_named
-from neurotier.run.node_check import usable_tiers
 from neurotier.run.plan import Plan
 
 GIB = 1 << 30
@@ -131,7 +131,8 @@ def candidates(settings: Settings, checks: Sequence[Path] = ()) -> list[Candidat
             chosen.append(Candidate(name, tiers, tiers == used))
         return chosen
     if checks:
-        there = {tier for table in checks if table.exists() for tier in usable_tiers(table)}
+        rows = [row for table in checks if table.exists() for row in read_table(table, "check")]
+        there = {row["tier"] for row in rows if not row["problem"]}
     else:
         there = {name for name in settings.tiers if exists(settings, name)}
     others = [name for name in settings.tiers if name in there and name != used["work"]]

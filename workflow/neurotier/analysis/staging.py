@@ -7,7 +7,7 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -40,7 +40,7 @@ Manifest = dict[str, list[int | str]]
 
 
 def stage_in(
-    dataset: Path, paths: Iterable[str], folder: Path, limit_bytes: int, links_to: Sequence[str] = ()
+    dataset: Path, paths: Sequence[str], folder: Path, limit_bytes: int, links_to: Sequence[str] = ()
 ) -> tuple[int, int]:
     """Copy files of the dataset to the work tier, readable for this user alone; bytes and files copied.
 
@@ -62,7 +62,7 @@ def stage_in(
     SourceError, InputError
         If the content of a file is not there or cannot be read, or it is not a file (:mod:`neurotier.core.foreign`).
     """
-    copied = files = 0
+    copied = 0
     for path in paths:
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -77,8 +77,7 @@ def stage_in(
             ) from None
         except PermissionError as error:
             raise InputError(f"cannot be read: {error.strerror}", where=path) from None
-        files += 1
-    return copied, files
+    return copied, len(paths)
 
 
 def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[tuple[int, int], Manifest]:

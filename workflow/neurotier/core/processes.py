@@ -163,12 +163,6 @@ def lives(process: psutil.Process) -> bool:
         return False
 
 
-def end_tree(process: psutil.Process) -> None:
-    """End a process and its descendants."""
-    with suppress(psutil.NoSuchProcess):
-        end([process, *process.children(recursive=True)])
-
-
 def start_process(
     command: Sequence[str], before: Callable[[], None] = lambda: None, **options: Any
 ) -> subprocess.Popen[Any]:

@@ -120,7 +120,7 @@ def provenance(known: dict[str, How]) -> Record:
     environments, activities = {}, []
     for activity, how in sorted(known.items()):
         programs = {
-            software_of(name, version): {"Label": name, "Version": version}
+            uri(f"{label_of(name)}-software-{short_hash(f'{name} {version}')}"): {"Label": name, "Version": version}
             for name, version in (("neurotier", how["neurotier"]), (how["name"], how["version"]))
         }
         software |= programs
@@ -152,8 +152,3 @@ def line_of(how: How) -> str:
     if how.get("app"):
         words = ["group", *options.get("group_arguments", [])] if how.get("group") else options["arguments"]
     return " ".join([how["name"], *words])
-
-
-def software_of(name: str, version: str) -> str:
-    """The BIDS URI of a program."""
-    return uri(f"{label_of(name)}-software-{short_hash(f'{name} {version}')}")

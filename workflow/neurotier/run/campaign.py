@@ -518,8 +518,8 @@ def keep_run(
     cache: CacheState,
     outputs: Mapping[str, str],
     taken_s: float,
-    accident: bool = False,
-    stopped: bool = False,
+    accident: bool,
+    stopped: bool,
 ) -> Record:
     """Judge a run, note what it was, and let its folder appear; what was noted.
 

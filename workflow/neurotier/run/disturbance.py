@@ -64,12 +64,6 @@ def note_processors(places: Places, run: str) -> None:
         note_reading(file, read_json(places.runs / f"{run}.json")["pid"])
 
 
-def forget_readings(places: Places) -> None:
-    """Remove the readings of all runs; those that were killed have their final rows by now."""
-    for file in places.runs.glob(places.readings("*").name):
-        file.unlink(missing_ok=True)
-
-
 def read_readings(file: Path) -> list[Reading]:
     """The readings that are there, in order of time; lines that were cut short are left out."""
     readings = []

@@ -44,7 +44,7 @@ from neurotier.core.tiers import Tier, tiers_of
 from neurotier.dataset.source import indexed_dataset, renew_clone
 from neurotier.run.adoption import may_have_left, take_over
 from neurotier.run.cluster_jobs import close_jobs, read_jobs, renew_jobs_table
-from neurotier.run.disturbance import Watch, forget_readings
+from neurotier.run.disturbance import Watch
 from neurotier.run.healing import (
     OF_THEIR_OWN,
     damage_lines,
@@ -79,7 +79,6 @@ from neurotier.run.profile_tables import (
     note_flush,
     read_timed_rows,
     timings,
-    unclosed_runs,
 )
 from neurotier.run.snakemake_internals import (
     Command,
@@ -383,10 +382,9 @@ def close_killed(places: Places) -> None:
     To heal the folder removes some of these, and to decide who is analysed does. The caller holds the folder's lock,
     and its own run has not begun.
     """
-    for run in unclosed_runs(places):
+    for run in [file.stem for file in sorted(places.runs.glob("*.json")) if "row" not in read_json(file)]:
         close_jobs(places, run, was_killed=True)
         close_run(places, run, participants(places), read_failures(places))
-    forget_readings(places)
 
 
 def count_states(places: Places, everyone: list[str], failures: list[Record], stopped: int = 0) -> str:
@@ -585,10 +583,8 @@ def versions() -> dict[str, str]:
     """Versions of the software that results and timings depend on."""
     installed = {"neurotier": __version__, "python": platform.python_version()}
     for name in VERSIONED:
-        try:
+        with suppress(importlib.metadata.PackageNotFoundError):
             installed[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     commit = subprocess.run(
         ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"], capture_output=True, text=True
     )

@@ -26,7 +26,7 @@ from neurotier.core.places import Places, short_hash
 from neurotier.core.private import make_private, read_private, remove_empty, remove_private
 from neurotier.core.quantities import aligned, counted, size
 from neurotier.core.settings import Settings
-from neurotier.core.tables import EMPTY, Row, columns, read_table
+from neurotier.core.tables import EMPTY, Row, columns
 from neurotier.core.tiers import Tier
 from neurotier.meter.exits import DELAY_SWITCH
 
@@ -181,11 +181,6 @@ def may_make_namespaces() -> bool:
         command = ("unshare", "--user", "--map-root-user", "true")
         return subprocess.run(command, capture_output=True).returncode == 0
     return False
-
-
-def usable_tiers(table: Path) -> list[str]:
-    """Tiers of which a check has found nothing wrong."""
-    return [row["tier"] for row in read_table(table, "check") if not row["problem"]]
 
 
 def problems(rows: Sequence[Row]) -> list[str]:

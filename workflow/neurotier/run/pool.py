@@ -147,7 +147,7 @@ class Turns:
     having: set[Child] = field(default_factory=set)
 
     def ask(self, child: Child, turn: str) -> None:
-        """Take the turn that a child has, and give it another when that is free."""
+        """Take the turn that a child has, and give it another when that is free; none if ``turn`` is empty."""
         self.asked.pop(child, None)
         self.having.discard(child)
         self.asked |= {child: turn} if turn else {}
@@ -157,10 +157,6 @@ class Turns:
                 self.having.add(waiting)
                 with suppress(OSError):  # it has ended, which is heard of next
                     waiting.said.send(wanted)
-
-    def end(self, child: Child) -> None:
-        """Take the turn of a child that has ended."""
-        self.ask(child, "")
 
 
 FETCH, ANALYSE, DROP = "get_images", "analyze_participant", "drop_images"
@@ -516,7 +512,7 @@ class Pool:
     def has_ended(self, child: Child, code: int) -> None:
         """See to a participant whose child has ended."""
         name, stage = child.name, child.stage
-        self.turns.end(child)
+        self.turns.ask(child, "")
         if stage == DROP:
             if code and self.stage == DROP:
                 self.exit_codes[name] = abs(code)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -78,11 +79,12 @@ def told(arguments: Sequence[str] | None, snakefile: Path, cores: int = 0) -> To
     """
     if arguments is None:
         return told_before()
-    merged: Record = {}
-    for name in profiles(arguments, snakefile):
+    options = options_of(arguments)
+    names, merged = profiles(options, snakefile), Record()
+    for name in names:
         update_config(merged, config_of_profile(name))
-    executor = given(arguments, snakefile, "executor")
-    resources = default_resources(given(arguments, snakefile, "default_resources"))
+    executor = given(options, names, "executor")
+    resources = default_resources(given(options, names, "default_resources"))
     chosen = [safe_name(resources.get(key, "")) for key in ("slurm_partition", "constraint")]
     node_class = "-".join(filter(None, chosen)) or SOME_NODES
     said = Told(merged, "" if executor in HERE else str(executor), node_class, cores)
@@ -95,9 +97,8 @@ def told_before() -> Told:
     return Told(*json.loads(os.environ.get(ENVIRONMENT, "[{}]")))
 
 
-def profiles(arguments: Sequence[str], snakefile: Path) -> list[str]:
+def profiles(options: Namespace, snakefile: Path) -> list[str]:
     """The profiles that a command line selects, the one that counts most last; as :func:`told`."""
-    options = options_of(arguments)
     start = starting_folder(options.directory)
     asked = [name for name in options.profile or [] if name != "none"]
     names = [start / name if (start / name).exists() else name for name in asked]  # else Snakemake searches for it
@@ -105,10 +106,10 @@ def profiles(arguments: Sequence[str], snakefile: Path) -> list[str]:
     return [str(name) for name in (*names, *([workflow_profile] if workflow_profile else []))]
 
 
-def given(arguments: Sequence[str], snakefile: Path, option: str) -> Any:
-    """An option as the command line gives it, else as the profiles do; ``None`` if neither does."""
-    value = getattr(options_of(arguments), option)
-    for name in profiles(arguments, snakefile) if value is None else []:
+def given(options: Namespace, names: Sequence[str], option: str) -> Any:
+    """An option as the command line gives it, else as the profiles of these names do; ``None`` if neither does."""
+    value = getattr(options, option)
+    for name in names if value is None else ():
         value = options_of_profile(name).get(option.replace("_", "-"), value)
     return value
 

@@ -156,11 +156,6 @@ def judged(places: Places, facts: Record) -> Record:
     return facts | {"oversubscribed": facts["oversubscribed"] or crowded, "again": facts.get("again") or again}
 
 
-def unclosed_runs(places: Places) -> list[str]:
-    """Runs that were killed before they had their final row."""
-    return [file.stem for file in sorted(places.runs.glob("*.json")) if "row" not in read_json(file)]
-
-
 def run_row(
     places: Places, facts: Record, rows: Sequence[Row], failures: Sequence[Record], everyone: int
 ) -> Row | None:

@@ -16,7 +16,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -50,12 +50,12 @@ class Command:
     """
 
     starts: bool
-    is_dry_run: bool = False
-    targets: frozenset[str] = frozenset()
-    until: frozenset[str] = frozenset()
-    forced: bool = False
-    keep_going: bool = True
-    cancel: str = ""
+    is_dry_run: bool
+    targets: frozenset[str]
+    until: frozenset[str]
+    forced: bool
+    keep_going: bool
+    cancel: str
 
     def asks_for(self, target: str) -> bool:
         """Whether a rule is asked for by its name."""
@@ -305,13 +305,7 @@ def end_timers() -> None:
 
 
 def options_of(arguments: Sequence[str]) -> Namespace:
-    """A command line as Snakemake's own parser reads it."""
-    return parsed(tuple(arguments))
-
-
-@cache
-def parsed(arguments: tuple[str, ...]) -> Namespace:
-    """See :func:`options_of`; making the parser takes a moment (``get_argument_parser``, 5.0)."""
+    """A command line as read by Snakemake's own parser, which takes a moment to make (``get_argument_parser``, 5.0)."""
     from snakemake.cli import get_argument_parser
 
     known: Namespace = get_argument_parser().parse_known_args(list(arguments))[0]

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -15,7 +16,7 @@ from neurotier.bigbrain.engines.numa import node_of, prefix
 from neurotier.bigbrain.tasks import EVERY, Task
 from neurotier.core.errors import RunError, ToolError
 from neurotier.core.files import write_text
-from neurotier.core.processes import end_tree, start_process
+from neurotier.core.processes import end, start_process
 from neurotier.core.quantities import first_of
 
 ENGINE = "engine gnu-parallel"
@@ -90,7 +91,9 @@ def start(words: list[str], joblog: Path) -> subprocess.CompletedProcess[str]:
         try:
             output, _ = process.communicate()
         except BaseException:
-            end_tree(psutil.Process(process.pid))  # told to end alone, it waits for its jobs
+            with suppress(psutil.NoSuchProcess):
+                parallel = psutil.Process(process.pid)
+                end([parallel, *parallel.children(recursive=True)])  # told to end alone, it waits for its jobs
             raise
     done = subprocess.CompletedProcess(process.args, process.returncode, output)
     if done.returncode and not joblog.exists():
