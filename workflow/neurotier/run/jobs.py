@@ -17,7 +17,6 @@ from typing import Any
 
 import psutil
 
-from neurotier.analysis.brains import files_of
 from neurotier.core.errors import (
     KilledError,
     NeurotierError,
@@ -35,12 +34,10 @@ from neurotier.core.processes import current_run
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import Say, Settings
 from neurotier.core.tiers import absolute, tier_named
-from neurotier.dataset.commands import naming_commands
-from neurotier.dataset.contents import get_images
 from neurotier.dataset.source import Dataset, is_installed, obtain
 from neurotier.meter.measure import Interrupted
 from neurotier.run import slurm
-from neurotier.run.participants import images_of, participants
+from neurotier.run.participants import participants
 from neurotier.run.stops import SIGNALS
 
 READ_AGAIN = "start the same command again, or install this Python environment again"
@@ -178,16 +175,6 @@ def keep_failure(places: Places, participant: str, stage: str, reason: str, exit
     """Write a failure record for the report."""
     failure = {"participant": participant, "stage": stage, "reason": reason, "exit_code": exit_code}
     write_json(places.failure(participant), failure | {"run": current_run(), "log": str(log)})
-
-
-def get_images_of(name: str, settings: Settings, places: Places, log: Path) -> dict[str, Any]:
-    """Get one participant's images; how many files there are, and how many of them were fetched."""
-    images = images_of(places, name)
-    with naming_commands():
-        dataset = ensure_clone(settings, places, images[0].site, lambda line: note(log, line))
-        paths = files_of(images, dataset.path, settings)
-        fetched = get_images(dataset.path, paths, settings.dataset, lambda line: note(log, line))
-    return {"files": len(paths), "fetched_files": fetched}
 
 
 def run_facts(places: Places, run: str | None = None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from signal import Signals
 from typing import Any
 
-from neurotier.analysis.brains import Job, Share
+from neurotier.analysis.brains import Job, Share, files_of
 from neurotier.analysis.needs import work_bytes, work_files
 from neurotier.analysis.participant import run_participant
 from neurotier.analysis.staging import check_room
@@ -35,7 +35,8 @@ from neurotier.core.processes import current_run, end_forked, end_with_parent, f
 from neurotier.core.quantities import about, counted, first_of
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, parse_size, tier_named, tiers_of
-from neurotier.dataset.contents import drop_images, is_present, not_shared
+from neurotier.dataset.commands import naming_commands
+from neurotier.dataset.contents import drop_images, get_images, is_present, not_shared
 from neurotier.dataset.validation import check
 from neurotier.meter.measure import Interrupted
 from neurotier.meter.own import times_so_far
@@ -43,7 +44,7 @@ from neurotier.run.adoption import is_wanted
 from neurotier.run.images import placed_image
 from neurotier.run.jobs import (
     begin_log,
-    get_images_of,
+    ensure_clone,
     keep_failure,
     load_settings,
     note,
@@ -636,3 +637,13 @@ class Pool:
         if kept and self.stage == DROP:
             self.say(f"neurotier: {name}: images stay on the dataset tier: {kept}")
         return 0
+
+
+def get_images_of(name: str, settings: Settings, places: Places, log: Path) -> dict[str, Any]:
+    """Get one participant's images; how many files there are, and how many of them were fetched."""
+    images = images_of(places, name)
+    with naming_commands():
+        dataset = ensure_clone(settings, places, images[0].site, lambda line: note(log, line))
+        paths = files_of(images, dataset.path, settings)
+        fetched = get_images(dataset.path, paths, settings.dataset, lambda line: note(log, line))
+    return {"files": len(paths), "fetched_files": fetched}
