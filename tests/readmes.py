@@ -23,4 +23,5 @@ def blocks(file: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", file.read_text(), re.MULTILINE | re.DOTALL)
 
 
+DEMONSTRATION = "snakemake --workflow-profile profiles/local --cores 2"
 LINES = list(dict.fromkeys(line for file in DOCUMENTS for line in commands(file)))

@@ -19,8 +19,8 @@ from faults.rooms import Room
 from faults.templates import Reference, names_in
 
 SEED, COUNT = 2020, 40
-EVERY = 20
-"""Each day two of the trials, and all of them in twenty days; they take most of what the date draws."""
+EVERY = 40
+"""Each day one of the trials, and all of them in forty days; it takes most of what the date draws."""
 
 
 def test_a_short_campaign_violates_nothing(able: Path) -> None:

@@ -55,12 +55,14 @@ def two(slow: tuple[float, ...], fast: tuple[float, ...], **changes: Any) -> lis
     ]
 
 
-def test_the_title_of_makespans_names_the_shortest() -> None:
+def test_the_title_of_makespans_names_the_shortest_and_whether_that_is_sure() -> None:
     runs = two((200.0, 210.0, 190.0), (100.0, 90.0, 110.0))
     shortest = "tmpfs, 2 at once, cache cold, brainextractor: 100 s (90.0 to 110, 3 runs)"
     assert makespan(Comparison(runs)).says == f"Makespan is shortest with {shortest}"
     spoilt = [run | {"valid": "invalid: swap was used"} if run["placement"] == "disk" else run for run in runs]
     assert makespan(Comparison(spoilt)).says == f"Makespan with {shortest}"
+    title = makespan(Comparison(two((100.0, 110.0, 90.0), (99.0, 111.0, 89.0)))).says
+    assert title.endswith("(89.0 to 111, 3 runs); it is not sure that this is more than chance")
 
 
 def test_wall_time_is_divided_by_what_is_known() -> None:

@@ -2,8 +2,8 @@
 
 What cannot be had here is planned only, or replaced by something local (:data:`ELSEWHERE`, :data:`LOCAL`). Those of
 the first README are planned, and some run; each night all others run. What takes minutes is shortened
-(:data:`QUICK`, :data:`SHORTER`), but for the first command, the demonstration, which the night has as everyone runs it.
-One that several READMEs give is run once.
+(:data:`QUICK`, :data:`SHORTER`), but for the first command, the demonstration, which the night has as everyone runs it;
+``test_main_job.py`` runs it each time. One that several READMEs give is run once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 import yaml
 from conftest import nightly, too_long
 from published_logs import write_checkout
-from readmes import DOCUMENTS, LINES, README, commands
+from readmes import DEMONSTRATION, DOCUMENTS, LINES, README, commands
 from support import ROOT, Project, git, link_images, plain_dataset, save_image, small_head, t1w
 
 WORDS = {"": 1100, "config": 3000, "config/examples": 3000, "profiles": 1800, "workflow": 2500, "containers": 900}
@@ -38,8 +38,6 @@ ELSEWHERE = (
 
 What stands for data that must be there is made by :func:`reader`.
 """
-
-DEMONSTRATION = "snakemake --workflow-profile profiles/local --cores 2"
 
 BLOCKS = "https://github.com/conpdatasets/bigbrain-datalad"
 LOCAL = {BLOCKS: "blocks-dataset", "/data/study": "study"}
@@ -141,15 +139,15 @@ SOON = [
 ]
 """Commands that are planned or run at once; of the others, unit/test_settings.py reads what they ask for."""
 
-RUN_SOON = {DEMONSTRATION, SOON[-1]}
-"""What is run each time of Snakemake's commands: no other test runs these."""
+RUN_SOON = SOON[-1]
+"""What is run each time of Snakemake's commands: no other test runs it."""
 
 
 def is_elsewhere(line: str) -> bool:
     return any(part in line for part in ELSEWHERE)
 
 
-LATER = [line for line in LINES if line.startswith("snakemake") and line not in RUN_SOON]
+LATER = [line for line in LINES if line.startswith("snakemake") and line not in (DEMONSTRATION, RUN_SOON)]
 LATER = [line for line in LATER if line not in SOON or not is_elsewhere(line)]
 IN_IMAGES = [line for line in LATER if "--sdm apptainer" in line and not is_elsewhere(line)]
 """Those that run one of ``containers/``, which takes minutes to build, and are drawn together."""
@@ -165,7 +163,7 @@ NIGHTLY = [*nightly(*(line for line in LATER if line not in IN_IMAGES)), *nightl
 
 @pytest.mark.parametrize("line", SOON, ids=str)
 def test_command_is_right(reader: Project, line: str) -> None:
-    follow(reader, line, planned=line not in RUN_SOON)
+    follow(reader, line, planned=line != RUN_SOON)
 
 
 @pytest.mark.parametrize("line", NIGHTLY, ids=str)

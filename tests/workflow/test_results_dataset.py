@@ -249,6 +249,7 @@ BOTH = ["[DATALAD RUNCMD] bet of sub-01, sub-02"]
 APART = ["[DATALAD RUNCMD] bet of sub-01", "[DATALAD RUNCMD] bet of sub-02"]
 
 
+@pytest.mark.nightly
 def test_switched_on_later_while_somebody_fails(tmp_path: Path) -> None:
     """Who was done before is saved with the options of then, without references; what is lost is made again."""
     fonts = f"MPLCONFIGDIR={matplotlib.get_cachedir()}"  # or the report of the run that fails would look for fonts

@@ -195,7 +195,7 @@ def target_of(name: str, demo_source: Path) -> tuple[str, dict[str, Any], str]:
 NIGHTLY_TARGETS: list[tuple[str, list[signal.Signals]]] = [
     ("participants", [signal.SIGTERM]),
     ("gnu-parallel", [signal.SIGTERM, signal.SIGKILL]),
-    ("probe", [signal.SIGKILL]),
+    ("probe", [signal.SIGINT, signal.SIGKILL]),
     *(("spark", [number]) for number in SIGNALS),  # its workers may do all that is left before they end
     ("snakemake", [signal.SIGTERM]),
     ("sweep", [signal.SIGINT]),  # the way of the probe
@@ -215,7 +215,6 @@ OUTLIVING = {"probe", "sweep", "staging", "gnu-parallel", "spark"}
     ("name", "numbers"),
     [
         ("bet", [signal.SIGINT]),
-        ("probe", [signal.SIGINT]),
         *nightly(*NIGHTLY_TARGETS),
         *nightly(("advise", [signal.SIGTERM]), mark=too_long),
     ],  # kills: test_interrupted.py

@@ -112,8 +112,10 @@ def makespan(data: Comparison) -> Chart:
         cells = {"repetitions": len(time.values)} | spread_cells("makespan", "s", time)
         rows.append((one, vars(one) | cells | {"dots": [*time.values], "text": spread_text(time)}))
     fastest = min(times, key=lambda one: times[one].median)
+    is_sure = all(contrast.is_longer for (_, other), contrast in data.contrasts.items() if other == fastest)
     return in_panels(
-        f"Makespan {'is shortest with' if len(times) > 1 else 'with'} {fastest}: {spread_text(times[fastest])}",
+        f"Makespan {'is shortest with' if len(times) > 1 else 'with'} {fastest}: {spread_text(times[fastest])}"
+        + ("" if is_sure else "; it is not sure that this is more than chance"),
         rows,
         "Bar: median over repetitions; dot: a repetition; in brackets least, greatest and number.",
         Stack({"makespan_median_s": Kind("", SKY)}),
