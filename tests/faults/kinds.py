@@ -216,6 +216,10 @@ def spoiled_files(trial: Trial) -> None:
         with contextlib.suppress(OSError):
             for file in (victim, *(folder / "condition.json" for folder in victim.parents)):
                 kept.pop(file, None)
+            if ".git/objects/" in str(victim):  # git links those of a clone to the source's, which are the user's
+                content = victim.read_bytes()
+                victim.unlink()
+                victim.write_bytes(content)
             spoil(victim, how, trial.chance)
             said.append(f"{victim.relative_to(trial.room.project)} {how}")
     trial.fault, trial.hit = "; ".join(said), True
