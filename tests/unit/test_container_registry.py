@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +17,11 @@ import pytest
 from conftest import missing
 from container_images import Engine
 from neurotier.containers.run import Container
-from neurotier.containers.store import Store, sha256
+from neurotier.containers.store import sha256
 from neurotier.core.errors import SourceError
-from neurotier.core.settings import ContainerSettings
-from support import PATIENCE_S, quiet
+from stores import SETTINGS, names, store_in
+from support import wait_for, while_running
 
-SETTINGS = ContainerSettings("sif", False, {}, [], {})
 CONFIGURATION = """version: 0.1
 log: {{level: info}}
 storage: {{filesystem: {{rootdirectory: {folder}}}}}
@@ -41,14 +39,9 @@ class Registry:
     manifest: str = ""
     layer: str = ""
 
-    def reference(self, address: str = "", digest: str = "") -> str:
-        """As a configuration names the image; by way of another address, or with another digest."""
-        return f"oras://{address or self.address}/tiny@{digest or self.manifest}"
-
-    def stop(self) -> None:
-        """Stop it; it is no error if that has been done."""
-        self.process.terminate()
-        self.process.wait()
+    def reference(self, digest: str = "") -> str:
+        """As a configuration names the image; or with another digest."""
+        return f"oras://{self.address}/tiny@{digest or self.manifest}"
 
 
 @pytest.fixture
@@ -70,17 +63,14 @@ def registry(engine: Engine, tiny_image: Path, tmp_path: Path, monkeypatch: pyte
         started.manifest, started.layer = digests(started.address)
         yield started
     finally:
-        started.stop()
+        process.terminate()
+        process.wait()
 
 
 def listening(registry: Registry) -> str:
     """Where a registry listens, by its log."""
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end and registry.process.poll() is None:
-        if found := re.search(r"listening on (127\.0\.0\.1:\d+)", registry.log.read_text()):
-            return found[1]
-        time.sleep(0.02)
-    raise AssertionError(registry.log.read_text())
+    listens = re.compile(r"listening on (127\.0\.0\.1:\d+)")
+    return wait_for(lambda: listens.search(registry.log.read_text()), while_running(registry.process))[1]
 
 
 def digests(address: str) -> tuple[str, str]:
@@ -94,17 +84,6 @@ def digests(address: str) -> tuple[str, str]:
     return str(answer.getheader("Docker-Content-Digest")), layer["digest"]
 
 
-def store_in(folder: Path, engine: Engine) -> Store:
-    return Store(
-        folder / "kept", folder / "images", quiet, engine=engine.path, settings=SETTINGS, log=folder / "engine.log"
-    )
-
-
-def left(folder: Path) -> list[str]:
-    """What is in a folder but for locks, which are empty and stay."""
-    return sorted(file.name for file in folder.glob("*") if not file.name.endswith(".lock"))
-
-
 def test_pulled_image_is_the_pushed_one_and_runs(
     registry: Registry, engine: Engine, tiny_image: Path, tmp_path: Path
 ) -> None:
@@ -113,8 +92,8 @@ def test_pulled_image_is_the_pushed_one_and_runs(
     placed = store.file(image)
     assert (image.name, image.size_bytes) == ("tiny", tiny_image.stat().st_size)
     assert image.sha256 == sha256(placed) == sha256(tiny_image) == registry.layer.removeprefix("sha256:")
-    assert left(store.images) == [placed.name]
-    assert [Path(name).suffix for name in left(store.kept)] == [".json", ".sif"]
+    assert names(store.images) == [placed.name]
+    assert [Path(name).suffix for name in names(store.kept)] == [".json", ".sif"]
     code, _ = Container(engine.path, placed, SETTINGS, tmp_path / "scratch").run(["/bin/true"], tmp_path / "run.log")
     assert code == 0, (tmp_path / "run.log").read_text()
 
@@ -125,7 +104,7 @@ def test_digest_that_the_registry_does_not_have(registry: Registry, engine: Engi
         store.obtain(registry.reference(digest=f"sha256:{64 * '0'}"), "tool.image")
     assert "the registry has no such image" in str(raised.value)
     assert len(str(raised.value).splitlines()) == 1
-    assert left(store.kept) == left(store.images) == []
+    assert names(store.kept) == names(store.images) == []
 
 
 def test_content_that_is_not_what_its_digest_says(registry: Registry, engine: Engine, tmp_path: Path) -> None:
@@ -139,4 +118,4 @@ def test_content_that_is_not_what_its_digest_says(registry: Registry, engine: En
     with pytest.raises(SourceError, match="sha256 checksum") as raised:
         store.obtain(registry.reference(), "tool.image")
     assert len(str(raised.value).splitlines()) == 1
-    assert left(store.kept) == left(store.images) == []
+    assert names(store.kept) == names(store.images) == []

@@ -15,10 +15,10 @@ from container_images import Engine, make_docker_archive, make_oci_layout, tiny_
 from neurotier.containers.run import Container
 from neurotier.containers.store import Store, sha256
 from neurotier.core.errors import ContainerError, NeurotierError, SettingsError, SourceError
-from neurotier.core.settings import ContainerSettings, DatasetSettings
+from neurotier.core.settings import DatasetSettings
+from stores import SETTINGS, names, store_in
 from support import ENVIRONMENT, ROOT, git
 
-CONTAINERS = ContainerSettings("sif", network=False, environment={}, binds=[], build_arguments={})
 FETCHING = DatasetSettings("", None, [], [], [], [], 4, 1, 0, False, "none", [])
 
 
@@ -40,15 +40,12 @@ def datalad(folder: Path, *arguments: str) -> None:
 
 @pytest.fixture
 def store(engine: Engine, tmp_path: Path) -> Store:
-    for name in ("kept", "images"):
-        (tmp_path / name).mkdir()
-    kept, images, log = (tmp_path / name for name in ("kept", "images", "log"))
-    return Store(kept, images, print, engine=engine.path, settings=CONTAINERS, log=log, dataset=FETCHING)
+    return replace(store_in(tmp_path, engine), dataset=FETCHING)
 
 
 def runs(engine: Engine, image: Path, scratch: Path) -> bool:
     """Whether a container starts from an image."""
-    code, _ = Container(engine.path, image, CONTAINERS, scratch).run(["true"], scratch.with_name("log"))
+    code, _ = Container(engine.path, image, SETTINGS, scratch).run(["true"], scratch.with_name("log"))
     return code == 0
 
 
@@ -59,10 +56,7 @@ def test_an_image_is_fetched_from_its_dataset_once(
     store = replace(store, say=said.append)
     text = f"datalad:{source}#lab-tiny"
     image = store.obtain(text, "app.image")
-    assert (image.name, image.sha256, image.size_bytes) == (
-        *("lab-tiny", sha256(tiny_image)),
-        tiny_image.stat().st_size,
-    )
+    assert (image.name, image.sha256, image.size_bytes) == ("lab-tiny", sha256(tiny_image), tiny_image.stat().st_size)
     commit = git(source, "rev-parse", "HEAD").strip()
     path = "images/lab/lab-tiny--1.0.sing"
     assert image.origin == {"dataset": str(source), "commit": commit, "path": path}
@@ -70,8 +64,7 @@ def test_an_image_is_fetched_from_its_dataset_once(
     assert store.obtain(text, "app.image") == image
     assert len(said) == 2
     assert runs(engine, store.file(image), tmp_path / "scratch")
-    assert [path.suffix for path in store.kept.iterdir() if not path.name.endswith(".lock")] != []
-    assert not list(store.kept.glob(".*.partial")), "the clone is gone"
+    assert [name.rpartition(".")[2] for name in names(store.kept)] == ["json", "sif"], "the clone is gone"
     pinned = store.obtain(f"{text}@sha256:{image.sha256}", "app.image")
     assert pinned.sha256 == image.sha256
     with pytest.raises(SourceError, match=r"lab-tiny@sha256:0+: is another image \(sha256 "):
@@ -124,7 +117,7 @@ def test_a_dataset_cannot_lead_elsewhere(
     with pytest.raises(SourceError, match=rf"^container dataset .*hostile: {said}") as raised:
         store.obtain(text, "app.image")
     assert "\n" not in str(raised.value)
-    assert [file.name for file in store.kept.iterdir() if not file.name.endswith(".lock")] == []
+    assert names(store.kept) == []
 
 
 def test_a_configuration_that_is_a_link_is_not_read(store: Store, hostile: Callable[..., str], tmp_path: Path) -> None:

@@ -260,8 +260,8 @@ def test_images_that_are_gone_again_are_not_fetched_on_a_node(tmp_path: Path) ->
 def test_a_full_dataset_tier_waits_for_a_drop(tmp_path: Path, mount_tmpfs: Callable[..., Path], drop: bool) -> None:
     """Without one, whose turn has come goes, and git-annex says what is missing."""
     tiers = {"small": {"path": str(mount_tmpfs(tmp_path / "small", "size=150m")), "kind": "tmpfs"}}
-    sections = {"tiers": tiers, "placement": {"dataset": "small"}, "dataset": {"drop": drop, "get_attempts": 1}}
-    places = cloned(tmp_path, padded_bytes=20_000_000, **sections)
+    dataset = {"drop": drop, "get_attempts": 1}
+    places = cloned(tmp_path, (), 20_000_000, tiers=tiers, placement={"dataset": "small"}, dataset=dataset)
     said_by(job(places.results, threads=1))
     failed = read_json(places.share("1-of-1"))["failed"]
     whys = [read_json(places.failure(name))["reason"] for name, code in failed.items() if code != 65]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,10 +69,7 @@ def test_nothing_is_written_into_the_dataset(tmp_path: Path) -> None:
         looked(tmp_path, dataset={"source": str(bids)}, tiers=tiers, placement={**placement, "work": "data"})
 
 
-def test_a_dry_run_is_told_of_a_missing_tier(tmp_path: Path) -> None:
-    (line,) = looked(tmp_path, dryrun=True, tier="unmounted")
-    assert line.startswith("neurotier: a run would be refused: tier 'disk': its path")
-    assert looked(tmp_path, tier="unmounted") == []  # a run is refused by itself
+def test_a_dry_run_is_told_of_a_missing_tier_of_a_campaign(tmp_path: Path) -> None:
     campaign = {"placements": {"fast": {"work": "pmem"}}, "parallelism": [1], "repetitions": 1}
     tiers = {"pmem": {"path": "/nowhere", "kind": "fsdax"}}
     (line,) = looked(tmp_path, dryrun=True, tiers=tiers, campaign=campaign)
@@ -100,9 +99,7 @@ def test_results_that_another_user_makes_after_the_look_are_refused(tmp_path: Pa
     [
         ("run_gnu_parallel", "target bigbrain: GNU parallel is not on PATH; have GNU parallel on PATH"),
         ("probe_tier", "target probe: fio is not on PATH; install it"),
-        ("run_sweep", "target sweep: fio is not on PATH; install it"),
-        ("run_daq", "target daq: fio is not on PATH; install it"),
-        ("run_ior", "target ior: fio is not on PATH; install it"),
+        *((f"run_{target}", f"target {target}: fio is not on PATH; install it") for target in ("sweep", "daq", "ior")),
     ],
 )
 def test_programs_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rule: str, line: str) -> None:
@@ -133,24 +130,21 @@ def test_a_container_engine_is_looked_for_and_then_no_tool(monkeypatch: pytest.M
     ],
 )
 def test_make_refuses_before_anything_is_installed(tmp_path: Path, folder: str, python: str, line: str) -> None:
-    checkout = tmp_path / folder
+    checkout, files = tmp_path / folder, ["Makefile", "pyproject.toml", "requirements.lock"]
     checkout.mkdir()
-    files = ["Makefile", "pyproject.toml", "requirements.lock"]
     for name in files:
-        (checkout / name).write_bytes((ROOT / name).read_bytes())
+        shutil.copy(ROOT / name, checkout)
     made = subprocess.run(["make", "environment", f"PYTHON={python}"], cwd=checkout, capture_output=True, text=True)
     assert made.returncode != 0
     assert line in made.stderr.splitlines()[0]
     assert sorted(path.name for path in checkout.iterdir()) == sorted(files)
 
 
-def looked_for_app(folder: Path, elsewhere: bool = False, binds: tuple[str, ...] = (), **app: Any) -> None:
+def looked_for_app(folder: Path, elsewhere: bool = False, binds: Sequence[str] = (), **app: Any) -> None:
     """Look at the start of a run of an app over a folder."""
     (folder / "study").mkdir(exist_ok=True)
-    sections = {"dataset": {"source": str(folder / "study")}, "containers": {"binds": list(binds)}}
-    settings = settings_at(folder, in_containers=True, app={"image": "x.sif", **app}, **sections)
-    plan = Plan(settings, Places.from_settings(settings), elsewhere)
-    check_start(plan, command(), print)
+    dataset, app = {"source": str(folder / "study")}, {"image": "x.sif", **app}
+    looked(folder, elsewhere=elsewhere, in_containers=True, app=app, dataset=dataset, containers={"binds": [*binds]})
 
 
 def test_what_an_app_is_to_see_is_looked_for_first(tmp_path: Path) -> None:

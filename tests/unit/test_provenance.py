@@ -156,10 +156,7 @@ def test_of_a_damaged_repository_the_command_that_helps_is_told(tmp_path: Path) 
             open_dataset(folder, "", print)
         subprocess.run(["sh", "-c", str(raised.value).split("`")[1]], check=True)
         open_dataset(folder, "", print)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        folder.name,
-        *(f"{folder.name}.git{n}" for n in ("", ".~1~")),
-    ]
+    assert len(list(tmp_path.glob(f"{folder.name}.git*"))) == 2, "what was moved aside"
     assert (folder / "sub-1").is_dir()
 
 
@@ -201,9 +198,9 @@ def test_what_git_is_told_to_ignore_is_named(tmp_path: Path, monkeypatch: pytest
 
 def test_thousands_of_participants_leave_in_one_commit(tmp_path: Path) -> None:
     """Their names are more than the 128 KiB that Linux takes as one argument."""
+    prepare_environment()
     folder = tmp_path / "derivatives"
     folder.mkdir()
-    prepare_environment()
     dataset = open_dataset(folder, "", print)
     names = [f"sub-{number:0100d}" for number in range(1500)]
     (tmp_path / "mask").write_text("mask")
