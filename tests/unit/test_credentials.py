@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from configured import settings_at
 from neurotier.analysis.derivatives import write_description
 from neurotier.core.errors import SourceError, without_credentials
 from neurotier.core.files import read_json, write_json
 from neurotier.core.places import Places, dataset_name
 from neurotier.core.private import private_folder
-from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.commands import message_of
 from neurotier.dataset.source import named_source, obtain, site_facts
 from neurotier.pages.report import PAGE
@@ -58,7 +58,7 @@ def test_a_site_is_published_without_them(tmp_path: Path) -> None:
 
 def test_a_source_that_cannot_be_cloned_is_named_without_them(tmp_path: Path) -> None:
     source, said = f"http://me:{WORD}@127.0.0.1:1/ds", list[str]()  # nobody listens there
-    settings = DatasetSettings(source, None, [], [], [], [], 4, 2, 0.1, False, "none", [])
+    settings = settings_at(dataset={"get_attempts": 2, "get_backoff_s": 0.1}).dataset
     with pytest.raises(SourceError, match=r"dataset\.source 'http://127\.0\.0\.1:1/ds'") as raised:
         obtain(settings, source, private_folder(tmp_path), said.append)
     assert said

@@ -8,16 +8,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from configured import settings_at
 from conftest import nightly
 from neurotier.core.errors import SourceError
 from neurotier.core.private import private_folder
-from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.contents import content_of, get_images
 from neurotier.dataset.source import Dataset, is_broken, is_whole, obtain
 from support import git, script
 
 IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
-SETTINGS = DatasetSettings("", None, ["SiteA"], [], [], [], 4, 1, 0.0, False, "none", [])
+SETTINGS = settings_at(dataset={"sites": ["SiteA"], "get_attempts": 1}).dataset
 
 
 def clone(source: Path, tmp_path: Path, said: list[str] | None = None) -> Dataset:

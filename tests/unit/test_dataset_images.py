@@ -11,15 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from configured import settings_at
 from container_images import Engine, make_docker_archive, make_oci_layout, tiny_root
 from neurotier.containers.run import Container
 from neurotier.containers.store import Store, sha256
 from neurotier.core.errors import ContainerError, NeurotierError, SettingsError, SourceError
-from neurotier.core.settings import DatasetSettings
 from stores import SETTINGS, names, store_in
 from support import ENVIRONMENT, ROOT, git
 
-FETCHING = DatasetSettings("", None, [], [], [], [], 4, 1, 0, False, "none", [])
+FETCHING = settings_at(dataset={"get_attempts": 1}).dataset
 
 
 @pytest.fixture(scope="module")

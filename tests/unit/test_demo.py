@@ -61,15 +61,12 @@ def test_the_brain_lies_inside_the_head() -> None:
 # The choice of the head
 
 
-@pytest.mark.parametrize("kind", ["text", "truncated", "four dimensions", "zero"])
+@pytest.mark.parametrize("kind", ["truncated", "four dimensions", "zero"])
 def test_an_unusable_head_is_an_input_error(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "head.nii.gz"
-    if kind == "text":
-        path.write_text("not an image")
-    else:
-        nib.save(nib.Nifti1Image(np.zeros((9, 9, 9), np.int16), np.eye(4)) if kind == "zero" else noise_bold(1), path)
+    nib.save(nib.Nifti1Image(np.zeros((9, 9, 9), np.int16), np.eye(4)) if kind == "zero" else noise_bold(1), path)
     if kind == "truncated":
-        path.write_bytes(path.read_bytes()[:-200])
+        os.truncate(path, path.stat().st_size - 200)
     with pytest.raises(InputError, match=r"head\.nii\.gz"):
         load_head(path)
 

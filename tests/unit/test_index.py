@@ -37,6 +37,7 @@ def dataset(tmp_path: Path) -> Path:
         "sub-02/anat/sub-02_acq-mprage_T1w.nii",
         "sub-02/anat/sub-02_T2w.nii.gz",
         "sub-02/anat/sub-02_part-phase_T1w.nii.gz",
+        "sub-02/anat/sub-02_desc-raw_T1w.nii.gz",
         "sub-03/func/sub-03_task-rest_bold.nii.gz",
         "derivatives/x/sub-01/anat/sub-01_T1w.nii.gz",
     ]
@@ -55,6 +56,7 @@ def test_images_and_what_is_left_out(dataset: Path) -> None:
     ]
     assert found.skipped == {
         "'sub-02/anat/sub-02_acq-mprage_T1w.nii.gz'": "the same image is there with another extension",
+        "'sub-02/anat/sub-02_desc-raw_T1w.nii.gz'": "the entity desc- is of derivatives, not of raw data",
         "'sub-02/anat/sub-02_part-phase_T1w.nii.gz'": "part-phase is no magnitude image, and only those are analysed",
         "sub-03": "no T1w image",
         "sub-04": "in participants.tsv, but there is no folder",
@@ -145,10 +147,3 @@ def test_dataset_without_t1w_images_says_what_it_holds(tmp_path: Path) -> None:
 def test_a_folder_that_is_no_dataset_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not a BIDS dataset"):
         index(tmp_path)
-
-
-def test_derivative_among_raw_data_is_skipped(tmp_path: Path) -> None:
-    plain_dataset(tmp_path, {t1w("01"): small_head(), "sub-01/anat/sub-01_desc-raw_T1w.nii.gz": small_head()})
-    found = index(tmp_path)
-    assert [image.path for image in found.images] == [t1w("01")]
-    assert "derivatives" in next(iter(found.skipped.values()))

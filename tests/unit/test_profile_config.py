@@ -19,13 +19,6 @@ def in_project(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEUROTIER_COMMAND", "[{}]")  # so that it is put back
 
 
-def test_storage_profile_is_kept_beside_a_config_of_the_command_line() -> None:
-    arguments = ["--workflow-profile", "profiles/tmpfs", "--config", "results=elsewhere"]
-    of_profiles = told(arguments, SNAKEFILE).config
-    effective = effective_config({**BASE, "results": "elsewhere"}, {"results": "elsewhere"}, of_profiles)
-    assert effective == {"placement": {"work": "tmpfs", "results": "local"}, "results": "elsewhere"}
-
-
 def test_command_line_wins_over_profile() -> None:
     arguments = ["--workflow-profile", "profiles/tmpfs", "--config", "placement={work: nfs}"]
     effective = effective_config(BASE, {"placement": {"work": "nfs"}}, told(arguments, SNAKEFILE).config)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
 import json
 import shlex
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
-from neurotier.analysis.tools import TOOLS
-from neurotier.core.configuration import SCHEMAS, config_schema
+from neurotier.analysis.tools import TOOLS, make_tool
+from neurotier.core.configuration import SCHEMAS
 from neurotier.core.errors import SettingsError
-from neurotier.core.settings import ProgramSettings, Settings
+from neurotier.core.settings import Settings
 from neurotier.core.tables import schema
 from neurotier.core.tiers import tiers_of
 from readmes import DOCUMENTS, LINES, blocks
@@ -52,23 +50,11 @@ def test_every_schema_is_a_schema() -> None:
         Draft202012Validator.check_schema(schema(one["table"]))
 
 
-def test_types_have_the_keys_of_the_schema() -> None:
-    sections = {name: kind for name, kind in get_type_hints(Settings).items() if dataclasses.is_dataclass(kind)}
-    del sections["tool"]  # whose options depend on the tool
-    assert len(sections) == 16
-    for section, types in sections.items():
-        assert {field.name for field in dataclasses.fields(types)} == set(
-            config_schema()["properties"][section]["properties"]
-        )
-
-
-def test_tools_have_the_options_of_the_schema() -> None:
-    tool = config_schema()["properties"]["tool"]["properties"]
-    assert sorted(tool) == sorted(["name", "bet", *TOOLS])
-    program = [field.name for field in dataclasses.fields(ProgramSettings)]
-    assert [*program, "image"] == list(config_schema()["$defs"]["program"]["properties"])
-    for name, kind in TOOLS.items():
-        assert [*inspect.signature(kind).parameters, "image"] == list(tool[name]["properties"])
+@pytest.mark.parametrize("name", [*TOOLS, "bet", "own"])
+def test_tools_have_the_options_of_the_schema(name: str) -> None:
+    """As sections have its keys, or the smallest configuration could not be read: neither more nor less."""
+    own = {"own": {"command": "own {input}", "mask": "m.nii"}} if name == "own" else {}
+    make_tool(settings_with(tool={"name": name, **own}).tool)
 
 
 def test_documentation_has_every_key_with_its_default() -> None:
@@ -124,7 +110,6 @@ def test_a_key_of_bet_is_laid_over_its_defaults() -> None:
         (with_program("p '{input}"), 'tool.own.command: "p \'{input}": No closing quotation'),
         (with_program(" "), "tool.own.command: names no program; begin with a program on PATH"),
         (with_program("./p {input}"), "tool.own.command: './p' is neither a name nor an absolute path"),
-        (with_program("~/p {input}"), "tool.own.command: '~/p' is neither a name nor an absolute path"),
         (with_program("p {input}", version="'"), 'tool.own.version: "\'": No closing quotation'),
         (with_program("p {input}", mask=None), "tool.own: neither mask nor brain is given; name the one"),
         (with_program("p {input}", brain="b.nii"), "tool.own: both mask and brain are given"),
@@ -150,8 +135,6 @@ def test_a_key_of_bet_is_laid_over_its_defaults() -> None:
             "app.arguments: '{threads!r}' has something other than a name",
         ),
         (with_app(arguments=["{threads:>9}"]), "app.arguments: '{threads:>9}' has something other than a"),
-        (with_app(arguments=["{0}"]), "app.arguments: '{0}' has something other than a name in braces"),
-        (with_app(arguments=['{"a": 1}']), "app.arguments: '{\"a\": 1}' has something other than a name"),
         (with_app(arguments=["{"]), "app.arguments: '{': "),
         (with_app(group_arguments=["{participant}"]), "app.group_arguments: '{participant}': nothing is"),
         (with_app(arguments=["{filter_file}"]), "app.arguments: '{filter_file}': nothing is called"),
@@ -197,7 +180,7 @@ def over_shipped(*texts: str, in_containers: bool = True, words: Any = None) -> 
     Settings.from_config(config, in_containers=in_containers)
 
 
-@pytest.mark.parametrize("file", (ROOT / "config" / "examples").glob("*.yaml"), ids=str)
+@pytest.mark.parametrize("file", [*(ROOT / "config" / "examples").glob("*.yaml")], ids=str)
 def test_shipped_configurations_are_valid(file: Path) -> None:
     over_shipped(file.read_text())
 
