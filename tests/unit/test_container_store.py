@@ -20,7 +20,7 @@ from neurotier.containers.store import placed_sha256, remove_unused, sha256, sto
 from neurotier.core.errors import ContainerError, SettingsError, TierError
 from neurotier.core.files import exclusive
 from stores import names, store_in
-from support import ROOT, wait_for
+from support import ENVIRONMENT, ROOT, wait_for
 
 LOCKS = Path("/proc/locks")
 
@@ -34,8 +34,7 @@ engine, folder, text = sys.argv[1:]
 settings = ContainerSettings("sif", False, {}, [], {})
 folder = Path(folder)
 store = Store(folder / "kept", folder / "images", print, engine=engine, settings=settings, log=folder / "log")
-image = store.obtain(text, "tool.bet.image")
-print(image.sha256)
+print(store.obtain(text, "tool.bet.image").sha256)
 """
 """A program that obtains an image."""
 
@@ -102,7 +101,7 @@ def test_a_definition_is_built_once_for_all_who_ask_at_the_same_time(
     text = definition.read_text().replace("{{ BASE }}", str(tiny_root(tmp_path))).replace("{{ PAUSE }}", "1")
     definition.write_text(text)
     command = [sys.executable, "-c", OBTAIN, engine.path, str(tmp_path), str(definition)]
-    jobs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) for _ in range(8)]
+    jobs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) for _ in range(8)]
     said = [job.communicate()[0].split("\n") for job in jobs]
     assert [job.returncode for job in jobs] == [0] * 8
     assert sum(line.startswith("building") for lines in said for line in lines) == 1
@@ -117,10 +116,6 @@ def test_a_build_that_fails_says_why_and_leaves_nothing(engine: Engine, definiti
         made.obtain(str(definition), "tool.bet.image")
     assert str(raised.value).startswith("building tool.def: failed: FATAL")
     assert names(made.kept) == names(made.images) == []
-
-
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
 
 
 @pytest.mark.parametrize("form", ["sif", "sandbox"])

@@ -146,16 +146,10 @@ def test_an_ordinary_user_runs_an_unpacked_image(engine: Engine, tiny_image: Pat
         shutil.copytree(unpacked, folder / "image", symlinks=True)
         program = [python_for_all(), "-c", ONE_RUN]
         words = [str(package), engine.path, str(folder / "image"), str(folder / "scratch"), str(folder / "log")]
-        done = subprocess.run(
-            [*program, *words, "sh", "-c", "id -u; echo made >/work/made"],
-            capture_output=True,
-            text=True,
-            cwd=folder,
-            env={**os.environ, "HOME": "/nonexistent"},
-            **as_nobody(),
-        )
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)[0] == 0
+        command = [*program, *words, "sh", "-c", "id -u; echo made >/work/made"]
+        environment = {**os.environ, "HOME": "/nonexistent"}
+        printed = subprocess.check_output(command, cwd=folder, env=environment, **as_nobody())
+        assert json.loads(printed)[0] == 0
         assert "65534" in (folder / "log").read_text().split()
         assert (folder / "scratch" / "made").stat().st_uid == 65534
 

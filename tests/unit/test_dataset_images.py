@@ -34,8 +34,7 @@ def source(datalad_container: None, tiny_image: Path, tmp_path_factory: pytest.T
 
 def datalad(folder: Path, *arguments: str) -> None:
     """DataLad by hand."""
-    done = subprocess.run(["datalad", *arguments], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    subprocess.run(["datalad", *arguments], cwd=folder, env=ENVIRONMENT, check=True)
 
 
 @pytest.fixture

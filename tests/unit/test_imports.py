@@ -42,13 +42,8 @@ def test_a_job_of_noop_loads_no_library_but_psutil(tmp_path: Path) -> None:
     """From start to end, phases included: each of thousands of jobs would pay for it."""
     results = prepared_results(tmp_path, ["01"])
     words = ["analyze-participants", "--only", "sub-01", "--results", str(results), "--log", str(tmp_path / "log")]
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "neurotier", *words],
-        env=JOB_ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    command = [sys.executable, "-X", "importtime", "-m", "neurotier", *words]
+    done = subprocess.run(command, env=JOB_ENVIRONMENT, capture_output=True, text=True, check=True)
     assert file_of(results / "profile" / "records", "sub-01").exists()
     loaded = set(re.findall(r"^import time: .*\| +([\w.]+)$", done.stderr, re.MULTILINE))
     assert "neurotier.analysis.tools" in loaded

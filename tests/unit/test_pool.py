@@ -295,8 +295,7 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
     tmp_path: Path, seed: int
 ) -> None:
     dice = random.Random(seed)
-    ahead = dice.choice([None, 0, 40_000_000])
-    gets = dice.randint(1, 3)
+    ahead, gets = dice.choice([None, 0, 40_000_000]), dice.randint(1, 3)
     dataset = {"ahead": ahead, "drop": dice.random() < 0.5, "concurrent_gets": gets}
     places = places_of(prepared_results(tmp_path, [], dataset=dataset))
     images = [image(str(number), dice.randint(1, 30_000_000), "") for number in range(dice.randint(1, 12))]
@@ -321,15 +320,14 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
         assert len(fetching) <= gets
         assert len(dropping) <= 1
         if len(analysing) > 1:
-            needs = [pool.needs_of(name) for name in analysing]
-            assert sum(memory_mb for memory_mb, _, _ in needs) <= most_mb
-            assert sum(room_mb for _, room_mb, _ in needs) <= work_mb
+            memory_mb, room_mb, _ = map(sum, zip(*map(pool.needs_of, analysing), strict=True))
+            assert memory_mb <= most_mb
+            assert room_mb <= work_mb
         there = [*analysing, *fetching, *dropping, *pool.to_analyse, *pool.to_drop]
         if ahead is not None and fetching and stage == ANALYSE:
             assert pool.bytes_of(there) <= ahead + at_once * largest_bytes
         assert begun <= 5 * len(images), "each is fetched and analysed twice at most, and dropped"
 
-    (tmp_path / "results" / "pool.log").touch()
     pool.children = children = Dice(dice, check)
     names = [each.participant for each in images]
     for name in names if stage == DROP else ():

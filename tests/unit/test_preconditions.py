@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,18 +50,19 @@ def test_a_source_that_is_cloned_may_be_gone(tmp_path: Path) -> None:
 def test_nothing_is_written_into_the_dataset(tmp_path: Path) -> None:
     bids = plain_dataset(tmp_path / "bids", {t1w("01"): small_head()})
     (tmp_path / "link").symlink_to(bids)
-    assert looked(tmp_path, dataset={"source": str(bids)}) == []
+    look = partial(looked, tmp_path, dataset={"source": str(bids)})
+    assert look() == []
     for source, tier in [(bids, "bids"), (tmp_path / "link", "bids"), (bids, "link/derivatives")]:
         with pytest.raises(
             SettingsError, match=rf"^results folder {bids}/.*results: lies in the dataset {bids}, which"
         ):
             looked(tmp_path, dataset={"source": str(source)}, tier=tier)
     with pytest.raises(SettingsError, match="results folder"):
-        looked(tmp_path, dataset={"source": str(bids)}, results="bids/derivatives/neurotier")
-    tiers, placement = {"data": {"path": str(bids), "kind": "block"}}, {"dataset": "data"}
-    assert looked(tmp_path, dataset={"source": str(bids)}, tiers=tiers, placement=placement) == []
+        look(results="bids/derivatives/neurotier")
+    tiers = {"data": {"path": str(bids), "kind": "block"}}
+    assert look(tiers=tiers, placement={"dataset": "data"}) == []
     with pytest.raises(SettingsError, match="work folder"):
-        looked(tmp_path, dataset={"source": str(bids)}, tiers=tiers, placement={**placement, "work": "data"})
+        look(tiers=tiers, placement={"dataset": "data", "work": "data"})
 
 
 def test_a_dry_run_is_told_of_a_missing_tier_of_a_campaign(tmp_path: Path) -> None:

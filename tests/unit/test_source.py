@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from configured import settings_at
@@ -18,7 +19,7 @@ from neurotier.core.errors import NeurotierError
 from neurotier.core.private import private_folder
 from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.contents import content_of, drop_images, get_images, is_present
-from neurotier.dataset.source import obtain
+from neurotier.dataset.source import Dataset, obtain
 from support import git, quiet
 
 IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
@@ -72,8 +73,14 @@ def address(server: Server) -> str:
     return f"http://127.0.0.1:{server.server_address[1]}"
 
 
+def cloned(source: Path | str, folder: Path, **changes: Any) -> Dataset:
+    """A clone of a source, by settings that differ so from the usual ones."""
+    settings = dataclasses.replace(SETTINGS, **changes)
+    return obtain(settings, str(source), private_folder(folder) / "clones", quiet)
+
+
 def test_contents_travel_over_http_and_outages_are_outlived(web: Server, tmp_path: Path) -> None:
-    dataset = obtain(SETTINGS, address(web), private_folder(tmp_path) / "clones", quiet)
+    dataset = cloned(address(web), tmp_path)
     assert list(dataset.sites) == ["SiteA"]
     assert dataset.sites["SiteA"]["url"] == f"{address(web)}/SiteA"
     image = dataset.path / IMAGE
@@ -90,7 +97,7 @@ def test_contents_travel_over_http_and_outages_are_outlived(web: Server, tmp_pat
 
 
 def test_what_another_run_is_fetching_into_the_shared_clone_is_waited_for(web: Server, tmp_path: Path) -> None:
-    dataset = obtain(SETTINGS, address(web), private_folder(tmp_path) / "clones", quiet)
+    dataset = cloned(address(web), tmp_path)
     web.pause_s = 4
     once = dataclasses.replace(SETTINGS, get_attempts=1)
     with ProcessPoolExecutor(3, mp_context=multiprocessing.get_context("spawn")) as pool:
@@ -109,15 +116,13 @@ def test_ria_store_is_a_source(demo_source: Path, tmp_path: Path) -> None:
     work.get(recursive=True, get_data=False, result_renderer="disabled")
     create_sibling_ria(store, name="store", dataset=work, recursive=True, new_store_ok=True, result_renderer="disabled")
     work.push(to="store", recursive=True, data="nothing", result_renderer="disabled")
-    everything = dataclasses.replace(SETTINGS, sites=[])
-    dataset = obtain(everything, f"{store}#{work.id}", private_folder(tmp_path) / "clones", quiet)
+    dataset = cloned(f"{store}#{work.id}", tmp_path, sites=[])
     assert list(dataset.sites) == ["SiteA", "SiteB"]
 
 
 def test_a_site_that_the_source_does_not_have_is_said(demo_source: Path, tmp_path: Path) -> None:
-    settings = dataclasses.replace(SETTINGS, sites=["SiteC"])
     with pytest.raises(NeurotierError, match="the dataset has no site 'SiteC'; did you mean"):
-        obtain(settings, str(demo_source), private_folder(tmp_path) / "clones", quiet)
+        cloned(demo_source, tmp_path, sites=["SiteC"])
 
 
 def test_versions_have_clones_of_their_own(demo_copy: Path, tmp_path: Path) -> None:
@@ -129,8 +134,7 @@ def test_versions_have_clones_of_their_own(demo_copy: Path, tmp_path: Path) -> N
     git(demo_copy, "tag", "v2")
     clones = {}
     for version in ("v1", "v2", None, "v1"):
-        settings = dataclasses.replace(SETTINGS, version=version)
-        clones[version] = obtain(settings, str(demo_copy), private_folder(tmp_path) / "clones", quiet).path
+        clones[version] = cloned(demo_copy, tmp_path, version=version).path
     assert len(set(clones.values())) == 3
     assert {name: (path / "CHANGES").exists() for name, path in clones.items()} == {"v1": False, "v2": True, None: True}
 
@@ -141,7 +145,7 @@ def test_unlocked_image_is_fetched(demo_copy: Path, tmp_path: Path) -> None:
     git(site, "commit", "--quiet", "-a", "-m", "unlock")
     git(demo_copy, "add", "SiteA")
     git(demo_copy, "commit", "--quiet", "-m", "unlock")
-    dataset = obtain(SETTINGS, str(demo_copy), private_folder(tmp_path) / "clones", quiet)
+    dataset = cloned(demo_copy, tmp_path)
     assert dataset.sites["SiteA"]["url"].startswith("urn:uuid:"), "it has no address"
     assert len(dataset.sites["SiteA"]["version"]) == 40
     size_bytes = (demo_copy / IMAGE).stat().st_size

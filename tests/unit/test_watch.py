@@ -121,13 +121,8 @@ def test_damaged_notes_are_passed_over(places: Places, spoilt: str | Callable[[P
 @pytest.mark.parametrize("name", ["state/latest_run", "state/settings.json", "index/images.tsv"])
 def test_a_pipe_in_place_of_a_file_blocks_nobody(places: Places, name: str) -> None:
     pipe_for(places.results / name)
-    looked = subprocess.run(
-        [sys.executable, "-m", "neurotier", "watch", str(places.results), "--once"],
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
+    command = [sys.executable, "-m", "neurotier", "watch", str(places.results), "--once"]
+    looked = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S)
     assert looked.returncode == (65 if name == "state/settings.json" else 0)
     assert len((looked.stdout + looked.stderr).splitlines()) == 1
 

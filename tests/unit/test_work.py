@@ -12,7 +12,7 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -152,13 +152,13 @@ CONTAINER = ["unshare", "--pid", "--fork", "--kill-child"]
 
 
 @contextmanager
-def owned(folder: Path, space: Sequence[str] = (), *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def owned(folder: Path, space: Sequence[str] = (), how: str = "") -> Iterator[subprocess.Popen[str]]:
     """A process that has a work folder until it is killed, or its input ends."""
     if "unshare" in space and os.getuid() != 0:
         missing("a process number space of one's own needs root")
     if "strace" in space and shutil.which("strace") is None:
         missing("strace is not installed")
-    words = [*space, sys.executable, "-c", AS_ON_NFS + OWNER, str(folder), *arguments]
+    words = [*space, sys.executable, "-c", AS_ON_NFS + OWNER, str(folder), how]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
         assert owner.stdout.readline() == "made\n"
@@ -167,34 +167,25 @@ def owned(folder: Path, space: Sequence[str] = (), *arguments: str) -> Iterator[
         owner.wait()  # before its input ends, by which it would remove its folder itself
 
 
-def all_gone(work: Path) -> Callable[[], bool]:
-    """Whether nothing is left of those that have ended, once a process that was killed has."""
+@pytest.mark.parametrize(
+    ("space", "how"), [([], ""), (CONTAINER, ""), ([], "NFS")], ids=["here", "container", "on NFS"]
+)
+def test_a_folder_is_abandoned_when_its_owner_has_been_killed(
+    work: Path, monkeypatch: pytest.MonkeyPatch, space: list[str], how: str
+) -> None:
+    """Also one whose number means another process here, or none."""
+    if how == "NFS":
+        exec(AS_ON_NFS, here := dict[str, Any]())  # noqa: S102  # the same in another process
+        monkeypatch.setattr(fcntl, "flock", here["flock"])
+    with owned(work / "sub-01", space, how):
+        remove_abandoned(work)
+        assert names_in(work / "sub-01") == ["owner.json"]
 
-    def look() -> bool:
+    def all_gone() -> bool:
         remove_abandoned(work)
         return not names_in(work)
 
-    return look
-
-
-@pytest.mark.parametrize("space", [[], CONTAINER], ids=["here", "container"])
-def test_a_folder_is_abandoned_when_its_owner_has_been_killed(work: Path, space: list[str]) -> None:
-    """Also one whose number means another process here, or none."""
-    with owned(work / "sub-01", space):
-        remove_abandoned(work)
-        assert names_in(work / "sub-01") == ["owner.json"]
-    wait_for(all_gone(work))
-
-
-def test_a_folder_on_nfs_is_abandoned_when_its_owner_has_been_killed(
-    work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    exec(AS_ON_NFS, here := dict[str, Any]())  # noqa: S102  # the same in another process
-    monkeypatch.setattr(fcntl, "flock", here["flock"])
-    with owned(work / "sub-01", [], "NFS"):
-        remove_abandoned(work)
-        assert names_in(work / "sub-01") == ["owner.json"]
-    wait_for(all_gone(work))
+    wait_for(all_gone)  # once the process that was killed has ended
 
 
 @pytest.mark.parametrize("error", ["ENOLCK", "EBADF"])
