@@ -58,9 +58,9 @@ def images_of(participant: str, number: int) -> list[dict[str, Any]]:
     return rows
 
 
-def profile_rows(participants: list[str], slots: int, seed: int = 1, earlier: int = 0) -> list[dict[str, Any]]:
+def profile_rows(participants: list[str], slots: int, earlier: int = 0) -> list[dict[str, Any]]:
     """Phases of participant jobs on ``slots`` slots; the first ``earlier`` ran in an earlier run."""
-    source = np.random.default_rng(seed)
+    source = np.random.default_rng(1)
     rows: list[dict[str, Any]] = []
     for run, members, start in (
         (EARLIER, participants[:earlier], START_S - 27600),
@@ -156,12 +156,12 @@ def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str
     }
 
 
-def job_rows(profile: list[dict[str, Any]], nodes: int, size: int = 4) -> list[dict[str, Any]]:
-    """Rows of ``jobs.tsv`` for the last run: shares of ``size``, on one node after the other."""
+def job_rows(profile: list[dict[str, Any]], nodes: int) -> list[dict[str, Any]]:
+    """Rows of ``jobs.tsv`` for the last run: shares of four, on one node after the other."""
     times = sorted(participant_jobs(row for row in profile if row["run"] == RUN), key=lambda job: job["start_s"])
     found = []
-    for number, at in enumerate(range(0, len(times), size)):
-        members = times[at : at + size]
+    for number, at in enumerate(range(0, len(times), 4)):
+        members = times[at : at + 4]
         started_s, ended_s = members[0]["start_s"] - 1, max(job["end_s"] for job in members) + 1
         own = {
             "run": RUN,
@@ -179,9 +179,9 @@ def job_rows(profile: list[dict[str, Any]], nodes: int, size: int = 4) -> list[d
     return found
 
 
-def group_rows(images: list[dict[str, Any]], seed: int = 2) -> list[dict[str, Any]]:
+def group_rows(images: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Brain volumes around 1,400 cm3; every 180th image of many is an outlier."""
-    source = np.random.default_rng(seed)
+    source = np.random.default_rng(2)
     records = []
     for number, image in enumerate(images):
         voxels = round(source.normal(175_000, 13_750) * (0.4 if number % 180 == 3 else 1.0))

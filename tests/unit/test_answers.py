@@ -31,10 +31,10 @@ def spent(phase: str, participant: str = "sub-1", tier: str = "disk", **causes: 
     return phase_row(RUN, participant, phase, 0.0, sum(causes.values()), cpu_s) | counted | account | more
 
 
-def staged(source: str, target: str, participant: str = "sub-1", size: int = 1000) -> list[Row]:
+def staged(source: str, target: str, participant: str = "sub-1") -> list[Row]:
     """The traffic of a phase ``stage_in``."""
     place = {"run": RUN, "participant": participant, "phase": "stage_in"}
-    flows = [flow(source, "staging", read=(size, 1)), flow(target, "staging", written=(size, 1))]
+    flows = [flow(source, "staging", read=(1000, 1)), flow(target, "staging", written=(1000, 1))]
     return [{**place, **each} for each in flows]
 
 

@@ -60,10 +60,10 @@ class Called:
         (self.work / "in" / "sub-01" / "sub-01_sessions.tsv").write_text("session_id\n")
         (self.work / "in" / "README").write_text("all\n")
 
-    def call(self, sessions: tuple[str, ...] = ("1", "2"), **app: Any) -> list[dict[str, Any]]:
+    def call(self, **app: Any) -> list[dict[str, Any]]:
         """Call the app with such settings; the rows of its calls."""
         settings = settings_of(**app)
-        names = ["sub-01_T1w.nii.gz", *(f"ses-{name}/anat/sub-01_ses-{name}_T1w.nii.gz" for name in sessions)]
+        names = ["sub-01_T1w.nii.gz", *(f"ses-{name}/anat/sub-01_ses-{name}_T1w.nii.gz" for name in "12")]
         files = [image for name in names if (image := image_at(f"sub-01/{name}", "", []))]
         job = Job("sub-01", "run", files, self.work, settings, "1", self.log, self.placed, share=Share(2, 3500))
         return call_app(job, self.work, self.placed).calls or []

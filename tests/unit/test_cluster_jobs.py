@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from configured import settings_at
 from neurotier.core.files import read_json, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import RUN
@@ -48,7 +49,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
     for name in ("SLURM_JOB_ID", "SLURM_CPUS_ON_NODE", "SLURM_MEM_PER_NODE", "SLURMD_NODENAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))  # this machine may have a Slurm, with jobs of these numbers
-    here = Places(*(tmp_path / name for name in ("results", "datasets", "work", "images", "store")))
+    here = Places.from_settings(settings_at(tmp_path))
     write_json(here.runs / "run.json", {"run": "run", "started_s": STARTED_S})
     return here
 

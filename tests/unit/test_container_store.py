@@ -6,7 +6,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,23 +19,9 @@ from neurotier.containers.store import placed_sha256, remove_unused, sha256, sto
 from neurotier.core.errors import ContainerError, SettingsError, TierError
 from neurotier.core.files import exclusive
 from stores import names, store_in
-from support import ENVIRONMENT, ROOT, wait_for
+from support import ROOT, wait_for
 
 LOCKS = Path("/proc/locks")
-
-OBTAIN = """
-import sys
-from dataclasses import replace
-from pathlib import Path
-from neurotier.containers.store import Store
-from neurotier.core.settings import ContainerSettings
-engine, folder, text = sys.argv[1:]
-settings = ContainerSettings("sif", False, {}, [], {})
-folder = Path(folder)
-store = Store(folder / "kept", folder / "images", print, engine=engine, settings=settings, log=folder / "log")
-print(store.obtain(text, "tool.bet.image").sha256)
-"""
-"""A program that obtains an image."""
 
 
 @pytest.fixture
@@ -98,16 +83,14 @@ def test_a_changed_definition_or_file_means_something_else(definition: Path, tin
 def test_a_definition_is_built_once_for_all_who_ask_at_the_same_time(
     engine: Engine, definition: Path, tmp_path: Path
 ) -> None:
-    text = definition.read_text().replace("{{ BASE }}", str(tiny_root(tmp_path))).replace("{{ PAUSE }}", "1")
-    definition.write_text(text)
-    command = [sys.executable, "-c", OBTAIN, engine.path, str(tmp_path), str(definition)]
-    jobs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) for _ in range(8)]
-    said = [job.communicate()[0].split("\n") for job in jobs]
-    assert [job.returncode for job in jobs] == [0] * 8
-    assert sum(line.startswith("building") for lines in said for line in lines) == 1
-    assert len({lines[-2] for lines in said}) == 1
-    assert len(names(tmp_path / "images")) == 1
-    assert [name.rpartition(".")[2] for name in names(tmp_path / "kept")] == ["json", "sif"]
+    said: list[str] = []
+    made = replace(store_in(tmp_path, engine, BASE=str(tiny_root(tmp_path)), PAUSE="1"), say=said.append)
+    with ThreadPoolExecutor(8) as others:
+        images = list(others.map(made.obtain, [str(definition)] * 8, ["tool.bet.image"] * 8))
+    assert len([line for line in said if line.startswith("building")]) == 1
+    assert len({image.sha256 for image in images}) == 1
+    assert len(names(made.images)) == 1
+    assert [name.rpartition(".")[2] for name in names(made.kept)] == ["json", "sif"]
 
 
 def test_a_build_that_fails_says_why_and_leaves_nothing(engine: Engine, definition: Path, tmp_path: Path) -> None:

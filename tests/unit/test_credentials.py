@@ -19,7 +19,7 @@ from neurotier.dataset.source import named_source, obtain, site_facts
 from neurotier.pages.report import PAGE
 from neurotier.run.head import command_line
 from neurotier.run.jobs import noted, reporting
-from report_data import RUN, make_results, settings_for
+from report_data import RUN, make_results
 from support import git
 
 WORD = "planted"
@@ -68,7 +68,7 @@ def test_a_source_that_cannot_be_cloned_is_named_without_them(tmp_path: Path) ->
 def test_faults_and_what_datalad_says_are_logged_without_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    places, log = Places.from_settings(settings_for(tmp_path)), tmp_path / "log"
+    places, log = Places.from_settings(settings_at(tmp_path)), tmp_path / "log"
     with reporting(places, ["sub-01"], "get_images", log):
         raise ValueError(f"cannot parse {SOURCE}")
     told = log.read_text() + places.failure("sub-01").read_text() + capsys.readouterr().err
@@ -85,7 +85,7 @@ def test_the_rule_and_the_clone_are_named_without_them() -> None:
 
 
 def test_a_run_is_noted_without_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = settings_for(tmp_path)
+    settings = settings_at(tmp_path)
     settings = replace(settings, dataset=replace(settings.dataset, source=SOURCE))
     assert noted(settings)["dataset"] == asdict(replace(settings.dataset, source=SHOWN))
     monkeypatch.setattr(sys, "argv", ["snakemake", "--config", f"dataset={{source: {SOURCE}}}"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,33 +13,31 @@ from matplotlib.figure import Figure
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.chart import Chart, house_style, hover
+from neurotier.pages.report import PAGE
 from neurotier.pages.report.data import ReportData, collect, doubts, is_plausible, participant_jobs
 from neurotier.pages.report.figures import account, brain_volume, gantt
 from neurotier.pages.report.verdict import time_line
+from page_reader import read_plain
 from report_data import RUN, make_results, phase_row, run_row, sampled, without_account
-from report_figures import drawn
-
-
-def read_plain(text: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(text), delimiter="\t"))
 
 
 @pytest.mark.parametrize(("count", "earlier"), [(5, 0), (60, 20)])
 def test_numbers_add_up_to_the_table(tmp_path: Path, count: int, earlier: int) -> None:
-    content = collect(*make_results(tmp_path, count, earlier=earlier))
-    figures = drawn(count, earlier=earlier)
-    by_cause = read_plain(figures["account.tsv"])
+    places, settings = make_results(tmp_path, count, earlier=earlier)
+    content = collect(places, settings)
+    PAGE.write(places, settings)
+    by_cause = read_plain(places.figures / "account.tsv")
     assert [row["participant"] for row in by_cause] == [job["participant"] for job in content.jobs]
     for prefix, members in (("", ("stage_in", "compute", "stage_out")), ("compute_", ("compute",))):
         rows = [row for row in content["profile"] if row["phase"] in members]
         for column in ("wall_s", *LABELS):
             total = sum(float(row[f"{prefix}{column}"]) for row in by_cause)
             assert total == pytest.approx(sum(row[column] for row in rows), abs=1e-3), column
-    jobs = read_plain(figures["gantt.tsv"])
+    jobs = read_plain(places.figures / "gantt.tsv")
     assert len({row["participant"] for row in jobs}) == count - earlier, "only the last run"
     assert max(float(row["end_s"]) for row in jobs) == pytest.approx(content["runs"][-1]["makespan_s"], abs=1e-5)
     assert min(float(row["start_s"]) for row in jobs) == 0
-    volumes = read_plain(figures["brain_volume.tsv"])
+    volumes = read_plain(places.figures / "brain_volume.tsv")
     total = sum(float(row["brain_volume_cm3"]) for row in volumes)
     assert total == pytest.approx(sum(row["brain_volume_mm3"] for row in content["group"]) / 1000)
 
@@ -67,9 +63,9 @@ def test_titles_stand_in_the_svg_and_ids_are_the_figures_own(tmp_path: Path) -> 
     assert all(part.get("id", "a_name-").startswith("a_name-") for part in root.iter())
 
 
-def made(*phases: tuple[str, float, float, float], run: str = RUN) -> list[Row]:
+def made(*phases: tuple[str, float, float, float]) -> list[Row]:
     """Compute phases: participant, start, wall, CPU."""
-    return [phase_row(run, name, "compute", start, wall, cpu) for name, start, wall, cpu in phases]
+    return [phase_row(RUN, name, "compute", start, wall, cpu) for name, start, wall, cpu in phases]
 
 
 def test_the_verdict_says_where_the_time_went_of_those_who_have_an_account() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from configured import settings_at
 from neurotier.analysis.staging import publish
 from neurotier.core.errors import StateError
 from neurotier.core.files import write_json, write_text
@@ -46,7 +47,7 @@ FILES = {
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
     """A results folder of one participant with two files, one table and a page, as a run leaves it."""
-    places = Places(*(tmp_path / name for name in ("results", "datasets", "work", "images", "image-store")))
+    places = Places.from_settings(settings_at(tmp_path))
     made = tmp_path / "made"
     (made / "anat").mkdir(parents=True)
     (made / MASK).write_bytes(b"mask" * 100)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from configured import settings_at
 from neurotier.core.errors import InputError
-from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.index import Index, changed_since, index_dataset
 from neurotier.dataset.source import Dataset, plain_sites
 from support import plain_dataset, small_head, t1w
@@ -17,13 +17,9 @@ from support import plain_dataset, small_head, t1w
 SETTINGS = settings_at().dataset
 
 
-def index(folder: Path, **filters: object) -> Index:
-    return index_for(None, folder, filters)
-
-
-def index_for(suffixes: list[str] | None, folder: Path, filters: dict[str, object]) -> Index:
-    settings: DatasetSettings = dataclasses.replace(SETTINGS, **filters)  # type: ignore[arg-type]
+def index(folder: Path, suffixes: list[str] | None = None, **filters: Any) -> Index:
     sites = {site: {"url": "", "version": ""} for site in plain_sites(folder)}
+    settings = dataclasses.replace(SETTINGS, **filters)
     return index_dataset(Dataset(str(folder), folder, "folder", sites), settings, suffixes)
 
 
@@ -88,7 +84,7 @@ def test_who_is_new_or_gone(tmp_path: Path) -> None:
         ({"participants": ["01"], "sessions": ["2"]}, 1),
     ],
 )
-def test_filters(dataset: Path, filters: dict[str, object], count: int) -> None:
+def test_filters(dataset: Path, filters: dict[str, Any], count: int) -> None:
     assert len(index(dataset, **filters).images) == count
 
 
@@ -101,7 +97,7 @@ def test_filters(dataset: Path, filters: dict[str, object], count: int) -> None:
     ],
 )
 def test_an_app_is_given_what_belongs_to_no_session_or_run(
-    tmp_path: Path, filters: dict[str, object], left: list[str]
+    tmp_path: Path, filters: dict[str, Any], left: list[str]
 ) -> None:
     """And nobody who has but that, such as sub-02."""
     names = [
@@ -111,7 +107,7 @@ def test_an_app_is_given_what_belongs_to_no_session_or_run(
     for name in names:
         (tmp_path / f"sub-{name}").parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / f"sub-{name}").touch()
-    assert [image.path for image in index_for([], tmp_path, filters).images] == [f"sub-01/{name}" for name in left]
+    assert [image.path for image in index(tmp_path, [], **filters).images] == [f"sub-01/{name}" for name in left]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +119,7 @@ def test_an_app_is_given_what_belongs_to_no_session_or_run(
         ({"participants": ["03"]}, "dataset.source"),
     ],
 )
-def test_filters_that_select_nothing_say_so(dataset: Path, filters: dict[str, object], line: str) -> None:
+def test_filters_that_select_nothing_say_so(dataset: Path, filters: dict[str, Any], line: str) -> None:
     with pytest.raises(InputError) as raised:
         index(dataset, **filters)
     assert str(raised.value).startswith(line)

@@ -23,20 +23,14 @@ from neurotier.run.snakemake_internals import Command
 from support import NOBODY, ROOT, plain_dataset, script, small_head, t1w
 
 
-def command(*targets: str, dryrun: bool = False) -> Command:
-    """What Snakemake is started for."""
-    none = frozenset[str]()
-    return Command(not dryrun, dryrun, frozenset(targets), until=none, forced=False, keep_going=True, cancel="")
-
-
-def looked(
-    folder: Path, *targets: str, dryrun: bool = False, tier: str = ".", elsewhere: bool = False, **sections: Any
-) -> list[str]:
+def looked(folder: Path, dryrun: bool = False, tier: str = ".", elsewhere: bool = False, **sections: Any) -> list[str]:
     """What is said at the start of a run whose tier is a folder."""
+    none = frozenset[str]()
+    command = Command(not dryrun, dryrun, targets=none, until=none, forced=False, keep_going=True, cancel="")
     settings = settings_at(folder / tier, **sections)
     said: list[str] = []
     plan = Plan(settings, Places.from_settings(settings), elsewhere)
-    check_start(plan, command(*targets, dryrun=dryrun), said.append)
+    check_start(plan, command, said.append)
     return said
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from configured import settings_at
 from jsonschema import Draft202012Validator
 from neurotier.analysis.tools import TOOLS, make_tool
 from neurotier.core.configuration import SCHEMAS
@@ -22,10 +23,6 @@ from snakemake.utils import update_config
 from support import ROOT
 from write_keys import PAGE, page
 
-TIERS = {"disk": {"path": ".", "kind": "block"}}
-PLACEMENT = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
-SMALLEST: dict[str, Any] = {"tiers": TIERS, "placement": PLACEMENT}
-
 
 def with_app(**app: Any) -> dict[str, Any]:
     """Keys of the section of apps."""
@@ -35,10 +32,6 @@ def with_app(**app: Any) -> dict[str, Any]:
 def with_program(command: str, **keys: Any) -> dict[str, Any]:
     """A program of one's own."""
     return {"tool": {"name": "own", "own": {"command": command, "mask": "mask.nii.gz", **keys}}}
-
-
-def settings_with(**sections: Any) -> Settings:
-    return Settings.from_config(SMALLEST | sections)
 
 
 def test_every_schema_is_a_schema() -> None:
@@ -54,7 +47,7 @@ def test_every_schema_is_a_schema() -> None:
 def test_tools_have_the_options_of_the_schema(name: str) -> None:
     """As sections have its keys, or the smallest configuration could not be read: neither more nor less."""
     own = {"own": {"command": "own {input}", "mask": "m.nii"}} if name == "own" else {}
-    make_tool(settings_with(tool={"name": name, **own}).tool)
+    make_tool(settings_at(tool={"name": name, **own}).tool)
 
 
 def test_documentation_has_every_key_with_its_default() -> None:
@@ -62,7 +55,7 @@ def test_documentation_has_every_key_with_its_default() -> None:
 
 
 def test_smallest_configuration_is_complete() -> None:
-    settings = settings_with(tool=None)
+    settings = settings_at(tool=None)
     assert settings.dataset.source == "demo"
     assert (settings.tool.name, settings.tool.image) == ("brainextractor", "containers/brainextractor.def")
     assert settings.tool.options == {"fractional_threshold": 0.5, "iterations": 1000}
@@ -73,14 +66,14 @@ def test_numbers_in_braces_on_the_command_line_are_read() -> None:
     dataset = {"drop": "true", "version": "2", "participants": ["0025427"]}
     campaign = {"parallelism": ["2", "96"], "repetitions": "1"}
     tool = {"brainextractor": {"fractional_threshold": "0.4"}}
-    settings = settings_with(dataset=dataset, tool=tool, campaign=campaign)
+    settings = settings_at(dataset=dataset, tool=tool, campaign=campaign)
     assert (settings.dataset.drop, settings.dataset.version, settings.dataset.participants) == (True, "2", ["0025427"])
     assert settings.tool.options["fractional_threshold"] == 0.4
     assert (settings.campaign.parallelism, settings.campaign.repetitions) == ([2, 96], 1)
 
 
 def test_a_key_of_bet_is_laid_over_its_defaults() -> None:
-    tool = settings_with(tool={"name": "bet", "bet": {"memory_mb": 1}}).tool
+    tool = settings_at(tool={"name": "bet", "bet": {"memory_mb": 1}}).tool
     assert (tool.options["mask"], tool.options["memory_mb"]) == ("brain_mask.nii.gz", 1)
     assert tool.image == "containers/fsl-bet.def"
 
@@ -121,7 +114,7 @@ def test_a_key_of_bet_is_laid_over_its_defaults() -> None:
             "campaign.placements.slow.work: no tier is named 'dsik'; did you mean 'disk'?",
         ),
         ({"probe": {"tiers": ["dsik"]}}, "probe.tiers: no tier is named 'dsik'; did you mean"),
-        ({"tiers": {"a b": TIERS["disk"]}}, "tiers"),
+        ({"tiers": {"a b": {"path": ".", "kind": "block"}}}, "tiers"),
         ({"node_class": "../elsewhere"}, "node_class: '../elsewhere'"),
         ({"node_class": "figures"}, "node_class: 'figures'"),
         (
@@ -160,7 +153,7 @@ def test_a_key_of_bet_is_laid_over_its_defaults() -> None:
             "dataset.participants.0: 1 was read as a number",
         ),
         (
-            {"tiers": {"disk": {**TIERS["disk"], "capacity": "much"}}},
+            {"tiers": {"disk": {"path": ".", "kind": "block", "capacity": "much"}}},
             "tiers.disk.capacity: 'much' is not a size",
         ),
     ],
@@ -168,7 +161,7 @@ def test_a_key_of_bet_is_laid_over_its_defaults() -> None:
 def test_what_is_wrong_is_said_with_its_key(config: dict[str, Any], line: str) -> None:
     """How a command says it: workflow/test_bad_input.py."""
     with pytest.raises(SettingsError) as raised:
-        tiers_of(Settings.from_config(SMALLEST | config))  # which reads sizes
+        tiers_of(settings_at(**config))  # which reads sizes
     assert str(raised.value).startswith(f"config key {line}")
 
 
@@ -202,4 +195,4 @@ def test_configurations_in_readmes_are_valid(document: Path) -> None:
 def test_arguments_may_have_names_and_doubled_braces() -> None:
     arguments = ["{participant}", "{session}", "{mem_gb}", '{{"a": 1}}', "{filter_file}"]
     app = {"level": "session", "filter_file": "a.json", "arguments": arguments}
-    settings_with(app=app | {"group_arguments": ["{threads}", "{work}"]})
+    settings_at(app=app | {"group_arguments": ["{threads}", "{work}"]})
