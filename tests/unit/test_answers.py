@@ -141,23 +141,21 @@ def test_no_time_at_all(rows: list[Row]) -> None:
     assert texts(rows) == ["No time was measured"]
 
 
-def cached(share: float | None, size: int = 100) -> dict[str, Any]:
-    return {"input_bytes": size, "input_resident_before": share}
+def test_how_much_was_in_the_page_cache_is_said() -> None:
+    def said(*cached: tuple[float | None, int], source: str = "disk") -> list[str]:
+        rows, traffic = list[Row](), list[Row]()
+        for number, (share, size_bytes) in enumerate(cached):
+            held = {"input_bytes": size_bytes, "input_resident_before": share}
+            rows.append(spent("stage_in", f"sub-{number}", user=1.0) | held)
+            traffic += staged(source, "disk", f"sub-{number}")
+        return [text.partition(" of the input data was in the page cache; ")[0] for text in texts(rows, traffic)[1:]]
 
-
-def test_page_cache() -> None:
-    def sentence(*changes: dict[str, Any], source: str = "disk") -> list[str]:
-        rows = [spent("stage_in", f"sub-{n}", user=1.0) | change for n, change in enumerate(changes)]
-        traffic = [each for n in range(len(changes)) for each in staged(source, "disk", f"sub-{n}")]
-        return texts(rows, traffic)[1:]
-
-    said = "{} of the input data was in the page cache; a cold start reads all of it from tier disk"
-    assert sentence(cached(1.0), cached(1.0)) == [said.format("100 %")]
-    assert sentence(cached(1.0), cached(None, 10**9)) == [said.format("100 %")], "what is not known does not weigh"
-    assert sentence(cached(1.0, 100), cached(0.0, 300)) == [said.format("25 %")]
-    assert sentence(cached(None)) == []
-    assert sentence(cached(1.0), source="memory") == [], "files on tmpfs are in memory by nature"
-    assert sentence(cached(1.0), source="unknown") == []
+    assert said((1.0, 100), (1.0, 100)) == ["100 %"]
+    assert said((1.0, 100), (None, 10**9)) == ["100 %"], "what is not known does not weigh"
+    assert said((1.0, 100), (0.0, 300)) == ["25 %"]
+    assert said((None, 100)) == []
+    assert said((1.0, 100), source="memory") == [], "files on tmpfs are in memory by nature"
+    assert said((1.0, 100), source="unknown") == []
 
 
 def test_causes_make_the_wall_time() -> None:

@@ -77,11 +77,11 @@ def hostile(source: Path, tmp_path: Path) -> Callable[..., str]:
     folder = tmp_path / "hostile"
     subprocess.run(["git", "clone", "-q", str(source), str(folder)], check=True, env=ENVIRONMENT)
 
-    def make(path: str, name: str = "bad") -> str:
-        git(folder, "config", "--file", ".datalad/config", f"datalad.containers.{name}.image", path)
+    def make(path: str) -> str:
+        git(folder, "config", "--file", ".datalad/config", "datalad.containers.bad.image", path)
         git(folder, "add", "--all")
         git(folder, "commit", "-qm", "image")
-        return f"datalad:{folder}#{name}"
+        return f"datalad:{folder}#bad"
 
     return make
 
