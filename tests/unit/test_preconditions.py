@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from configured import settings_at
 from conftest import missing
-from neurotier.core.errors import ContainerError, SettingsError, TierError, ToolError
+from neurotier.core.errors import ContainerError, SettingsError, SourceError, TierError, ToolError
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.run.head import acquire, refuse_planted_places
@@ -34,11 +34,13 @@ def looked(folder: Path, dryrun: bool = False, tier: str = ".", elsewhere: bool 
     return said
 
 
-def test_a_source_that_is_cloned_may_be_gone(tmp_path: Path) -> None:
-    """Unlike a folder: ``workflow/test_bad_input.py``."""
-    source = str(tmp_path / "gone")
-    write_json(tmp_path / "results" / "index" / "dataset.json", {"source": source, "kind": "datalad"})
+def test_a_source_that_is_cloned_may_be_gone_and_a_folder_may_not(tmp_path: Path) -> None:
+    source, known = str(tmp_path / "gone"), tmp_path / "results" / "index" / "dataset.json"
+    write_json(known, {"source": source, "kind": "datalad"})
     assert looked(tmp_path, dataset={"source": source}) == []
+    write_json(known, {"source": source, "kind": "folder"})
+    with pytest.raises(SourceError, match="there is no such folder"):
+        looked(tmp_path, dataset={"source": source})
 
 
 def test_nothing_is_written_into_the_dataset(tmp_path: Path) -> None:
