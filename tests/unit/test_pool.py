@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import socket
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +26,7 @@ from neurotier.run.journal import entries
 from neurotier.run.needs import Granted
 from neurotier.run.pool import ANALYSE, DROP, FETCH, Child, Children, Pool, Request
 from pool_jobs import RUN, done_in, image, job, prepared_results, said_by, sleepers, sleeping, write_index
-from support import PATIENCE_S, git, plain_dataset, t1w, wait_for, while_running
+from support import PATIENCE_S, git, plain_dataset, private_folder, t1w, wait_for, while_running
 
 
 def places_of(results: Path) -> Places:
@@ -118,6 +119,28 @@ def test_who_fails_or_could_not_be_fetched_keeps_no_old_record(tmp_path: Path) -
     write_json(results / "state" / "runs" / "forced.json", {"forced": True})
     said_by(job(results, NEUROTIER_RUN="forced"))
     assert done_in(results) == []
+
+
+def test_nobody_of_a_dataset_that_must_be_valid_is_analysed_if_it_is_not_or_nobody_has_looked(tmp_path: Path) -> None:
+    results = prepared_results(tmp_path, ["01"], dataset={"validation": "require"})
+    places = places_of(results)
+    said_by(job(results))
+    assert read_json(places.failure("sub-01"))["exit_code"] == 73
+    write_json(places.validation(""), {"errors": {"EMPTY_FILE": 1}})
+    assert "neurotier: dataset: is not valid BIDS: EMPTY_FILE (1)" in said_by(job(results))
+    assert read_json(places.failure("sub-01"))["exit_code"] == 65
+    assert done_in(results) == []
+
+
+def test_what_killed_jobs_have_left_in_memory_is_removed(tmp_path: Path, memory_folder: Path) -> None:
+    """Whatever results they were for, and though this run has its intermediates elsewhere."""
+    results = prepared_results(tmp_path, ["01"], tiers={"memory": {"path": str(memory_folder), "kind": "tmpfs"}})
+    left = private_folder(memory_folder) / "work" / "others" / "sub-09"
+    left.mkdir(parents=True)
+    private_folder(memory_folder).chmod(0o700)
+    write_json(left / "owner.json", {"host": socket.gethostname(), "locked": True})
+    said_by(job(results))
+    assert not left.exists()
 
 
 def test_one_computes_while_others_copy_and_their_wait_is_no_part_of_a_phase(tmp_path: Path) -> None:
