@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from configured import settings_at
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.core.tables import write_table
-from neurotier.dataset.bids import read_image
+from neurotier.dataset.bids import Image, read_image
 from neurotier.dataset.index import Index
 from neurotier.dataset.source import Dataset
 from neurotier.run.jobs import dataset_json
@@ -72,10 +72,19 @@ def sleepers(process: subprocess.Popen[str], count: int) -> list[psutil.Process]
     return wait_for(lambda: found if len(found := tools()) == count else None, while_running(process))
 
 
-def sleeping(folder: Path, sleep_s: float, *labels: str, staging_beside: int = 0) -> Path:
+def sleeping(folder: Path, sleep_s: float, *labels: str, **sections: Any) -> Path:
     """A results folder for participants whose tool sleeps."""
-    tool = {"name": "noop", "noop": {"sleep_s": sleep_s}}
-    return prepared_results(folder, labels, tool=tool, shares={"staging_beside": staging_beside})
+    return prepared_results(folder, labels, tool={"name": "noop", "noop": {"sleep_s": sleep_s}}, **sections)
+
+
+def image(label: str, size_bytes: int | None = 1, content: str = "key") -> Image:
+    """The image of a participant, as an index has it."""
+    return replace(read_image(t1w(label), ""), size_bytes=size_bytes, content=content)
+
+
+def write_index(places: Places, images: Iterable[Image]) -> None:
+    """Have a results folder select these images."""
+    write_table(places.index / "images.tsv", "images", Index([*images], {}).rows())
 
 
 def prepared_results(folder: Path, labels: Sequence[str], others: int = 0, **sections: Any) -> Path:
@@ -98,10 +107,6 @@ def prepared_results(folder: Path, labels: Sequence[str], others: int = 0, **sec
     write_json(places.settings_file, settings.to_json())
     write_json(places.index / "dataset.json", dataset_json(Dataset(str(dataset), dataset, "folder", {"": {}})))
     write_json(places.index / "tool.json", {"name": settings.tool.name, "version": "1"})
-    size_bytes = {path: (dataset / path).stat().st_size for path in map(t1w, labels)}
-    index = [
-        replace(read_image(path, ""), size_bytes=size_bytes.get(path))
-        for path in map(t1w, [*labels, *map("x{:07d}".format, range(others))])
-    ]
-    write_table(places.index / "images.tsv", "images", Index(index, {}).rows())
+    selected = [image(label, (dataset / t1w(label)).stat().st_size, "") for label in labels]
+    write_index(places, [*selected, *(image(f"x{number:07d}", None, "") for number in range(others))])
     return places.results

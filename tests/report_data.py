@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import yaml
+from configured import settings_at
 from neurotier.core.files import write_json
 from neurotier.core.parallelism import job_spans, mean, peak
 from neurotier.core.places import Places
-from neurotier.core.settings import Settings
+from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tables import columns, write_table
 from neurotier.meter.traffic import flow
 from neurotier.meter.usage import ACCOUNT
@@ -30,9 +31,8 @@ ROWS: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("repor
 
 def settings_for(folder: Path, mosaics: int = 24) -> Settings:
     """Settings whose only tier is ``folder``."""
-    placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
-    tiers = {"disk": {"path": str(folder), "kind": "block"}}
-    return Settings.from_config({"tiers": tiers, "placement": placement, "report": {"mosaics": mosaics}})
+    tier = {"path": str(folder), "kind": "block"}
+    return settings_at(folder, tiers={"disk": tier}, report={"mosaics": mosaics})
 
 
 def names(count: int) -> list[str]:
@@ -58,9 +58,9 @@ def images_of(participant: str, number: int) -> list[dict[str, Any]]:
     return rows
 
 
-def profile_rows(participants: list[str], slots: int, seed: int = 1, earlier: int = 0) -> list[dict[str, Any]]:
+def profile_rows(participants: list[str], slots: int, earlier: int = 0) -> list[dict[str, Any]]:
     """Phases of participant jobs on ``slots`` slots; the first ``earlier`` ran in an earlier run."""
-    source = np.random.default_rng(seed)
+    source = np.random.default_rng(1)
     rows: list[dict[str, Any]] = []
     for run, members, start in (
         (EARLIER, participants[:earlier], START_S - 27600),
@@ -82,7 +82,8 @@ def profile_rows(participants: list[str], slots: int, seed: int = 1, earlier: in
 def phase_row(run: str, participant: str, phase: str, start: float, wall: float, cpu: float) -> dict[str, Any]:
     """One row of ``profile.tsv``; of what is not CPU, half is waiting for a core."""
     waited = {"run_queue_s": 0.5 * (wall - cpu), "block_io_s": 0.3 * (wall - cpu), "memory_stall_s": 0.0}
-    causes = {"user_s": 0.9 * cpu, "system_s": 0.1 * cpu, **waited, "other_s": 0.2 * (wall - cpu)}
+    used = {"user_s": 0.9 * cpu, "system_s": 0.1 * cpu}
+    causes = {**used, **waited, "other_s": 0.2 * (wall - cpu)}
     return {
         **dict.fromkeys(columns("profile")),
         **ROWS["profile"],
@@ -93,18 +94,16 @@ def phase_row(run: str, participant: str, phase: str, start: float, wall: float,
         "start_s": start,
         "end_s": start + wall,
         "wall_s": wall,
-        "user_s": 0.9 * cpu,
-        "system_s": 0.1 * cpu,
         "cpu_s": cpu,
         "io_s": wall - cpu,
         **dict.fromkeys(("minor_faults", "major_faults", "voluntary_switches", "involuntary_switches"), 0),
+        **used,
         **waited,
         **{f"account_{cause}": value for cause, value in causes.items()},
         "max_rss_bytes": 420_000_000 if phase == "compute" else 60_000_000,
-        "input_bytes": IMAGE_BYTES if phase == "stage_in" else None,
-        "input_resident_before": 1.0 if phase == "stage_in" else None,
-        "input_resident_after": 1.0 if phase == "stage_in" else None,
         "staged_bytes": None if phase == "compute" else IMAGE_BYTES,
+        **(dict.fromkeys(("input_resident_before", "input_resident_after"), 1.0) if phase == "stage_in" else {}),
+        **({"input_bytes": IMAGE_BYTES} if phase == "stage_in" else {}),
     }
 
 
@@ -126,12 +125,14 @@ def traffic_rows(profile: list[dict[str, Any]]) -> list[dict[str, Any]]:
     rows = []
     for row in profile:
         place = {key: row[key] for key in ("run", "participant", "phase")}
-        if row["phase"] == "compute":
-            rows.append({**place, **flow("disk", "growth", written=(IMAGE_BYTES, 4))})
-        else:
-            rows.append({**place, **flow("disk", "staging", read=(IMAGE_BYTES, 2))})
-            rows.append({**place, **flow("disk", "staging", written=(IMAGE_BYTES, 2))})
+        moved = (IMAGE_BYTES, 2)
+        staged = [flow("disk", "staging", read=moved), flow("disk", "staging", written=moved)]
+        left = [flow("disk", "growth", written=(IMAGE_BYTES, 4))]
+        rows += [{**place, **each} for each in (left if row["phase"] == "compute" else staged)]
     return rows
+
+
+SUMMED = ("wall_s", "cpu_s", "io_s", *ACCOUNT, "residual_s")
 
 
 def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
@@ -148,48 +149,39 @@ def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str
         "end_s": end,
         "makespan_s": end - start,
         "flushed_s": end - start,
-        "wall_sum_s": sum(row["wall_s"] for row in rows),
-        "cpu_sum_s": sum(row["cpu_s"] for row in rows),
-        "io_sum_s": sum(row["io_s"] for row in rows),
-        **{f"{name[:-2]}_sum_s": sum(row[name] for row in rows) for name in (*ACCOUNT, "residual_s")},
+        **{f"{name[:-2]}_sum_s": sum(row[name] for row in rows) for name in SUMMED},
         "mean_parallelism": mean(spans),
         "peak_parallelism": peak(spans),
         **changes,
     }
 
 
-def job_rows(profile: list[dict[str, Any]], nodes: int, size: int = 4) -> list[dict[str, Any]]:
-    """Rows of ``jobs.tsv`` for the last run: shares of ``size``, on one node after the other."""
+def job_rows(profile: list[dict[str, Any]], nodes: int) -> list[dict[str, Any]]:
+    """Rows of ``jobs.tsv`` for the last run: shares of four, on one node after the other."""
     times = sorted(participant_jobs(row for row in profile if row["run"] == RUN), key=lambda job: job["start_s"])
     found = []
-    for number, at in enumerate(range(0, len(times), size)):
-        members = times[at : at + size]
+    for number, at in enumerate(range(0, len(times), 4)):
+        members = times[at : at + 4]
         started_s, ended_s = members[0]["start_s"] - 1, max(job["end_s"] for job in members) + 1
-        people = [job["participant"] for job in members]
-        found.append(job_row(number, people, f"n{1 + number % nodes}", started_s, ended_s))
+        own = {
+            "run": RUN,
+            "job": str(100 + number),
+            "share": str(number),
+            "members": " ".join(job["participant"] for job in members),
+            "node": f"n{1 + number % nodes}",
+            "submitted_s": started_s - 5 - number,
+            "started_s": started_s,
+            "ended_s": ended_s,
+            "queue_wait_s": 5.0 + number,
+            "elapsed_s": ended_s - started_s,
+        }
+        found.append(ROWS["jobs"] | own)
     return found
 
 
-def job_row(number: int, members: list[str], node: str, started_s: float, ended_s: float) -> dict[str, Any]:
-    """One row of ``jobs.tsv``, with all that the accounting has."""
-    return {
-        **ROWS["jobs"],
-        "run": RUN,
-        "job": str(100 + number),
-        "share": str(number),
-        "members": " ".join(members),
-        "node": node,
-        "submitted_s": started_s - 5 - number,
-        "started_s": started_s,
-        "ended_s": ended_s,
-        "queue_wait_s": 5.0 + number,
-        "elapsed_s": ended_s - started_s,
-    }
-
-
-def group_rows(images: list[dict[str, Any]], seed: int = 2) -> list[dict[str, Any]]:
+def group_rows(images: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Brain volumes around 1,400 cm3; every 180th image of many is an outlier."""
-    source = np.random.default_rng(seed)
+    source = np.random.default_rng(2)
     records = []
     for number, image in enumerate(images):
         voxels = round(source.normal(175_000, 13_750) * (0.4 if number % 180 == 3 else 1.0))
@@ -197,10 +189,6 @@ def group_rows(images: list[dict[str, Any]], seed: int = 2) -> list[dict[str, An
         made = {"image": image["path"], "mask": mask, "brain_voxels": voxels, "voxel_volume_mm3": 8.0}
         records.append({"participant": image["participant"], "images": [{**image, **made}]})
     return group.group_rows(records)
-
-
-def tier_facts(path: Path) -> dict[str, Any]:
-    return ROWS["tier"] | {"path": str(path)}
 
 
 def make_results(
@@ -233,13 +221,7 @@ def make_results(
     write_table(places.index / "images.tsv", "images", images)
     skipped = [{"item": "sub-99/anat/sub-99_T1w.nii.gz", "reason": "image is empty (0 bytes)"}]
     write_table(places.index / "skipped.tsv", "skipped", skipped)
-    dataset = {
-        "source": "demo",
-        "path": str(places.datasets / "demo"),
-        "kind": "demo",
-        "id": None,
-        "version": "4f2a91c",
-    }
+    dataset = {"source": "demo", "path": str(places.datasets / "demo"), "kind": "demo", "version": "4f2a91c"}
     sites = {site: {"url": f"///{site}", "version": "4f2a91c0ffee4711"} for site in SITES} if count >= 20 else {}
     write_json(places.index / "dataset.json", {**dataset, "sites": sites})
     write_table(places.profile / "profile.tsv", "profile", profile)
@@ -273,6 +255,6 @@ def facts(folder: Path, settings: Settings, slots: int) -> dict[str, Any]:
         "cores": slots,
         "oversubscribed": slots > 8,
         "versions": {"neurotier": "0.1.0", "snakemake": "9.27.1", "python": "3.11.2", "brainextractor": "0.3.0"},
-        "tiers": {role: tier_facts(folder) for role in ("dataset", "work", "images", "results")},
+        "tiers": dict.fromkeys(ROLES, ROWS["tier"] | {"path": str(folder)}),
         "settings": json.loads(json.dumps(settings.to_json())),
     }

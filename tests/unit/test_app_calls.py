@@ -17,17 +17,15 @@ from neurotier.core.errors import ToolError
 from neurotier.core.places import Places
 from neurotier.core.private import make_private, private_folder
 from neurotier.core.settings import Settings
-from neurotier.core.tables import write_table
-from neurotier.dataset.bids import Image, read_image
-from neurotier.dataset.index import Index, image_at
+from neurotier.dataset.index import image_at
 from neurotier.run.needs import Granted, Needs
+from pool_jobs import image as image_of
+from pool_jobs import write_index
 
 APP = """echo "call $*"
 case " $* " in
 *\\ --fail\\ *) echo left >/out/left; echo left >/work/intermediate/left; exit 75;;
 *\\ --once\\ *) [ -e /out/tried ] && exit 9; echo >/out/tried; exit 75;;
-*\\ --filled\\ *) [ -e /out/tried ] && echo >/out/done && exit 0; exit 75;;
-*\\ --killed\\ *) exit 137;;
 esac
 ls -R /data
 mkdir -p /out/sub-01
@@ -62,13 +60,12 @@ class Called:
         (self.work / "in" / "sub-01" / "sub-01_sessions.tsv").write_text("session_id\n")
         (self.work / "in" / "README").write_text("all\n")
 
-    def call(self, sessions: tuple[str, ...] = ("1", "2"), **app: Any) -> list[dict[str, Any]]:
+    def call(self, **app: Any) -> list[dict[str, Any]]:
         """Call the app with such settings; the rows of its calls."""
         settings = settings_of(**app)
-        names = ["sub-01_T1w.nii.gz", *(f"ses-{name}/anat/sub-01_ses-{name}_T1w.nii.gz" for name in sessions)]
+        names = ["sub-01_T1w.nii.gz", *(f"ses-{name}/anat/sub-01_ses-{name}_T1w.nii.gz" for name in "12")]
         files = [image for name in names if (image := image_at(f"sub-01/{name}", "", []))]
-        share = Share(2, 3500)
-        job = Job("sub-01", "run", files, self.work, settings, "1", self.log, self.placed, share=share)
+        job = Job("sub-01", "run", files, self.work, settings, "1", self.log, self.placed, share=Share(2, 3500))
         return call_app(job, self.work, self.placed).calls or []
 
     @property
@@ -144,10 +141,6 @@ def test_an_app_reads_its_caches_and_cannot_write_to_them(called: Called, tmp_pa
     assert not (tmp_path / "written").exists()
 
 
-def images(size_bytes: int, name: str = "sub-01") -> list[Image]:
-    return [replace(read_image(f"{name}/anat/{name}_T1w.nii.gz", ""), size_bytes=size_bytes)]
-
-
 @pytest.mark.parametrize(
     ("granted", "share"),
     [
@@ -177,35 +170,27 @@ def test_what_lies_on_a_tier_that_is_memory_is_not_the_app_s(tmp_path: Path) -> 
     settings = settings_of(threads=1, memory_mb=8000)
     places = replace(Places.from_settings(settings), results=tmp_path)
     settings = replace(settings, placement={**settings.placement, "work": "memory"})
-    everyone = {"sub-01": 100_000_000, "sub-02": 1, "sub-03": 400_000_000}
-    found = [image for name, size_bytes in everyone.items() for image in images(size_bytes, name)]
-    write_table(places.index / "images.tsv", "images", Index(found, {}).rows())
+    write_index(places, [image_of("01", 100_000_000), image_of("02", 1), image_of("03", 400_000_000)])
+    everyone = ["sub-01", "sub-02", "sub-03"]
     share = Needs(settings, places, elsewhere=False).share_in_pool(Granted(2, 62_002, at_once=2), everyone)
     assert share == Share(1, (62_002 - 301 - 1201) // 2), "of the two largest, as was asked for"
     on_disk = replace(settings, placement={**settings.placement, "work": settings.placement["dataset"]})
     assert Needs(on_disk, places, elsewhere=False).share_in_pool(Granted(1, 8000), everyone) == Share(1, 8000)
 
 
-@pytest.fixture
-def outputs(tmp_path: Path) -> tuple[Path, Path, Path]:
-    """Outputs of two participants, and where they are laid over each other."""
+def test_outputs_that_differ_in_kind(tmp_path: Path) -> None:
     one, two, target = (tmp_path / name for name in ("one", "two", "target"))
-    for folder in (one, two, target):
-        folder.mkdir()
-    return one, two, target
-
-
-def test_outputs_that_differ_in_kind(outputs: tuple[Path, Path, Path]) -> None:
-    one, two, target = outputs
+    one.mkdir()
+    two.mkdir()
     os.mkfifo(two / "pipe")
     (one / "pipe").write_text("x")
     with pytest.raises(ToolError, match="two/pipe: is a FIFO"):
-        merge_outputs([one, two], target)
+        merge_outputs([one, two], tmp_path / "refused")
     (two / "pipe").unlink()
     for folder, text in ((one, "a"), (two, "b")):
         (folder / "link").symlink_to("pipe")
         (folder / "text").write_text(text)
     (one / "kind").write_text("x")
     (two / "kind").symlink_to("text")
-    assert merge_outputs([one, two], target.with_name("other")) == ["kind", "text"]
-    assert (target.with_name("other") / "text").read_text() == "a"
+    assert merge_outputs([one, two], target) == ["kind", "text"]
+    assert (target / "text").read_text() == "a"

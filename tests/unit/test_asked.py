@@ -1,4 +1,4 @@
-"""What users ask beside a run: what each command does, and pages."""
+"""What users ask beside a run: pages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 import pytest
-from neurotier.__main__ import ASKED, parser
 from neurotier.core.errors import SettingsError
 from neurotier.run.asked import open_page
 
@@ -20,13 +19,6 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / f"{name}.html").write_text(name)
         os.utime(tmp_path / f"{name}.html", (1e9 - age_s, 1e9 - age_s))
     return tmp_path
-
-
-@pytest.mark.parametrize("command", ASKED)
-def test_every_command_says_what_it_does(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parser().parse_args([command, "--help"])
-    assert f"usage: neurotier {command}" in capsys.readouterr().out
 
 
 def test_the_latest_page_is_shown_or_the_one_asked_for(results: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.core.errors import NeurotierError, RunError, SettingsError, TierError
+from neurotier.core.errors import RunError, SettingsError, TierError
 from neurotier.core.files import partial_of, write_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
@@ -16,6 +17,7 @@ from neurotier.core.tiers import find_mount
 from neurotier.run import campaign as campaigns
 from neurotier.run.campaign import Campaign, PlannedRun, check_campaign, keep_run, plan_rows, planned_runs, walk
 from neurotier.storage.page_cache import prepare_cache
+from pool_jobs import image, write_index
 
 CAMPAIGN = {"placements": {"disk": {}, "memory": {"work": "tmpfs"}}, "parallelism": [1, 2], "repetitions": 3}
 
@@ -29,9 +31,12 @@ def configuration(folder: Path, **campaign: Any) -> dict[str, Any]:
     return {"tiers": tiers, "placement": placement, "campaign": {**CAMPAIGN, **campaign}}
 
 
-def planned(folder: Path, **campaign: Any) -> list[PlannedRun]:
-    base = configuration(folder, **campaign)
+def runs_of(base: dict[str, Any]) -> list[PlannedRun]:
     return planned_runs(base, Settings.from_config(base))
+
+
+def planned(folder: Path, **campaign: Any) -> list[PlannedRun]:
+    return runs_of(configuration(folder, **campaign))
 
 
 def test_every_repetition_has_every_condition_once_in_an_order_of_its_own(tmp_path: Path) -> None:
@@ -54,11 +59,11 @@ def test_a_run_is_known_by_what_it_measures(tmp_path: Path) -> None:
     base |= {"results": "elsewhere", "report": {"mosaics": 3}, "published": "/x"}
     base |= {"dataset": {"get_attempts": 9, "validation": "report"}, "shares": {"participants": 4}}
     base |= {"validity": {"others_cpu_share": 0.3}}
-    again = planned_runs(base, Settings.from_config(base))
+    again = runs_of(base)
     assert {run.name for run in again} == before
     assert all(run.configuration["validity"] == base["validity"] for run in again)  # the run itself judges by it
     base["tool"] = {"brainextractor": {"iterations": 7}}
-    assert not {run.name for run in planned_runs(base, Settings.from_config(base))} & before
+    assert not {run.name for run in runs_of(base)} & before
 
 
 @pytest.fixture
@@ -80,80 +85,58 @@ def test_cold_inputs_are_out_of_the_page_cache_and_warm_ones_in_it(inputs: list[
 
 
 @pytest.mark.alone
-def test_who_may_not_drop_the_page_cache_evicts_the_inputs(inputs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_may_not_drop_the_page_cache_evicts_the_inputs_and_what_stays_is_said(
+    inputs: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is mapped and in use stays in the page cache, whoever evicts it."""
     monkeypatch.setattr("neurotier.storage.page_cache.DROP", inputs[0].parent / "no" / "drop_caches")
     prepare_cache("warm", inputs, [], in_memory=False)
-    state = prepare_cache("cold", inputs, [], in_memory=False)
-    assert (state.action, state.resident, state.problem) == ("synced, evicted 3 files", 0.0, "")
-
-
-def test_cold_that_cannot_be_had_is_said(inputs: list[Path]) -> None:
-    """Files held by a mapping that is in use stay in the page cache, whoever evicts them."""
-    import mmap
-
     with inputs[0].open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
         assert sum(mapped[::4096]) > 0
-        state = prepare_cache("cold", inputs[:1], [], in_memory=False)
-    assert state.problem == "cold was asked for, and 100 % of the inputs were in memory"
+        state = prepare_cache("cold", inputs, [], in_memory=False)
+    assert state.action == "synced, evicted 3 files"
+    assert state.problem == "cold was asked for, and 33 % of the inputs were in memory"
 
 
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
     """Places of a results folder whose index has four participants of 1 MB."""
     places = Places.from_settings(Settings.from_config(configuration(tmp_path)))
-    rows = [
-        {
-            "participant": f"sub-{number}",
-            "site": "",
-            "label": str(number),
-            "session": None,
-            "bids_run": None,
-            "path": f"sub-{number}/anat/sub-{number}_T1w.nii.gz",
-            "content": "MD5E-s1000000--0",
-            "size_bytes": 1_000_000,
-        }
-        for number in range(4)
-    ]
-    write_table(places.index / "images.tsv", "images", rows)
+    write_index(places, [image(str(number), 1_000_000) for number in range(4)])
     write_json(places.index / "dataset.json", {"kind": "datalad", "path": str(tmp_path / "clone")})
     return places
 
 
-def preflight(places: Places, folder: Path, limits: dict[str, int], **campaign: Any) -> list[str]:
-    base = configuration(folder, **campaign)
-    if "tiers" in campaign:
-        base["tiers"] |= base["campaign"].pop("tiers")
-    settings = Settings.from_config(base)
-    said: list[str] = []
-    check_campaign(Campaign(planned_runs(base, settings), settings, places, limits, said.append))
-    return said
+def campaign_of(places: Places, base: dict[str, Any], **limits: int) -> Campaign:
+    return Campaign(runs_of(base), Settings.from_config(base), places, limits, print)
+
+
+def preflight(places: Places, folder: Path, tier: dict[str, Any] | None = None, mem_mb: int = 9000, **own: Any) -> None:
+    """Look at a campaign, on a tier of its own if one is given."""
+    base = configuration(folder, **({"placements": {"own": {"work": "own"}}} if tier else {}), **own)
+    base["tiers"]["own"] = {"path": "/dev/shm", "kind": "tmpfs", **(tier or {})}
+    check_campaign(campaign_of(places, base, mem_mb=mem_mb))
 
 
 def test_preflight_refuses_what_cannot_fit(places: Places, tmp_path: Path) -> None:
-    small = {"small": {"path": "/dev/shm", "kind": "tmpfs", "capacity": "5 MB"}}
-    placements = {"placements": {"small": {"work": "small"}}}
-    with pytest.raises(TierError, match=r"tier 'small': the campaign needs .* there \(work "):
-        preflight(places, tmp_path, {}, tiers=small, **placements)
-    with pytest.raises(SettingsError, match=r"campaign\.parallelism: 2 at once need more memory .*: 1 fit into 900 MB"):
-        preflight(places, tmp_path, {"mem_mb": 900})
-    with pytest.raises(SettingsError, match=r"parallelism: there are only 4 participants to run 96 at once"):
-        preflight(places, tmp_path, {}, parallelism=[96])
-    own = {"own": {"path": "/scratch/$SLURM_JOB_ID", "kind": "block", "node": True}}
+    with pytest.raises(TierError, match=r"tier 'own': the campaign needs .* there \(work "):
+        preflight(places, tmp_path, {"capacity": "5 MB"})
+    with pytest.raises(TierError, match="tier 'own': declared as 'network'"):
+        preflight(places, tmp_path, {"kind": "network"})
     with pytest.raises(SettingsError, match=r"tier 'own' on .*: an environment variable in '/scratch/\$SLURM_JOB_ID'"):
-        preflight(places, tmp_path, {}, tiers=own, placements={"own": {"work": "own"}})
+        preflight(places, tmp_path, {"path": "/scratch/$SLURM_JOB_ID", "kind": "block", "node": True})
+    with pytest.raises(SettingsError, match=r"campaign\.parallelism: 2 at once need more memory .*: 1 fit into 900 MB"):
+        preflight(places, tmp_path, mem_mb=900)
+    with pytest.raises(SettingsError, match=r"parallelism: there are only 4 participants to run 96 at once"):
+        preflight(places, tmp_path, parallelism=[96])
     write_json(places.index / "dataset.json", {"kind": "folder", "path": str(tmp_path)})
     with pytest.raises(SettingsError, match=r"the dataset is a plain folder, .* cannot be on 2 tiers"):
-        preflight(places, tmp_path, {}, placements={"disk": {}, "memory": {"dataset": "tmpfs"}})
-    wrong = {"wrong": {"path": "/dev/shm", "kind": "network"}}
-    with pytest.raises(NeurotierError, match="tier 'wrong': declared as 'network'"):
-        preflight(places, tmp_path, {}, tiers=wrong, placements={"wrong": {"work": "wrong"}})
+        preflight(places, tmp_path, placements={"disk": {}, "memory": {"dataset": "tmpfs"}})
 
 
 @pytest.fixture
 def campaign(places: Places, tmp_path: Path) -> Campaign:
-    base = configuration(tmp_path)
-    settings = Settings.from_config(base)
-    return Campaign(planned_runs(base, settings), settings, places, {}, print)
+    return campaign_of(places, configuration(tmp_path))
 
 
 def keep(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from configured import settings_at
 from neurotier.core.files import read_json, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import RUN
@@ -23,6 +24,7 @@ from neurotier.run.cluster_jobs import (
 )
 from neurotier.run.jobs import note_killed
 from neurotier.run.journal import add_entry, entries, job_note, read_notes
+from pool_jobs import image, write_index
 from support import script
 
 STARTED_S = 1795392050.0
@@ -47,7 +49,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
     for name in ("SLURM_JOB_ID", "SLURM_CPUS_ON_NODE", "SLURM_MEM_PER_NODE", "SLURMD_NODENAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))  # this machine may have a Slurm, with jobs of these numbers
-    here = Places(*(tmp_path / name for name in ("results", "datasets", "work", "images", "store")))
+    here = Places.from_settings(settings_at(tmp_path))
     write_json(here.runs / "run.json", {"run": "run", "started_s": STARTED_S})
     return here
 
@@ -73,29 +75,24 @@ def test_jobs_that_a_head_has_left_are_told_by_slurm_or_by_their_numbers(places:
 
 def note(job: str | None, started_s: float, **more: Any) -> dict[str, Any]:
     """What a job has noted of itself."""
-    noted = job_note("3", ["A/sub-01", "A/sub-02"], 2, 2) | {
-        "job": job,
-        "node": "n7",
-        "cpus": 4,
-        "started_s": started_s,
-    }
-    return noted | ({"elapsed_s": more["ended_s"] - started_s} if more else {}) | more
+    own = {"job": job, "node": "n7", "cpus": 4, "started_s": started_s}
+    elapsed = {"elapsed_s": more["ended_s"] - started_s} if more else {}
+    return job_note("3", ["A/sub-01", "A/sub-02"], 2, 2) | own | elapsed | more
 
 
 def test_every_start_of_a_requeued_job_is_a_row_of_its_own() -> None:
-    first, waited, running, second = starts_in(RECORDED.splitlines())
-    assert (first["state"], first["started_s"], first["ended_s"]) == ("NODE_FAIL", 1795392055.0, 1795392082.0)
-    assert first["max_rss_bytes"] is first["cpu_s"] is None  # nobody has seen it; not 0
-    assert (second["state"], second["started_s"], second["cpu_s"]) == ("COMPLETED", 1795392088.0, 0.245)
-    assert second["max_rss_bytes"] == 166223872  # the largest step
-    assert (waited["state"], waited["node"]) == ("CANCELLED", None)
-    assert waited["started_s"] is waited["elapsed_s"] is waited["cpus"] is None
-    assert (running["ended_s"], running["state"]) == (None, "RUNNING")
+    told = ("state", "node", "started_s", "ended_s", "elapsed_s", "cpus", "cpu_s", "max_rss_bytes")
+    assert [tuple(start[name] for name in told) for start in starts_in(RECORDED.splitlines())] == [
+        ("NODE_FAIL", "n1", 1795392055.0, 1795392082.0, 27.0, 4, None, None),  # nobody has seen it; not 0
+        ("CANCELLED", None, None, 1795392056.0, None, None, None, None),
+        ("RUNNING", "n2", 1795392055.0, None, 44.0, 1, None, None),
+        ("COMPLETED", "n1", 1795392088.0, 1795392098.0, 10.0, 4, 0.245, 166223872),  # of the largest step
+    ]
 
 
-@pytest.mark.parametrize("line", ["", "8|COMPLETED", "slurm_load_jobs error: x|y", "8.0|" + "|" * 10, "|" * 11])
-def test_what_is_no_row_of_sacct_does_no_harm(line: str) -> None:
-    assert all(start["started_s"] is None and start["cpus"] is None for start in starts_in([line]))
+def test_what_is_no_row_of_sacct_does_no_harm() -> None:
+    lines = ["", "8|COMPLETED", "slurm_load_jobs error: x|y", "8.0|" + "|" * 10, "|" * 11]
+    assert {(start["started_s"], start["cpus"]) for start in starts_in(lines)} <= {(None, None)}
 
 
 def test_attempts_are_counted_over_requeues_and_retries_of_snakemake(places: Places) -> None:
@@ -155,22 +152,20 @@ def test_an_accounting_that_does_not_answer_is_a_reason(
 
 
 def test_what_is_known_of_a_job_says_why_its_participants_were_killed(places: Places) -> None:
-    images = [
-        {"path": f"sub-0{one}/anat/sub-0{one}_T1w.nii.gz", "size_bytes": 1, "content": "x"} for one in (1, 2, 3, 4)
-    ]
-    for one, row in enumerate(images, 1):
-        row |= {"participant": f"sub-0{one}", "label": f"0{one}", "site": "", "session": None, "bids_run": None}
-        write_text(places.log(f"sub-0{one}"), "Analysing\n")
-    write_table(places.index / "images.tsv", "images", images)
+    states = {"01": "7: TIMEOUT", "02": "7: TIMEOUT", "03": "8: state unknown", "04": ""}
+    write_index(places, map(image, states))
+    for label in states:
+        write_text(places.log(f"sub-{label}"), "Analysing\n")
     write_json(places.runs / "run.json", {"run": "run", "started_s": time.time() - 60})
-    rows: list[dict[str, Any]] = [
-        {"job": "6", "state": "NODE_FAIL", "members": "sub-01 sub-02"}
-    ]  # another has gone on with it
-    rows += [{"job": "7", "state": "TIMEOUT", "members": "sub-01 sub-02"}]
-    rows += [{"job": "8", "state": None, "members": "sub-03"}, {"job": "9", "state": "FAILED", "members": None}]
-    note_killed(places, "run", rows)
-    reasons = [read_json(places.failure(f"sub-0{number}"))["reason"] for number in (1, 2, 3, 4)]
-    for reason, state in zip(reasons, ["7: TIMEOUT", "7: TIMEOUT", "8: state unknown", ""], strict=True):
+    told = [
+        ("6", "NODE_FAIL", "sub-01 sub-02"),  # another has gone on with it
+        ("7", "TIMEOUT", "sub-01 sub-02"),
+        ("8", None, "sub-03"),
+        ("9", "FAILED", None),
+    ]
+    note_killed(places, "run", [dict(zip(("job", "state", "members"), row, strict=True)) for row in told])
+    for label, state in states.items():
+        reason = read_json(places.failure(f"sub-{label}"))["reason"]
         assert reason.startswith("the job was killed before it could say why")
         assert (f"(cluster job {state};" in reason) if state else "(" not in reason
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from neurotier.core.places import Places
-from neurotier.core.settings import Settings
 from neurotier.core.tables import gathered, read_table, write_table
 from neurotier.pages.report.data import collect
 from page_reader import read_plain
@@ -25,12 +24,6 @@ def change(places: Places, table: str, edit: Any) -> None:
     rows = read_table(path, table)
     rows = edit(rows) or rows
     write_table(path, table, rows)
-
-
-@pytest.fixture
-def results(tmp_path: Path) -> tuple[Places, Settings]:
-    """Eight participants in two shares on two nodes."""
-    return make_results(tmp_path, 8, slots=8, nodes=2)
 
 
 def test_the_page_tells_of_nodes_queue_and_efficiency(tmp_path: Path) -> None:
@@ -67,8 +60,8 @@ def test_the_fastest_and_the_slowest_node_are_named(tmp_path: Path) -> None:
     assert any(said in alternative for alternative in reader.alts)
 
 
-def test_without_accounting_what_is_missing_is_said_once_and_is_never_0(results: tuple[Places, Settings]) -> None:
-    places, settings = results
+def test_without_accounting_what_is_missing_is_said_once_and_is_never_0(tmp_path: Path) -> None:
+    places, settings = make_results(tmp_path, 8, slots=8, nodes=2)
     unknown = ("submitted_s", "queue_wait_s", "elapsed_s", "asked_cpus", "asked_memory_bytes", "max_rss_bytes", "cpu_s")
 
     def forget(rows: list[Row]) -> None:

@@ -43,14 +43,8 @@ sys.exit(main(["analyze-participants", "--only", "sub-01", "--results", "results
     ],
 )
 def test_modules_that_cannot_be_read_are_a_line_and_no_trace(tmp_path: Path, error: str, code: int, said: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_A_MODULE.format(error=error)],
-        cwd=tmp_path,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-c", WITHOUT_A_MODULE.format(error=error)]
+    done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (code, said)
 
 

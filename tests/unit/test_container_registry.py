@@ -1,29 +1,23 @@
-"""Images from a registry: a real one on loopback, which several processes pull from at once, which is away or slow."""
+"""Images from a registry: a real one on loopback, which may lack an image or hold a changed one."""
 
 from __future__ import annotations
 
-import http.client
-import http.server
-import json
 import os
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from conftest import missing
 from container_images import Engine
 from neurotier.containers.run import Container
-from neurotier.containers.store import Store, sha256
+from neurotier.containers.store import sha256
 from neurotier.core.errors import SourceError
-from neurotier.core.settings import ContainerSettings
-from support import PATIENCE_S, quiet
+from stores import SETTINGS, names, store_in
+from support import wait_for, while_running
 
-SETTINGS = ContainerSettings("sif", False, {}, [], {})
 CONFIGURATION = """version: 0.1
 log: {{level: info}}
 storage: {{filesystem: {{rootdirectory: {folder}}}}}
@@ -31,112 +25,56 @@ http: {{addr: "127.0.0.1:0"}}
 """
 
 
-@dataclass
-class Registry:
-    """A registry on loopback, with the tiny image in it."""
-
-    process: subprocess.Popen[bytes]
-    log: Path
-    address: str = ""
-    manifest: str = ""
-    layer: str = ""
-
-    def reference(self, address: str = "", digest: str = "") -> str:
-        """As a configuration names the image; by way of another address, or with another digest."""
-        return f"oras://{address or self.address}/tiny@{digest or self.manifest}"
-
-    def stop(self) -> None:
-        """Stop it; it is no error if that has been done."""
-        self.process.terminate()
-        self.process.wait()
-
-
 @pytest.fixture
-def registry(engine: Engine, tiny_image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
-    """Debian's docker-registry, on a port that it chooses."""
+def reference(engine: Engine, tiny_image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """What names the tiny image in Debian's docker-registry, which listens on a port of loopback that it chooses."""
     program = shutil.which("docker-registry")
     if program is None:
         missing("docker-registry is not installed")
     monkeypatch.setenv("APPTAINER_NOHTTPS", "1")
     configuration, log = tmp_path / "registry.yml", tmp_path / "registry.log"
     configuration.write_text(CONFIGURATION.format(folder=tmp_path / "registry"))
+    listening = re.compile(r"listening on (127\.0\.0\.1:\d+)")
     with log.open("wb") as file:
         process = subprocess.Popen([str(program), "serve", str(configuration)], stdout=file, stderr=file)
-    started = Registry(process, log)
     try:
-        started.address = listening(started)
-        push = [engine.path, "--quiet", "push", str(tiny_image), f"oras://{started.address}/tiny:1"]
+        address = wait_for(lambda: listening.search(log.read_text()), while_running(process))[1]
+        push = [engine.path, "--quiet", "push", str(tiny_image), f"oras://{address}/tiny:1"]
         subprocess.run(push, check=True, capture_output=True)
-        started.manifest, started.layer = digests(started.address)
-        yield started
+        (manifest,) = tmp_path.glob("registry/**/_manifests/revisions/sha256/*")
+        yield f"oras://{address}/tiny@sha256:{manifest.name}"
     finally:
-        started.stop()
-
-
-def listening(registry: Registry) -> str:
-    """Where a registry listens, by its log."""
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end and registry.process.poll() is None:
-        if found := re.search(r"listening on (127\.0\.0\.1:\d+)", registry.log.read_text()):
-            return found[1]
-        time.sleep(0.02)
-    raise AssertionError(registry.log.read_text())
-
-
-def digests(address: str) -> tuple[str, str]:
-    """Digests of the image's manifest and of its only layer, as the registry tells them."""
-    connection = http.client.HTTPConnection(address)
-    accept = {"Accept": "application/vnd.oci.image.manifest.v1+json"}
-    connection.request("GET", "/v2/tiny/manifests/1", headers=accept)
-    answer = connection.getresponse()
-    (layer,) = json.loads(answer.read())["layers"]
-    connection.close()
-    return str(answer.getheader("Docker-Content-Digest")), layer["digest"]
-
-
-def store_in(folder: Path, engine: Engine) -> Store:
-    return Store(
-        folder / "kept", folder / "images", quiet, engine=engine.path, settings=SETTINGS, log=folder / "engine.log"
-    )
-
-
-def left(folder: Path) -> list[str]:
-    """What is in a folder but for locks, which are empty and stay."""
-    return sorted(file.name for file in folder.glob("*") if not file.name.endswith(".lock"))
+        process.terminate()
+        process.wait()
 
 
 def test_pulled_image_is_the_pushed_one_and_runs(
-    registry: Registry, engine: Engine, tiny_image: Path, tmp_path: Path
+    reference: str, engine: Engine, tiny_image: Path, tmp_path: Path
 ) -> None:
     store = store_in(tmp_path, engine)
-    image = store.obtain(registry.reference(), "tool.image")
+    image = store.obtain(reference, "tool.image")
     placed = store.file(image)
     assert (image.name, image.size_bytes) == ("tiny", tiny_image.stat().st_size)
-    assert image.sha256 == sha256(placed) == sha256(tiny_image) == registry.layer.removeprefix("sha256:")
-    assert left(store.images) == [placed.name]
-    assert [Path(name).suffix for name in left(store.kept)] == [".json", ".sif"]
+    assert image.sha256 == sha256(placed) == sha256(tiny_image)
+    assert names(store.images) == [placed.name]
+    assert [Path(name).suffix for name in names(store.kept)] == [".json", ".sif"]
     code, _ = Container(engine.path, placed, SETTINGS, tmp_path / "scratch").run(["/bin/true"], tmp_path / "run.log")
     assert code == 0, (tmp_path / "run.log").read_text()
 
 
-def test_digest_that_the_registry_does_not_have(registry: Registry, engine: Engine, tmp_path: Path) -> None:
-    store = store_in(tmp_path, engine)
+@pytest.mark.parametrize("changed", [False, True])
+def test_what_the_registry_has_not_or_has_changed_leaves_nothing(
+    reference: str, engine: Engine, tiny_image: Path, tmp_path: Path, changed: bool
+) -> None:
+    """Content is not what its digest says where the registry's disk is bad, or somebody is between."""
+    if changed:
+        (content,) = tmp_path.glob(f"registry/**/blobs/sha256/*/{sha256(tiny_image)}/data")
+        with content.open("r+b") as file:
+            file.seek(-1000, os.SEEK_END)
+            file.write(b"changed")
+    store, other = store_in(tmp_path, engine), f"{reference.partition('@')[0]}@sha256:{64 * '0'}"
     with pytest.raises(SourceError, match="pulling oras://") as raised:
-        store.obtain(registry.reference(digest=f"sha256:{64 * '0'}"), "tool.image")
-    assert "the registry has no such image" in str(raised.value)
+        store.obtain(reference if changed else other, "tool.image")
+    assert ("sha256 checksum" if changed else "the registry has no such image") in str(raised.value)
     assert len(str(raised.value).splitlines()) == 1
-    assert left(store.kept) == left(store.images) == []
-
-
-def test_content_that_is_not_what_its_digest_says(registry: Registry, engine: Engine, tmp_path: Path) -> None:
-    """As from a registry whose disk is bad, or from somebody between."""
-    digest = registry.layer.removeprefix("sha256:")
-    (content,) = tmp_path.glob(f"registry/**/blobs/sha256/*/{digest}/data")
-    with content.open("r+b") as file:
-        file.seek(-1000, os.SEEK_END)
-        file.write(b"changed")
-    store = store_in(tmp_path, engine)
-    with pytest.raises(SourceError, match="sha256 checksum") as raised:
-        store.obtain(registry.reference(), "tool.image")
-    assert len(str(raised.value).splitlines()) == 1
-    assert left(store.kept) == left(store.images) == []
+    assert names(store.kept) == names(store.images) == []

@@ -6,7 +6,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,51 +15,13 @@ from pathlib import Path
 import pytest
 from container_images import Engine, make_tiny, tiny_root
 from neurotier.containers.reference import build_arguments, content_of, mirror
-from neurotier.containers.store import Store, placed_sha256, remove_unused, sha256, stored_images
+from neurotier.containers.store import placed_sha256, remove_unused, sha256, stored_images
 from neurotier.core.errors import ContainerError, SettingsError, TierError
 from neurotier.core.files import exclusive
-from neurotier.core.settings import ContainerSettings
+from stores import names, store_in
 from support import ROOT, wait_for
 
 LOCKS = Path("/proc/locks")
-
-OBTAIN = """
-import sys
-from dataclasses import replace
-from pathlib import Path
-from neurotier.containers.store import Store
-from neurotier.core.settings import ContainerSettings
-engine, folder, text = sys.argv[1:]
-settings = ContainerSettings("sif", False, {}, [], {})
-folder = Path(folder)
-store = Store(folder / "kept", folder / "images", print, engine=engine, settings=settings, log=folder / "log")
-image = store.obtain(text, "tool.bet.image")
-print(image.sha256)
-"""
-"""A program that obtains an image."""
-
-
-def settings(form: str = "sif", **arguments: str) -> ContainerSettings:
-    return ContainerSettings(form, network=False, environment={}, binds=[], build_arguments=arguments)
-
-
-@pytest.fixture
-def store(engine: Engine, tmp_path: Path) -> Callable[..., Store]:
-    """Makes stores on one pair of folders."""
-    (tmp_path / "kept").mkdir()
-    (tmp_path / "images").mkdir()
-
-    def make(form: str = "sif", **arguments: str) -> Store:
-        return Store(
-            tmp_path / "kept",
-            tmp_path / "images",
-            print,
-            engine=engine.path,
-            settings=settings(form, **arguments),
-            log=tmp_path / "log",
-        )
-
-    return make
 
 
 @pytest.fixture
@@ -76,15 +37,9 @@ def definition(tmp_path: Path) -> Path:
     return folder / "tool.def"
 
 
-def names(folder: Path) -> list[str]:
-    """What lies in a folder, but for locks."""
-    return sorted(path.name for path in folder.iterdir() if not path.name.endswith(".lock"))
-
-
 def test_definition_files_take_their_mirror_from_this_machine() -> None:
     for file in (ROOT / "containers").glob("*.def"):
-        given = {"FSL_CHANNEL": "somewhere"}
-        assert all(build_arguments(file, given).values())
+        assert all(build_arguments(file, {"FSL_CHANNEL": "somewhere"}).values())
     assert mirror()
     with pytest.raises(SettingsError, match=r"containers\.build_arguments: fsl-bet\.def asks for FSL_CHANNEL"):
         build_arguments(ROOT / "containers" / "fsl-bet.def", {})
@@ -92,11 +47,9 @@ def test_definition_files_take_their_mirror_from_this_machine() -> None:
         assert mirror().rstrip("/") not in file.read_text(), f"{file.name} names this machine's mirror"
 
 
-def test_what_another_start_is_placing_is_waited_for_and_kept(
-    store: Callable[..., Store], tiny_image: Path, tmp_path: Path
-) -> None:
+def test_what_another_start_is_placing_is_waited_for_and_kept(engine: Engine, tiny_image: Path, tmp_path: Path) -> None:
     said: list[str] = []
-    made = replace(store("sandbox"), say=said.append)
+    made = replace(store_in(tmp_path, engine, "sandbox"), say=said.append)
     image = made.obtain(str(tiny_image), "tool.bet.image")
     placed, (notes,) = made.file(image), made.kept.glob("*.tree")
     files = {path: path.rename(tmp_path / path.name) for path in (placed, notes)}
@@ -128,40 +81,31 @@ def test_a_changed_definition_or_file_means_something_else(definition: Path, tin
 
 
 def test_a_definition_is_built_once_for_all_who_ask_at_the_same_time(
-    engine: Engine, store: Callable[..., Store], definition: Path, tmp_path: Path
+    engine: Engine, definition: Path, tmp_path: Path
 ) -> None:
-    text = definition.read_text().replace("{{ BASE }}", str(tiny_root(tmp_path))).replace("{{ PAUSE }}", "1")
-    definition.write_text(text)
-    command = [sys.executable, "-c", OBTAIN, engine.path, str(tmp_path), str(definition)]
-    store()  # makes the folders
-    jobs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) for _ in range(8)]
-    said = [job.communicate()[0].split("\n") for job in jobs]
-    assert [job.returncode for job in jobs] == [0] * 8
-    assert sum(line.startswith("building") for lines in said for line in lines) == 1
-    assert len({lines[-2] for lines in said}) == 1
-    assert len(names(tmp_path / "images")) == 1
-    assert [name.rpartition(".")[2] for name in names(tmp_path / "kept")] == ["json", "sif"]
+    said: list[str] = []
+    made = replace(store_in(tmp_path, engine, BASE=str(tiny_root(tmp_path)), PAUSE="1"), say=said.append)
+    with ThreadPoolExecutor(8) as others:
+        images = list(others.map(made.obtain, [str(definition)] * 8, ["tool.bet.image"] * 8))
+    assert len([line for line in said if line.startswith("building")]) == 1
+    assert len({image.sha256 for image in images}) == 1
+    assert len(names(made.images)) == 1
+    assert [name.rpartition(".")[2] for name in names(made.kept)] == ["json", "sif"]
 
 
-def test_a_build_that_fails_says_why_and_leaves_nothing(
-    store: Callable[..., Store], definition: Path, tmp_path: Path
-) -> None:
-    made = store(BASE=str(tiny_root(tmp_path)), PAUSE="0; nonesuch")
+def test_a_build_that_fails_says_why_and_leaves_nothing(engine: Engine, definition: Path, tmp_path: Path) -> None:
+    made = store_in(tmp_path, engine, BASE=str(tiny_root(tmp_path)), PAUSE="0; nonesuch")
     with pytest.raises(ContainerError) as raised:
         made.obtain(str(definition), "tool.bet.image")
     assert str(raised.value).startswith("building tool.def: failed: FATAL")
     assert names(made.kept) == names(made.images) == []
 
 
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
-
-
 @pytest.mark.parametrize("form", ["sif", "sandbox"])
 def test_a_tier_without_room_is_named_and_left_as_it_was(
-    store: Callable[..., Store], tiny_image: Path, tmp_path: Path, mount_tmpfs: Callable[..., Path], form: str
+    engine: Engine, tiny_image: Path, tmp_path: Path, mount_tmpfs: Callable[..., Path], form: str
 ) -> None:
-    made = replace(store(form), images=mount_tmpfs(tmp_path / "full", "size=512k"))
+    made = replace(store_in(tmp_path, engine, form), images=mount_tmpfs(tmp_path / "full", "size=512k"))
     with pytest.raises((TierError, OSError)) as raised:
         made.obtain(str(tiny_image), "tool.bet.image")
     assert str(made.images) in str(raised.value)
@@ -194,10 +138,10 @@ def own_image(engine: Engine, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("alteration", ALTERATIONS)
 def test_an_unpacked_image_that_was_altered_is_placed_again_by_the_next_run(
-    store: Callable[..., Store], own_image: Path, tmp_path: Path, alteration: str
+    engine: Engine, own_image: Path, tmp_path: Path, alteration: str
 ) -> None:
     said: list[str] = []
-    first = replace(store("sandbox"), verified=tmp_path / "verified", run="first", say=said.append)
+    first = replace(store_in(tmp_path, engine, "sandbox"), verified=tmp_path / "verified", run="first", say=said.append)
     image = first.obtain(str(own_image), "tool.bet.image")
     placed = first.file(image)
     genuine = placed_sha256(placed)
@@ -210,11 +154,9 @@ def test_an_unpacked_image_that_was_altered_is_placed_again_by_the_next_run(
     assert (placed / "opt" / "link").read_text() == "mine"
 
 
-def test_a_run_verifies_an_image_once_for_all_its_jobs(
-    store: Callable[..., Store], own_image: Path, tmp_path: Path
-) -> None:
+def test_a_run_verifies_an_image_once_for_all_its_jobs(engine: Engine, own_image: Path, tmp_path: Path) -> None:
     """Jobs that come later read nothing of it: told by the access times of a file in it."""
-    first = replace(store("sandbox"), verified=tmp_path / "verified", run="first")
+    first = replace(store_in(tmp_path, engine, "sandbox"), verified=tmp_path / "verified", run="first")
     image = first.obtain(str(own_image), "tool.bet.image")
     (marker,) = (tmp_path / "verified").iterdir()
     placed = first.file(image)
@@ -231,9 +173,9 @@ def test_a_run_verifies_an_image_once_for_all_its_jobs(
 
 
 def test_an_image_file_that_was_altered_is_placed_again_or_refused(
-    store: Callable[..., Store], definition: Path, tiny_image: Path, tmp_path: Path
+    engine: Engine, definition: Path, tiny_image: Path, tmp_path: Path
 ) -> None:
-    made = store(BASE=str(tiny_root(tmp_path)), PAUSE="0")
+    made = store_in(tmp_path, engine, BASE=str(tiny_root(tmp_path)), PAUSE="0")
     own = made.obtain(str(tiny_image), "tool.bet.image")
     damage(made.file(own))
     made.place(own)
@@ -255,8 +197,8 @@ def damage(image: Path) -> None:
         file.write(b"damaged")
 
 
-def test_an_unpacked_image_is_not_made_of_a_damaged_one(store: Callable[..., Store], own_image: Path) -> None:
-    made = store("sandbox")
+def test_an_unpacked_image_is_not_made_of_a_damaged_one(engine: Engine, own_image: Path, tmp_path: Path) -> None:
+    made = store_in(tmp_path, engine, "sandbox")
     image = made.obtain(str(own_image), "tool.bet.image")
     damage(own_image)
     made.place(image)  # what was unpacked before is what it was
@@ -266,8 +208,8 @@ def test_an_unpacked_image_is_not_made_of_a_damaged_one(store: Callable[..., Sto
     assert names(made.images) == []
 
 
-def stored_two(folder: Path) -> tuple[Path, Path]:
-    """A store of two images that were used 40 days and one day ago, and of a third that cannot be read."""
+def stored_three(folder: Path) -> tuple[Path, Path]:
+    """A store of two images that were used 40 days and one day ago, of the user's own, and of one that is damaged."""
     kept, images = folder / "kept", folder / "images"
     for name, sha, days in (("old-11111111", "a" * 64, 40), ("new-22222222", "b" * 64, 1)):
         (images / f"{name[:3]}-{sha[:12]}.sandbox" / "bin").mkdir(parents=True)
@@ -275,37 +217,28 @@ def stored_two(folder: Path) -> tuple[Path, Path]:
         (kept / f"{name}.sif").write_bytes(b"x" * 1000)
         (kept / f"{name}.json").write_text(json.dumps({"sha256": sha, "size_bytes": 1000}))
         os.utime(kept / f"{name}.json", (time.time() - days * 86_400,) * 2)
-    (kept / "cut-33333333.json").write_text('{"sha256"')
-    os.utime(kept / "cut-33333333.json", (0, 0))
+    (folder / "own.sif").write_bytes(b"mine")
+    own = {"sha256": "c" * 64, "size_bytes": 4, "source": str(folder / "own.sif")}
+    for name, text in (("own-44444444", json.dumps(own)), ("cut-33333333", '{"sha256"')):
+        (kept / f"{name}.json").write_text(text)
+        os.utime(kept / f"{name}.json", (0, 0))
     return kept, images
 
 
-def test_images_that_nobody_uses_leave_store_and_tier(tmp_path: Path) -> None:
-    kept, images = stored_two(tmp_path)
-    ((removed, _),) = remove_unused(list(stored_images(kept, images)), 30, in_use=())
-    assert removed.name == "old-11111111"
-    assert names(kept) == sorted(
-        ["cut-33333333.json", "new-22222222.json", "new-22222222.sif", "new-bbbbbbbbbbbb.cache"]
-    )
+def test_images_that_nobody_uses_leave_store_and_tier_and_a_file_of_the_users_stays(tmp_path: Path) -> None:
+    kept, images = stored_three(tmp_path)
+    removed = {image.name: (image, files) for image, files in remove_unused(list(stored_images(kept, images)), 30, ())}
+    assert sorted(removed) == ["old-11111111", "own-44444444"]
+    assert names(kept) == ["cut-33333333.json", "new-22222222.json", "new-22222222.sif", "new-bbbbbbbbbbbb.cache"]
     assert names(images) == ["new-bbbbbbbbbbbb.sandbox"]
+    own, files = removed["own-44444444"]
+    assert files == [own.facts]
+    assert (tmp_path / "own.sif").read_bytes() == b"mine"
 
 
 def test_the_image_of_these_results_and_one_that_was_just_used_stay(tmp_path: Path) -> None:
-    kept, images = stored_two(tmp_path)
+    kept, images = stored_three(tmp_path)
     stored = list(stored_images(kept, images))
+    os.utime(kept / "own-44444444.json")  # a run has begun since the store was listed
     assert not list(remove_unused(stored, 30, in_use=["a" * 64]))
-    os.utime(kept / "old-11111111.json")  # a run has begun since the store was listed
-    assert not list(remove_unused(stored, 30, in_use=()))
-    assert len(names(kept)) == 7
-
-
-def test_a_file_of_the_users_is_never_removed(tmp_path: Path) -> None:
-    kept, images = tmp_path / "kept", tmp_path / "images"
-    own = tmp_path / "own.sif"
-    own.write_bytes(b"mine")
-    kept.mkdir()
-    (kept / "own-44444444.json").write_text(json.dumps({"sha256": "c" * 64, "size_bytes": 4, "source": str(own)}))
-    os.utime(kept / "own-44444444.json", (0, 0))
-    ((removed, files),) = remove_unused(list(stored_images(kept, images)), 1, in_use=())
-    assert (removed.name, files) == ("own-44444444", [removed.facts])
-    assert own.read_bytes() == b"mine"
+    assert len(names(kept)) == 8

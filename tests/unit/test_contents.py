@@ -10,9 +10,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from configured import settings_at
 from neurotier.core.errors import KilledError, SourceError
-from neurotier.core.settings import DatasetSettings
-from neurotier.dataset.contents import check_known_somewhere, drop_images, get_images, is_present
+from neurotier.dataset.contents import drop_images, get_images, is_present
 from support import git, lives, quiet, script, wait_for, while_running
 
 PYTHON = sys.executable
@@ -26,7 +26,7 @@ ask_annex(Path(sys.argv[2]), "get", ["-x.nii"])
 """
 
 NAMES = ["-x.nii", "a b.nii", "[ab]*.nii", ":(top)c.nii", "--force", "d/-e.nii"]
-SETTINGS = DatasetSettings("", None, [], [], [], [], 4, 3, 0.1, False, "none", [])
+SETTINGS = settings_at(dataset={"get_attempts": 3, "get_backoff_s": 0.1}).dataset
 
 
 @pytest.fixture
@@ -73,9 +73,6 @@ def test_content_without_a_known_copy_is_not_asked_for_again(clone: Path) -> Non
     git(clone, "fetch", "--quiet")
     with pytest.raises(SourceError, match="knows of no copy"):
         get_images(clone, ["-x.nii", "a b.nii"], SETTINGS, pytest.fail)
-    with pytest.raises(SourceError, match="knows of no copy"):
-        check_known_somewhere(clone, "a b.nii")
-    check_known_somewhere(clone, "-x.nii")
 
 
 def test_source_that_is_away_is_said_in_a_line(clone: Path) -> None:

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from configured import settings_at
 from neurotier.analysis.derivatives import write_description
 from neurotier.core.errors import SourceError, without_credentials
 from neurotier.core.files import read_json, write_json
 from neurotier.core.places import Places, dataset_name
 from neurotier.core.private import private_folder
-from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.commands import message_of
 from neurotier.dataset.source import named_source, obtain, site_facts
 from neurotier.pages.report import PAGE
 from neurotier.run.head import command_line
 from neurotier.run.jobs import noted, reporting
-from report_data import RUN, make_results, settings_for
+from report_data import RUN, make_results
 from support import git
 
 WORD = "planted"
@@ -58,7 +58,7 @@ def test_a_site_is_published_without_them(tmp_path: Path) -> None:
 
 def test_a_source_that_cannot_be_cloned_is_named_without_them(tmp_path: Path) -> None:
     source, said = f"http://me:{WORD}@127.0.0.1:1/ds", list[str]()  # nobody listens there
-    settings = DatasetSettings(source, None, [], [], [], [], 4, 2, 0.1, False, "none", [])
+    settings = settings_at(dataset={"get_attempts": 2, "get_backoff_s": 0.1}).dataset
     with pytest.raises(SourceError, match=r"dataset\.source 'http://127\.0\.0\.1:1/ds'") as raised:
         obtain(settings, source, private_folder(tmp_path), said.append)
     assert said
@@ -68,7 +68,7 @@ def test_a_source_that_cannot_be_cloned_is_named_without_them(tmp_path: Path) ->
 def test_faults_and_what_datalad_says_are_logged_without_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    places, log = Places.from_settings(settings_for(tmp_path)), tmp_path / "log"
+    places, log = Places.from_settings(settings_at(tmp_path)), tmp_path / "log"
     with reporting(places, ["sub-01"], "get_images", log):
         raise ValueError(f"cannot parse {SOURCE}")
     told = log.read_text() + places.failure("sub-01").read_text() + capsys.readouterr().err
@@ -85,7 +85,7 @@ def test_the_rule_and_the_clone_are_named_without_them() -> None:
 
 
 def test_a_run_is_noted_without_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = settings_for(tmp_path)
+    settings = settings_at(tmp_path)
     settings = replace(settings, dataset=replace(settings.dataset, source=SOURCE))
     assert noted(settings)["dataset"] == asdict(replace(settings.dataset, source=SHOWN))
     monkeypatch.setattr(sys, "argv", ["snakemake", "--config", f"dataset={{source: {SOURCE}}}"])

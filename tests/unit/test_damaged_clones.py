@@ -5,23 +5,24 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from configured import settings_at
 from conftest import nightly
 from neurotier.core.errors import SourceError
 from neurotier.core.private import private_folder
-from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.contents import content_of, get_images
 from neurotier.dataset.source import Dataset, is_broken, is_whole, obtain
-from support import git, script
+from support import git, quiet, script
 
 IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
-SETTINGS = DatasetSettings("", None, ["SiteA"], [], [], [], 4, 1, 0.0, False, "none", [])
+SETTINGS = settings_at(dataset={"sites": ["SiteA"], "get_attempts": 1}).dataset
 
 
-def clone(source: Path, tmp_path: Path, said: list[str] | None = None) -> Dataset:
-    return obtain(SETTINGS, str(source), private_folder(tmp_path) / "clones", (said if said is not None else []).append)
+def clone(source: Path, tmp_path: Path, say: Callable[[str], None] = quiet) -> Dataset:
+    return obtain(SETTINGS, str(source), private_folder(tmp_path) / "clones", say)
 
 
 @pytest.mark.parametrize("left_bytes", [0, 1000])
@@ -29,7 +30,7 @@ def test_content_of_another_size_than_its_key_is_fetched_again(
     demo_source: Path, tmp_path: Path, left_bytes: int
 ) -> None:
     dataset = clone(demo_source, tmp_path)
-    assert get_images(dataset.path, [IMAGE], SETTINGS, lambda _: None) == 1
+    assert get_images(dataset.path, [IMAGE], SETTINGS, quiet) == 1
     whole, content = content_of(dataset.path, IMAGE), (dataset.path / IMAGE).resolve()
     assert whole.is_here
     content.chmod(0o644)
@@ -70,11 +71,11 @@ def test_clone_that_git_cannot_use_is_cloned_anew(demo_source: Path, tmp_path: P
         file.touch()
     assert is_broken(repository)
     said: list[str] = []
-    again = clone(demo_source, tmp_path, said)
+    again = clone(demo_source, tmp_path, said.append)
     assert again == dataset
     assert not is_broken(repository)
     assert any("cloned anew" in line or "installing 1" in line for line in said), said
-    assert get_images(again.path, [IMAGE], SETTINGS, lambda _: None) == 1
+    assert get_images(again.path, [IMAGE], SETTINGS, quiet) == 1
 
 
 GIT = """\

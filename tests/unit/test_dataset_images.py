@@ -11,15 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from configured import settings_at
 from container_images import Engine, make_docker_archive, make_oci_layout, tiny_root
 from neurotier.containers.run import Container
 from neurotier.containers.store import Store, sha256
 from neurotier.core.errors import ContainerError, NeurotierError, SettingsError, SourceError
-from neurotier.core.settings import ContainerSettings, DatasetSettings
+from stores import SETTINGS, names, store_in
 from support import ENVIRONMENT, ROOT, git
 
-CONTAINERS = ContainerSettings("sif", network=False, environment={}, binds=[], build_arguments={})
-FETCHING = DatasetSettings("", None, [], [], [], [], 4, 1, 0, False, "none", [])
+FETCHING = settings_at(dataset={"get_attempts": 1}).dataset
 
 
 @pytest.fixture(scope="module")
@@ -34,21 +34,17 @@ def source(datalad_container: None, tiny_image: Path, tmp_path_factory: pytest.T
 
 def datalad(folder: Path, *arguments: str) -> None:
     """DataLad by hand."""
-    done = subprocess.run(["datalad", *arguments], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    subprocess.run(["datalad", *arguments], cwd=folder, env=ENVIRONMENT, check=True)
 
 
 @pytest.fixture
 def store(engine: Engine, tmp_path: Path) -> Store:
-    for name in ("kept", "images"):
-        (tmp_path / name).mkdir()
-    kept, images, log = (tmp_path / name for name in ("kept", "images", "log"))
-    return Store(kept, images, print, engine=engine.path, settings=CONTAINERS, log=log, dataset=FETCHING)
+    return replace(store_in(tmp_path, engine), dataset=FETCHING)
 
 
 def runs(engine: Engine, image: Path, scratch: Path) -> bool:
     """Whether a container starts from an image."""
-    code, _ = Container(engine.path, image, CONTAINERS, scratch).run(["true"], scratch.with_name("log"))
+    code, _ = Container(engine.path, image, SETTINGS, scratch).run(["true"], scratch.with_name("log"))
     return code == 0
 
 
@@ -59,10 +55,7 @@ def test_an_image_is_fetched_from_its_dataset_once(
     store = replace(store, say=said.append)
     text = f"datalad:{source}#lab-tiny"
     image = store.obtain(text, "app.image")
-    assert (image.name, image.sha256, image.size_bytes) == (
-        *("lab-tiny", sha256(tiny_image)),
-        tiny_image.stat().st_size,
-    )
+    assert (image.name, image.sha256, image.size_bytes) == ("lab-tiny", sha256(tiny_image), tiny_image.stat().st_size)
     commit = git(source, "rev-parse", "HEAD").strip()
     path = "images/lab/lab-tiny--1.0.sing"
     assert image.origin == {"dataset": str(source), "commit": commit, "path": path}
@@ -70,8 +63,7 @@ def test_an_image_is_fetched_from_its_dataset_once(
     assert store.obtain(text, "app.image") == image
     assert len(said) == 2
     assert runs(engine, store.file(image), tmp_path / "scratch")
-    assert [path.suffix for path in store.kept.iterdir() if not path.name.endswith(".lock")] != []
-    assert not list(store.kept.glob(".*.partial")), "the clone is gone"
+    assert [name.rpartition(".")[2] for name in names(store.kept)] == ["json", "sif"], "the clone is gone"
     pinned = store.obtain(f"{text}@sha256:{image.sha256}", "app.image")
     assert pinned.sha256 == image.sha256
     with pytest.raises(SourceError, match=r"lab-tiny@sha256:0+: is another image \(sha256 "):
@@ -85,11 +77,11 @@ def hostile(source: Path, tmp_path: Path) -> Callable[..., str]:
     folder = tmp_path / "hostile"
     subprocess.run(["git", "clone", "-q", str(source), str(folder)], check=True, env=ENVIRONMENT)
 
-    def make(path: str, name: str = "bad") -> str:
-        git(folder, "config", "--file", ".datalad/config", f"datalad.containers.{name}.image", path)
+    def make(path: str) -> str:
+        git(folder, "config", "--file", ".datalad/config", "datalad.containers.bad.image", path)
         git(folder, "add", "--all")
         git(folder, "commit", "-qm", "image")
-        return f"datalad:{folder}#{name}"
+        return f"datalad:{folder}#bad"
 
     return make
 
@@ -124,7 +116,7 @@ def test_a_dataset_cannot_lead_elsewhere(
     with pytest.raises(SourceError, match=rf"^container dataset .*hostile: {said}") as raised:
         store.obtain(text, "app.image")
     assert "\n" not in str(raised.value)
-    assert [file.name for file in store.kept.iterdir() if not file.name.endswith(".lock")] == []
+    assert names(store.kept) == []
 
 
 def test_a_configuration_that_is_a_link_is_not_read(store: Store, hostile: Callable[..., str], tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import nibabel as nib
@@ -15,17 +14,9 @@ from neurotier.core.settings import DemoSettings
 from neurotier.demo.dataset import SITES, load_head, make_demo_dataset, model_head, moved, noise_bold, varied_head
 from nibabel.processing import resample_from_to
 from nilearn.datasets import load_mni152_brain_mask
+from support import ENVIRONMENT
 
-BIN = Path(sys.executable).parent
 SIMULATED = DemoSettings(head="simulated", voxel_size_mm=4.0, seed=7)
-
-
-def run(*command: str | Path, cwd: Path | None = None) -> str:
-    """Standard output of a command of this environment, which must succeed."""
-    environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run([str(c) for c in command], cwd=cwd, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    return done.stdout
 
 
 def data(image: nib.Nifti1Image) -> np.ndarray:
@@ -61,15 +52,12 @@ def test_the_brain_lies_inside_the_head() -> None:
 # The choice of the head
 
 
-@pytest.mark.parametrize("kind", ["text", "truncated", "four dimensions", "zero"])
+@pytest.mark.parametrize("kind", ["truncated", "four dimensions", "zero"])
 def test_an_unusable_head_is_an_input_error(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "head.nii.gz"
-    if kind == "text":
-        path.write_text("not an image")
-    else:
-        nib.save(nib.Nifti1Image(np.zeros((9, 9, 9), np.int16), np.eye(4)) if kind == "zero" else noise_bold(1), path)
+    nib.save(nib.Nifti1Image(np.zeros((9, 9, 9), np.int16), np.eye(4)) if kind == "zero" else noise_bold(1), path)
     if kind == "truncated":
-        path.write_bytes(path.read_bytes()[:-200])
+        os.truncate(path, path.stat().st_size - 200)
     with pytest.raises(InputError, match=r"head\.nii\.gz"):
         load_head(path)
 
@@ -86,7 +74,7 @@ def test_images_do_not_depend_on_when_they_are_made(demo_source: Path, tmp_path:
 
 @pytest.mark.parametrize("site", SITES)
 def test_sites_are_valid_bids(demo_source: Path, site: str) -> None:
-    run("bids-validator-deno", demo_source / site)
+    subprocess.run(["bids-validator-deno", demo_source / site], env=ENVIRONMENT, check=True)
 
 
 def test_a_taken_folder_is_left_alone(tmp_path: Path) -> None:

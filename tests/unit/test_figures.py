@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,38 +13,31 @@ from matplotlib.figure import Figure
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.chart import Chart, house_style, hover
+from neurotier.pages.report import PAGE
 from neurotier.pages.report.data import ReportData, collect, doubts, is_plausible, participant_jobs
 from neurotier.pages.report.figures import account, brain_volume, gantt
 from neurotier.pages.report.verdict import time_line
+from page_reader import read_plain
 from report_data import RUN, make_results, phase_row, run_row, sampled, without_account
-from report_figures import drawn
-
-
-def tables(folder: Path, count: int, **changes: Any) -> ReportData:
-    """What the report of a synthetic results folder is made of."""
-    return collect(*make_results(folder, count, **changes))
-
-
-def read_plain(text: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(text), delimiter="\t"))
 
 
 @pytest.mark.parametrize(("count", "earlier"), [(5, 0), (60, 20)])
 def test_numbers_add_up_to_the_table(tmp_path: Path, count: int, earlier: int) -> None:
-    content = tables(tmp_path, count, earlier=earlier)
-    figures = drawn(count, earlier=earlier)
-    by_cause = read_plain(figures["account.tsv"])
+    places, settings = make_results(tmp_path, count, earlier=earlier)
+    content = collect(places, settings)
+    PAGE.write(places, settings)
+    by_cause = read_plain(places.figures / "account.tsv")
     assert [row["participant"] for row in by_cause] == [job["participant"] for job in content.jobs]
     for prefix, members in (("", ("stage_in", "compute", "stage_out")), ("compute_", ("compute",))):
         rows = [row for row in content["profile"] if row["phase"] in members]
         for column in ("wall_s", *LABELS):
             total = sum(float(row[f"{prefix}{column}"]) for row in by_cause)
             assert total == pytest.approx(sum(row[column] for row in rows), abs=1e-3), column
-    jobs = read_plain(figures["gantt.tsv"])
+    jobs = read_plain(places.figures / "gantt.tsv")
     assert len({row["participant"] for row in jobs}) == count - earlier, "only the last run"
     assert max(float(row["end_s"]) for row in jobs) == pytest.approx(content["runs"][-1]["makespan_s"], abs=1e-5)
     assert min(float(row["start_s"]) for row in jobs) == 0
-    volumes = read_plain(figures["brain_volume.tsv"])
+    volumes = read_plain(places.figures / "brain_volume.tsv")
     total = sum(float(row["brain_volume_cm3"]) for row in volumes)
     assert total == pytest.approx(sum(row["brain_volume_mm3"] for row in content["group"]) / 1000)
 
@@ -72,20 +63,9 @@ def test_titles_stand_in_the_svg_and_ids_are_the_figures_own(tmp_path: Path) -> 
     assert all(part.get("id", "a_name-").startswith("a_name-") for part in root.iter())
 
 
-@pytest.fixture
-def chart_of(tmp_path: Path) -> Callable[..., Chart]:
-    """Makes a chart of the report from some rows."""
-
-    def make(chart: Callable[[ReportData], Chart], **rows: Any) -> Chart:
-        places, settings = make_results(tmp_path / "none", 0)
-        return chart(ReportData(rows, settings, places))
-
-    return make
-
-
-def made(*phases: tuple[str, float, float, float], run: str = RUN) -> list[Row]:
+def made(*phases: tuple[str, float, float, float]) -> list[Row]:
     """Compute phases: participant, start, wall, CPU."""
-    return [phase_row(run, name, "compute", start, wall, cpu) for name, start, wall, cpu in phases]
+    return [phase_row(RUN, name, "compute", start, wall, cpu) for name, start, wall, cpu in phases]
 
 
 def test_the_verdict_says_where_the_time_went_of_those_who_have_an_account() -> None:
@@ -97,11 +77,12 @@ def test_the_verdict_says_where_the_time_went_of_those_who_have_an_account() -> 
     assert time_line(none) == "A participant took 1.00 s (medians): 0.50 s of CPU time.", "there is no such figure"
 
 
-def test_sentences_state_the_finding(tmp_path: Path, chart_of: Callable[..., Chart]) -> None:
+def test_sentences_state_the_finding(tmp_path: Path) -> None:
+    places, settings = make_results(tmp_path, 5)
     rows = made(("SiteA/sub-1", 0.0, 10.0, 9.0), ("SiteA/sub-2", 5.0, 31.2, 29.4))
 
-    def said(*arguments: Any, **tables: Any) -> str:
-        return chart_of(*arguments, **tables).says
+    def said(chart: Callable[[ReportData], Chart], **tables: Any) -> str:
+        return chart(ReportData(tables, settings, places)).says
 
     shares = "3 % waiting for a core, 2 % waiting for storage, 1 % asleep"
     assert said(account, profile=rows) == f"Time of 2 participants: 93 % on a CPU, {shares}"
@@ -114,7 +95,7 @@ def test_sentences_state_the_finding(tmp_path: Path, chart_of: Callable[..., Cha
     assert said(account) == said(gantt) == "no participant finished"
     at_once = "Makespan 36.2 s for 2 participants, 1.14 at a time on average, 2 at most"
     assert said(gantt, profile=rows, runs=[run_row(RUN, rows)]) == at_once
-    group = tables(tmp_path, 5)["group"]
+    group = collect(places, settings)["group"]
     assert said(brain_volume) == "no brain mask was made"
     assert said(brain_volume, group=group[:1]).startswith("Brain volume of the one image is ")
     assert f"of {len(group)} images); 1 mask to be looked at" in said(brain_volume, group=group)

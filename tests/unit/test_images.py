@@ -13,44 +13,31 @@ from neurotier.analysis.inflating import LEAST_BYTES, Content
 from neurotier.core.foreign import ForeignError
 from support import save_image, small_head
 
-
-@pytest.fixture
-def head(tmp_path: Path) -> nib.Nifti1Image:
-    return load_head(save_image(tmp_path / "head.nii.gz", small_head()), "head")
-
-
-def test_single_volume_series_is_an_image(tmp_path: Path) -> None:
-    file = save_image(tmp_path / "a.nii.gz", small_head()[..., None])
-    image = load_head(file, "a")
-    assert image.shape == (20, 20, 20)
-    write_brain(small_head() > 250, image, tmp_path / "brain.nii.gz")
-    assert nib.load(tmp_path / "brain.nii.gz").shape == (20, 20, 20)
+MASK = small_head() > 250
+PLAIN, SCALED = (nib.Nifti1Image(small_head(), np.eye(4)) for _ in range(2))
+SCALED.header.set_slope_inter(0.5, 10)
+SERIES = nib.Nifti1Image(small_head()[..., None], np.eye(4))
 
 
-def test_brain_keeps_voxel_type_and_values(tmp_path: Path, head: nib.Nifti1Image) -> None:
-    mask = small_head() > 250
-    write_brain(mask, head, tmp_path / "brain.nii.gz")
+@pytest.mark.parametrize(("image", "kind"), [(PLAIN, np.int16), (SERIES, np.float32), (SCALED, np.float32)])
+def test_brain_has_the_values_of_the_head_and_true_zeros_outside(
+    tmp_path: Path, image: nib.Nifti1Image, kind: type[np.generic]
+) -> None:
+    """Of the head's voxel type, if its numbers are stored as they are."""
+    nib.save(image, tmp_path / "a.nii.gz")
+    head = load_head(tmp_path / "a.nii.gz", "a")
+    write_brain(MASK, head, tmp_path / "brain.nii.gz")
     brain = nib.load(tmp_path / "brain.nii.gz")
-    assert brain.get_data_dtype() == np.int16
-    assert np.array_equal(np.asarray(brain.dataobj), small_head() * mask)
+    values = np.asarray(brain.dataobj)
+    assert (values.shape, brain.get_data_dtype()) == ((20, 20, 20), kind)
+    assert not values[~MASK].any()
+    assert np.allclose(values[MASK], np.asarray(head.dataobj).reshape(values.shape)[MASK])
     assert np.allclose(brain.affine, head.affine)
 
 
-def test_scaled_image_has_true_zeros_outside_the_brain(tmp_path: Path) -> None:
-    image = nib.Nifti1Image(small_head(), np.eye(4))
-    image.header.set_slope_inter(0.5, 10)
-    nib.save(image, tmp_path / "a.nii.gz")
-    head = load_head(tmp_path / "a.nii.gz", "a")
-    mask = small_head() > 250
-    write_brain(mask, head, tmp_path / "brain.nii.gz")
-    brain = np.asarray(nib.load(tmp_path / "brain.nii.gz").dataobj)
-    assert not brain[~mask].any()
-    assert np.allclose(brain[mask], np.asarray(head.dataobj)[mask])
-
-
-def test_mask_is_uint8_with_its_size(tmp_path: Path, head: nib.Nifti1Image) -> None:
-    mask = small_head() > 250
-    assert write_mask(mask, head, tmp_path / "mask.nii.gz") == (mask.sum(), 64.0)
+def test_mask_is_uint8_with_its_size(tmp_path: Path) -> None:
+    head = load_head(save_image(tmp_path / "head.nii.gz", small_head()), "head")
+    assert write_mask(MASK, head, tmp_path / "mask.nii.gz") == (MASK.sum(), 64.0)
     assert nib.load(tmp_path / "mask.nii.gz").get_data_dtype() == np.uint8
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from configured import settings_at
 from neurotier.core.errors import InputError
-from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.index import Index, changed_since, index_dataset
 from neurotier.dataset.source import Dataset, plain_sites
 from support import plain_dataset, small_head, t1w
@@ -17,13 +17,9 @@ from support import plain_dataset, small_head, t1w
 SETTINGS = settings_at().dataset
 
 
-def index(folder: Path, **filters: object) -> Index:
-    return index_for(None, folder, filters)
-
-
-def index_for(suffixes: list[str] | None, folder: Path, filters: dict[str, object]) -> Index:
-    settings: DatasetSettings = dataclasses.replace(SETTINGS, **filters)  # type: ignore[arg-type]
+def index(folder: Path, suffixes: list[str] | None = None, **filters: Any) -> Index:
     sites = {site: {"url": "", "version": ""} for site in plain_sites(folder)}
+    settings = dataclasses.replace(SETTINGS, **filters)
     return index_dataset(Dataset(str(folder), folder, "folder", sites), settings, suffixes)
 
 
@@ -37,6 +33,7 @@ def dataset(tmp_path: Path) -> Path:
         "sub-02/anat/sub-02_acq-mprage_T1w.nii",
         "sub-02/anat/sub-02_T2w.nii.gz",
         "sub-02/anat/sub-02_part-phase_T1w.nii.gz",
+        "sub-02/anat/sub-02_desc-raw_T1w.nii.gz",
         "sub-03/func/sub-03_task-rest_bold.nii.gz",
         "derivatives/x/sub-01/anat/sub-01_T1w.nii.gz",
     ]
@@ -55,6 +52,7 @@ def test_images_and_what_is_left_out(dataset: Path) -> None:
     ]
     assert found.skipped == {
         "'sub-02/anat/sub-02_acq-mprage_T1w.nii.gz'": "the same image is there with another extension",
+        "'sub-02/anat/sub-02_desc-raw_T1w.nii.gz'": "the entity desc- is of derivatives, not of raw data",
         "'sub-02/anat/sub-02_part-phase_T1w.nii.gz'": "part-phase is no magnitude image, and only those are analysed",
         "sub-03": "no T1w image",
         "sub-04": "in participants.tsv, but there is no folder",
@@ -86,7 +84,7 @@ def test_who_is_new_or_gone(tmp_path: Path) -> None:
         ({"participants": ["01"], "sessions": ["2"]}, 1),
     ],
 )
-def test_filters(dataset: Path, filters: dict[str, object], count: int) -> None:
+def test_filters(dataset: Path, filters: dict[str, Any], count: int) -> None:
     assert len(index(dataset, **filters).images) == count
 
 
@@ -99,7 +97,7 @@ def test_filters(dataset: Path, filters: dict[str, object], count: int) -> None:
     ],
 )
 def test_an_app_is_given_what_belongs_to_no_session_or_run(
-    tmp_path: Path, filters: dict[str, object], left: list[str]
+    tmp_path: Path, filters: dict[str, Any], left: list[str]
 ) -> None:
     """And nobody who has but that, such as sub-02."""
     names = [
@@ -109,7 +107,7 @@ def test_an_app_is_given_what_belongs_to_no_session_or_run(
     for name in names:
         (tmp_path / f"sub-{name}").parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / f"sub-{name}").touch()
-    assert [image.path for image in index_for([], tmp_path, filters).images] == [f"sub-01/{name}" for name in left]
+    assert [image.path for image in index(tmp_path, [], **filters).images] == [f"sub-01/{name}" for name in left]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +119,7 @@ def test_an_app_is_given_what_belongs_to_no_session_or_run(
         ({"participants": ["03"]}, "dataset.source"),
     ],
 )
-def test_filters_that_select_nothing_say_so(dataset: Path, filters: dict[str, object], line: str) -> None:
+def test_filters_that_select_nothing_say_so(dataset: Path, filters: dict[str, Any], line: str) -> None:
     with pytest.raises(InputError) as raised:
         index(dataset, **filters)
     assert str(raised.value).startswith(line)
@@ -145,10 +143,3 @@ def test_dataset_without_t1w_images_says_what_it_holds(tmp_path: Path) -> None:
 def test_a_folder_that_is_no_dataset_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not a BIDS dataset"):
         index(tmp_path)
-
-
-def test_derivative_among_raw_data_is_skipped(tmp_path: Path) -> None:
-    plain_dataset(tmp_path, {t1w("01"): small_head(), "sub-01/anat/sub-01_desc-raw_T1w.nii.gz": small_head()})
-    found = index(tmp_path)
-    assert [image.path for image in found.images] == [t1w("01")]
-    assert "derivatives" in next(iter(found.skipped.values()))

@@ -19,18 +19,17 @@ from neurotier.pages.report.mosaics import (
     pictures_of,
 )
 from neurotier.run.group import group_rows
+from nibabel.orientations import axcodes2ornt, ornt_transform
 from PIL import Image, ImageColor
 from report_data import make_results
 
 SHAPE = (60, 72, 56)
 
 
-def save(path: Path, values: np.ndarray, axes: str = "RAS", voxel_mm: float = 3.0) -> Path:
+def save(path: Path, values: np.ndarray, axes: str = "RAS") -> Path:
     """Write a volume given in RAS order with the axes asked for."""
-    image = nibabel.Nifti1Image(values, np.diag([voxel_mm, voxel_mm, voxel_mm, 1.0]))
-    turn = nibabel.orientations.ornt_transform(
-        nibabel.orientations.axcodes2ornt("RAS"), nibabel.orientations.axcodes2ornt(axes)
-    )
+    image = nibabel.Nifti1Image(values, np.diag([3.0, 3.0, 3.0, 1.0]))
+    turn = ornt_transform(axcodes2ornt("RAS"), axcodes2ornt(axes))
     nibabel.save(image.as_reoriented(turn), path)
     return path
 
@@ -47,21 +46,14 @@ def head_and_brain() -> tuple[np.ndarray, np.ndarray]:
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Path, Path]:
     head, brain = head_and_brain()
-    return save(tmp_path / "sub-1_T1w.nii.gz", head), save(tmp_path / "sub-1_mask.nii.gz", brain)
-
-
-def outline_in(path: Path) -> np.ndarray:
-    """Which pixels of a picture are of the outline."""
-    with Image.open(path) as picture:
-        pixels = np.asarray(picture.convert("RGB"))
-    found: np.ndarray = (pixels == ImageColor.getrgb(ORANGE)).all(axis=2)
-    return found
+    return save(tmp_path / "T1w.nii.gz", head), save(tmp_path / "mask.nii.gz", brain)
 
 
 def test_picture_has_outline_size_and_weight(tmp_path: Path, pair: tuple[Path, Path]) -> None:
     out = tmp_path / "out" / "sub-1.png"
     draw_mosaic(*pair, out, "sub-1")
-    outline = outline_in(out)
+    with Image.open(out) as picture:
+        outline = (np.asarray(picture.convert("RGB")) == ImageColor.getrgb(ORANGE)).all(axis=2)
     assert outline.shape == (TITLE_PX + 3 * TILE_PX, SLICES * TILE_PX)
     for row in range(3):
         for column in range(SLICES):
@@ -70,12 +62,11 @@ def test_picture_has_outline_size_and_weight(tmp_path: Path, pair: tuple[Path, P
     assert out.stat().st_size <= 80_000
 
 
-@pytest.mark.parametrize("axes", ["RAS", "LAS", "PSR", "AIL"])
+@pytest.mark.parametrize("axes", ["LAS", "PSR", "AIL"])
 def test_any_orientation_gives_the_same_picture(tmp_path: Path, pair: tuple[Path, Path], axes: str) -> None:
+    turned = [save(tmp_path / f"{number}.nii.gz", values, axes) for number, values in enumerate(head_and_brain())]
     draw_mosaic(*pair, tmp_path / "ras.png", "sub-1")
-    head, brain = head_and_brain()
-    turned = save(tmp_path / "t.nii.gz", head, axes), save(tmp_path / "m.nii.gz", brain, axes)
-    draw_mosaic(*turned, tmp_path / "turned.png", "sub-1")
+    draw_mosaic(turned[0], turned[1], tmp_path / "turned.png", "sub-1")
     assert (tmp_path / "ras.png").read_bytes() == (tmp_path / "turned.png").read_bytes()
 
 

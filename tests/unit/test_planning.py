@@ -8,38 +8,29 @@ import pytest
 from configured import settings_at
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
-from neurotier.core.tables import write_table
 from neurotier.run.plan import Plan
+from pool_jobs import image, write_index
 
 
-def plan(folder: Path, capacity: str, size_bytes: int | None, tool: str = "brainextractor") -> Plan:
+def plan(folder: Path, capacity: str, size_bytes: int, tool: str = "brainextractor") -> Plan:
     """A plan for one participant with two images."""
     disk = {"path": str(folder), "kind": "block", "capacity": capacity}
     settings = settings_at(tiers={"disk": disk}, tool={"name": tool})
     places = Places.from_settings(settings)
-    base = {
-        "participant": "A/sub-01",
-        "site": "A",
-        "label": "01",
-        "session": None,
-        "size_bytes": size_bytes,
-        "content": "key",
-    }
-    rows = [{**base, "bids_run": run, "path": f"A/sub-01/anat/sub-01_run-{run}_T1w.nii.gz"} for run in ("1", "2")]
-    write_table(places.index / "images.tsv", "images", rows)
+    write_index(places, [image("01", size_bytes)] * 2)
     return Plan(settings, places)
 
 
 def test_job_that_cannot_fit_asks_for_all_there_is(tmp_path: Path) -> None:
     """Snakemake refuses the whole run otherwise; the job itself says what it misses."""
-    assert plan(tmp_path, "50 MB", 10_000_000).of("A/sub-01").work_mb == 50
+    assert plan(tmp_path, "50 MB", 10_000_000).of("sub-01").work_mb == 50
 
 
 @pytest.mark.parametrize(("tool", "mem_mb"), [("brainextractor", 3100), ("bet", 600), ("noop", 100)])
 def test_memory_is_asked_for_by_tool_and_size(tmp_path: Path, tool: str, mem_mb: int) -> None:
     made = plan(tmp_path, "1 GB", 10_000_000, tool)
     made.room["mem_mb"] = 10**6
-    assert made.of("A/sub-01").mem_mb == mem_mb
+    assert made.of("sub-01").mem_mb == mem_mb
 
 
 def test_without_an_index_nobody_is_known_to_be_complete(tmp_path: Path) -> None:

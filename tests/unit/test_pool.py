@@ -6,34 +6,27 @@ import json
 import os
 import random
 import signal
-import subprocess
+import socket
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import psutil
 import pytest
 from neurotier.core.files import read_json, write_json
 from neurotier.core.parallelism import COMPUTING_PHASES, job_spans, peak
-from neurotier.core.places import Places, file_of
-from neurotier.core.tables import write_table
-from neurotier.dataset.bids import read_image
-from neurotier.dataset.index import Index, index_dataset
-from neurotier.dataset.source import Dataset, obtain
+from neurotier.core.places import Places
+from neurotier.dataset.index import index_dataset
+from neurotier.dataset.source import obtain
 from neurotier.run.jobs import dataset_json, load_dataset, load_settings
 from neurotier.run.journal import entries
 from neurotier.run.needs import Granted
 from neurotier.run.pool import ANALYSE, DROP, FETCH, Child, Children, Pool, Request
-from pool_jobs import RUN, done_in, job, prepared_results, said_by, sleepers, sleeping
-from support import PATIENCE_S, git, plain_dataset, t1w, wait_for, while_running
-
-EVERYONE = ["sub-01", "sub-02", "sub-03", "sub-04"]
-MARKER = Path("state", "shares", "1-of-1")
+from pool_jobs import RUN, done_in, image, job, prepared_results, said_by, sleepers, sleeping, write_index
+from support import PATIENCE_S, git, plain_dataset, private_folder, t1w, wait_for, while_running
 
 
 def places_of(results: Path) -> Places:
@@ -41,12 +34,7 @@ def places_of(results: Path) -> Places:
 
 
 def record(results: Path, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = read_json(file_of(results / "profile" / "records", name))
-    return found
-
-
-def failure(results: Path, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = read_json(file_of(results / "state" / "failures", name))
+    found: dict[str, Any] = read_json(places_of(results).record(name))
     return found
 
 
@@ -80,10 +68,8 @@ def test_phases_in_which_a_pool_was_stopped_are_said(tmp_path: Path) -> None:
             each.send_signal(number)
         time.sleep(0.5)
     said_by(process)
-    phases = record(results, "sub-01")["phases"]
-    reasons = {phase["phase"]: phase["account_reason"] for phase in phases}
-    assert [name for name, reason in reasons.items() if reason == "it was stopped meanwhile"] == ["compute"]
-    assert [phase["phase"] for phase in phases if phase["account"] is None] == ["compute"]
+    lacking = [phase for phase in record(results, "sub-01")["phases"] if phase["account"] is None]
+    assert [(phase["phase"], phase["account_reason"]) for phase in lacking] == [("compute", "it was stopped meanwhile")]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +80,7 @@ def test_a_pool_that_is_ended_leaves_nothing_behind(
     tmp_path: Path, number: signal.Signals, whole_group: bool, beside: int
 ) -> None:
     """A scheduler tells one process; a terminal tells them all at the same time. Some may wait for their turn."""
-    results = sleeping(tmp_path, 100, "01", "02", "03", staging_beside=beside)
+    results = sleeping(tmp_path, 100, "01", "02", "03", shares={"staging_beside": beside})
     work, computing = places_of(results).work, 1 if beside else 2
     pool = job(results, threads=computing)
     tools = sleepers(pool, computing)
@@ -121,16 +107,7 @@ def test_children_end_with_the_pool_and_the_pool_with_its_parent(tmp_path: Path,
     assert not left, left
 
 
-def test_a_failed_second_analysis_leaves_no_record_behind(tmp_path: Path) -> None:
-    results = prepared_results(tmp_path, ["01"])
-    said_by(job(results))
-    plain_dataset(tmp_path / "bids", {t1w("01"): b"no image"})
-    write_json(results / "state" / "runs" / "again.json", {"forced": True})
-    said_by(job(results, NEUROTIER_RUN="again"))
-    assert done_in(results) == []
-
-
-def test_who_could_not_be_fetched_keeps_no_old_record(tmp_path: Path) -> None:
+def test_who_fails_or_could_not_be_fetched_keeps_no_old_record(tmp_path: Path) -> None:
     """It would pass for one of the tool that is there now, and the run end as if everyone were done."""
     results = prepared_results(tmp_path, ["01", "02"])
     said_by(job(results))
@@ -138,17 +115,46 @@ def test_who_could_not_be_fetched_keeps_no_old_record(tmp_path: Path) -> None:
     write_json(results / "state" / "got" / "1-of-1", {"participants": {"sub-02": {"failed": 69}}})
     said_by(job(results, NEUROTIER_RUN="again"))
     assert done_in(results) == ["sub-01"]
+    plain_dataset(tmp_path / "bids", {t1w("01"): b"no image"})
+    write_json(results / "state" / "runs" / "forced.json", {"forced": True})
+    said_by(job(results, NEUROTIER_RUN="forced"))
+    assert done_in(results) == []
+
+
+def test_nobody_of_a_dataset_that_must_be_valid_is_analysed_if_it_is_not_or_nobody_has_looked(tmp_path: Path) -> None:
+    results = prepared_results(tmp_path, ["01"], dataset={"validation": "require"})
+    places = places_of(results)
+    said_by(job(results))
+    assert read_json(places.failure("sub-01"))["exit_code"] == 73
+    write_json(places.validation(""), {"errors": {"EMPTY_FILE": 1}})
+    assert "neurotier: dataset: is not valid BIDS: EMPTY_FILE (1)" in said_by(job(results))
+    assert read_json(places.failure("sub-01"))["exit_code"] == 65
+    assert done_in(results) == []
+
+
+def test_what_killed_jobs_have_left_in_memory_is_removed(tmp_path: Path, memory_folder: Path) -> None:
+    """Whatever results they were for, and though this run has its intermediates elsewhere."""
+    results = prepared_results(tmp_path, ["01"], tiers={"memory": {"path": str(memory_folder), "kind": "tmpfs"}})
+    left = private_folder(memory_folder) / "work" / "others" / "sub-09"
+    left.mkdir(parents=True)
+    private_folder(memory_folder).chmod(0o700)
+    write_json(left / "owner.json", {"host": socket.gethostname(), "locked": True})
+    said_by(job(results))
+    assert not left.exists()
 
 
 def test_one_computes_while_others_copy_and_their_wait_is_no_part_of_a_phase(tmp_path: Path) -> None:
-    results = sleeping(tmp_path, 2, "01", "02", "03", "04", staging_beside=2)
+    results = sleeping(tmp_path, 2, "01", "02", "03", "04", shares={"staging_beside": 2})
     said_by(job(results, threads=1))
-    found = [record(results, name) for name in EVERYONE]
+    found = [record(results, name) for name in done_in(results)]
     rows = [phase | {"participant": made["participant"]} for made in found for phase in made["phases"]]
-    assert peak(job_spans([row for row in rows if row["phase"] in COMPUTING_PHASES])) == 1
-    assert peak(job_spans([row for row in rows if row["phase"] != "start_up"])) == 3
-    for phase in ("stage_in", "stage_out"):
-        assert peak(job_spans([row for row in rows if row["phase"] == phase])) <= 2
+
+    def at_once(*phases: str) -> int:
+        return peak(job_spans([row for row in rows if row["phase"] in phases]))
+
+    assert at_once(*COMPUTING_PHASES) == 1
+    assert at_once(*{row["phase"] for row in rows} - {"start_up"}) == 3
+    assert max(map(at_once, ("stage_in", "stage_out"))) <= 2
     waited = [made for made in found if made["slot_wait_s"] > 0.25]
     assert len(waited) == 3, "all but the first"
     for made in waited:
@@ -161,20 +167,12 @@ NAMES = [f"sub-{label}" for label in LABELS]
 BROKEN = "sub-02"
 
 
-def cloned(
-    folder: Path,
-    alike: Sequence[str] = (),
-    padded_bytes: int = 0,
-    sleep_s: float = 0.2,
-    sections: Mapping[str, Any] = MappingProxyType({}),
-    **dataset: Any,
-) -> Places:
+def cloned(folder: Path, alike: Sequence[str] = (), padded_bytes: int = 0, **sections: Any) -> Places:
     """A results folder whose dataset is a clone without contents; one image is no image, and some are alike."""
-    tool = {"name": "noop", "noop": {"sleep_s": sleep_s}}
-    results = prepared_results(folder, LABELS, tool=tool, dataset=dataset, **sections)
+    results = sleeping(folder, 0.2, *LABELS, **sections)
     source = folder / "bids"
-    image = source / t1w(BROKEN.removeprefix("sub-"))
-    image.write_bytes(b"no image" + image.read_bytes()[8:])
+    broken = source / t1w(BROKEN.removeprefix("sub-"))
+    broken.write_bytes(b"no image" + broken.read_bytes()[8:])
     for label in alike:
         (source / t1w(label)).write_bytes((source / t1w(alike[0])).read_bytes())
     for number, label in enumerate(LABELS if padded_bytes else ()):
@@ -187,7 +185,7 @@ def cloned(
     places.datasets.mkdir(parents=True, exist_ok=True)
     made = obtain(settings.dataset, str(source), places.datasets, lambda _: None)
     write_json(places.index / "dataset.json", dataset_json(made))
-    write_table(places.index / "images.tsv", "images", index_dataset(made, settings.dataset).rows())
+    write_index(places, index_dataset(made, settings.dataset).images)
     return places
 
 
@@ -203,7 +201,7 @@ def here(places: Places) -> dict[str, int]:
 @pytest.mark.parametrize("ahead", [0, 2])
 def test_no_more_is_on_the_tier_than_allowed_and_what_is_computed(tmp_path: Path, ahead: int) -> None:
     """With 0, everyone is larger than what is allowed, and comes all the same: at its turn."""
-    places = cloned(tmp_path, drop=True)
+    places = cloned(tmp_path, dataset={"drop": True})
     largest_bytes = max((tmp_path / "bids" / t1w(label)).stat().st_size for label in LABELS)
     settings = json.loads(places.settings_file.read_text())
     settings["dataset"]["ahead"] = ahead * largest_bytes
@@ -215,14 +213,16 @@ def test_no_more_is_on_the_tier_than_allowed_and_what_is_computed(tmp_path: Path
         time.sleep(0.005)
     said_by(pool)
     assert done_in(places.results) == [name for name in NAMES if name != BROKEN]
-    assert failure(places.results, BROKEN)["exit_code"] == 65
+    assert read_json(places.failure(BROKEN))["exit_code"] == 65
     assert max(sum(each.values()) for each in seen) <= (ahead + 1) * largest_bytes
     assert max(map(len, seen)) >= ahead, "nothing was fetched ahead"
     assert set(here(places)) == {BROKEN}, "who failed is kept"
 
 
-def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
-    places = cloned(tmp_path)
+def test_what_is_fetched_before_the_analysis_stays_and_is_not_fetched_again(tmp_path: Path) -> None:
+    """For the nodes of a cluster, and for the target ``ready``, though images are dropped after their analysis."""
+    places = cloned(tmp_path, dataset={"drop": True})
+    write_json(places.got("1-of-1"), {"participants": {"sub-01": {"failed": 69}}})  # the last time
     said_by(job(places.results, "fetch-images"))
     assert list(here(places)) == NAMES
     fetched = read_json(places.got("1-of-1"))["participants"]
@@ -231,14 +231,6 @@ def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
     said_by(job(places.results))
     took = record(places.results, "sub-01")["got"]
     assert {took[name] for name in ("wall_s", "cpu_s", "run_queue_s", "fetched_files")} == {0}
-
-
-def test_what_is_fetched_before_the_analysis_stays_until_then(tmp_path: Path) -> None:
-    """For the nodes of a cluster, and for the target ``ready``, though images are dropped after their analysis."""
-    places = cloned(tmp_path, drop=True)
-    write_json(places.got("1-of-1"), {"participants": {"sub-01": {"failed": 69}}})  # the last time
-    said_by(job(places.results, "fetch-images"))
-    assert list(here(places)) == NAMES
 
 
 def test_a_fetch_that_is_killed_is_tried_once_more(tmp_path: Path) -> None:
@@ -260,7 +252,7 @@ def test_a_fetch_that_is_killed_is_tried_once_more(tmp_path: Path) -> None:
 
 def test_contents_that_somebody_needs_who_is_not_done_are_not_dropped(tmp_path: Path) -> None:
     """As on a cluster, where one share has been fetched and waits when another ends."""
-    places = cloned(tmp_path, alike=("03", "04"), drop=True)
+    places = cloned(tmp_path, alike=("03", "04"), dataset={"drop": True})
     git(load_dataset(places).path, "annex", "get", "--quiet", ".")
     for name in ("sub-03", "sub-05", "sub-04"):
         write_json(places.record(name), {})
@@ -281,28 +273,20 @@ def test_images_that_are_gone_again_are_not_fetched_on_a_node(tmp_path: Path) ->
     git(load_dataset(places).path, "annex", "drop", "--force", t1w("03"))
     said = said_by(job(places.results), 69)
     assert "Traceback" not in said
-    assert "its content is not on the dataset tier" in failure(places.results, "sub-03")["reason"]
+    assert "its content is not on the dataset tier" in read_json(places.failure("sub-03"))["reason"]
     assert done_in(places.results) == ["sub-01", "sub-04", "sub-05"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small tier: root")
 @pytest.mark.parametrize("drop", [True, False])
-def test_a_full_dataset_tier_waits_for_a_drop(tmp_path: Path, drop: bool) -> None:
+def test_a_full_dataset_tier_waits_for_a_drop(tmp_path: Path, mount_tmpfs: Callable[..., Path], drop: bool) -> None:
     """Without one, whose turn has come goes, and git-annex says what is missing."""
-    small, image_bytes = tmp_path / "small", 20_000_000
-    small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=150m", "tmpfs", str(small)], check=True)
-    try:
-        tiers = {"small": {"path": str(small), "kind": "tmpfs"}, "disk": {"path": str(tmp_path), "kind": "block"}}
-        placement = {"dataset": "small", **dict.fromkeys(("work", "images", "results"), "disk")}
-        sections = {"tiers": tiers, "placement": placement}
-        places = cloned(tmp_path, padded_bytes=image_bytes, sections=sections, drop=drop, get_attempts=1)
-        said_by(job(places.results, threads=1))
-        failed = read_json(places.results / MARKER)["failed"]
-        whys = [failure(places.results, name)["reason"] for name, code in failed.items() if code != 65]
-        assert [len(whys), "free space" in "".join(whys)] == ([0, False] if drop else [3, True]), whys
-    finally:
-        subprocess.run(["umount", "-l", str(small)], check=True)
+    tiers = {"small": {"path": str(mount_tmpfs(tmp_path / "small", "size=150m")), "kind": "tmpfs"}}
+    dataset = {"drop": drop, "get_attempts": 1}
+    places = cloned(tmp_path, (), 20_000_000, tiers=tiers, placement={"dataset": "small"}, dataset=dataset)
+    said_by(job(places.results, threads=1))
+    failed = read_json(places.share("1-of-1"))["failed"]
+    whys = [read_json(places.failure(name))["reason"] for name, code in failed.items() if code != 65]
+    assert [len(whys), "free space" in "".join(whys)] == ([0, False] if drop else [3, True]), whys
 
 
 class Dice(Children):
@@ -310,12 +294,8 @@ class Dice(Children):
 
     def __init__(self, dice: random.Random, check: Callable[[], None]) -> None:
         super().__init__()
-        self.dice, self.check, self.ended, self.analysed = (
-            dice,
-            check,
-            dict[str, int](),
-            defaultdict[str, list[int]](list),
-        )
+        self.dice, self.check, self.ended = dice, check, dict[str, int]()
+        self.analysed = defaultdict[str, list[int]](list)
 
     def start(self, stage: str, name: str, _work: Callable[[Any], int]) -> None:
         self.running[object()] = Child(stage, name, 0, None)  # type: ignore[index,arg-type]
@@ -336,17 +316,12 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
     tmp_path: Path, seed: int
 ) -> None:
     dice = random.Random(seed)
-    ahead = dice.choice([None, 0, 40_000_000])
-    gets = dice.randint(1, 3)
+    ahead, gets = dice.choice([None, 0, 40_000_000]), dice.randint(1, 3)
     dataset = {"ahead": ahead, "drop": dice.random() < 0.5, "concurrent_gets": gets}
     places = places_of(prepared_results(tmp_path, [], dataset=dataset))
-    images = [
-        replace(read_image(t1w(str(number)), ""), size_bytes=dice.randint(1, 30_000_000))
-        for number in range(dice.randint(1, 12))
-    ]
-    write_table(places.index / "images.tsv", "images", Index(images, {}).rows())
-    gone = Dataset("gone", tmp_path / "gone", "datalad", {"": {}})
-    write_json(places.index / "dataset.json", dataset_json(gone))
+    images = [image(str(number), dice.randint(1, 30_000_000), "") for number in range(dice.randint(1, 12))]
+    write_index(places, images)
+    write_json(places.index / "dataset.json", {"path": str(tmp_path / "gone"), "kind": "datalad"})
     keep_going = dice.random() < 0.8
     write_json(places.runs / "manual.json", {"keep_going": keep_going})
     most_mb, work_mb, at_once = dice.randint(1, 1000), dice.randint(1, 500), dice.randint(1, 4)
@@ -356,7 +331,7 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
     pool = Pool(load_settings(places.results), places, request, granted, places.results / "pool.log")
     on_node = Pool(pool.settings, places, request, granted._replace(elsewhere=True), pool.log)
     assert (on_node.limits[0] or 0) < most_mb, "Snakemake takes some of what the job is granted"
-    begun, largest_bytes = 0, max(image.size_bytes or 0 for image in images)
+    begun, largest_bytes = 0, max(each.size_bytes or 0 for each in images)
 
     def check() -> None:
         nonlocal begun
@@ -366,19 +341,19 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
         assert len(fetching) <= gets
         assert len(dropping) <= 1
         if len(analysing) > 1:
-            needs = [pool.needs_of(name) for name in analysing]
-            assert sum(memory_mb for memory_mb, _, _ in needs) <= most_mb
-            assert sum(room_mb for _, room_mb, _ in needs) <= work_mb
+            memory_mb, room_mb, _ = map(sum, zip(*map(pool.needs_of, analysing), strict=True))
+            assert memory_mb <= most_mb
+            assert room_mb <= work_mb
         there = [*analysing, *fetching, *dropping, *pool.to_analyse, *pool.to_drop]
         if ahead is not None and fetching and stage == ANALYSE:
             assert pool.bytes_of(there) <= ahead + at_once * largest_bytes
         assert begun <= 5 * len(images), "each is fetched and analysed twice at most, and dropped"
 
-    (tmp_path / "results" / "pool.log").touch()
     pool.children = children = Dice(dice, check)
-    for image in images if stage == DROP else ():
-        write_json(places.record(image.participant), {})
-    pool.prepare([image.participant for image in images])
+    names = [each.participant for each in images]
+    for name in names if stage == DROP else ():
+        write_json(places.record(name), {})
+    pool.prepare(names)
     code = pool.run()
     assert [*pool.to_fetch, *pool.to_analyse, *pool.to_drop, *pool.children.running] == []
     failed = {name: each for name, each in pool.exit_codes.items() if each}
@@ -397,7 +372,7 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
     assert all(codes[0] in (69, 73) for codes in children.analysed.values() if len(codes) > 1), "who is tried once more"
     assert (code == 0) == places.share("1-of-1").exists()
     if stage == ANALYSE and min(at_once, len(images)) > 1:
-        one, other = (image.participant for image in images[:2])
+        one, other = names[:2]
         pool.limits = tuple(map(sum, zip(pool.needs_of(one), pool.needs_of(other), strict=True)))  # type: ignore[assignment]
         children.start(ANALYSE, one, lambda _: 0)
         assert pool.may_analyse(other), "what is granted for two is enough for two"

@@ -39,8 +39,8 @@ def test_those_of_the_runs_are_found_and_no_others() -> None:
 def test_neither_this_process_nor_those_above_it_are_found() -> None:
     script = "from neurotier.core.processes import processes_of; print(len(processes_of({'test-processes-3'})))"
     shell = f'"{sys.executable}" -c "{script}"; true'
-    done = subprocess.run(["sh", "-c", shell], env={**os.environ, RUN: "test-processes-3"}, capture_output=True)
-    assert done.stdout.strip() == b"0", done.stderr
+    printed = subprocess.check_output(["sh", "-c", shell], env={**os.environ, RUN: "test-processes-3"})
+    assert printed.strip() == b"0"
 
 
 def test_one_that_ignores_sigterm_is_killed() -> None:
@@ -80,7 +80,7 @@ def test_nothing_that_is_imported_is_looked_through_for_garbage() -> None:
     made = "kept = [[]]; spare_collections(); print(gc.get_freeze_count()); kept = [[]]"
     code = f"{told}; from neurotier.core.processes import spare_collections; {made}"
     environment = {**ENVIRONMENT, "PYTHONPATH": str(ROOT / "workflow")}
-    printed = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
-    frozen, looked_through = map(int, printed.stdout.split())
+    printed = subprocess.check_output([sys.executable, "-c", code], env=environment)
+    frozen, looked_through = map(int, printed.split())
     assert frozen > 1000
     assert looked_through == 0

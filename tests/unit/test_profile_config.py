@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from neurotier.core.errors import SettingsError
 from neurotier.run.profile_config import effective_config, told
 from support import ROOT
 
-SNAKEFILE = ROOT / "workflow" / "Snakefile"
+told_by = partial(told, snakefile=ROOT / "workflow" / "Snakefile")
 BASE = {"placement": {"work": "local", "results": "local"}, "results": "results"}
 
 
@@ -19,16 +20,9 @@ def in_project(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEUROTIER_COMMAND", "[{}]")  # so that it is put back
 
 
-def test_storage_profile_is_kept_beside_a_config_of_the_command_line() -> None:
-    arguments = ["--workflow-profile", "profiles/tmpfs", "--config", "results=elsewhere"]
-    of_profiles = told(arguments, SNAKEFILE).config
-    effective = effective_config({**BASE, "results": "elsewhere"}, {"results": "elsewhere"}, of_profiles)
-    assert effective == {"placement": {"work": "tmpfs", "results": "local"}, "results": "elsewhere"}
-
-
 def test_command_line_wins_over_profile() -> None:
     arguments = ["--workflow-profile", "profiles/tmpfs", "--config", "placement={work: nfs}"]
-    effective = effective_config(BASE, {"placement": {"work": "nfs"}}, told(arguments, SNAKEFILE).config)
+    effective = effective_config(BASE, {"placement": {"work": "nfs"}}, told_by(arguments).config)
     assert effective["placement"]["work"] == "nfs"
 
 
@@ -37,37 +31,37 @@ def test_workflow_profile_wins_over_general_profile(tmp_path: Path) -> None:
     general.mkdir()
     (general / "profile.yaml").write_text("config:\n  placement: {work: nfs, images: nfs}\n")
     arguments = ["--profile", str(general), "--workflow-profile", "profiles/tmpfs"]
-    assert told(arguments, SNAKEFILE).config == {"placement": {"work": "tmpfs", "images": "nfs"}}
+    assert told_by(arguments).config == {"placement": {"work": "tmpfs", "images": "nfs"}}
 
 
 def test_profile_with_expressions_is_read_as_snakemake_reads_it(tmp_path: Path) -> None:
     (tmp_path / "profile.yaml").write_text("__use_yte__: true\nconfig:\n  results: ?'of-' + 'mine'\n")
-    assert told(["--profile", str(tmp_path)], SNAKEFILE).config == {"results": "of-mine"}
+    assert told_by(["--profile", str(tmp_path)]).config == {"results": "of-mine"}
 
 
 def test_profile_is_meant_from_where_the_command_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PWD", str(ROOT))
     monkeypatch.chdir(tmp_path)  # as Snakemake has, when the workflow is read
     arguments = ["--directory", str(tmp_path), "--workflow-profile", "profiles/tmpfs"]
-    assert told(arguments, SNAKEFILE).config == {"placement": {"work": "tmpfs"}}
+    assert told_by(arguments).config == {"placement": {"work": "tmpfs"}}
 
 
 def test_profile_that_is_not_there_is_an_error() -> None:
     with pytest.raises(SettingsError, match="there is no such workflow profile"):
-        told(["--workflow-profile", "profiles/nope"], SNAKEFILE)
+        told_by(["--workflow-profile", "profiles/nope"])
 
 
 def test_jobs_on_other_nodes_see_the_same() -> None:
-    told(["--workflow-profile", "profiles/tmpfs"], SNAKEFILE)
-    assert effective_config(BASE, {}, told(None, SNAKEFILE).config)["placement"]["work"] == "tmpfs"
+    told_by(["--workflow-profile", "profiles/tmpfs"])
+    assert effective_config(BASE, {}, told_by(None).config)["placement"]["work"] == "tmpfs"
 
 
 def test_nodes_are_of_the_class_of_their_partition(tmp_path: Path) -> None:
     cluster = ["--profile", "profiles/slurm"]
-    assert told(cluster, SNAKEFILE).node_class == "nodes"
+    assert told_by(cluster).node_class == "nodes"
     given = [*cluster, "--default-resources", "slurm_partition=long", "constraint='haswell&big'", "mem_mb=1000"]
-    assert told(given, SNAKEFILE).node_class == "long-haswell_big"
-    assert told(None, SNAKEFILE).node_class == "long-haswell_big"  # a job is not given the command line
+    assert told_by(given).node_class == "long-haswell_big"
+    assert told_by(None).node_class == "long-haswell_big"  # a job is not given the command line
     (tmp_path / "profile.yaml").write_text("default-resources: {slurm_partition: ../../short}\n")
-    assert told(["--profile", str(tmp_path)], SNAKEFILE).node_class == "short"
-    assert told(["--profile", str(tmp_path), "--default-resources", "mem_mb=1"], SNAKEFILE).node_class == "nodes"
+    assert told_by(["--profile", str(tmp_path)]).node_class == "short"
+    assert told_by(["--profile", str(tmp_path), "--default-resources", "mem_mb=1"]).node_class == "nodes"

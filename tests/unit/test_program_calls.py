@@ -7,18 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from configured import settings_at
 from neurotier.analysis.tools import make_tool
 from neurotier.core.errors import KilledError, ToolError
-from neurotier.core.settings import Settings
 
 
 def program(command: str, **keys: Any) -> Any:
-    tiers = {"disk": {"path": ".", "kind": "block"}}
-    placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
     own = {"command": command, "mask": "mask.nii.gz", **keys}
-    return make_tool(
-        Settings.from_config({"tiers": tiers, "placement": placement, "tool": {"name": "own", "own": own}}).tool
-    )
+    return make_tool(settings_at(tool={"name": "own", "own": own}).tool)
 
 
 def script(folder: Path, text: str) -> Path:

@@ -39,6 +39,14 @@ def repository(folder: Path, config: str = "") -> Path:
     return folder
 
 
+def opened(folder: Path) -> Path:
+    """A dataset as it is made for derivatives, with a folder of a participant in it."""
+    prepare_environment()
+    (folder / "sub-1").mkdir(parents=True)
+    open_dataset(folder, "", print)
+    return folder
+
+
 def test_a_raw_dataset_is_registered_without_secrets_at_the_commit_that_was_indexed(tmp_path: Path) -> None:
     """Results of another folder may share the clone, and have moved it on since; what is no identifier is left out."""
     raw = repository(tmp_path / "raw", '[datalad "dataset"]\n id = ../../elsewhere\n[annex]\n thin = true\n')
@@ -146,20 +154,14 @@ def test_a_repository_that_is_not_ours_is_named(tmp_path: Path) -> None:
 
 
 def test_of_a_damaged_repository_the_command_that_helps_is_told(tmp_path: Path) -> None:
-    prepare_environment()
-    folder = tmp_path / "the derivatives"
-    (folder / "sub-1").mkdir(parents=True)
-    open_dataset(folder, "", print)
+    folder = opened(tmp_path / "the derivatives")
     for _ in range(2):
         (folder / ".git" / "HEAD").write_text("")
         with pytest.raises(InputError, match="is damaged") as raised:
             open_dataset(folder, "", print)
         subprocess.run(["sh", "-c", str(raised.value).split("`")[1]], check=True)
         open_dataset(folder, "", print)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        folder.name,
-        *(f"{folder.name}.git{n}" for n in ("", ".~1~")),
-    ]
+    assert len(list(tmp_path.glob(f"{folder.name}.git*"))) == 2, "what was moved aside"
     assert (folder / "sub-1").is_dir()
 
 
@@ -187,11 +189,8 @@ def test_what_git_is_told_to_ignore_is_named(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "ignoring").write_text("*.nii.gz\n")
     (tmp_path / "gitconfig").write_text(f"[core]\n excludesFile = {tmp_path / 'ignoring'}\n")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
-    prepare_environment()
-    folder = tmp_path / "derivatives"
-    (folder / "sub-1").mkdir(parents=True)
+    folder = opened(tmp_path / "derivatives")
     (folder / "sub-1" / "brain.nii.gz").touch()
-    open_dataset(folder, "", print)
     refuse_ignored(folder)
     assert changed_entries(folder) == {"sub-1"}
     (folder / "sub-1" / ".gitignore").write_text("*.gz\n")
@@ -201,9 +200,7 @@ def test_what_git_is_told_to_ignore_is_named(tmp_path: Path, monkeypatch: pytest
 
 def test_thousands_of_participants_leave_in_one_commit(tmp_path: Path) -> None:
     """Their names are more than the 128 KiB that Linux takes as one argument."""
-    folder = tmp_path / "derivatives"
-    folder.mkdir()
-    prepare_environment()
+    folder = opened(tmp_path / "derivatives")
     dataset = open_dataset(folder, "", print)
     names = [f"sub-{number:0100d}" for number in range(1500)]
     (tmp_path / "mask").write_text("mask")

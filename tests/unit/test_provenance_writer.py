@@ -21,11 +21,6 @@ LOCKS = ("index.lock", "HEAD.lock", "refs/heads/main.lock", "objects/maintenance
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
-    return Places(*[tmp_path] * 5)
-
-
-@pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A repository with every lock that a killed git has been seen to leave."""
     made = tmp_path / "derivatives"
@@ -84,7 +79,8 @@ def write_and_fail(places: Places, error: Exception) -> None:
         raise error
 
 
-def test_a_save_that_fails_leaves_a_note_until_another_has_come_to_its_end(places: Places) -> None:
+def test_a_save_that_fails_leaves_a_note_until_another_has_come_to_its_end(tmp_path: Path) -> None:
+    places = Places(*[tmp_path] * 5)
     write_text(places.saving, "elsewhere")
     with pytest.raises(KeyError):
         write_and_fail(places, KeyError())

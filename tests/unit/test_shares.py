@@ -12,13 +12,10 @@ import pytest
 from neurotier.core.errors import InputError
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
-from neurotier.core.tables import write_table
-from neurotier.dataset.bids import Image
-from neurotier.dataset.index import Index
 from neurotier.run.jobs import load_settings
-from neurotier.run.participants import Made, key_of, members_of, names_of_shares, wanted_by
+from neurotier.run.participants import Made, key_of, members_of, names_of_shares, selected_in, wanted_by
 from neurotier.run.plan import Plan
-from pool_jobs import prepared_results
+from pool_jobs import image, prepared_results, write_index
 
 MARKED_NS = 5_000_000_000
 
@@ -30,12 +27,8 @@ class Start(Plan):
         settings = load_settings(prepared_results(folder, [], **sections))
         super().__init__(settings, Places.from_settings(settings), elsewhere)
         write_json(self.places.index / "tool.json", {"name": "noop", "version": "1", "image": None})
-        self.index({f"sub-{number:02d}": [image(f"{number:02d}")] for number in range(count)})
-
-    def index(self, selected: dict[str, list[Image]]) -> None:
-        everyone = [each for images in selected.values() for each in images]
-        write_table(self.places.index / "images.tsv", "images", Index(everyone, {}).rows())
-        self.selected = selected
+        write_index(self.places, [image(f"{number:02d}", 1000 * number) for number in range(count)])
+        self.selected = selected_in(self.places)
 
     def made(self, names: Sequence[str], **changed: Any) -> dict[str, Made]:
         """What whole records of some say."""
@@ -53,37 +46,39 @@ class Start(Plan):
         return sorted({name for share in missing for name in self.members(share)} - recorded)
 
 
-def image(label: str, size_bytes: int = 1000, content: str = "key") -> Image:
-    return Image(f"sub-{label}", "", label, "", "", f"sub-{label}/{label}.nii.gz", size_bytes, content)
-
-
 def finish(start: Plan) -> None:
     for share in start.shares:
         write_json(start.places.share(share), {"failed": {}})
 
 
-def test_everyone_is_in_one_share_and_shares_are_few_and_alike(tmp_path: Path) -> None:
-    for number, (count, elsewhere, sections, lengths) in enumerate(
-        [
-            (40, False, {"shares": {"participants": 3}}, [40]),
-            (40, True, {}, [14, 13, 13]),
-            (17, True, {}, [9, 8]),
-            (3, True, {"shares": {"participants": 5}}, [3]),
-            (0, True, {}, []),
-            (0, False, {}, []),
-        ]
-    ):
-        start = Start(tmp_path / str(number), count, elsewhere, **sections)
-        shares = {share: members_of(share, start.places) for share in start.shares}
-        assert [len(members) for members in shares.values()] == lengths
-        assert sorted(name for members in shares.values() for name in members) == sorted(start.selected)
+@pytest.mark.parametrize(
+    ("count", "elsewhere", "participants", "lengths"),
+    [
+        (40, False, 3, [40]),
+        (40, True, None, [14, 13, 13]),
+        (17, True, None, [9, 8]),
+        (3, True, 5, [3]),
+        (0, True, None, []),
+        (0, False, None, []),
+    ],
+)
+def test_everyone_is_in_one_share_and_shares_are_few_and_alike(
+    tmp_path: Path, count: int, elsewhere: bool, participants: int | None, lengths: list[int]
+) -> None:
+    start = Start(tmp_path, count, elsewhere, shares={"participants": participants})
+    shares = [members_of(share, start.places) for share in start.shares]
+    assert [len(members) for members in shares] == lengths
+    assert sorted(name for members in shares for name in members) == sorted(start.selected)
+
+
+def test_those_of_an_app_which_take_long_have_a_share_each(tmp_path: Path) -> None:
+    start = Start(tmp_path, 0)
     app = replace(start.settings, app=replace(start.settings.app, image="app.sif"))
-    assert names_of_shares(3, app, elsewhere=True) == ["1-of-3", "2-of-3", "3-of-3"], "one of an app takes long"
+    assert names_of_shares(3, app, elsewhere=True) == ["1-of-3", "2-of-3", "3-of-3"]
 
 
 def test_shares_have_as_much_to_do_and_nobody_starts_late_who_takes_long(tmp_path: Path) -> None:
-    start = Start(tmp_path, 0, elsewhere=True, shares={"participants": 2})
-    start.index({f"sub-{number:02d}": [image(f"{number:02d}", 1000 * number)] for number in range(6)})
+    start = Start(tmp_path, 6, elsewhere=True, shares={"participants": 2})
     members = [start.members(share) for share in start.shares]
     assert members == [["sub-05", "sub-02"], ["sub-04", "sub-01"], ["sub-03", "sub-00"]]
 
@@ -124,14 +119,6 @@ def test_who_was_analysed_otherwise_is_analysed_again(tmp_path: Path, changed: d
     assert [start.places.failure(name).exists() for name in start.selected] == [False, bool(changed)]
 
 
-def test_other_images_are_analysed_and_those_no_more_selected_are_not(tmp_path: Path) -> None:
-    start = Start(tmp_path, 3)
-    made = start.made(list(start.selected))
-    assert start.left(made) == []
-    start.index({"sub-00": [image("00")], "sub-01": [image("01", content="other")]})
-    assert start.left(made) == ["sub-01"]
-
-
 def test_everyone_is_analysed_anew_if_asked_but_once(tmp_path: Path) -> None:
     start = Start(tmp_path, 2)
     finish(start)
@@ -141,30 +128,13 @@ def test_everyone_is_analysed_anew_if_asked_but_once(tmp_path: Path) -> None:
     assert [wanted.is_met(made[name], start.selected[name]) for name in made] == [False, True]
 
 
-def test_a_command_that_only_looks_writes_nothing_and_gives_the_share_another_name(tmp_path: Path) -> None:
-    start = Start(tmp_path, 4, elsewhere=True, shares={"participants": 2})
-    finish(start)
-    made = start.made(members_of("1-of-2", start.places))
-    before = {file: file.read_bytes() for file in start.places.results.rglob("*") if file.is_file()}
-    looking = Plan(start.settings, start.places, elsewhere=True)
-    looking.settle(made, False, None, write=False)
-    assert [looking.places.share(share).exists() for share in looking.shares] == [True, False]
-    assert looking.members(looking.shares[1]) == members_of("2-of-2", start.places)
-    assert {file: file.read_bytes() for file in start.places.results.rglob("*") if file.is_file()} == before
-
-
 def test_markers_of_shares_that_are_no_more_are_removed(tmp_path: Path) -> None:
     start = Start(tmp_path, 2)
-    start.places.share("any").parent.mkdir(parents=True)
-    os.mkfifo(start.places.share("1-of-1.7"))
-    gone = [
-        start.places.share("1-of-1.7"),
-        start.places.share("1-of-7"),
-        start.places.share("77"),
-        start.places.dropped("1-of-7"),
-    ]
-    for marker in gone[1:]:
+    gone = [*map(start.places.share, ("1-of-7", "77", "1-of-1.7")), start.places.dropped("1-of-7")]
+    for marker in gone:
         write_json(marker, {})
+    gone[2].unlink()
+    os.mkfifo(gone[2])
     assert start.left(start.made(list(start.selected))) == []
     assert not [marker for marker in gone if marker.exists()]
 

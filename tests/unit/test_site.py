@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -91,14 +92,6 @@ def test_nothing_is_asked_for_that_the_site_refuses(monkeypatch: pytest.MonkeyPa
     assert "closed" not in text
 
 
-class Job:
-    """A job, as far as the plugin's functions that make its command ask."""
-
-    def __init__(self, resources: dict[str, object]) -> None:
-        self.resources = Resources(resources)
-        self.threads = 4
-
-
 class Resources(dict[str, object]):
     """Resources of a job, as Snakemake gives them to plugins."""
 
@@ -110,7 +103,7 @@ def test_the_plugin_takes_every_key_of_the_example(tmp_path: Path) -> None:
     text = (BASE.parents[1] / "site-example" / "profile.yaml").read_text()
     profile = yaml.safe_load(text)
     names = profile["default-resources"]
-    job = Job({name: evaluated(text, tmp_path, name) for name in names})
+    job = SimpleNamespace(resources=Resources({name: evaluated(text, tmp_path, name) for name in names}), threads=4)
     validate_slurm_extra(job)
     settings = ExecutorSettings(qos=profile["slurm-qos"], requeue=profile["slurm-requeue"], status_command="squeue")
     call = get_submit_command(job, {**dict.fromkeys(PARAMETERS, ""), "account": "", "partition": ""}, settings)

@@ -7,6 +7,7 @@ import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import snakemake_executor_plugin_neurotier_slurm as own
@@ -16,11 +17,13 @@ from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from support import PATIENCE_S, ROOT
 
 
-def executor_of(module: object, array_jobs: str = "") -> slurm.Executor:
+def executor_of(module: object, **settings: Any) -> slurm.Executor:
     """An executor that watches no jobs."""
     executor = object.__new__(module.Executor)  # type: ignore[attr-defined]
-    executor.workflow = SimpleNamespace(executor_settings=slurm.ExecutorSettings(pass_command_as_script=False))
-    executor.array_jobs = {array_jobs} - {""}
+    executor.workflow = SimpleNamespace(
+        executor_settings=slurm.ExecutorSettings(pass_command_as_script=False, **settings)
+    )
+    executor.array_jobs = set()
     return executor
 
 
@@ -32,14 +35,11 @@ def test_what_is_left_out_is_the_second_snakemake_alone() -> None:
 
 @pytest.mark.parametrize(("had_s", "pause_s"), [(5, 20), (400, 40), (90_000, 180)])
 def test_an_end_is_heard_of_soon(had_s: float, pause_s: float) -> None:
-    executor = executor_of(own)
-    executor.workflow.executor_settings = slurm.ExecutorSettings(init_seconds_before_status_checks=20)
-    assert executor.pause_s(had_s) == pause_s
+    assert executor_of(own, init_seconds_before_status_checks=20).pause_s(had_s) == pause_s
 
 
 def test_a_run_that_is_over_waits_for_no_look() -> None:
-    executor = executor_of(own)
-    executor.workflow.executor_settings = slurm.ExecutorSettings(init_seconds_before_status_checks=86_400)
+    executor = executor_of(own, init_seconds_before_status_checks=86_400)
     executor.submitted_s, executor.wait = time.monotonic(), True
     watch = threading.Thread(target=lambda: asyncio.run(executor.sleep()), daemon=True)
     watch.start()

@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from configured import settings_at
 from neurotier.core.errors import NeurotierError
 from neurotier.core.private import private_folder
-from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.contents import content_of, drop_images, get_images, is_present
-from neurotier.dataset.source import obtain
+from neurotier.dataset.source import Dataset, obtain
 from support import git, quiet
 
 IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
-SETTINGS = DatasetSettings("", None, ["SiteA"], [], [], [], 4, 4, 0.2, False, "none", [])
+SETTINGS = settings_at(dataset={"sites": ["SiteA"], "get_backoff_s": 0.2}).dataset
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -73,8 +73,14 @@ def address(server: Server) -> str:
     return f"http://127.0.0.1:{server.server_address[1]}"
 
 
+def cloned(source: Path | str, folder: Path, **changes: Any) -> Dataset:
+    """A clone of a source, by settings that differ so from the usual ones."""
+    settings = dataclasses.replace(SETTINGS, **changes)
+    return obtain(settings, str(source), private_folder(folder) / "clones", quiet)
+
+
 def test_contents_travel_over_http_and_outages_are_outlived(web: Server, tmp_path: Path) -> None:
-    dataset = obtain(SETTINGS, address(web), private_folder(tmp_path) / "clones", quiet)
+    dataset = cloned(address(web), tmp_path)
     assert list(dataset.sites) == ["SiteA"]
     assert dataset.sites["SiteA"]["url"] == f"{address(web)}/SiteA"
     image = dataset.path / IMAGE
@@ -91,7 +97,7 @@ def test_contents_travel_over_http_and_outages_are_outlived(web: Server, tmp_pat
 
 
 def test_what_another_run_is_fetching_into_the_shared_clone_is_waited_for(web: Server, tmp_path: Path) -> None:
-    dataset = obtain(SETTINGS, address(web), private_folder(tmp_path) / "clones", quiet)
+    dataset = cloned(address(web), tmp_path)
     web.pause_s = 4
     once = dataclasses.replace(SETTINGS, get_attempts=1)
     with ProcessPoolExecutor(3, mp_context=multiprocessing.get_context("spawn")) as pool:
@@ -99,16 +105,6 @@ def test_what_another_run_is_fetching_into_the_shared_clone_is_waited_for(web: S
         assert sum(one.result() for one in fetched) >= 1
     assert is_present(dataset.path, IMAGE)
     assert web.served == 1
-
-
-def test_clone_that_is_there_is_taken_and_a_site_added(demo_source: Path, tmp_path: Path) -> None:
-    first = obtain(SETTINGS, str(demo_source), private_folder(tmp_path) / "clones", quiet)
-    assert not (first.path / "SiteB" / ".git").exists()
-    both = obtain(dataclasses.replace(SETTINGS, sites=[]), str(demo_source), private_folder(tmp_path) / "clones", quiet)
-    assert list(both.sites) == ["SiteA", "SiteB"]
-    assert (first.path / "SiteB" / ".git").exists()
-    assert both.sites["SiteA"]["url"].startswith("urn:uuid:")
-    assert len(both.sites["SiteA"]["version"]) == 40
 
 
 def test_ria_store_is_a_source(demo_source: Path, tmp_path: Path) -> None:
@@ -120,23 +116,13 @@ def test_ria_store_is_a_source(demo_source: Path, tmp_path: Path) -> None:
     work.get(recursive=True, get_data=False, result_renderer="disabled")
     create_sibling_ria(store, name="store", dataset=work, recursive=True, new_store_ok=True, result_renderer="disabled")
     work.push(to="store", recursive=True, data="nothing", result_renderer="disabled")
-    everything, clones = dataclasses.replace(SETTINGS, sites=[]), private_folder(tmp_path) / "clones"
-    dataset = obtain(everything, f"{store}#{work.id}", clones, quiet)
+    dataset = cloned(f"{store}#{work.id}", tmp_path, sites=[])
     assert list(dataset.sites) == ["SiteA", "SiteB"]
 
 
-@pytest.mark.parametrize(
-    ("asked", "line"),
-    [
-        ({"sites": ["SiteC"]}, "the dataset has no site 'SiteC'; did you mean"),
-        ({"version": "v99"}, "has no branch, tag or commit 'v99'"),
-    ],
-)
-def test_what_the_source_does_not_have_is_said(
-    demo_source: Path, tmp_path: Path, asked: dict[str, Any], line: str
-) -> None:
-    with pytest.raises(NeurotierError, match=line):
-        obtain(dataclasses.replace(SETTINGS, **asked), str(demo_source), private_folder(tmp_path) / "clones", quiet)
+def test_a_site_that_the_source_does_not_have_is_said(demo_source: Path, tmp_path: Path) -> None:
+    with pytest.raises(NeurotierError, match="the dataset has no site 'SiteC'; did you mean"):
+        cloned(demo_source, tmp_path, sites=["SiteC"])
 
 
 def test_versions_have_clones_of_their_own(demo_copy: Path, tmp_path: Path) -> None:
@@ -148,8 +134,7 @@ def test_versions_have_clones_of_their_own(demo_copy: Path, tmp_path: Path) -> N
     git(demo_copy, "tag", "v2")
     clones = {}
     for version in ("v1", "v2", None, "v1"):
-        settings = dataclasses.replace(SETTINGS, version=version)
-        clones[version] = obtain(settings, str(demo_copy), private_folder(tmp_path) / "clones", quiet).path
+        clones[version] = cloned(demo_copy, tmp_path, version=version).path
     assert len(set(clones.values())) == 3
     assert {name: (path / "CHANGES").exists() for name, path in clones.items()} == {"v1": False, "v2": True, None: True}
 
@@ -160,11 +145,12 @@ def test_unlocked_image_is_fetched(demo_copy: Path, tmp_path: Path) -> None:
     git(site, "commit", "--quiet", "-a", "-m", "unlock")
     git(demo_copy, "add", "SiteA")
     git(demo_copy, "commit", "--quiet", "-m", "unlock")
-    dataset = obtain(SETTINGS, str(demo_copy), private_folder(tmp_path) / "clones", quiet)
-    image = dataset.path / IMAGE
+    dataset = cloned(demo_copy, tmp_path)
+    assert dataset.sites["SiteA"]["url"].startswith("urn:uuid:"), "it has no address"
+    assert len(dataset.sites["SiteA"]["version"]) == 40
     size_bytes = (demo_copy / IMAGE).stat().st_size
     assert not is_present(dataset.path, IMAGE)
     assert content_of(dataset.path, IMAGE).size_bytes == size_bytes
     assert get_images(dataset.path, [IMAGE], SETTINGS, quiet) == 1
     assert is_present(dataset.path, IMAGE)
-    assert image.stat().st_size == size_bytes
+    assert (dataset.path / IMAGE).stat().st_size == size_bytes

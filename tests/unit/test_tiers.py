@@ -44,7 +44,7 @@ def test_mount_below_another_is_found(tmp_path: Path, mount_tmpfs: Callable[...,
 
 @pytest.mark.parametrize(
     ("text", "size_bytes"),
-    [("64 GiB", 64 << 30), ("1.5kB", 1500), ("2 tb", 2 * 10**12), (".5 Mi", 1 << 19), ("7", 7), ("7 B", 7)],
+    [("1.5kB", 1500), ("2 tb", 2 * 10**12), (".5 Mi", 1 << 19), ("7 B", 7)],
 )
 def test_sizes_as_people_write_them(text: str, size_bytes: int) -> None:
     assert parse_size(text, "x") == size_bytes

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,9 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
 
 
 def begin(places: Places, **facts: Any) -> None:
-    known = {"run": "now", "host": socket.gethostname(), "pid": os.getpid(), "parallelism": 2}
-    own_s = psutil.Process().create_time()
-    write_json(places.runs / "now.json", known | {"started_s": max(own_s, time.time() - 60)} | facts)
+    started_s = max(psutil.Process().create_time(), time.time() - 60)
+    known = {"run": "now", "host": socket.gethostname(), "pid": os.getpid(), "parallelism": 2, "started_s": started_s}
+    write_json(places.runs / "now.json", known | facts)
     write_text(places.latest_run, "now\n")
 
 
@@ -48,18 +49,12 @@ def line(seen: Look) -> str:
     return "; ".join(text for *_, text in rows(seen, "results") if text)
 
 
-def end(places: Places, name: str, wall_s: float = 10.0, at_s: float | None = None) -> None:
-    now_s = time.time() if at_s is None else at_s
-    write_json(places.record(name), {"phases": [{"start_s": now_s - wall_s, "end_s": now_s}]})
-    os.utime(places.record(name), (now_s, now_s))
+def end(places: Places, name: str) -> None:
+    write_json(places.record(name), {"phases": [{"start_s": time.time() - 10, "end_s": time.time()}]})
 
 
-def fail(places: Places, name: str, reason: str, run: str = "now") -> None:
-    write_json(places.failure(name), {"participant": name, "reason": reason, "exit_code": 70, "run": run})
-
-
-def begin_log(places: Places, name: str) -> None:
-    write_text(places.log(name), "")
+def fail(places: Places, name: str, reason: str) -> None:
+    write_json(places.failure(name), {"participant": name, "reason": reason, "exit_code": 70, "run": "now"})
 
 
 def pipe_for(file: Path) -> None:
@@ -67,14 +62,9 @@ def pipe_for(file: Path) -> None:
     os.mkfifo(file)
 
 
-def link_for(file: Path) -> None:
-    file.unlink()
-    file.symlink_to("/etc/passwd")
-
-
 def test_everyone_is_counted_once(places: Places) -> None:
     for name in PARTICIPANTS[:3]:
-        begin_log(places, name)
+        write_text(places.log(name), "")
     end(places, "sub-01")
     fail(places, "sub-02", "image is truncated")
     seen = Look(places.results)
@@ -114,38 +104,25 @@ def test_a_failure_cannot_write_to_the_terminal(places: Places, capsys: pytest.C
     assert len(printed.splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        Path.unlink,
-        lambda file: file.write_text("{"),
-        lambda file: file.write_text("[]"),
-        lambda file: file.write_text('{"name": 1}'),
-        pipe_for,
-        link_for,
-    ],
-)
-def test_damaged_notes_are_passed_over(places: Places, spoil: Callable[[Path], None]) -> None:
-    step = Step(places, "clone_dataset", lambda _: None)
-    step.note("half of it")
+@pytest.mark.parametrize("spoilt", ["{", "[]", '{"name": 1}', os.mkfifo, partial(os.symlink, "/etc/passwd"), None])
+def test_damaged_notes_are_passed_over(places: Places, spoilt: str | Callable[[Path], None] | None) -> None:
+    Step(places, "clone_dataset", print).note("half of it")
     assert [note.progress for note in Look(places.results).steps] == ["half of it"]
-    (file,) = places.journal("now").iterdir()
-    spoil(file)
     end(places, "sub-01")
-    spoil(places.record("sub-01"))
+    for file in (*places.journal("now").iterdir(), places.record("sub-01")):
+        file.unlink()
+        if isinstance(spoilt, str):
+            file.write_text(spoilt)
+        elif spoilt:
+            spoilt(file)
     assert Look(places.results).steps == []
 
 
 @pytest.mark.parametrize("name", ["state/latest_run", "state/settings.json", "index/images.tsv"])
 def test_a_pipe_in_place_of_a_file_blocks_nobody(places: Places, name: str) -> None:
     pipe_for(places.results / name)
-    looked = subprocess.run(
-        [sys.executable, "-m", "neurotier", "watch", str(places.results), "--once"],
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
+    command = [sys.executable, "-m", "neurotier", "watch", str(places.results), "--once"]
+    looked = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S)
     assert looked.returncode == (65 if name == "state/settings.json" else 0)
     assert len((looked.stdout + looked.stderr).splitlines()) == 1
 
@@ -161,7 +138,7 @@ def test_a_step_tells_now_and_then_and_nothing_at_its_end(places: Places, monkey
     assert said == ["index_dataset: site 119", "index_dataset: site 239"]  # every 30 s
     assert read_steps(places, "now")[0].progress.startswith("site 25")
     (file,) = places.journal("now").iterdir()
-    assert len(file.read_text().splitlines()) <= 66
+    assert 60 <= len(file.read_text().splitlines()) <= 66
     assert read_steps(places, "another run") == []
     step.note(None)
     assert read_steps(places, "now") == []

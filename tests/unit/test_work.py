@@ -12,7 +12,7 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,18 @@ def tier(tmp_path: Path) -> Path:
     return tmp_path / "tier"
 
 
+HERE, LOCKED = {"host": socket.gethostname()}, {"locked": True}
+
+
+def leave(folder: Path, **owner: Any) -> Path:
+    """A folder that somebody has left in a work folder, with a mark of its owner if one is given."""
+    folder.mkdir(parents=True)
+    private_folder(folder.parents[3]).chmod(0o700)
+    if owner:
+        (folder / "owner.json").write_text(json.dumps(owner))
+    return folder
+
+
 def test_a_second_signal_does_not_cut_off_what_clears_up() -> None:
     """The first comes to the meter, which takes it in the place of the handler."""
     words = [sys.executable, "-c", TWO_SIGNALS]
@@ -72,14 +84,12 @@ def test_what_is_left_is_removed_and_nothing_behind_a_link(work: Path, tmp_path:
     victim = tmp_path / "victim"
     victim.mkdir()
     (victim / "precious").write_text("kept")
-    (work / "sub-01" / "scratch").mkdir(parents=True)
-    (work / "sub-01" / "scratch" / "out").symlink_to(victim)
+    (leave(work / "sub-01") / "out").symlink_to(victim)
     (work / "sub-02").symlink_to(victim)
-    closed = work / "sub-03" / "closed"
-    closed.mkdir(parents=True)
+    closed = leave(work / "sub-03") / "closed"
+    closed.mkdir()
     (closed / "file").touch()
     closed.chmod(0)
-    private_folder(tmp_path / "tier").chmod(0o700)
     assert remove_leftovers(work, "id") == ["sub-01", "sub-02", "sub-03"]
     assert not work.exists()
     assert (victim / "precious").read_text() == "kept"
@@ -111,11 +121,7 @@ def test_a_folder_that_others_may_write_to_is_refused(work: Path, tier: Path) ->
 def test_no_process_is_ended_because_a_file_names_it(work: Path) -> None:
     other = subprocess.Popen(["sleep", "100"], cwd="/")
     try:
-        folder = work / "sub-01"
-        folder.mkdir(parents=True)
-        private_folder(work.parents[2]).chmod(0o700)
-        owner = {"host": socket.gethostname(), "pid": other.pid, "identity": "id"}
-        (folder / "owner.json").write_text(json.dumps(owner))
+        folder = leave(work / "sub-01", **HERE, pid=other.pid, identity="id")
         remove_leftovers(work, "id")
         assert not folder.exists()
         assert other.poll() is None
@@ -146,13 +152,13 @@ CONTAINER = ["unshare", "--pid", "--fork", "--kill-child"]
 
 
 @contextmanager
-def owned(folder: Path, space: Sequence[str] = (), *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def owned(folder: Path, space: Sequence[str] = (), how: str = "") -> Iterator[subprocess.Popen[str]]:
     """A process that has a work folder until it is killed, or its input ends."""
     if "unshare" in space and os.getuid() != 0:
         missing("a process number space of one's own needs root")
     if "strace" in space and shutil.which("strace") is None:
         missing("strace is not installed")
-    words = [*space, sys.executable, "-c", AS_ON_NFS + OWNER, str(folder), *arguments]
+    words = [*space, sys.executable, "-c", AS_ON_NFS + OWNER, str(folder), how]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
         assert owner.stdout.readline() == "made\n"
@@ -161,34 +167,25 @@ def owned(folder: Path, space: Sequence[str] = (), *arguments: str) -> Iterator[
         owner.wait()  # before its input ends, by which it would remove its folder itself
 
 
-def all_gone(work: Path) -> Callable[[], bool]:
-    """Whether nothing is left of those that have ended, once a process that was killed has."""
+@pytest.mark.parametrize(
+    ("space", "how"), [([], ""), (CONTAINER, ""), ([], "NFS")], ids=["here", "container", "on NFS"]
+)
+def test_a_folder_is_abandoned_when_its_owner_has_been_killed(
+    work: Path, monkeypatch: pytest.MonkeyPatch, space: list[str], how: str
+) -> None:
+    """Also one whose number means another process here, or none."""
+    if how == "NFS":
+        exec(AS_ON_NFS, here := dict[str, Any]())  # noqa: S102  # the same in another process
+        monkeypatch.setattr(fcntl, "flock", here["flock"])
+    with owned(work / "sub-01", space, how):
+        remove_abandoned(work)
+        assert names_in(work / "sub-01") == ["owner.json"]
 
-    def look() -> bool:
+    def all_gone() -> bool:
         remove_abandoned(work)
         return not names_in(work)
 
-    return look
-
-
-@pytest.mark.parametrize("space", [[], CONTAINER], ids=["here", "container"])
-def test_a_folder_is_abandoned_when_its_owner_has_been_killed(work: Path, space: list[str]) -> None:
-    """Also one whose number means another process here, or none."""
-    with owned(work / "sub-01", space):
-        remove_abandoned(work)
-        assert names_in(work / "sub-01") == ["owner.json"]
-    wait_for(all_gone(work))
-
-
-def test_a_folder_on_nfs_is_abandoned_when_its_owner_has_been_killed(
-    work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    exec(AS_ON_NFS, here := dict[str, Any]())  # noqa: S102  # the same in another process
-    monkeypatch.setattr(fcntl, "flock", here["flock"])
-    with owned(work / "sub-01", [], "NFS"):
-        remove_abandoned(work)
-        assert names_in(work / "sub-01") == ["owner.json"]
-    wait_for(all_gone(work))
+    wait_for(all_gone)  # once the process that was killed has ended
 
 
 @pytest.mark.parametrize("error", ["ENOLCK", "EBADF"])
@@ -280,18 +277,13 @@ def test_an_owner_that_is_killed_while_removing_leaves_its_mark(work: Path) -> N
 
 def test_two_who_remove_at_once_both_end_well(work: Path) -> None:
     for number in range(40):
-        (work / f"sub-{number}").mkdir(parents=True)
-        (work / f"sub-{number}" / "file").touch()
-        (work / f"sub-{number}" / "owner.json").write_text(json.dumps(HERE | LOCKED))
-        (work / f".abandoned-{number}" / "scratch").mkdir(parents=True)
-        (work / f".abandoned-{number}" / "scratch" / "file").touch()
-    private_folder(work.parents[2]).chmod(0o700)
+        (leave(work / f"sub-{number}", **HERE, **LOCKED) / "file").touch()
+        scratch = leave(work / f".abandoned-{number}") / "scratch"
+        scratch.mkdir()
+        (scratch / "file").touch()
     removers = [subprocess.Popen([sys.executable, "-c", REMOVER, str(work)]) for _ in range(2)]
     assert [remover.wait() for remover in removers] == [0, 0]
     assert names_in(work) == []
-
-
-HERE, LOCKED = {"host": socket.gethostname()}, {"locked": True}
 
 
 @pytest.mark.parametrize(
@@ -299,30 +291,25 @@ HERE, LOCKED = {"host": socket.gethostname()}, {"locked": True}
 )
 def test_nothing_of_which_it_is_not_known_is_taken_for_abandoned(work: Path, owner: str) -> None:
     """Its file system may have no locks, its owner be on another host; the same results may remove it."""
-    (work / "sub-01").mkdir(parents=True)
-    private_folder(work.parents[2]).chmod(0o700)
-    (work / "sub-01" / "owner.json").write_bytes(owner.encode("latin-1"))
+    mark = leave(work / "sub-01") / "owner.json"
+    mark.write_bytes(owner.encode("latin-1"))
     remove_abandoned(work)
     assert names_in(work) == ["sub-01"]
-    (work / "sub-01" / "owner.json").write_text(json.dumps(HERE | LOCKED))
+    mark.write_text(json.dumps(HERE | LOCKED))
     remove_abandoned(work)
     assert names_in(work) == []
 
 
 def test_a_pipe_in_place_of_the_owner_blocks_nobody(work: Path) -> None:
-    (work / "sub-01").mkdir(parents=True)
-    private_folder(work.parents[2]).chmod(0o700)
-    os.mkfifo(work / "sub-01" / "owner.json")
+    os.mkfifo(leave(work / "sub-01") / "owner.json")
     remove_abandoned(work)
     assert remove_leftovers(work, "id") == ["sub-01"]
 
 
 def test_folder_of_another_host_is_removed_for_the_same_results_only(work: Path) -> None:
     """Two hosts may have results of the same path, each on its own disk, and share a work tier."""
-    for name, identity in (("ours", "id"), ("theirs", "other")):
-        (work / name).mkdir(parents=True)
-        (work / name / "owner.json").write_text(json.dumps({"host": "elsewhere", "pid": 1, "identity": identity}))
-    private_folder(work.parents[2]).chmod(0o700)
+    leave(work / "ours", host="elsewhere", pid=1, identity="id")
+    leave(work / "theirs", host="elsewhere", pid=1, identity="other")
     assert remove_leftovers(work, "id") == ["ours"]
     with pytest.raises(BusyError, match="in use for other results"), work_folder(work / "theirs", "id"):
         pass

@@ -17,7 +17,11 @@ SECTIONS: dict[str, dict[str, Any]] = {
     "sweep": {"sets": {"a": GRID}},
     "daq": {"writers": [1, 2], "rate": "2 MB", "seconds": 0.2},
     "ior": {"processes": [1, 2], "file_size": "1 MiB", "block_size": "64 KiB"},
-    "staging": {"sets": {"a": {"writers": [1], "readers": [1], "servers": [1], "bytes": "8 MiB"}}},
+    "staging": {
+        "engines": ["adios2-bp5"],
+        "sets": {"a": {"writers": [1], "readers": [1], "bytes": "1 MiB"}},
+        "steps": 2,
+    },
 }
 
 
@@ -58,23 +62,13 @@ def test_a_workload_that_measured_nothing_fails_with_the_reason(tmp_path: Path, 
         run("ior", settings)
 
 
-MEASURED: dict[str, dict[str, Any]] = {
-    **SECTIONS,
-    "staging": {
-        "engines": ["adios2-bp5"],
-        "sets": {"a": {"writers": [1], "readers": [1], "bytes": "1 MiB"}},
-        "steps": 2,
-    },
-}
-
-
-@pytest.mark.parametrize("target", MEASURED)
+@pytest.mark.parametrize("target", SECTIONS)
 def test_points_are_measured_once_and_shown(
     tmp_path: Path, memory: Path, target: str, request: pytest.FixtureRequest
 ) -> None:
     if target == "staging":
         request.getfixturevalue("staging_engines")
-    settings, said = settings_of(target, tmp_path / "results", {"fast": memory}, **MEASURED[target]), list[str]()
+    settings, said = settings_of(target, tmp_path / "results", {"fast": memory}, **SECTIONS[target]), list[str]()
     tables = run(target, settings, said.append)
     rows = tables[target]
     assert {row["status"] for row in rows} == {"measured"}, rows
