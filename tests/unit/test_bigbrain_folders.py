@@ -24,38 +24,27 @@ def random_voxels(seed: int, dtype: type = np.uint16) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, np.iinfo(dtype).max, (13, 11, 7), dtype=dtype, endpoint=True)
 
 
-def test_folder_of_blocks_is_copied_as_it_is(tmp_path: Path) -> None:
-    for number in range(2):
-        save(tmp_path / "given" / f"part_{number}.nii", np.full((3, 4, 5), number, np.uint8))
+@pytest.mark.parametrize("extension", ["nii", "nii.gz"])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_blocks_of_a_folder_are_copied_as_they_are_and_packed_ones_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: type, extension: str
+) -> None:
+    monkeypatch.setattr("neurotier.bigbrain.blocks.sources.PIECE_BYTES", 500)
+    given = [save(tmp_path / "given" / f"part_{n}.{extension}", random_voxels(n, dtype)) for n in range(2)]
     blocks = make(tmp_path, source=str(tmp_path / "given"))
-    assert [(block.block, block.shape, block.dtype) for block in blocks] == [
-        ("part_0", "3x4x5", "|u1"),
-        ("part_1", "3x4x5", "|u1"),
-    ]
-    assert Path(blocks[1].file).read_bytes() == (tmp_path / "given" / "part_1.nii").read_bytes()
+    named = [(block.block, block.shape, block.dtype) for block in blocks]
+    assert named == [(f"part_{n}", "13x11x7", np.dtype(dtype).str) for n in range(2)]
+    task = task_of(tmp_path, blocks)
+    for file, block in zip(given, blocks, strict=True):
+        content = file.read_bytes()
+        assert Path(block.file).read_bytes() == (gzip.decompress(content) if extension == "nii.gz" else content)
+        work(task, block, None, None)
+    assert all(one.equal for one in check_task(task, quiet))
 
 
 def test_folder_without_blocks_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds no \*\.nii, \*\.nii\.gz"):
         make(tmp_path, source=str(tmp_path))
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
-def test_packed_blocks_are_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: type) -> None:
-    monkeypatch.setattr("neurotier.bigbrain.blocks.sources.PIECE_BYTES", 500)
-    for number in range(2):
-        save(tmp_path / "given" / f"part_{number}.nii.gz", random_voxels(number, dtype))
-    blocks = make(tmp_path, source=str(tmp_path / "given"))
-    assert [(block.block, block.shape) for block in blocks] == [("part_0", "13x11x7"), ("part_1", "13x11x7")]
-    for number, block in enumerate(blocks):
-        assert Path(block.file).read_bytes() == gzip.decompress(
-            (tmp_path / "given" / f"part_{number}.nii.gz").read_bytes()
-        )
-        assert np.array_equal(voxels(block.file), random_voxels(number, dtype))
-    task = task_of(tmp_path, blocks)
-    for block in blocks:
-        work(task, block, None, None)
-    assert all(one.equal for one in check_task(task, quiet))
 
 
 @pytest.mark.parametrize(

@@ -5,37 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from configured import settings_at
 from neurotier.bigbrain.plan import CHECKED, BigBrainPlan
 from neurotier.core.places import Places
-from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import find_mount
 from neurotier.run.bigbrain_job import forget_interrupted, forget_others
 
 
-def configuration(folder: Path, **bigbrain: Any) -> dict[str, Any]:
-    """A disk that all share, and one that each node has for itself."""
-    kind = find_mount(folder).kind
-    own = {"path": f"{folder}/own/$JOB_OF_TEST", "kind": kind, "node": True}
-    asked = {"count": 2, "scale": 0.03, "tiers": ["own"], "predict": False, "parallelism": [1], **bigbrain}
-    return {
-        "tiers": {
-            "disk": {"path": str(folder), "kind": kind},
-            "own": own,
-            "gone": {"path": f"{folder}/gone", "kind": kind},
-        },
-        "placement": dict.fromkeys(ROLES, "disk"),
-        "bigbrain": {"engines": ["gnu-parallel", "snakemake"], **asked},
-    }
-
-
-def plan_for(given: dict[str, Any]) -> BigBrainPlan:
-    settings = Settings.from_config(given)
-    return BigBrainPlan(settings, Places.from_settings(settings))
-
-
 def test_runs_that_are_through_stay_and_others_begin_anew(tmp_path: Path) -> None:
-    def inner(**bigbrain: Any) -> BigBrainPlan:
-        return plan_for(configuration(tmp_path, **bigbrain) | {"results": "results/bigbrain/node"})
+    """On a tier that each node has for itself, and on one that all share."""
+    own = {"path": f"{tmp_path}/own/$JOB_OF_TEST", "kind": find_mount(tmp_path).kind, "node": True}
+    small = {"count": 2, "scale": 0.03, "engines": ["gnu-parallel", "snakemake"], "parallelism": [1], "predict": False}
+
+    def inner(**changes: Any) -> BigBrainPlan:
+        asked, results = {**small, "tiers": ["own"], **changes}, f"{tmp_path}/results/bigbrain/node"
+        settings = settings_at(tmp_path, tiers={"own": own}, bigbrain=asked, results=results)
+        return BigBrainPlan(settings, Places.from_settings(settings))
 
     plan = inner()
     through, begun = (plan.places.bigbrain_run(run) for run in plan.runs)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
-from comparison_rows import Rows, compared, published, run_row
-from neurotier.core.tables import Row
+from comparison_rows import Rows, compared, published, repeated
 from neurotier.pages.comparison import PAGE
 from neurotier.pages.comparison.figures import differences, makespan, wall_time
 from neurotier.pages.comparison.statistics import Comparison
@@ -46,17 +44,8 @@ def test_as_many_jobs_as_were_published_stay_small(tmp_path: Path) -> None:
         assert path.stat().st_size < 3_000_000, path.name
 
 
-def two(slow: tuple[float, ...], fast: tuple[float, ...], **changes: Any) -> list[Row]:
-    """Runs of two placements with these makespans, s."""
-    return [
-        run_row(f"{name}-{number}", name, makespan_s, repetition=number, **changes)
-        for name, times in (("disk", slow), ("tmpfs", fast))
-        for number, makespan_s in enumerate(times, 1)
-    ]
-
-
 def test_the_title_of_makespans_names_the_shortest() -> None:
-    runs = two((200.0, 210.0, 190.0), (100.0, 90.0, 110.0))
+    runs = repeated({"disk": (200.0, 210.0, 190.0), "tmpfs": (100.0, 90.0, 110.0)})
     shortest = "tmpfs, 2 at once, cache cold, brainextractor: 100 s (90.0 to 110, 3 runs)"
     assert makespan(Comparison(runs)).says == f"Makespan is shortest with {shortest}"
     spoilt = [run | {"valid": "invalid: swap was used"} if run["placement"] == "disk" else run for run in runs]

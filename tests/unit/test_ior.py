@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import workloads
-from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.storage.fio import BUFFERED, run_fio
 from neurotier.storage.ior.points import Point, job_of
@@ -16,16 +14,15 @@ from neurotier.storage.numa import own_nodes
 from workloads import MIB, TINY_IOR, left, settings_of, throttled
 
 
-def run(settings: Settings, say: Callable[[str], None] = print) -> list[Row]:
-    return workloads.run("ior", settings, say)["ior"]
+def run(results: Path, tier: Path, **section: Any) -> list[Row]:
+    return workloads.run("ior", settings_of("ior", results, {"fast": tier}, **section))["ior"]
 
 
 @pytest.mark.alone
 def test_a_slow_disk_gives_what_it_can(tmp_path: Path) -> None:
     """However many processes: all bytes over the whole time are 20 MB/s, and no cache answers who reads."""
     with throttled(128, 20_000_000, "/dev/shm") as folder:  # others flush the disk
-        section: dict[str, Any] = {"processes": [1, 4], "file_size": "8 MiB", "direct": False}
-        rows = run(settings_of("ior", tmp_path, {"fast": folder}, **section))
+        rows = run(tmp_path, folder, processes=[1, 4], file_size="8 MiB", direct=False)
         assert not left(folder)
     for row in rows:
         assert row["status"] == "measured"
@@ -48,7 +45,7 @@ def test_processes_are_pinned_by_fio(tmp_path: Path, memory: Path) -> None:
     """Where there is one node alone, points that are to be pinned are listed as left out."""
     done = run_fio(job_of(Point("pin", 2, MIB, 65536, False, 1), "write", BUFFERED, own_nodes()), tmp_path, 60)
     assert [flow.bytes for flow in done.writes] == [MIB, MIB]
-    rows = run(settings_of("ior", tmp_path / "results", {"fast": memory}, **TINY_IOR, numa=["none", "pin"]))
+    rows = run(tmp_path / "results", memory, **TINY_IOR, numa=["none", "pin"])
     found = {(row["set"], row["status"], row["numa_nodes"]) for row in rows}
     one = ("pin", "left out: there is one NUMA node here, and nothing to pin to", None)
     several = ("pin", "measured", len(own_nodes()))

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-import workloads
 from neurotier.core.errors import ToolError
 from neurotier.core.processes import marked
-from neurotier.core.settings import Settings
-from neurotier.core.tables import Row
 from neurotier.storage.ior.mpi import read_summary, run_ior
 from neurotier.storage.ior.points import Point
 from support import STAND_INS
-from workloads import MIB, TINY_IOR, left
+from workloads import MIB, TINY_IOR, left, run, settings_of
 
 MARK = "NEUROTIER_TEST_OF_IOR"
 POINT = Point("none", 2, MIB, 65536, False, 1)
@@ -29,15 +25,6 @@ def stand_ins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """On PATH, with a mark by which their processes are found."""
     monkeypatch.setenv("PATH", f"{STAND_INS / 'mpi'}:{os.environ['PATH']}")
     monkeypatch.setenv(MARK, str(tmp_path))
-
-
-def settings_of(folder: Path, tier: Path, **section: Any) -> Settings:
-    given = {**TINY_IOR, "engine": "ior", **section}
-    return workloads.settings_of("ior", folder / "results", {"fast": tier}, **given)
-
-
-def run(settings: Settings, say: Callable[[str], None] = print) -> list[Row]:
-    return workloads.run("ior", settings, say)["ior"]
 
 
 def started(tmp_path: Path) -> list[psutil.Process]:
@@ -58,8 +45,9 @@ def test_a_broken_ior_fails_its_point(
     tmp_path: Path, memory: Path, monkeypatch: pytest.MonkeyPatch, manner: str, line: str
 ) -> None:
     monkeypatch.setenv("IOR_STAND_IN", manner)
+    section = TINY_IOR | {"engine": "ior", "processes": [2]}
     with pytest.raises(ToolError) as raised:
-        run(settings_of(tmp_path, memory, processes=[2]))
+        run("ior", settings_of("ior", tmp_path / "results", {"fast": memory}, **section))
     where, _, why = str(raised.value).partition(": write (ior, 2 processes) in ")
     assert where == "target ior: nothing was measured: 1 point failed"
     assert why.partition(": ")[2].startswith(line)

@@ -24,9 +24,7 @@ from neurotier.core.tables import Row
 from neurotier.storage.ior.over_nodes import IorOverNodes, reason_of
 from neurotier.storage.workload.walk import LeftOutError, walk
 from support import STAND_INS, processes_in, script, wait_for
-from workloads import TINY_IOR
-
-MIB = 1 << 20
+from workloads import MIB, TINY_IOR
 
 
 class Here:
@@ -35,7 +33,6 @@ class Here:
     def __init__(self, folder: Path, path: str = "") -> None:
         path = os.pathsep.join(filter(None, [path, os.environ["PATH"]]))
         self.environment = {**os.environ, "NODE_FOLDER": str(folder), "PATH": path}
-        self.ended = 0
 
     def allocation(self, nodes: int) -> list[str]:
         return ["sh", "-c", "echo 1; exec cat"]
@@ -47,7 +44,7 @@ class Here:
         return "RUNNING", "None"
 
     def end(self) -> None:
-        self.ended += 1
+        """Nothing but the nodes' own programs has to end."""
 
 
 def settings_of(folder: Path, tier: dict[str, Any], **section: Any) -> Settings:
@@ -149,10 +146,6 @@ def test_nodes_end_when_nobody_is_left(tmp_path: Path, memory: Path, shared: dic
     ("said", "line"),
     [
         (
-            ["srun: job 2 has been allocated resources", "srun: error: Node failure on n3", "srun: Job step aborted"],
-            "step write: node n3 failed or was set down; start the same command again when it is back",
-        ),
-        (
             ["0: slurmstepd-n1: error: *** STEP 4.0 ON n1 CANCELLED AT 2026-11-23T07:18:28 DUE TO TIME LIMIT ***"],
             "step write: it took longer than its allocation; give rule run_ior a longer runtime",
         ),
@@ -162,13 +155,6 @@ def test_nodes_end_when_nobody_is_left(tmp_path: Path, memory: Path, shared: dic
                 "srun: error: Unable to allocate resources: Requested node configuration is not available",
             ],
             "step write: Slurm: Memory specification can not be satisfied; Unable to",
-        ),
-        (
-            [
-                "srun: error: invalid partition specified: nix",
-                "srun: error: Unable to allocate resources: Invalid partition name specified",
-            ],
-            "step write: Slurm: invalid partition specified: nix; Unable to",
         ),
         (
             ["srun: error: Unable to allocate resources: Required partition not available (inactive or drain)"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, columns
 from neurotier.pages import probe
 from neurotier.pages.kit.page import Data
 from page_reader import page_of, read_plain
@@ -16,33 +16,10 @@ STREAMS = (1, 2, 4, 8, 16, 32, 64, 96)
 
 def measured(tier: str, kind: str, part: str, pattern: str, streams: int, bytes_per_s: float) -> Row:
     """A row of the table, with a range of a tenth."""
-    return {
-        "tier": tier,
-        "kind": kind,
-        "fs_type": {"tmpfs": "tmpfs"}.get(kind, "ext4"),
-        "device": "/dev/sda",
-        "host": "node",
-        "kernel": "Linux 6.1",
-        "date": "2026-11-21T12:00:00Z",
-        "fio": "fio-3.33",
-        "part": part,
-        "pattern": pattern,
-        "engine": "psync",
-        "direct": False,
-        "streams": streams,
-        "queue_depth": 1,
-        "block_bytes": 1 << 20,
-        "file_bytes": 1 << 30,
-        "repetitions": 3,
-        "bandwidth_bytes_per_s": bytes_per_s,
-        "bandwidth_low_bytes_per_s": 0.9 * bytes_per_s,
-        "bandwidth_high_bytes_per_s": 1.1 * bytes_per_s,
-        "operations_per_s": 10.0,
-        "latency_mean_s": 1e-4,
-        "latency_p99_s": 2e-4,
-        "cpu_s_per_byte": 2e-10,
-        **dict.fromkeys(("operation_cpu_s", "operation_wait_s", "operation_low_s", "operation_high_s")),
-    }
+    spread = {"bandwidth_low_bytes_per_s": 0.9 * bytes_per_s, "bandwidth_high_bytes_per_s": 1.1 * bytes_per_s}
+    about = {"tier": tier, "kind": kind, "fs_type": "ext4", "engine": "psync", "operations_per_s": 10.0}
+    point = {"part": part, "pattern": pattern, "streams": streams, "bandwidth_bytes_per_s": bytes_per_s}
+    return dict.fromkeys(columns("probe")) | about | point | spread
 
 
 def probed(tier: str, kind: str, single: float, most: float) -> list[Row]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,7 @@ from configured import settings_at
 from neurotier.core.errors import TierError
 from neurotier.core.places import Places
 from neurotier.core.settings import ProbeSettings
-from neurotier.core.tables import Row, read_table, write_table
+from neurotier.core.tables import write_table
 from neurotier.core.tiers import Tier
 from neurotier.storage.fio import MIB, Access, find_access
 from neurotier.storage.probe.plan import ProbePlan
@@ -29,39 +27,16 @@ def probe_settings(**given: object) -> ProbeSettings:
     return ProbeSettings(**{**usual, **given})  # type: ignore[arg-type]
 
 
-@pytest.fixture(scope="module")
-def memory_rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Row]]:
-    """Rows of a whole probe of a tier in memory, as they are read back."""
-    folder = Path("/dev/shm", f"neurotier-test-{os.getpid()}")
-    folder.mkdir()
-    try:
-        tier = Tier("memory", folder, "tmpfs", None)
-        walk = Walk(Workspace("probe", tier, folder), Effort(2, 2, 8.0, 16 * MIB, 64 * MIB), print)
-        rows = probe_rows(tier, walk.run())
-        assert list(folder.iterdir()) == []
-        table = tmp_path_factory.mktemp("probe") / "probe.tsv"
-        write_table(table, "probe", rows)
-        yield read_table(table, "probe")
-    finally:
-        folder.rmdir()
-
-
-@pytest.fixture
-def slow_disk() -> Iterator[Path]:
-    with throttled(128, THROTTLE_BYTES_PER_S) as folder:
-        yield folder
-
-
 @pytest.mark.alone
-def test_a_throttled_disk_is_as_fast_as_its_throttle(slow_disk: Path) -> None:
-    folder = slow_disk / "probe"
-    folder.mkdir()
-    tier = Tier("slow", slow_disk, "block", None)
-    walk = Walk(Workspace("probe", tier, folder), Effort(2, 1, 20.0, 16 * MIB, 64 * MIB), print)
-    access = find_access(folder, "block")
-    assert access == Access("libaio", direct=True)
-    walk.measure(one_stream("block", 16 * MIB))
-    walk.measure(concurrency(access, "block", 2, 8 * MIB, slice_s=1.0))
+def test_a_throttled_disk_is_as_fast_as_its_throttle() -> None:
+    with throttled(128, THROTTLE_BYTES_PER_S) as slow_disk:
+        folder, tier = slow_disk / "probe", Tier("slow", slow_disk, "block", None)
+        folder.mkdir()
+        walk = Walk(Workspace("probe", tier, folder), Effort(2, 1, 20.0, 16 * MIB, 64 * MIB), print)
+        access = find_access(folder, "block")
+        assert access == Access("libaio", direct=True)
+        walk.measure(one_stream("block", 16 * MIB))
+        walk.measure(concurrency(access, "block", 2, 8 * MIB, slice_s=1.0))
     rows = {(row["part"], row["pattern"]): row["bandwidth_bytes_per_s"] for row in probe_rows(tier, walk.samples)}
     for part, pattern in (("one_stream", "read"), ("concurrency", "write"), ("concurrency", "read")):
         assert rows[part, pattern] == pytest.approx(THROTTLE_BYTES_PER_S, rel=0.15), (part, pattern)
@@ -99,11 +74,13 @@ def planned(tmp_path: Path, cores: int | None = 2, **probe: object) -> ProbePlan
     return ProbePlan(settings, Places.from_settings(settings), cores)
 
 
-def test_what_was_probed_further_is_kept(tmp_path: Path, memory_rows: list[Row]) -> None:
+def test_what_was_probed_further_is_kept(tmp_path: Path, memory_folder: Path) -> None:
     """Fewer cores are no reason to probe again; more are, and so is another file system or setting."""
     assert (planned(tmp_path, 1).streams("disk"), planned(tmp_path, 500).streams("disk")) == (1, 96)
-    few = planned(tmp_path, 1)
-    write_table(few.places.probed("disk"), "probe", memory_rows)
+    few, tier = planned(tmp_path, 1), Tier("memory", memory_folder, "tmpfs", None)
+    walk = Walk(Workspace("probe", tier, memory_folder), Effort(2, 2, 8.0, 16 * MIB, 64 * MIB), print)
+    write_table(few.places.probed("disk"), "probe", probe_rows(tier, walk.run()))
+    assert list(memory_folder.iterdir()) == []
     assert few.asked("disk") == planned(tmp_path, 2).asked("disk")
     assert few.asked("disk") != planned(tmp_path, 4).asked("disk")
     assert few.asked("disk") != planned(tmp_path, 1, repetitions=9).asked("disk")

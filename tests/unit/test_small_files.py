@@ -49,43 +49,24 @@ def test_what_cannot_be_done_or_does_not_end_is_one_line(tmp_path: Path) -> None
         measure_files("slow", tmp_path, 1, 0.5, 0.001)
 
 
-def probed(name: str, files: dict[int, FileCost], kind: str = "block") -> Probed:
-    """A tier whose bandwidth takes no time."""
-    curve = {1: 1e15}
-    figures = tier_figures(name, kind, curve, curve, files)
-    return Probed(figures, figures, figures)
-
-
 PROBES = {
-    "memory": probed("memory", {1: FileCost(2e-5, 0.0)}, "tmpfs"),
-    "disk": probed("disk", {1: FileCost(5e-5, 1e-4)}),
-    "net": probed("net", {1: FileCost(3e-5, 1e-3)}, "network"),
-}
-
-
-def maker(tier: str, cpu_s: float = 2.0, wait_s: float = 0.0) -> ObservedJob:
-    """A job that makes 10,000 small files."""
-    phases = {"compute": dict.fromkeys(QUANTITIES, 0.0) | {"cpu_s": cpu_s, "wait_s": wait_s, "made_files": float(N)}}
-    return ObservedJob("sub-1", "r", 1, phases, 0.0, 9.0, 0.0, 1, work_tier=tier)
-
-
-def predicted(
-    calibrated_on: str, work: str, count: int = 1, at_once: int = 1, cpu_s: float = 2.0, wait_s: float = 0.0
-) -> Prediction:
-    """A prediction of participants who make files."""
-    storage = Storage(dict.fromkeys(("dataset", "images", "results"), "memory") | {"work": work}, FIGURES)
-    given = Inputs(
-        observed=[maker(calibrated_on, cpu_s, wait_s)],
-        participants=[Participant(1)] * count,
-        fetching=Fetching(),
-        probes=PROBES,
-        processors=Processors(4, 4),
-        page_cache=PageCache(1e12),
+    tier: Probed(*[tier_figures(kind, {1: 1e15}, {1: 1e15}, files={1: cost})] * 3)
+    for tier, kind, cost in (
+        ("memory", "tmpfs", FileCost(2e-5, 0.0)),
+        ("disk", "block", FileCost(5e-5, 1e-4)),
+        ("net", "network", FileCost(3e-5, 1e-3)),
     )
-    return predict(given, storage, at_once)
+}
+"""Tiers whose bandwidth takes no time."""
 
 
-FIGURES = {name: probe.usual for name, probe in PROBES.items()}
+def predicted(calibrated_on: str, work: str, cpu_s: float = 2.0, wait_s: float = 0.0) -> Prediction:
+    """A prediction of a participant who makes 10,000 small files, as one did."""
+    phases = {"compute": dict.fromkeys(QUANTITIES, 0.0) | {"cpu_s": cpu_s, "wait_s": wait_s, "made_files": float(N)}}
+    made = ObservedJob("sub-1", "r", 1, phases, 0.0, 9.0, 0.0, 1, work_tier=calibrated_on)
+    tiers = dict.fromkeys(("dataset", "images", "results"), "memory") | {"work": work}
+    given = Inputs([made], [Participant(1)], Fetching(), PROBES, Processors(4, 4), PageCache(1e12))
+    return predict(given, Storage(tiers, {name: probe.usual for name, probe in PROBES.items()}), 1)
 
 
 @pytest.mark.parametrize(
@@ -107,4 +88,4 @@ FIGURES = {name: probe.usual for name, probe in PROBES.items()}
 def test_files_cost_what_tiers_differ_by(
     calibrated_on: str, job: tuple[float, ...], work: str, expected_s: float
 ) -> None:
-    assert predicted(calibrated_on, work, 1, 1, *job).makespan_s == pytest.approx(expected_s, rel=0.02)
+    assert predicted(calibrated_on, work, *job).makespan_s == pytest.approx(expected_s, rel=0.02)

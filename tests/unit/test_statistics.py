@@ -4,54 +4,32 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from statistics import median
 from typing import Any
 
-import numpy as np
 import pytest
-from comparison_rows import job_rows, run_row
+from comparison_rows import job_rows, repeated, run_row
 from neurotier.core.errors import InputError
 from neurotier.pages.comparison.statistics import Comparison, everything_compared, families, inputs_text
 from neurotier.run.compared import Condition
 from report_data import make_results
 
-SHIFT_S = 3.0
 FAST = Condition("campaign", "brainextractor", "cold", 2, "tmpfs")
 SLOW = replace(FAST, placement="nfs")
 
 
-def walls(count: int, shift_s: float, seed: int) -> list[float]:
-    """Wall times that differ much between participants and little between runs."""
-    own = np.random.default_rng(1).uniform(20, 200, count)
-    return list(own + shift_s + np.random.default_rng(seed).normal(0, 1, count))
-
-
-@pytest.mark.parametrize("first", ["nfs", "tmpfs"])
-def test_a_known_shift_is_found_whichever_comes_first(first: str) -> None:
-    names = sorted({"nfs", "tmpfs"}, key=first.__ne__)
-    runs = [run_row(f"{name}-{n}", name, 100.0, repetition=n) for name in names for n in (1, 2)]
-    shifts = {"nfs": SHIFT_S, "tmpfs": 0.0}
-    phases = [
-        row
-        for seed, run in enumerate(runs, start=2)
-        for row in job_rows(run["run"], walls(60, shifts[run["placement"]], seed), {"stage_in": 0.25, "compute": 0.75})
-    ]
-    ((pair, found),) = Comparison(runs, phases).differences.items()
-    assert (pair, len(found)) == ((SLOW, FAST), 60)
-    assert median(found.values()) == pytest.approx(SHIFT_S, abs=0.5)
-
-
-def test_means_are_over_repetitions_and_pairs_over_common_participants() -> None:
-    rows_of = {"a1": ("nfs", 9.0, 1), "a2": ("nfs", 9.0, 2), "b1": ("tmpfs", 5.0, 1)}
-    runs = [run_row(run, at, makespan_s, repetition=n) for run, (at, makespan_s, n) in rows_of.items()]
-    walls_s = {"a1": [10.0, 20.0, 30.0], "a2": [14.0, 20.0], "b1": [10.0, 15.0]}
-    rows = [row for run, each in walls_s.items() for row in job_rows(run, each)]
-    (found,) = Comparison(runs, rows).differences.values()
-    assert [*found.values()] == [0.0, 5.0]  # 10 - 10 and 20 - 15: a2 has no run of tmpfs beside it
-    alone = [{**run, "origin": "other"} for run in runs]  # in no blocks: all runs
-    rows = [row for run, each in walls_s.items() for row in job_rows(run, each, origin="other")]
-    (found,) = Comparison(alone, rows).differences.values()
-    assert [*found.values()] == [2.0, 5.0]  # 12 - 10 and 20 - 15
+@pytest.mark.parametrize(("slow", "fast"), [("nfs", "tmpfs"), ("tmpfs", "nfs")])
+@pytest.mark.parametrize(("origin", "expected"), [("campaign", [0.0, 5.0]), ("elsewhere", [2.0, 5.0])])
+def test_the_slower_takes_longer_by_means_of_repetitions_for_common_participants(
+    slow: str, fast: str, origin: str, expected: list[float]
+) -> None:
+    """Of a campaign 10 - 10 and 20 - 15 s, as only one run is in a block; elsewhere none is: 12 - 10 and 20 - 15 s."""
+    runs = repeated({slow: [9.0, 9.0], fast: [5.0]}, origin=origin)
+    walls_s = [10.0, 20.0, 30.0], [14.0, 20.0], [10.0, 15.0]
+    parts = {"stage_in": 0.25, "compute": 0.75}
+    rows = [row for run, each in zip(runs, walls_s, strict=True) for row in job_rows(run["run"], each, parts)]
+    comparison = Comparison(runs, [row | {"origin": origin} for row in rows])
+    ((pair, found),) = comparison.differences.items()
+    assert ([one.placement for one in pair], [*found.values()]) == ([slow, fast], expected)
 
 
 @pytest.mark.parametrize("change", [{"origin": "other"}, {"tool": "bet"}, {"cache": "warm"}, {"parallelism": 4}])
@@ -80,15 +58,10 @@ def test_conditions_that_take_as_long_differ_by_nothing() -> None:
     assert [*Comparison(runs, rows).differences.items()] == [((SLOW, FAST), {"sub-000": 0.0, "sub-001": 0.0})]
 
 
-def test_a_campaign_alone_is_in_blocks() -> None:
-    runs = [
-        run_row(f"{placement}-{number}", placement, makespan_s, repetition=number)
-        for placement, makespan_s in (("nfs", 9.0), ("tmpfs", 5.0))
-        for number in (1, 2, 3)
-    ]
-    for origin, paired in (("campaign", True), ("elsewhere", False)):
-        found = Comparison([run | {"origin": origin} for run in runs]).contrasts
-        assert {(one.paired, round(one.ratio, 3)) for one in found.values()} == {(paired, 1.8), (paired, 0.556)}
+@pytest.mark.parametrize(("origin", "paired"), [("campaign", True), ("elsewhere", False)])
+def test_a_campaign_alone_is_in_blocks(origin: str, paired: bool) -> None:
+    found = Comparison(repeated({"nfs": [9.0] * 3, "tmpfs": [5.0] * 3}, origin=origin)).contrasts
+    assert {(one.paired, round(one.ratio, 3)) for one in found.values()} == {(paired, 1.8), (paired, 0.556)}
 
 
 def test_everything_that_is_there_is_compared(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_between_the_least_and_the_most_by_ratios(where: float, expected: float)
     """From 25 over 100 to 400 every half step doubles; what is no bandwidth stays."""
 
     def figures(speed: float, mixed: float) -> TierFigures:
-        return replace(tier_figures("disk", "block", {1: speed}, {1: speed}), mixed_bytes_per_s={1: mixed * speed})
+        return tier_figures("block", {1: speed}, {1: speed}, mixed_bytes_per_s={1: mixed * speed})
 
     probed = Probed(figures(100.0, 1.0), figures(25.0, 0.5), figures(400.0, 2.0))
     rng: Any = SimpleNamespace(uniform=lambda _low, _high: where)
