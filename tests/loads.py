@@ -109,12 +109,6 @@ def run_children(command: list[str], count: int, at_once: int) -> Truth:
     return total
 
 
-def burn(seconds: str) -> Truth:
-    """One process that computes."""
-    burn_here(float(seconds))
-    return {}
-
-
 def children(count: str, seconds: str, at_once: str = "1") -> Truth:
     """Children that compute, each for so many seconds, so many at once."""
     return run_children([sys.executable, "-S", "-I", "-c", BURN.format(seconds)], int(count), int(at_once))
@@ -183,30 +177,6 @@ def sleep(seconds: str) -> Truth:
     """One process that waits for a timer."""
     time.sleep(float(seconds))
     return {"account_other_s": float(seconds)}
-
-
-def network(messages: str, pause_s: str) -> Truth:
-    """A receiver whose peer on the loopback interface sends 64 KiB after each pause."""
-    import socket
-
-    block = bytes(65536)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        peer = os.fork()
-        if peer == 0:
-            with socket.create_connection(server.getsockname()) as sender:
-                for _ in range(int(messages)):
-                    time.sleep(float(pause_s))
-                    sender.sendall(block)
-            os._exit(0)
-        received = 0
-        connection, _ = server.accept()
-        with connection:
-            while data := connection.recv(65536):
-                received += len(data)
-    total = int(messages) * len(block)
-    if received != total:
-        sys.exit(f"{received} of {total} bytes came")
-    return {**reap(peer), "account_other_s": int(messages) * float(pause_s)}
 
 
 def buffered(folder: str, mib: str, chunk_kib: str = "4096") -> Truth:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -40,6 +41,14 @@ def job(
         stderr=subprocess.STDOUT,
         text=True,
     )
+
+
+def analysed(results: Path, label: str, path: str = "") -> subprocess.CompletedProcess[str]:
+    """The job of one participant, at its end; some folders go before others on its path."""
+    words = ["analyze-participants", f"--only=sub-{label}", f"--results={results}", f"--log={results}/analysis.log"]
+    paths = os.pathsep.join(filter(None, [path, ENVIRONMENT["PATH"]]))
+    environment = {**ENVIRONMENT, "PYTHONPATH": str(ROOT / "workflow"), "PATH": paths}
+    return subprocess.run([sys.executable, "-m", "neurotier", *words], env=environment, capture_output=True, text=True)
 
 
 def said_by(process: subprocess.Popen[str], code: int = 0) -> str:

@@ -21,6 +21,7 @@ from neurotier.core.places import short_hash
 from neurotier.core.tables import read_table, write_table
 from neurotier.meter.traffic import flow
 from neurotier.model.machine import PageCache, Processors
+from neurotier.model.prediction import Prediction
 from neurotier.model.this_machine import FileCost, Probed, TierFigures
 from probed_tiers import tier_figures
 from report_data import make_results
@@ -139,13 +140,6 @@ def test_prediction_and_its_interval() -> None:
     assert on_disk.low_s < on_disk.usual.makespan_s < on_disk.high_s
     assert paper_s(inputs(), replace(STORAGE, tiers=FOUR_ROLES)) == pytest.approx(4 * (250 / 100 + 150 / 50))
     assert predict(inputs(), STORAGE, 2) == on_disk  # drawn from a seed
-
-
-def test_records_that_scatter_widen_the_interval() -> None:
-    scattered = [job(size, cpu_s) for size, cpu_s in ((50, 5.0), (100, 20.0), (120, 6.0), (150, 9.0))]
-    even = [job(size, 10.0) for size in (50, 100, 120, 150)]
-    wide, narrow = (predict(inputs(observed=some), STORAGE, 2) for some in (scattered, even))
-    assert wide.high_s - wide.low_s > 2 * (narrow.high_s - narrow.low_s)
 
 
 def test_disturbed_runs_are_left_out_of_the_calibration_and_images_without_a_size_count_nothing(tmp_path: Path) -> None:
@@ -267,3 +261,48 @@ def test_what_is_to_be_fetched_is_said(tmp_path: Path) -> None:
     known = inputs(participants=people, fetching=Fetching(s_per_byte=2.0 / (1 << 20), at_once=3))
     (said,) = fetching_said(situation, known)
     assert said == "4 MiB of images are to be fetched while others are analysed, 3 at once, 8.00 s one after the other"
+
+
+N = 10_000
+
+
+PROBES = {
+    tier: Probed(*[tier_figures(kind, {1: 1e15}, {1: 1e15}, files={1: cost})] * 3)
+    for tier, kind, cost in (
+        ("memory", "tmpfs", FileCost(2e-5, 0.0)),
+        ("disk", "block", FileCost(5e-5, 1e-4)),
+        ("net", "network", FileCost(3e-5, 1e-3)),
+    )
+}
+"""Tiers whose bandwidth takes no time."""
+
+
+def predicted(calibrated_on: str, work: str, cpu_s: float = 2.0, wait_s: float = 0.0) -> Prediction:
+    """A prediction of a participant who makes 10,000 small files, as one did."""
+    phases = {"compute": dict.fromkeys(QUANTITIES, 0.0) | {"cpu_s": cpu_s, "wait_s": wait_s, "made_files": float(N)}}
+    made = ObservedJob("sub-1", "r", 1, phases, 0.0, 9.0, 0.0, 1, work_tier=calibrated_on)
+    tiers = dict.fromkeys(("dataset", "images", "results"), "memory") | {"work": work}
+    given = Inputs([made], [Participant(1)], Fetching(), PROBES, Processors(4, 4), PageCache(1e12))
+    return predict(given, Storage(tiers, {name: probe.usual for name, probe in PROBES.items()}), 1)
+
+
+@pytest.mark.parametrize(
+    ("calibrated_on", "job", "work", "expected_s"),
+    [
+        ("memory", (), "memory", 2.0),  # what was measured there, and nothing twice
+        ("memory", (), "disk", 2.0 + N * (5e-5 - 2e-5) + N * 1e-4),
+        ("memory", (), "net", 2.0 + N * (3e-5 - 2e-5) + N * 1e-3),
+        ("disk", (), "memory", 2.0 - N * (5e-5 - 2e-5)),
+        ("disk", (), "disk", 2.0 + N * 1e-4),  # waiting for storage is never taken from the calibration
+        ("net", (2.0, 10.5), "net", 2.0 + 10.5),
+        ("net", (2.0, 10.5), "memory", 2.0 + N * (2e-5 - 3e-5) + 0.5),
+        ("net", (2.0, 4.0), "memory", 2.0 + N * (2e-5 - 3e-5)),  # there was less than the probe says
+        ("disk", (2.0, 3.0), "memory", 2.0 - N * (5e-5 - 2e-5) + 3.0),  # sleep that is no waiting for a network stays
+        ("memory", (0.1,), "disk", N * 5e-5 + N * 1e-4),
+        ("unprobed", (), "disk", 2.0 + N * 1e-4),  # CPU time there is not known, so none is put in
+    ],
+)
+def test_files_cost_what_tiers_differ_by(
+    calibrated_on: str, job: tuple[float, ...], work: str, expected_s: float
+) -> None:
+    assert predicted(calibrated_on, work, *job).makespan_s == pytest.approx(expected_s, rel=0.02)

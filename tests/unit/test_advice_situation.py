@@ -102,7 +102,6 @@ def test_what_fetching_took_is_that_of_its_bytes_and_half_of_its_cpu_time(
 def test_participants_share_jobs_largest_first_as_many_as_compute_and_copy(tmp_path: Path) -> None:
     """Five of 1, 3, 2, 2 and 1 images: in one job here, three sequences with a slot more than two compute."""
     alone = situation(tmp_path)
-    assert [size_of(alone.participants[name]) // 9_000_000 for name in alone.remaining] == [1, 3, 2, 2, 1]
     assert alone.jobs(2) == [[[1, 3, 4], [2, 0]]]
     assert (alone.beside, alone.computing(2), alone.present(2), alone.present(9)) == (0, 0, 2, 5)
     beside = situation(tmp_path, shares={"staging_beside": 1})
@@ -163,11 +162,9 @@ def test_the_model_is_given_what_was_found(tmp_path: Path) -> None:
     given = found.inputs([], rehearsed)
     assert given.processors.others == pytest.approx(0.25 * len(os.sched_getaffinity(0)) * 2)
     assert (given.observed, given.load_s, given.others_cpu_share) == (jobs, None, 0.25)
-    assert [one.size_bytes // 9_000_000 for one in given.participants] == [1, 3, 2, 2, 1]
-    assert [one.to_fetch_bytes for one in given.participants] == [one.size_bytes for one in given.participants]
-    write_json(found.places.runs / "r.json", {"row": {"others_cpu_share": None}})
-    unknown = found.inputs([], {"shared": None, "load_s": {}, "why": ""})
-    assert (unknown.processors.others, unknown.others_cpu_share) == (0, None)
+    assert [(one.size_bytes, one.to_fetch_bytes) for one in given.participants] == [
+        (count * 9_000_000, count * 9_000_000) for count in (1, 3, 2, 2, 1)
+    ]
     known = campaign.inputs([], rehearsed)
     assert (known.load_s, known.load_unknown_because) == ({"compute": 1.0}, "w")
     probe = Probed(*[tier_figures("block", {1: 1.0}, {1: 1.0})] * 3)

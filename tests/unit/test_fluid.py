@@ -199,8 +199,6 @@ def test_fetches_go_on_beside_the_tasks_that_wait_for_them() -> None:
 def test_a_tier_without_speed_is_said() -> None:
     with pytest.raises(ValueError, match=r"^nothing moves any more at 0\.0 s: a speed is 0$"):
         simulate(copies(1), machine(replace(LINK, read_stream_bytes_per_s=1e-300, read_bytes_per_s=1e-300)), 1)
-    with pytest.raises(KeyError):
-        simulate(Workload([(Step("read", "read", 1.0, "gone"),)]), machine(LINK), 1)
 
 
 def dirty(*writes: tuple[float, float], **given: float) -> Dirty:

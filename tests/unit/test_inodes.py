@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,11 @@ from conftest import missing
 from neurotier.analysis.staging import check_room, full
 from neurotier.core.errors import TierError
 from neurotier.core.places import Places
-from neurotier.core.settings import ROLES, Settings
-from neurotier.core.tiers import Tier, find_mount
+from neurotier.core.settings import Settings
+from neurotier.core.tiers import Tier
 from neurotier.run.needs import needs_of
 from neurotier.run.plan import Plan
-from pool_jobs import prepared_results
+from pool_jobs import analysed, prepared_results
 from support import ENVIRONMENT, ROOT, script
 
 INODES = 1024
@@ -46,19 +45,9 @@ def small_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     subprocess.run(["umount", str(place)], check=True)
 
 
-def tiers(folder: Path, work: Path) -> dict[str, Any]:
+def on(disk: Path) -> dict[str, Any]:
     """Sections of a configuration whose intermediates lie on a small disk."""
-    declared = {"disk": {"path": str(folder), "kind": find_mount(folder).kind}, "small": {"path": str(work)}}
-    declared["small"]["kind"] = "block"
-    return {"tiers": declared, "placement": dict.fromkeys(ROLES, "disk") | {"work": "small"}}
-
-
-def job(results: Path, log: Path, path: str = "") -> subprocess.CompletedProcess[str]:
-    """One participant job."""
-    words = ["analyze-participants", "--only", "sub-01", "--results", str(results), "--log", str(log)]
-    environment = {**ENVIRONMENT, "PYTHONPATH": str(ROOT / "workflow")}
-    environment["PATH"] = f"{path}{os.pathsep}{environment['PATH']}"
-    return subprocess.run([sys.executable, "-m", "neurotier", *words], env=environment, capture_output=True, text=True)
+    return {"tiers": {"small": {"path": str(disk), "kind": "block"}}, "placement": {"work": "small"}}
 
 
 def description(folder: Path, files: int) -> dict[str, Any]:
@@ -71,9 +60,8 @@ def description(folder: Path, files: int) -> dict[str, Any]:
 
 def test_a_tool_that_uses_up_the_inodes_is_told_so(small_disk: Path, tmp_path: Path) -> None:
     script(tmp_path / "bin" / "bet", MAKER)
-    results = prepared_results(tmp_path / "job", ["01"], tool={"name": "bet"}, **tiers(tmp_path, small_disk))
-    done = job(results, tmp_path / "log", str(tmp_path / "bin"))
-    print(done.stderr)
+    results = prepared_results(tmp_path / "job", ["01"], tool={"name": "bet"}, **on(small_disk))
+    done = analysed(results, "01", str(tmp_path / "bin"))
     assert done.returncode == TierError.exit_code
     assert "tier 'small' is out of inodes" in done.stderr
     assert "No space left" not in done.stderr
@@ -84,10 +72,8 @@ def test_a_tool_that_uses_up_the_inodes_is_told_so(small_disk: Path, tmp_path: P
 def test_a_participant_that_needs_more_files_than_there_are_inodes_is_not_begun(
     small_disk: Path, tmp_path: Path
 ) -> None:
-    results = prepared_results(
-        tmp_path / "job", ["01"], tool=description(tmp_path, 4000), **tiers(tmp_path, small_disk)
-    )
-    done = job(results, tmp_path / "log")
+    results = prepared_results(tmp_path / "job", ["01"], tool=description(tmp_path, 4000), **on(small_disk))
+    done = analysed(results, "01")
     assert done.returncode == TierError.exit_code
     assert "tier 'small' has too few inodes" in done.stderr
     assert "4,0" in done.stderr, "and how many are needed"
@@ -95,7 +81,7 @@ def test_a_participant_that_needs_more_files_than_there_are_inodes_is_not_begun(
 
 def test_inodes_are_a_resource_that_jobs_wait_for(small_disk: Path, tmp_path: Path) -> None:
     tool = description(tmp_path, 400)
-    results = prepared_results(tmp_path / "job", ["01", "02", "03"], tool=tool, **tiers(tmp_path, small_disk))
+    results = prepared_results(tmp_path / "job", ["01", "02", "03"], tool=tool, **on(small_disk))
     settings = Settings.from_json(yaml.safe_load((results / "state" / "settings.json").read_text()))
     places = Places.from_settings(settings)
     plan = Plan(settings, places)

@@ -6,8 +6,6 @@ import hashlib
 import json
 import multiprocessing
 import os
-import subprocess
-import sys
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -21,11 +19,8 @@ from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.places import file_of
 from neurotier.meter.function import measure_function
 from neurotier.meter.usage import Usage
-from pool_jobs import prepared_results
-from support import ENVIRONMENT, ROOT
-
-NEUROTIER = [sys.executable, "-m", "neurotier"]
-JOB_ENVIRONMENT = {**ENVIRONMENT, "PYTHONPATH": str(ROOT / "workflow")}
+from pool_jobs import analysed, prepared_results
+from support import ROOT
 
 SMALL = Description(
     files=((300, 1000), (2, 3_000_000), (40, 0)),
@@ -81,10 +76,6 @@ def document(**figures: Any) -> str:
     for name, value in figures.items():
         data["figures"][name] = {"value": value, "source": "test"}
     return yaml.safe_dump(data)
-
-
-def neurotier(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*NEUROTIER, *map(str, words)], env=JOB_ENVIRONMENT, capture_output=True, text=True)
 
 
 def test_what_is_described_is_done(tmp_path: Path) -> None:
@@ -154,7 +145,6 @@ def test_nonsense_is_refused_in_one_line(name: str, tmp_path: Path, monkeypatch:
     with pytest.raises(SettingsError) as caught:
         parse(text, "the file")
     line = str(caught.value)
-    print(line)
     assert said in line
     assert "\n" not in line
     assert len(line) < 500
@@ -190,8 +180,7 @@ def test_results_are_published_and_what_is_wrong_fails_the_job_in_one_line(tmp_p
     results = prepared_results(
         tmp_path / "job", ["01"], tool={"name": "rehearsal", "rehearsal": {"profile": str(file)}}
     )
-    words = ["analyze-participants", "--only", "sub-01", "--results", str(results), "--log", str(tmp_path / "log")]
-    assert neurotier(*words).returncode == 0
+    assert analysed(results, "01").returncode == 0
     record_file = file_of(results / "profile" / "records", "sub-01")
     assert {size for size, _ in json.loads(record_file.read_text())["derivatives"].values()} == {1000}
     again = parse(describe(record_file, "compute"), "again")
@@ -203,7 +192,7 @@ def test_results_are_published_and_what_is_wrong_fails_the_job_in_one_line(tmp_p
     assert [(flow["made_files"], flow["left_files"]) for flow in compute["traffic"]] == [(13, 13)]
     file.write_text("{")
     record_file.unlink()
-    failed = neurotier(*words)
+    failed = analysed(results, "01")
     assert failed.returncode == SettingsError.exit_code
     assert failed.stderr.count("\n") == 1
     assert "own.yaml" in failed.stderr
