@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.advice.basis import basis, calibrated, cold_programs, others_meanwhile
-from neurotier.advice.basis import fetching as fetching_said
+from neurotier.advice.basis import basis, calibrated
 from neurotier.advice.calibration import BETWEEN, QUANTITIES, ObservedJob, observe, quantities, read_observed, size_of
 from neurotier.advice.placements import Candidate
 from neurotier.advice.predict import Fetching, Inputs, Participant, Storage, paper_s, predict
@@ -36,6 +35,7 @@ def figures(kind: str = "block", speed: float = 100 * MB) -> TierFigures:
 
 
 STORAGE = Storage(FOUR_ROLES, {"disk": figures(), "tmpfs": figures("tmpfs")}, resident=0.0)
+IN_MEMORY = replace(STORAGE, tiers=dict.fromkeys(FOUR_ROLES, "tmpfs"))
 
 
 def job(size_mb: float, cpu_s: float, **changes: Any) -> ObservedJob:
@@ -106,12 +106,11 @@ def test_a_job_of_several_takes_what_one_took_that_was_tried() -> None:
     """Four on four cores by two jobs: in a copy each takes 3 s instead of 10."""
     tried = [job(50, 3.0), job(150, 3.0)]
     known = inputs(rehearsed=tried, processors=Processors(4, 4), jobs=[[[0], [1]], [[2], [3]]])
-    memory = replace(STORAGE, tiers=dict.fromkeys(FOUR_ROLES, "tmpfs"))
     copying_s = 0.5
-    assert predict(known, memory, 4).usual.makespan_s == pytest.approx(3.0 + copying_s, abs=0.4)
-    untried = predict(replace(known, rehearsed=()), memory, 4).usual
+    assert predict(known, IN_MEMORY, 4).usual.makespan_s == pytest.approx(3.0 + copying_s, abs=0.4)
+    untried = predict(replace(known, rehearsed=()), IN_MEMORY, 4).usual
     assert untried.makespan_s == pytest.approx(10.0 + copying_s, abs=0.4)
-    one_after_the_other = predict(known, memory, 2).usual  # the second job is begun when the first has ended
+    one_after_the_other = predict(known, IN_MEMORY, 2).usual  # the second job is begun when the first has ended
     assert one_after_the_other.makespan_s == pytest.approx(2 * (3.0 + copying_s), abs=0.4)
 
 
@@ -124,22 +123,25 @@ def test_images_are_fetched_while_others_are_analysed(fetch_s: float, expected_s
     slow = Fetching(s_per_byte=fetch_s / (100 * MB), at_once=1)
     fetched = [Participant(int(100 * MB), to_fetch_bytes=int(100 * MB))] * 6
     six = inputs(observed=[job(100, 10.0)] * 2, participants=fetched, jobs=[[[0, 2, 4]], [[1, 3, 5]]], fetching=slow)
-    memory = replace(STORAGE, tiers=dict.fromkeys(FOUR_ROLES, "tmpfs"))
-    assert predict(six, memory, 2).usual.makespan_s == pytest.approx(expected_s, rel=0.1)
+    assert predict(six, IN_MEMORY, 2).usual.makespan_s == pytest.approx(expected_s, rel=0.1)
 
 
 def test_prediction_and_its_interval() -> None:
     """Four jobs of 10 s and about 1.5 s on the disk, two at once; the disk may be half or twice as fast."""
-    on_disk, on_tmpfs = (
-        predict(inputs(), replace(STORAGE, tiers=tiers), 2)
-        for tiers in (FOUR_ROLES, dict.fromkeys(FOUR_ROLES, "tmpfs"))
-    )
+    on_disk, on_tmpfs = (predict(inputs(), storage, 2) for storage in (STORAGE, IN_MEMORY))
     assert on_disk.usual.limit == "processors"
     assert 21 < on_disk.usual.makespan_s < 24
     assert 20 < on_tmpfs.usual.makespan_s < on_disk.usual.makespan_s
     assert on_disk.low_s < on_disk.usual.makespan_s < on_disk.high_s
-    assert paper_s(inputs(), replace(STORAGE, tiers=FOUR_ROLES)) == pytest.approx(4 * (250 / 100 + 150 / 50))
+    assert paper_s(inputs(), STORAGE) == pytest.approx(4 * (250 / 100 + 150 / 50))
     assert predict(inputs(), STORAGE, 2) == on_disk  # drawn from a seed
+
+
+def test_records_that_scatter_widen_the_interval() -> None:
+    scattered = [job(size, cpu_s) for size, cpu_s in ((50, 5.0), (100, 20.0), (120, 6.0), (150, 9.0))]
+    even = [job(size, 10.0) for size in (50, 100, 120, 150)]
+    wide, narrow = (predict(inputs(observed=some), STORAGE, 2) for some in (scattered, even))
+    assert wide.high_s - wide.low_s > 2 * (narrow.high_s - narrow.low_s)
 
 
 def test_disturbed_runs_are_left_out_of_the_calibration_and_images_without_a_size_count_nothing(tmp_path: Path) -> None:
@@ -181,38 +183,52 @@ def test_files_of_all_and_what_those_of_one_take() -> None:
     made = job(100, 1.0, work_tier="disk")
     made.phases["compute"]["made_files"] = 40.0
     given = inputs(3, observed=[made, made], probes={"disk": Probed(slow, slow, slow)})
-    assert files_of(given, Candidate("disk", FOUR_ROLES, True), 1) == {
-        "work_files": 120,
-        "files_s": pytest.approx(30.0),
-    }
-    none = replace(given, participants=[])
-    assert files_of(none, Candidate("disk", FOUR_ROLES, True), 1) == {"work_files": 0, "files_s": 0}
+    found = [
+        files_of(each, Candidate("disk", FOUR_ROLES, True), 1) for each in (given, replace(given, participants=[]))
+    ]
+    assert found == [{"work_files": 120, "files_s": pytest.approx(30.0)}, {"work_files": 0, "files_s": 0}]
+
+
+TO_FETCH = [Participant(1, to_fetch_bytes=size) for size in (1 << 20, 3 << 20)]
 
 
 @pytest.mark.parametrize(
-    ("share", "busy", "said"),
+    ("changes", "said"),
     [
-        (None, 1.0, ["is not known, and taken for nothing"]),
-        (0.0, 0.19, []),
-        (0.05, 0.2, ["Others had 0.2 busy processes"]),
-        (0.051, 0.0, ["The calibration was disturbed: others took 5 % of the processors' time; ask again on a quiet"]),
-        (0.5, 1.5, ["others took 50 % of the processors' time", "Others had 1.5 busy processes"]),
+        ({"others_cpu_share": None}, ["What others took of the processors during the calibration is not known"]),
+        ({"processors": Processors(2, 2, others=0.19)}, []),
+        (
+            {"others_cpu_share": 0.1, "processors": Processors(2, 2, others=0.2)},
+            ["Others had 0.2 busy processes during the calibration; they are assumed to go on"],
+        ),
+        (
+            {"others_cpu_share": 0.101},
+            ["The calibration was disturbed: others took 10 % of the processors' time; ask again on a quiet machine"],
+        ),
+        (
+            {"load_s": {}, "load_unknown_because": "nobody tried"},
+            ["What a cold job loads of programs is not known and not included: nobody tried"],
+        ),
+        ({"load_s": {"compute": 0.0}}, ["Programs are in the page cache in cold runs, too"]),
+        (
+            {"load_s": {"compute": 1.5, "start_up": 0.5}},
+            ["The first jobs of a cold run wait 2.00 s for their programs"],
+        ),
+        (
+            {"participants": TO_FETCH},
+            ["4 MiB of images are to be fetched; how long that takes is not known and not included"],
+        ),
+        (
+            {"participants": TO_FETCH, "fetching": Fetching(s_per_byte=2.0 / (1 << 20), at_once=3)},
+            ["4 MiB of images are to be fetched while others are analysed, 3 at once, 8.00 s one after the other"],
+        ),
     ],
 )
-def test_what_others_took_meanwhile_is_said(share: float | None, busy: float, said: list[str]) -> None:
-    lines = others_meanwhile(inputs(others_cpu_share=share, processors=Processors(2, 2, others=busy)), 0.05)
-    assert len(lines) == len(said)
-    assert all(part in line for part, line in zip(said, lines, strict=True))
-
-
-def test_what_cold_programs_take_is_said_where_it_is_known() -> None:
-    assert cold_programs(inputs()) == []
-    (why,) = cold_programs(inputs(load_s={}, load_unknown_because="nobody tried"))
-    assert why.endswith("is not known and not included: nobody tried")
-    (none,) = cold_programs(inputs(load_s={"compute": 0.0}))
-    assert none.startswith("Programs are in the page cache in cold runs, too")
-    (some,) = cold_programs(inputs(load_s={"compute": 1.5, "start_up": 0.5}))
-    assert "wait 2.00 s for their programs" in some
+def test_what_was_disturbed_or_is_not_known_is_said(tmp_path: Path, changes: dict[str, Any], said: list[str]) -> None:
+    places, settings = make_results(tmp_path, 2)
+    given = inputs(**{"others_cpu_share": 0.0} | changes)
+    _, _, _, *lines = basis(Situation(settings, places), given, [])
+    assert [line[: len(part)] for line, part in zip(lines, said, strict=True)] == said
 
 
 def test_how_well_records_determine_the_costs_is_said(tmp_path: Path) -> None:
@@ -248,19 +264,6 @@ def test_who_is_left_to_analyse_is_said(tmp_path: Path) -> None:
     assert len(said(4)) == 2, "one shares no job"
     assert said(5)[0].startswith("5 participants to analyse;")
     assert Situation(settings, places).remaining == everyone, "who are all done are all predicted"
-
-
-def test_what_is_to_be_fetched_is_said(tmp_path: Path) -> None:
-    """Of 1 MiB and 3 MiB, one is fetched after the other."""
-    places, settings = make_results(tmp_path, 5)
-    situation = Situation(settings, places)
-    assert fetching_said(situation, inputs()) == []
-    people = [Participant(1, to_fetch_bytes=size) for size in (1 << 20, 3 << 20)]
-    (unknown,) = fetching_said(situation, inputs(participants=people))
-    assert unknown == "4 MiB of images are to be fetched; how long that takes is not known and not included"
-    known = inputs(participants=people, fetching=Fetching(s_per_byte=2.0 / (1 << 20), at_once=3))
-    (said,) = fetching_said(situation, known)
-    assert said == "4 MiB of images are to be fetched while others are analysed, 3 at once, 8.00 s one after the other"
 
 
 N = 10_000

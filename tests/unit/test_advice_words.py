@@ -18,7 +18,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import columns, read_table, write_table
 from neurotier.pages.report.data import collect
 from neurotier.pages.report.page import prediction
-from report_data import make_results
+from report_data import RUN, make_results
 
 
 def row(placement: str, predicted_s: float, share: float = 0.1, **changes: Any) -> dict[str, Any]:
@@ -157,13 +157,8 @@ def test_wrong_calibration_is_said(tmp_path: Path) -> None:
     places = Places.from_settings(settings_with(tmp_path))
     with pytest.raises(SettingsError, match="is not the results folder of a run"):
         read_observed(settings_with(tmp_path), places, tmp_path)
-    image = {"participant": "sub-1", "site": None, "label": "1", "session": None, "bids_run": None, "path": "p"}
-    other = Places(*[tmp_path / "other"] * 5)
-    write_table(other.index / "images.tsv", "images", [{**image, "size_bytes": 1, "content": "c"}])
-    write_json(other.record("sub-1"), {"participant": "sub-1", "run": "r", "tool": "bet"})
-    write_json(
-        other.runs / "r.json", {"started_s": 0.0, "settings": settings_with(tmp_path, tool={"name": "bet"}).to_json()}
-    )
+    other, _ = make_results(tmp_path / "other", 1)
+    write_json(other.record("sub-01"), {"participant": "sub-01", "run": RUN, "tool": "bet"})
     with pytest.raises(InputError, match="has no record of noop with these options, but of bet"):
         read_observed(settings_with(tmp_path), places, other.results)
 
@@ -182,5 +177,3 @@ def test_report_holds_the_prediction_against_the_run(tmp_path: Path) -> None:
     assert section.text.startswith("Predicted ")
     assert section.text.endswith("not within it.")
     assert (section.rows[0]["what"], section.rows[0]["ratio"]) == ("Makespan", pytest.approx(0.5))
-    write_table(places.advice / "advice.tsv", "advice", [promised | {"participants": 99}])
-    assert prediction(collect(places, settings)) is None

@@ -10,20 +10,19 @@ import pytest
 from comparison_rows import Rows, compared, published, repeated, run_row
 from neurotier.core.tables import Row
 from neurotier.pages.comparison import PAGE
-from neurotier.pages.comparison.figures import differences, makespan, wall_time
+from neurotier.pages.comparison.figures import makespan, wall_time
 from neurotier.pages.comparison.statistics import Comparison
 from neurotier.pages.comparison.verdict import counts_text, judge
-from neurotier.pages.kit.chart import Chart
 from neurotier.pages.kit.findings import MEANINGS
 from neurotier.run.compared import Condition
-from page_reader import Reader, read, read_plain
+from page_reader import Reader, read
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)> a$b_1$ &amp; \\frac{1}{2} µ\"'" + "x" * 80
 
 
-def page(tables: tuple[Rows, Rows, Rows], folder: Path, lacking: str = "") -> Reader:
+def page(tables: tuple[Rows, Rows, Rows], folder: Path) -> Reader:
     """Write the page and read it."""
-    PAGE.render(Comparison(*tables, lacking=lacking), folder, None)
+    PAGE.render(Comparison(*tables), folder, None)
     return read(folder / "comparison.html")
 
 
@@ -54,7 +53,6 @@ def test_verdict_then_a_figure_then_lists(tables: tuple[Rows, Rows, Rows], writt
     html = (folder / "comparison.html").read_text()
     assert html.index('<div class="verdict') < html.index('<figure class="chart"') < html.index("<table")
     assert "Partial" not in reader.text
-    assert "For a paper: participant jobs of bet" in reader.text
     assert " were run and timed with neurotier 0.1.0 (the neurotier authors, 2026)." in reader.text
     assert "(Holm, 1979, Scandinavian Journal of Statistics 6(2), 65-70)" in reader.text
 
@@ -112,32 +110,6 @@ CONDITION = ("origin", "tool", "cache", "parallelism", "placement")
 TIERS = {"tmpfs": 1.0, "slow": 4.0}
 
 
-def charts(tables: tuple[Rows, Rows, Rows]) -> dict[str, Chart]:
-    """The chart of every figure."""
-    return {figure.chart.__name__: figure.chart(Comparison(*tables)) for figure in PAGE.figures}
-
-
-@pytest.fixture(scope="module")
-def small() -> tuple[Rows, Rows, Rows]:
-    return compared(TIERS)
-
-
-@pytest.fixture(scope="module")
-def figures(small: tuple[Rows, Rows, Rows], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Figures of a small campaign."""
-    folder = tmp_path_factory.mktemp("campaign")
-    for name, chart in charts(small).items():
-        chart.save(folder / name)
-    return folder
-
-
-def test_as_many_jobs_as_were_published_stay_small(tmp_path: Path) -> None:
-    differences(Comparison(*published(685, 3))).save(tmp_path / "differences")
-    assert len(read_plain(tmp_path / "differences.tsv")) == 2 * 685
-    for path in tmp_path.glob("*.svg"):
-        assert path.stat().st_size < 3_000_000, path.name
-
-
 def test_the_title_of_makespans_names_the_shortest() -> None:
     runs = repeated({"disk": (200.0, 210.0, 190.0), "tmpfs": (100.0, 90.0, 110.0)})
     shortest = "tmpfs, 2 at once, cache cold, brainextractor: 100 s (90.0 to 110, 3 runs)"
@@ -157,12 +129,9 @@ def test_wall_time_is_divided_by_what_is_known() -> None:
         assert row[known] == run[known.replace("_s_median", "_sum")]
 
 
-def test_numbers_are_the_tables(figures: Path, small: tuple[Rows, Rows, Rows]) -> None:
-    lane = ["placement", "parallelism"]
-    drawn = {
-        name: pd.read_csv(figures / f"{name}.tsv", sep="\t", na_values="n/a").set_index(lane, drop=False)
-        for name in ("makespan", "wall_time", "phases", "tier_bytes")
-    }
+def test_numbers_are_the_tables() -> None:
+    lane, small = ["placement", "parallelism"], compared(TIERS)
+    drawn = {each.chart.__name__: pd.DataFrame(each.chart(Comparison(*small)).table) for each in PAGE.figures}
     runs, jobs = (pd.DataFrame(rows) for rows in small[:2])
     phases_of_run = jobs.merge(runs[[*lane, "run"]]).pivot_table("wall_s", [*lane, "run"], "phase", "sum")
     for figure, column, values in (
@@ -171,9 +140,8 @@ def test_numbers_are_the_tables(figures: Path, small: tuple[Rows, Rows, Rows]) -
         ("wall_time", "account_block_io_s_median_s", runs.groupby(lane).account_block_io_sum_s.median()),
         ("phases", "stage_in_median_s", phases_of_run.groupby(lane).stage_in.median()),
     ):
-        assert drawn[figure][column].to_dict() == pytest.approx(values.to_dict(), abs=1e-5)
-    by_participant = pd.read_csv(figures / "differences.tsv", sep="\t")
-    assert len(by_participant) == 2 * 12, "two parallelisms, twelve participants"
-    pairs = by_participant.groupby("parallelism")
+        assert drawn[figure].set_index(lane)[column].to_dict() == pytest.approx(values.to_dict(), abs=1e-5)
+    assert len(drawn["differences"]) == 2 * 12, "two parallelisms, twelve participants"
+    pairs = drawn["differences"].groupby("parallelism")
     assert pairs.difference_s.median().to_dict() == pytest.approx(pairs.median_s.first().to_dict(), abs=1e-5)
     assert drawn["tier_bytes"].query("tier == 'results'").read_median_bytes.isna().all()

@@ -142,18 +142,6 @@ def test_not_sure_and_why(fast: list[float], slow: list[float], given: dict[str,
     assert family.headline.endswith(doubt)
 
 
-def test_a_run_that_is_missing_or_was_made_later_takes_its_repetition_with_it() -> None:
-    """Of four repetitions one is invalid; then all of a placement that was added later, which is in no block."""
-    runs = repeated({"tmpfs": [*FAST, 101.0], "nfs": [*SLOW, 150.0]})
-    runs = [run | {"start_s": 10.0 * run["repetition"] + (run["placement"] == "nfs")} for run in runs]
-    jobs = [row for run in runs for row in job_rows(run["run"], [run["makespan_s"]])]
-    spoilt = [run | {"valid": "invalid: swap"} if run["run"] == "nfs-4" else run for run in runs]
-    assert only(Comparison(spoilt, jobs)).headline.endswith("nfs took 1.50 times as long (1.48 to 1.52, 3 repetitions)")
-    later = [run | {"start_s": run["start_s"] + 1000.0 * (run["placement"] == "nfs")} for run in runs]
-    headline = only(Comparison(later, jobs)).headline
-    assert "nfs is not sure: not told apart with 0 repetitions; at least 3 are needed" in headline
-
-
 def test_nodes_are_not_taken_for_placements() -> None:
     """Each placement on a node of its own; then both on both, where one is slow."""
     apart = compared(FAST, SLOW, tmpfs={"nodes": "n1"}, nfs={"nodes": "n2"})

@@ -74,13 +74,8 @@ def shared(memory: Path) -> dict[str, Any]:
     return {"path": str(memory), "kind": "tmpfs"}
 
 
-@pytest.fixture
-def own(memory: Path) -> dict[str, Any]:
-    """A tier that each node has for itself."""
-    return {"path": "$NODE_FOLDER/tier", "kind": "tmpfs", "node": True}
-
-
-def test_on_a_tier_of_the_node_another_process_reads(tmp_path: Path, memory: Path, own: dict[str, Any]) -> None:
+def test_on_a_tier_of_the_node_another_process_reads(tmp_path: Path, memory: Path) -> None:
+    own = {"path": "$NODE_FOLDER/tier", "kind": "tmpfs", "node": True}
     (row,) = measure(Here(memory), settings_of(tmp_path, own))
     assert (row["status"], row["read_by"], row["write_bytes"]) == ("measured", "another process", 4 * MIB)
     assert sorted(path.parent.name for path in memory.glob("*/tier")) == ["n1", "n2"]
@@ -118,9 +113,8 @@ def test_what_goes_wrong_on_a_node_fails_the_point_in_a_line(
 ) -> None:
     """Nothing is left on the tier; as no other point was to be measured, the target fails with the reason."""
     cluster = Here(memory, fio_that(tmp_path / "tools", instead))
-    with pytest.raises(ToolError, match=re.escape(line)) as raised:
+    with pytest.raises(ToolError, match=rf"\A.*{re.escape(line)}.*\Z"):
         measure(cluster, settings_of(tmp_path, shared, **section))
-    assert "\n" not in str(raised.value)
     assert not left(memory)
 
 

@@ -12,7 +12,6 @@ import pytest
 from configured import settings_at
 from neurotier.core.errors import TierError, ToolError
 from neurotier.core.places import Places
-from neurotier.core.settings import ProbeSettings
 from neurotier.core.tables import Row, columns, write_table
 from neurotier.core.tiers import Tier
 from neurotier.pages import probe
@@ -20,7 +19,7 @@ from neurotier.pages.kit.page import Data
 from neurotier.storage.fio import MIB, Access, FioJob, find_access, run_fio
 from neurotier.storage.probe.plan import ProbePlan
 from neurotier.storage.probe.small_files import LEAST_FILES, OPERATIONS, measure_files
-from neurotier.storage.probe.walk import Effort, Measurement, Walk, concurrency, effort_for, one_stream, probe_rows
+from neurotier.storage.probe.walk import Effort, Measurement, Walk, concurrency, one_stream, probe_rows
 from neurotier.storage.workspace import Workspace
 from page_reader import page_of, read_plain
 from support import processes_in, wait_for, while_running
@@ -59,10 +58,8 @@ def test_a_job_says_what_it_moved(folder: Path) -> None:
     ],
 )
 def test_what_fio_refuses_is_one_line(tmp_path: Path, job: FioJob, line: str) -> None:
-    with pytest.raises(ToolError) as raised:
+    with pytest.raises(ToolError, match=rf"\A.*{line}.*\Z"):
         run_fio(job, tmp_path, 60)
-    assert line in str(raised.value)
-    assert "\n" not in str(raised.value)
 
 
 def test_what_does_not_end_is_ended(tmp_path: Path) -> None:
@@ -115,12 +112,6 @@ THROTTLE_BYTES_PER_S = 20_000_000
 GIB = 1 << 30
 
 
-def probe_settings(**given: object) -> ProbeSettings:
-    """Settings of a small probe."""
-    usual = {"tiers": [], "streams": 2, "file_mib": 16, "share": 0.5, "time_s": 5.0, "repetitions": 1}
-    return ProbeSettings(**{**usual, **given})  # type: ignore[arg-type]
-
-
 @pytest.mark.alone
 def test_a_throttled_disk_is_as_fast_as_its_throttle() -> None:
     with throttled(128, THROTTLE_BYTES_PER_S) as slow_disk:
@@ -139,17 +130,6 @@ def test_a_throttled_disk_is_as_fast_as_its_throttle() -> None:
     assert 0.5 * THROTTLE_BYTES_PER_S < rows["one_stream", "write"] < 1.15 * THROTTLE_BYTES_PER_S
     # much more on an idle machine; where others have much dirty, the kernel slows everybody down to their device
     assert rows["concurrency", "buffered_write"] > 0.85 * THROTTLE_BYTES_PER_S
-
-
-def test_a_tier_without_room_is_refused(tmp_path: Path) -> None:
-    small = Tier("small", tmp_path, "block", 100 * MIB)
-    with pytest.raises(TierError) as raised:
-        effort_for(small, probe_settings(streams=4), 4)
-    assert str(raised.value) == (
-        "tier 'small': a probe with 4 streams needs 64 MiB, and it may take 50 MiB (50 % of 100 MiB free); "
-        "make room, raise probe.share, or lower probe.streams"
-    )
-    assert effort_for(small, probe_settings(), 3).room_bytes == 50 * MIB
 
 
 def test_a_tier_that_fills_up_meanwhile_is_named(tmp_path: Path, mount_tmpfs: pytest.FixtureRequest) -> None:

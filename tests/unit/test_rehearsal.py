@@ -6,6 +6,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import re
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -40,10 +41,7 @@ def measured_replay(sender: Connection, description: Description, folder: Path) 
     def work() -> None:
         replay(description, folder / "image", folder / "scratch", folder / "out" / "x")
 
-    try:
-        sender.send(measure_function(work)[1])
-    except OSError as error:
-        sender.send(error)
+    sender.send(measure_function(work)[1])
 
 
 def run_description(description: Description, folder: Path) -> Usage:
@@ -58,10 +56,8 @@ def run_description(description: Description, folder: Path) -> Usage:
     process = multiprocessing.get_context("spawn").Process(target=measured_replay, args=(sender, description, folder))
     process.start()
     sender.close()
-    usage: Usage | OSError = receiver.recv()
+    usage: Usage = receiver.recv()
     process.join()
-    if isinstance(usage, OSError):
-        raise usage
     return usage
 
 
@@ -104,21 +100,21 @@ def test_those_that_come_with_neurotier_can_be_read_and_scaled() -> None:
 
 
 def test_room_is_known_beforehand(tmp_path: Path) -> None:
-    file = tmp_path / "own.yaml"
-    file.write_text(document(files=[[1000, 1]], folders=10, results=[[2, 5000]], memory_bytes=300_000_000, threads=3))
-    tool = Rehearsal(str(file), 2.0)
-    assert tool.work_bytes(2, 0) == 2000 * 4096 + 20 * 4096 + 2 * 4 * 8192
-    assert tool.work_files(images=2) == 2000 + 20 + 2 * 4
-    assert (tool.memory_mb, tool.threads) == ((400, 0), 3)
-    file.write_text(document(files=[[1000, 1]], removed_files=1000))
-    other = Rehearsal(str(file), 3.0)
-    assert other.work_files(images=1) == 100 + 1, "of 3,000 files, made and removed in 30 portions, one is there"
-    file.write_text(document(files=[[50, 1 << 30]], removed_files=50))
-    assert Rehearsal(str(file), 1.0).work_bytes(1, 0) == 50 << 30, "so few are all made before any is removed"
-    mixed = tmp_path / "mixed.yaml"
-    mixed.write_text(document(files=[[1000, 1], [3, 100 << 30]], removed_files=500, cpu_s=10))
-    assert Rehearsal(str(mixed), 1.0).work_bytes(1, 0) >= 300 << 30, "the largest may be what is left"
-    assert other.content_key() != Rehearsal("noop", 3.0).content_key()
+    def tool(scale: float, **figures: Any) -> Rehearsal:
+        file = tmp_path / f"{len(os.listdir(tmp_path))}.yaml"
+        file.write_text(document(**figures))
+        return Rehearsal(str(file), scale)
+
+    whole = tool(2.0, files=[[1000, 1]], folders=10, results=[[2, 5000]], memory_bytes=300_000_000, threads=3)
+    assert whole.work_bytes(2, 0) == 2000 * 4096 + 20 * 4096 + 2 * 4 * 8192
+    assert whole.work_files(images=2) == 2000 + 20 + 2 * 4
+    assert (whole.memory_mb, whole.threads) == ((400, 0), 3)
+    removed = tool(3.0, files=[[1000, 1]], removed_files=1000)
+    assert removed.work_files(images=1) == 100 + 1, "of 3,000 files, made and removed in 30 portions, one is there"
+    assert removed.content_key() != Rehearsal("noop", 3.0).content_key()
+    few, mixed = [[50, 1 << 30]], [[1000, 1], [3, 100 << 30]]
+    assert tool(1.0, files=few, removed_files=50).work_bytes(1, 0) == 50 << 30, "all are made before any is removed"
+    assert tool(1.0, files=mixed, removed_files=500, cpu_s=10).work_bytes(1, 0) >= 300 << 30, "the largest may be left"
 
 
 NONSENSE = {
@@ -142,12 +138,9 @@ NONSENSE = {
 def test_nonsense_is_refused_in_one_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text, said = NONSENSE[name]
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(SettingsError, match=rf"\A.*{re.escape(said)}.*\Z") as caught:
         parse(text, "the file")
-    line = str(caught.value)
-    assert said in line
-    assert "\n" not in line
-    assert len(line) < 500
+    assert len(str(caught.value)) < 500
     assert not (tmp_path / "hit").exists()
 
 
@@ -168,10 +161,8 @@ def test_nonsense_is_refused_in_one_line(name: str, tmp_path: Path, monkeypatch:
 def test_what_is_no_record_is_refused_in_one_line(content: str, said: str, tmp_path: Path) -> None:
     file = tmp_path / "record"
     file.write_text(content)
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=rf"\A.*{re.escape(said)}.*\Z"):
         describe(file, None)
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_results_are_published_and_what_is_wrong_fails_the_job_in_one_line(tmp_path: Path) -> None:
@@ -182,12 +173,13 @@ def test_results_are_published_and_what_is_wrong_fails_the_job_in_one_line(tmp_p
     )
     assert analysed(results, "01").returncode == 0
     record_file = file_of(results / "profile" / "records", "sub-01")
-    assert {size for size, _ in json.loads(record_file.read_text())["derivatives"].values()} == {1000}
+    record = json.loads(record_file.read_text())
+    assert {size for size, _ in record["derivatives"].values()} == {1000}
     again = parse(describe(record_file, "compute"), "again")
     assert (again.made_files, again.results) == (10, ((3, 1000),))
     assert again.made_bytes == 100
     assert 3100 <= again.written_bytes < 4000, "and a log of its own"
-    (compute,) = [phase for phase in json.loads(record_file.read_text())["phases"] if phase["phase"] == "compute"]
+    (compute,) = [phase for phase in record["phases"] if phase["phase"] == "compute"]
     assert 0 < again.cpu_s < compute["cpu_s"], "less what removing takes"
     assert [(flow["made_files"], flow["left_files"]) for flow in compute["traffic"]] == [(13, 13)]
     file.write_text("{")
