@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import yaml
 from configured import settings_at
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
@@ -85,6 +86,14 @@ def sleeping(folder: Path, sleep_s: float, *labels: str, staging_beside: int = 0
     """A results folder for participants whose tool sleeps."""
     tool = {"name": "noop", "noop": {"sleep_s": sleep_s}}
     return prepared_results(folder, labels, tool=tool, shares={"staging_beside": staging_beside})
+
+
+def rehearsal_of(**figures: Any) -> str:
+    """The description of a rehearsal, as text, with some figures replaced."""
+    data = yaml.safe_load((ROOT / "workflow/neurotier/analysis/rehearsal/profiles/noop.yaml").read_text())
+    for name, value in figures.items():
+        data["figures"][name] = {"value": value, "source": "test"}
+    return yaml.safe_dump(data)
 
 
 def prepared_results(folder: Path, labels: Sequence[str], others: int = 0, **sections: Any) -> Path:

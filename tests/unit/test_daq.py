@@ -8,15 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import workloads
 from neurotier.core.errors import ToolError
-from neurotier.core.settings import Settings
-from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier
 from neurotier.storage.daq.holding import lines, most_held
 from neurotier.storage.daq.walk import Point, check_job, write_job
 from neurotier.storage.workspace import Workspace
-from workloads import left, settings_of, throttled
+from workloads import left, run, settings_of, throttled
 
 RECORD = 5568
 DISK_BYTES_PER_S = 20_000_000
@@ -26,18 +23,13 @@ OVERHEAD = 1.05
 """ext4 writes 2 to 5 % more: inodes, its journal, and blocks that a record ends in twice."""
 
 
-def run(settings: Settings) -> tuple[list[Row], list[Row]]:
-    tables = workloads.run("daq", settings)
-    return tables["daq"], tables["backlog"]
-
-
 @pytest.mark.alone
 def test_a_slow_disk_holds_the_writers_that_it_can(tmp_path: Path) -> None:
     """At 20 MB/s these are five; the backlog of the others grows as fast as what comes exceeds what is written."""
     with throttled(512, round(OVERHEAD * DISK_BYTES_PER_S), "/dev/shm") as folder:  # others flush the disk
         section: dict[str, Any] = {"writers": [5, 6, 8], "rate": "4 MB", "seconds": 6}
         settings = settings_of("daq", tmp_path, {"slow": folder}, **section)
-        rows, backlog = run(settings)
+        rows, backlog = run("daq", settings).values()
         assert not left(folder), "files stayed on the tier"
     assert [row["status"] for row in rows] == ["measured"] * 3
     by_writers = {row["writers"]: row for row in rows}
@@ -92,7 +84,7 @@ def test_writers_are_dealt_out_over_tiers(tmp_path: Path, memory: Path, mount_tm
         "engines": ["psync", "mmap", "libpmem"],
     }
     settings = settings_of("daq", tmp_path / "results", {"a": memory, "b": other}, **section)
-    rows, _ = run(settings)
+    rows = run("daq", settings)["daq"]
     assert {row["status"] for row in rows if row["engine"] == "libpmem"} == {
         f"left out: tier {name!r}: libpmem stores to persistent memory, and this is tmpfs" for name in "ab"
     }

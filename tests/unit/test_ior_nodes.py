@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from neurotier.core.tables import Row
 from neurotier.storage.ior.over_nodes import IorOverNodes, reason_of
 from neurotier.storage.workload.walk import LeftOutError, walk
 from support import STAND_INS, processes_in, script, wait_for
-from workloads import MIB, TINY_IOR
+from workloads import MIB, TINY_IOR, left
 
 
 class Here:
@@ -56,16 +56,6 @@ def settings_of(folder: Path, tier: dict[str, Any], **section: Any) -> Settings:
 def measure(cluster: Here, settings: Settings) -> list[Row]:
     places = Places.from_settings(settings)
     return walk(IorOverNodes(cluster, settings, places), print, "class")["ior"]
-
-
-def left(folder: Path) -> list[Path]:
-    """What is on a tier, and nobody took away."""
-    return [path for path in folder.rglob("*") if path.name.startswith(("neurotier-", "ior", "node."))]
-
-
-@pytest.fixture
-def memory(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> Path:
-    return mount_tmpfs(tmp_path / "memory", "size=64m")
 
 
 @pytest.fixture

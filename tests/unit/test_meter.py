@@ -141,12 +141,6 @@ def test_a_reader_that_leaves_ends_the_command() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGPIPE, b"y\n", b"")
 
 
-def test_command_may_answer_to_a_signal() -> None:
-    process = start("sh", "-c", "trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done")
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=PATIENCE_S) == 7
-
-
 def test_signal_reaches_the_whole_tree() -> None:
     process = start("sh", "-c", "setsid sleep 100 & sleep 101 & echo ready; wait")
     tree = psutil.Process(process.pid).children(recursive=True)
@@ -156,10 +150,12 @@ def test_signal_reaches_the_whole_tree() -> None:
     assert not any(member.is_running() for member in tree)
 
 
-def test_deaf_command_is_killed_after_the_grace_time() -> None:
-    process = start("--grace", "0.3", "sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done")
+@pytest.mark.parametrize(("grace_s", "answer", "code"), [("5", "exit 7", 7), ("0.3", "", -signal.SIGKILL)])
+def test_a_command_may_answer_to_a_signal_within_the_grace_time(grace_s: str, answer: str, code: int) -> None:
+    deaf = f"trap '{answer}' TERM; echo ready; while :; do sleep 0.05; done"
+    process = start("--grace", grace_s, "sh", "-c", deaf)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=PATIENCE_S) == -signal.SIGKILL
+    assert process.wait(timeout=PATIENCE_S) == code
 
 
 def test_warning_signals_go_to_the_command_alone(tmp_path: Path) -> None:

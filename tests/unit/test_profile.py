@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from configured import settings_at
 from fastjsonschema import JsonSchemaValueException
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
+from neurotier.core.settings import ROLES
 from neurotier.core.tables import read_table, write_table
 from neurotier.meter.traffic import flow
 from neurotier.meter.usage import Usage
@@ -40,19 +40,17 @@ FACTS: dict[str, Any] = {
     "oversubscribed": False,
     "analysis": "noop",
     "image": None,
-    "tiers": {role: {"name": "local"} for role in ("dataset", "work", "images", "results")},
+    "tiers": {role: {"name": "local"} for role in ROLES},
 }
 
 
 def note(places: Places, run: str, **facts: Any) -> None:
-    (places.runs / f"{run}.json").write_text(json.dumps({"run": run, **FACTS, **facts}))
+    write_json(places.runs / f"{run}.json", {"run": run, **FACTS, **facts})
 
 
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
-    places = Places(tmp_path, tmp_path / "d", tmp_path / "w", tmp_path / "i", tmp_path / "s")
-    places.runs.mkdir(parents=True)
-    return places
+    return Places(tmp_path, tmp_path / "d", tmp_path / "w", tmp_path / "i", tmp_path / "s")
 
 
 def test_each_phase_has_its_cpu_and_io_which_add_up_to_wall_and_its_traffic(places: Places) -> None:
@@ -113,6 +111,7 @@ def test_a_run_beside_others_is_disturbed_as_far_as_they_may(places: Places) -> 
     records = {name: record(name, start_s) for name, start_s in (("sub-1", 100.0), ("sub-2", 104.0))}
     rows = profile_rows(records.values())
     readings = places.readings("r1")
+    readings.parent.mkdir(parents=True)
     readings.write_text("99 50 10 5 0\n107 62.96 18 5 0\n")
     for most, validity in ((0.1, "invalid: disturbed: others took 31 % of the CPU time"), (0.35, "valid")):
         settings = {**FACTS["settings"], "validity": {"others_cpu_share": most}}

@@ -7,12 +7,11 @@ import json
 import multiprocessing
 import os
 import re
-from multiprocessing.connection import Connection
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from neurotier.analysis.rehearsal.description import Description, describe, parse, read_description
 from neurotier.analysis.rehearsal.replay import replay
 from neurotier.analysis.tools import Rehearsal
@@ -20,8 +19,7 @@ from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.places import file_of
 from neurotier.meter.function import measure_function
 from neurotier.meter.usage import Usage
-from pool_jobs import analysed, prepared_results
-from support import ROOT
+from pool_jobs import analysed, prepared_results, rehearsal_of
 
 SMALL = Description(
     files=((300, 1000), (2, 3_000_000), (40, 0)),
@@ -37,28 +35,11 @@ SMALL = Description(
 )
 
 
-def measured_replay(sender: Connection, description: Description, folder: Path) -> None:
+def measured_replay(folder: Path) -> Usage:
     def work() -> None:
-        replay(description, folder / "image", folder / "scratch", folder / "out" / "x")
+        replay(SMALL, folder / "image", folder / "scratch", folder / "out" / "x")
 
-    sender.send(measure_function(work)[1])
-
-
-def run_description(description: Description, folder: Path) -> Usage:
-    """Replay a description in a process of its own, as the phase that computes is one.
-
-    It is measured by a fresh interpreter: this one holds what earlier tests left, in memory and in bytes read.
-    """
-    for name in ("scratch", "out"):
-        (folder / name).mkdir()
-    (folder / "image").write_bytes(os.urandom(5000))
-    receiver, sender = multiprocessing.Pipe(duplex=False)
-    process = multiprocessing.get_context("spawn").Process(target=measured_replay, args=(sender, description, folder))
-    process.start()
-    sender.close()
-    usage: Usage = receiver.recv()
-    process.join()
-    return usage
+    return measure_function(work)[1]
 
 
 def held(folder: Path) -> tuple[int, int]:
@@ -66,16 +47,13 @@ def held(folder: Path) -> tuple[int, int]:
     return len(files), sum(path.stat().st_size for path in files)
 
 
-def document(**figures: Any) -> str:
-    """A description as text, with some figures replaced."""
-    data = yaml.safe_load((ROOT / "workflow/neurotier/analysis/rehearsal/profiles/noop.yaml").read_text())
-    for name, value in figures.items():
-        data["figures"][name] = {"value": value, "source": "test"}
-    return yaml.safe_dump(data)
-
-
 def test_what_is_described_is_done(tmp_path: Path) -> None:
-    usage = run_description(SMALL, tmp_path)
+    for name in ("scratch", "out"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "image").write_bytes(os.urandom(5000))
+    # a fresh interpreter: this one holds what earlier tests left, in memory and in bytes read
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        usage = pool.submit(measured_replay, tmp_path).result()
     files, total = held(tmp_path / "scratch")
     assert files == SMALL.made_files - SMALL.removed_files
     assert 0 < total <= SMALL.made_bytes
@@ -102,7 +80,7 @@ def test_those_that_come_with_neurotier_can_be_read_and_scaled() -> None:
 def test_room_is_known_beforehand(tmp_path: Path) -> None:
     def tool(scale: float, **figures: Any) -> Rehearsal:
         file = tmp_path / f"{len(os.listdir(tmp_path))}.yaml"
-        file.write_text(document(**figures))
+        file.write_text(rehearsal_of(**figures))
         return Rehearsal(str(file), scale)
 
     whole = tool(2.0, files=[[1000, 1]], folders=10, results=[[2, 5000]], memory_bytes=300_000_000, threads=3)
@@ -120,17 +98,17 @@ def test_room_is_known_beforehand(tmp_path: Path) -> None:
 NONSENSE = {
     "a list": ("[1, 2]", "is not of type 'object'"),
     "no YAML": ("{", "is no YAML"),
-    "two documents": (document() + "---\n" + document(), "is no YAML"),
+    "two documents": (rehearsal_of() + "---\n" + rehearsal_of(), "is no YAML"),
     "a class": ("!!python/object/apply:os.system ['touch hit']", "is no YAML"),
     "a bomb": ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]", "references"),
     "deep": ("[" * 5000 + "]" * 5000, "is no YAML"),
     "less deep": ("[" * 200 + "]" * 200, "(top level)"),
-    "half": (document().replace("cpu_s", "cpu_seconds"), "unknown key"),
-    "not a number": (document(cpu_s=float("nan")), "no number"),
-    "endless": (document(cpu_s=float("inf")), "maximum"),
-    "digits": (document(read_bytes=7).replace("value: 7", f"value: {'9' * 5000}"), "is no YAML"),
-    "no thread": (document(threads=0), "minimum"),
-    "more removed than made": (document(removed_files=1), "more than the 0 files"),
+    "half": (rehearsal_of().replace("cpu_s", "cpu_seconds"), "unknown key"),
+    "not a number": (rehearsal_of(cpu_s=float("nan")), "no number"),
+    "endless": (rehearsal_of(cpu_s=float("inf")), "maximum"),
+    "digits": (rehearsal_of(read_bytes=7).replace("value: 7", f"value: {'9' * 5000}"), "is no YAML"),
+    "no thread": (rehearsal_of(threads=0), "minimum"),
+    "more removed than made": (rehearsal_of(removed_files=1), "more than the 0 files"),
 }
 
 
@@ -167,7 +145,7 @@ def test_what_is_no_record_is_refused_in_one_line(content: str, said: str, tmp_p
 
 def test_results_are_published_and_what_is_wrong_fails_the_job_in_one_line(tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
-    file.write_text(document(files=[[10, 10]], results=[[3, 1000]], written_bytes=3100))
+    file.write_text(rehearsal_of(files=[[10, 10]], results=[[3, 1000]], written_bytes=3100))
     results = prepared_results(
         tmp_path / "job", ["01"], tool={"name": "rehearsal", "rehearsal": {"profile": str(file)}}
     )

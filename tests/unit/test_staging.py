@@ -20,8 +20,8 @@ import pytest
 from conftest import missing
 from neurotier.core.errors import TierError, ToolError
 from neurotier.core.private import private_folder, read_private
+from neurotier.core.processes import marked
 from neurotier.core.tables import Row
-from neurotier.storage.calls import CALL
 from neurotier.storage.staging.exchange import Exchange, Sink, Source
 from neurotier.storage.staging.supervise import Outcome, require_engine, run_exchange
 from neurotier.storage.staging.walk import scratch
@@ -55,15 +55,8 @@ def exchange(folder: Path, scratch_folder: Path, **changes: Any) -> Exchange:
 
 
 def processes() -> list[psutil.Process]:
-    """Everything that the exchanges of this test have started; others go on beside it."""
-    found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            environment = process.environ()  # once: one that is ending has none at the next reading
-            own = CALL in environment and environment.get(TEST) == os.environ[TEST]
-            if process.status() != psutil.STATUS_ZOMBIE and own:
-                found.append(process)
-    return found
+    """Everything that this test has started; others go on beside it."""
+    return marked(TEST, [os.environ[TEST]])
 
 
 def mapping(folder: Path) -> list[int]:
@@ -189,7 +182,7 @@ def test_who_looks_after_it_is_killed_and_nothing_is_left(
     ) as process:
         assert process.stdout is not None
         left = Path(process.stdout.readline().strip())
-        assert len(processes()) == 5
+        assert len(processes()) == 1 + 5
         process.kill()
     wait_for(lambda: not processes())
     assert left.exists()
