@@ -44,6 +44,15 @@ def run_row(run: str, placement: str, makespan_s: float | None, **changes: Any) 
     }
 
 
+def repeated(makespans_s: Mapping[str, Sequence[float]], first: int = 1, **changes: Any) -> Rows:
+    """Rows of runs: of each placement one in each repetition, with these makespans, s."""
+    return [
+        run_row(f"{placement}-{number}", placement, makespan_s, repetition=number, **changes)
+        for placement, each_s in makespans_s.items()
+        for number, makespan_s in enumerate(each_s, first)
+    ]
+
+
 def job_rows(run: str, walls_s: Sequence[float], phases: Mapping[str, float] | None = None, **changes: Any) -> Rows:
     """Rows of ``compared_participants.tsv``: participants with these wall times, divided over phases by share."""
     return [

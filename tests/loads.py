@@ -27,16 +27,9 @@ import os
 import sys
 import time
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Mover = Callable[[str, int, int, int], None]
-
 TRUTH = "NEUROTIER_TRUTH"
 BEGIN_S = time.monotonic()
 MIB = 1 << 20
-CHUNK_BYTES = 4 * MIB
 BURN = "import os, time\nwhile time.process_time() < {}:\n for _ in range(5000): pass\nos._exit(0)"
 """A program that ends when it has used so many CPU seconds, its own start included."""
 
@@ -109,12 +102,6 @@ def run_children(command: list[str], count: int, at_once: int) -> Truth:
     return total
 
 
-def burn(seconds: str) -> Truth:
-    """One process that computes."""
-    burn_here(float(seconds))
-    return {}
-
-
 def children(count: str, seconds: str, at_once: str = "1") -> Truth:
     """Children that compute, each for so many seconds, so many at once."""
     return run_children([sys.executable, "-S", "-I", "-c", BURN.format(seconds)], int(count), int(at_once))
@@ -185,53 +172,33 @@ def sleep(seconds: str) -> Truth:
     return {"account_other_s": float(seconds)}
 
 
-def network(messages: str, pause_s: str) -> Truth:
-    """A receiver whose peer on the loopback interface sends 64 KiB after each pause."""
-    import socket
-
-    block = bytes(65536)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        peer = os.fork()
-        if peer == 0:
-            with socket.create_connection(server.getsockname()) as sender:
-                for _ in range(int(messages)):
-                    time.sleep(float(pause_s))
-                    sender.sendall(block)
-            os._exit(0)
-        received = 0
-        connection, _ = server.accept()
-        with connection:
-            while data := connection.recv(65536):
-                received += len(data)
-    total = int(messages) * len(block)
-    if received != total:
-        sys.exit(f"{received} of {total} bytes came")
-    return {**reap(peer), "account_other_s": int(messages) * float(pause_s)}
-
-
 def buffered(folder: str, mib: str, chunk_kib: str = "4096") -> Truth:
     """Write a file through the page cache, flush it, evict it, read it."""
-    return write_and_read(folder, int(mib), write_file, read_file, int(chunk_kib) << 10)
+    return write_and_read(folder, int(mib), int(chunk_kib) << 10)
 
 
 def direct(folder: str, mib: str, chunk_kib: str = "4096") -> Truth:
     """Write and read a file past the page cache."""
-    return write_and_read(folder, int(mib), write_file, read_file, int(chunk_kib) << 10, os.O_DIRECT)
+    return write_and_read(folder, int(mib), int(chunk_kib) << 10, os.O_DIRECT)
 
 
-def mapped(folder: str, mib: str) -> Truth:
-    """Write and read a file as memory; no call moves a byte."""
-    truth = write_and_read(folder, int(mib), write_mapped, read_mapped, CHUNK_BYTES)
-    return truth | {"logical_read_bytes": 0, "logical_written_bytes": 0}
-
-
-def write_and_read(folder: str, mib: int, write: Mover, read: Mover, chunk_bytes: int, flags: int = 0) -> Truth:
+def write_and_read(folder: str, mib: int, chunk_bytes: int, flags: int = 0) -> Truth:
     """Write a new file of so many MiB, evict it, read it and remove it."""
+    import mmap
+
     path, size = f"{folder}/load-{os.getpid()}", mib * MIB
+    block = mmap.mmap(-1, chunk_bytes)  # aligned to pages, as a device wants it whose cache is passed by
+    block.write(b"\1" * chunk_bytes)
     counted = device_bytes(folder)
-    write(path, size, chunk_bytes, flags)
-    evict(path)
-    read(path, size, chunk_bytes, flags)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | flags)
+    for _ in range(size // chunk_bytes):
+        os.write(file, block)
+    os.fsync(file)
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.lseek(file, 0, os.SEEK_SET)
+    for _ in range(size // chunk_bytes):
+        os.readv(file, [block])
+    os.close(file)
     truth: Truth = {"logical_read_bytes": size, "logical_written_bytes": size}
     if counted is not None:
         truth |= {name: value - counted[name] for name, value in (device_bytes(folder) or {}).items()}
@@ -240,58 +207,6 @@ def write_and_read(folder: str, mib: int, write: Mover, read: Mover, chunk_bytes
     if waited_s is not None:
         truth["block_io_s"] = waited_s
     return truth
-
-
-def write_file(path: str, size: int, chunk_bytes: int, flags: int) -> None:
-    import mmap
-
-    block = mmap.mmap(-1, chunk_bytes)  # aligned to pages, as a device wants it whose cache is passed by
-    block.write(b"\1" * chunk_bytes)
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | flags)
-    for _ in range(size // chunk_bytes):
-        os.write(file, block)
-    os.fsync(file)
-    os.close(file)
-
-
-def read_file(path: str, size: int, chunk_bytes: int, flags: int) -> None:
-    import mmap
-
-    block = mmap.mmap(-1, chunk_bytes)
-    file = os.open(path, os.O_RDONLY | flags)
-    for _ in range(size // chunk_bytes):
-        os.readv(file, [block])
-    os.close(file)
-
-
-def write_mapped(path: str, size: int, chunk_bytes: int, _flags: int) -> None:
-    import mmap
-
-    block, file = b"\1" * chunk_bytes, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-    os.truncate(file, size)
-    with mmap.mmap(file, size) as memory:
-        for begin in range(0, size, chunk_bytes):
-            memory[begin : begin + chunk_bytes] = block
-        memory.flush()
-    os.fsync(file)
-    os.close(file)
-
-
-def read_mapped(path: str, size: int, chunk_bytes: int, _flags: int) -> None:
-    import mmap
-
-    file = os.open(path, os.O_RDONLY)
-    with mmap.mmap(file, size, prot=mmap.PROT_READ) as memory:
-        for begin in range(0, size, chunk_bytes):
-            bytes(memory[begin : begin + chunk_bytes])
-    os.close(file)
-
-
-def evict(path: str) -> None:
-    """Take a file, which is on its device, out of the page cache."""
-    file = os.open(path, os.O_RDONLY)
-    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-    os.close(file)
 
 
 def device_bytes(folder: str) -> Truth | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import yaml
 from configured import settings_at
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
@@ -40,6 +42,14 @@ def job(
         stderr=subprocess.STDOUT,
         text=True,
     )
+
+
+def analysed(results: Path, label: str, path: str = "") -> subprocess.CompletedProcess[str]:
+    """The job of one participant, at its end; some folders go before others on its path."""
+    words = ["analyze-participants", f"--only=sub-{label}", f"--results={results}", f"--log={results}/analysis.log"]
+    paths = os.pathsep.join(filter(None, [path, ENVIRONMENT["PATH"]]))
+    environment = {**ENVIRONMENT, "PYTHONPATH": str(ROOT / "workflow"), "PATH": paths}
+    return subprocess.run([sys.executable, "-m", "neurotier", *words], env=environment, capture_output=True, text=True)
 
 
 def said_by(process: subprocess.Popen[str], code: int = 0) -> str:
@@ -85,6 +95,14 @@ def image(label: str, size_bytes: int | None = 1, content: str = "key") -> Image
 def write_index(places: Places, images: Iterable[Image]) -> None:
     """Have a results folder select these images."""
     write_table(places.index / "images.tsv", "images", Index([*images], {}).rows())
+
+
+def rehearsal_of(**figures: Any) -> str:
+    """The description of a rehearsal, as text, with some figures replaced."""
+    data = yaml.safe_load((ROOT / "workflow/neurotier/analysis/rehearsal/profiles/noop.yaml").read_text())
+    for name, value in figures.items():
+        data["figures"][name] = {"value": value, "source": "test"}
+    return yaml.safe_dump(data)
 
 
 def prepared_results(folder: Path, labels: Sequence[str], others: int = 0, **sections: Any) -> Path:

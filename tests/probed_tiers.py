@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
-from neurotier.model.this_machine import FileCost, TierFigures
+from neurotier.model.this_machine import TierFigures
 
 
-def tier_figures(
-    name: str,
-    kind: str,
-    curve: dict[int, float],
-    memory: dict[int, float],
-    files: Mapping[int, FileCost] | None = None,
-) -> TierFigures:
-    """A tier without cost of requests; by one stream it writes half as fast as it reads.
+def tier_figures(kind: str, curve: dict[int, float], memory: dict[int, float], **changes: Any) -> TierFigures:
+    """A tier without cost of requests, but for what is changed; by one stream it writes half as fast as it reads.
 
     Parameters
     ----------
     curve, memory
         Bandwidth of the device and of the page cache by the number of streams, bytes/s.
-    files
-        What a small file costs, by the number of streams.
     """
-    return TierFigures(
+    usual = TierFigures(
         kind=kind,
         read_bytes_per_s=curve,
         write_bytes_per_s=curve,
@@ -35,5 +28,6 @@ def tier_figures(
         random_read_s=0.0,
         make_s=0.0,
         look_s=0.0,
-        files=files or {},
+        files={},
     )
+    return replace(usual, **changes)

@@ -54,8 +54,8 @@ def spark_log(blocks: int = 8, at_once: int = 4, driver_s: float = 20.0) -> str:
 
 def write_log(folder: Path, name: str, text: str) -> Path:
     """A log in a folder, which is made."""
-    folder.mkdir(parents=True, exist_ok=True)
     file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
     return file
 
@@ -69,19 +69,26 @@ def bids_tasks(minutes: int, participants: Iterable[str] = ("NYU_1_0025427",)) -
 
 def write_checkout(root: Path) -> Path:
     """A small checkout: four conditions at 40 um, one of them twice, storage benchmark, one BIDS App run."""
-    results = root / "experiments" / "bigbrain-incrementation" / "results"
-    write_log(results / "40bb_redo", "10-tmpfsAD_1it_25cpus_40bb-0.out", whole_log(2.0))
-    write_log(results / "40bb_redo", "11-tmpfsAD_1it_25cpus_40bb-1.out", whole_log(4.0))
-    write_log(results / "40bb_redo", "12-tmpfs_1it_25cpus_40bb-0.out", whole_log(6.0))
-    write_log(results / "40bb_redo", "13-localAD_1it_25cpus_40bb-0.out", whole_log(60.0, failing=(100, 124)))
-    write_log(results / "40bb_redo", "14-isilonAD_1it_96cpus_40bb-0.out", whole_log(300.0, at_once=96))
-    write_log(results, "9-tmpfs_1it_25cpus_60delay_withpc-0.out", whole_log(70.0))
-    write_log(results, "9-tmpfs_1it_25cpus_40bb-0.out", whole_log(8.0))
-    write_log(results, "8-isilon_1it_25cpus_40bb-0.out", task(0, 0.0))
-    write_log(results, "notes.out", "nothing\n")
     bench = [f"{label},2 GB/s,4 GB/s,4 GB/s\n" for label in ("tmpfsAD", "optaneAD")]
     bench += [f"{label},100 MB/s,200 MB/s,4 GB/s\n" for label in ("localAD", "isilonAD")]
-    write_log(root / "experiments" / "system_conf", "ad_diskbench.out", DISK_BENCH + "".join(bench))
-    write_log(root / "experiments" / "bids-app-example" / "disk-4", "tasks.json", bids_tasks(2))
-    write_log(root / "experiments" / "bids-app-example" / "disk-4", "makespan_seconds", "113\n")
+    blocks = {
+        "40bb_redo/10-tmpfsAD_1it_25cpus_40bb-0.out": whole_log(2.0),
+        "40bb_redo/11-tmpfsAD_1it_25cpus_40bb-1.out": whole_log(4.0),
+        "40bb_redo/12-tmpfs_1it_25cpus_40bb-0.out": whole_log(6.0),
+        "40bb_redo/13-localAD_1it_25cpus_40bb-0.out": whole_log(60.0, failing=(100, 124)),
+        "40bb_redo/14-isilonAD_1it_96cpus_40bb-0.out": whole_log(300.0, at_once=96),
+        "9-tmpfs_1it_25cpus_60delay_withpc-0.out": whole_log(70.0),
+        "9-tmpfs_1it_25cpus_40bb-0.out": whole_log(8.0),
+        "8-isilon_1it_25cpus_40bb-0.out": task(0, 0.0),
+        "notes.out": "nothing\n",
+    }
+    others = {
+        "system_conf/ad_diskbench.out": DISK_BENCH + "".join(bench),
+        "bids-app-example/disk-4/tasks.json": bids_tasks(2),
+        "bids-app-example/disk-4/makespan_seconds": "113\n",
+    }
+    for name, text in blocks.items():
+        write_log(root / "experiments" / "bigbrain-incrementation" / "results", name, text)
+    for name, text in others.items():
+        write_log(root / "experiments", name, text)
     return root

@@ -54,14 +54,26 @@ class Bench:
     library: Path
     shared: Path
 
-    def load(self, *words: object) -> list[str]:
-        """The command of a load."""
-        return [self.python, "-S", "-I", str(self.program), *map(str, words)]
-
     def metered(self, *words: object, ordinary: bool = False) -> tuple[Figures, Figures]:
-        """Run a load under the meter, also as an ordinary user; what is true, and what was measured."""
-        with self.truth() as truth:
-            said = self.measured(self.load(*words), ordinary)
+        """Run a load under the meter, also as an ordinary user; what its processes say is true, and what was measured.
+
+        The one is there when all of them have ended: a daemon may outlive the tool that measured it.
+        """
+        truth: Figures = {}
+        with tempfile.NamedTemporaryFile(dir=self.shared) as file:
+            os.chmod(file.name, 0o666)  # noqa: S103  # whoever the load runs as adds to it
+            os.environ[TRUTH] = file.name
+            try:
+                said = self.measured([self.python, "-S", "-I", str(self.program), *map(str, words)], ordinary)
+            finally:
+                del os.environ[TRUTH]
+            deadline = time.monotonic() + PATIENCE_S
+            while "processes" not in truth or truth.get("running", 0) != 0:
+                assert time.monotonic() < deadline, f"a process of the load did not end: {truth}"
+                for line in file.read().splitlines():
+                    for name, value in json.loads(line).items():
+                        truth[name] = truth.get(name, 0) + value
+                time.sleep(0.01)
         return truth, said
 
     def measured(self, command: list[str], ordinary: bool = False) -> Figures:
@@ -70,25 +82,6 @@ class Bench:
         user = as_nobody() if ordinary else {}
         done = subprocess.run(metered, stdout=subprocess.PIPE, check=True, timeout=300, cwd=self.shared, **user)
         return dict(json.loads(done.stdout.splitlines()[-1]))
-
-    @contextmanager
-    def truth(self) -> Iterator[Figures]:
-        """Collect what the processes of a load say of themselves; it is there when the block has ended."""
-        figures: Figures = {}
-        with tempfile.NamedTemporaryFile(dir=self.shared) as file:
-            os.chmod(file.name, 0o666)  # noqa: S103  # whoever the load runs as adds to it
-            os.environ[TRUTH] = file.name
-            try:
-                yield figures
-            finally:
-                del os.environ[TRUTH]
-            deadline = time.monotonic() + PATIENCE_S
-            while "processes" not in figures or figures.get("running", 0) != 0:
-                assert time.monotonic() < deadline, f"a process of the load did not end: {figures}"
-                for line in file.read().splitlines():
-                    for name, value in json.loads(line).items():
-                        figures[name] = figures.get(name, 0) + value
-                time.sleep(0.01)  # a daemon may outlive the tool that measured it
 
 
 @contextmanager

@@ -7,36 +7,35 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.advice.basis import basis, calibrated, cold_programs, others_meanwhile
-from neurotier.advice.basis import fetching as fetching_said
-from neurotier.advice.calibration import BETWEEN, QUANTITIES, ObservedJob, costs_of, observe, quantities, read_observed
+from neurotier.advice.basis import basis, calibrated
+from neurotier.advice.calibration import BETWEEN, QUANTITIES, ObservedJob, observe, quantities, read_observed, size_of
 from neurotier.advice.placements import Candidate
-from neurotier.advice.predict import Fetching, Inputs, Participant, Storage, paper_s, predict, workload_of
+from neurotier.advice.predict import Fetching, Inputs, Participant, Storage, paper_s, predict
 from neurotier.advice.rehearsal import read_rehearsed
 from neurotier.advice.situation import Situation
 from neurotier.advice.table import files_of
 from neurotier.core.files import write_json
 from neurotier.core.parallelism import PHASES
 from neurotier.core.places import short_hash
+from neurotier.core.tables import read_table, write_table
 from neurotier.meter.traffic import flow
 from neurotier.model.machine import PageCache, Processors
+from neurotier.model.prediction import Prediction
 from neurotier.model.this_machine import FileCost, Probed, TierFigures
 from probed_tiers import tier_figures
 from report_data import make_results
 
 MB = 1e6
-"""A tool that is quick, and one that takes longer on these images than a job of several lasts."""
 FOUR_ROLES = {"dataset": "disk", "work": "disk", "images": "disk", "results": "disk"}
 
 
-def figures(name: str = "disk", kind: str = "block", speed: float = 100 * MB) -> TierFigures:
+def figures(kind: str = "block", speed: float = 100 * MB) -> TierFigures:
     """A tier that gets twice as fast from 1 to 4 streams; memory is ten times as fast."""
-    curve = {1: speed, 4: 2 * speed}
-    memory = {1: 10 * speed, 4: 20 * speed}
-    return tier_figures(name, kind, curve, memory)
+    return tier_figures(kind, {1: speed, 4: 2 * speed}, {1: 10 * speed, 4: 20 * speed})
 
 
-STORAGE = Storage(FOUR_ROLES, {"disk": figures(), "tmpfs": figures("tmpfs", "tmpfs")}, resident=0.0)
+STORAGE = Storage(FOUR_ROLES, {"disk": figures(), "tmpfs": figures("tmpfs")}, resident=0.0)
+IN_MEMORY = replace(STORAGE, tiers=dict.fromkeys(FOUR_ROLES, "tmpfs"))
 
 
 def job(size_mb: float, cpu_s: float, **changes: Any) -> ObservedJob:
@@ -55,7 +54,7 @@ def inputs(count: int = 4, **changes: Any) -> Inputs:
     """So many participants of 100 MB, each 10 s of computing on one of two cores, with a disk and a tmpfs."""
     probes = {
         "disk": Probed(figures(), figures(speed=50 * MB), figures(speed=200 * MB)),
-        "tmpfs": Probed(*[figures("tmpfs", "tmpfs", 1000 * MB)] * 3),
+        "tmpfs": Probed(*[figures("tmpfs", 1000 * MB)] * 3),
     }
     ready = Inputs(
         observed=[job(50, 10.0), job(150, 10.0)],
@@ -66,28 +65,6 @@ def inputs(count: int = 4, **changes: Any) -> Inputs:
         page_cache=PageCache(1e12),
     )
     return replace(ready, **changes)
-
-
-def test_workload_has_what_the_records_have() -> None:
-    """Of 100 MB: read from the dataset tier, written to the work tier, from there half of it to the results."""
-    costs = costs_of([job(50, 5.0), job(150, 15.0)])
-    fetching = Fetching(1.5, 2.0, 1e-8, at_once=1)
-    people = [Participant(int(100 * MB))] * 2 + [Participant(int(100 * MB), to_fetch_bytes=int(100 * MB))]
-    workload = workload_of(people, costs, STORAGE, fetching, first=1)
-    *_, task = workload.tasks
-    (fetch,) = workload.fetches
-    moved = [
-        (step.phase, step.kind, step.cached, round(step.amount / MB)) for step in task if step.tier and step.amount
-    ]
-    assert moved == [
-        ("stage_in", "read", False, 100),
-        ("stage_in", "write", False, 100),
-        ("compute", "read", True, 100),
-        ("stage_out", "read", True, 50),
-        ("stage_out", "write", False, 50),
-    ]
-    assert [step.amount for step in fetch] == pytest.approx([1.5, 2.0 + 1.0])
-    assert sum(step.amount for step in task if step.kind == "compute") == pytest.approx(10.0)
 
 
 def record_of(name: str, *phases: dict[str, Any], **about: Any) -> dict[str, Any]:
@@ -102,7 +79,7 @@ def phase_of(name: str, start_s: float, end_s: float, *flows: Any) -> dict[str, 
 
 
 def test_a_record_tells_bytes_and_files_by_phase() -> None:
-    copied = flow("disk", "staging", read=(5, 2)), flow("disk", "staging", written=(7, 1))
+    copied = flow("disk", "staging", read=(5, 2), files={"made_files": 9}), flow("disk", "staging", written=(7, 1))
     made = flow("disk", "growth", written=(9, 3), files={"made_files": 12})
     rows = phase_of("stage_in", 1.0, 2.0, *copied, flow("disk", "device", (99, None), (99, None)))
     record = record_of("sub-1", rows, phase_of("compute", 2.5, 4.0, made))
@@ -118,48 +95,22 @@ def test_a_record_tells_bytes_and_files_by_phase() -> None:
     assert read_rehearsed({"shared": None}, {}) == []
 
 
-def test_participants_that_share_a_job_start_once_and_follow_each_other() -> None:
-    """Six of 10 s on two cores: three in each of two jobs, whose start precedes the first of them."""
-    started = job(100, 10.0)
-    started.phases["start_up"]["cpu_s"] = 2.0
-    few = inputs(6, observed=[started, started])
-    rows = [[[0, 2, 4]], [[1, 3, 5]]]
-    alone, shared_jobs = (predict(replace(few, jobs=jobs), STORAGE, 2) for jobs in (None, rows))
-    assert alone.usual.makespan_s - shared_jobs.usual.makespan_s > 3 * 2.0 - 1.0
-    assert shared_jobs.usual.phase_sums_s["compute"] == pytest.approx(60.0, rel=0.05)
-    assert shared_jobs.usual.phase_sums_s.get("start_up", 0.0) == 0.0
-    three = predict(replace(few, jobs=[[[0, 1]], [[2, 3]], [[4, 5]]]), STORAGE, 2)  # the third starts after another
-    assert three.usual.makespan_s - shared_jobs.usual.makespan_s > 10.0
-
-
-@pytest.mark.parametrize(("sizes_mb", "base_s", "s_per_mb"), [((100, 100), 0.0, 0.03), ((100, 200), 0.0, 0.02)])
-def test_fetching_many_takes_longer_than_one_though_two_were_alike(
-    tmp_path: Path, sizes_mb: tuple[int, int], base_s: float, s_per_mb: float
-) -> None:
-    """2 s and 4 s for two of 100 MB do not say how much of it is for their bytes: then it is all of it."""
-    places, settings = make_results(tmp_path, 2)
-    situation = Situation(settings, places)
-    fetched = [
-        job(size_mb, 1.0, get_cpu_s=0.5, get_wait_s=wait_s, fetched_files=1)
-        for size_mb, wait_s in zip(sizes_mb, (2.0, 4.0), strict=True)
-    ]
-    vars(situation).update(observed=fetched, is_folder=False)
-    fetching = situation.fetching
-    assert (fetching.cpu_s, fetching.at_once) == (0.25, 2)
-    assert fetching.wait_s == pytest.approx(base_s, abs=1e-6)
-    assert fetching.s_per_byte == pytest.approx(s_per_mb / MB)
+def test_a_phase_that_counts_no_bytes_has_read_its_input_and_what_is_not_known_is_nothing() -> None:
+    known, cached = phase_of("compute", 0.0, 1.0), flow("disk", "page_cache", read=(7, None))
+    unknown = quantities(known | {"input_bytes": None, "account_other_s": None})
+    assert [quantities(known | {"traffic": flows})["read_bytes"] for flows in ([cached], [])] == [7, 5]
+    assert (unknown["read_bytes"], unknown["wait_s"]) == (0, 0)
 
 
 def test_a_job_of_several_takes_what_one_took_that_was_tried() -> None:
     """Four on four cores by two jobs: in a copy each takes 3 s instead of 10."""
     tried = [job(50, 3.0), job(150, 3.0)]
     known = inputs(rehearsed=tried, processors=Processors(4, 4), jobs=[[[0], [1]], [[2], [3]]])
-    memory = replace(STORAGE, tiers=dict.fromkeys(FOUR_ROLES, "tmpfs"))
     copying_s = 0.5
-    assert predict(known, memory, 4).usual.makespan_s == pytest.approx(3.0 + copying_s, abs=0.4)
-    untried = predict(replace(known, rehearsed=()), memory, 4).usual
+    assert predict(known, IN_MEMORY, 4).usual.makespan_s == pytest.approx(3.0 + copying_s, abs=0.4)
+    untried = predict(replace(known, rehearsed=()), IN_MEMORY, 4).usual
     assert untried.makespan_s == pytest.approx(10.0 + copying_s, abs=0.4)
-    one_after_the_other = predict(known, memory, 2).usual  # the second job is begun when the first has ended
+    one_after_the_other = predict(known, IN_MEMORY, 2).usual  # the second job is begun when the first has ended
     assert one_after_the_other.makespan_s == pytest.approx(2 * (3.0 + copying_s), abs=0.4)
 
 
@@ -172,21 +123,17 @@ def test_images_are_fetched_while_others_are_analysed(fetch_s: float, expected_s
     slow = Fetching(s_per_byte=fetch_s / (100 * MB), at_once=1)
     fetched = [Participant(int(100 * MB), to_fetch_bytes=int(100 * MB))] * 6
     six = inputs(observed=[job(100, 10.0)] * 2, participants=fetched, jobs=[[[0, 2, 4]], [[1, 3, 5]]], fetching=slow)
-    memory = replace(STORAGE, tiers=dict.fromkeys(FOUR_ROLES, "tmpfs"))
-    assert predict(six, memory, 2).usual.makespan_s == pytest.approx(expected_s, rel=0.1)
+    assert predict(six, IN_MEMORY, 2).usual.makespan_s == pytest.approx(expected_s, rel=0.1)
 
 
 def test_prediction_and_its_interval() -> None:
     """Four jobs of 10 s and about 1.5 s on the disk, two at once; the disk may be half or twice as fast."""
-    on_disk, on_tmpfs = (
-        predict(inputs(), replace(STORAGE, tiers=tiers), 2)
-        for tiers in (FOUR_ROLES, dict.fromkeys(FOUR_ROLES, "tmpfs"))
-    )
+    on_disk, on_tmpfs = (predict(inputs(), storage, 2) for storage in (STORAGE, IN_MEMORY))
     assert on_disk.usual.limit == "processors"
     assert 21 < on_disk.usual.makespan_s < 24
     assert 20 < on_tmpfs.usual.makespan_s < on_disk.usual.makespan_s
     assert on_disk.low_s < on_disk.usual.makespan_s < on_disk.high_s
-    assert paper_s(inputs(), replace(STORAGE, tiers=FOUR_ROLES)) == pytest.approx(4 * (250 / 100 + 150 / 50))
+    assert paper_s(inputs(), STORAGE) == pytest.approx(4 * (250 / 100 + 150 / 50))
     assert predict(inputs(), STORAGE, 2) == on_disk  # drawn from a seed
 
 
@@ -197,15 +144,18 @@ def test_records_that_scatter_widen_the_interval() -> None:
     assert wide.high_s - wide.low_s > 2 * (narrow.high_s - narrow.low_s)
 
 
-def test_disturbed_runs_are_left_out_of_the_calibration(tmp_path: Path) -> None:
+def test_disturbed_runs_are_left_out_of_the_calibration_and_images_without_a_size_count_nothing(tmp_path: Path) -> None:
     """Of two runs, unless there is no other."""
     places, settings = make_results(tmp_path, 4)
+    table = places.index / "images.tsv"
+    write_table(table, "images", [row | {"size_bytes": None} for row in read_table(table, "images")])
     first, second, *_ = Situation(settings, places).participants
     for name, valid in ((first, "invalid: disturbed: others took 40 % of the CPU time"), (second, "valid")):
         facts = {"started_s": 90.0, "settings": settings.to_json(), "row": {"valid": valid}}
         write_json(places.runs / f"{short_hash(name)}.json", facts)
         write_json(places.record(name), record_of(name, phase_of("compute", 100.0, 110.0), run=short_hash(name)))
-    assert [one.participant for one in read_observed(settings, places, None)] == [second]
+    assert [(one.participant, one.size_bytes) for one in read_observed(settings, places, None)] == [(second, 0)]
+    assert size_of(Situation(settings, places).participants[second]) == 0
     places.record(second).unlink()
     assert [one.participant for one in read_observed(settings, places, None)] == [first]
 
@@ -214,29 +164,17 @@ def test_what_passes_between_phases_is_work_that_waits_as_the_phases_did() -> No
     """Of 6 s, 1 s was waiting for a slot and 4 s were phases, which waited 0.5 s for a core in 1 s of CPU time."""
     phases = [phase_of(name, start, start + 2.0) | {"run_queue_s": 0.25} for name, start in (("a", 0.0), ("b", 4.0))]
     got = {"cpu_s": 0.5, "wall_s": 2.0, "run_queue_s": 0.25, "fetched_files": 3}
+    threads = got | {"cpu_s": 2.0}
     found = observe(record_of("sub-1", *phases, slot_wait_s=1.0, got=got, work_tier="disk"), 5)
     assert (found.start_s, found.end_s, found.queue_s, found.max_rss_bytes) == (0, 6, 0.5, 9)
     assert found.phases[BETWEEN]["cpu_s"] == pytest.approx(1.0 / 1.5)
     assert (found.get_cpu_s, found.get_wait_s, found.fetched_files, found.work_tier) == (0.5, 1.25, 3, "disk")
+    assert observe(record_of("sub-1", *phases, got=threads), 5).get_wait_s == 0, "several took more than passed"
     waiting = observe(record_of("sub-1", *phases, slot_wait_s=3.0), 5)
     assert (waiting.phases[BETWEEN]["cpu_s"], waiting.get_wait_s, waiting.work_tier) == (0, None, "")
     unknown = observe(record_of("sub-1", phases[0], phases[1] | {"run_queue_s": None}), 5)
     assert (unknown.queue_s, unknown.queueing) == (None, 1)
     assert replace(found, phases={}).queueing == 1
-
-
-def test_a_phase_that_counts_no_bytes_has_read_its_input_and_staging_waits_for_its_tiers() -> None:
-    row = phase_of("compute", 0.0, 1.0, flow("disk", "page_cache", read=(7, None)))
-    assert quantities(row)["read_bytes"] == 7
-    assert quantities(phase_of("compute", 0.0, 1.0))["read_bytes"] == 5
-    assert quantities(phase_of("compute", 0.0, 1.0) | {"input_bytes": None})["read_bytes"] == 0
-    assert [quantities(phase_of(name, 0.0, 1.0))["wait_s"] for name in ("stage_in", "compute")] == [0, 0.25]
-    assert quantities(phase_of("compute", 0.0, 1.0) | {"account_other_s": None})["wait_s"] == 0
-    grown = flow("disk", "growth", written=(1, 1), files={"made_files": 3})
-    assert (
-        quantities(phase_of("compute", 0.0, 1.0, grown, flow("disk", "staging", files={"made_files": 9})))["made_files"]
-        == 3
-    )
 
 
 def test_files_of_all_and_what_those_of_one_take() -> None:
@@ -245,38 +183,52 @@ def test_files_of_all_and_what_those_of_one_take() -> None:
     made = job(100, 1.0, work_tier="disk")
     made.phases["compute"]["made_files"] = 40.0
     given = inputs(3, observed=[made, made], probes={"disk": Probed(slow, slow, slow)})
-    assert files_of(given, Candidate("disk", FOUR_ROLES, True), 1) == {
-        "work_files": 120,
-        "files_s": pytest.approx(30.0),
-    }
-    none = replace(given, participants=[])
-    assert files_of(none, Candidate("disk", FOUR_ROLES, True), 1) == {"work_files": 0, "files_s": 0}
+    found = [
+        files_of(each, Candidate("disk", FOUR_ROLES, True), 1) for each in (given, replace(given, participants=[]))
+    ]
+    assert found == [{"work_files": 120, "files_s": pytest.approx(30.0)}, {"work_files": 0, "files_s": 0}]
+
+
+TO_FETCH = [Participant(1, to_fetch_bytes=size) for size in (1 << 20, 3 << 20)]
 
 
 @pytest.mark.parametrize(
-    ("share", "busy", "said"),
+    ("changes", "said"),
     [
-        (None, 1.0, ["is not known, and taken for nothing"]),
-        (0.0, 0.19, []),
-        (0.05, 0.2, ["Others had 0.2 busy processes"]),
-        (0.051, 0.0, ["The calibration was disturbed: others took 5 % of the processors' time; ask again on a quiet"]),
-        (0.5, 1.5, ["others took 50 % of the processors' time", "Others had 1.5 busy processes"]),
+        ({"others_cpu_share": None}, ["What others took of the processors during the calibration is not known"]),
+        ({"processors": Processors(2, 2, others=0.19)}, []),
+        (
+            {"others_cpu_share": 0.1, "processors": Processors(2, 2, others=0.2)},
+            ["Others had 0.2 busy processes during the calibration; they are assumed to go on"],
+        ),
+        (
+            {"others_cpu_share": 0.101},
+            ["The calibration was disturbed: others took 10 % of the processors' time; ask again on a quiet machine"],
+        ),
+        (
+            {"load_s": {}, "load_unknown_because": "nobody tried"},
+            ["What a cold job loads of programs is not known and not included: nobody tried"],
+        ),
+        ({"load_s": {"compute": 0.0}}, ["Programs are in the page cache in cold runs, too"]),
+        (
+            {"load_s": {"compute": 1.5, "start_up": 0.5}},
+            ["The first jobs of a cold run wait 2.00 s for their programs"],
+        ),
+        (
+            {"participants": TO_FETCH},
+            ["4 MiB of images are to be fetched; how long that takes is not known and not included"],
+        ),
+        (
+            {"participants": TO_FETCH, "fetching": Fetching(s_per_byte=2.0 / (1 << 20), at_once=3)},
+            ["4 MiB of images are to be fetched while others are analysed, 3 at once, 8.00 s one after the other"],
+        ),
     ],
 )
-def test_what_others_took_meanwhile_is_said(share: float | None, busy: float, said: list[str]) -> None:
-    lines = others_meanwhile(inputs(others_cpu_share=share, processors=Processors(2, 2, others=busy)), 0.05)
-    assert len(lines) == len(said)
-    assert all(part in line for part, line in zip(said, lines, strict=True))
-
-
-def test_what_cold_programs_take_is_said_where_it_is_known() -> None:
-    assert cold_programs(inputs()) == []
-    (why,) = cold_programs(inputs(load_s={}, load_unknown_because="nobody tried"))
-    assert why.endswith("is not known and not included: nobody tried")
-    (none,) = cold_programs(inputs(load_s={"compute": 0.0}))
-    assert none.startswith("Programs are in the page cache in cold runs, too")
-    (some,) = cold_programs(inputs(load_s={"compute": 1.5, "start_up": 0.5}))
-    assert "wait 2.00 s for their programs" in some
+def test_what_was_disturbed_or_is_not_known_is_said(tmp_path: Path, changes: dict[str, Any], said: list[str]) -> None:
+    places, settings = make_results(tmp_path, 2)
+    given = inputs(**{"others_cpu_share": 0.0} | changes)
+    _, _, _, *lines = basis(Situation(settings, places), given, [])
+    assert [line[: len(part)] for line, part in zip(lines, said, strict=True)] == said
 
 
 def test_how_well_records_determine_the_costs_is_said(tmp_path: Path) -> None:
@@ -298,31 +250,62 @@ def test_how_well_records_determine_the_costs_is_said(tmp_path: Path) -> None:
 def test_who_is_left_to_analyse_is_said(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 5)
     everyone = list(Situation(settings, places).participants)
-    known = inputs(others_cpu_share=0.0)
-    assert basis(Situation(settings, places), known, everyone)[0] == (
-        "5 participants to analyse; a participant's images have 17.17 MiB (median)"
-    )
-    for name in everyone[:2]:
-        write_json(places.record(name), {})
-    first, *_, shared = basis(Situation(settings, places), known, everyone)
+
+    def said(done: int, **changes: Any) -> list[str]:
+        for name in everyone[:done]:
+            write_json(places.record(name), {})
+        return basis(Situation(settings, places), inputs(others_cpu_share=0.0, **changes), everyone)
+
+    assert said(0)[0] == "5 participants to analyse; a participant's images have 17.17 MiB (median)"
+    first, *_, shared = said(2)
     assert first.startswith("3 participants to analyse, 2 of 5 done;")
     assert shared.startswith("What participants take that share a job was not tried")
-    assert "of CPU time" in basis(Situation(settings, places), replace(known, rehearsed=known.observed), everyone)[-1]
-    for name in everyone[2:4]:
-        write_json(places.record(name), {})
-    assert len(basis(Situation(settings, places), known, everyone)) == 2, "one shares no job"
-    write_json(places.record(everyone[4]), {})
+    assert "of CPU time" in said(2, rehearsed=[job(50, 10.0)])[-1]
+    assert len(said(4)) == 2, "one shares no job"
+    assert said(5)[0].startswith("5 participants to analyse;")
     assert Situation(settings, places).remaining == everyone, "who are all done are all predicted"
 
 
-def test_what_is_to_be_fetched_is_said(tmp_path: Path) -> None:
-    """Of 1 MiB and 3 MiB, one is fetched after the other."""
-    places, settings = make_results(tmp_path, 5)
-    situation = Situation(settings, places)
-    assert fetching_said(situation, inputs()) == []
-    people = [Participant(1, to_fetch_bytes=size) for size in (1 << 20, 3 << 20)]
-    (unknown,) = fetching_said(situation, inputs(participants=people))
-    assert unknown == "4 MiB of images are to be fetched; how long that takes is not known and not included"
-    known = inputs(participants=people, fetching=Fetching(s_per_byte=2.0 / (1 << 20), at_once=3))
-    (said,) = fetching_said(situation, known)
-    assert said == "4 MiB of images are to be fetched while others are analysed, 3 at once, 8.00 s one after the other"
+N = 10_000
+
+
+PROBES = {
+    tier: Probed(*[tier_figures(kind, {1: 1e15}, {1: 1e15}, files={1: cost})] * 3)
+    for tier, kind, cost in (
+        ("memory", "tmpfs", FileCost(2e-5, 0.0)),
+        ("disk", "block", FileCost(5e-5, 1e-4)),
+        ("net", "network", FileCost(3e-5, 1e-3)),
+    )
+}
+"""Tiers whose bandwidth takes no time."""
+
+
+def predicted(calibrated_on: str, work: str, cpu_s: float = 2.0, wait_s: float = 0.0) -> Prediction:
+    """A prediction of a participant who makes 10,000 small files, as one did."""
+    phases = {"compute": dict.fromkeys(QUANTITIES, 0.0) | {"cpu_s": cpu_s, "wait_s": wait_s, "made_files": float(N)}}
+    made = ObservedJob("sub-1", "r", 1, phases, 0.0, 9.0, 0.0, 1, work_tier=calibrated_on)
+    tiers = dict.fromkeys(("dataset", "images", "results"), "memory") | {"work": work}
+    given = Inputs([made], [Participant(1)], Fetching(), PROBES, Processors(4, 4), PageCache(1e12))
+    return predict(given, Storage(tiers, {name: probe.usual for name, probe in PROBES.items()}), 1)
+
+
+@pytest.mark.parametrize(
+    ("calibrated_on", "job", "work", "expected_s"),
+    [
+        ("memory", (), "memory", 2.0),  # what was measured there, and nothing twice
+        ("memory", (), "disk", 2.0 + N * (5e-5 - 2e-5) + N * 1e-4),
+        ("memory", (), "net", 2.0 + N * (3e-5 - 2e-5) + N * 1e-3),
+        ("disk", (), "memory", 2.0 - N * (5e-5 - 2e-5)),
+        ("disk", (), "disk", 2.0 + N * 1e-4),  # waiting for storage is never taken from the calibration
+        ("net", (2.0, 10.5), "net", 2.0 + 10.5),
+        ("net", (2.0, 10.5), "memory", 2.0 + N * (2e-5 - 3e-5) + 0.5),
+        ("net", (2.0, 4.0), "memory", 2.0 + N * (2e-5 - 3e-5)),  # there was less than the probe says
+        ("disk", (2.0, 3.0), "memory", 2.0 - N * (5e-5 - 2e-5) + 3.0),  # sleep that is no waiting for a network stays
+        ("memory", (0.1,), "disk", N * 5e-5 + N * 1e-4),
+        ("unprobed", (), "disk", 2.0 + N * 1e-4),  # CPU time there is not known, so none is put in
+    ],
+)
+def test_files_cost_what_tiers_differ_by(
+    calibrated_on: str, job: tuple[float, ...], work: str, expected_s: float
+) -> None:
+    assert predicted(calibrated_on, work, *job).makespan_s == pytest.approx(expected_s, rel=0.02)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from configured import settings_at
-from neurotier.advice.calibration import QUANTITIES, ObservedJob, analysis, choose_calibration, read_observed, size_of
+from neurotier.advice.calibration import QUANTITIES, ObservedJob, analysis, choose_calibration, size_of
 from neurotier.advice.placements import AdvicePlan, Candidate, free_gib
 from neurotier.advice.predict import Fetching, Inputs
 from neurotier.advice.rehearsal import loading_s
@@ -19,7 +19,6 @@ from neurotier.advice.situation import Situation, choose_first
 from neurotier.advice.table import at_parallelism, room_of
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import write_json
-from neurotier.core.tables import read_table, write_table
 from neurotier.core.tiers import Tier
 from neurotier.model.machine import PageCache, Processors
 from neurotier.model.this_machine import Probed
@@ -85,6 +84,8 @@ TWICE = fetched(100, 2.0), fetched(300, 4.0)
     [
         (TWICE, {"dataset": {"concurrent_gets": 4}}, [], Fetching(0.5, 1.0, 0.01, 2)),  # so many as were fetched
         (TWICE, {"dataset": {"concurrent_gets": 1}}, [], Fetching(0.5, 1.0, 0.01, 1)),
+        # two of one size do not say how much of it is for their bytes: then it is all of it
+        ([fetched(100, 2.0), fetched(100, 4.0)], {"dataset": {"concurrent_gets": 4}}, [], Fetching(0.5, 0.0, 0.03, 2)),
         ([fetched(100, 0.0, 0)] * 2, {"dataset": {"concurrent_gets": 4}}, [], Fetching(0.0, 0.0, 0.0, 4)),
         ([job()], {}, [], Fetching()),  # nothing had to be fetched: not known
         (TWICE, {}, [Path("checked.tsv")], Fetching()),  # the head fetches
@@ -101,7 +102,6 @@ def test_what_fetching_took_is_that_of_its_bytes_and_half_of_its_cpu_time(
 def test_participants_share_jobs_largest_first_as_many_as_compute_and_copy(tmp_path: Path) -> None:
     """Five of 1, 3, 2, 2 and 1 images: in one job here, three sequences with a slot more than two compute."""
     alone = situation(tmp_path)
-    assert [size_of(alone.participants[name]) // 9_000_000 for name in alone.remaining] == [1, 3, 2, 2, 1]
     assert alone.jobs(2) == [[[1, 3, 4], [2, 0]]]
     assert (alone.beside, alone.computing(2), alone.present(2), alone.present(9)) == (0, 0, 2, 5)
     beside = situation(tmp_path, shares={"staging_beside": 1})
@@ -162,14 +162,12 @@ def test_the_model_is_given_what_was_found(tmp_path: Path) -> None:
     given = found.inputs([], rehearsed)
     assert given.processors.others == pytest.approx(0.25 * len(os.sched_getaffinity(0)) * 2)
     assert (given.observed, given.load_s, given.others_cpu_share) == (jobs, None, 0.25)
-    assert [one.size_bytes // 9_000_000 for one in given.participants] == [1, 3, 2, 2, 1]
-    assert [one.to_fetch_bytes for one in given.participants] == [one.size_bytes for one in given.participants]
-    write_json(found.places.runs / "r.json", {"row": {"others_cpu_share": None}})
-    unknown = found.inputs([], {"shared": None, "load_s": {}, "why": ""})
-    assert (unknown.processors.others, unknown.others_cpu_share) == (0, None)
+    assert [(one.size_bytes, one.to_fetch_bytes) for one in given.participants] == [
+        (count * 9_000_000, count * 9_000_000) for count in (1, 3, 2, 2, 1)
+    ]
     known = campaign.inputs([], rehearsed)
     assert (known.load_s, known.load_unknown_because) == ({"compute": 1.0}, "w")
-    probe = Probed(*[replace(tier_figures("disk", "block", {1: 1.0}, {1: 1.0}), make_s=0.5, look_s=0.25)] * 3)
+    probe = Probed(*[tier_figures("block", {1: 1.0}, {1: 1.0})] * 3)
     ready = replace(known, probes={"disk": probe}, page_cache=PageCache(1.0, expiry_s=7.0))
     storage = campaign.storage(HERE, "cold", ready)
     assert (storage.figures, storage.expiry_s) == ({"disk": probe.usual}, 7.0)
@@ -210,9 +208,11 @@ def test_the_room_of_each_tier_is_set_against_its_roles(tmp_path: Path) -> None:
     tier = Tier.from_settings(settings_at(tmp_path).tiers["disk"])
     assert 0 < (free_on(tier) or 0) <= tier.usable_bytes() + (1 << 30)
     assert free_on(replace(tier, path=tmp_path / "gone")) is None
-    found = room_for({"dataset": "a", "work": "a", "results": "a"}, {"dataset": 3, "work": 4, "results": 0}, {"a": 7})
-    names = ("fits", "reason", "work_needed_bytes", "results_free_bytes")
-    assert [found[name] for name in names] == [True, None, 4, 7]
+    tiers, needed = {"dataset": "a", "work": "a", "results": "b"}, {"dataset": 6, "work": 4, "results": 1}
+    found, short = (room_for(tiers, needed, {"a": free, "b": None}) for free in (10, 9))
+    names = ("fits", "reason", "work_needed_bytes", "work_free_bytes", "results_free_bytes")
+    assert [found[name] for name in names] == [True, None, 4, 10, None]
+    assert (short["fits"], short["reason"]) == (False, "needs 10 bytes (dataset and work) on a, has 9 bytes")
     room = free_gib(settings_at(tmp_path), HERE)["free_gib"]
     assert room == pytest.approx([tier.free_bytes() / (1 << 30)] * 4, abs=2)
 
@@ -239,23 +239,6 @@ def test_the_room_of_a_placement_is_what_is_fetched_worked_on_and_left(tmp_path:
         assert {row["dataset_needed_bytes"] for row in rows} == {whole}
         one, two, everyone = (row["work_needed_bytes"] for row in rows)
         assert 0 < one < two < everyone
-
-
-def test_an_image_without_a_known_size_counts_nothing(tmp_path: Path) -> None:
-    found = situation(tmp_path)
-    name, *_ = found.participants
-    table = found.places.index / "images.tsv"
-    rows = [row | {"size_bytes": None} if row["participant"] == name else row for row in read_table(table, "images")]
-    write_table(table, "images", rows)
-    facts = {"started_s": 1.0, "settings": found.settings.to_json(), "row": {"valid": "valid"}}
-    write_json(found.places.runs / "r.json", facts)
-    phase = {"phase": "compute", "traffic": [], "input_bytes": 5, "max_rss_bytes": 9, "run_queue_s": 0.0}
-    phase |= {"start_s": 0.0, "end_s": 1.0, "cpu_s": 0.5, "account_other_s": 0.0}
-    record = {"participant": name, "run": "r", "slot_wait_s": 0.0, "tool": "t", "phases": [phase]}
-    write_json(found.places.record(name), record | {"got": {"cpu_s": 2.0, "wall_s": 1.0, "run_queue_s": 0.0}})
-    (read,) = read_observed(found.settings, found.places, None)
-    assert (read.size_bytes, read.get_wait_s) == (0, 0), "several threads took more than the time that passed"
-    assert size_of(Situation(found.settings, found.places).participants[name]) == 0
 
 
 def test_an_analysis_is_known_by_its_tool_its_options_and_its_image_in_containers() -> None:

@@ -1,14 +1,20 @@
-"""Blocks of a huge image, and the increment of one: right, whole or not at all, and clear when it cannot be done."""
+"""Blocks of a huge image, made or from a folder, and the increment of one: right, whole or not at all."""
 
 from __future__ import annotations
 
-import importlib.resources
+import gzip
+import math
+import os
+import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import nibabel as nib
 import numpy as np
 import pytest
 from bigbrain_blocks import make, save, settings, task_of, voxels
+from configured import settings_at
 from neurotier.bigbrain.blocks.nifti import HEADER_BYTES
 from neurotier.bigbrain.blocks.sources import source_of
 from neurotier.bigbrain.checking import check_block, check_task, checksum_of
@@ -16,9 +22,14 @@ from neurotier.bigbrain.conditions import BLOCK_BYTES, BLOCKS, GRIDS
 from neurotier.bigbrain.engines import increment as increment_module
 from neurotier.bigbrain.engines.increment import increment
 from neurotier.bigbrain.engines.worker import work
+from neurotier.bigbrain.plan import CHECKED, BigBrainPlan
 from neurotier.bigbrain.tasks import ALL, NONE, PUBLISHED, STREAMING
-from neurotier.core.errors import InputError
-from support import quiet
+from neurotier.core.errors import InputError, SourceError
+from neurotier.core.places import Places
+from neurotier.core.tiers import find_mount
+from neurotier.dataset.commands import prepare_environment
+from neurotier.run.bigbrain_job import forget_interrupted, forget_others
+from support import git, quiet
 
 GIVEN = "given"  # what Spark does when it reads files itself
 
@@ -44,26 +55,22 @@ def test_synthetic_blocks_are_readable_seeded_and_all_different(tmp_path: Path) 
     assert image.affine[2, 3] == pytest.approx(28 * 0.04)
 
 
-def test_volume_is_split_along_all_axes(tmp_path: Path) -> None:
-    data = np.random.default_rng(0).integers(0, 65536, (11, 9, 8), dtype=np.uint16)
-    file = save(tmp_path / "volume.nii", data)
-    blocks = make(tmp_path, source=str(file), split=[3, 2, 2], count=None)
-    assert len(blocks) == 12
-    built = np.zeros_like(data)
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [("volume.nii", [3, 2, 2]), ("tiny.mnc", [2, 2, 2]), ("small.mnc", [2, 2, 2])],  # MINC 1 and 2
+)
+def test_volume_is_split_along_all_axes(tmp_path: Path, name: str, split: list[int]) -> None:
+    made = save(tmp_path / "volume.nii", np.arange(11 * 9 * 8, dtype=np.uint16).reshape(11, 9, 8))
+    file = made if made.name == name else Path(nib.__file__).parent / "tests" / "data" / name
+    blocks = make(tmp_path, source=str(file), split=split, count=None)
+    whole = np.rint(nib.load(file).get_fdata())
+    built = np.full_like(whole, -1)
     for block in blocks:
         x, y, z = (int(part) for part in block.block.split("_")[1:])
         part = voxels(block.file)
         built[x : x + part.shape[0], y : y + part.shape[1], z : z + part.shape[2]] = part
-    assert np.array_equal(built, data)
-
-
-@pytest.mark.parametrize("name", ["tiny.mnc", "small.mnc"])  # MINC 1 and 2
-def test_minc_volume_is_split(tmp_path: Path, name: str) -> None:
-    with importlib.resources.as_file(importlib.resources.files("nibabel.tests") / "data" / name) as file:
-        blocks = make(tmp_path, source=str(file), split=[2, 2, 2], count=None)
-        rounded = np.rint(nib.load(file).get_fdata())
-    parts = [[[voxels(blocks[4 * x + 2 * y + z].file) for z in (0, 1)] for y in (0, 1)] for x in (0, 1)]
-    assert np.array_equal(np.block([[list(row) for row in plane] for plane in parts]), rounded)
+    assert len(blocks) == math.prod(split)
+    assert np.array_equal(built, whole)
 
 
 def test_volume_that_does_not_fit_is_refused(tmp_path: Path) -> None:
@@ -94,12 +101,10 @@ def test_every_voxel_is_incremented_and_wraps_around(
     assert record["wrapped_voxels"] == 5
     assert np.array_equal(voxels(task.file(blocks[0], 1)), data + data.dtype.type(1))
     assert Path(task.file(blocks[0], 1)).read_bytes()[:HEADER_BYTES] == Path(blocks[0].file).read_bytes()[:HEADER_BYTES]
-    phases = {phase["phase"]: phase for phase in record["phases"]}
+    moved = {phase["phase"]: phase["bytes"] for phase in record["phases"]}
     apart = {"read"} if pairing == STREAMING else set()
-    assert set(phases) == {"load_header", "increment", "write"} | apart
-    assert phases["write"]["bytes"] == blocks[0].bytes
-    assert phases["increment"]["bytes"] == data.nbytes
-    assert all(phase["duration_s"] <= phase["end_s"] - phase["start_s"] + 1e-6 for phase in phases.values())
+    assert moved.keys() == {"load_header", "increment", "write"} | apart
+    assert (moved["write"], moved["increment"]) == (blocks[0].bytes, data.nbytes)
 
 
 @pytest.mark.parametrize("keep", [NONE, ALL])
@@ -110,9 +115,8 @@ def test_iterations_are_chained_and_their_blocks_kept_as_asked(tmp_path: Path, k
         assert work(task, block, None, None) == [1, 2, 3, 4]
     checked = check_task(task, quiet)
     assert all(one.equal for one in checked)
-    for iteration in range(1, 5):
-        there = task.file(blocks[0], iteration).exists()
-        assert there == (keep == ALL or iteration >= 3)
+    there = [iteration for iteration in range(1, 5) if task.file(blocks[0], iteration).exists()]
+    assert there == ([1, 2, 3, 4] if keep == ALL else [3, 4])
     other = task_of(tmp_path / "other", blocks, iterations=4, pairing=PUBLISHED)
     for block in blocks:
         work(other, block, None, None)
@@ -129,3 +133,128 @@ def test_a_wrong_voxel_is_found(tmp_path: Path) -> None:
     content[-1] ^= 1
     file.write_bytes(content)
     assert not check_block(task, blocks[0]).equal
+
+
+def random_voxels(seed: int, dtype: type = np.uint16) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, np.iinfo(dtype).max, (13, 11, 7), dtype=dtype, endpoint=True)
+
+
+@pytest.mark.parametrize("extension", ["nii", "nii.gz"])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_blocks_of_a_folder_are_copied_as_they_are_and_packed_ones_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: type, extension: str
+) -> None:
+    monkeypatch.setattr("neurotier.bigbrain.blocks.sources.PIECE_BYTES", 500)
+    given = [save(tmp_path / "given" / f"part_{n}.{extension}", random_voxels(n, dtype)) for n in range(2)]
+    blocks = make(tmp_path, source=str(tmp_path / "given"))
+    named = [(block.block, block.shape, block.dtype) for block in blocks]
+    assert named == [(f"part_{n}", "13x11x7", np.dtype(dtype).str) for n in range(2)]
+    task = task_of(tmp_path, blocks)
+    for file, block in zip(given, blocks, strict=True):
+        content = file.read_bytes()
+        assert Path(block.file).read_bytes() == (gzip.decompress(content) if extension == "nii.gz" else content)
+        work(task, block, None, None)
+    assert all(one.equal for one in check_task(task, quiet))
+
+
+def test_folder_without_blocks_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"holds no \*\.nii, \*\.nii\.gz"):
+        make(tmp_path, source=str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("damage", "line"),
+    [
+        ("cut", "cannot be unpacked ("),
+        ("bits", "cannot be unpacked ("),
+        ("short", "is truncated: expected 2354 bytes, found 2000; fetch it again"),
+        ("long", "is too long: expected 2354 bytes, found 2355; fetch it again"),
+        ("scale", "scales its voxels"),
+        ("text", "cannot be unpacked (Not a gzipped file"),
+    ],
+)
+def test_bad_packed_block_is_said_and_leaves_nothing(tmp_path: Path, damage: str, line: str) -> None:
+    save(tmp_path / "given" / "a.nii.gz", random_voxels(0))
+    bad = save(tmp_path / "given" / "b.nii.gz", random_voxels(1))
+    packed = bytearray(bad.read_bytes())
+    content = bytearray(gzip.decompress(packed))
+    if damage == "cut":
+        packed = packed[:-1000]
+    elif damage == "bits":
+        packed[-1000] ^= 255
+    elif damage == "text":
+        packed = bytearray(b"text")
+    else:
+        content[112:116] = np.float32(2 if damage == "scale" else 1).tobytes()
+        packed = bytearray(gzip.compress({"short": content[:2000], "long": content + b"0"}.get(damage, content)))
+    bad.write_bytes(packed)
+    with pytest.raises(InputError) as raised:
+        make(tmp_path, source=str(tmp_path / "given"))
+    assert str(raised.value).startswith(f"block b ({bad}): {line}")
+    assert os.listdir(tmp_path / "blocks") == ["a.nii"]
+
+
+def test_blocks_of_a_datalad_dataset_without_content_are_said(tmp_path: Path) -> None:
+    from datalad.api import clone, create
+
+    prepare_environment()
+    dataset = create(str(tmp_path / "bigbrain"), result_renderer="disabled")
+    for number in range(3):
+        save(dataset.pathobj / "blocks" / f"part_{number}.nii.gz", random_voxels(number))
+    dataset.save(result_renderer="disabled")
+    copy = clone(str(dataset.pathobj), str(tmp_path / "clone"), result_renderer="disabled")
+    folder = copy.pathobj / "blocks"
+    first = folder / "part_0.nii.gz"
+    settings = settings_at(bigbrain={"source": str(folder)})
+    plan = BigBrainPlan(settings, Places.from_settings(settings))
+    asked = plan.asked_blocks(SimpleNamespace(tier="disk"))
+
+    def refused(line: str, **given: int) -> None:
+        with pytest.raises(SourceError, match=rf"^{re.escape(line)}"):
+            make(tmp_path, source=str(folder), **given)
+
+    refused(f"block part_0 ({first}): its content is not here, nor that of 2 more; datalad get {folder}")
+    refused(f"block part_0 ({first}): its content is not here; datalad get {first}", count=1)
+
+    copy.get("blocks", result_renderer="disabled")
+    blocks = make(tmp_path, source=str(folder))
+    assert [np.array_equal(voxels(block.file), random_voxels(n)) for n, block in enumerate(blocks)] == [True] * 3
+    assert plan.asked_blocks(SimpleNamespace(tier="disk")) == asked  # fetching is no change
+
+    second = folder / "part_1.nii.gz"
+    copy.drop(str(second), result_renderer="disabled")
+    refused(f"block part_1 ({second}): its content is not here; datalad get ")
+    git(copy.pathobj, "annex", "unlock", str(second))  # now a pointer, no link
+    assert second.is_file()
+    refused(f"block part_1 ({second}): its content is not here; datalad get ")
+
+
+def test_runs_that_are_through_stay_and_others_begin_anew(tmp_path: Path) -> None:
+    """On a tier that each node has for itself, and on one that all share."""
+    own = {"path": f"{tmp_path}/own/$JOB_OF_TEST", "kind": find_mount(tmp_path).kind, "node": True}
+    small = {"count": 2, "scale": 0.03, "engines": ["gnu-parallel", "snakemake"], "parallelism": [1], "predict": False}
+
+    def inner(**changes: Any) -> BigBrainPlan:
+        asked, results = {**small, "tiers": ["own"], **changes}, "results/bigbrain/node"
+        settings = settings_at(tmp_path, tiers={"own": own}, bigbrain=asked, results=results)
+        return BigBrainPlan(settings, Places.from_settings(settings))
+
+    plan = inner()
+    through, begun = (plan.places.bigbrain_run(run) for run in plan.runs)
+    for folder in (through, begun):
+        folder.mkdir(parents=True)
+        (folder / "plan.json").touch()
+    (through / CHECKED).touch()
+    forget_others(plan.settings, plan)
+    assert not through.exists(), "nobody knows what these were"
+    for folder in (through, begun):
+        folder.mkdir(parents=True)
+    (through / CHECKED).touch()
+    for again in (inner(), inner(repetitions=3, parallelism=[1, 2], engines=["gnu-parallel"], tiers=["own", "disk"])):
+        forget_others(again.settings, again)
+        assert through.exists()
+    forget_interrupted(plan)
+    assert (through.exists(), begun.exists()) == (True, False)
+    other = inner(scale=0.04)
+    forget_others(other.settings, other)
+    assert not through.exists()

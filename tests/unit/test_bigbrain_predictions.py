@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
 import pytest
+from configured import settings_at
 from neurotier.bigbrain.predictions import Calibration, Prospect, learn
 from neurotier.bigbrain.tasks import STREAMING, Block, Task
 from neurotier.core.errors import InputError
-from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.model.machine import PageCache, Processors
 from neurotier.model.prediction import FLUID, MODEL_ERROR, PAPER
@@ -18,7 +17,6 @@ from neurotier.model.this_machine import Probed, TierFigures
 from probed_tiers import tier_figures
 
 MB, GB = 10**6, 10**9
-TIERS = {"disk": {"path": ".", "kind": "block"}, "memory": {"path": "/dev/shm", "kind": "tmpfs"}}
 BLOCKS = tuple(Block(f"b{number}", f"/b{number}.nii", "1x1x1", "<u2", 100 * MB, "") for number in range(8))
 
 
@@ -26,8 +24,10 @@ def figures(kind: str, read: float, write: float) -> TierFigures:
     """A tier whose streams share one bandwidth, bytes/s; a disk's page cache gives 4 GB/s."""
     reads, writes = {1: read, 8: read}, {1: write, 8: write}
     cached = {1: 4.0 * GB, 8: 4.0 * GB} if kind == "block" else reads
-    return dataclasses.replace(
-        tier_figures(kind, kind, reads, cached),
+    return tier_figures(
+        kind,
+        reads,
+        cached,
         write_bytes_per_s=writes,
         mixed_bytes_per_s={1: 2 / (1 / read + 1 / write)},
         buffered_write_bytes_per_s=cached if kind == "block" else writes,
@@ -39,19 +39,11 @@ def probed(kind: str, read: float, write: float) -> Probed:
     return Probed(figures(kind, read, write), figures(kind, 0.9 * read, 0.9 * write), figures(kind, read, write))
 
 
-def known(engine: str = "gnu-parallel", tier: str = "disk", **keys: object) -> Prospect:
-    placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
-    asked = Settings.from_config({"tiers": TIERS, "placement": placement, "bigbrain": keys}).bigbrain
+def predicted(tier: str, costs: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0), **keys: Any) -> dict[str, Row]:
+    """What each member predicts of two blocks at once, by what the engine costs."""
     probes = {"disk": probed("block", 0.2 * GB, 0.1 * GB), "memory": probed("tmpfs", 4 * GB, 2 * GB)}
-    machine = Processors(cores=8, threads=8), PageCache(100.0 * GB)
-    return Prospect(asked, BLOCKS, probes, *machine, engine, tier, 2, FREE)
-
-
-FREE = Calibration(0.0, 0.0, 0.0, 0.0)
-
-
-def predicted(tier: str, calibration: Calibration = FREE, **keys: Any) -> dict[str, Row]:
-    prospect = dataclasses.replace(known(tier=tier, **keys), calibration=calibration)
+    machine, asked = (Processors(8, 8), PageCache(100.0 * GB)), settings_at(bigbrain=keys).bigbrain
+    prospect = Prospect(asked, BLOCKS, probes, *machine, "gnu-parallel", tier, 2, Calibration(*costs))
     return {row["member"]: row for row in prospect.rows()}
 
 
@@ -92,8 +84,7 @@ def test_predictions_add_up() -> None:
     assert memory[FLUID]["predicted_s"] == pytest.approx(1.2, rel=0.02)
     assert memory[PAPER]["predicted_s"] == pytest.approx(1.2)
     assert memory[FLUID]["low_s"] <= memory[FLUID]["predicted_s"] < memory[FLUID]["high_s"]
-    costly = Calibration(0.5, 0.25, 1e-9, 3.0)
-    slow = predicted("memory", costly, iterations=2)
+    slow = predicted("memory", (0.5, 0.25, 1e-9, 3.0), iterations=2)
     # four blocks by each of two: starts, gaps between them, incrementing, and what is around
     by_hand = 1.2 + 4 * 0.5 + 3 * 0.25 + 8 * 0.1 + 3.0
     assert slow[FLUID]["predicted_s"] == pytest.approx(by_hand, rel=0.02)

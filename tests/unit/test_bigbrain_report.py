@@ -8,27 +8,24 @@ from typing import Any
 import pytest
 from configured import settings_at
 from neurotier.core.places import Places
-from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, write_table
+from neurotier.core.tables import Row, columns, write_table
 from neurotier.pages.bigbrain import PAGE
 from neurotier.pages.bigbrain.page import not_compared, spark, verdicts
 from neurotier.pages.bigbrain.tables import Tables, read_tables
 from neurotier.published.replay import read_published, write_tables
-from page_reader import Reader, read
+from page_reader import read
 from published_logs import spark_log, write_checkout, write_log
 
 SUMS = {"start_up_s": 1.0, "load_header_s": 0.25, "read_s": 2.0, "increment_s": 1.0, "write_s": 3.0}
-START_S = 1_700_000_000.0
+START_S = 1_700_000_000
 
 
 def run(engine: str, tier: str, makespan_s: float, **cells: Any) -> Row:
     """A row of ``bigbrain_runs.tsv``: 24 blocks of 1 MB, two at once, once."""
     counts = {"parallelism": 2, "repetition": 1, "iterations": 2, "blocks": 24, "block_bytes": 24_000_000}
-    zeros = dict.fromkeys(("incomplete_blocks", "read_bytes", "written_bytes", "wrapped_voxels"), 0)
     about = {"engine": engine, "tier": tier, "pairing": "streaming", "cache": "cold", "pinned": "none", "host": "here"}
-    rest = {"mean_parallelism": 6.25 / makespan_s, "peak_parallelism": 2, "max_rss_bytes": None, "garbage_s": None}
     valid = {"makespan_s": makespan_s, "valid": "valid", "sha256": "a" * 64}
-    return {**about, **counts, **zeros, **rest, **SUMS, **valid, **cells}
+    return {**dict.fromkeys(columns("bigbrain_runs"), 0), **about, **counts, **SUMS, **valid, **cells}
 
 
 BROKEN = "invalid: it was interrupted and taken up again"
@@ -53,30 +50,20 @@ PREDICTIONS = [
 
 
 def phases(run: Row) -> list[Row]:
-    """Rows of ``bigbrain_phases.tsv``: two blocks side by side, two iterations of 2 s each, phases in pieces."""
+    """Rows of ``bigbrain_phases.tsv``: two blocks side by side, a second for each phase, in pieces."""
+    names = ("start_up", "load_header", "read", "increment", "write", "delay")
     about = {name: run[name] for name in ("engine", "tier", "parallelism", "repetition")}
-    rows = []
-    for block in ("a", "b"):
-        for iteration in (1, 2):
-            at_s = START_S + 2.5 * (iteration - 1)
-            for phase, start, end, duration_s in (
-                *((("start_up", 0.0, 0.5, 0.5),) if iteration == 1 else ()),
-                *(("load_header", 0.5, 0.6, 0.1), ("read", 0.6, 1.8, 0.4), ("increment", 0.7, 1.9, 0.2)),
-                *(("write", 0.5, 2.0, 0.6), ("delay", 2.0, 2.4, 0.4)),
-            ):
-                times = {"start_s": at_s + start, "end_s": at_s + end, "duration_s": duration_s}
-                cells = {"iteration": iteration, "block": block, "phase": phase, "pieces": 3, "bytes": 0}
-                rows.append({**about, **cells, **times})
-    return rows
-
-
-def places_in(folder: Path) -> Places:
-    return Places(*[folder] * 5)
+    cells = {"iteration": 1, "pieces": 3, "bytes": 0, "duration_s": 0.5}
+    return [
+        {**about, **cells, "block": block, "phase": phase, "start_s": start_s, "end_s": start_s + 1.0}
+        for block in ("a", "b")
+        for start_s, phase in enumerate(names, START_S)
+    ]
 
 
 def collect(folder: Path, runs: list[Row], predictions: list[Row], published: bool = False) -> Tables:
     """The tables of some runs, through their files; with the published ones of a small checkout."""
-    places = places_in(folder)
+    places = Places(*[folder] * 5)
     for name, rows in (
         ("bigbrain_runs", runs),
         ("bigbrain_phases", [row for one in runs for row in phases(one)]),
@@ -88,23 +75,18 @@ def collect(folder: Path, runs: list[Row], predictions: list[Row], published: bo
         root = write_checkout(folder / "checkout")
         write_log(root / "20bb", "spark-1-optaneAD_1it_25cpus_20bb-0.out", spark_log(1000, 25, driver_s=300.0))
         write_tables(read_published(root), places.published)
+        unknown = dict.fromkeys(columns("published_predictions"))
+        cells = {"resolution_um": 40, "engine": "gnu-parallel", "processes": 25, "stalled": 0}
         said = [
-            published_prediction("DRAM", member, value) for member, value in (("paper", 60.0), ("fluid measured", 9))
+            unknown | cells | {"device": device, "mode": mode, "member": member, "predicted_s": predicted_s}
+            for device, mode, member, predicted_s in (
+                ("DRAM", "App Direct", "paper", 60.0),
+                ("DRAM", "App Direct", "fluid measured", 9.0),
+                ("Optane", "Memory mode", "paper", 30.0),
+            )
         ]
-        said.append(published_prediction("Optane", "paper", 30.0))
         write_table(places.published / "published_predictions.tsv", "published_predictions", said)
-    return read_tables(places, settings_of(folder, published))
-
-
-def settings_of(folder: Path, published: bool) -> Settings:
-    """The configuration of a results folder, with or without the published logs."""
-    return settings_at(folder, published="logs" if published else None)
-
-
-def page_of(collected: Tables, results: Path) -> Reader:
-    """The page of some tables, which lie in the results folder or not."""
-    PAGE.render(collected, results, None)
-    return read(results / "bigbrain.html")
+    return read_tables(places, settings_at(folder, published="logs" if published else None))
 
 
 def headline_and_lines(collected: Tables) -> tuple[str, list[str]]:
@@ -113,43 +95,18 @@ def headline_and_lines(collected: Tables) -> tuple[str, list[str]]:
     return first.text, [line.removesuffix(".") for line in first.more]
 
 
-def said_by(collected: Tables) -> dict[str, str]:
-    """What each figure says, by its name."""
-    return {figure.chart.__name__: figure.chart(collected).says for figure in PAGE.figures}
-
-
-def published_prediction(device: str, member: str, predicted_s: float) -> Row:
-    cells = {"resolution_um": 40, "engine": "gnu-parallel", "device": device, "processes": 25, "member": member}
-    mode = "App Direct" if device == "DRAM" else "Memory mode"
-    ends = {"low_s": None, "high_s": None, "measured_s": None, "stalled": 0, "ratio": None, "limit": None}
-    return {**cells, **ends, "mode": mode, "predicted_s": float(predicted_s)}
-
-
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     return collect(tmp_path_factory.mktemp("alone"), RUNS, PREDICTIONS)
 
 
-@pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    return collect(tmp_path_factory.mktemp("both"), RUNS, PREDICTIONS, published=True)
-
-
-def row_of(collected: Tables, engine: str, tier: str, parallelism: int = 2) -> Row:
-    (row,) = [
-        row
-        for row in collected.conditions
-        if (row["engine"], row["tier"], row["parallelism"]) == (engine, tier, parallelism)
-    ]
-    return row
-
-
 def test_a_condition_has_medians_of_its_valid_runs_and_counts_the_others(alone: Tables) -> None:
-    disk = row_of(alone, "gnu-parallel", "disk")
+    rows = {(row["engine"], row["tier"]): row for row in alone.conditions}
+    disk = rows["gnu-parallel", "disk"]
     assert (disk["origin"], disk["runs"], disk["cache"]) == ("here", 2, "cold")
     assert (disk["makespan_s"], disk["makespan_low_s"], disk["makespan_high_s"]) == (6.0, 5.0, 7.0)
-    assert (disk["write_s"], disk["read_s"], row_of(alone, "spark", "disk")["read_s"]) == (4.0, 2.0, None)
-    assert {row["engine"] for row in alone.conditions} == {"gnu-parallel", "spark"}, "the run of snakemake is not valid"
+    assert (disk["write_s"], disk["read_s"], rows["spark", "disk"]["read_s"]) == (4.0, 2.0, None)
+    assert {engine for engine, _ in rows} == {"gnu-parallel", "spark"}, "the run of snakemake is not valid"
 
 
 def test_verdict_says_what_mattered_and_what_is_not_sure(alone: Tables) -> None:
@@ -208,17 +165,10 @@ def test_parts_of_spark_are_medians_of_the_last_starts_of_valid_runs() -> None:
     assert spark(Tables([], runs)).rows == []
 
 
-@pytest.mark.parametrize("published", [False, True])
-def test_without_a_valid_run_there_is_a_page_nevertheless(tmp_path: Path, published: bool) -> None:
-    reader = page_of(collect(tmp_path, RUNS[-1:], [], published), tmp_path)
-    assert "No run of the incrementation is valid." in reader.text
-    assert "1 of 24 blocks are incomplete: a" in reader.text
-    assert ("local SSD*, App Direct" in reader.text) == published
-    assert "spark-by-its-parts" not in reader.ids, "it did not run"
-
-
-def test_page_has_the_verdict_first_both_origins_and_links_that_lead_somewhere(both: Tables, tmp_path: Path) -> None:
-    reader = page_of(both, tmp_path)
+def test_page_has_the_verdict_first_both_origins_and_links_that_lead_somewhere(tmp_path: Path) -> None:
+    both = collect(tmp_path, RUNS, PREDICTIONS, published=True)
+    PAGE.render(both, tmp_path, None)
+    reader = read(tmp_path / "bigbrain.html")
     assert reader.text.index("Fastest for 24 blocks") < reader.text.index("2 runs not compared") < 2000
     assert "here: 24 blocks, 22.89 MiB in all, 2 iterations 2 at once gnu-parallel on disk cold 2 6.00 s" in reader.text
     assert "6.00 s 5.00 s 7.00 s 3.00 s 0.50 6.00 s 1.00" in reader.text
@@ -229,4 +179,4 @@ def test_page_has_the_verdict_first_both_origins_and_links_that_lead_somewhere(b
     )
     for kind, address in reader.addresses:
         assert address.startswith(("#", "data:")) or (tmp_path / address).exists(), (kind, address)
-    assert said_by(both).keys() < set(reader.ids)
+    assert {figure.chart.__name__ for figure in PAGE.figures} < set(reader.ids)

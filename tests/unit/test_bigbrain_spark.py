@@ -6,7 +6,7 @@ import math
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ from neurotier.bigbrain.engines.spark_events import (
     task_parts,
 )
 from neurotier.bigbrain.tabulation import records_of
-from neurotier.bigbrain.tasks import STREAMING, Task
+from neurotier.bigbrain.tasks import Task
 from support import ENVIRONMENT, PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -31,33 +31,27 @@ CLOSE_S = 0.002
 """Spark counts in ms."""
 
 
-@dataclass(frozen=True)
-class Run:
-    """A run of Spark on this machine, of three small blocks, and where its plan and logs are."""
-
-    task: Task
-    folder: Path
-
-    @classmethod
-    def prepared(cls, folder: Path, pairing: str, iterations: int) -> Run:
-        """One that is not started."""
-        keys = {"pairing": pairing, "iterations": iterations, "delay_s": DELAY_S}
-        return cls(task_of(folder, make(folder), run="spark/disk/2/1", **keys), folder)
-
-    def start(self) -> Driver:
-        return run_spark(plan_of(self.task), self.folder / "logs", "local", {})
+def task_in(folder: Path) -> Task:
+    """A run of three small blocks that is not started."""
+    return task_of(folder, make(folder), run="spark/disk/2/1", iterations=2, delay_s=DELAY_S)
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory, spark: None) -> Run:
-    """A run that went well."""
-    run = Run.prepared(tmp_path_factory.mktemp("spark"), STREAMING, 2)
-    run.start()
-    return run
+def done(tmp_path_factory: pytest.TempPathFactory, spark: None) -> Task:
+    """A run on this machine that went well."""
+    folder = tmp_path_factory.mktemp("spark")
+    task = task_in(folder)
+    run_spark(plan_of(task), folder / "logs", "local", {})
+    return task
 
 
-def test_parts_of_the_driver_add_up_to_its_wall_time(done: Run) -> None:
-    (driver,) = drivers_of(done.folder)
+def driver_of(task: Task) -> Driver:
+    (driver,) = drivers_of(Path(task.records).parent)
+    return driver
+
+
+def test_parts_of_the_driver_add_up_to_its_wall_time(done: Task) -> None:
+    driver = driver_of(done)
     assert driver.end_s is not None
     parts = driver_parts(driver, read_events(Path(driver.events)))
     assert tuple(parts) == DRIVER_PARTS
@@ -67,8 +61,8 @@ def test_parts_of_the_driver_add_up_to_its_wall_time(done: Run) -> None:
     assert parts["tasks"] >= 2 * 2 * DELAY_S  # three blocks, two at once: one thread has two of them
 
 
-def test_log_that_a_kill_cut_off_is_read_as_far_as_it_goes(done: Run, tmp_path: Path) -> None:
-    (driver,) = drivers_of(done.folder)
+def test_log_that_a_kill_cut_off_is_read_as_far_as_it_goes(done: Task, tmp_path: Path) -> None:
+    driver = driver_of(done)
     shutil.copytree(driver.events, tmp_path / "events")
     (log,) = tmp_path.rglob("events_1_*")
     text = log.read_text()
@@ -85,14 +79,13 @@ def test_log_that_a_kill_cut_off_is_read_as_far_as_it_goes(done: Run, tmp_path: 
     assert driver_parts(killed, nothing) == pytest.approx(
         dict(zip(DRIVER_PARTS, (driver.session_s, 0, 0, 0, 0), strict=True))
     )
-    assert set(task_parts(nothing, records_of(done.task)).values()) == {0}
+    assert set(task_parts(nothing, records_of(done)).values()) == {0}
 
 
 def test_missing_java_is_said(tmp_path: Path) -> None:
-    run = Run.prepared(tmp_path, STREAMING, 1)
     program = "import sys; from pathlib import Path; from neurotier.bigbrain.engines.spark import run_spark\n"
     program += "run_spark(Path(sys.argv[1]), Path(sys.argv[2]), 'local', {})"
-    command = [sys.executable, "-c", program, str(plan_of(run.task)), str(tmp_path / "logs")]
+    command = [sys.executable, "-c", program, str(plan_of(task_in(tmp_path))), str(tmp_path / "logs")]
     environment = {**ENVIRONMENT, "JAVA_HOME": str(tmp_path)}  # before the one on PATH
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
     assert ended.returncode != 0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from comparison_rows import run_row
+from comparison_rows import repeated
 from neurotier.core.tables import Row
 from neurotier.pages.kit.contrasts import CHANCE, Contrast, blocks, contrasts
 from scipy import stats
@@ -17,16 +17,10 @@ SLOW = [120.0, 131.0, 125.0, 122.0]
 FAST = [100.0, 104.0, 109.0, 101.0]
 
 
-def runs(placement: str, makespans_s: Iterable[float], first: int = 1) -> list[Row]:
-    """A run in each repetition."""
-    numbered = enumerate(makespans_s, start=first)
-    return [run_row(f"{placement}-{n}", placement, makespan_s, repetition=n) for n, makespan_s in numbered]
-
-
 def pair(
     slow: Sequence[float], fast: Sequence[float], paired: bool = True, first: int = 1
 ) -> tuple[Contrast, Contrast]:
-    found = contrasts({"slow": runs("slow", slow), "fast": runs("fast", fast, first)}, paired=paired)
+    found = contrasts({"slow": repeated({"slow": slow}), "fast": repeated({"fast": fast}, first)}, paired=paired)
     return found["slow", "fast"], found["fast", "slow"]
 
 
@@ -57,7 +51,7 @@ def test_no_pair_is_sure_more_often_than_all_of_them_may_be_by_chance() -> None:
 
     def found(*own: float) -> list[Contrast]:
         """Of each pair, the surest first."""
-        groups = {str(by): runs(str(by), 100 * by * np.exp(rng.normal(0, 0.02, 5))) for by in own}
+        groups = {by: repeated({str(by): list(100 * by * np.exp(rng.normal(0, 0.02, 5)))}) for by in own}
         return sorted(contrasts(groups, paired=True).values(), key=lambda one: one.chance)[::2]
 
     surest, *others = found(1.0, 1.5, 1.52)

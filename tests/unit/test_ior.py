@@ -1,31 +1,34 @@
-"""A file per process: bandwidths of a disk of known speed, neighbours that read, figures and page of the same rows."""
+"""A file per process: bandwidths, neighbours that read; and IOR itself, by the stand-ins of ``stand_ins/mpi``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import os
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
-import workloads
-from neurotier.core.settings import Settings
+from neurotier.core.errors import ToolError
+from neurotier.core.processes import marked
 from neurotier.core.tables import Row
 from neurotier.storage.fio import BUFFERED, run_fio
+from neurotier.storage.ior.mpi import read_summary, run_ior
 from neurotier.storage.ior.points import Point, job_of
 from neurotier.storage.numa import own_nodes
-from workloads import MIB, TINY_IOR, left, settings_of, throttled
+from support import STAND_INS
+from workloads import MIB, TINY_IOR, left, run, settings_of, throttled
 
 
-def run(settings: Settings, say: Callable[[str], None] = print) -> list[Row]:
-    return workloads.run("ior", settings, say)["ior"]
+def measured(results: Path, tier: Path, **section: Any) -> list[Row]:
+    return run("ior", settings_of("ior", results, {"fast": tier}, **section))["ior"]
 
 
 @pytest.mark.alone
 def test_a_slow_disk_gives_what_it_can(tmp_path: Path) -> None:
     """However many processes: all bytes over the whole time are 20 MB/s, and no cache answers who reads."""
     with throttled(128, 20_000_000, "/dev/shm") as folder:  # others flush the disk
-        section: dict[str, Any] = {"processes": [1, 4], "file_size": "8 MiB", "direct": False}
-        rows = run(settings_of("ior", tmp_path, {"fast": folder}, **section))
+        rows = measured(tmp_path, folder, processes=[1, 4], file_size="8 MiB", direct=False)
         assert not left(folder)
     for row in rows:
         assert row["status"] == "measured"
@@ -48,9 +51,79 @@ def test_processes_are_pinned_by_fio(tmp_path: Path, memory: Path) -> None:
     """Where there is one node alone, points that are to be pinned are listed as left out."""
     done = run_fio(job_of(Point("pin", 2, MIB, 65536, False, 1), "write", BUFFERED, own_nodes()), tmp_path, 60)
     assert [flow.bytes for flow in done.writes] == [MIB, MIB]
-    rows = run(settings_of("ior", tmp_path / "results", {"fast": memory}, **TINY_IOR, numa=["none", "pin"]))
+    rows = measured(tmp_path / "results", memory, **TINY_IOR, numa=["none", "pin"])
     found = {(row["set"], row["status"], row["numa_nodes"]) for row in rows}
     one = ("pin", "left out: there is one NUMA node here, and nothing to pin to", None)
     several = ("pin", "measured", len(own_nodes()))
     assert found == {("none", "measured", None), one if len(own_nodes()) < 2 else several}
     assert not left(memory)
+
+
+MARK = "NEUROTIER_TEST_OF_IOR"
+POINT = Point("none", 2, MIB, 65536, False, 1)
+
+
+@pytest.fixture
+def stand_ins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """On PATH, with a mark by which their processes are found."""
+    monkeypatch.setenv("PATH", f"{STAND_INS / 'mpi'}:{os.environ['PATH']}")
+    monkeypatch.setenv(MARK, str(tmp_path))
+
+
+def started(tmp_path: Path) -> list[psutil.Process]:
+    """Processes of the stand-ins that are still there."""
+    return marked(MARK, [str(tmp_path)])
+
+
+@pytest.mark.parametrize(
+    ("manner", "line"),
+    [
+        ("table", "ior: Max Write: 2143.22 MiB/sec (2247.33 MB/sec), and no summary; take IOR 3.3 or later"),
+        ("cut", "the summary of ior is not IOR's JSON; take IOR 3.3 or later"),
+        ("old", "the summary of ior lacks 'xsizeMiB'; take IOR 3.3 or later"),
+        ("die", "ior: mpirun noticed that process rank 1 exited on signal 9."),
+    ],
+)
+def test_a_broken_ior_fails_its_point(
+    tmp_path: Path, memory: Path, stand_ins: None, monkeypatch: pytest.MonkeyPatch, manner: str, line: str
+) -> None:
+    monkeypatch.setenv("IOR_STAND_IN", manner)
+    with pytest.raises(ToolError) as raised:
+        measured(tmp_path / "results", memory, **TINY_IOR | {"engine": "ior", "processes": [2]})
+    where, _, why = str(raised.value).partition(": write (ior, 2 processes) in ")
+    assert where == "target ior: nothing was measured: 1 point failed"
+    assert why.partition(": ")[2].startswith(line)
+    assert "\n" not in why
+    assert not left(memory)
+    assert not started(tmp_path)
+
+
+def test_a_hanging_ior_is_ended(tmp_path: Path, stand_ins: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IOR_STAND_IN", "hang")
+    with pytest.raises(ToolError, match=r"^write \(ior, 2 processes\) in .*: mpirun did not end within 1 s$"):
+        run_ior(POINT, "write", False, tmp_path, 1.0)
+    assert not started(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("found", "line"),
+    [
+        ({"numTasks": 1}, "ior ran with 1 of 2 processes; have the mpirun of the MPI that IOR was built with on PATH"),
+        ({"xsizeMiB": 1.5}, "ior moved 1572864 of 2097152 bytes"),
+        ({"bwMeanMIB": "fast"}, "the summary of ior is not IOR's JSON; take IOR 3.3 or later"),
+        ({"bwMeanMIB": float("nan")}, "ior says that it took 1.0 s at nan MiB/s"),
+        ({"operation": "read"}, "the summary of ior is not IOR's JSON; take IOR 3.3 or later"),
+        ({"xsizeMiB": None}, "the summary of ior is not IOR's JSON; take IOR 3.3 or later"),
+    ],
+)
+def test_a_summary_that_cannot_be_is_refused(found: dict[str, Any], line: str) -> None:
+    """Two processes without MPI between them, as of an IOR built with another one, are among these."""
+    good = {"operation": "write", "numTasks": 2, "xsizeMiB": 2.0, "MeanTime": 1.0, "bwMeanMIB": 2.0}
+    done = read_summary(json.dumps({"Version": "3.3.0", "summary": [good]}), POINT, "write", "w")
+    assert tuple(done.values()) == (2 * MIB, 1.0, 2 * MIB, "3.3.0")
+    with pytest.raises(ToolError) as raised:
+        read_summary(json.dumps({"Version": "3.3.0", "summary": [good | found]}), POINT, "write", "w")
+    assert str(raised.value) == f"w: {line}"
+    for text in ("", "[]", "{}", '{"summary": 3}', '{"summary": [3]}', "[" * 100_000):
+        with pytest.raises(ToolError, match=r"^w: the summary of ior (is not IOR's JSON|lacks 'summary'); "):
+            read_summary(text, POINT, "write", "w")

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,7 @@ from neurotier.core.tables import Row
 from neurotier.storage.ior.over_nodes import IorOverNodes, reason_of
 from neurotier.storage.workload.walk import LeftOutError, walk
 from support import STAND_INS, processes_in, script, wait_for
-from workloads import TINY_IOR
-
-MIB = 1 << 20
+from workloads import MIB, TINY_IOR, left
 
 
 class Here:
@@ -35,7 +33,6 @@ class Here:
     def __init__(self, folder: Path, path: str = "") -> None:
         path = os.pathsep.join(filter(None, [path, os.environ["PATH"]]))
         self.environment = {**os.environ, "NODE_FOLDER": str(folder), "PATH": path}
-        self.ended = 0
 
     def allocation(self, nodes: int) -> list[str]:
         return ["sh", "-c", "echo 1; exec cat"]
@@ -47,7 +44,7 @@ class Here:
         return "RUNNING", "None"
 
     def end(self) -> None:
-        self.ended += 1
+        """Nothing but the nodes' own programs has to end."""
 
 
 def settings_of(folder: Path, tier: dict[str, Any], **section: Any) -> Settings:
@@ -61,29 +58,14 @@ def measure(cluster: Here, settings: Settings) -> list[Row]:
     return walk(IorOverNodes(cluster, settings, places), print, "class")["ior"]
 
 
-def left(folder: Path) -> list[Path]:
-    """What is on a tier, and nobody took away."""
-    return [path for path in folder.rglob("*") if path.name.startswith(("neurotier-", "ior", "node."))]
-
-
-@pytest.fixture
-def memory(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> Path:
-    return mount_tmpfs(tmp_path / "memory", "size=64m")
-
-
 @pytest.fixture
 def shared(memory: Path) -> dict[str, Any]:
     """A tier that all nodes see."""
     return {"path": str(memory), "kind": "tmpfs"}
 
 
-@pytest.fixture
-def own(memory: Path) -> dict[str, Any]:
-    """A tier that each node has for itself."""
-    return {"path": "$NODE_FOLDER/tier", "kind": "tmpfs", "node": True}
-
-
-def test_on_a_tier_of_the_node_another_process_reads(tmp_path: Path, memory: Path, own: dict[str, Any]) -> None:
+def test_on_a_tier_of_the_node_another_process_reads(tmp_path: Path, memory: Path) -> None:
+    own = {"path": "$NODE_FOLDER/tier", "kind": "tmpfs", "node": True}
     (row,) = measure(Here(memory), settings_of(tmp_path, own))
     assert (row["status"], row["read_by"], row["write_bytes"]) == ("measured", "another process", 4 * MIB)
     assert sorted(path.parent.name for path in memory.glob("*/tier")) == ["n1", "n2"]
@@ -121,9 +103,8 @@ def test_what_goes_wrong_on_a_node_fails_the_point_in_a_line(
 ) -> None:
     """Nothing is left on the tier; as no other point was to be measured, the target fails with the reason."""
     cluster = Here(memory, fio_that(tmp_path / "tools", instead))
-    with pytest.raises(ToolError, match=re.escape(line)) as raised:
+    with pytest.raises(ToolError, match=rf"\A.*{re.escape(line)}.*\Z"):
         measure(cluster, settings_of(tmp_path, shared, **section))
-    assert "\n" not in str(raised.value)
     assert not left(memory)
 
 
@@ -149,10 +130,6 @@ def test_nodes_end_when_nobody_is_left(tmp_path: Path, memory: Path, shared: dic
     ("said", "line"),
     [
         (
-            ["srun: job 2 has been allocated resources", "srun: error: Node failure on n3", "srun: Job step aborted"],
-            "step write: node n3 failed or was set down; start the same command again when it is back",
-        ),
-        (
             ["0: slurmstepd-n1: error: *** STEP 4.0 ON n1 CANCELLED AT 2026-11-23T07:18:28 DUE TO TIME LIMIT ***"],
             "step write: it took longer than its allocation; give rule run_ior a longer runtime",
         ),
@@ -162,13 +139,6 @@ def test_nodes_end_when_nobody_is_left(tmp_path: Path, memory: Path, shared: dic
                 "srun: error: Unable to allocate resources: Requested node configuration is not available",
             ],
             "step write: Slurm: Memory specification can not be satisfied; Unable to",
-        ),
-        (
-            [
-                "srun: error: invalid partition specified: nix",
-                "srun: error: Unable to allocate resources: Invalid partition name specified",
-            ],
-            "step write: Slurm: invalid partition specified: nix; Unable to",
         ),
         (
             ["srun: error: Unable to allocate resources: Required partition not available (inactive or drain)"],

@@ -30,19 +30,22 @@ def mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control_groups, "MOUNTED", tmp_path)
 
 
-def test_limits_of_all_groups_around_a_job_count(tmp_path: Path) -> None:
-    limits = {"jobs/memory.max": "9000", "jobs/one/memory.max": "max", "other/memory.max": "1"}
-    assert grouped(tmp_path, "0::/jobs/one\n", limits) == [9000]
-
-
-def test_group_that_a_container_has_as_its_root_counts(tmp_path: Path) -> None:
-    assert grouped(tmp_path, "0::/docker/4f2a\n", {"memory.max": "5000"}) == [5000]
-
-
-def test_groups_of_the_first_version_count(tmp_path: Path) -> None:
-    membership = "7:cpu,cpuacct:/job\n4:memory:/job\n1:name=systemd:/job\n"
-    limits = {"memory/job/memory.limit_in_bytes": "7000", "memory/memory.limit_in_bytes": str(2**63 - 4096)}
-    assert grouped(tmp_path, membership, limits) == [7000]
+@pytest.mark.parametrize(
+    ("membership", "limits", "expected"),
+    [
+        ("0::/jobs/one", {"jobs/memory.max": "9000", "jobs/one/memory.max": "max", "other/memory.max": "1"}, 9000),
+        ("0::/docker/4f2a", {"memory.max": "5000"}, 5000),  # the group that a container has as its root
+        (
+            "7:cpu,cpuacct:/job\n4:memory:/job\n1:name=systemd:/job",
+            {"memory/job/memory.limit_in_bytes": "7000", "memory/memory.limit_in_bytes": str(2**63 - 4096)},
+            7000,
+        ),
+    ],
+)
+def test_limits_of_all_groups_around_a_job_count(
+    tmp_path: Path, membership: str, limits: dict[str, str], expected: int
+) -> None:
+    assert grouped(tmp_path, f"{membership}\n", limits) == [expected]
 
 
 def test_files_that_only_the_page_cache_has_leave_room(tmp_path: Path) -> None:

@@ -1,26 +1,24 @@
-"""The meter: the whole tree is accounted for, and nothing of it stays behind. No test asserts on speed."""
+"""The meter: the whole tree is accounted for, and nothing of it stays; ``neurotier meter`` behaves as the command."""
 
 from __future__ import annotations
 
+import json
+import os
+import pty
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
+from conftest import missing
+from neurotier.core.tables import checker, columns
 from neurotier.meter.function import measure_function, run_in_phase
-from neurotier.meter.measure import measure_command
-from support import PATIENCE_S
-
-"""Python that uses a known CPU time, s, whatever the machine's speed."""
-
-
-def test_memory_of_the_largest_process() -> None:
-    hold = "x = bytearray(200_000_000)"
-    usage, _ = measure_command([sys.executable, "-S", "-c", hold])
-    assert 200_000_000 <= usage.max_rss_bytes < 400_000_000
+from neurotier.meter.traffic import FILE_SIZES
+from support import PATIENCE_S, wait_for
 
 
 @pytest.mark.parametrize(
@@ -68,12 +66,6 @@ def test_a_tool_begins_with_the_signals_of_a_shell(tmp_path: Path) -> None:
     assert not ignored & (1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1)
 
 
-def test_seconds_after_the_phase_are_not_divided_over_its_wall_time() -> None:
-    usage, _ = measure_command(["sh", "-c", "sleep 100 & true"], grace_s=0.2)
-    assert usage.left_behind == 1
-    assert usage.account is None
-
-
 def test_what_a_function_prints_is_printed_once() -> None:
     script = (
         "from neurotier.meter.function import measure_function\n"
@@ -92,3 +84,273 @@ def test_alarms_that_come_as_a_wait_ends_are_no_stop() -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+METER = [str(Path(sys.executable).with_name("neurotier")), "meter"]
+
+
+def meter(*words: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([*METER, *words], capture_output=True, check=False, **options)
+
+
+def start(*words: str, **options: Any) -> subprocess.Popen[bytes]:
+    """Start the meter, and wait until the command says that it is ready."""
+    process = subprocess.Popen([*METER, "-q", *words], stdout=subprocess.PIPE, **options)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    return process
+
+
+def test_streams_pass_through_untouched() -> None:
+    done = meter("-q", "sh", "-c", "cat; echo problem >&2", input=b"\0words\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"\0words\n", b"problem\n")
+
+
+def test_surroundings_are_the_callers(tmp_path: Path) -> None:
+    """Environment, folder, open files, limits and what signals do: as without the meter."""
+    show = "env | grep -v ^_= | sort; pwd; cat <&3; umask; ulimit -a; grep -E 'Sig(Blk|Ign|Cgt)' /proc/self/status"
+    (tmp_path / "third").write_text("from the third file\n")
+    seen = []
+    for before in ([], [*METER, "-q", "--"]):
+        command = ["bash", "-c", 'exec 3< third; exec "$@"', "bash", *before, "sh", "-c", show]
+        seen.append(subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout)
+    assert seen[0] == seen[1]
+    assert b"from the third file" in seen[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["sh", "-c", "exit 3"], 3),
+        (["sh", "-c", "kill -TERM $$"], -signal.SIGTERM),
+        (["sh", "-c", "kill -KILL $$"], -signal.SIGKILL),
+        (["/nonexistent"], 127),
+        (["/etc/passwd"], 126),
+    ],
+)
+def test_ends_as_the_command_ended(words: list[str], code: int) -> None:
+    assert meter("-q", "--", *words).returncode == code
+
+
+def test_a_reader_that_leaves_ends_the_command() -> None:
+    """SIGPIPE, which Python ignores, must reach the command."""
+    pipeline = f"{' '.join(METER)} -q yes | head -n 1"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {pipeline}"], capture_output=True, check=False, timeout=PATIENCE_S
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGPIPE, b"y\n", b"")
+
+
+def test_signal_reaches_the_whole_tree() -> None:
+    process = start("sh", "-c", "setsid sleep 100 & sleep 101 & echo ready; wait")
+    tree = psutil.Process(process.pid).children(recursive=True)
+    assert len(tree) == 3
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=PATIENCE_S) == -signal.SIGINT
+    assert not any(member.is_running() for member in tree)
+
+
+@pytest.mark.parametrize(("grace_s", "answer", "code"), [("5", "exit 7", 7), ("0.3", "", -signal.SIGKILL)])
+def test_a_command_may_answer_to_a_signal_within_the_grace_time(grace_s: str, answer: str, code: int) -> None:
+    deaf = f"trap '{answer}' TERM; echo ready; while :; do sleep 0.05; done"
+    process = start("--grace", grace_s, "sh", "-c", deaf)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=PATIENCE_S) == code
+
+
+def test_warning_signals_go_to_the_command_alone(tmp_path: Path) -> None:
+    child = "trap 'echo child >> told' USR1; while :; do sleep 0.05; done"
+    script = (
+        f"trap 'echo command >> told; kill $!; exit 4' USR1; sh -c \"{child}\" & echo ready; while :; do wait; done"
+    )
+    process = start("sh", "-c", script, cwd=tmp_path)
+    process.send_signal(signal.SIGUSR1)
+    assert process.wait(timeout=PATIENCE_S) == 4
+    assert (tmp_path / "told").read_text() == "command\n"
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 1.0])
+def test_a_command_that_was_stopped_is_said(tmp_path: Path, pause_s: float) -> None:
+    """Ctrl-Z stops the whole group: its wall time is then none to be divided."""
+    record = tmp_path / "record.jsonl"
+    lasting = "echo ready; until [ -e go ]; do sleep 0.05; done"
+    process = start("--record", str(record), "sh", "-c", lasting, start_new_session=True, cwd=tmp_path)
+    for number in (signal.SIGSTOP, signal.SIGCONT) if pause_s else ():
+        os.killpg(process.pid, number)
+        time.sleep(pause_s)
+    (tmp_path / "go").touch()
+    assert process.wait(timeout=PATIENCE_S) == 0
+    said = json.loads(record.read_text())
+    assert said["wall_s"] > pause_s
+    assert (said["account"] is None) == (said["account_reason"] == "it was stopped meanwhile") == bool(pause_s)
+
+
+def test_what_was_ignored_stays_ignored() -> None:
+    """A batch job under ``nohup`` survives the end of its terminal, metered or not."""
+    process = start(
+        "sh", "-c", "echo ready; sleep 0.5; exit 5", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    )
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(timeout=PATIENCE_S) == 5
+
+
+def test_no_orphan_stays(tmp_path: Path) -> None:
+    """A daemon that outlives the command is given the grace time, then ended; its cost is in the record."""
+    record = tmp_path / "record.jsonl"
+    daemon = "setsid sh -c 'echo $$ > daemon; sleep 100' > /dev/null 2>&1 & until [ -s daemon ]; do sleep 0.05; done"
+    done = meter("-q", "--record", str(record), "--grace", "0.3", "sh", "-c", daemon, cwd=tmp_path)
+    assert done.returncode == 0
+    said = json.loads(record.read_text())
+    assert (said["left_behind"], said["account"]) == (1, None), "seconds after the phase are none of its wall time"
+    assert not psutil.pid_exists(int((tmp_path / "daemon").read_text()))
+
+
+def test_record_has_every_key_of_the_schema(tmp_path: Path) -> None:
+    record = tmp_path / "record.jsonl"
+    for _ in range(2):
+        done = meter(
+            "--record", str(record), "--phase", "compute", "--tier", f"work={tmp_path}", "--", "sh", "-c", "exit 3"
+        )
+        assert (done.returncode, done.stderr) == (3, b"")  # nothing for people where there is no terminal
+    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    assert [(line["phase"], line["exit_code"]) for line in lines] == [("compute", 3)] * 2
+    for line in lines:
+        checker("meter")(line)
+        assert set(line) == set(columns("meter"))
+        for flow in line["tiers"]:
+            checker("flow")(flow)
+            assert set(flow) - {FILE_SIZES} == set(columns("flow"))
+
+
+def test_meters_that_share_a_record_do_not_mix_lines(tmp_path: Path) -> None:
+    record = tmp_path / "record.jsonl"
+    meters = [subprocess.Popen([*METER, "-q", "--record", str(record), "--", "echo", str(n)]) for n in range(8)]
+    assert [process.wait() for process in meters] == [0] * 8
+    echoed = [json.loads(line)["command"][1] for line in record.read_text().splitlines()]
+    assert sorted(echoed) == [str(number) for number in range(8)]
+
+
+@pytest.mark.alone  # a campaign of another test would empty the page cache
+def test_tier_and_page_cache(tmp_path: Path) -> None:
+    record, image = tmp_path / "record.jsonl", tmp_path / "image"
+    image.write_bytes(bytes(3_000_000))
+    with image.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    folder = tmp_path / "tier"
+    folder.mkdir()
+    script = f"cat {image} > {folder}/copy; sync {folder}/copy"
+    words = ["--tier", f"disk={folder}", "--input", str(image), "sh", "-c", script]
+    assert meter("-q", "--record", str(record), *words).returncode == 0
+    measured = json.loads(record.read_text())
+    assert (measured["input_bytes"], measured["input_resident_before"]) == (3_000_000, 0)
+    assert measured["input_resident_after"] == pytest.approx(1, abs=0.01)  # the kernel may take a page back at any time
+    growth = next(flow for flow in measured["tiers"] if flow["traffic_source"] == "growth")
+    assert (growth["tier"], growth["written_bytes"], growth["written_files"]) == ("disk", 3_000_000, 1)
+    for flow in measured["tiers"]:
+        if flow["traffic_source"] == "device":  # of all processes: at least ours
+            assert flow["written_bytes"] >= 3_000_000
+
+
+def test_tier_by_its_name_in_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "config.yaml").write_text("tiers: {work: {path: $HERE/w, kind: block}}\n")
+    (tmp_path / "w").mkdir()
+    environment = os.environ | {"HERE": str(tmp_path)}
+    words = ["--record", "r", "--tier", "work", "sh", "-c", "echo 1234567 > w/file"]
+    assert meter(*words, cwd=tmp_path, env=environment).returncode == 0
+    assert json.loads((tmp_path / "r").read_text())["tiers"][0]["written_bytes"] == 8
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--"], "there is no command; write it after --"),
+        (
+            ["--record", "/nowhere/r", "touch", "ran"],
+            "--record /nowhere/r: cannot be written: No such file or directory",
+        ),
+        (["--tier", "wrok", "touch", "ran"], "--tier: config/config.yaml here has no tier 'wrok'; write NAME=FOLDER"),
+        (["--tier", "a=/nowhere", "touch", "ran"], "tier 'a': /nowhere is not an existing folder; --tier NAME=FOLDER"),
+        (["--input", "/nowhere", "touch", "ran"], "--input /nowhere: is not an existing file"),
+    ],
+)
+def test_wrong_options_are_told_before_the_command_starts(tmp_path: Path, words: list[str], message: str) -> None:
+    done = meter(*words, cwd=tmp_path)
+    assert done.returncode not in (0, 1)
+    (line,) = done.stderr.decode().splitlines()
+    assert message in line
+    assert not (tmp_path / "ran").exists()
+
+
+def in_a_terminal(words: list[str], keys: bytes = b"") -> tuple[int, str]:
+    """Run a command in a terminal of its own; type keys once it says that it is ready."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(words[0], words)  # noqa: S606  # the words are this test's own
+    screen = b""
+    while True:
+        try:
+            read = os.read(terminal, 65536)
+        except OSError:  # the terminal is gone with its last process
+            break
+        screen += read
+        if keys and b"ready" in screen:
+            os.write(terminal, keys)
+            keys = b""
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), screen.decode()
+
+
+def test_summary_on_a_terminal_fits_one_screen() -> None:
+    code, screen = in_a_terminal([*METER, "--tier", "shm=/dev/shm", "sleep", "0.3"])
+    lines = screen.splitlines()
+    assert code == 0
+    assert "sleep: exit code 0" in screen
+    assert "[wait4]" in screen
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 100
+
+
+def test_interrupt_key_is_the_commands_own_business() -> None:
+    """The terminal tells the command itself: one that heeds Ctrl-C and goes on is not ended behind its back."""
+    heeds = (
+        "import time\n"
+        "try: print('ready', flush=True); time.sleep(20)\n"  # ready only where the key is heeded
+        "except KeyboardInterrupt: print('heard once')\n"
+        "time.sleep(1); print('went on')"
+    )
+    code, screen = in_a_terminal([*METER, "-q", "--grace", "0.1", sys.executable, "-c", heeds], keys=b"\x03")
+    assert (code, screen.count("heard once"), screen.count("went on")) == (0, 1, 1)
+    code, screen = in_a_terminal([*METER, "-q", "sh", "-c", "echo ready; sleep 20"], keys=b"\x03")
+    assert code == -signal.SIGINT
+
+
+def test_pressure_is_that_of_a_control_group_of_ones_own(tmp_path: Path) -> None:
+    """Batch systems and containers give a job such a group; shared with others, it says nothing of the job."""
+    mounts = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines() if " cgroup2 " in line]
+    group = Path(mounts[0] if mounts else "/nowhere", f"neurotier-test-{os.getpid()}")
+    try:
+        group.mkdir()
+    except OSError:
+        missing("making a control group (version 2) needs root")
+    try:
+        for name, companion in (("alone", ""), ("shared", "sleep 100 &")):
+            script = f'echo $$ > {group}/cgroup.procs; {companion} "$@"; code=$?; kill $! 2> /dev/null; exit $code'
+            record = tmp_path / name
+            words = ["sh", "-c", script, "sh", *METER, "-q", "--record", str(record), "--", "sleep", "0.1"]
+            subprocess.run(words, check=True)
+        sources = [json.loads((tmp_path / name).read_text())["pressure_source"] for name in ("alone", "shared")]
+        assert sources == ["cgroup", "machine"]
+    finally:
+        wait_for(lambda: not (group / "cgroup.procs").read_text())
+        group.rmdir()
+
+
+def test_a_record_that_is_cut_short_is_said(tmp_path: Path) -> None:
+    """The system takes what fits, and says nothing until the rest comes."""
+    limited = ["sh", "-c", 'ulimit -f 1; exec "$@"', "sh", *METER, "-q", "--record", "record.jsonl", "--", "true"]
+    (tmp_path / "record.jsonl").write_text("x" * 500 + "\n")
+    ended = subprocess.run(limited, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.stderr == "neurotier: --record record.jsonl: cannot be written: File too large\n"
+    assert ended.returncode == 0, "the command's own"

@@ -1,67 +1,123 @@
-"""The probe of a tier: real fio on memory, on disk and on a throttled disk; what it refuses, and what a kill leaves."""
+"""The probe of a tier: fio and small files, real ones; what is refused, what a kill leaves, and what the page says."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from configured import settings_at
-from neurotier.core.errors import TierError
+from neurotier.core.errors import TierError, ToolError
 from neurotier.core.places import Places
-from neurotier.core.settings import ProbeSettings
-from neurotier.core.tables import Row, read_table, write_table
+from neurotier.core.tables import Row, columns, write_table
 from neurotier.core.tiers import Tier
-from neurotier.storage.fio import MIB, Access, find_access
+from neurotier.pages import probe
+from neurotier.pages.kit.page import Data
+from neurotier.storage.fio import MIB, Access, FioJob, find_access, run_fio
 from neurotier.storage.probe.plan import ProbePlan
-from neurotier.storage.probe.walk import Effort, Measurement, Walk, concurrency, effort_for, one_stream, probe_rows
+from neurotier.storage.probe.small_files import LEAST_FILES, OPERATIONS, measure_files
+from neurotier.storage.probe.walk import Effort, Measurement, Walk, concurrency, one_stream, probe_rows
 from neurotier.storage.workspace import Workspace
+from page_reader import page_of, read_plain
+from support import processes_in, wait_for, while_running
 from workloads import throttled
+
+ALONE = """
+import sys
+from pathlib import Path
+from neurotier.storage.fio import FioJob, run_fio
+run_fio(FioJob("long", "write", 4096, 1 << 20, streams=2, runtime_s=60, repeat=True), Path(sys.argv[1]), 90)
+"""
+
+
+@pytest.mark.parametrize("where", ["tmp_path", "memory_folder"])
+def test_a_job_says_what_it_moved(where: str, request: pytest.FixtureRequest) -> None:
+    folder: Path = request.getfixturevalue(where)
+    written = run_fio(FioJob("w", "write", MIB, 32 * MIB, streams=2, end_fsync=True, fresh=True), folder, 60)
+    assert (written.write.bytes, written.write.operations, written.read.bytes) == (64 * MIB, 64, 0)
+    assert sorted(file.stat().st_size for file in folder.iterdir()) == [32 * MIB] * 2
+    assert 0 < written.cells()["cpu_s_per_byte"] < 1e-7
+    assert written.fio_version.startswith("fio-")
+    read = run_fio(FioJob("r", "read", MIB, 32 * MIB, streams=2), folder, 60)
+    assert (read.read.bytes, read.write.bytes) == (64 * MIB, 0)
+    assert 0 < read.read.latencies_s["latency_mean_s"] <= read.read.latencies_s["latency_p99_s"] * 2
+
+
+@pytest.mark.parametrize(
+    ("job", "line"),
+    [
+        (FioJob("w", "write", 4096, MIB, engine="nosuch"), "nosuch"),
+        (FioJob("w", "write", 100, MIB, engine="libaio", direct=True), "Invalid argument"),
+    ],
+)
+def test_what_fio_refuses_is_one_line(tmp_path: Path, job: FioJob, line: str) -> None:
+    with pytest.raises(ToolError, match=rf"\A.*{line}.*\Z"):
+        run_fio(job, tmp_path, 60)
+
+
+def test_what_does_not_end_is_ended(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="fio did not end within 1 s"):
+        run_fio(FioJob("w", "write", 4096, MIB, streams=2, runtime_s=60, repeat=True), tmp_path, 1)
+    assert processes_in(tmp_path) == []
+
+
+def test_fio_ends_with_who_started_it(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", ALONE, str(tmp_path)])
+    wait_for(lambda: len(processes_in(tmp_path)) >= 3, while_running(process))  # fio and its two streams
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    wait_for(lambda: not processes_in(tmp_path))
+
+
+def test_small_files_are_measured_and_gone(memory_folder: Path) -> None:
+    for streams in (1, 3):
+        measured = measure_files("memory", memory_folder, streams, 5.0, 60.0)
+        assert tuple(measured) == OPERATIONS
+        for operation in measured.values():
+            assert 0 < operation["operation_cpu_s"] <= operation["latency_mean_s"] * 1.05
+            assert 0 <= operation["operation_wait_s"] < operation["latency_mean_s"]
+        assert list(memory_folder.iterdir()) == []
+
+
+def test_a_tier_with_few_inodes_is_measured_with_few_files_and_one_without_is_named(
+    tmp_path: Path, mount_tmpfs: pytest.FixtureRequest
+) -> None:
+    few: Path = mount_tmpfs(tmp_path / "few", f"nr_inodes={3 * LEAST_FILES}")  # type: ignore[operator]
+    assert measure_files("few", few, 1, 5.0, 60.0)["make"]["operation_cpu_s"] > 0
+    assert list(few.iterdir()) == []
+    none: Path = mount_tmpfs(tmp_path / "none", f"nr_inodes={LEAST_FILES // 2}")  # type: ignore[operator]
+    with pytest.raises(TierError, match=r"^tier 'none': had no room, or no inodes, for 40 small files; make room, or"):
+        measure_files("none", none, 2, 5.0, 60.0)
+    assert list(none.iterdir()) == []
+
+
+def test_what_cannot_be_done_or_does_not_end_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match=r"^tier 'gone', small files: No such file or directory$"):
+        measure_files("gone", tmp_path / "gone", 1, 0.5, 60.0)
+    (tmp_path / "files.1").touch()  # the others do not wait for one that fails
+    with pytest.raises(ToolError, match=r"^tier 'odd', small files: File exists$"):
+        measure_files("odd", tmp_path, 3, 0.5, 60.0)
+    with pytest.raises(ToolError, match=r"^tier 'slow', small files: python.* did not end within 0 s$"):
+        measure_files("slow", tmp_path, 1, 0.5, 0.001)
+
 
 THROTTLE_BYTES_PER_S = 20_000_000
 GIB = 1 << 30
 
 
-def probe_settings(**given: object) -> ProbeSettings:
-    """Settings of a small probe."""
-    usual = {"tiers": [], "streams": 2, "file_mib": 16, "share": 0.5, "time_s": 5.0, "repetitions": 1}
-    return ProbeSettings(**{**usual, **given})  # type: ignore[arg-type]
-
-
-@pytest.fixture(scope="module")
-def memory_rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Row]]:
-    """Rows of a whole probe of a tier in memory, as they are read back."""
-    folder = Path("/dev/shm", f"neurotier-test-{os.getpid()}")
-    folder.mkdir()
-    try:
-        tier = Tier("memory", folder, "tmpfs", None)
-        walk = Walk(Workspace("probe", tier, folder), Effort(2, 2, 8.0, 16 * MIB, 64 * MIB), print)
-        rows = probe_rows(tier, walk.run())
-        assert list(folder.iterdir()) == []
-        table = tmp_path_factory.mktemp("probe") / "probe.tsv"
-        write_table(table, "probe", rows)
-        yield read_table(table, "probe")
-    finally:
-        folder.rmdir()
-
-
-@pytest.fixture
-def slow_disk() -> Iterator[Path]:
-    with throttled(128, THROTTLE_BYTES_PER_S) as folder:
-        yield folder
-
-
 @pytest.mark.alone
-def test_a_throttled_disk_is_as_fast_as_its_throttle(slow_disk: Path) -> None:
-    folder = slow_disk / "probe"
-    folder.mkdir()
-    tier = Tier("slow", slow_disk, "block", None)
-    walk = Walk(Workspace("probe", tier, folder), Effort(2, 1, 20.0, 16 * MIB, 64 * MIB), print)
-    access = find_access(folder, "block")
-    assert access == Access("libaio", direct=True)
-    walk.measure(one_stream("block", 16 * MIB))
-    walk.measure(concurrency(access, "block", 2, 8 * MIB, slice_s=1.0))
+def test_a_throttled_disk_is_as_fast_as_its_throttle() -> None:
+    with throttled(128, THROTTLE_BYTES_PER_S) as slow_disk:
+        folder, tier = slow_disk / "probe", Tier("slow", slow_disk, "block", None)
+        folder.mkdir()
+        walk = Walk(Workspace("probe", tier, folder), Effort(2, 1, 20.0, 16 * MIB, 64 * MIB), print)
+        access = find_access(folder, "block")
+        assert access == Access("libaio", direct=True)
+        walk.measure(one_stream("block", 16 * MIB))
+        walk.measure(concurrency(access, "block", 2, 8 * MIB, slice_s=1.0))
     rows = {(row["part"], row["pattern"]): row["bandwidth_bytes_per_s"] for row in probe_rows(tier, walk.samples)}
     for part, pattern in (("one_stream", "read"), ("concurrency", "write"), ("concurrency", "read")):
         assert rows[part, pattern] == pytest.approx(THROTTLE_BYTES_PER_S, rel=0.15), (part, pattern)
@@ -70,17 +126,6 @@ def test_a_throttled_disk_is_as_fast_as_its_throttle(slow_disk: Path) -> None:
     assert 0.5 * THROTTLE_BYTES_PER_S < rows["one_stream", "write"] < 1.15 * THROTTLE_BYTES_PER_S
     # much more on an idle machine; where others have much dirty, the kernel slows everybody down to their device
     assert rows["concurrency", "buffered_write"] > 0.85 * THROTTLE_BYTES_PER_S
-
-
-def test_a_tier_without_room_is_refused(tmp_path: Path) -> None:
-    small = Tier("small", tmp_path, "block", 100 * MIB)
-    with pytest.raises(TierError) as raised:
-        effort_for(small, probe_settings(streams=4), 4)
-    assert str(raised.value) == (
-        "tier 'small': a probe with 4 streams needs 64 MiB, and it may take 50 MiB (50 % of 100 MiB free); "
-        "make room, raise probe.share, or lower probe.streams"
-    )
-    assert effort_for(small, probe_settings(), 3).room_bytes == 50 * MIB
 
 
 def test_a_tier_that_fills_up_meanwhile_is_named(tmp_path: Path, mount_tmpfs: pytest.FixtureRequest) -> None:
@@ -99,12 +144,72 @@ def planned(tmp_path: Path, cores: int | None = 2, **probe: object) -> ProbePlan
     return ProbePlan(settings, Places.from_settings(settings), cores)
 
 
-def test_what_was_probed_further_is_kept(tmp_path: Path, memory_rows: list[Row]) -> None:
+def test_what_was_probed_further_is_kept(tmp_path: Path, memory_folder: Path) -> None:
     """Fewer cores are no reason to probe again; more are, and so is another file system or setting."""
     assert (planned(tmp_path, 1).streams("disk"), planned(tmp_path, 500).streams("disk")) == (1, 96)
-    few = planned(tmp_path, 1)
-    write_table(few.places.probed("disk"), "probe", memory_rows)
+    few, tier = planned(tmp_path, 1), Tier("memory", memory_folder, "tmpfs", None)
+    walk = Walk(Workspace("probe", tier, memory_folder), Effort(2, 2, 8.0, 16 * MIB, 64 * MIB), print)
+    write_table(few.places.probed("disk"), "probe", probe_rows(tier, walk.run()))
+    assert list(memory_folder.iterdir()) == []
     assert few.asked("disk") == planned(tmp_path, 2).asked("disk")
     assert few.asked("disk") != planned(tmp_path, 4).asked("disk")
     assert few.asked("disk") != planned(tmp_path, 1, repetitions=9).asked("disk")
     assert planned(tmp_path, 4, streams=1).streams("disk") == 1
+
+
+MB = 1e6
+STREAMS = (1, 2, 4, 8, 16, 32, 64, 96)
+
+
+def measured(tier: str, kind: str, part: str, pattern: str, streams: int, bytes_per_s: float) -> Row:
+    """A row of the table, with a range of a tenth."""
+    spread = {"bandwidth_low_bytes_per_s": 0.9 * bytes_per_s, "bandwidth_high_bytes_per_s": 1.1 * bytes_per_s}
+    about = {"tier": tier, "kind": kind, "fs_type": "ext4", "engine": "psync", "operations_per_s": 10.0}
+    point = {"part": part, "pattern": pattern, "streams": streams, "bandwidth_bytes_per_s": bytes_per_s}
+    return dict.fromkeys(columns("probe")) | about | point | spread
+
+
+def probed(tier: str, kind: str, single: float, most: float) -> list[Row]:
+    """Rows of a tier that scales from one stream's bandwidth to its most."""
+    patterns = {"read": 1.0, "write": 0.6, "mixed": 0.8}
+    rows = [measured(tier, kind, "one_stream", name, 1, single * patterns[name]) for name in ("write", "read")]
+    if kind != "tmpfs":
+        rows.append(measured(tier, kind, "one_stream", "cached_read", 1, 4000 * MB))
+        patterns |= {"cached_read": 9.0, "buffered_write": 5.0}
+    rows += [measured(tier, kind, "small", name, 1, 0.0) for name in ("random_read", "random_write")]
+    costs = {"operation_cpu_s": 1.25e-5, "operation_wait_s": 2e-3}
+    rows.append(measured(tier, kind, "files", "make", 1, 0.0) | costs)
+    return rows + [
+        measured(tier, kind, "concurrency", name, streams, share * min(streams * single, most))
+        for name, share in patterns.items()
+        for streams in STREAMS
+    ]
+
+
+ROWS = [
+    *probed("disk", "block", 500 * MB, 2000 * MB),
+    *probed("tmpfs", "tmpfs", 5000 * MB, 500_000 * MB),
+    *probed("nfs", "network", 110 * MB, 115 * MB),
+]
+
+
+def test_findings_say_who_is_fastest_and_who_stops() -> None:
+    assert probe.concurrency(Data({"probe": ROWS}, None)).says == (
+        "tmpfs reads 480 GB/s, 4,174 times as much as nfs; tmpfs gains up to 96 streams; "
+        "disk gains up to 4 streams; nfs gains nothing from a second stream"
+    )
+    writes = [row for row in probe.curves(ROWS) if (row["tier"], row["pattern"]) == ("disk", "write")]
+    assert probe.full_at(writes) == 4
+    assert probe.one_stream(Data({"probe": ROWS}, None)).says == (
+        "With one stream, disk (500 MB/s read, 300 MB/s written) is nearest to the published SSD; "
+        "tmpfs (5.00 GB/s read, 3.00 GB/s written) is nearest to the published DRAM; "
+        "nfs (110 MB/s read, 66.0 MB/s written) is nearest to the published Isilon"
+    )
+
+
+@pytest.mark.parametrize("rows", [ROWS, probed("alone", "block", 20 * MB, 20 * MB)[:9], []])
+def test_figures_have_their_numbers_beside_them(rows: list[Row], tmp_path: Path) -> None:
+    page_of("probe", tmp_path, probe=rows)
+    shown = read_plain(tmp_path / "probe" / "figures" / "concurrency.tsv")
+    expected = [row["bandwidth_bytes_per_s"] for row in rows if row["part"] == "concurrency"]
+    assert sorted(float(row["median"]) for row in shown) == pytest.approx(sorted(expected))

@@ -21,10 +21,10 @@ TINY = {"block_sizes": ["4 KiB", "64 KiB"], "processes": [1, 2], "file_size": "1
 DIRECT = Access("libaio", direct=True)
 
 
-def settings_of(folder: Path, sets: dict[str, Any], **changes: Any) -> Settings:
+def settings_of(folder: Path, grid: dict[str, Any], **changes: Any) -> Settings:
     """A configuration that sweeps one tier."""
     results = folder.parent / f"{folder.name}-results"
-    return workloads.settings_of("sweep", results, {"fast": folder}, **{"sets": sets, **changes})
+    return workloads.settings_of("sweep", results, {"fast": folder}, sets={"a": grid}, **changes)
 
 
 def run(settings: Settings, said: list[str] | None = None) -> list[Row]:
@@ -79,31 +79,25 @@ def test_direct_reading_is_tried(tmp_path: Path, memory: Path) -> None:
         assert [path.name for path in folder.glob("*") if path.is_file()] == ["file"]
 
 
-def test_points_are_kept_and_not_measured_again(memory: Path) -> None:
-    """A sweep goes on with those that are missing or damaged; other durations are other points."""
-    sets = {"a": {**TINY, "patterns": ["read", "mixed"], "queue_depths": [1, 4]}}
-    settings = settings_of(memory, sets)
-    kept = Places.from_settings(settings).sweep / "points" / "fast"
+def test_points_that_are_missing_or_damaged_or_of_another_duration_are_measured(memory: Path) -> None:
+    grid, said = {**TINY, "patterns": ["read", "mixed"], "queue_depths": [1, 4]}, list[str]()
+    settings = settings_of(memory, grid)
     run(settings)
-    for lost in sorted(kept.iterdir())[5:]:
-        lost.unlink()
-    before, there = {file: file.read_text() for file in kept.iterdir()}, 3
-    a_folder, empty, *_ = before
-    for file in (a_folder, empty):
-        del before[file]
+    points = Places.from_settings(settings).sweep / "points" / "fast"
+    *kept, a_folder, empty = sorted(points.iterdir())[:5]
+    before = [file.read_text() for file in kept]
+    for file in {*points.iterdir()}.difference(kept):
         file.unlink()
     a_folder.mkdir()
     empty.touch()
-    said: list[str] = []
     rows = run(settings, said)
-    assert said[0].startswith(f"{there} of 16 points are there, {16 - there} to do")
-    assert len(list(kept.iterdir())) == 8
-    assert all(file.read_text() == text for file, text in before.items())
-    assert run(settings, said) == rows
-    whole = {"a": sets["a"] | {"queue_depths": [1]}}
-    assert {one["status"] for one in run(settings_of(memory, whole, share=1e-6))} == {"measured"}, "it needs no room"
+    assert said[0].startswith("3 of 16 points are there, 13 to do")
+    assert [file.read_text() for file in kept] == before
+    assert len(list(points.iterdir())) == 8
     assert {one["status"] for one in rows if one["queue_depth"] == 4} == {
         "left out: psync has one request under way at once here, not 4"
     }
-    run(settings_of(memory, {"a": sets["a"] | {"seconds": 0.03}}))
-    assert len(list(kept.iterdir())) == 16
+    whole = settings_of(memory, grid | {"queue_depths": [1]}, share=1e-6)
+    assert {one["status"] for one in run(whole)} == {"measured"}, "it needs no room"
+    run(settings_of(memory, grid | {"seconds": 0.03}))
+    assert len(list(points.iterdir())) == 16

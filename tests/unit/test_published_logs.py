@@ -1,18 +1,103 @@
-"""The reader of the published logs: hand-written ones with a known truth, the real ones, and broken ones."""
+"""The readers of the published logs and of Table I: logs made by hand, the real ones, and broken ones."""
 
 from __future__ import annotations
 
 import json
+import statistics
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import pytest
+from neurotier.bigbrain.conditions import BLOCK_BYTES
+from neurotier.core.tables import gathered
 from neurotier.model.machine import Processors
 from neurotier.pages.comparison.statistics import Comparison, everything_compared
 from neurotier.published.bids_app import CONDITIONS, published_runs
-from neurotier.run.compared import read_comparison_tables, write_comparison_tables
-from neurotier.storage.spread import spread
+from neurotier.published.bigbrain import HEADER, INCREMENT, TASK, WRITE, find_runs, read_run
+from neurotier.published.conditions import condition, device_and_mode
+from neurotier.published.table_one import find_bandwidths
+from published_logs import DISK_BENCH, DRAM_25, SPARK_25, spark_log, task, whole_log, write_log
+
+
+def test_a_log_of_gnu_parallel(tmp_path: Path) -> None:
+    run = read_run(write_log(tmp_path, DRAM_25, whole_log(wave_s=4.0)))
+    assert run.condition == condition(40, "gnu-parallel", 25, ("DRAM", "App Direct"))
+    assert run.repetition == 0
+    assert run.makespan_s == pytest.approx(5 * 4.0)
+    assert (run.sum_s(HEADER), run.sum_s(INCREMENT), run.sum_s(WRITE)) == pytest.approx(
+        (125 * 0.25, 125 * 1.5, 125 * 2.0)
+    )
+    assert run.mean_parallelism == pytest.approx(25 * 3.75 / 4)
+    assert (len(run.blocks), run.incomplete_blocks, run.missing_blocks) == (125, [], 0)
+    assert run.data_bytes == 125 * BLOCK_BYTES[40]
+
+
+def test_incomplete_blocks_count_in_the_sums_and_not_in_the_makespan(tmp_path: Path) -> None:
+    late = task(3, 100.0, (0.25, 1.0))
+    run = read_run(write_log(tmp_path, DRAM_25, task(0, 0.0) + task(1, 1.0) + late))
+    assert run.incomplete_blocks == ["bigbrain_0_0_2082.nii"]
+    assert (len(run.blocks), run.missing_blocks) == (3, 122)
+    assert run.makespan_s == pytest.approx(1.0 + 2.0)
+    assert run.span_s == pytest.approx(101.5 - 0.25)
+    assert run.sum_s(INCREMENT) == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("label", ["tmpfsAD", "localAD"])
+def test_a_log_that_lacks_a_block_or_the_end_of_a_task_is_not_whole(tmp_path: Path, label: str) -> None:
+    whole = whole_log(wave_s=4.0).splitlines(keepends=True)
+    name = DRAM_25.replace("tmpfsAD", label)
+    read = [read_run(write_log(tmp_path, name, "".join(lines))) for lines in (whole, whole[4:], whole[:-1])]
+    assert [" ".join(run.invalid_because.split()[:4]) for run in read] == ["", "1 block is not", "1 task without an"]
+
+
+def test_a_log_of_spark(tmp_path: Path) -> None:
+    run = read_run(write_log(tmp_path, SPARK_25, spark_log()))
+    assert run.condition == condition(20, "spark", 25, ("Optane", "App Direct"))
+    assert (run.makespan_s, run.span_s) == (20.0, 8.0)
+    assert (run.sum_s(HEADER), run.sum_s(INCREMENT), run.sum_s(WRITE)) == (8.0, 16.0, 8.0)
+    assert run.mean_parallelism == 32 / 20
+    assert (run.incomplete_blocks, run.missing_blocks) == ([], 992)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("1-tmpfs_1it_96cpus_40bb-2.out", ("Optane", "Memory mode", 96, 1, 2, "")),
+        (
+            "1-localAD_10it_25cpus_120delay_withpc-4.out",
+            ("local SSD", "App Direct", 25, 10, 4, "10 iterations, 120delay withpc"),
+        ),
+        ("1-newtierAD_1it_7cpus_40bb-0.out", ("newtierAD", "App Direct", 7, 1, 0, "")),
+    ],
+)
+def test_names_tell_conditions(tmp_path: Path, name: str, said: tuple[object, ...]) -> None:
+    run = read_run(write_log(tmp_path, name, task(26, 0.0)))
+    assert run.resolution_um == 40
+    one = run.condition
+    assert (*device_and_mode(one), one.parallelism, one.iterations, run.repetition, one.variant) == said
+
+
+def test_bandwidths(tmp_path: Path) -> None:
+    rows = "tmpfsAD,1.5 GB/s,5 GB/s,4 GB/s\ntmpfsAD,2.5 GB/s,6 GB/s,4 GB/s\ntmpfsAD,2.5 GB/s,7 GB/s,4 GB/s\n"
+    rows += "isilon,111 MB/s,117 MB/s,3.5 GB/s\n"
+    write_log(tmp_path / "system_conf", "ad_diskbench.out", DISK_BENCH + rows)
+    (fast, slow), skipped = find_bandwidths(tmp_path)
+    assert skipped == []
+    assert (fast.device, fast.mode, fast.published) == ("DRAM", "App Direct", (5304.3, 3338.2))
+    assert fast.of(statistics.mean) == pytest.approx((6 * 1024, 6.5 / 3 * 1024))
+    assert fast.of(statistics.median) == pytest.approx((6 * 1024, 2.5 * 1024))
+    assert (slow.device, slow.mode, slow.published) == ("Isilon", "Memory mode", None)
+    assert slow.of(statistics.mean) == (117, 111)
+
+
+def test_the_ssd_was_full_and_nothing_else(reference: Path) -> None:
+    runs = [run for run in find_runs(reference)[0] if run.resolution_um == 40]
+    assert {len(each) for each in gathered((run.condition, run) for run in runs).values()} == {3}
+    for run in runs:
+        assert run.missing_blocks == 0
+        assert (5 <= len(run.incomplete_blocks) <= 10) == (device_and_mode(run.condition)[0] == "local SSD")
+        assert len(run.named(TASK)) == 125 - len(run.incomplete_blocks)
 
 
 def entry(name: str, start: str, end: str, **changes: str) -> dict[str, str]:
@@ -46,12 +131,8 @@ def test_a_small_log(tmp_path: Path, inside: str) -> None:
     published = published_runs(tmp_path)
     assert everything_compared(None, [], str(tmp_path)) == published
     (run,) = published.runs
-    assert (run["run"], run["placement"], run["cache"], run["valid"]) == (
-        "in-mem-4",
-        "Optane Memory mode",
-        "memory",
-        "valid",
-    )
+    about = ("in-mem-4", "Optane Memory mode", "memory", "valid")
+    assert (run["run"], run["placement"], run["cache"], run["valid"]) == about
     assert (run["participants"], run["failed"], run["peak_parallelism"], run["parallelism"]) == (3, 0, 2, 25)
     assert (run["makespan_s"], run["logged_makespan_s"]) == (130.0, 99.0)
     assert run["start_s"] == 1567544400.0  # 21:00 UTC
@@ -87,11 +168,9 @@ def test_beside_a_whole_log_a_broken_one_is_an_invalid_run(tmp_path: Path) -> No
     assert broken["valid"].startswith("invalid: tasks.json ")
     assert "no whole log" in broken["valid"]
     assert {row["run"] for row in published.participants} == {"disk-1"}
-    (condition,) = Comparison(published.runs).conditions
-    assert condition.placement == whole["placement"]
 
 
-def test_the_published_runs(reference: Path, tmp_path: Path) -> None:
+def test_the_published_runs(reference: Path) -> None:
     published = published_runs(reference)
     assert {(run["participants"], run["failed"], run["valid"]) for run in published.runs} == {(685, 0, "valid")}
     assert {run["peak_parallelism"] for run in published.runs} == {25, 96}
@@ -102,18 +181,11 @@ def test_the_published_runs(reference: Path, tmp_path: Path) -> None:
         number = int(run["run"].rpartition("-")[2])
         assert (run["parallelism"], run["repetition"]) == (96 if number <= 3 else 25, (number - 1) % 3 + 1)
     means = {
-        (condition.placement, condition.parallelism): sum(run["makespan_s"] for run in runs) / len(runs)
+        (condition.placement, condition.parallelism): round(fmean(run["makespan_s"] for run in runs))
         for condition, runs in Comparison(published.runs).conditions.items()
     }
     memory, disk = (CONDITIONS[name][0] for name in ("in-mem", "disk"))
-    expected = {(memory, 25): 2502, (memory, 96): 1081, (disk, 25): 2688, (disk, 96): 1253}
-    assert {key: round(value) for key, value in means.items()} == expected
-    for (_, faster), longer in Comparison(published.runs, published.participants).differences.items():
-        assert (faster.placement, len(longer)) == (memory, 685)
-    write_comparison_tables(published, tmp_path)
-    back = read_comparison_tables(tmp_path)
-    assert spread(back.runs, "makespan_s") == spread(published.runs, "makespan_s")
-    assert len(back.participants) == 12 * 685
+    assert means == {(memory, 25): 2502, (memory, 96): 1081, (disk, 25): 2688, (disk, 96): 1253}
 
 
 def test_two_threads_on_a_core_achieve_what_the_published_runs_show(reference: Path) -> None:
