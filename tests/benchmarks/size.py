@@ -96,7 +96,7 @@ def plan(places: Places, settings: Settings) -> None:
     from neurotier.run.plan import Plan
 
     whole: dict[str, Made] = {}
-    assert not damage_lines(find_damage(places, by_app=False, whole=whole), removed=False)
+    assert not damage_lines(find_damage(places, lambda file: [file], by_app=False, whole=whole), removed=False)
     asked, table = Plan(settings, places), places.index / "images.tsv"
     images = selected_by(table)  # of which the invented records do not know the contents
     whole = {name: {**made, "analysis": key_of(asked.analysis, images[name])} for name, made in whole.items()}
@@ -151,7 +151,7 @@ def end(places: Places, settings: Settings) -> None:
     everyone, failures = participants(places), read_failures(places)
     close_run(places, RUN, everyone, failures)
     assert count_states(places, everyone, failures).startswith(f"{len(everyone)} of {len(everyone)} ")
-    note_outputs(places)
+    note_outputs(places, lambda file: [file])
 
 
 STEPS: dict[str, Callable[[Places, Settings], None]] = {

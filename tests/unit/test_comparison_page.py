@@ -116,7 +116,7 @@ def test_the_title_of_makespans_names_the_shortest_and_whether_that_is_sure() ->
     assert makespan(Comparison(runs)).says == f"Makespan is shortest with {shortest}"
     spoilt = [run | {"valid": "invalid: swap was used"} if run["placement"] == "disk" else run for run in runs]
     assert makespan(Comparison(spoilt)).says == f"Makespan with {shortest}"
-    title = makespan(Comparison(two((100.0, 110.0, 90.0), (99.0, 111.0, 89.0)))).says
+    title = makespan(Comparison(repeated({"disk": (100.0, 110.0, 90.0), "tmpfs": (99.0, 111.0, 89.0)}))).says
     assert title.endswith("(89.0 to 111, 3 runs); it is not sure that this is more than chance")
 
 

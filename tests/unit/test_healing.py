@@ -44,6 +44,11 @@ FILES = {
 }
 
 
+def outputs_of(file: Path) -> list[Path]:
+    """As if a rule made each file, and a table of images what was skipped."""
+    return [file.with_name("images.tsv") if file.stem == "skipped" else file]
+
+
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
     """A results folder of one participant with two files, one table and a page, as a run leaves it."""
@@ -58,7 +63,7 @@ def places(tmp_path: Path) -> Places:
     write_text(places.index / "images.sha256", checksum_of((places.index / "images.tsv").read_bytes()))
     for name, text in FILES.items():
         write_text(places.results / name, text)
-    note_outputs(places)
+    note_outputs(places, outputs_of)
     return places
 
 
@@ -128,7 +133,7 @@ def files(places: Places) -> set[str]:
 
 
 def test_nothing_is_found_where_all_is_well(places: Places) -> None:
-    assert find_damage(places, by_app=False, whole={}) == []
+    assert find_damage(places, outputs_of, by_app=False, whole={}) == []
 
 
 @pytest.mark.parametrize(("damage", "name", "removed"), CASES)
@@ -138,7 +143,7 @@ def test_damage_is_found_and_what_depends_on_it_goes(
     """And a FIFO blocks nobody."""
     damage(places.results / name)
     before = files(places)
-    found = find_damage(places, by_app=False, whole={})
+    found = find_damage(places, outputs_of, by_app=False, whole={})
     assert damage != a_fifo or any(name in each.reason for each in found)
     assert all("\n" not in line for line in damage_lines(found, removed=True))
     remove(found)
@@ -151,7 +156,7 @@ def test_a_run_that_is_on_says_nothing_of_its_outputs(places: Places) -> None:
     write_json(places.runs / "b.json", {"run": "b", "started_s": 3.0})
     write_text(places.latest_run, "b\n")
     cut(places.group / "group.tsv")
-    assert find_damage(places, by_app=False, whole={}) == []
+    assert find_damage(places, outputs_of, by_app=False, whole={}) == []
 
 
 def test_a_fifo_in_place_of_the_lock_is_refused_and_blocks_nobody(places: Places) -> None:
@@ -170,7 +175,7 @@ def test_planted_lists_have_nothing_removed_that_is_not_of_the_results(places: P
     names += ["campaign/runs/tmpfs/2/condition.json", "figures/../../victim", ""]
     write_json(places.outputs, {**dict.fromkeys(names, 1), "group/group.tsv": 1})
     (victim / "condition.json").write_text("theirs")
-    damages = find_damage(places, by_app=False, whole={})
+    damages = find_damage(places, outputs_of, by_app=False, whole={})
     remove(damages)
     assert (victim / "condition.json").read_text() == "theirs"
     assert not (places.group / "group.tsv").exists(), "what the list rightly names is still made again"
@@ -183,7 +188,7 @@ def test_a_page_of_a_part_is_made_again_with_its_tables_when_it_is_asked_for(
     places: Places, succeeded: bool, target: str
 ) -> None:
     write_json(places.runs / "a.json", {"run": "a", "started_s": 1.0, "succeeded": succeeded})
-    remove_partial(places, [str(places.results / target)])
+    remove_partial(places, outputs_of, [str(places.results / target)])
     gone = not succeeded and target != "all"
     assert (places.group / "group.tsv").exists() != gone
     assert (places.results / "report.html").exists() != gone

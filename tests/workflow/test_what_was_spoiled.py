@@ -15,6 +15,12 @@ def test_what_was_spoiled_is_made_again_and_contents_stay(project: Project, demo
     state, (clone,) = project.results / "state", project.folder.glob("neurotier-*/datasets/[!.]*")
     picture = sorted((project.results / "figures" / "mosaics" / "SiteB").glob("*.png"))[-1]
     picture.unlink()
+    readme = project.derivatives / "SiteB" / "README"
+    text = readme.read_text()
+    readme.write_text("")
+    own = [project.results / name for name in ("group/own.tsv", "derivatives/CHANGES", "index/own.json", "own.html")]
+    for file in own:
+        file.write_text("before")
     locks = [state / "lock", clone.with_name(f".{clone.name}.lock")]
     record = min((project.folder / ".snakemake" / "metadata").iterdir())
     for file in (*locks, state / "latest_run", record):
@@ -30,6 +36,7 @@ def test_what_was_spoiled_is_made_again_and_contents_stay(project: Project, demo
     ended = project.succeeds(*given, path=STAND_INS)
     assert ended.analysed == []
     assert picture.exists()
+    assert readme.read_text() == text
     assert f"{picture.relative_to(project.folder)} is not as it was written; it is made again" in ended.output
     for lock in locks:
         assert lock.is_file()
@@ -41,6 +48,8 @@ def test_what_was_spoiled_is_made_again_and_contents_stay(project: Project, demo
     assert ended.lines(f"SiteB is now {aside}; remove that if nothing in it is needed")
     assert content_of(aside) == contents["SiteB"]
 
+    for file in own:
+        file.write_text("what no rule makes is the user's")
     again = project.succeeds(*given, path=STAND_INS)
     assert "Nothing to be done" in again.output
     assert not again.lines("neurotier:"), again.output
@@ -52,6 +61,7 @@ def test_what_was_spoiled_is_made_again_and_contents_stay(project: Project, demo
         file.write_bytes(b"\xa7\xfe no text")
     assert project.succeeds(*given, path=STAND_INS).analysed == []
     assert (state / "outputs.json").is_file()
+    assert {file.read_text() for file in own} == {"what no rule makes is the user's"}
 
 
 def test_records_of_a_clock_that_was_ahead_make_no_marker_of_the_future(project: Project) -> None:

@@ -94,6 +94,7 @@ from neurotier.run.snakemake_internals import (
     name_pages,
     names,
     on_submission,
+    outputs_of,
     rules_to_run_here,
     set_limits,
     slots,
@@ -204,7 +205,7 @@ class Head:
         with naming_unwritable(places):
             if changes:
                 close_killed(places)
-                remove_partial(places, command.targets)
+                remove_partial(places, self.outputs_of, command.targets)
             if others:
                 say(others.line)
                 if changes:
@@ -238,7 +239,7 @@ class Head:
                     plan.taken_over = take_over(places, wanted, command.cancel, say)
                 if not plan.taken_over:  # nothing may be left to run
                     clear_up(places, tiers_of(self.settings, elsewhere=plan.elsewhere)["work"])
-            damages = [] if is_replaced else find_damage(places, plan.is_app, made)
+            damages = [] if is_replaced else find_damage(places, self.outputs_of, plan.is_app, made)
             if changes:
                 with suppress(*DAMAGED):  # then it is tried again without what is removed here
                     close_killed(places)
@@ -254,6 +255,10 @@ class Head:
             for line in damage_lines(damages, removed=changes):
                 say(line)
         return made
+
+    def outputs_of(self, file: Path) -> list[Path]:
+        """What is made together with a file of the results, by the paths that rules have."""
+        return outputs_of(self.workflow, self.plan.places.results / file.relative_to(self.places.results))
 
     def begin(self) -> None:
         """Start a run (:func:`start_run`)."""
@@ -308,7 +313,7 @@ class Head:
         report, comparison = (places.results / f"{name}.html" for name in ("report", "comparison"))
         with suppress(OSError):  # the results tier may be full: then damage is not found out, no more
             renew_jobs_table(places)
-            note_outputs(places)
+            note_outputs(places, self.outputs_of)
         is_campaign = self.settings.is_campaign
         if stopped_by is not None:
             said = f": {counts}" if participants(places) and not is_campaign else ""

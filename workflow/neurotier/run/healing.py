@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +47,12 @@ OF_RUN = {"condition.json", "runs.tsv", "profile.tsv", "traffic.tsv"}
 
 SHOWN = 3
 
+LOOK_AGAIN_S = 0.5
+"""Pause before a damaged record of Snakemake's is looked at again: another run may be writing it."""
+
+OutputsOf = Callable[[Path], list[Path]]
+"""Tells all that the rule makes by which a file is made; nothing of a file that is somebody's own."""
+
 
 @dataclass(frozen=True)
 class Damage:
@@ -67,13 +73,15 @@ class Damage:
     again: bool = True
 
 
-def find_damage(places: Places, by_app: bool, whole: dict[str, Made]) -> list[Damage]:
-    """All damage in a results folder.
+def find_damage(places: Places, outputs_of: OutputsOf, by_app: bool, whole: dict[str, Made]) -> list[Damage]:
+    """All damage in a results folder; what no rule makes is the user's own.
 
     Parameters
     ----------
     places
         Places of the results.
+    outputs_of
+        Tells what is made together.
     by_app
         Whether an app made these results, and not a tool.
     whole
@@ -83,9 +91,9 @@ def find_damage(places: Places, by_app: bool, whole: dict[str, Made]) -> list[Da
         return []
     damages = [
         *damaged_records(places, by_app, whole),
-        *damaged_json(places),
+        *damaged_json(places, outputs_of),
         *damaged_index(places),
-        *damaged_outputs(places),
+        *damaged_outputs(places, outputs_of),
         *lost_datasets(places),
     ]
     return list({damage.files: damage for damage in reversed(damages)}.values())[::-1]  # the first reason counts
@@ -122,7 +130,7 @@ def whole_records(places: Places, by_app: bool) -> dict[str, Made]:
     return made
 
 
-def damaged_json(places: Places) -> Iterator[Damage]:
+def damaged_json(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
     """State that cannot be read, which is made again, or can be done without; and sites that have lost derivatives."""
     steps = places.profile / "steps"
     folders = (places.failures, steps, places.index, places.runs)
@@ -136,7 +144,9 @@ def damaged_json(places: Places) -> Iterator[Damage]:
         if record is None and file.parent == places.runs:
             yield Damage((file,), f"{file} is damaged: the facts of that run are lost", again=False)
         elif record is None:
-            yield Damage(tuple(outputs_with(file, places)), f"{file} is damaged")
+            files = outputs_with(file, places, outputs_of)
+            if files or places.index not in file.parents:
+                yield Damage((file, *files), f"{file} is damaged")
         elif file.name == "run_group_level.json":
             site = places.derivatives / file.parent.relative_to(steps)
             if name := lost_of(record, site):
@@ -167,7 +177,7 @@ def damaged_index(places: Places) -> Iterator[Damage]:
         yield Damage((table,), f"{table} is of a dataset that is not known any more")
 
 
-def damaged_outputs(places: Places) -> Iterator[Damage]:
+def damaged_outputs(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
     """Tables, figures and pages that are missing or have another size than at the end of the last run.
 
     Snakemake makes a missing file only if something else needs it, so the page that shows it is removed as well.
@@ -175,17 +185,18 @@ def damaged_outputs(places: Places) -> Iterator[Damage]:
     """
     known = whole_json(places.outputs)
     if known is None and "ended_s" in (last_facts(places) or {"ended_s"}):  # one that was killed has listed nothing
-        if files := tuple(quickly_made(places)):
+        if files := tuple(quickly_made(places, outputs_of)):
             yield Damage(files, f"{places.outputs}, which lists the outputs, is gone or damaged")
         return
     for name, size_bytes in (known or {}).items():
         file = places.results / name
         if places.holds(name) and not (file.is_file() and file.stat().st_size == size_bytes):
             page = places.results / f"{PAGES.get(name.split('/')[0], 'report')}.html"
-            yield Damage((*outputs_with(file, places), page), f"{file} is not as it was written")
+            if together := outputs_with(file, places, outputs_of):
+                yield Damage((file, *together, page), f"{file} is not as it was written")
 
 
-def remove_partial(places: Places, targets: Collection[str]) -> None:
+def remove_partial(places: Places, outputs_of: OutputsOf, targets: Collection[str]) -> None:
     """Remove pages, with their tables, if one of these files is asked for by its path after a run that failed.
 
     They may show a part. A target such as ``all`` asks for what they are made from, too, and that is made first; of a
@@ -193,31 +204,27 @@ def remove_partial(places: Places, targets: Collection[str]) -> None:
     """
     if not targets or last_facts(places).get("succeeded"):
         return
-    made = quickly_made(places, {*QUICKLY_MADE, "bigbrain", "bigbrain.html"})
+    made = quickly_made(places, outputs_of, {*QUICKLY_MADE, "bigbrain", "bigbrain.html"})
     if not {Path(target).absolute() for target in targets}.isdisjoint(file.absolute() for file in made):
         for file in made:
             remove_whatever(file)
 
 
-def quickly_made(places: Places, of: Collection[str] = QUICKLY_MADE) -> list[Path]:
+def quickly_made(places: Places, outputs_of: OutputsOf, of: Collection[str] = QUICKLY_MADE) -> list[Path]:
     """Tables, figures and pages of some folders: those that are made in seconds lie there or in folder ``figures``."""
-    names = [name.parts for name in outputs_in(places, of)]
+    names = [name.parts for name in outputs_in(places, outputs_of, of)]
     return [places.results.joinpath(*parts) for parts in names if len(parts) < 3 or parts[1] == "figures"]
 
 
-def outputs_with(file: Path, places: Places) -> list[Path]:
-    """Files to remove so that Snakemake makes a file again: outputs of the rule that writes it."""
-    if places.mosaics in file.parents:
-        return [places.mosaics]
-    table, files = file.with_suffix(".tsv"), [file]
-    if file.parent == places.index and file.stem in ("skipped", "images"):
-        files.append(places.index / "images.tsv")
-    elif file.suffix == ".json" and table.exists():  # a table's sidecar is written with it
-        files.append(table)
-    if places.campaign in file.parents:
-        files.append(places.campaign / "done.tsv")
-    if (runs := places.campaign / "runs") in file.parents:  # the run is done again
+def outputs_with(file: Path, places: Places, outputs_of: OutputsOf) -> list[Path]:
+    """Files to remove so that Snakemake makes a file, or a run of a campaign, again; none if no rule makes it."""
+    files = outputs_of(file)
+    if file.suffix == ".json":  # a table's sidecar is written with it
+        files += outputs_of(file.with_suffix(".tsv"))
+    if (runs := places.campaign / "runs") in file.parents and file.name in OF_RUN:
         files.append(runs.joinpath(*file.relative_to(runs).parts[:2], "condition.json"))
+    if files and places.campaign in file.parents:
+        files.append(places.campaign / "done.tsv")
     return files
 
 
@@ -238,20 +245,21 @@ def damage_lines(damages: list[Damage], removed: bool) -> list[str]:
     return [*lines[:SHOWN], *([f"neurotier: the same of {rest} more"] if rest > 0 else [])]
 
 
-def note_outputs(places: Places) -> None:
+def note_outputs(places: Places, outputs_of: OutputsOf) -> None:
     """List outputs and their sizes at the end of a run, for :func:`damaged_outputs`."""
-    listed = outputs_in(places, {*LISTED_FOLDERS, *(file.name for file in places.results.glob("*.html"))})
+    listed = outputs_in(places, outputs_of, {*LISTED_FOLDERS, *(file.name for file in places.results.glob("*.html"))})
     write_json(places.outputs, {str(name): (places.results / name).stat().st_size for name in listed})
 
 
-def outputs_in(places: Places, of: Collection[str]) -> list[Path]:
+def outputs_in(places: Places, outputs_of: OutputsOf, of: Collection[str]) -> list[Path]:
     """Names of outputs in some folders of the results, or of pages; of the runs of a campaign those that are compared.
 
     No link is followed.
     """
     names = (file.relative_to(places.results) for file in files_of_rules(places) if stat.S_ISREG(file.lstat().st_mode))
     listed = [name for name in names if name.parts[0] in of and not name.name.startswith(".")]
-    return [name for name in listed if "runs" not in name.parts or name.name in OF_RUN]
+    listed = [name for name in listed if "runs" not in name.parts or name.name in OF_RUN]
+    return [name for name in listed if outputs_with(places.results / name, places, outputs_of)]
 
 
 def files_of_rules(places: Places) -> Iterator[Path]:
@@ -263,10 +271,13 @@ def files_of_rules(places: Places) -> Iterator[Path]:
 
 def remove_from_records() -> None:
     """Remove what is no record among Snakemake's, at which it would end; its own folders begin with ``@``."""
-    for root, names, files in os.walk(".snakemake/metadata"):
-        for file in (Path(root, name) for name in [*names, *files] if not name.startswith("@")):
-            if whole_json(file) is None:
-                remove_whatever(file)
+    walk = os.walk(".snakemake/metadata")
+    known = [Path(root, name) for root, names, files in walk for name in [*names, *files] if not name.startswith("@")]
+    damaged = [file for file in known if whole_json(file) is None]
+    time.sleep(LOOK_AGAIN_S * bool(damaged))
+    for file in damaged:
+        if whole_json(file) is None:
+            remove_whatever(file)
 
 
 def take_back_dates(places: Places) -> None:

@@ -194,6 +194,17 @@ def set_limits(workflow: Any, limits: Mapping[str, int]) -> None:
             workflow.register_resource(name, limit)
 
 
+def outputs_of(workflow: Any, file: Path) -> list[Path]:
+    """All that the rule makes by which a file is made, or the folder that it is in (``Rule.is_producer``, 5.0); nothing
+    if no rule makes it: it is somebody's own.
+    """
+    for path in map(str, (file, *file.parents)):
+        for rule in workflow.rules:
+            if rule.is_producer(path):
+                return [Path(output) for output in rule.expand_output(rule.get_wildcards(path))[0]]
+    return []
+
+
 def run_locally_but(workflow: Any, names: Iterable[str]) -> None:
     """Have Snakemake's own process run all rules but these, which are jobs of the cluster (the ``localrules`` list).
 
