@@ -35,7 +35,7 @@ from neurotier.core.errors import BusyError
 from neurotier.core.places import Places
 from neurotier.run import slurm
 from neurotier.run.adoption import name_of_job, node_at_fault, prefix_of
-from neurotier.run.jobs import load_settings
+from neurotier.run.jobs import load_settings, reason_of
 from neurotier.run.journal import add_entry
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 
@@ -131,6 +131,16 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
     # Submission, one at a time, by a thread of its own.
 
     def run_job(self, job: Any) -> None:
+        """Submit a job, or report its error: nobody reads what this thread raises, and the head would wait for ever."""
+        try:
+            self.submit(job)
+        except Exception as error:
+            self.say(f"a job of rule {job.name} could not be submitted: {reason_of(error)}")
+            super()._report_job_error_threadsafe(SubmittedJobInfo(job), f"Job submission failed: {error}. ")
+        finally:
+            os.environ.pop("SBATCH_SIGNAL", None)
+
+    def submit(self, job: Any) -> None:
         """Submit a job, as soon as Slurm takes it, or attach to one that is at the same work."""
         self.run_uuid = self.name_of(job)  # the plugin has all jobs of a run share one
         self.names.add(self.run_uuid)
@@ -146,11 +156,10 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
             self.say(f"Slurm takes no job now, and is asked again: {self.refusal}")
             self.has_news.wait(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-        os.environ.pop("SBATCH_SIGNAL", None)
 
     def name_of(self, job: Any) -> str:
         """Name of the Slurm job for a job: that of its work, if it is one of neurotier's."""
-        if job.is_group() or not job.params.get("results"):
+        if job.is_group() or not is_own(job):
             return str(self.run_uuid)
         self.places = Places.from_settings(load_settings(Path(job.params.results)))
         share = job.wildcards_dict.get("share")
@@ -272,3 +281,10 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         self.wait = False
         self.has_news.set()
         super().shutdown()
+
+
+def is_own(job: Any) -> bool:
+    """Whether a job is neurotier's, whose log is with the results of a run: others may have a parameter ``results``."""
+    results = Path(str(job.params.get("results")))
+    has_log = any(Path(file).is_relative_to(results / "logs") for file in job.log)
+    return has_log and (results / "state" / "settings.json").exists()
