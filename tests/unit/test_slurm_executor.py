@@ -12,6 +12,10 @@ from typing import Any
 import pytest
 import snakemake_executor_plugin_neurotier_slurm as own
 import snakemake_executor_plugin_slurm as slurm
+from configured import settings_at
+from neurotier.core.places import Places
+from neurotier.run.adoption import prefix_of
+from neurotier.run.jobs import save_settings
 from neurotier.run.snakemake_internals import settings_of_executor
 from snakemake.iocontainers import Params
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
@@ -80,7 +84,7 @@ def test_profiles_are_meant_from_where_the_command_was_given(monkeypatch: pytest
 def job_of(results: str, log: str) -> Any:
     """A job of a rule with these parameters."""
     params, ends = Params(fromdict={"results": results}), {"is_group": lambda: False}
-    return SimpleNamespace(name="plot", jobid=7, params=params, log=[log], wildcards_dict={}, **ends)
+    return SimpleNamespace(name="plot", jobid=7, params=params, log=[log], resources={}, wildcards_dict={}, **ends)
 
 
 def test_a_job_that_cannot_be_named_has_failed(
@@ -89,7 +93,7 @@ def test_a_job_that_cannot_be_named_has_failed(
     """The thread that submits would end in silence: the head would wait for ever."""
     monkeypatch.chdir(tmp_path)
     executor, failed = executor_of(own), list[Any]()
-    executor.said, executor._main_event_loop = set(), None
+    executor.run_uuid, executor.said, executor._main_event_loop = "e3a1", set(), None
     executor.report_job_error = lambda info, **_: failed.append(info.job)
     (tmp_path / "results" / "state").mkdir(parents=True)
     (tmp_path / "results" / "state" / "settings.json").write_text('{"dataset"')
@@ -110,7 +114,19 @@ def test_a_rule_of_others_may_have_a_parameter_results(
     (tmp_path / "results" / "state" / "settings.json").write_text('{"dataset"')
     executor = executor_of(own)
     executor.run_uuid = "e3a1"
-    assert executor.name_of(job_of(results, log)) == "e3a1"
+    assert executor.name_of(job_of(results, log)) == "e3a1.7"
+
+
+def test_each_job_has_a_name_of_its_own(tmp_path: Path) -> None:
+    """By it a job is found that was submitted though sbatch failed, and another head's job is told from ours."""
+    settings = settings_at(tmp_path)
+    places = Places.from_settings(settings)
+    save_settings(settings, places)
+    executor = executor_of(own)
+    executor.run_uuid, executor.names, executor.wait = "e3a1", set(), False
+    executor.run_job(job_of(str(places.results), str(places.logs / "plot" / "plot.log")))
+    executor.run_job(job_of("plots", "plots/logs/plot.log"))
+    assert executor.names == {f"{prefix_of(places)}plot.7", "e3a1.7"}
 
 
 def test_a_look_before_the_plugin_is_set_up_does_no_harm() -> None:

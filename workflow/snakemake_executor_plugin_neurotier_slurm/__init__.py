@@ -90,6 +90,8 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         What was said to the user, and what the journal has of jobs that wait.
     """
 
+    run_uuid: str
+
     def __init__(self, workflow: Any, logger: Any) -> None:
         from neurotier.run.profile_config import starting_folder
         from neurotier.run.snakemake_internals import options_of, settings_of_executor
@@ -132,17 +134,19 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
 
     def run_job(self, job: Any) -> None:
         """Submit a job, or report its error: nobody reads what this thread raises, and the head would wait for ever."""
+        shared = self.run_uuid  # the plugin has all jobs of a run share one name
         try:
             self.submit(job)
         except Exception as error:
             self.say(f"a job of rule {job.name} could not be submitted: {reason_of(error)}")
             super()._report_job_error_threadsafe(SubmittedJobInfo(job), f"Job submission failed: {error}. ")
         finally:
+            self.run_uuid = shared
             os.environ.pop("SBATCH_SIGNAL", None)
 
     def submit(self, job: Any) -> None:
         """Submit a job, as soon as Slurm takes it, or attach to one that is at the same work."""
-        self.run_uuid = self.name_of(job)  # the plugin has all jobs of a run share one
+        self.run_uuid = self.name_of(job)
         self.names.add(self.run_uuid)
         has_grace = (job.resources.get("runtime") or GRACE_MIN) >= GRACE_MIN
         os.environ.update({"SBATCH_SIGNAL": GRACE} if has_grace else {})
@@ -158,9 +162,9 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def name_of(self, job: Any) -> str:
-        """Name of the Slurm job for a job: that of its work, if it is one of neurotier's."""
+        """Name of the Slurm job for a job, which no other has: that of its work, if it is one of neurotier's."""
         if job.is_group() or not is_own(job):
-            return str(self.run_uuid)
+            return f"{self.run_uuid}.{job.jobid}"
         self.places = Places.from_settings(load_settings(Path(job.params.results)))
         share = job.wildcards_dict.get("share")
         if share and job.params.get("analysis"):
