@@ -138,6 +138,7 @@ def conditions(settings: Settings) -> list[Condition]:
 def configuration_of(base: Mapping[str, Any], settings: Settings, condition: Condition) -> Record:
     """The configuration of a run of a condition, but for its results folder."""
     own = {key: value for key, value in copy.deepcopy(dict(base)).items() if key not in APART}
+    own["dataset"] = {**(own.get("dataset") or {}), "source": settings.dataset.source}
     placed = settings.campaign.placements[condition.placement]
     own["placement"] = settings.placement | {role: tier for role, tier in placed.items() if tier is not None}
     used = set(own["placement"].values())
@@ -153,7 +154,7 @@ def planned_runs(base: Mapping[str, Any], settings: Settings) -> list[PlannedRun
     Parameters
     ----------
     base
-        The configuration as it was given.
+        The configuration as it was given, but for credentials of the source.
     settings
         The same, checked.
     """
