@@ -30,6 +30,11 @@ rule count:
     shell:
         "cat one/derivatives/sub-*/anat/*_mask.nii.gz two/derivatives/sub-*/anat/*_mask.nii.gz | wc -c"
         " > {output}"
+
+# Named like targets of the modules, with another prefix.
+rule group_comparison:
+    input:
+        "count.txt",
 """
 
 

@@ -12,7 +12,8 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import psutil
@@ -20,7 +21,7 @@ import pytest
 from conftest import missing, nightly
 from neurotier.core.places import short_hash
 from slurm_hosts import covering
-from support import NOBODY, ROOT, STAND_INS, Ended, Project, private_folder, script, t1w
+from support import NOBODY, ROOT, STAND_INS, Ended, Project, git, private_folder, script, t1w
 
 OTHER_USER = NOBODY
 """Processes of the attacker run under it."""
@@ -265,15 +266,17 @@ def test_a_group_shares_a_folder_and_others_lock_and_learn_nothing(ordinary: Pro
     assert ended.analysed == ["sub-01"]
 
 
-class Closed(BaseHTTPRequestHandler):
-    """A server of a dataset that asks who it is, and then has none."""
+class Closed(SimpleHTTPRequestHandler):
+    """A server of a folder that asks who it is."""
 
     seen: list[str]
 
     def do_GET(self) -> None:
-        asked = self.headers.get("Authorization")
-        self.seen.append(asked or "")
-        self.send_response(404 if asked else 401)
+        if asked := self.headers.get("Authorization"):
+            self.seen.append(asked)
+            super().do_GET()
+            return
+        self.send_response(401)
         self.send_header("WWW-Authenticate", "Basic")
         self.end_headers()
 
@@ -281,15 +284,26 @@ class Closed(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def test_the_token_of_a_source_is_used_and_not_shown_to_others(ordinary: Project) -> None:
+def test_the_token_of_a_source_is_used_and_not_shown_to_others(ordinary: Project, demo_copy: Path) -> None:
+    """Of a dataset that is not there, and of one from which a campaign is planned."""
     Closed.seen = []
-    with ThreadingHTTPServer(("127.0.0.1", 0), Closed) as server:
+    for repository in (demo_copy, demo_copy / "SiteA", demo_copy / "SiteB"):
+        git(repository, "update-server-info")
+    campaign = {"placements": {"here": {}}, "parallelism": [1]}
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Closed, directory=str(demo_copy))) as server:
         threading.Thread(target=server.serve_forever).start()
-        source = f"http://me:{WORD}@127.0.0.1:{server.server_port}/ds"
-        asked = f"dataset={{source: '{source}', get_attempts: 1}}"
-        ended = ordinary.snakemake("ready", *given(ordinary), "--config", asked)
+        source = f"http://me:{WORD}@127.0.0.1:{server.server_port}"
+        arguments = ["results/campaign/plan.tsv", *given(ordinary, campaign=campaign), "--config"]
+        refused, planned = (
+            ordinary.snakemake(*arguments, f"dataset={{source: '{source}/{path}', get_attempts: 1}}")
+            for path in ("ds", "")
+        )
         server.shutdown()
-    assert ended.code != 0
+    assert refused.code != 0
+    assert planned.code == 0, planned.output
+    kept = [file.read_text() for file in ordinary.folder.glob(".snakemake/metadata/*")]
+    assert any("'placements'" in text for text in kept), "Snakemake keeps what rules are given"
+    assert not any(WORD in text for text in kept)
     assert f"Basic {base64.b64encode(f'me:{WORD}'.encode()).decode()}" in Closed.seen
     for user, found in ((ORDINARY, True), (OTHER_USER, False)):
         looked = ["grep", "--recursive", "--files-with-matches", "--no-messages", WORD, str(ordinary.folder)]

@@ -57,11 +57,12 @@ def test_a_run_is_known_by_what_it_measures(tmp_path: Path) -> None:
     base = configuration(tmp_path)
     base["tiers"]["further"] = {"path": "/nowhere", "kind": "network"}
     base |= {"results": "elsewhere", "report": {"mosaics": 3}, "published": "/x"}
-    base |= {"dataset": {"get_attempts": 9, "validation": "report"}, "shares": {"participants": 4}}
+    base |= {"dataset": {"get_attempts": 9, "validation": "report", "drop": True}, "shares": {"participants": 4}}
     base |= {"validity": {"others_cpu_share": 0.3}}
     again = runs_of(base)
     assert {run.name for run in again} == before
     assert all(run.configuration["validity"] == base["validity"] for run in again)  # the run itself judges by it
+    assert not any(run.settings.dataset.drop for run in again), "images are there for all repetitions"
     base["tool"] = {"brainextractor": {"iterations": 7}}
     assert not {run.name for run in runs_of(base)} & before
 

@@ -68,7 +68,7 @@ def test_jobs_that_a_head_has_left_are_told_by_slurm_or_by_their_numbers(places:
     assert left_jobs(places) == ({}, others)
     script(tmp_path / "squeue", "echo 'slurm_load_jobs error: Could not establish a configuration source' >&2; exit 1")
     assert left_jobs(places) == ({}, others)
-    script(tmp_path / "squeue", "echo '12_3|RUNNING|any|None'")
+    script(tmp_path / "squeue", "printf '%s|RUNNING|any|None\\n' 100+0 100+1 12_3")  # two of one that is heterogeneous
     running, others = left_jobs(places)
     assert (list(running), list(others)) == (["12_3"], ["265.head"])
 

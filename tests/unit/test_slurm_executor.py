@@ -12,7 +12,12 @@ from typing import Any
 import pytest
 import snakemake_executor_plugin_neurotier_slurm as own
 import snakemake_executor_plugin_slurm as slurm
+from configured import settings_at
+from neurotier.core.places import Places
+from neurotier.run.adoption import prefix_of
+from neurotier.run.jobs import save_settings
 from neurotier.run.snakemake_internals import settings_of_executor
+from snakemake.iocontainers import Params
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from support import PATIENCE_S, ROOT
 
@@ -73,6 +78,54 @@ def test_profiles_are_meant_from_where_the_command_was_given(monkeypatch: pytest
     own.Executor(workflow, None)
     assert workflow.executor_settings.status_command == "squeue"
     assert Path.cwd() == tmp_path
+
+
+def job_of(results: str, log: str) -> Any:
+    """A job of a rule with these parameters."""
+    params, ends = Params(fromdict={"results": results}), {"is_group": lambda: False}
+    return SimpleNamespace(name="plot", jobid=7, params=params, log=[log], resources={}, wildcards_dict={}, **ends)
+
+
+def test_a_job_that_cannot_be_named_has_failed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The thread that submits would end in silence: the head would wait for ever."""
+    monkeypatch.chdir(tmp_path)
+    executor, failed = executor_of(own), list[Any]()
+    executor.run_uuid, executor.said, executor._main_event_loop = "e3a1", set(), None
+    executor.report_job_error = lambda info, **_: failed.append(info.job)
+    (tmp_path / "results" / "state").mkdir(parents=True)
+    (tmp_path / "results" / "state" / "settings.json").write_text('{"dataset"')
+    job = job_of("results", "results/logs/plot/plot.log")
+    executor.run_job(job)
+    assert failed == [job]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("neurotier: a job of rule plot could not be submitted: results/state/settings.json: ")
+
+
+@pytest.mark.parametrize("log", ["logs/plot.log", "plots/logs/plot.log", "results/plot.log"])
+@pytest.mark.parametrize("results", ["plots", "results"])
+def test_a_rule_of_others_may_have_a_parameter_results(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, results: str, log: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results" / "state").mkdir(parents=True)
+    (tmp_path / "results" / "state" / "settings.json").write_text('{"dataset"')
+    executor = executor_of(own)
+    executor.run_uuid = "e3a1"
+    assert executor.name_of(job_of(results, log)) == "e3a1.7"
+
+
+def test_each_job_has_a_name_of_its_own(tmp_path: Path) -> None:
+    """By it a job is found that was submitted though sbatch failed, and another head's job is told from ours."""
+    settings = settings_at(tmp_path)
+    places = Places.from_settings(settings)
+    save_settings(settings, places)
+    executor = executor_of(own)
+    executor.run_uuid, executor.names, executor.wait = "e3a1", set(), False
+    executor.run_job(job_of(str(places.results), str(places.logs / "plot" / "plot.log")))
+    executor.run_job(job_of("plots", "plots/logs/plot.log"))
+    assert executor.names == {f"{prefix_of(places)}plot.7", "e3a1.7"}
 
 
 def test_a_look_before_the_plugin_is_set_up_does_no_harm() -> None:

@@ -37,6 +37,27 @@ def ended(folder: Path, snakefile: str, *options: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
+@pytest.mark.parametrize("prefix", ["", "one_", "two_one_"])
+def test_asked_rules_are_known_by_the_name_that_they_have_in_this_module(tmp_path: Path, prefix: str) -> None:
+    (tmp_path / "theirs.smk").write_text(
+        "import sys\n"
+        "from neurotier.run.snakemake_internals import own_names\n"
+        "own = own_names(workflow)\n"
+        "def tell(wildcards):\n"
+        "    print('own:', *sorted(own(['check', 'one_check', 'two_one_check'])), file=sys.stderr)\n"
+        "rule check:\n"
+        "    input: lambda wildcards: tell(wildcards) or []\n"
+    )
+    modules = [
+        f"module {name}:\n    snakefile: 'theirs.smk'\nuse rule * from {name} as {name}_*\n"
+        for name in ("one", "two_one")
+    ]
+    code, said = ended(tmp_path, "include: 'theirs.smk'\n" + "".join(modules), f"{prefix}check")
+    assert code == 0, said
+    others = {"check", "one_check", "two_one_check"} - {f"{prefix}check"}
+    assert f"own: {' '.join(sorted(['check', *(str(tmp_path / name) for name in others)]))}\n" in said
+
+
 def test_snakemake_leaves_a_temporary_folder_that_is_lost(tmp_path: Path) -> None:
     """It would end with a trace: the folder is on a disk that gives errors, or no folder any more."""
     code, said = ended(

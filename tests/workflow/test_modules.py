@@ -37,9 +37,12 @@ def test_two_modules_have_a_configuration_each(project: Project) -> None:
     assert int((project.folder / "count.txt").read_text()) == sum(mask.stat().st_size for mask in masks)
     assert len(masks) == 2
     masks[1].unlink()
-    again = run(project, *arguments)
+    again = run(project, "group_comparison", *arguments)
     assert again.code == 0, again.output
     assert again.analysed == ["sub-two"]
+    forced = run(project, *arguments, "--forcerun", "first_analyze_participants")
+    assert forced.code == 0, forced.output
+    assert forced.analysed == ["sub-one"]
 
 
 @pytest.mark.nightly

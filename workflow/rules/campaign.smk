@@ -1,6 +1,12 @@
 # The campaign: conditions run one after the other in random order, each as an ordinary run of this workflow. On a
 # cluster all of them run in one job, which has a node to itself: what differs between them is not the node.
 
+from neurotier.core.errors import all_without_credentials
+
+# Snakemake keeps params in clear text; the jobs have the source, with its credentials, from the run's settings.
+named = dict(configuration)
+named["dataset"] = all_without_credentials(named.get("dataset"))
+
 
 rule plan_campaign:
     input:
@@ -12,7 +18,8 @@ rule plan_campaign:
         LOGS / "plan_campaign/plan_campaign.log",
     params:
         results=RESULTS,
-        configuration=configuration,
+        configuration=named,
+        source=named_source(settings.dataset.source),
     message:
         "Planning the campaign"
     script:
@@ -30,7 +37,8 @@ rule run_campaign:
     threads: CORES
     params:
         results=RESULTS,
-        configuration=configuration,
+        configuration=named,
+        source=named_source(settings.dataset.source),
     message:
         "Running the campaign"
     script:

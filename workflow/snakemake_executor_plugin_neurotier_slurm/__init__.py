@@ -35,7 +35,7 @@ from neurotier.core.errors import BusyError
 from neurotier.core.places import Places
 from neurotier.run import slurm
 from neurotier.run.adoption import name_of_job, node_at_fault, prefix_of
-from neurotier.run.jobs import load_settings
+from neurotier.run.jobs import load_settings, reason_of
 from neurotier.run.journal import add_entry
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 
@@ -90,6 +90,8 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         What was said to the user, and what the journal has of jobs that wait.
     """
 
+    run_uuid: str
+
     def __init__(self, workflow: Any, logger: Any) -> None:
         from neurotier.run.profile_config import starting_folder
         from neurotier.run.snakemake_internals import options_of, settings_of_executor
@@ -131,8 +133,20 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
     # Submission, one at a time, by a thread of its own.
 
     def run_job(self, job: Any) -> None:
+        """Submit a job, or report its error: nobody reads what this thread raises, and the head would wait for ever."""
+        shared = self.run_uuid  # the plugin has all jobs of a run share one name
+        try:
+            self.submit(job)
+        except Exception as error:
+            self.say(f"a job of rule {job.name} could not be submitted: {reason_of(error)}")
+            super()._report_job_error_threadsafe(SubmittedJobInfo(job), f"Job submission failed: {error}. ")
+        finally:
+            self.run_uuid = shared
+            os.environ.pop("SBATCH_SIGNAL", None)
+
+    def submit(self, job: Any) -> None:
         """Submit a job, as soon as Slurm takes it, or attach to one that is at the same work."""
-        self.run_uuid = self.name_of(job)  # the plugin has all jobs of a run share one
+        self.run_uuid = self.name_of(job)
         self.names.add(self.run_uuid)
         has_grace = (job.resources.get("runtime") or GRACE_MIN) >= GRACE_MIN
         os.environ.update({"SBATCH_SIGNAL": GRACE} if has_grace else {})
@@ -146,12 +160,11 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
             self.say(f"Slurm takes no job now, and is asked again: {self.refusal}")
             self.has_news.wait(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-        os.environ.pop("SBATCH_SIGNAL", None)
 
     def name_of(self, job: Any) -> str:
-        """Name of the Slurm job for a job: that of its work, if it is one of neurotier's."""
-        if job.is_group() or not job.params.get("results"):
-            return str(self.run_uuid)
+        """Name of the Slurm job for a job, which no other has: that of its work, if it is one of neurotier's."""
+        if job.is_group() or not is_own(job):
+            return f"{self.run_uuid}.{job.jobid}"
         self.places = Places.from_settings(load_settings(Path(job.params.results)))
         share = job.wildcards_dict.get("share")
         if share and job.params.get("analysis"):
@@ -272,3 +285,10 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         self.wait = False
         self.has_news.set()
         super().shutdown()
+
+
+def is_own(job: Any) -> bool:
+    """Whether a job is neurotier's, whose log is with the results of a run: others may have a parameter ``results``."""
+    results = Path(str(job.params.get("results")))
+    has_log = any(Path(file).is_relative_to(results / "logs") for file in job.log)
+    return has_log and (results / "state" / "settings.json").exists()

@@ -78,7 +78,7 @@ APART = (
 """Sections that do not change what a run measures, and that runs go without."""
 
 FETCHING = ("concurrent_gets", "get_attempts", "get_backoff_s", "drop", "validation", "ahead")
-"""Keys of section ``dataset`` that do not either: all of that is over when the participant jobs begin."""
+"""Keys of section ``dataset`` that do not either: all of that is over when the participant jobs begin, or not done."""
 
 PLACED = ("tiers", "placement", "in_containers")
 """Sections that do not change what a run makes."""
@@ -136,8 +136,9 @@ def conditions(settings: Settings) -> list[Condition]:
 
 
 def configuration_of(base: Mapping[str, Any], settings: Settings, condition: Condition) -> Record:
-    """The configuration of a run of a condition, but for its results folder."""
+    """The configuration of a run of a condition, but for its results folder. It drops nothing while it is measured."""
     own = {key: value for key, value in copy.deepcopy(dict(base)).items() if key not in APART}
+    own["dataset"] = {**(own.get("dataset") or {}), "source": settings.dataset.source, "drop": False}
     placed = settings.campaign.placements[condition.placement]
     own["placement"] = settings.placement | {role: tier for role, tier in placed.items() if tier is not None}
     used = set(own["placement"].values())
@@ -153,7 +154,7 @@ def planned_runs(base: Mapping[str, Any], settings: Settings) -> list[PlannedRun
     Parameters
     ----------
     base
-        The configuration as it was given.
+        The configuration as it was given, but for credentials of the source.
     settings
         The same, checked.
     """

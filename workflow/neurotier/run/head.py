@@ -92,9 +92,9 @@ from neurotier.run.snakemake_internals import (
     log_apart,
     name_lost_disks,
     name_pages,
-    names,
     on_submission,
     outputs_of,
+    own_names,
     rules_to_run_here,
     set_limits,
     slots,
@@ -146,6 +146,7 @@ class Head:
     def __init__(self, plan: Plan, workflow: Any, pages: Any) -> None:
         self.plan, self.workflow, self.pages = plan, workflow, pages
         self.settings, self.places = plan.settings, Places.from_settings(plan.settings)
+        self.own_names = own_names(workflow)
         self.watch: Watch | None = None
 
     def start(self) -> list[str]:
@@ -159,10 +160,10 @@ class Head:
             if is_main_process(workflow):
                 close_logs(workflow)
                 plan.most_mb = slots(workflow, plan.threads)["limits"].get("mem_mb")
-                command = command_of(workflow)
+                command = command_of(workflow, self.own_names)
                 self.look_ahead(command, cores(workflow))
                 targets = command.targets or {"comparison" if self.settings.is_campaign else "all"}
-                asked = [page for target, page in PAGES.items() if names(targets, target)]
+                asked = [page for target, page in PAGES.items() if target in targets]
                 name_pages([plan.places.results / f"{page}.html" for page in asked])
                 ends = {"onsuccess": partial(self.finish, True), "onerror": partial(self.finish, False)}
                 call_around(workflow, onstart=self.begin, **ends)
@@ -197,9 +198,9 @@ class Head:
         made = self.heal(command, is_replaced=others is not None)
         if starts:
             check_start(plan, command, say)
-        if command.asks_for("ior") and changes:
+        if "ior" in command.targets and changes:
             forget_failed_points(places.workload("ior") / "ior.tsv")
-        if command.asks_for("check") and changes:  # a look at what is now
+        if "check" in command.targets and changes:  # a look at what is now
             remove_whatever(places.checked(plan.node_class))
         slots = None if plan.elsewhere or not cores else max(1, cores // plan.threads)
         with naming_unwritable(places):
@@ -268,8 +269,8 @@ class Head:
         check_programs(self.rules_here(), settings, say)
         compile_library()
         end_at_signals()
-        command = command_of(workflow)
-        only_checks = len(command.targets) == 1 and command.asks_for("check")
+        command = command_of(workflow, self.own_names)
+        only_checks = command.targets == {"check"}
         roles = ("results",) if only_checks else ROLES  # what is wrong with others, the check is to tell
         facts = {
             "command_line": command_line(),
@@ -288,11 +289,9 @@ class Head:
 
     def rules_here(self) -> set[str]:
         """Rules that run on this machine, and those that Snakemake will know of when participants are chosen."""
-        rules, settings, plan = rules_to_run_here(self.workflow), self.settings, self.plan
-        is_advised = names(rules, "tabulate_advice")
-        if not plan.elsewhere and (
-            names(rules, "require_participants") or (is_advised and not settings.advice.calibration)
-        ):
+        rules, settings, plan = {*self.own_names(rules_to_run_here(self.workflow))}, self.settings, self.plan
+        is_advised = "tabulate_advice" in rules
+        if not plan.elsewhere and ("require_participants" in rules or (is_advised and not settings.advice.calibration)):
             rules.add("prepare_tool")
         if is_advised and not any(self.places.probed(tier, plan.node_class).exists() for tier in settings.placed_tiers):
             rules.add("probe_tier")

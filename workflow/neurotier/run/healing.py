@@ -205,7 +205,7 @@ def remove_partial(places: Places, outputs_of: OutputsOf, targets: Collection[st
     if not targets or last_facts(places).get("succeeded"):
         return
     made = quickly_made(places, outputs_of, {*QUICKLY_MADE, "bigbrain", "bigbrain.html"})
-    if not {Path(target).absolute() for target in targets}.isdisjoint(file.absolute() for file in made):
+    if not {str(file.absolute()) for file in made}.isdisjoint(targets):
         for file in made:
             remove_whatever(file)
 

@@ -38,7 +38,7 @@ from neurotier.run.healing import SAVED
 from neurotier.run.jobs import load_dataset
 from neurotier.run.participants import participants
 from neurotier.run.plan import Plan
-from neurotier.run.snakemake_internals import Command, names
+from neurotier.run.snakemake_internals import Command
 from neurotier.storage import fio
 from neurotier.storage.ior import mpi
 from neurotier.storage.staging.supervise import require_engine
@@ -87,19 +87,19 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
         If the run would write into the dataset, there is nothing to compare, what it is to rehearse is wrongly
         described, what containers are to see is not there, or it would do nothing and end well.
     """
-    if blind := next((rule for rule in AFTER_INDEX if names(command.until, rule)), None):
+    if blind := next((rule for rule in AFTER_INDEX if rule in command.until), None):
         raise SettingsError(
             "Snakemake knows of these jobs only once the dataset is indexed, and so would do nothing",
             where=f"--until {blind}",
             fix="name a target instead: ready, participants",
         )
-    if not command.targets or any(not any(names([one], rule) for rule in WITHOUT_DATASET) for one in command.targets):
+    if not command.targets or command.targets - WITHOUT_DATASET:
         check_dataset(plan, say)
         check_container_inputs(plan.settings, plan.elsewhere)
-    if command.asks_for("comparison"):  # Snakemake would show a trace of what an input function raises
+    if "comparison" in command.targets:  # Snakemake would show a trace of what an input function raises
         plan.compared()
     described(plan.settings)  # reads what is to be rehearsed; a campaign that of its runs before the first
-    if command.asks_for("advise") or command.asks_for("probe"):  # else after a trial that may take hours
+    if command.targets & {"advise", "probe"}:  # else after a trial that may take hours
         for name in plan.settings.probe.tiers or plan.settings.placed_tiers:
             require_written(tier_named(plan.settings, name), "probe")
     tiers = [name for name in plan.settings.placed_tiers if not (plan.elsewhere and on_nodes(plan.settings, name))]
@@ -153,13 +153,13 @@ def check_programs(rules: Collection[str], settings: Settings, say: Say) -> None
         If one is not on ``PATH``, or the package of an engine is not installed.
     """
     looks: list[Callable[[], object]] = [
-        partial(require_program, *program) for rule, program in PROGRAMS.items() if names(rules, rule)
+        partial(require_program, *program) for rule, program in PROGRAMS.items() if rule in rules
     ]
-    if names(rules, "prepare_tool"):
+    if "prepare_tool" in rules:
         looks.append(find_engine if settings.image else make_tool(settings.tool).find)
-    if names(rules, "run_ior") and not asks_for_nodes(settings.ior):  # else it waits here, and the nodes have fio
+    if "run_ior" in rules and not asks_for_nodes(settings.ior):  # else it waits here, and the nodes have fio
         looks.append(partial(mpi.require_engine, settings.ior.engine, "target ior"))
-    if names(rules, "run_staging"):
+    if "run_staging" in rules:
         looks += [partial(require_engine, engine, "target staging") for engine in settings.staging.engines]
     missing = []
     for look in looks:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -129,7 +130,8 @@ def queue(*options: str) -> dict[str, Queued]:
             fix="start the same command again when squeue answers",
         )
     found = (line.split("|", 3) for line in said.splitlines())
-    known = sorted((cells for cells in found if len(cells) == 4), key=lambda cells: int(cells[0].partition("_")[0]))
+    # Numbers of a heterogeneous job are 100+0 and 100+1, those of an array 100_0 and 100_1.
+    known = sorted((cells for cells in found if len(cells) == 4), key=lambda cells: int(re.split("[_+]", cells[0])[0]))
     jobs = {number: Queued(*about) for number, *about in known}
     return jobs if options else {number: job for number, job in jobs.items() if job.state not in OVER}
 

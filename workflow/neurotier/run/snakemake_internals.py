@@ -38,7 +38,7 @@ class Command:
     is_dry_run
         Whether it is asked what would be run.
     targets
-        Rules and files that are asked for; none for the first rule.
+        Rules and files that are asked for, as :func:`own_names` gives them; none for the first rule.
     until
         Rules after whose jobs it ends (``--until``).
     forced
@@ -57,18 +57,19 @@ class Command:
     keep_going: bool
     cancel: str
 
-    def asks_for(self, target: str) -> bool:
-        """Whether a rule is asked for by its name."""
-        return names(self.targets, target)
 
-
-def names(given: Iterable[str], rule: str) -> bool:
-    """Whether a rule is named, as it is or with the prefix that it has in the workflow of others.
-
-    >>> names(["probe"], "probe"), names(["neurotier_probe"], "probe"), names(["results/probe.html"], "probe")
-    (True, True, False)
+def own_names(workflow: Any) -> Callable[..., frozenset[str]]:
+    """What gives asked rules of the workflow that is read now their own names, which differ from those that they have
+    in one that it is a module of (``WorkflowModifier.rule_proxies``, 7.0). Other rules and files become paths.
     """
-    return any(name == rule or name.endswith(f"_{rule}") for name in given)
+    modifier = workflow.modifier
+
+    def translated(given: Iterable[object]) -> frozenset[str]:
+        known = modifier.rule_proxies._rules.items()
+        own = {proxy.rule.name: name for name, proxy in known if proxy.rule in modifier.rules}
+        return frozenset(own.get(name) or str(Path(name).absolute()) for name in map(str, given))
+
+    return translated
 
 
 @contextmanager
@@ -150,12 +151,12 @@ def check_without_cores(workflow: Any, arguments: Sequence[str]) -> None:
 
     Without cores Snakemake refuses to run any job, once it has read the Snakefile (``DAGApi.execute_workflow``, 8.0).
     """
-    if cores(workflow) is None and options_of(arguments).targets == ["check"]:
+    if cores(workflow) is None and options_of(arguments).targets == [workflow.modifier.modify_rulename("check")]:
         workflow.resource_settings.cores = workflow.global_resources["_cores"] = 1
 
 
-def command_of(workflow: Any) -> Command:
-    """What this Snakemake is started for (8.0): while it reads a Snakefile, it does not know yet.
+def command_of(workflow: Any, own: Callable[..., frozenset[str]]) -> Command:
+    """What this Snakemake is started for (8.0), by ``own`` names: while it reads a Snakefile, it does not know yet.
 
     It has an executor only if it is to run jobs, or as if; of ``--summary``, ``--report``, ``--delete-all-output`` and
     others alike ``workflow.dryrun`` says that they are none.
@@ -164,9 +165,9 @@ def command_of(workflow: Any) -> Command:
     return Command(
         starts=executor is not None and not workflow.dryrun and not workflow.touch,
         is_dry_run=bool(workflow.dryrun),
-        targets=frozenset(map(str, asked.targets)),
-        until=frozenset(map(str, asked.until)),
-        forced=bool(asked.forceall) or names(asked.forcerun, "analyze_participants"),
+        targets=own(asked.targets),
+        until=own(asked.until),
+        forced=bool(asked.forceall) or "analyze_participants" in own(asked.forcerun),
         keep_going=executor is not None and bool(workflow.execution_settings.keep_going),
         cancel=str(getattr(getattr(workflow, "executor_settings", None), "cancel_cmd", None) or ""),
     )
