@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.core.errors import NeurotierError
+from neurotier.core.errors import NeurotierError, SourceError
 from neurotier.core.private import private_folder
 from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.contents import content_of, drop_images, get_images, is_present
-from neurotier.dataset.source import obtain
-from support import git, quiet
+from neurotier.dataset.source import obtain, require_sites
+from support import git, plain_dataset, quiet, small_head, t1w
 
 IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
 SETTINGS = DatasetSettings("", None, ["SiteA"], [], [], [], 4, 4, 0.2, False, "none", [])
@@ -137,6 +137,26 @@ def test_what_the_source_does_not_have_is_said(
 ) -> None:
     with pytest.raises(NeurotierError, match=line):
         obtain(dataclasses.replace(SETTINGS, **asked), str(demo_source), private_folder(tmp_path) / "clones", quiet)
+
+
+def test_sites_of_a_folder_that_are_links_out_of_it_are_said(tmp_path: Path) -> None:
+    study, store = tmp_path / "study", plain_dataset(tmp_path / "store" / "NYU", {t1w("01"): small_head()})
+    plain_dataset(study / "UPSM", {t1w("01"): small_head()})
+    leads = {"NYU": store, "Gone": tmp_path / "away" / "Gone", "Circle": Path("Circle"), "Lost": Path("UPSM/Lost")}
+    no_sites = {"README.md": tmp_path / "away", "derivatives": store, "home": tmp_path, "Same": Path("UPSM")}
+    for name, target in (leads | no_sites).items():
+        (study / name).symlink_to(target)
+    everything, clones = dataclasses.replace(SETTINGS, sites=[]), private_folder(tmp_path) / "clones"
+    found, said = obtain(everything, str(study), clones, quiet), list[str]()
+    assert (list(found.sites), set(found.unreachable)) == (["Same", "UPSM"], set(leads))
+    assert "name its folder in dataset.links_to" in found.unreachable["NYU"]
+    with pytest.raises(SourceError, match="1 of the sub-datasets .* 'NYU': is a link that leads out of the dataset"):
+        require_sites(obtain(dataclasses.replace(SETTINGS, sites=["UPSM", "NYU"]), str(study), clones, said.append))
+    assert [line.partition(":")[0] for line in said] == ["'NYU' cannot be reached"]
+    with pytest.raises(SourceError, match="NYU: cannot be reached: is a link that leads out"):
+        obtain(dataclasses.replace(SETTINGS, sites=["NYU"]), str(study), clones, quiet)
+    trusted = dataclasses.replace(SETTINGS, sites=["NYU"], links_to=[str(store)])
+    assert obtain(trusted, str(study), clones, quiet).unreachable == {}
 
 
 def test_versions_have_clones_of_their_own(demo_copy: Path, tmp_path: Path) -> None:
