@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.core.errors import NeurotierError, SourceError
+from neurotier.core.errors import InputError, NeurotierError, SourceError
 from neurotier.core.private import private_folder
 from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.commands import prepare_environment
@@ -150,13 +150,23 @@ def test_sites_of_a_folder_that_are_links_out_of_it_are_said(tmp_path: Path) -> 
     found, said = obtain(everything, str(study), clones, quiet), list[str]()
     assert (list(found.sites), set(found.unreachable)) == (["Same", "UPSM"], set(leads))
     assert "name its folder in dataset.links_to" in found.unreachable["NYU"]
-    with pytest.raises(SourceError, match="1 of the sub-datasets .* 'NYU': is a link that leads out of the dataset"):
+    with pytest.raises(SourceError, match="'NYU': is a link that leads out of the dataset"):
         require_sites(obtain(dataclasses.replace(SETTINGS, sites=["UPSM", "NYU"]), str(study), clones, said.append))
     assert [line.partition(":")[0] for line in said] == ["'NYU' cannot be reached"]
     with pytest.raises(SourceError, match="NYU: cannot be reached: is a link that leads out"):
         obtain(dataclasses.replace(SETTINGS, sites=["NYU"]), str(study), clones, quiet)
     trusted = dataclasses.replace(SETTINGS, sites=["NYU"], links_to=[str(store)])
     assert obtain(trusted, str(study), clones, quiet).unreachable == {}
+
+
+def test_dataset_with_raw_data_below_sourcedata_alone_has_no_sites(demo_copy: Path, tmp_path: Path) -> None:
+    (demo_copy / "sourcedata").mkdir()
+    git(demo_copy, "rm", "--quiet", "SiteB")
+    git(demo_copy, "mv", "SiteA", "sourcedata/raw")
+    git(demo_copy, "commit", "--quiet", "-m", "as YODA has it")
+    settings, clones = dataclasses.replace(SETTINGS, sites=[]), private_folder(tmp_path) / "clones"
+    with pytest.raises(InputError, match="has neither participants nor sites; .*: sourcedata/raw"):
+        obtain(settings, str(demo_copy), clones, quiet)
 
 
 def test_versions_have_clones_of_their_own(demo_copy: Path, tmp_path: Path) -> None:

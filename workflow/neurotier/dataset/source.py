@@ -46,7 +46,7 @@ class Dataset:
         Path of each installed sub-dataset below ``path`` to its facts (``url``, ``version``); the single key
         ``""`` if the dataset itself holds the participants.
     unreachable
-        Sub-datasets of the selection that could not be installed, or sites that are links to elsewhere, with the reason.
+        Sub-datasets of the selection that could not be installed, or sites that are links out of it, with the reason.
     """
 
     source: str
@@ -390,7 +390,10 @@ def choose_sites(wanted: Sequence[str], known: Sequence[str], source: str) -> li
     ['sites/NYU']
     """
     if not wanted:
-        return [site for site in known if not NO_SITES.fullmatch(site)]
+        if sites := [site for site in known if not NO_SITES.fullmatch(site)]:
+            return sites
+        fix = f"name another source, or in dataset.sites one of: {', '.join(known)}"
+        raise InputError("has neither participants nor sites", where=f"dataset.source {source!r}", fix=fix)
     if list(known) == [""]:
         raise InputError("has no sub-datasets to choose sites from", where=f"dataset.source {source!r}")
     chosen = []
