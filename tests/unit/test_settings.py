@@ -118,6 +118,7 @@ def test_empty_section_takes_its_defaults() -> None:
         ({**SMALLEST, "tool": {"own": {"mask": "m.nii"}}}, "config key tool.own.command: this key is missing"),
         ({**SMALLEST, "tool": {"../own": {}}}, "config key tool: '../own'"),
         ({**SMALLEST, "campaign": {"tools": ["bte"]}}, "config key campaign.tools: 'bte' is not one of brainextractor"),
+        ({**SMALLEST, "placement": "{work: disk"}, "config key placement: '{work: disk' is no YAML; close every brace"),
         ({**SMALLEST, "tool": "noop"}, "config key tool: 'noop' stands alone; write {name: noop}"),
         ({**SMALLEST, "shares": {"participants": "many"}}, "config key shares.participants: 'many' is not of type"),
         ({**SMALLEST, "dataset": {"sites": "A"}}, "config key dataset.sites: 'A' stands alone; write [A]"),

@@ -165,7 +165,7 @@ def test_dataset_with_raw_data_below_sourcedata_alone_has_no_sites(demo_copy: Pa
     git(demo_copy, "mv", "SiteA", "sourcedata/raw")
     git(demo_copy, "commit", "--quiet", "-m", "as YODA has it")
     settings, clones = dataclasses.replace(SETTINGS, sites=[]), private_folder(tmp_path) / "clones"
-    with pytest.raises(InputError, match="has neither participants nor sites; .*: sourcedata/raw"):
+    with pytest.raises(InputError, match=r"neither participants nor sites; name .*: sourcedata/raw"):
         obtain(settings, str(demo_copy), clones, quiet)
 
 

@@ -273,7 +273,7 @@ def with_folders_placed(config: Mapping[str, Any]) -> Mapping[str, Any]:
     Raises
     ------
     SettingsError
-        If there is no folder for the results.
+        If there is no folder for the results, or it has no name for its tier.
     TierError
         If the file system of either does not answer.
     """
@@ -282,7 +282,13 @@ def with_folders_placed(config: Mapping[str, Any]) -> Mapping[str, Any]:
         return config  # which is said when it is checked
     added, placement, results = Record(), dict(placement), config.get("results")
     folder = Path(os.path.expanduser(str(results)))
-    if folder.is_absolute() and "results" not in tiers:
+    if folder.is_absolute():
+        if "results" in tiers:
+            raise SettingsError(
+                f"{results!r} is an absolute path, which makes a tier named 'results', and there is one of that name",
+                where="config key results",
+                fix="rename that tier, or name a folder on it",
+            )
         require_answer(folder.parent, "config key results")
         if not folder.parent.is_dir():
             raise SettingsError(
@@ -297,7 +303,7 @@ def with_folders_placed(config: Mapping[str, Any]) -> Mapping[str, Any]:
         placement["dataset"] = kept
         require_answer(source, "config key dataset.source")
         is_placed = "dataset" in tiers or not source.is_dir() or not is_plain_folder(source)
-        if not is_placed and is_elsewhere(source, tiers.get(kept)):
+        if not is_placed and is_elsewhere(source, tiers, kept):
             tiers["dataset"], placement["dataset"] = tier_of(source, read_only=True), "dataset"
     return {**config, "results": results, "tiers": tiers, "placement": placement}
 
@@ -307,10 +313,10 @@ def tier_of(folder: Path, read_only: bool = False) -> Record:
     return {"path": str(folder), "kind": find_mount(folder).kind, "read_only": read_only}
 
 
-def is_elsewhere(folder: Path, tier: Any) -> bool:
+def is_elsewhere(folder: Path, tiers: Mapping[str, Any], name: Any) -> bool:
     """Whether a folder is on another file system than an entry of ``tiers``, if that is one, and is there."""
     try:
-        return folder.stat().st_dev != os.stat(expand(tier["path"], "")).st_dev
+        return folder.stat().st_dev != os.stat(expand(tiers[name]["path"], "")).st_dev
     except (TypeError, KeyError, OSError, SettingsError):  # which is said when it is checked
         return False
 
