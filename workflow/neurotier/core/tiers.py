@@ -10,6 +10,7 @@ resolves it on its node: variables such as ``$SLURM_TMPDIR`` are not defined whe
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -36,6 +37,9 @@ SHARED_ROLES = ("dataset", "results")
 
 ANSWERS_WITHIN_S = 20.0
 """Time that a file system has to say what lies at a path, s: one that a server mounts only now takes a few."""
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Errors of a file system that is full, or of which a user has no more."""
 
 NODE_ROLES = ("work", "images")
 """Roles whose tier may be each node's own."""
@@ -243,6 +247,15 @@ def find_mount(path: Path) -> Mount:
     command = ["stat", "--file-system", "--format=%T", "--", str(real)]
     fs_type = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     return Mount("", "/", fs_type, "")
+
+
+def says_full(text: str) -> bool:
+    """Whether a program says that it found no room.
+
+    >>> says_full("cp: error writing 'x': Disk quota exceeded"), says_full("Permission denied")
+    (True, False)
+    """
+    return any(os.strerror(number) in text for number in FULL)
 
 
 def require_answer(path: Path, where: str) -> None:
