@@ -128,7 +128,7 @@ class Tier:
         return find_mount(self.path)
 
     def free_bytes(self) -> int:
-        """Free bytes that neurotier may use: at most the declared capacity."""
+        """Free bytes, of which no more count than the declared capacity, whatever neurotier has there already."""
         free = shutil.disk_usage(self.path).free
         return free if self.capacity_bytes is None else min(free, self.capacity_bytes)
 
