@@ -196,6 +196,16 @@ def test_engine(engine: Engine, tmp_path: Path, tiny_image: Path, monkeypatch: p
     assert inside(Container(found, tiny_image, SETTINGS, tmp_path / "scratch"), "true")[0] == 0
 
 
+def test_a_kernel_without_descriptors_of_processes_is_enough(
+    container: Container, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of clusters, before Linux 5.3; one that does not start is told by its end there, too."""
+    monkeypatch.delattr(os, "pidfd_open")
+    assert inside(container, "true")[0] == 0
+    with pytest.raises(ContainerError, match="missing or not readable"):
+        inside(replace(container, image=tmp_path / "gone.sif"), "true")
+
+
 def test_starting_and_running_add_up(container: Container) -> None:
     """The start is taken out of the phase, and both together are what the phase was."""
 

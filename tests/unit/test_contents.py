@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -19,6 +20,7 @@ PYTHON = sys.executable
 
 ASK = """
 import sys
+from dataclasses import replace
 from pathlib import Path
 from neurotier.dataset.contents import ask_annex
 sys.executable = sys.argv[1]
@@ -61,11 +63,14 @@ def test_any_name_is_a_name(clone: Path) -> None:
     assert not any(is_present(clone, name) for name in NAMES)
 
 
-@pytest.mark.parametrize("name", ["no such.nii", "small"])
+@pytest.mark.parametrize("name", ["no such.nii", "small", "link.nii"])
 def test_file_that_is_missing_and_not_annexed(clone: Path, name: str) -> None:
+    """Also behind a link that may leave the dataset."""
     (clone / "small").unlink()
+    (clone / "link.nii").symlink_to(clone.parent / "store" / "x.nii")
+    settings = replace(SETTINGS, links_to=[str(clone.parent / "store")])
     with pytest.raises(SourceError, match=f"{name}: is not in the dataset"):
-        get_images(clone, [name], SETTINGS, pytest.fail)
+        get_images(clone, [name], settings, pytest.fail)
 
 
 def test_content_without_a_known_copy_is_not_asked_for_again(clone: Path) -> None:

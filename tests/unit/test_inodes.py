@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.analysis.staging import check_room, full
-from neurotier.core.errors import TierError
+from neurotier.analysis.staging import check_room, full, naming_full_tier
+from neurotier.core.errors import TierError, ToolError
 from neurotier.core.places import Places
 from neurotier.core.tiers import Tier
 from neurotier.run.jobs import load_settings
@@ -84,3 +85,9 @@ def test_file_systems_without_a_limit_are_never_out_of_inodes(tmp_path: Path, mo
     assert tier.free_files() is None
     check_room(tier, 0, 10**12)
     assert "inodes" not in str(full(tier, 0, None, "became full"))
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_tool_that_found_no_room_was_on_a_full_tier(tmp_path: Path, number: int) -> None:
+    with pytest.raises(TierError, match="became full"), naming_full_tier(Tier("disk", tmp_path, "block", None), 1):
+        raise ToolError(f"bet: {os.strerror(number)}")

@@ -7,9 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
+from configured import settings_at
 from neurotier.core import control_groups
 from neurotier.core.control_groups import core_limits, memory
+from neurotier.core.places import Places
+from neurotier.run.needs import Needs
 
 
 def grouped(folder: Path, membership: str, limits: dict[str, str]) -> list[int]:
@@ -54,6 +58,13 @@ def test_files_that_only_the_page_cache_has_leave_room(tmp_path: Path) -> None:
     assert min(left_bytes for _, left_bytes in memory()) == 1500
     grouped(tmp_path, "0::/job\n", files | {"job/memory.current": "9900"})
     assert min(left_bytes for _, left_bytes in memory()) == 0
+
+
+def test_jobs_share_what_machine_and_groups_allow(tmp_path: Path) -> None:
+    settings = settings_at(tmp_path)
+    for limit, room_mb in (("1000000000", 950), ("max", int(0.95 * psutil.virtual_memory().total / 10**6))):
+        grouped(tmp_path, "0::/job\n", {"job/memory.max": limit})
+        assert Needs(settings, Places.from_settings(settings), elsewhere=False).room["mem_mb"] == room_mb
 
 
 def test_least_quota_of_all_groups_counts(tmp_path: Path) -> None:

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 from configured import settings_at
-from neurotier.core.errors import NeurotierError
+from neurotier.core.errors import InputError, NeurotierError, SourceError
 from neurotier.core.private import private_folder
 from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.contents import content_of, drop_images, get_images, is_present
-from neurotier.dataset.source import Dataset, obtain
-from support import git, quiet
+from neurotier.dataset.source import Dataset, obtain, require_sites
+from support import git, plain_dataset, quiet, small_head, t1w
 
 IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
 SETTINGS = settings_at(dataset={"sites": ["SiteA"], "get_backoff_s": 0.2}).dataset
@@ -123,6 +123,36 @@ def test_ria_store_is_a_source(demo_source: Path, tmp_path: Path) -> None:
 def test_a_site_that_the_source_does_not_have_is_said(demo_source: Path, tmp_path: Path) -> None:
     with pytest.raises(NeurotierError, match="the dataset has no site 'SiteC'; did you mean"):
         cloned(demo_source, tmp_path, sites=["SiteC"])
+
+
+def test_sites_of_a_folder_that_are_links_out_of_it_are_said(tmp_path: Path) -> None:
+    study, store = tmp_path / "study", plain_dataset(tmp_path / "store" / "NYU", {t1w("01"): small_head()})
+    plain_dataset(study / "UPSM", {t1w("01"): small_head()})
+    leads = {"NYU": store, "Gone": tmp_path / "away" / "Gone", "Circle": Path("Circle"), "Lost": Path("UPSM/Lost")}
+    no_sites = {"README.md": tmp_path / "away", "derivatives": store, "home": tmp_path, "Same": Path("UPSM")}
+    for name, target in (leads | no_sites).items():
+        (study / name).symlink_to(target)
+    everything, clones = dataclasses.replace(SETTINGS, sites=[]), private_folder(tmp_path) / "clones"
+    found, said = obtain(everything, str(study), clones, quiet), list[str]()
+    assert (list(found.sites), set(found.unreachable)) == (["Same", "UPSM"], set(leads))
+    assert "name its folder in dataset.links_to" in found.unreachable["NYU"]
+    with pytest.raises(SourceError, match="'NYU': is a link that leads out of the dataset"):
+        require_sites(obtain(dataclasses.replace(SETTINGS, sites=["UPSM", "NYU"]), str(study), clones, said.append))
+    assert [line.partition(":")[0] for line in said] == ["'NYU' cannot be reached"]
+    with pytest.raises(SourceError, match="NYU: cannot be reached: is a link that leads out"):
+        obtain(dataclasses.replace(SETTINGS, sites=["NYU"]), str(study), clones, quiet)
+    trusted = dataclasses.replace(SETTINGS, sites=["NYU"], links_to=[str(store)])
+    assert obtain(trusted, str(study), clones, quiet).unreachable == {}
+
+
+def test_dataset_with_raw_data_below_sourcedata_alone_has_no_sites(demo_copy: Path, tmp_path: Path) -> None:
+    (demo_copy / "sourcedata").mkdir()
+    git(demo_copy, "rm", "--quiet", "SiteB")
+    git(demo_copy, "mv", "SiteA", "sourcedata/raw")
+    git(demo_copy, "commit", "--quiet", "-m", "as YODA has it")
+    settings, clones = dataclasses.replace(SETTINGS, sites=[]), private_folder(tmp_path) / "clones"
+    with pytest.raises(InputError, match=r"neither participants nor sites; name .*: sourcedata/raw"):
+        obtain(settings, str(demo_copy), clones, quiet)
 
 
 def test_versions_have_clones_of_their_own(demo_copy: Path, tmp_path: Path) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from configured import settings_at
 from neurotier.core.errors import SettingsError, TierError
-from neurotier.core.settings import TierSettings
-from neurotier.core.tiers import Mount, Tier, find_mount, parse_size, tiers_of
+from neurotier.core.settings import Settings, TierSettings
+from neurotier.core.tiers import Mount, Tier, find_mount, parse_size, tiers_of, with_folders_placed
 
 
 def tier(path: Path | str, kind: str, capacity: str | int | None = None) -> Tier:
@@ -118,3 +119,20 @@ def test_what_is_each_nodes_own_is_not_looked_at_from_elsewhere(tmp_path: Path) 
         settings = settings_at(tmp_path, tiers={"gone": gone}, placement={"work": work})
         assert tiers_of(settings, elsewhere=True)["work"].node != looked_at
         assert not tiers_of(settings)["work"].node
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        (
+            {"placement": {"work": "a", "images": "a", "results": ["x"]}},
+            "placement.results: ['x'] is not of type 'string'",
+        ),
+        ({"results": "/x"}, "results: '/x' is an absolute path, which makes a tier named 'results', and there is one"),
+    ],
+)
+def test_folders_that_cannot_be_placed_are_said_by_key(changed: dict[str, Any], line: str) -> None:
+    tiers = {name: {"path": ".", "kind": "block"} for name in ("a", "results")}
+    with pytest.raises(SettingsError) as raised:
+        Settings.from_config(with_folders_placed({"tiers": tiers, "placement": {}, **changed}))
+    assert str(raised.value).startswith(f"config key {line}")

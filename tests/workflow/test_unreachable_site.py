@@ -44,7 +44,7 @@ def test_nothing_but_unreachable_sites_is_an_error_of_the_source(project: Projec
         (demo_copy / site / ".git").rename(demo_copy / site / ".away")
     dataset = {"source": str(demo_copy), "get_attempts": 1}
     ended = project.fails(*project.configure(dataset=dataset, tool="bet"), path=STAND_INS)
-    assert ended.lines("SiteA, SiteB: cannot be installed: "), ended.output
+    assert ended.lines("SiteA, SiteB: cannot be reached: "), ended.output
     assert not (project.results / "index" / "dataset.json").exists()
 
 
@@ -60,7 +60,7 @@ def test_clone_that_was_lost_fails_only_those_whose_site_is_away(project: Projec
     assert "2 of 4 participants done, 2 failed" in ended.output, ended.output
     for participant in ("sub-0099101", "sub-0099102"):
         (line,) = ended.lines(f"failed  SiteB/{participant}: ")
-        assert "SiteB: cannot be installed" in line
+        assert "SiteB: cannot be reached" in line
     (demo_copy / "SiteB" / ".away").rename(demo_copy / "SiteB" / ".git")
     again = project.succeeds(*arguments, path=STAND_INS)
     assert not [name for name in again.analysed if name.startswith("SiteA")]

@@ -132,7 +132,7 @@ def choose_calibration(participants: ImagesByParticipant, settings: Settings, pl
     chosen = choose(sizes, count)
     for path in (path for name in chosen for path in missing[name]):
         try:
-            check_known_somewhere(dataset, path)
+            check_known_somewhere(dataset, path, links_to)
         except NeurotierError as error:
             raise SourceError(
                 f"cannot be analysed as a calibration: {error.what}",

@@ -23,7 +23,7 @@ from neurotier.core.files import (
 )
 from neurotier.core.foreign import blaming, copy_file, copy_tree, entries_below, open_file, open_in_dataset
 from neurotier.core.quantities import size
-from neurotier.core.tiers import Tier
+from neurotier.core.tiers import FULL, Tier, says_full
 from neurotier.meter.folders import Removal, held_in
 
 MARGIN_BYTES = 1_000_000
@@ -208,13 +208,13 @@ def naming_full_tier(tier: Tier, needed_bytes: int, needed_files: int | None = N
         if os.statvfs(tier.path).f_flag & os.ST_RDONLY:  # as the kernel mounts it after errors of its device
             fix = "look for errors of its device (dmesg), mount it again, and start the same command again"
             raise TierError(f"tier {tier.name!r} became read-only, at {tier.path}", fix=fix) from None
-        if not is_full(tier) and os.strerror(errno.ENOSPC) not in error.what:
+        if not is_full(tier) and not says_full(error.what):
             raise
         raise full(tier, needed_bytes, needed_files, "became full") from None
     except NeurotierError:
         raise
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in FULL:
             raise full(tier, needed_bytes, needed_files, "became full") from None
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise TierError(f"tier {tier.name!r} is not writable: {error.filename}: {error.strerror}") from None

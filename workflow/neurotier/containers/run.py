@@ -77,6 +77,9 @@ PIPE_BYTES = 1 << 16
 PATIENCE_S = 600.0
 """How long a container may take to start; from images on slow tiers it has taken minutes."""
 
+TURN_S = 0.1
+"""How often it is looked whether one that is starting has ended instead."""
+
 
 class Bind(NamedTuple):
     """A file or folder of the host, and where the container sees it."""
@@ -336,5 +339,8 @@ def kept_out(state: Path) -> list[str]:
 
 def wait_for(said: FileIO, process: subprocess.Popen[bytes]) -> bool:
     """Wait until the container reports its start; ``False`` if it ended instead, or took longer than the patience."""
-    with os.fdopen(os.pidfd_open(process.pid), "rb") as ended:
-        return said.fileno() in wait([said.fileno(), ended.fileno()], PATIENCE_S)
+    deadline_s = time.monotonic() + PATIENCE_S
+    while process.poll() is None and time.monotonic() < deadline_s:  # in turns: kernels before 5.3 have no pidfd_open
+        if wait([said.fileno()], TURN_S):
+            return True
+    return False

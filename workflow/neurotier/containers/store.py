@@ -20,7 +20,6 @@ works on, whose index says what it uses; and it touches what the store notes of 
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import re
@@ -61,6 +60,7 @@ from neurotier.core.files import (
 from neurotier.core.foreign import FILE, blaming, checked_entries, copy_tree
 from neurotier.core.places import short_hash
 from neurotier.core.settings import ContainerSettings, DatasetSettings, Say
+from neurotier.core.tiers import FULL, says_full
 
 FORM = "folder"
 """Ending of a placed cache, as ``sif`` and ``sandbox`` are those of images."""
@@ -173,7 +173,7 @@ class Shelf:
                     with made_whole(placed) as partial:
                         put(partial)
                 except OSError as error:
-                    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                    if error.errno in FULL:
                         raise TierError(f"has no room for {placed.name}", where=str(placed.parent)) from None
                     raise
             if marker:
@@ -394,7 +394,7 @@ class Store(Shelf):
             raise ContainerError("unsquashfs is not on PATH", where="unpacking an image", fix="install squashfs-tools")
         command = ["unsquashfs", "-quiet", "-no-progress", "-no-xattrs", "-offset", partition[1], "-dest", str(target)]
         code, said = run_logged([*command, str(source)], self.log)
-        if "No space left" in said:
+        if says_full(said):
             raise TierError(f"has no room for the unpacked image {source.stem}", where=str(self.images))
         if code not in (0, ATTRIBUTES_LACKING):
             raise ContainerError(f"cannot be unpacked (unsquashfs: exit code {code})", where=str(source), fix=AGAIN)

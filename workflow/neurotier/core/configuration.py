@@ -9,6 +9,7 @@ import difflib
 import os
 import shlex
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path, PurePosixPath
 from string import Formatter
@@ -61,7 +62,10 @@ def completed(value: Any, schema: Mapping[str, Any]) -> Any:
         return [completed(item, schema.get("items", {})) for item in value]
     kinds = schema.get("type", "string")
     if isinstance(value, str) and "string" not in kinds:
-        return read_yaml(value)
+        from yaml import YAMLError
+
+        with suppress(YAMLError):  # which is said when it is checked
+            return read_yaml(value)
     return None if "null" in kinds and value in ("", "null") else value
 
 
@@ -153,6 +157,8 @@ def reason(error: ValidationError) -> str:
     if error.validator == "type" and error.validator_value == "string" and isinstance(error.instance, int):
         return f"{error.instance!r} was read as a number; put it in quotes"
     if error.validator == "type" and isinstance(error.instance, str):
+        if error.instance[:1] in ("{", "["):
+            return f"{error.instance!r} is no YAML; close every brace, bracket and quotation mark"
         first = next(iter(error.schema.get("properties", ())), "KEY")
         meant = {"object": f"{{{first}: {error.instance}}}", "array": f"[{error.instance}]"}
         if asked := meant.get(str(error.validator_value)):

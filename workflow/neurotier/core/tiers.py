@@ -10,6 +10,7 @@ resolves it on its node: variables such as ``$SLURM_TMPDIR`` are not defined whe
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -36,6 +37,9 @@ SHARED_ROLES = ("dataset", "results")
 
 ANSWERS_WITHIN_S = 20.0
 """Time that a file system has to say what lies at a path, s: one that a server mounts only now takes a few."""
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Errors of a file system that is full, or of which a user has no more."""
 
 NODE_ROLES = ("work", "images")
 """Roles whose tier may be each node's own."""
@@ -124,7 +128,7 @@ class Tier:
         return find_mount(self.path)
 
     def free_bytes(self) -> int:
-        """Free bytes that neurotier may use: at most the declared capacity."""
+        """Free bytes, of which no more count than the declared capacity, whatever neurotier has there already."""
         free = shutil.disk_usage(self.path).free
         return free if self.capacity_bytes is None else min(free, self.capacity_bytes)
 
@@ -245,6 +249,15 @@ def find_mount(path: Path) -> Mount:
     return Mount("", "/", fs_type, "")
 
 
+def says_full(text: str) -> bool:
+    """Whether a program says that it found no room.
+
+    >>> says_full("cp: error writing 'x': Disk quota exceeded"), says_full("Permission denied")
+    (True, False)
+    """
+    return any(os.strerror(number) in text for number in FULL)
+
+
 def require_answer(path: Path, where: str) -> None:
     """Raise :class:`TierError` if nobody can look at a path, there or not, within :data:`ANSWERS_WITHIN_S`.
 
@@ -273,7 +286,7 @@ def with_folders_placed(config: Mapping[str, Any]) -> Mapping[str, Any]:
     Raises
     ------
     SettingsError
-        If there is no folder for the results.
+        If there is no folder for the results, or it has no name for its tier.
     TierError
         If the file system of either does not answer.
     """
@@ -282,7 +295,13 @@ def with_folders_placed(config: Mapping[str, Any]) -> Mapping[str, Any]:
         return config  # which is said when it is checked
     added, placement, results = Record(), dict(placement), config.get("results")
     folder = Path(os.path.expanduser(str(results)))
-    if folder.is_absolute() and "results" not in tiers:
+    if folder.is_absolute():
+        if "results" in tiers:
+            raise SettingsError(
+                f"{results!r} is an absolute path, which makes a tier named 'results', and there is one of that name",
+                where="config key results",
+                fix="rename that tier, or name a folder on it",
+            )
         require_answer(folder.parent, "config key results")
         if not folder.parent.is_dir():
             raise SettingsError(
@@ -297,7 +316,7 @@ def with_folders_placed(config: Mapping[str, Any]) -> Mapping[str, Any]:
         placement["dataset"] = kept
         require_answer(source, "config key dataset.source")
         is_placed = "dataset" in tiers or not source.is_dir() or not is_plain_folder(source)
-        if not is_placed and is_elsewhere(source, tiers.get(kept)):
+        if not is_placed and is_elsewhere(source, tiers, kept):
             tiers["dataset"], placement["dataset"] = tier_of(source, read_only=True), "dataset"
     return {**config, "results": results, "tiers": tiers, "placement": placement}
 
@@ -307,10 +326,10 @@ def tier_of(folder: Path, read_only: bool = False) -> Record:
     return {"path": str(folder), "kind": find_mount(folder).kind, "read_only": read_only}
 
 
-def is_elsewhere(folder: Path, tier: Any) -> bool:
+def is_elsewhere(folder: Path, tiers: Mapping[str, Any], name: Any) -> bool:
     """Whether a folder is on another file system than an entry of ``tiers``, if that is one, and is there."""
     try:
-        return folder.stat().st_dev != os.stat(expand(tier["path"], "")).st_dev
+        return folder.stat().st_dev != os.stat(expand(tiers[name]["path"], "")).st_dev
     except (TypeError, KeyError, OSError, SettingsError):  # which is said when it is checked
         return False
 

@@ -138,7 +138,7 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
         if contents[path].is_damaged:
             say(f"{path}: {contents[path].here_bytes} of {contents[path].size_bytes} bytes are here: fetched again")
             said = ask_annex(dataset, "drop", [path], "--force")[1]  # and with it the record that it is here
-            if content_of(dataset, path).is_damaged:
+            if content_of(dataset, path, links_to).is_damaged:
                 raise SourceError(f"its content is damaged and cannot be discarded: {said}", where=path)
 
     def fetch() -> None:
@@ -146,7 +146,7 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
         said = ask_annex(dataset, "get", wanted, "-c", "annex.retry=3")[1]  # as DataLad has it
         left = [path for path in wanted if not is_present(dataset, path, links_to)]
         for path in left:
-            check_known_somewhere(dataset, path)
+            check_known_somewhere(dataset, path, links_to)
         if left:
             # where that file is missing, git-annex cannot look up "tcp", and skips the source
             bare = not Path("/etc/protocols").exists()
@@ -163,9 +163,9 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
     return len(missing)
 
 
-def check_known_somewhere(dataset: Path, path: str) -> None:
+def check_known_somewhere(dataset: Path, path: str, links_to: Sequence[str] = ()) -> None:
     """Raise :class:`SourceError` if git-annex knows of no copy of a file, so that no retry can help."""
-    if not content_of(dataset, path).key:
+    if not content_of(dataset, path, links_to).key:
         raise SourceError("is not in the dataset", where=path)
     records, _ = ask_annex(dataset, "whereis", [path])
     if records and not any(record["whereis"] or record["untrusted"] for record in records):

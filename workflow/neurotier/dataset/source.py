@@ -7,6 +7,7 @@ and the others are analysed all the same.
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Sequence
@@ -45,7 +46,7 @@ class Dataset:
         Path of each installed sub-dataset below ``path`` to its facts (``url``, ``version``); the single key
         ``""`` if the dataset itself holds the participants.
     unreachable
-        Sub-datasets of the selection that could not be installed, with the reason.
+        Sub-datasets of the selection that could not be installed, or sites that are links out of it, with the reason.
     """
 
     source: str
@@ -82,9 +83,12 @@ def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Say) -> 
     else:
         source = str(local_folder(source))
         if is_plain_folder(Path(source)):
-            sites = choose_sites(settings.sites, plain_sites(Path(source), settings.links_to), source)
-            facts = {site: {"url": Path(source, site).as_uri(), "version": ""} for site in sites}
-            return Dataset(source, Path(source), "folder", facts)
+            known = plain_sites(Path(source), settings.links_to)
+            sites = choose_sites(settings.sites, list(known), source)
+            unreachable = {site: known[site] for site in sites if known[site]}
+            there = reached(sites, unreachable, say)
+            facts = {site: {"url": Path(source, site).as_uri(), "version": ""} for site in there}
+            return Dataset(source, Path(source), "folder", facts, unreachable)
     prepare_environment()
     folder = datasets / dataset_name(source, settings.version)
     make_private(datasets.absolute())
@@ -166,17 +170,20 @@ def check_out(repository: Path, version: str, where: str) -> None:
     raise SourceError(f"has no branch, tag or commit {version!r}", where=where, fix="see dataset.version")
 
 
-def plain_sites(folder: Path, links_to: Sequence[str] = ()) -> list[str]:
-    """Sites of a plain folder: itself (``""``) if it holds participants, else its sub-folders that do."""
-    if is_bids(folder):
-        return [""]
-    sites = []
-    for path in folder.iterdir():
-        with suppress(InputError):
-            trusted, below = file_in_dataset(folder, path.name, links_to)
-            if is_bids(trusted / below):
-                sites.append(path.name)
-    return sorted(sites) or [""]
+def plain_sites(folder: Path, links_to: Sequence[str] = ()) -> dict[str, str]:
+    """Sites of a plain folder, each with why it is not read, if so: itself (``""``) if it holds participants, else its
+    sub-folders that do. A link that leads nowhere may be one, as to what is not mounted, unless it has a file's name.
+    """
+    sites = dict[str, str]()
+    for path in () if is_bids(folder) else sorted(folder.iterdir()):
+        is_lost = path.is_symlink() and "." not in path.name and not os.access(path, os.R_OK)
+        if is_bids(path) or is_lost:
+            sites[path.name] = "is a link to what cannot be read" if is_lost else ""
+            try:
+                file_in_dataset(folder, path.name, links_to)
+            except InputError as error:
+                sites[path.name] = f"{error.what}; {error.fix}" if error.fix else error.what
+    return sites or {"": ""}
 
 
 def check_tier(dataset: Dataset, tier: Tier) -> None:
@@ -209,7 +216,7 @@ def require_sites(dataset: Dataset) -> None:
         raise SourceError(
             f"{len(dataset.unreachable)} of the sub-datasets asked for cannot be reached: {named}",
             where=f"dataset.source {dataset.source!r}",
-            fix="start the same command again to clone and analyse what is missing",
+            fix="start the same command again to analyse what is missing, or name the others in dataset.sites",
         )
 
 
@@ -239,7 +246,7 @@ def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say
     SourceError
         If no site could be installed.
     InputError
-        If a site asked for does not exist.
+        If a site asked for does not exist, or there is none.
     """
     from datalad.api import subdatasets
 
@@ -262,12 +269,24 @@ def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say
     mark_of(folder, "").mkdir(exist_ok=True)
     for path in set(wanted) - set(unreachable):
         mark_of(folder, path).touch()
+    there = reached(sites, unreachable, say)
+    return {site: site_facts(folder / site, source, site) for site in there}, unreachable
+
+
+def reached(sites: Sequence[str], unreachable: dict[str, str], say: Say) -> list[str]:
+    """Those sites that can be reached; of what cannot, it is said why.
+
+    Raises
+    ------
+    SourceError
+        If none can.
+    """
     for path, reason in unreachable.items():
-        say(f"{path!r} cannot be installed: {reason}")
+        say(f"{path!r} cannot be reached: {reason}")
     there = [site for site in sites if site not in unreachable]
     if not there:
-        raise SourceError(f"cannot be installed: {next(iter(unreachable.values()))}", where=", ".join(unreachable))
-    return {site: site_facts(folder / site, source, site) for site in there}, unreachable
+        raise SourceError(f"cannot be reached: {next(iter(unreachable.values()))}", where=", ".join(unreachable))
+    return there
 
 
 def install_all(folder: Path, recorded: dict[str, str], settings: DatasetSettings, say: Say) -> dict[str, str]:
@@ -371,7 +390,10 @@ def choose_sites(wanted: Sequence[str], known: Sequence[str], source: str) -> li
     ['sites/NYU']
     """
     if not wanted:
-        return [site for site in known if not NO_SITES.fullmatch(site)]
+        if sites := [site for site in known if not NO_SITES.fullmatch(site)]:
+            return sites
+        fix = f"name another source, or in dataset.sites one of: {', '.join(known)}"
+        raise InputError("has neither participants nor sites", where=f"dataset.source {source!r}", fix=fix)
     if list(known) == [""]:
         raise InputError("has no sub-datasets to choose sites from", where=f"dataset.source {source!r}")
     chosen = []

@@ -15,6 +15,7 @@ import psutil
 from neurotier.analysis.brains import Share
 from neurotier.analysis.needs import merged_bytes, placed_bytes, threads_of, work_bytes, work_files
 from neurotier.analysis.tools import make_tool
+from neurotier.core.control_groups import memory
 from neurotier.core.errors import TierError
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
@@ -212,12 +213,14 @@ class Needs:
 
     @cached_property
     def room(self) -> dict[str, int]:
-        """How much there is for jobs, as far as it is known: of this machine's memory, unless they run on others; of
-        the work tier, unless each of those has its own, or its path is not there; of inodes, if anybody counts files.
+        """How much there is for jobs, as far as it is known: of the memory that machine and control groups let this
+        process have, unless they run on others; of the work tier, unless each of those has its own, or its path is not
+        there; of inodes, if anybody counts files.
         """
         room: dict[str, int | None] = {}
         if not self.elsewhere:
-            room["mem_mb"] = int(0.95 * psutil.virtual_memory().total / MEGABYTE)
+            all_bytes = min([psutil.virtual_memory().total, *(limit_bytes for limit_bytes, _ in memory())])
+            room["mem_mb"] = int(0.95 * all_bytes / MEGABYTE)
         if not self.elsewhere or self.settings.kind_of("work").remote:
             tier = tiers_of(self.settings)["work"]
             is_there, counted = tier.path.is_dir(), work_files([], self.settings) is not None

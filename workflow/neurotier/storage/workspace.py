@@ -14,7 +14,7 @@ from neurotier.core.places import Places, short_hash
 from neurotier.core.private import OWNER, remove_abandoned, remove_empty, remove_leftover, work_folder
 from neurotier.core.quantities import size
 from neurotier.core.tables import Row
-from neurotier.core.tiers import Tier
+from neurotier.core.tiers import Tier, says_full
 from neurotier.storage.fio import FioJob, FioResult, run_fio
 
 STUCK_S, SLOWEST_BYTES_PER_S = 600.0, 1e6
@@ -92,7 +92,7 @@ class Workspace:
         try:
             yield
         except ToolError as error:
-            if "No space left" not in str(error):
+            if not says_full(str(error)):
                 raise
             needed, free = size(needed_bytes), size(self.tier.free_bytes())
             raise TierError(
