@@ -53,7 +53,7 @@ def job(name: str = "sub-01", **changes: Any) -> ObservedJob:
 
 
 def fetched(size_bytes: int, wait_s: float, files: int = 1) -> ObservedJob:
-    return job(size_bytes=size_bytes, get_cpu_s=1.0, get_wait_s=wait_s, fetched_files=files)
+    return job(size_bytes=size_bytes, get_cpu_s=3.0, get_wait_s=wait_s, fetched_files=files)
 
 
 def inputs(*jobs: ObservedJob) -> Inputs:
@@ -82,10 +82,10 @@ TWICE = fetched(100, 2.0), fetched(300, 4.0)
 @pytest.mark.parametrize(
     ("jobs", "sections", "checks", "expected"),
     [
-        (TWICE, {"dataset": {"concurrent_gets": 4}}, [], Fetching(0.5, 1.0, 0.01, 2)),  # so many as were fetched
-        (TWICE, {"dataset": {"concurrent_gets": 1}}, [], Fetching(0.5, 1.0, 0.01, 1)),
+        (TWICE, {"dataset": {"concurrent_gets": 4}}, [], Fetching(1.5, 1.0, 0.01, 2)),  # so many as were fetched
+        (TWICE, {"dataset": {"concurrent_gets": 1}}, [], Fetching(1.5, 1.0, 0.01, 1)),
         # two of one size do not say how much of it is for their bytes: then it is all of it
-        ([fetched(100, 2.0), fetched(100, 4.0)], {"dataset": {"concurrent_gets": 4}}, [], Fetching(0.5, 0.0, 0.03, 2)),
+        ([fetched(100, 2.0), fetched(100, 4.0)], {"dataset": {"concurrent_gets": 4}}, [], Fetching(1.5, 0.0, 0.03, 2)),
         ([fetched(100, 0.0, 0)] * 2, {"dataset": {"concurrent_gets": 4}}, [], Fetching(0.0, 0.0, 0.0, 4)),
         ([job()], {}, [], Fetching()),  # nothing had to be fetched: not known
         (TWICE, {}, [Path("checked.tsv")], Fetching()),  # the head fetches

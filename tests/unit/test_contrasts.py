@@ -64,6 +64,7 @@ def test_no_pair_is_sure_more_often_than_all_of_them_may_be_by_chance() -> None:
 
 def test_two_repetitions_never_suffice() -> None:
     two, three = (pair(SLOW[:count], FAST[:count])[0] for count in (2, 3))
+    assert two.error == pytest.approx(np.std(np.log(SLOW[:2]) - np.log(FAST[:2]), ddof=1) / math.sqrt(2))
     assert (two.ends, two.is_longer, two.level, three.is_longer) == (None, False, CHANCE, True)
     assert two.doubt == "not told apart with 2 repetitions; at least 3 are needed"
     assert str(two).endswith("times as long (2 repetitions)")
@@ -108,6 +109,7 @@ def test_the_greatest_difference_that_needs_more_repetitions_is_said() -> None:
         ("a1 10 1 n1, a2 40 2 n2", "b1 20 1 n2, b2 30 2 n2", "a2 b2"),  # on the same nodes
         ("a1 - 1, a2 - 2", "b1 - 1, b2 - 2", "a1 b1, a2 b2"),  # without times, by repetition
         ("a1 - -", "b1 0.5 -", "a1 b1"),
+        ("a1 - 1", "b1 0.5 1, b2 0.75 2", "a1 b1"),  # without a time it is the first
     ],
 )
 def test_blocks_are_of_runs_that_followed_each_other(one: str, other: str, expected: str) -> None:

@@ -212,7 +212,7 @@ def advance(found: Dirty, now_s: float, elapsed_s: float, size_bytes: float, rat
 def test_bytes_grow_old_are_written_back_and_fall_below_the_background_limit() -> None:
     """Of 100 bytes background and 150 throttling: 30 s after they became dirty they are due, the oldest first."""
     assert (dirty().dirty_bytes, dirty().is_due(0.0), dirty().until_change_s(0.0, 0.0)) == (0, False, math.inf)
-    found = dirty((0.0, 40.0), (0.4, 10.0), (2.0, 5.0), (2.6, 15.0))  # those so soon after others grow old with them
+    found = dirty((0.0, 40.0), (0.5, 10.0), (2.0, 5.0), (2.6, 15.0))  # those so soon after others grow old with them
     assert ([chunk[1] for chunk in found.chunks], found.dirty_bytes) == ([50, 5, 15], 70)
     assert found.until_change_s(10.0, 0.0) == 20.0, "until the oldest are 30 s old"
     assert found.until_change_s(10.0, 10.0) == pytest.approx(2.0), "until 90 of 100 are dirty"

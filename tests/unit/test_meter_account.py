@@ -69,7 +69,7 @@ def branch(**figures: float) -> Branch:
 def account(branch: Branch | None = None, samples: Sampler | None = None, late_s: float = 0, **figures: Any) -> str:
     """The kind, then user, system, core, storage, memory, asleep, unexplained: in all, the wall time."""
     found = usage(**figures)
-    found.divide(branch, samples, late_s)
+    found.divide(branch, samples, *[late_s] if late_s else ())
     parts = [getattr(found, name) for name in (*ACCOUNT, "residual_s")]
     assert found.account is None or sum(part or 0.0 for part in parts) == pytest.approx(found.wall_s)
     return told(found, " ".join(["account", *ACCOUNT, "residual_s"]))

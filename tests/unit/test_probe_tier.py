@@ -14,6 +14,7 @@ from neurotier.core.errors import TierError, ToolError
 from neurotier.core.places import Places
 from neurotier.core.tables import Row, columns, write_table
 from neurotier.core.tiers import Tier
+from neurotier.model.this_machine import figures_of
 from neurotier.pages import probe
 from neurotier.pages.kit.page import Data
 from neurotier.storage.fio import MIB, Access, FioJob, find_access, run_fio
@@ -165,6 +166,7 @@ def measured(tier: str, kind: str, part: str, pattern: str, streams: int, bytes_
     """A row of the table, with a range of a tenth."""
     spread = {"bandwidth_low_bytes_per_s": 0.9 * bytes_per_s, "bandwidth_high_bytes_per_s": 1.1 * bytes_per_s}
     about = {"tier": tier, "kind": kind, "fs_type": "ext4", "engine": "psync", "operations_per_s": 10.0}
+    about |= {"queue_depth": 1, "file_bytes": MIB}
     point = {"part": part, "pattern": pattern, "streams": streams, "bandwidth_bytes_per_s": bytes_per_s}
     return dict.fromkeys(columns("probe")) | about | point | spread
 
@@ -177,8 +179,8 @@ def probed(tier: str, kind: str, single: float, most: float) -> list[Row]:
         rows.append(measured(tier, kind, "one_stream", "cached_read", 1, 4000 * MB))
         patterns |= {"cached_read": 9.0, "buffered_write": 5.0}
     rows += [measured(tier, kind, "small", name, 1, 0.0) for name in ("random_read", "random_write")]
-    costs = {"operation_cpu_s": 1.25e-5, "operation_wait_s": 2e-3}
-    rows.append(measured(tier, kind, "files", "make", 1, 0.0) | costs)
+    costs = {"operation_cpu_s": 1.25e-5, "operation_wait_s": 2e-3, "operation_low_s": 1e-3, "operation_high_s": 3e-3}
+    rows += [measured(tier, kind, "files", name, 1, 0.0) | costs for name in ("make", "look")]
     return rows + [
         measured(tier, kind, "concurrency", name, streams, share * min(streams * single, most))
         for name, share in patterns.items()
@@ -205,6 +207,11 @@ def test_findings_say_who_is_fastest_and_who_stops() -> None:
         "tmpfs (5.00 GB/s read, 3.00 GB/s written) is nearest to the published DRAM; "
         "nfs (110 MB/s read, 66.0 MB/s written) is nearest to the published Isilon"
     )
+
+
+def test_the_model_is_given_what_the_table_says() -> None:
+    found = figures_of(probed("disk", "block", 500 * MB, 2000 * MB))
+    assert (found.read_bytes_per_s[8], found.buffered_bytes[4]) == (2000 * MB, 4 * MIB)
 
 
 @pytest.mark.parametrize("rows", [ROWS, probed("alone", "block", 20 * MB, 20 * MB)[:9], []])

@@ -16,6 +16,7 @@ from neurotier.model.this_machine import (
     FileCost,
     Probed,
     TierFigures,
+    in_group,
     machine_of,
     machines_of,
     open_s,
@@ -135,6 +136,11 @@ def test_this_node_has_what_the_kernel_tells() -> None:
     assert 0 < cache.available_bytes <= psutil.virtual_memory().total
     assert 0 < cache.background_ratio < cache.ratio <= 1
     assert page_cache_here(1e18).available_bytes < 0.2 * cache.available_bytes, "a tenth, however much the jobs take"
+
+
+def test_in_a_control_group_less_may_be_dirty() -> None:
+    group = in_group(PageCache(1000.0, background_ratio=0.05, ratio=0.2), 400.0, is_unified=True)
+    assert (group.background_bytes, group.throttling_bytes) == pytest.approx((20, 50))
 
 
 def test_a_page_cache_of_which_nothing_is_said_is_as_linux_ships_it() -> None:
