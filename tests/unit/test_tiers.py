@@ -131,8 +131,9 @@ def test_what_is_each_nodes_own_is_not_looked_at_from_elsewhere(tmp_path: Path) 
         ({"results": "/x"}, "results: '/x' is an absolute path, which makes a tier named 'results', and there is one"),
     ],
 )
-def test_folders_that_cannot_be_placed_are_said_by_key(changed: dict[str, Any], line: str) -> None:
+def test_folders_that_cannot_be_placed_are_said_by_key(changed: dict[str, Any], line: str, tmp_path: Path) -> None:
     tiers = {name: {"path": ".", "kind": "block"} for name in ("a", "results")}
+    config = {"dataset": {"source": str(tmp_path)}, "tiers": tiers, "placement": {}, **changed}
     with pytest.raises(SettingsError) as raised:
-        Settings.from_config(with_folders_placed({"tiers": tiers, "placement": {}, **changed}))
+        Settings.from_config(with_folders_placed(config))
     assert str(raised.value).startswith(f"config key {line}")
