@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import hashlib
 import itertools
@@ -11,14 +10,13 @@ import os
 import pwd
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -350,19 +348,6 @@ def listening(folder: Path) -> set[str]:
     pids = {process.pid for process in processes_in(folder)}
     sockets = [one for one in psutil.net_connections("inet") if one.pid in pids and not one.raddr]
     return {str(next(iter(one.laddr))).removeprefix("::ffff:") for one in sockets}
-
-
-@contextmanager
-def held(file: Path) -> Iterator[None]:
-    """Have whoever opens a file wait, as from a device that does not answer; a lease is how file servers do it."""
-    signal.signal(signal.SIGIO, signal.SIG_IGN)  # that somebody wants to open it
-    descriptor = os.open(file, os.O_RDWR)
-    try:
-        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
-        yield
-    finally:
-        os.close(descriptor)
-        signal.signal(signal.SIGIO, signal.SIG_DFL)
 
 
 def script(file: Path, text: str) -> Path:

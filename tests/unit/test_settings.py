@@ -95,7 +95,7 @@ def test_a_key_of_bet_is_laid_over_its_defaults() -> None:
         ({"tool": {"own": {"mask": "m.nii"}}}, "tool.own.command: this key is missing"),
         ({"tool": {"../own": {}}}, "tool: '../own'"),
         ({"campaign": {"tools": ["bte"]}}, "campaign.tools: 'bte' is not one of brainextractor"),
-        ({"placement": "{work: disk"}, "placement: '{work: disk' is no YAML; close every brace"),
+        ({"dataset": "{sites: [A]"}, "dataset: '{sites: [A]' is no YAML; close every brace"),
         ({"tool": "noop"}, "tool: 'noop' stands alone; write {name: noop}"),
         ({"shares": {"participants": "many"}}, "shares.participants: 'many' is not of type"),
         ({"dataset": {"sites": "A"}}, "dataset.sites: 'A' stands alone; write [A]"),
