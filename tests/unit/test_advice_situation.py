@@ -222,9 +222,13 @@ def test_memory_bounds_how_many_are_predicted_at_once_and_each_takes_the_most_th
     found, given = situation(tmp_path), inputs(job(max_rss_bytes=1 << 20))
     need_mb = found.plan.of(found.remaining[0]).mem_mb
     for room, expected in ((2.5, 2), (0.5, 1), (99, 4)):
-        assert at_parallelism(found, given, 4, {"mem_mb": int(room * need_mb)})[1] == expected
+        bounded, at_once = at_parallelism(found, given, 4, {"mem_mb": int(room * need_mb)})
+        assert (at_once, bounded.jobs) == (expected, found.jobs(expected))
     few, at_once = at_parallelism(found, given, 4, {})
     assert (at_once, few.jobs, few.computing) == (4, found.jobs(4), 0)
+    beside = situation(tmp_path, shares={"staging_beside": 1})
+    bounded, _ = at_parallelism(beside, given, 4, {"mem_mb": int(2.5 * need_mb)})
+    assert (bounded.jobs, bounded.computing) == (beside.jobs(2), 2)
     much = at_parallelism(found, inputs(*given.observed, job(max_rss_bytes=1 << 50)), 1, {})[0]
     left = much.page_cache.available_bytes / few.page_cache.available_bytes
     assert left == pytest.approx(0.1, rel=0.2), "a tenth is always left"

@@ -234,9 +234,11 @@ def test_runs_that_are_through_stay_and_others_begin_anew(tmp_path: Path) -> Non
     own = {"path": f"{tmp_path}/own/$JOB_OF_TEST", "kind": find_mount(tmp_path).kind, "node": True}
     small = {"count": 2, "scale": 0.03, "engines": ["gnu-parallel", "snakemake"], "parallelism": [1], "predict": False}
 
+    moved = dict(own)
+
     def inner(**changes: Any) -> BigBrainPlan:
         asked, results = {**small, "tiers": ["own"], **changes}, "results/bigbrain/node"
-        settings = settings_at(tmp_path, tiers={"own": own}, bigbrain=asked, results=results)
+        settings = settings_at(tmp_path, tiers={"own": own, "moved": moved}, bigbrain=asked, results=results)
         return BigBrainPlan(settings, Places.from_settings(settings))
 
     plan = inner()
@@ -258,3 +260,9 @@ def test_runs_that_are_through_stay_and_others_begin_anew(tmp_path: Path) -> Non
     other = inner(scale=0.04)
     forget_others(other.settings, other)
     assert not through.exists()
+    for path, tiers, stays in (("1", ["own", "moved"], True), ("2", ["own"], True), ("2", ["own", "moved"], False)):
+        moved["path"] = str(tmp_path / path)
+        again = inner(scale=0.04, tiers=tiers)
+        through.mkdir(parents=True, exist_ok=True)
+        forget_others(again.settings, again)
+        assert through.exists() == stays, (path, tiers)

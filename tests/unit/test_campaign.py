@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from neurotier.core.errors import RunError, SettingsError, TierError
 from neurotier.core.files import partial_of, write_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table, write_table
-from neurotier.core.tiers import find_mount
+from neurotier.core.tiers import Tier, find_mount
 from neurotier.run import campaign as campaigns
-from neurotier.run.campaign import Campaign, PlannedRun, check_campaign, keep_run, plan_rows, planned_runs, walk
+from neurotier.run.campaign import Campaign, PlannedRun, check_campaign, check_room, keep_run, plan_rows, planned_runs, walk
 from neurotier.storage.page_cache import prepare_cache
 from pool_jobs import image, write_index
 
@@ -133,6 +135,14 @@ def test_preflight_refuses_what_cannot_fit(places: Places, tmp_path: Path) -> No
     write_json(places.index / "dataset.json", {"kind": "folder", "path": str(tmp_path)})
     with pytest.raises(SettingsError, match=r"the dataset is a plain folder, .* cannot be on 2 tiers"):
         preflight(places, tmp_path, placements={"disk": {}, "memory": {"dataset": "tmpfs"}})
+
+
+def test_a_tier_in_memory_has_no_more_room_than_memory(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> None:
+    total = psutil.virtual_memory().total
+    tier = Tier("memory", mount_tmpfs(tmp_path / "memory", f"size={4 * total}"), "tmpfs", None)
+    assert tier.free_bytes() > 2 * total
+    with pytest.raises(TierError, match="tier 'memory': the campaign needs "):
+        check_room(tier, {"work": 2 * total}, print)
 
 
 @pytest.fixture

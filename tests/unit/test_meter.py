@@ -270,7 +270,7 @@ def test_tier_by_its_name_in_the_configuration(tmp_path: Path) -> None:
             ["--record", "/nowhere/r", "touch", "ran"],
             "--record /nowhere/r: cannot be written: No such file or directory",
         ),
-        (["--tier", "wrok", "touch", "ran"], "--tier: config/config.yaml here has no tier 'wrok'; write NAME=FOLDER"),
+        (["--tier", "wrok", "touch", "ran"], "--tier: config/config.yaml here has no tier 'wrok' with a path; write NAME=FOLDER"),
         (["--tier", "a=/nowhere", "touch", "ran"], "tier 'a': /nowhere is not an existing folder; --tier NAME=FOLDER"),
         (["--input", "/nowhere", "touch", "ran"], "--input /nowhere: is not an existing file"),
     ],
@@ -281,6 +281,21 @@ def test_wrong_options_are_told_before_the_command_starts(tmp_path: Path, words:
     (line,) = done.stderr.decode().splitlines()
     assert message in line
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tiers: {", "config/config.yaml: is no YAML; mend it, or write NAME=FOLDER"),
+        *((text, "has no tier 'x' with a path") for text in ("", "- x", "tiers: [x]", "tiers: {x: {kind: block}}")),
+    ],
+)
+def test_a_configuration_that_does_not_say_where_a_tier_is_gives_a_line(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "config.yaml").write_text(text)
+    test_wrong_options_are_told_before_the_command_starts(tmp_path, ["--tier", "x", "touch", "ran"], message)
 
 
 def in_a_terminal(words: list[str], keys: bytes = b"") -> tuple[int, str]:

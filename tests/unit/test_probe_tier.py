@@ -156,6 +156,9 @@ def test_what_was_probed_further_is_kept(tmp_path: Path, memory_folder: Path) ->
     assert few.asked("disk") != planned(tmp_path, 4).asked("disk")
     assert few.asked("disk") != planned(tmp_path, 1, repetitions=9).asked("disk")
     assert planned(tmp_path, 4, streams=1).streams("disk") == 1
+    for text, most in (("streams\tof_another_version\n2\t1\n", 2), ("", 1), ("other\n1\n", 1)):
+        few.table("disk").write_text(text)
+        assert few.streams("disk") == most
 
 
 MB = 1e6

@@ -84,8 +84,8 @@ def at_parallelism(situation: Situation, inputs: Inputs, jobs: int, limits: Mapp
     needs_mb = [situation.plan.of(name).mem_mb for name in situation.remaining]
     at_once = min(jobs, max(1, fits(limits, {"mem_mb": needs_mb}).get("mem_mb", jobs)))
     page_cache = page_cache_here(at_once * max(job.max_rss_bytes for job in inputs.observed))
-    computing = situation.computing(jobs)
-    return replace(inputs, page_cache=page_cache, jobs=situation.jobs(jobs), computing=computing), at_once
+    together, computing = situation.jobs(at_once), situation.computing(at_once)
+    return replace(inputs, page_cache=page_cache, jobs=together, computing=computing), at_once
 
 
 def room_of(situation: Situation, inputs: Inputs, candidate: Candidate, at_once: int) -> Row:

@@ -183,12 +183,13 @@ def configured(name: str) -> str:
 
     try:
         with open("config/config.yaml") as file:
-            tiers = (yaml.safe_load(file) or {}).get("tiers") or {}
-    except OSError:
-        tiers = {}
-    if name not in tiers:
-        raise TierError(f"config/config.yaml here has no tier {name!r}", where="--tier", fix="write NAME=FOLDER")
-    return expand(str(tiers[name]["path"]), f"config key tiers.{name}.path")
+            path = yaml.safe_load(file)["tiers"][name]["path"]
+    except (yaml.YAMLError, ValueError):
+        raise SettingsError("is no YAML", where="config/config.yaml", fix="mend it, or write NAME=FOLDER") from None
+    except (OSError, LookupError, TypeError):
+        what = f"config/config.yaml here has no tier {name!r} with a path"
+        raise TierError(what, where="--tier", fix="write NAME=FOLDER") from None
+    return expand(str(path), f"config key tiers.{name}.path")
 
 
 def residency(paths: list[str], gone_is_empty: bool = False) -> tuple[int, float | None]:

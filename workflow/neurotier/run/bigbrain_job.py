@@ -83,7 +83,8 @@ def forget_others(settings: Settings, plan: BigBrainPlan) -> None:
     before = read_json(file) if file.exists() else None  # then nobody knows what they were
     if before is None or any(before.get(key, value) != value for key, value in wanted.items()):
         remove_tree(plan.places.results)
-    write_json(file, wanted)
+        before = None
+    write_json(file, (before or {}) | wanted)  # runs on a tier that is left out today stay, and so does its path
 
 
 def forget_interrupted(plan: BigBrainPlan) -> None:

@@ -333,7 +333,7 @@ def there_bytes(campaign: Campaign, tier: str, images: Sequence[Image]) -> int:
 
 def check_room(tier: Tier, roles: Mapping[str, int], say: Say) -> None:
     """Say what a tier will hold, and refuse if it cannot."""
-    needed, free = sum(roles.values()), tier.free_bytes()
+    needed, free = sum(roles.values()), tier.usable_bytes()
     parts = ", ".join(f"{role} {size(count)}" for role, count in roles.items())
     say(f"  tier {tier.name}: {parts} at most; {size(free)} free")
     if needed > free:

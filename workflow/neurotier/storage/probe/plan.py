@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import platform
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from neurotier.core.errors import StateError
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table
@@ -63,8 +65,9 @@ class ProbePlan:
             return self.settings.probe.streams
         if self.settings.is_campaign:
             return min(MOST_STREAMS, max(self.settings.campaign.parallelism))
-        known = self.table(tier)
-        measured = max((row["streams"] for row in read_table(known, "probe")), default=1) if known.exists() else 1
+        measured = 1
+        with suppress(FileNotFoundError, StateError):  # a table that cannot be read is as none
+            measured = max((row["streams"] for row in read_table(self.table(tier), "probe", {"streams"})), default=1)
         return max(measured, min(MOST_STREAMS, self.cores or 1))
 
     @property
