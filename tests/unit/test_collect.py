@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from neurotier.core.errors import InputError
+from neurotier.core.files import read_json, write_json
 from neurotier.core.tables import read_table
 from neurotier.meter.traffic import flow
 from neurotier.pages.comparison.statistics import Comparison
+from neurotier.pages.comparison.verdict import judge
 from neurotier.run.compared import (
     read_comparison_tables,
     runs_of_results,
@@ -45,6 +47,30 @@ def test_a_results_folder(tmp_path: Path) -> None:
     back = read_comparison_tables(tmp_path / "comparison")
     assert back.runs == [pytest.approx(run)]
     assert back.traffic == compared.traffic
+
+
+@pytest.mark.parametrize("kind", ["tmpfs", "fsdax"])
+def test_inputs_in_memory_have_no_page_cache_before_them(tmp_path: Path, kind: str) -> None:
+    """Whatever the kernel says of their files; a campaign calls the cache cold nevertheless, and may be sure."""
+    places, _ = make_results(tmp_path, 3)
+    facts = places.runs / f"{RUN}.json"
+    written = read_json(facts)
+    written["tiers"]["dataset"]["kind"] = kind
+    write_json(facts, written)
+    found = runs_of_results(places.results, "campaign", "memory", cache="cold")
+    (run,) = found.runs
+    assert (run["cache"], run["input_resident_before"]) == ("memory", None)
+    numbers = range(1, 4)
+    runs = [run | {"run": f"{number}", "repetition": number, "cache": "cold"} for number in numbers]
+    runs += [
+        one
+        | {"run": f"disk {one['run']}", "placement": "disk", "makespan_s": 2 * one["makespan_s"]}
+        | {"input_resident_before": 0.0}
+        for one in runs
+    ]
+    jobs = [row | {"run": one["run"]} for one in runs for row in found.participants]
+    (family,) = judge(Comparison(runs, jobs))
+    assert (family.sure, family.reasons) == (True, [])
 
 
 def test_a_run_that_did_the_rest_is_not_compared(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from neurotier.core.errors import InputError, StateError
 from neurotier.core.files import read_json, whole_json
+from neurotier.core.kinds import is_in_memory
 from neurotier.core.quantities import counted
 from neurotier.core.tables import Row, columns, read_table, write_table
 
@@ -102,7 +103,7 @@ def runs_of_results(
         kept = len({row["participant"] for row in phases})
         whole = kept == run["participants"]
         with reading(folder / "state" / "runs" / f"{run['run']}.json") as path:
-            in_memory = path.exists() and read_json(path)["tiers"]["dataset"]["kind"] == "tmpfs"
+            in_memory = path.exists() and is_in_memory(read_json(path)["tiers"]["dataset"]["kind"])
         known = {
             "origin": origin,
             "placement": placement or placement_label(run),
@@ -110,6 +111,7 @@ def runs_of_results(
             "cache": MEMORY if in_memory else cache,
             "logged_makespan_s": None,
             **measures(phases if whole else []),
+            **({"input_resident_before": None} if in_memory else {}),  # no page cache stands before them
             "valid": validity(run, everyone, kept),
         }
         compared += Compared(

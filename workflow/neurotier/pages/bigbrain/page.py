@@ -43,8 +43,9 @@ def verdicts(data: Tables) -> list[Verdict]:
         [effects_text(known, runs), starts_text(fastest_of(known)), factors[:1].upper() + factors[1:]] if known else []
     )
     lines += [f"Published runs: {others}" if others else "", outputs_text(runs).replace("outputs", "Outputs", 1)]
-    kind = GOOD if known and not invalid and same else OPEN
-    found = [Verdict(headline(known), kind, more=[f"{line}." for line in lines if line])]
+    doubtful = not_beaten(known, runs)
+    kind = GOOD if known and not (invalid or doubtful) and same else OPEN
+    found = [Verdict(headline(known, doubtful), kind, more=[f"{line}." for line in lines if line])]
     return found + [Verdict(f"{counted(invalid, 'run')} not compared, being invalid", BAD)] * bool(invalid)
 
 
@@ -54,8 +55,8 @@ def not_compared(data: Tables) -> Section | None:
     return Section("Not compared", items=[invalid_text(run) for run in rows]) if rows else None
 
 
-def headline(known: Sequence[Row]) -> str:
-    """Which of the conditions was fastest."""
+def headline(known: Sequence[Row], doubtful: Sequence[Row]) -> str:
+    """Which of the conditions was fastest, and which it beats not for sure."""
     if not known:
         return NO_RUN
     best = fastest_of(known)
@@ -64,7 +65,10 @@ def headline(known: Sequence[Row]) -> str:
     blocks = counted(best["blocks"], "block")
     if len(known) == 1:
         return f"{text} for {blocks}; nothing to compare it with"
-    return f"Fastest for {blocks}: {text}, of {counted(len(known), 'condition')}"
+    text = f"for {blocks}: {text}, of {counted(len(known), 'condition')}"
+    if doubtful:
+        return f"Shortest makespan {text}; whether it beats {' or '.join(map(name_of, doubtful))} is not sure"
+    return f"Fastest {text}"
 
 
 def fastest_of(rows: Sequence[Row]) -> Row:
@@ -72,13 +76,25 @@ def fastest_of(rows: Sequence[Row]) -> Row:
     return min(rows, key=lambda row: float(row["makespan_s"]))
 
 
+def contrasts_of(runs: Sequence[Row]) -> dict[tuple[IncrementCondition, IncrementCondition], Contrast]:
+    """How many times as long each condition takes as each other one, by its valid runs."""
+    return contrasts(gathered((IncrementCondition.of(run), run) for run in runs if is_compared(run)), paired=True)
+
+
+def not_beaten(known: Sequence[Row], runs: Sequence[Row]) -> list[Row]:
+    """The conditions of which it is not sure that they take longer than the one of the shortest median makespan."""
+    if len(known) < 2:
+        return []
+    best, key, found = fastest_of(known), IncrementCondition.of, contrasts_of(runs)
+    return [row for row in known if row is not best and not found[key(row), key(best)].is_longer]
+
+
 def effects_text(known: Sequence[Row], runs: Sequence[Row]) -> str:
     """What each field makes of the fastest condition's makespan, the greatest first; empty without others.
 
     It is set beside the slowest condition that differs from it in this field alone.
     """
-    best, effects, key = fastest_of(known), [], IncrementCondition.of
-    found = contrasts(gathered((key(run), run) for run in runs if is_compared(run)), paired=True)
+    best, effects, key, found = fastest_of(known), [], IncrementCondition.of, contrasts_of(runs)
     for field in FIELDS:
         alike = [row for row in known if key(row | {field: ""}) == key(best | {field: ""})]
         slowest = max(alike, key=lambda row: float(row["makespan_s"]))

@@ -14,7 +14,7 @@ from neurotier.core.quantities import counted, percent, seconds, share_of, short
 from neurotier.core.tables import Row, gathered
 from neurotier.meter.usage import LABELS
 from neurotier.pages.comparison.statistics import Comparison, families, inputs_text, run_key, sum_of
-from neurotier.pages.comparison.verdict import causes_of
+from neurotier.pages.comparison.verdict import causes_of, judge
 from neurotier.pages.kit.causes import CPU, PAPER_IO, UNEXPLAINED
 from neurotier.pages.kit.chart import (
     BLUE,
@@ -112,10 +112,11 @@ def makespan(data: Comparison) -> Chart:
         cells = {"repetitions": len(time.values)} | spread_cells("makespan", "s", time)
         rows.append((one, vars(one) | cells | {"dots": [*time.values], "text": spread_text(time)}))
     fastest = min(times, key=lambda one: times[one].median)
-    is_sure = all(contrast.is_longer for (_, other), contrast in data.contrasts.items() if other == fastest)
+    families_won = [family for family in judge(data) if family.sure and family.placements[0].condition == fastest]
+    is_sure = {one.condition for family in families_won for one in family.placements} == times.keys()
     return in_panels(
         f"Makespan {'is shortest with' if len(times) > 1 else 'with'} {fastest}: {spread_text(times[fastest])}"
-        + ("" if is_sure else "; it is not sure that this is more than chance"),
+        + ("" if is_sure or len(times) == 1 else "; this is not sure"),
         rows,
         "Bar: median over repetitions; dot: a repetition; in brackets least, greatest and number.",
         Stack({"makespan_median_s": Kind("", SKY)}),
