@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 import workloads
+from conftest import missing
+from neurotier.core.files import read_json, write_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
@@ -101,3 +103,25 @@ def test_points_that_are_missing_or_damaged_or_of_another_duration_are_measured(
     assert {one["status"] for one in run(whole)} == {"measured"}, "it needs no room"
     run(settings_of(memory, grid | {"seconds": 0.03}))
     assert len(list(points.iterdir())) == 16
+
+
+def test_points_of_another_file_system_are_other_points(tmp_path: Path) -> None:
+    """Those that are kept say on which kernel they were measured."""
+    image, folder = tmp_path / "image", tmp_path / "fast"
+    folder.mkdir()
+    image.write_bytes(bytes(32 * MIB))
+    subprocess.run(["mkfs.ext2", "-q", "-F", image], check=True)
+    said = list[str]()
+    for file_system in ("ext2", "ext4"):
+        if subprocess.run(["mount", "-o", "loop", "-t", file_system, image, folder], capture_output=True).returncode:
+            missing("mounting a file needs root and a loop device")
+        try:
+            settings = settings_of(folder, {**TINY, "patterns": ["read"]})
+            assert {one["fs_type"] for one in run(settings, said)} == {file_system}
+            assert said[-1].startswith("point 4 of 4")
+            points = Places.from_settings(settings).sweep / "points" / "fast"
+            for file in points.iterdir():
+                write_json(file, read_json(file) | {"kernel": "of then"})
+            assert {one["kernel"] for one in run(settings, said)} == {"of then"}
+        finally:
+            subprocess.run(["umount", folder], check=True)

@@ -1,8 +1,8 @@
 """The walk: every point of a storage workload in turn, those that are there left out, and each kept once measured.
 
 Each is kept in a small file, so that a walk that is interrupted goes on where it was. A point is known by what it
-measures and where: on a node of another class, on another path, with another file size or duration it is another one,
-and what is there is not measured again.
+measures and where: on a node of another class, another path or file system, with another file size or duration it is
+another one, and what is there is not measured again.
 
 The order is random, drawn anew within each repetition (a randomised block design, as in campaigns) from a seed that
 stands in the configuration. In the order of the grid, what drifts meanwhile would look like an effect of the block
@@ -240,7 +240,7 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
         workspace = here or Workspace(target, declared, declared.path)
         tier, facts = workspace.tier, facts_of(workspace.tier) | {"kernel": os.uname().release}
         # with variables in its path, a tier is at another one in each job of a cluster
-        where = short_hash(f"{node_class or facts['host']} {tier.kind} {declared.path}")
+        where = short_hash(f"{node_class or facts['host']} {tier.kind} {facts['fs_type']} {declared.path}")
         for set_name, points in sets.items():
             names = {point: f"{'_'.join(map(str, astuple(point)))}_{where}.json" for point in points}
             files = {point: places.workload(target) / "points" / name / file for point, file in names.items()}
@@ -263,7 +263,7 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
         reasons: dict[AnyPoint, str] = {}
         if left:
             with nullcontext() if workload.elsewhere else workspace.working(places.identity):
-                reasons = measure_all(workload, workspace, files, left, say, step)
+                reasons = measure_all(workload, workspace, facts, files, left, say, step)
         for position, (point, file) in enumerate(files.items(), start=1):
             row = {name: getattr(point, name, None) for name in columns(target)}
             named = {"set": point.set_name, "position": position, "status": reasons.get(point, MEASURED)}
@@ -284,19 +284,20 @@ def write_tables(tables: Mapping[str, list[Row]], files: Mapping[str, str]) -> N
 def measure_all(
     workload: Workload[AnyPoint],
     workspace: Workspace,
+    facts: Row,
     files: Mapping[AnyPoint, Path],
     points: list[AnyPoint],
     say: Say,
     step: Callable[[AnyPoint], None],
 ) -> dict[AnyPoint, str]:
-    """Measure points, and keep each; those that are not measured, with reasons."""
+    """Measure points, and keep each with the facts of its tier; those that are not measured, with reasons."""
     reasons = {point: f"left out: {reason}" for point, reason in workload.prepare(workspace, points, say).items()}
     in_a_row = 0
     for point in points:
         try:
             if point not in reasons:
-                facts = {"started_s": time.time(), "host": socket.gethostname()}
-                write_json(files[point], facts | workload.measure(workspace, point))
+                noted = facts | {"started_s": time.time(), "host": socket.gethostname()}
+                write_json(files[point], noted | workload.measure(workspace, point))
                 in_a_row = 0
         except LeftOutError as error:
             reasons[point] = f"left out: {error}"
