@@ -17,7 +17,16 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table, write_table
 from neurotier.core.tiers import Tier, find_mount
 from neurotier.run import campaign as campaigns
-from neurotier.run.campaign import Campaign, PlannedRun, check_campaign, check_room, keep_run, plan_rows, planned_runs, walk
+from neurotier.run.campaign import (
+    Campaign,
+    PlannedRun,
+    check_campaign,
+    check_room,
+    keep_run,
+    plan_rows,
+    planned_runs,
+    walk,
+)
 from neurotier.storage.page_cache import prepare_cache
 from pool_jobs import image, write_index
 

@@ -270,7 +270,10 @@ def test_tier_by_its_name_in_the_configuration(tmp_path: Path) -> None:
             ["--record", "/nowhere/r", "touch", "ran"],
             "--record /nowhere/r: cannot be written: No such file or directory",
         ),
-        (["--tier", "wrok", "touch", "ran"], "--tier: config/config.yaml here has no tier 'wrok' with a path; write NAME=FOLDER"),
+        (
+            ["--tier", "wrok", "touch", "ran"],
+            "--tier: config/config.yaml here has no tier 'wrok' with a path; write NAME=FOLDER",
+        ),
         (["--tier", "a=/nowhere", "touch", "ran"], "tier 'a': /nowhere is not an existing folder; --tier NAME=FOLDER"),
         (["--input", "/nowhere", "touch", "ran"], "--input /nowhere: is not an existing file"),
     ],
