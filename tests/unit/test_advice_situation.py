@@ -222,14 +222,20 @@ def test_memory_bounds_how_many_are_predicted_at_once_and_each_takes_the_most_th
     found, given = situation(tmp_path), inputs(job(max_rss_bytes=1 << 20))
     need_mb = found.plan.of(found.remaining[0]).mem_mb
     for room, expected in ((2.5, 2), (0.5, 1), (99, 4)):
-        bounded, at_once = at_parallelism(found, given, 4, {"mem_mb": int(room * need_mb)})
+        bounded, at_once = at_parallelism(found, given, HERE, 4, {"mem_mb": int(room * need_mb)})
         assert (at_once, bounded.jobs) == (expected, found.jobs(expected))
-    few, at_once = at_parallelism(found, given, 4, {})
+    few, at_once = at_parallelism(found, given, HERE, 4, {})
     assert (at_once, few.jobs, few.computing) == (4, found.jobs(4), 0)
     beside = situation(tmp_path, shares={"staging_beside": 1})
-    bounded, _ = at_parallelism(beside, given, 4, {"mem_mb": int(2.5 * need_mb)})
+    bounded, _ = at_parallelism(beside, given, HERE, 4, {"mem_mb": int(2.5 * need_mb)})
     assert (bounded.jobs, bounded.computing) == (beside.jobs(2), 2)
-    much = at_parallelism(found, inputs(*given.observed, job(max_rss_bytes=1 << 50)), 1, {})[0]
+    much = at_parallelism(found, inputs(*given.observed, job(max_rss_bytes=1 << 50)), HERE, 1, {})[0]
+    memory = replace(HERE, tiers=HERE.tiers | {"work": "memory"})
+    tiers = {"memory": {"path": "/dev/shm", "kind": "tmpfs"}}
+    for work in ("disk", "memory"):  # what counts is where the candidate's files are, not those of the next run
+        found = situation(tmp_path, tiers=tiers, placement={"work": work})
+        room = [at_parallelism(found, given, one, 4, {"mem_mb": 4 * need_mb})[1] for one in (HERE, memory)]
+        assert room == [4, 3]
     left = much.page_cache.available_bytes / few.page_cache.available_bytes
     assert left == pytest.approx(0.1, rel=0.2), "a tenth is always left"
 

@@ -18,6 +18,7 @@ from neurotier.core.parallelism import PHASES, fits
 from neurotier.core.tables import Row
 from neurotier.core.tiers import tier_named
 from neurotier.model.this_machine import page_cache_here
+from neurotier.run.needs import Needs, needs_of
 
 
 def advice_rows(
@@ -42,7 +43,7 @@ def advice_row(
     situation: Situation, inputs: Inputs, candidate: Candidate, cache: str, jobs: int, limits: Mapping[str, int]
 ) -> Row:
     """One row. Where memory has room for fewer jobs than are asked for, it is predicted with fewer."""
-    inputs, at_once = at_parallelism(situation, inputs, jobs, limits)
+    inputs, at_once = at_parallelism(situation, inputs, candidate, jobs, limits)
     storage = situation.storage(candidate, cache, inputs)
     prediction = predict(inputs, storage, at_once)
     usual = prediction.usual
@@ -79,9 +80,12 @@ def files_of(inputs: Inputs, candidate: Candidate, at_once: int) -> Row:
     return {"work_files": round(files), "files_s": each_s}
 
 
-def at_parallelism(situation: Situation, inputs: Inputs, jobs: int, limits: Mapping[str, int]) -> tuple[Inputs, int]:
+def at_parallelism(
+    situation: Situation, inputs: Inputs, candidate: Candidate, jobs: int, limits: Mapping[str, int]
+) -> tuple[Inputs, int]:
     """What the model is given for so many jobs at once, and for how many of them memory has room."""
-    needs_mb = [situation.plan.of(name).mem_mb for name in situation.remaining]
+    placed = replace(situation.settings, placement=candidate.tiers)  # its work tier may be memory
+    needs_mb = needs_of(Needs(placed, situation.places, elsewhere=False), situation.remaining)["mem_mb"]
     at_once = min(jobs, max(1, fits(limits, {"mem_mb": needs_mb}).get("mem_mb", jobs)))
     page_cache = page_cache_here(at_once * max(job.max_rss_bytes for job in inputs.observed))
     together, computing = situation.jobs(at_once), situation.computing(at_once)
