@@ -234,8 +234,8 @@ def test_memory_bounds_how_many_are_predicted_at_once_and_each_takes_the_most_th
     tiers = {"memory": {"path": "/dev/shm", "kind": "tmpfs"}}
     for work in ("disk", "memory"):  # what counts is where the candidate's files are, not those of the next run
         found = situation(tmp_path, tiers=tiers, placement={"work": work})
-        room = [at_parallelism(found, given, one, 4, {"mem_mb": 4 * need_mb})[1] for one in (HERE, memory)]
-        assert room == [4, 3]
+        fitting = [at_parallelism(found, given, one, 4, {"mem_mb": 4 * need_mb})[1] for one in (HERE, memory)]
+        assert fitting == [4, 3]
     left = much.page_cache.available_bytes / few.page_cache.available_bytes
     assert left == pytest.approx(0.1, rel=0.2), "a tenth is always left"
 

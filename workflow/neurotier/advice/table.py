@@ -85,7 +85,7 @@ def at_parallelism(
 ) -> tuple[Inputs, int]:
     """What the model is given for so many jobs at once, and for how many of them memory has room."""
     placed = replace(situation.settings, placement=candidate.tiers)  # its work tier may be memory
-    needs_mb = needs_of(Needs(placed, situation.places, elsewhere=False), situation.remaining)["mem_mb"]
+    needs_mb = needs_of(Needs(placed, situation.places, situation.plan.elsewhere), situation.remaining)["mem_mb"]
     at_once = min(jobs, max(1, fits(limits, {"mem_mb": needs_mb}).get("mem_mb", jobs)))
     page_cache = page_cache_here(at_once * max(job.max_rss_bytes for job in inputs.observed))
     together, computing = situation.jobs(at_once), situation.computing(at_once)
