@@ -83,6 +83,7 @@ def test_a_key_of_bet_is_laid_over_its_defaults() -> None:
     [
         ({"results": "../elsewhere"}, "results: '../elsewhere' is not the name of a folder"),
         ({"results": "a{b}"}, "results: braces"),
+        ({"comparison": {"results": ["campaign"]}}, "comparison.results: 'campaign' is what runs of another kind are"),
         (
             {"tool.bet.image": "x"},
             "tool.bet.image: unknown key; on the command line write --config 'tool={bet: {image: VALUE}}'",

@@ -101,6 +101,12 @@ def check(config: Mapping[str, Any]) -> None:
             fix="for spark set numa: none, start one worker of a standalone cluster per socket under numactl, and name"
             " its master in bigbrain.spark_master",
         )
+    if taken := {"campaign", "published"}.intersection(config["comparison"]["results"]):
+        raise SettingsError(
+            f"{taken.pop()!r} is what runs of another kind are called there",
+            where="config key comparison.results",
+            fix="write ./ before the name",
+        )
     check_app(config["app"])
     check_tools(config["tool"], config["campaign"]["tools"])
     if any(c in config["results"] for c in "{}\n\r"):

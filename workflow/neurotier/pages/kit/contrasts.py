@@ -146,14 +146,17 @@ def contrasts(groups: Mapping[Any, Sequence[Row]], paired: bool) -> dict[tuple[A
 def blocks(one: Sequence[Row], other: Sequence[Row]) -> list[tuple[Row, Row]]:
     """Runs of two conditions that were made in turn: of one repetition, on the same nodes, nothing of both in between.
 
-    A run that was made later than its repetition, such as that of a placement that was added, is in no block.
+    A run that was made later than its repetition, such as that of a placement that was added, is in no block; nor is
+    one without a repetition.
     """
     runs = [(run, True) for run in one] + [(run, False) for run in other]
     runs.sort(key=lambda run: (run[0].get("start_s") or 0.0, run[0]["repetition"] or 0))
     return [
         (first, second) if is_one else (second, first)
         for (first, is_one), (second, is_too) in pairwise(runs)
-        if is_one != is_too and all(first.get(name) == second.get(name) for name in ("repetition", "nodes"))
+        if is_one != is_too
+        and first["repetition"] is not None
+        and all(first.get(name) == second.get(name) for name in ("repetition", "nodes"))
     ]
 
 
