@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from neurotier.core.errors import ToolError
-from neurotier.core.tiers import Tier
+from neurotier.core.tiers import Tier, find_mount
 from neurotier.storage.daq.holding import lines, most_held
-from neurotier.storage.daq.walk import Point, check_job, write_job
+from neurotier.storage.daq.walk import Point, check_job, judged, write_job
 from neurotier.storage.workspace import Workspace
+from page_reader import page_of
 from workloads import left, run, settings_of, throttled
 
 RECORD = 5568
@@ -73,6 +74,29 @@ def test_a_record_that_is_not_as_it_was_written_is_found(
         workspace.run(check_job(point, [tmp_path], written), 60)
 
 
+@pytest.mark.parametrize(
+    ("reached", "peak_bytes", "late", "buffer_bytes"),
+    [(1.0, None, 0, None), (0.91, 50.0, 0, 50.0), (0.89, 50.0, 1, 11_000.0), (0.5, None, 1, 50_000.0)],
+)
+def test_buffer_is_told_where_it_is_known_and_a_rare_flush_excuses_little(
+    tmp_path: Path, reached: float, peak_bytes: float | None, late: int, buffer_bytes: float | None
+) -> None:
+    settings = settings_of("daq", tmp_path, {"disk": tmp_path}, seconds=2, flush_s=5, target_s=100, tolerance=0.05).daq
+    row = {"flushed": "while writing", "rate_bytes_per_s": 1000, "input_bytes_per_s": 1000}
+    row |= {"throughput_bytes_per_s": reached * 1000, "backlog_peak_bytes": peak_bytes}
+    judgement = judged(row, [reached * 1000], settings)
+    assert judgement["late_writers"] == late
+    assert judgement["buffer_bytes"] == (None if buffer_bytes is None else pytest.approx(buffer_bytes))
+
+
+def test_writers_that_go_to_a_disk_among_others_flush(tmp_path: Path, memory: Path) -> None:
+    section: dict[str, Any] = {"writers": [2], "rate": "2 MB", "seconds": 0.2, "together": [["fast", "disk"]]}
+    disk = {"path": str(tmp_path), "kind": find_mount(tmp_path).kind}
+    rows = run("daq", settings_of("daq", tmp_path / "results", {"fast": memory, "disk": disk}, **section))["daq"]
+    flushed = {row["over"]: row["flushed"] for row in rows}
+    assert flushed == {"fast": "in memory", "disk": "while writing", "fast+disk": "while writing"}
+
+
 def test_writers_are_dealt_out_over_tiers(tmp_path: Path, memory: Path, mount_tmpfs: Callable[..., Path]) -> None:
     """Every engine that a tier has; one that it has not is listed."""
     other = mount_tmpfs(tmp_path / "with: colon", "size=16m")
@@ -93,4 +117,7 @@ def test_writers_are_dealt_out_over_tiers(tmp_path: Path, memory: Path, mount_tm
     assert {(row["over"], row["engine"]) for row in done} == {*over_each}
     assert all(row["records_checked"] > 0 for row in done)
     assert len(rows) == 9
+    unknown = {"late_writers": 0, "backlog_peak_bytes": None, "buffer_bytes": None}
+    sentences, _ = page_of("daq", tmp_path, settings, daq=[row | unknown for row in done], backlog=[])
+    assert sum("which buffer 2 writers need cannot be told" in sentence for sentence in sentences) == len(done)
     assert not left(memory) + left(other)

@@ -11,8 +11,9 @@ import psutil
 import pytest
 from configured import settings_at
 from neurotier.core import control_groups
-from neurotier.core.control_groups import core_limits, memory
+from neurotier.core.control_groups import core_limits, memory, usable_cores
 from neurotier.core.places import Places
+from neurotier.model.this_machine import processors_here
 from neurotier.run.needs import Needs
 
 
@@ -73,6 +74,8 @@ def test_least_quota_of_all_groups_counts(tmp_path: Path) -> None:
     files = {"cpu/job/cpu.cfs_quota_us": "50000", "cpu/job/cpu.cfs_period_us": "100000", "cpu/cpu.cfs_quota_us": "-1"}
     grouped(tmp_path, "7:cpu,cpuacct:/job\n", files)
     assert list(core_limits()) == [0.5]
+    assert usable_cores() == 0.5
+    assert processors_here(1, others=0.0).threads == 1
 
 
 ROOM = """

@@ -6,6 +6,9 @@ import dataclasses
 import functools
 import http.server
 import multiprocessing
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -143,6 +146,18 @@ def test_sites_of_a_folder_that_are_links_out_of_it_are_said(tmp_path: Path) -> 
         obtain(dataclasses.replace(SETTINGS, sites=["NYU"]), str(study), clones, quiet)
     trusted = dataclasses.replace(SETTINGS, sites=["NYU"], links_to=[str(store)])
     assert obtain(trusted, str(study), clones, quiet).unreachable == {}
+
+
+SITES = "import sys, pathlib, neurotier.dataset.source as s; print(s.plain_sites(pathlib.Path(sys.argv[1])))"
+
+
+def test_site_of_a_folder_that_may_not_be_read_is_said(tmp_path: Path) -> None:
+    plain_dataset(tmp_path / "UPSM", {t1w("01"): small_head()})
+    for name in ("NYU", "lost+found", ".Trash"):
+        plain_dataset(tmp_path / name, {t1w("01"): small_head()}).chmod(0)
+    unprivileged = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    told = subprocess.run([*unprivileged, sys.executable, "-c", SITES, str(tmp_path)], capture_output=True, text=True)
+    assert told.stdout == "{'NYU': 'cannot be read', 'UPSM': ''}\n", told.stderr
 
 
 def test_dataset_with_raw_data_below_sourcedata_alone_has_no_sites(demo_copy: Path, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from pathlib import Path
 
 from neurotier.advice.calibration import ImagesByParticipant, ObservedJob, observe
 from neurotier.analysis.needs import threads_of
+from neurotier.core.control_groups import usable_cores
 from neurotier.core.errors import ToolError
 from neurotier.core.files import Record, partial_of, read_json, write_json
 from neurotier.core.places import Places
@@ -94,7 +95,7 @@ def rehearse_shared(settings: Settings, known: Places, participants: ImagesByPar
     for _ in range(TRIES):
         with scratch_results(settings, known, participants, log) as places:
             before = read_processors(os.getpid())
-            run_job(places, list(participants), log, min(len(participants), processors))
+            run_job(places, list(participants), log, min(len(participants), max(1, round(usable_cores()))))
             time.sleep(max(0.0, before.time_s + SHORTEST_S - time.time()))
             after = read_processors(os.getpid())
             records = [read_json(places.record(name)) for name in participants]

@@ -23,7 +23,7 @@ def fill_tier(plan: BigBrainPlan, name: str, say: Callable[[str], None]) -> list
     tier.claim()
     folder = plan.folder(name) / "blocks"
     shutil.rmtree(folder, ignore_errors=True)
-    needed, free = plan.needed_bytes(source), tier.free_bytes()
+    needed, free = plan.needed_bytes(source), tier.usable_bytes()
     if needed > free:  # said, and tried: a file system that compresses may hold more than it seems
         problem = f"the blocks and what runs make of them need {size(needed)} at a time, and {size(free)} are free"
         say(f"Tier {name!r} will be full before the end: {problem}")

@@ -6,6 +6,7 @@ every job on a tier that is memory asks. Source: Linux ``Documentation/admin-gui
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
@@ -56,8 +57,13 @@ def memory() -> Iterator[tuple[int, int]]:
                     yield limit_bytes, max(0, limit_bytes - used_bytes + int(given_up))
 
 
+def usable_cores() -> float:
+    """How many cores' time this process may take: that of the cores it is bound to, and no more than its quotas."""
+    return min(len(os.sched_getaffinity(0)), *core_limits(), float("inf"))
+
+
 def core_limits() -> Iterator[float]:
-    """Quotas of a process's groups, cores. ``os.sched_getaffinity`` tells which cores it may use."""
+    """Quotas of a process's groups, cores."""
     for folder in groups("cpu"):
         with suppress(OSError, ValueError):  # not there, or 'max'
             quota, period = (folder / "cpu.max").read_text().split()

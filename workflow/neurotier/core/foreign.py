@@ -16,6 +16,7 @@ import errno
 import filecmp
 import os
 import stat
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedReader
@@ -33,6 +34,9 @@ DEEPEST = 100
 
 CHUNK_BYTES = 1 << 20
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+LEASE_S = 60.0
+"""Longest that a file server keeps a file to itself: ``/proc/sys/fs/lease-break-time`` is 45 s as a rule."""
+
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 KINDS = {
@@ -120,7 +124,7 @@ def open_file(folder: Path, below: str | PurePath, flags: int = FILE) -> Buffere
             os.close(above)
         mode = os.lstat(pure.name, dir_fd=descriptor).st_mode
         if stat.S_ISREG(mode):
-            file = os.fdopen(os.open(pure.name, flags, dir_fd=descriptor), "rb")
+            file = os.fdopen(open_leased(pure.name, flags, descriptor), "rb")
             mode = os.fstat(file.fileno()).st_mode  # something else may have taken its place
             if stat.S_ISREG(mode):
                 return file
@@ -132,6 +136,18 @@ def open_file(folder: Path, below: str | PurePath, flags: int = FILE) -> Buffere
     finally:
         os.close(descriptor)
     raise ForeignError(f"is {kind_of(mode)}, and only files are read")
+
+
+def open_leased(name: str, flags: int, folder: int) -> int:
+    """Open a file in an open folder without blocking, and wait for another process that has a lease on it."""
+    deadline = time.monotonic() + LEASE_S
+    while True:
+        try:
+            return os.open(name, flags, dir_fd=folder)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
 
 
 def read_text(folder: Path, below: str | PurePath, limit_bytes: int = TEXT_BYTES, from_end: bool = False) -> str:

@@ -172,13 +172,15 @@ def check_out(repository: Path, version: str, where: str) -> None:
 
 def plain_sites(folder: Path, links_to: Sequence[str] = ()) -> dict[str, str]:
     """Sites of a plain folder, each with why it is not read, if so: itself (``""``) if it holds participants, else its
-    sub-folders that do. A link that leads nowhere may be one, as to what is not mounted, unless it has a file's name.
+    sub-folders that do. What may not be read may be one, as may a link to what is not mounted, unless it has a file's
+    name.
     """
     sites = dict[str, str]()
     for path in () if is_bids(folder) else sorted(folder.iterdir()):
-        is_lost = path.is_symlink() and "." not in path.name and not os.access(path, os.R_OK)
+        may_be_site = "." not in path.name and path.name != "lost+found" and (path.is_symlink() or path.is_dir())
+        is_lost = may_be_site and not os.access(path, os.R_OK)
         if is_bids(path) or is_lost:
-            sites[path.name] = "is a link to what cannot be read" if is_lost else ""
+            sites[path.name] = "cannot be read" if is_lost else ""
             try:
                 file_in_dataset(folder, path.name, links_to)
             except InputError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, field, fields, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from neurotier.core.control_groups import MOUNTED, memory
+from neurotier.core.control_groups import MOUNTED, memory, usable_cores
 from neurotier.core.errors import InputError
 from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.core.tables import Row, gathered, read_table
@@ -267,14 +266,14 @@ def machine_of(
 
 
 def processors_here(threads_per_job: int, others: float) -> Processors:
-    """This node's processors, as many as Snakemake may use; counted in jobs, if a job has several threads.
+    """This node's processors, as many as this process may use; counted in jobs, if a job has several threads.
 
     Parameters
     ----------
     others
         Busy processes of others.
     """
-    threads = len(os.sched_getaffinity(0))
+    threads = max(1, round(usable_cores()))
     cores = min(psutil.cpu_count(logical=False) or threads, threads)
     return in_jobs(Processors(cores, threads, others=others), threads_per_job)
 

@@ -59,13 +59,12 @@ def buffer(data: Data) -> Chart:
     measured_s, said = max((row["at"] for row in rows), default=0.0), []
     for name, line in found.items():
         for writers, one in line.items():
-            for at_s, bytes_held in (
-                (0.0, 0.0 if one.late else one.buffer.median),
-                (target_s if one.late else measured_s, one.buffer.median),
-            ):
-                rows.append(point(LIMIT, name, counted(writers, "writer"), at_s, bytes_held))
-        text = f"{size(line[max(line)].buffer.median)} for {counted(max(line), 'writer')}"
-        said.append(f"{name}: {text}{f' over {seconds(target_s)}' * bool(line[max(line)].late)}")
+            needed = one.buffer.median if one.buffer else None
+            if needed is not None:
+                ends = ((0.0, 0.0), (target_s, needed)) if one.late else ((0.0, needed), (measured_s, needed))
+                rows += [point(LIMIT, name, counted(writers, "writer"), *end) for end in ends]
+        text = f"{size(needed)} for {counted(writers, 'writer')}{f' over {seconds(target_s)}' * bool(one.late)}"
+        said.append(f"{name}: {text if needed is not None else 'cannot be told'}")
     return Lines(
         f"Buffer that is needed, {'; '.join(said)}",
         rows,

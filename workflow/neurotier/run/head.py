@@ -31,6 +31,7 @@ import psutil
 
 from neurotier import __version__
 from neurotier.analysis.app import app_name
+from neurotier.core.control_groups import usable_cores
 from neurotier.core.errors import BusyError, NeurotierError, StateError, TierError, without_credentials
 from neurotier.core.files import Record, open_lock, read_json, remove_partials, remove_whatever, write_json, write_text
 from neurotier.core.installed import search_path
@@ -462,7 +463,7 @@ def start_run(
             "analysis": app_name(settings),
             "image": settings.image,
             # On a cluster the nodes' CPUs count, which its jobs tell (neurotier.run.cluster_jobs).
-            "oversubscribed": bool(facts["cores"] and facts["cores"] > cpus and not elsewhere),
+            "oversubscribed": bool(facts["cores"] and facts["cores"] > usable_cores() and not elsewhere),
             "settings": noted(settings),
             "tiers": {role: tier.facts() for role, tier in tiers.items()},
             "versions": versions(),

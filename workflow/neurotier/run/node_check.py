@@ -19,7 +19,7 @@ from typing import Any
 
 import psutil
 
-from neurotier.core.control_groups import core_limits, memory
+from neurotier.core.control_groups import memory, usable_cores
 from neurotier.core.errors import NeurotierError, TierError
 from neurotier.core.files import content_of, write_secret
 from neurotier.core.places import Places, short_hash
@@ -158,13 +158,13 @@ def is_seen(file: Path, text: str) -> bool:
 
 def node_facts(node_class: str) -> Row:
     """What this node is like, and what a job may take of it."""
-    host, usable = socket.gethostname(), float(len(os.sched_getaffinity(0)))
+    host = socket.gethostname()
     return {
         "node_class": node_class or host,
         "host": host,
         "kernel": f"{platform.system()} {platform.release()}",
         "cores": os.cpu_count() or 1,
-        "job_cores": min([usable, *core_limits()]),
+        "job_cores": float(usable_cores()),
         "memory_bytes": psutil.virtual_memory().total,
         "job_memory_bytes": min((limit_bytes for limit_bytes, _ in memory()), default=None),
         # Where the kernel cannot account waits, the switch is not there.

@@ -94,7 +94,7 @@ class Workspace:
         except ToolError as error:
             if not says_full(str(error)):
                 raise
-            needed, free = size(needed_bytes), size(self.tier.free_bytes())
+            needed, free = size(needed_bytes), size(self.tier.usable_bytes())
             raise TierError(
                 f"filled up during the {self.target}, which needed {needed}; {free} are free",
                 where=f"tier {self.tier.name!r}",

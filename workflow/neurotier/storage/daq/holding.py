@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from neurotier.core.quantities import counted, rate, seconds, size
 from neurotier.core.tables import Row, gathered
-from neurotier.storage.spread import Spread
+from neurotier.storage.spread import Spread, spread
 from neurotier.storage.workload.records import measured
 
 
@@ -22,7 +22,7 @@ class Held:
     throughput
         Of all writers together, bytes/s.
     buffer
-        That they need, bytes.
+        That they need, bytes; ``None`` if that cannot be told.
     late
         Most writers that fell behind.
     input_bytes_per_s
@@ -31,7 +31,7 @@ class Held:
 
     share: Spread
     throughput: Spread
-    buffer: Spread
+    buffer: Spread | None
     late: int
     input_bytes_per_s: int
 
@@ -49,7 +49,7 @@ def lines(rows: Iterable[Row]) -> dict[str, Line]:
         found.setdefault(name, {})[writers] = Held(
             Spread(tuple(row["writer_mean_bytes_per_s"] / row["rate_bytes_per_s"] for row in members)),
             Spread.of(members, "throughput_bytes_per_s"),
-            Spread.of(members, "buffer_bytes"),
+            spread(members, "buffer_bytes"),
             max(row["late_writers"] for row in members),
             members[0]["input_bytes_per_s"],
         )
@@ -76,7 +76,10 @@ def answer(name: str, line: Line, target_s: float) -> str:
         text = f"{name} holds {counted(held, 'writer')} at {each}"
     else:
         text = f"{name} does not hold {counted(min(line), 'writer')} at {each}"
+    buffer = line[most].buffer
+    if buffer is None:
+        return f"{text}; which buffer {counted(most, 'writer')} need{'s' * (most == 1)} cannot be told"
     return (
         f"{text}; {counted(most, 'writer')} need{'s' * (most == 1)} a buffer of"
-        f" {size(line[most].buffer.median)} for {seconds(target_s)}"
+        f" {size(buffer.median)} for {seconds(target_s)}"
     )

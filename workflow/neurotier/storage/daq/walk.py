@@ -290,7 +290,7 @@ class Daq(Workload[Point]):
     def measure(self, workspace: Workspace, point: Point) -> Row:
         """Write, and check what was written."""
         limit_s = patience_s(point.written_bytes)
-        in_memory = is_in_memory(workspace.tier.kind)
+        in_memory = all(is_in_memory(self.settings.tiers[name].kind) for name in point.tiers)
         with self.folders(workspace, point) as named:
             folders = list(named.values())
             try:
@@ -344,8 +344,10 @@ def judged(row: Row, writer_rates: list[float] | None, settings: DaqSettings) ->
     """How many writers fell behind, and the buffer that they need; what the configuration decides is kept nowhere."""
     if writer_rates is None:
         return {}
-    under_way = settings.flush_s / settings.seconds if row["flushed"] == WHILE else 0.0  # of a flush when time is up
-    least = (1 - settings.tolerance - under_way) * row["rate_bytes_per_s"]
+    flush = settings.flush_s / settings.seconds if row["flushed"] == WHILE else 0.0  # under way when time is up
+    least = (1 - settings.tolerance - min(flush, settings.tolerance)) * row["rate_bytes_per_s"]
     late = sum(rate < least for rate in writer_rates)
-    deficit = row["input_bytes_per_s"] - row["throughput_bytes_per_s"] if late else 0.0
-    return {"late_writers": late, "buffer_bytes": max(row["backlog_peak_bytes"] or 0.0, deficit * settings.target_s)}
+    known = [row["backlog_peak_bytes"]] if row["backlog_peak_bytes"] is not None else []
+    if late:
+        known.append((row["input_bytes_per_s"] - row["throughput_bytes_per_s"]) * settings.target_s)
+    return {"late_writers": late, "buffer_bytes": max(known, default=None)}
