@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 from container_images import Engine, make_tiny, tiny_root
-from neurotier.containers.reference import build_arguments, content_of, mirror
+from neurotier.containers.reference import build_arguments, content_of, make_image, mirror, read_reference
 from neurotier.containers.store import placed_sha256, remove_unused, sha256, stored_images
 from neurotier.core.errors import ContainerError, SettingsError, TierError
 from neurotier.core.files import exclusive
 from stores import names, store_in
-from support import ROOT, wait_for
+from support import ROOT, quiet, script, wait_for
 
 LOCKS = Path("/proc/locks")
 
@@ -45,6 +45,15 @@ def test_definition_files_take_their_mirror_from_this_machine() -> None:
         build_arguments(ROOT / "containers" / "fsl-bet.def", {})
     for file in (ROOT / "containers").iterdir():
         assert mirror().rstrip("/") not in file.read_text(), f"{file.name} names this machine's mirror"
+
+
+def test_a_tag_beside_the_digest_is_not_told_to_the_engine(tmp_path: Path) -> None:
+    """It refuses both together, and only the digest counts."""
+    program = script(tmp_path / "engine", 'printf %s "$3" >"$2"')
+    for name in ("docker://x.org:5000/a/tiny", "docker://tiny", "oras://x.org/tiny"):
+        text, target = f"{name}:1.0@sha256:{64 * '0'}", tmp_path / "made"
+        make_image(str(program), read_reference(text, "app.image"), {}, target, tmp_path / "log", quiet)
+        assert target.read_text() == f"{name}@sha256:{64 * '0'}"
 
 
 def test_what_another_start_is_placing_is_waited_for_and_kept(engine: Engine, tiny_image: Path, tmp_path: Path) -> None:

@@ -335,7 +335,8 @@ def make_image(
         given = [word for name, value in arguments.items() for word in ("--build-arg", f"{name}={value}")]
         words = ["build", "--fakeroot", *QUICK, *given]
     say(doing + (" (some minutes, once)" if reference.kind == "definition" else ""))
-    command = [engine, *words, str(target), reference.text]
+    text = re.sub(r":[^/:@]+(?=@sha256:)", "", reference.text)  # the engine refuses a tag beside a digest
+    command = [engine, *words, str(target), text]
     code, said = run_logged(command, log, cwd=folder, env=clean_environment(os.environ, target.parent))
     if code != 0:
         error = explain(said, doing, reference.kind, "failed", f"see {log}")
