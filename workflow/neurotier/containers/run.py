@@ -94,7 +94,7 @@ class Bind(NamedTuple):
         >>> Bind(Path("/data"), "/in").word()
         '/data:/in:ro'
         """
-        if any(c in str(self.host) for c in ":,"):
+        if any(c in f"{self.host}{self.inside}" for c in ":,"):
             fix = "choose a path without them"
             raise ContainerError("a path with a colon or a comma cannot be bound", where=str(self.host), fix=fix)
         return f"{self.host}:{self.inside}:{'rw' if self.writable else 'ro'}"
@@ -291,7 +291,10 @@ def stand_guard(token: str, job: int) -> int:
 
 
 def further_binds(words: list[str]) -> list[Bind]:
-    """Binds that the configuration adds, read-only.
+    """Binds that the configuration adds, read-only, whether or not it says so as engines are told (``:ro``).
+
+    >>> [bind.word() for bind in further_binds(["/etc", "/etc:/mnt", "/etc:/mnt:ro"])]
+    ['/etc:/etc:ro', '/etc:/mnt:ro', '/etc:/mnt:ro']
 
     Raises
     ------
@@ -300,7 +303,7 @@ def further_binds(words: list[str]) -> list[Bind]:
     """
     binds = []
     for word in words:
-        host, _, inside = word.partition(":")
+        host, _, inside = word.removesuffix(":ro").partition(":")
         path = Path(host).expanduser().absolute()
         if not path.exists():
             raise ContainerError("does not exist", where=f"config key containers.binds: {host}", fix="correct the path")
