@@ -38,7 +38,7 @@ def dataset(tmp_path: Path) -> Path:
         "derivatives/x/sub-01/anat/sub-01_T1w.nii.gz",
     ]
     plain_dataset(tmp_path, {name: small_head() for name in names})
-    (tmp_path / "participants.tsv").write_text("participant_id\nsub-01\nsub-04\n")
+    (tmp_path / "participants.tsv").write_text("\ufeffparticipant_id\nsub-01\nsub-04\n")  # as spreadsheets do
     return tmp_path
 
 
