@@ -95,6 +95,12 @@ def test_a_folder_without_a_run_is_said(tmp_path: Path) -> None:
         watch(tmp_path, 1.0, once=True)
 
 
+@pytest.mark.parametrize("every_s", [0.0, -1.0, float("nan"), float("inf"), 1e10])
+def test_a_pause_that_is_none_or_has_no_end_is_refused(places: Places, every_s: float) -> None:
+    with pytest.raises(SettingsError, match=r"--every .*: is no time"):
+        watch(places.results, every_s, once=True)
+
+
 def test_a_failure_cannot_write_to_the_terminal(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
     fail(places, "sub-01", "\x1b]0;title\x07\x1b[2Jgone\r\nforged line")
     watch(places.results, 1.0, once=True)

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from threading import TIMEOUT_MAX
 from typing import Any
 
 from neurotier.core.errors import InputError, NeurotierError, SettingsError
@@ -70,7 +71,7 @@ def watch(results: Path, every_s: float, once: bool) -> int:
     SettingsError
         If no run has begun there, or the time is none.
     """
-    if not every_s > 0:
+    if not 0 < every_s <= TIMEOUT_MAX:
         raise SettingsError("is no time", where=f"--every {every_s:g}", fix="give 1, for example")
     shown = 0
     try:
