@@ -7,13 +7,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from neurotier.analysis.activity import How
+from neurotier.analysis.activity import How, identifier
 from neurotier.analysis.staging import OF_DATASET, aside, publish, set_dataset_aside, take_dataset_back
 from neurotier.core.errors import InputError, ToolError
 from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.source import Dataset
-from neurotier.provenance.description import RAW
-from neurotier.provenance.remake import inputs_of_group, put_back
+from neurotier.provenance.description import RAW, describe, how_file
+from neurotier.provenance.remake import inputs_of_group, put_back, remake
 from neurotier.provenance.saving import (
     COMMAND_BYTES,
     Made,
@@ -102,6 +102,23 @@ def test_what_of_others_was_removed_is_put_back(tmp_path: Path) -> None:
         (dataset / name).unlink()
     put_back(dataset, ["sub-01"])
     assert [name for name in names if (dataset / name).exists()] == names[:-1]
+
+
+@pytest.mark.parametrize("name", ["/a.json", "/b/a.json", "code/a.json", "code/neurotier/b/a.json"])
+def test_a_file_that_does_not_lie_where_it_is_said_how_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="is not below code/neurotier/ of a dataset of derivatives"):
+        remake(Path(name), [], None)
+
+
+def described(folder: Path) -> Path:
+    """The file that says how derivatives were made, below a folder."""
+    describe(folder, [HOW])
+    return folder / how_file(identifier(HOW))
+
+
+def test_a_command_without_inputs_asks_for_them(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="takes the inputs"):
+        remake(described(tmp_path), [], None)
 
 
 def test_a_commit_holds_those_made_in_one_way_and_its_command_fits() -> None:

@@ -67,13 +67,16 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
     NeurotierError
         If an input cannot be had, or its analysis fails. The derivatives of others are there then.
     """
-    dataset = how_file.absolute().parents[len(HOW.parts)]
-    if how_file.absolute().parent != dataset / HOW:
+    folder = how_file.absolute().parent
+    if folder.parts[-len(HOW.parts) :] != HOW.parts:
         raise InputError(f"is not below {HOW}/ of a dataset of derivatives", where=str(how_file))
+    dataset = folder.parents[len(HOW.parts) - 1]
     how = read_how(dataset, how_file.stem)
     raw, group = dataset / RAW, how.get("group")
     if group:
         read, paths, names = inputs_of_group(dataset, group), [], [GROUP_LEVEL]
+    elif not inputs:
+        raise InputError(f"takes the inputs to make derivatives of, below {raw}", where=str(how_file))
     else:
         everyone = raw_paths(dataset, inputs)
         paths = wanted(everyone, os.environ.get(ONLY, ""))
