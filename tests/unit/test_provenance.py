@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from neurotier.analysis.activity import How, identifier
 from neurotier.analysis.staging import OF_DATASET, aside, publish, set_dataset_aside, take_dataset_back
-from neurotier.core.errors import InputError, ToolError
-from neurotier.dataset.commands import prepare_environment
+from neurotier.core.errors import InputError, SourceError, ToolError
+from neurotier.dataset.commands import naming_commands, prepare_environment
 from neurotier.dataset.source import Dataset
 from neurotier.provenance.description import RAW, describe, how_file
 from neurotier.provenance.remake import inputs_of_group, put_back, remake
@@ -114,6 +114,12 @@ def described(folder: Path) -> Path:
     """The file that says how derivatives were made, below a folder."""
     describe(folder, [HOW])
     return folder / how_file(identifier(HOW))
+
+
+def test_derivatives_without_their_repository_cannot_be_made_again(tmp_path: Path) -> None:
+    """As they are after a copy of the files alone."""
+    with pytest.raises(SourceError, match="could not be fetched: No installed dataset found"), naming_commands():
+        remake(described(tmp_path), [tmp_path / RAW / "sub-01/anat/sub-01_T1w.nii.gz"], None)
 
 
 def test_a_command_without_inputs_asks_for_them(tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def naming_commands(problem: str = "failed", where: str = "DataLad", fix: str = 
         if not type(error).__module__.startswith("datalad."):
             raise
         names, code = [base.__name__ for base in type(error).__mro__], getattr(error, "code", None)
-        if "IncompleteResultsError" in names:
+        if {"IncompleteResultsError", "NoDatasetFound"} & {*names}:
             reason = message_of(getattr(error, "failed", None) or [], str(error))
             raise SourceError(f"{problem}: {reason}", where=where, fix=fix) from None
         if "MissingExternalDependency" in names:
