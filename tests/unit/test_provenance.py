@@ -10,6 +10,8 @@ import pytest
 from neurotier.analysis.activity import How, identifier
 from neurotier.analysis.staging import OF_DATASET, aside, publish, set_dataset_aside, take_dataset_back
 from neurotier.core.errors import InputError, SourceError, ToolError
+from neurotier.core.places import Places
+from neurotier.core.settings import ROLES, Settings
 from neurotier.dataset.commands import naming_commands, prepare_environment
 from neurotier.dataset.source import Dataset
 from neurotier.provenance.description import RAW, describe, how_file
@@ -23,6 +25,7 @@ from neurotier.provenance.saving import (
     refuse_ignored,
     register,
     save,
+    save_sites,
 )
 from support import git
 
@@ -205,6 +208,25 @@ def test_the_group_level_is_given_everyone_s_files_and_what_they_share(tmp_path:
     group["participants"].append("sub-3")
     with pytest.raises(InputError, match="sub-3: has no derivatives here"):
         inputs_of_group(tmp_path, group)
+
+
+def test_what_an_app_leaves_in_sourcedata_is_saved_and_the_source_is_not(tmp_path: Path) -> None:
+    """fMRIPrep has FreeSurfer's results there."""
+    raw = repository(tmp_path / "raw")
+    git(raw, "config", "remote.origin.url", "https://example.org/raw.git")
+    places = Places(*[tmp_path] * 5)
+    folder = opened(places.derivatives)
+    places.state.mkdir()
+    for name in ("sub-1/a.txt", "sourcedata/freesurfer/sub-1/b.txt", "sourcedata/c.txt", f"{RAW}/d.txt"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("text")
+    tiers = {"here": {"path": str(tmp_path), "kind": "block"}}
+    config = {"tiers": tiers, "placement": dict.fromkeys(ROLES, "here"), "app": {"image": "app.sif"}}
+    settings = Settings.from_config(config, in_containers=True)
+    made = Made("sub-1", [], HOW, ["sub-1"])
+    save_sites(Dataset("raw", raw, "datalad", {"": {}}), [made], settings, places, print, "")
+    saved = git(folder, "ls-files", "sub-1", "sourcedata").splitlines()
+    assert saved == ["sourcedata/c.txt", "sourcedata/freesurfer/sub-1/b.txt", RAW, "sub-1/a.txt"]
 
 
 def test_what_git_is_told_to_ignore_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
