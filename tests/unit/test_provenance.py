@@ -210,8 +210,9 @@ def test_the_group_level_is_given_everyone_s_files_and_what_they_share(tmp_path:
         inputs_of_group(tmp_path, group)
 
 
-def test_what_an_app_leaves_in_sourcedata_is_saved_and_the_source_is_not(tmp_path: Path) -> None:
-    """fMRIPrep has FreeSurfer's results there."""
+@pytest.mark.parametrize("how", [HOW, {}])
+def test_what_an_app_leaves_in_sourcedata_is_saved_and_the_source_is_not(tmp_path: Path, how: How) -> None:
+    """fMRIPrep has FreeSurfer's results there. How they were made may not be known any more."""
     raw = repository(tmp_path / "raw")
     git(raw, "config", "remote.origin.url", "https://example.org/raw.git")
     places = Places(*[tmp_path] * 5)
@@ -223,7 +224,7 @@ def test_what_an_app_leaves_in_sourcedata_is_saved_and_the_source_is_not(tmp_pat
     tiers = {"here": {"path": str(tmp_path), "kind": "block"}}
     config = {"tiers": tiers, "placement": dict.fromkeys(ROLES, "here"), "app": {"image": "app.sif"}}
     settings = Settings.from_config(config, in_containers=True)
-    made = Made("sub-1", [], HOW, ["sub-1"])
+    made = Made("sub-1", [], how, ["sub-1"])
     save_sites(Dataset("raw", raw, "datalad", {"": {}}), [made], settings, places, print, "")
     saved = git(folder, "ls-files", "sub-1", "sourcedata").splitlines()
     assert saved == ["sourcedata/c.txt", "sourcedata/freesurfer/sub-1/b.txt", RAW, "sub-1/a.txt"]

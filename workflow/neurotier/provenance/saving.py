@@ -178,8 +178,8 @@ def prepare_site(folder: Path, dataset: Dataset, site: str, ways: Sequence[How])
     """Commit how the derivatives of a site were made, and what they were made of."""
     describe(folder, ways)
     raw = register(folder, dataset, site)
-    present = [name for name in DESCRIBING if (folder / name).exists()]
-    run_git(folder, "add", "--", ".gitmodules", *WRITTEN, *present)
+    present = [name for name in (*WRITTEN, *DESCRIBING) if (folder / name).exists()]
+    run_git(folder, "add", "--", ".gitmodules", *present)
     if ask_git(folder, "diff", "--cached", "--quiet") is None:
         message = f"Describe the derivatives, and register their source at {raw[:8]}"
         run_git(folder, "commit", "--quiet", "--message", message)
