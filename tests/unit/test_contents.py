@@ -13,6 +13,7 @@ import psutil
 import pytest
 from configured import settings_at
 from neurotier.core.errors import KilledError, SourceError
+from neurotier.dataset.commands import ask_annex
 from neurotier.dataset.contents import drop_images, get_images, is_present
 from support import git, lives, quiet, script, wait_for, while_running
 
@@ -111,6 +112,13 @@ def test_credentials_of_a_source_are_not_said(clone: Path, tmp_path: Path, monke
         get_images(clone, NAMES, SETTINGS, said.append)
     assert len(said) == 2
     assert "planted" not in f"{said} {raised.value}"
+
+
+def test_more_files_than_a_command_can_name(clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A participant's of microscopy may be hundreds of thousands."""
+    stand_in(tmp_path, monkeypatch, "git-annex", 'echo "{\\"success\\": true, \\"words\\": $#}"')
+    records, _ = ask_annex(clone, "get", [f"sub-01/micr/{number:0200}.png" for number in range(12_000)])
+    assert sum(record["words"] for record in records) - 12_000 == 4 * len(records)
 
 
 def test_git_annex_ends_with_who_asked_it(clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

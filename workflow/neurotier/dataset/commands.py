@@ -38,6 +38,9 @@ FETCHED_BY_ANOTHER = re.compile(r"transfer already in progress|unable to take tr
 LOOK_AGAIN_S = 2.0
 """Pause before asking again for content that another process is fetching."""
 
+TOGETHER = 2000
+"""Most files that git-annex is given at once: Linux takes 2 MiB of arguments and environment, as a rule."""
+
 NO_ANNEX = "First run: git-annex init"
 """What git-annex says in a repository that is not its own."""
 
@@ -119,13 +122,13 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
         If git-annex, or git which it calls, was killed.
     """
     prepare_environment()
-    below = dict[Path, list[str]]()
-    for path in paths:
+    below = dict[tuple[Path, int], list[str]]()
+    for number, path in enumerate(paths):
         root = repository_of(dataset, path)
-        below.setdefault(root, []).append(str((dataset / path).relative_to(root)))
+        below.setdefault((root, number // TOGETHER), []).append(str((dataset / path).relative_to(root)))
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "errors": "replace"}
     records, reasons = list[dict[str, Any]](), list[str]()
-    for root, names in below.items():
+    for (root, _), names in below.items():
         words = ["git-annex", command, *options, "--json", "--json-error-messages", "--", *names]
         try:
             process = start_process(words, cwd=root, stdin=subprocess.DEVNULL, **pipes)
