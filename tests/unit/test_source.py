@@ -128,7 +128,7 @@ def test_a_site_that_the_source_does_not_have_is_said(demo_source: Path, tmp_pat
         cloned(demo_source, tmp_path, sites=["SiteC"])
 
 
-def test_sites_of_a_folder_that_are_links_out_of_it_are_said(tmp_path: Path) -> None:
+def test_sites_of_a_folder_that_are_links_out_of_it_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study, store = tmp_path / "study", plain_dataset(tmp_path / "store" / "NYU", {t1w("01"): small_head()})
     plain_dataset(study / "UPSM", {t1w("01"): small_head()})
     leads = {"NYU": store, "Gone": tmp_path / "away" / "Gone", "Circle": Path("Circle"), "Lost": Path("UPSM/Lost")}
@@ -144,8 +144,10 @@ def test_sites_of_a_folder_that_are_links_out_of_it_are_said(tmp_path: Path) -> 
     assert [line.partition(":")[0] for line in said] == ["'NYU' cannot be reached"]
     with pytest.raises(SourceError, match="NYU: cannot be reached: is a link that leads out"):
         obtain(dataclasses.replace(SETTINGS, sites=["NYU"]), str(study), clones, quiet)
-    trusted = dataclasses.replace(SETTINGS, sites=["NYU"], links_to=[str(store)])
-    assert obtain(trusted, str(study), clones, quiet).unreachable == {}
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for folder in (str(store), "~/store"):
+        trusted = dataclasses.replace(SETTINGS, sites=["NYU"], links_to=[folder])
+        assert obtain(trusted, str(study), clones, quiet).unreachable == {}
 
 
 SITES = "import sys, pathlib, neurotier.dataset.source as s; print(s.plain_sites(pathlib.Path(sys.argv[1])))"

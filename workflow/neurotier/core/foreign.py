@@ -317,7 +317,7 @@ def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str] = ()) -> t
         raise circle from None
     if real.is_symlink():  # realpath stops at a circle
         raise circle
-    for root in (str(dataset), *links_to):
+    for root in (str(dataset), *map(os.path.expanduser, links_to)):
         trusted = Path(os.path.realpath(root))
         if not real.is_relative_to(trusted):
             continue
