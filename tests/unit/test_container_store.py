@@ -75,11 +75,11 @@ def test_what_another_start_is_placing_is_waited_for_and_kept(engine: Engine, ti
 def test_a_changed_definition_or_file_means_something_else(definition: Path, tiny_image: Path, tmp_path: Path) -> None:
     given = {"BASE": "base.def", "PAUSE": "0"}
     base = definition.with_name("base.def")
-    base.write_text("Bootstrap: debootstrap\nMirrorURL: {{ MIRROR }}\n")
+    base.write_bytes(b"Bootstrap: debootstrap\nMirrorURL: {{ MIRROR }}\n# Jos\xe9\n")  # in whatever encoding
     meant = [content_of(str(definition), given)]
     assert content_of(str(definition), given) == meant[0]
     for changed in (definition, definition.parent / "extra.txt", base):
-        changed.write_text(changed.read_text() + "# another line\n")
+        changed.write_bytes(changed.read_bytes() + b"# another line\n")
         meant.append(content_of(str(definition), given))
     assert len(set(meant)) == 4
     own = tmp_path / "own.sif"

@@ -261,7 +261,7 @@ def build_arguments(definition: Path, given: Mapping[str, str]) -> dict[str, str
     SettingsError
         If one has no value.
     """
-    text = definition.read_text()
+    text = definition.read_text(errors="replace")
     defaults = {name: value for name, _, value in (line.partition("=") for line in section(text, "arguments"))}
     values = {}
     for name in dict.fromkeys(PLACEHOLDER.findall(text)):
@@ -307,7 +307,7 @@ def content_of(text: str, given: Mapping[str, str]) -> str:
     if reference.kind != "definition":
         facts = (path / "index.json" if path.is_dir() else path).stat()
         return f"{reference.text} {facts.st_size} {facts.st_mtime_ns}"
-    content, arguments = path.read_text(), build_arguments(path, {"MIRROR": "any", **given})
+    content, arguments = path.read_text(errors="replace"), build_arguments(path, {"MIRROR": "any", **given})
     arguments.pop("MIRROR", None)
     for name in (line.split()[0] for line in section(content, "files")):
         if not name.startswith(("/", "#")) and (path.parent / name).is_file():
