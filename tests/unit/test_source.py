@@ -11,18 +11,25 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from configured import settings_at
+from neurotier.analysis.rehearsal.description import text_of
+from neurotier.containers.reference import read_reference
+from neurotier.containers.run import further_binds
+from neurotier.containers.store import look_at
 from neurotier.core.errors import InputError, NeurotierError, SourceError
 from neurotier.core.private import private_folder
+from neurotier.core.settings import DemoSettings
 from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.contents import content_of, drop_images, get_images, is_present
-from neurotier.dataset.source import Dataset, obtain, require_sites
+from neurotier.dataset.source import Dataset, local_folder, obtain, require_sites
+from neurotier.demo.dataset import head_of
+from neurotier.run.preconditions import check_filter_file
 from support import git, plain_dataset, quiet, small_head, t1w
 
 IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
@@ -148,6 +155,24 @@ def test_sites_of_a_folder_that_are_links_out_of_it_are_said(tmp_path: Path, mon
     for folder in (str(store), "~/store"):
         trusted = dataclasses.replace(SETTINGS, sites=["NYU"], links_to=[folder])
         assert obtain(trusted, str(study), clones, quiet).unreachable == {}
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        local_folder,
+        lambda path: look_at("cache", path),
+        lambda path: further_binds([path]),
+        check_filter_file,
+        lambda path: read_reference(path, "app.image"),
+        lambda path: read_reference(f"datalad:{path}#image", "app.image"),
+        lambda path: head_of(DemoSettings(path, 1.0, 0)),
+        lambda path: text_of(f"{path}.yaml"),
+    ],
+)
+def test_a_path_in_the_home_of_nobody_is_not_there(read: Callable[[str], object]) -> None:
+    with pytest.raises(NeurotierError, match="~nobody-of-that-name/x"):
+        read("~nobody-of-that-name/x")
 
 
 SITES = "import sys, pathlib, neurotier.dataset.source as s; print(s.plain_sites(pathlib.Path(sys.argv[1])))"

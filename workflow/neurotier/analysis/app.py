@@ -16,6 +16,7 @@ Source: Gorgolewski et al. (2017), BIDS apps, PLOS Computational Biology 13(3), 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -218,7 +219,7 @@ def one_session(subject: Path, session: str, aside: Path) -> Iterator[None]:
 
 def filter_path(text: str) -> Path:
     """The path of the BIDS filter file; a relative one is below the working folder."""
-    return Path(text).expanduser().absolute()
+    return Path(os.path.expanduser(text)).absolute()
 
 
 def app_name(settings: Settings) -> str:

@@ -110,14 +110,14 @@ def read_reference(text: str, where: str) -> Reference:
             if reason := refusal(source):
                 raise SettingsError(reason, where=where, fix="correct it")
         else:
-            folder = Path(source).expanduser().absolute()
+            folder = Path(os.path.expanduser(source)).absolute()
             if not folder.is_dir() or is_plain_folder(folder):
                 raise SettingsError(f"{folder} is no DataLad dataset", where=where, fix="correct the path")
             source = str(folder)
         whole = f"datalad:{source}#{found['name']}{found['pin'] or ''}"
         return Reference(whole, "dataset", name, Path(), source, found["name"], found["digest"])
     archive = ARCHIVE.fullmatch(text)
-    path = Path(archive["path"] if archive else text).expanduser()
+    path = Path(os.path.expanduser(archive["path"] if archive else text))
     within = "index.json" if text.startswith("oci:") else ""
     path = next((each for each in (path.absolute(), ROOT / path) if (each / within).is_file()), path)
     if archive and (path / within).is_file():

@@ -304,7 +304,7 @@ def further_binds(words: list[str]) -> list[Bind]:
     binds = []
     for word in words:
         host, _, inside = word.removesuffix(":ro").partition(":")
-        path = Path(host).expanduser().absolute()
+        path = Path(os.path.expanduser(host)).absolute()
         if not path.exists():
             raise ContainerError("does not exist", where=f"config key containers.binds: {host}", fix="correct the path")
         binds.append(Bind(path, inside or str(path)))

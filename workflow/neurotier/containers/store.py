@@ -459,7 +459,7 @@ def look_at(name: str, source: str) -> Cache:
     InputError
         If it holds anything but files and links that stay in it.
     """
-    folder, where = Path(source).expanduser().absolute(), f"config key app.caches.{name}.source: {source}"
+    folder, where = Path(os.path.expanduser(source)).absolute(), f"config key app.caches.{name}.source: {source}"
     if not folder.is_dir():
         raise SourceError("there is no such folder", where=where, fix="correct the path")
     with blaming(name):

@@ -130,7 +130,7 @@ def local_folder(source: str) -> Path:
     InputError
         If it is a file.
     """
-    path = Path(source).expanduser().absolute()
+    path = Path(os.path.expanduser(source)).absolute()
     if not path.exists():
         raise SourceError("there is no such folder", where=f"dataset.source {source!r}", fix="correct the path")
     if not path.is_dir():

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 import zlib
 from collections.abc import Sequence
 from functools import cache
@@ -93,7 +94,7 @@ def head_of(settings: DemoSettings) -> tuple[nib.Nifti1Image, str]:
     """
     if settings.head == "simulated":
         return model_head(), "a simulated head around a real brain template"
-    path = Path(settings.head).expanduser()
+    path = Path(os.path.expanduser(settings.head))
     if not path.is_file():
         raise InputError("no such file", where=f"config key demo.head: {path}", fix=FIX)
     return load_head(path), f"the real head {path.name}"

@@ -10,6 +10,7 @@ refused, or replaces all that is there. What results were made with is in the fa
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -115,7 +116,7 @@ def check_dataset(plan: Plan, say: Say) -> None:
     source, places = plan.settings.dataset.source, Places.from_settings(plan.settings)
     if source == "demo" or is_address(source):
         return
-    folder, known = Path(source).expanduser().absolute(), read_if_whole(places.index / "dataset.json")
+    folder, known = Path(os.path.expanduser(source)).absolute(), read_if_whole(places.index / "dataset.json")
     if not folder.exists() and (known.get("kind"), known.get("source")) == ("datalad", str(folder)):
         return  # its clone is there, and may do
     folder = local_folder(source).resolve()
@@ -207,7 +208,7 @@ def check_container_inputs(settings: Settings, elsewhere: bool) -> None:
     if settings.app.image:
         check_filter_file(settings.app.filter_file)
         for name, cache in settings.app.caches.items():
-            if not Path(cache["source"]).expanduser().is_dir():
+            if not Path(os.path.expanduser(cache["source"])).is_dir():
                 where = f"config key app.caches.{name}.source: {cache['source']}"
                 raise SettingsError("there is no such folder", where=where, fix="correct the path")
 
@@ -285,7 +286,7 @@ def made_with(plan: Plan) -> dict[str, Any]:
     tool, image, source = plan.tool(), plan.image(), without_credentials(plan.settings.dataset.source)
     is_name = source == "demo" or is_address(source)
     facts = {
-        "dataset": source.rstrip("/") if is_name else str(Path(source).expanduser().absolute()),
+        "dataset": source.rstrip("/") if is_name else str(Path(os.path.expanduser(source)).absolute()),
         "app" if plan.is_app else "tool": tool.pop("name"),
         "image": image["image"],
         CONTENT: image["content"],

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -139,7 +140,7 @@ def text_of(profile: str) -> tuple[str, str]:
     """The text of a description, and what to call it in an error; errors as of :func:`read_description`."""
     file = PROFILES / f"{profile}.yaml"
     if "/" in profile or profile.endswith((".yaml", ".yml")):
-        file = Path(profile).expanduser()
+        file = Path(os.path.expanduser(profile))
     elif not file.exists():
         known = ", ".join(sorted(file.stem for file in PROFILES.glob("*.yaml")))
         fix = f"use one of {known}, or write a path that ends with .yaml"

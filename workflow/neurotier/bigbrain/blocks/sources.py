@@ -17,6 +17,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import math
+import os
 import shlex
 import zlib
 from collections.abc import Iterator
@@ -278,7 +279,7 @@ def source_of(settings: BigBrainSettings) -> Source:
     """
     if settings.source == SYNTHETIC:
         return SyntheticSource(settings)
-    path = Path(settings.source).expanduser().absolute()
+    path = Path(os.path.expanduser(settings.source)).absolute()
     if path.is_dir():
         return FolderSource(path, settings.count)
     if not path.is_file():
@@ -288,7 +289,7 @@ def source_of(settings: BigBrainSettings) -> Source:
 
 def versions_of(settings: BigBrainSettings) -> list[str]:
     """The files of a source, and what tells their contents from others, whether they are here or not."""
-    path = Path(settings.source).expanduser()
+    path = Path(os.path.expanduser(settings.source))
     files = [file for files in block_files(path).values() for file in files] if path.is_dir() else [path]
     contents = {file.name: content_if_readable(file.parent, file.name, ANYWHERE) for file in files}
     return [f"{name} {content.version}" for name, content in contents.items() if content != Content()]
