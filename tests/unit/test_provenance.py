@@ -218,6 +218,7 @@ def test_what_an_app_leaves_in_sourcedata_is_saved_and_the_source_is_not(tmp_pat
     places = Places(*[tmp_path] * 5)
     folder = opened(places.derivatives)
     places.state.mkdir()
+    (folder / ".bidsignore").write_bytes(b"*.html\nJos\xe9*")  # an app's own, in whatever encoding
     for name in ("sub-1/a.txt", "sourcedata/freesurfer/sub-1/b.txt", "sourcedata/c.txt", f"{RAW}/d.txt"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("text")
@@ -227,6 +228,7 @@ def test_what_an_app_leaves_in_sourcedata_is_saved_and_the_source_is_not(tmp_pat
     made = Made("sub-1", [], how, ["sub-1"])
     save_sites(Dataset("raw", raw, "datalad", {"": {}}), [made], settings, places, print, "")
     saved = git(folder, "ls-files", "sub-1", "sourcedata").splitlines()
+    assert (folder / ".bidsignore").read_bytes() == b"*.html\nJos\xe9*\nprov\nprov/**\n"
     assert saved == ["sourcedata/c.txt", "sourcedata/freesurfer/sub-1/b.txt", RAW, "sub-1/a.txt"]
 
 

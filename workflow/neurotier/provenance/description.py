@@ -15,7 +15,7 @@ from pathlib import Path
 
 from neurotier.analysis.activity import How, identifier, label_of, uri
 from neurotier.core.errors import InputError
-from neurotier.core.files import Record, write_json, write_text
+from neurotier.core.files import Record, write_bytes, write_json, write_text
 from neurotier.core.foreign import blaming, open_file
 from neurotier.core.places import short_hash
 from neurotier.dataset.bids import LABEL
@@ -85,8 +85,8 @@ def describe(folder: Path, ways: Iterable[How]) -> None:
 
 def add_lines(file: Path, wanted: Iterable[str]) -> None:
     """Add lines to a file that has not all of them; an app may have written it, too."""
-    lines = file.read_text().splitlines() if file.exists() else []
-    write_text(file, "\n".join([*lines, *(line for line in wanted if line not in lines), ""]))
+    lines = file.read_bytes().splitlines() if file.exists() else []
+    write_bytes(file, b"\n".join([*lines, *(line for line in map(str.encode, wanted) if line not in lines), b""]))
 
 
 def read_how(folder: Path, activity: str) -> How:
