@@ -129,8 +129,8 @@ BUGS = (
         "links-followed",
         "links of a dataset lead only into it",
         "neurotier/core/foreign.py",
-        "    for root in (str(dataset), *links_to):\n",
-        '    for root in (str(dataset), *links_to, "/"):\n',
+        "    for root in (str(dataset), *map(os.path.expanduser, links_to)):\n",
+        '    for root in (str(dataset), *map(os.path.expanduser, links_to), "/"):\n',
         ("hostile/test_datasets.py::test_links_of_a_plain_folder_lead_nowhere_else_and_nothing_blocks",),
     ),
     Bug(
