@@ -373,6 +373,8 @@ def selector(wanted: Sequence[str | int], prefix: str) -> Callable[[str], bool]:
 
     >>> selector(["ses-1"], "ses")("1"), selector(["1"], "run")("01"), selector(["1"], "sub")("01")
     (True, True, False)
+    >>> selector(["²"], "run")("2")
+    False
     """
     names = {plain_label(str(name), prefix) for name in wanted}
     return lambda label: not names or plain_label(label, prefix) in names
@@ -381,7 +383,7 @@ def selector(wanted: Sequence[str | int], prefix: str) -> Callable[[str], bool]:
 def plain_label(name: str, prefix: str) -> str:
     """A label as the user or a file wrote it, to compare. BIDS runs are numbers, so that 1 and 01 are the same."""
     bare = name.removeprefix(f"{prefix}-")
-    return str(int(bare)) if prefix == "run" and bare.isdigit() else bare
+    return str(int(bare)) if prefix == "run" and bare.isdecimal() else bare
 
 
 def check_known(key: str, prefix: str, wanted: Sequence[str | int], known: Iterable[str]) -> None:

@@ -162,7 +162,7 @@ def save_sites(
                 save(datalad_dataset, f"What participants share of {name}", shared)
             if level:
                 save(datalad_dataset, f"Group level of {name}", made=[level])
-            beside = [f"sourcedata/{entry}" for entry in os.listdir(folder / "sourcedata")]  # FreeSurfer's, of fMRIPrep
+            beside = [f"sourcedata/{one.name}" for one in (folder / "sourcedata").glob("*")]  # as fMRIPrep's FreeSurfer
             rest = [entry for entry in [*os.listdir(folder), *beside] if entry not in (".git", "sourcedata", RAW)]
             save(datalad_dataset, "What else there is" if level else f"Group level of {name}", rest)
         say(f"{folder}: saved the derivatives of {counted(len(left), 'participant')}")
