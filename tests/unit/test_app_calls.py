@@ -186,6 +186,12 @@ def test_outputs_that_differ_in_kind(tmp_path: Path) -> None:
     (one / "pipe").write_text("x")
     with pytest.raises(ToolError, match="two/pipe: is a FIFO"):
         merge_outputs([one, two], tmp_path / "refused")
+    of_session = tmp_path / "ses-2" / "out"
+    of_session.parent.mkdir()
+    two.rename(of_session)
+    with pytest.raises(ToolError, match=r"^ses-2/pipe: is a FIFO"):
+        merge_outputs([one, of_session], tmp_path / "refused")
+    of_session.rename(two)
     (two / "pipe").unlink()
     for folder, text in ((one, "a"), (two, "b")):
         (folder / "link").symlink_to("pipe")

@@ -16,7 +16,7 @@ import pytest
 from container_images import Engine, make_tiny, tiny_root
 from neurotier.containers.reference import build_arguments, content_of, make_image, mirror, read_reference
 from neurotier.containers.store import placed_sha256, remove_unused, sha256, stored_images
-from neurotier.core.errors import ContainerError, SettingsError, TierError
+from neurotier.core.errors import ContainerError, SettingsError, SourceError, TierError
 from neurotier.core.files import exclusive
 from stores import names, store_in
 from support import ROOT, quiet, script, wait_for
@@ -82,6 +82,9 @@ def test_a_changed_definition_or_file_means_something_else(definition: Path, tin
         changed.write_bytes(changed.read_bytes() + b"# another line\n")
         meant.append(content_of(str(definition), given))
     assert len(set(meant)) == 4
+    base.write_text("Bootstrap: localimage\nFrom: {{ BASE }}\n%arguments\n    BASE=base.def\n")
+    with pytest.raises(SourceError, match="is built from itself"):
+        content_of(str(definition), given)
     own = tmp_path / "own.sif"
     own.write_bytes(tiny_image.read_bytes())
     before = content_of(str(own), {})

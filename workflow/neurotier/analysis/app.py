@@ -186,7 +186,7 @@ def call_app(job: Job, folder: Path, placed: PlacedImage) -> Analysed:
     calls: list[Record] = []
     removal = Removal()
     for session in labels:
-        own = folder / SESSIONS / session if session else folder
+        own = folder / SESSIONS / f"ses-{session}" if session else folder
         own.mkdir(parents=True, exist_ok=True)
         arguments = call_arguments(app, job.share or Share(app.threads, app.memory_mb), label, session)
         tell(job.log, [f"session {session}"] if session else [])
@@ -195,7 +195,7 @@ def call_app(job: Job, folder: Path, placed: PlacedImage) -> Analysed:
         starts.append(start)
         calls.append({"session": session or None, "attempts": attempts})
     if labels != [""]:
-        differing = merge_outputs([folder / SESSIONS / session / OUT for session in labels], folder / OUT)
+        differing = merge_outputs([folder / SESSIONS / f"ses-{session}" / OUT for session in labels], folder / OUT)
         remove_whatever(folder / SESSIONS)
         tell(job.log, [f"sessions differ in {name}; the first was taken" for name in differing])
     return Analysed(masks_of_app(job.images, folder / OUT, job.log), joined(starts), calls, removal)
@@ -269,7 +269,7 @@ def merge_outputs(folders: Sequence[Path], target: Path, tell: Say = lambda _: N
             if str(entry.path) not in differing and not same_content(folder, target, entry.path):
                 differing.append(str(entry.path))
 
-        with blaming(folder.name, ToolError):
+        with blaming(folder.parent.name if folder.name == OUT else folder.name, ToolError):
             copy_tree(folder, target, existing=compare, skipped=[TIME_STAMP])
     return differing
 

@@ -313,7 +313,10 @@ def content_of(text: str, given: Mapping[str, str]) -> str:
         if not name.startswith(("/", "#")) and (path.parent / name).is_file():
             content += (path.parent / name).read_text(errors="replace")
     base = arguments.get(BASE, "")
-    below = content_of(str(path.parent / base), given) if base.endswith(".def") else ""
+    try:
+        below = content_of(str(path.parent / base), given) if base.endswith(".def") else ""
+    except RecursionError:
+        raise SourceError("is built from itself", where=str(path), fix="correct its base") from None
     return f"{content}{sorted(arguments.items())}{below}"
 
 
