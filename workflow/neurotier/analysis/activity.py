@@ -13,8 +13,9 @@ from dataclasses import asdict
 from typing import Any
 
 from neurotier import __version__
-from neurotier.analysis.app import app_name, filter_path
+from neurotier.analysis.app import app_name
 from neurotier.analysis.needs import described
+from neurotier.core.files import absolute_path
 from neurotier.core.places import short_hash
 from neurotier.core.settings import Settings
 
@@ -76,7 +77,7 @@ def how_of(
         how["caches"] = dict(caches)
     if app.image and app.filter_file:
         with suppress(OSError):  # it is gone: then the app cannot be called so again
-            how["filter"] = filter_path(app.filter_file).read_text()
+            how["filter"] = absolute_path(app.filter_file).read_text()
     return how
 
 

@@ -16,7 +16,6 @@ Source: Gorgolewski et al. (2017), BIDS apps, PLOS Computational Biology 13(3), 
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -32,7 +31,7 @@ from neurotier.containers.reference import short_name
 from neurotier.containers.run import WORK, Bind, Container
 from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import InputError, KilledError, ToolError
-from neurotier.core.files import Record, read_json, remove_whatever
+from neurotier.core.files import Record, absolute_path, read_json, remove_whatever
 from neurotier.core.foreign import Entry, blaming, checked_entries, copy_tree, entries_below, same_content
 from neurotier.core.places import Places
 from neurotier.core.private import IN, OUT, SCRATCH, work_folder
@@ -121,7 +120,7 @@ def run_level(
     out.mkdir(exist_ok=True)
     binds = [Bind(bids_dir, BIDS_DIR), Bind(out, OUT_DIR, writable=True)]
     if app.filter_file:
-        binds.append(Bind(filter_path(app.filter_file), FILTER_FILE))
+        binds.append(Bind(absolute_path(app.filter_file), FILTER_FILE))
     given = [(path, app.caches[cache.name]) for path, cache in placed.caches.items()]
     binds += [Bind(path, cache["inside"]) for path, cache in given]
     variables = {cache["variable"]: cache["inside"] for _, cache in given if cache["variable"]}
@@ -217,11 +216,6 @@ def one_session(subject: Path, session: str, aside: Path) -> Iterator[None]:
             (aside / name).rename(subject / name)
 
 
-def filter_path(text: str) -> Path:
-    """The path of the BIDS filter file; a relative one is below the working folder."""
-    return Path(os.path.expanduser(text)).absolute()
-
-
 def app_name(settings: Settings) -> str:
     """The name of the app in tables and reports: ``app.name``, or the name of its image; without an app, the tool's."""
     if not settings.app.image:
@@ -235,7 +229,7 @@ def app_options(app: AppSettings) -> Record:
     options = {name: getattr(app, name) for name in names}
     if app.filter_file:
         with suppress(OSError):  # the start of the run says so
-            options["filter"] = hashlib.sha256(filter_path(app.filter_file).read_bytes()).hexdigest()
+            options["filter"] = hashlib.sha256(absolute_path(app.filter_file).read_bytes()).hexdigest()
     return options
 
 

@@ -27,7 +27,7 @@ from typing import NamedTuple
 from neurotier.containers.engine import clean_environment, explain, run_logged
 from neurotier.core.configuration import suggestion
 from neurotier.core.errors import InputError, NeurotierError, SettingsError, SourceError, one_line
-from neurotier.core.files import remove_tree
+from neurotier.core.files import absolute_path, remove_tree
 from neurotier.core.foreign import copy_file, open_in_dataset
 from neurotier.core.installed import ROOT
 from neurotier.core.quantities import first_of
@@ -110,7 +110,7 @@ def read_reference(text: str, where: str) -> Reference:
             if reason := refusal(source):
                 raise SettingsError(reason, where=where, fix="correct it")
         else:
-            folder = Path(os.path.expanduser(source)).absolute()
+            folder = absolute_path(source)
             if not folder.is_dir() or is_plain_folder(folder):
                 raise SettingsError(f"{folder} is no DataLad dataset", where=where, fix="correct the path")
             source = str(folder)

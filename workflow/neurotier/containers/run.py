@@ -30,6 +30,7 @@ from typing import NamedTuple
 
 from neurotier.containers.engine import MISSING, clean_environment, explain, read_from
 from neurotier.core.errors import ContainerError, ToolError
+from neurotier.core.files import absolute_path
 from neurotier.core.foreign import kind_of
 from neurotier.core.processes import RUN, fork_process, kill_all_marked, signals_wait
 from neurotier.core.settings import ContainerSettings
@@ -304,7 +305,7 @@ def further_binds(words: list[str]) -> list[Bind]:
     binds = []
     for word in words:
         host, _, inside = word.removesuffix(":ro").partition(":")
-        path = Path(os.path.expanduser(host)).absolute()
+        path = absolute_path(host)
         if not path.exists():
             raise ContainerError("does not exist", where=f"config key containers.binds: {host}", fix="correct the path")
         binds.append(Bind(path, inside or str(path)))

@@ -46,6 +46,7 @@ from neurotier.containers.reference import (
 from neurotier.core.errors import ContainerError, SourceError, StateError, TierError
 from neurotier.core.files import (
     Record,
+    absolute_path,
     exclusive,
     flush_file_system,
     made_whole,
@@ -459,7 +460,7 @@ def look_at(name: str, source: str) -> Cache:
     InputError
         If it holds anything but files and links that stay in it.
     """
-    folder, where = Path(os.path.expanduser(source)).absolute(), f"config key app.caches.{name}.source: {source}"
+    folder, where = absolute_path(source), f"config key app.caches.{name}.source: {source}"
     if not folder.is_dir():
         raise SourceError("there is no such folder", where=where, fix="correct the path")
     with blaming(name):

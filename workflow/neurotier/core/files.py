@@ -41,6 +41,11 @@ LIBC.sync_file_range.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, c
 SYNC_FILE_RANGE_WRITE = 2
 
 
+def absolute_path(text: str) -> Path:
+    """The path that a user wrote, in full. ``~nobody``, a home that there is not, stays: ``Path.expanduser`` raises."""
+    return Path(os.path.expanduser(text)).absolute()
+
+
 def write_text(path: Path, text: str, durable: bool = True) -> None:
     """Write text, whole or not at all; as :func:`write_bytes`."""
     write_bytes(path, text.encode(), durable)

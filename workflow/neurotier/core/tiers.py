@@ -27,7 +27,7 @@ import psutil
 from neurotier.core.configuration import expand
 from neurotier.core.control_groups import memory
 from neurotier.core.errors import SettingsError, TierError
-from neurotier.core.files import Record
+from neurotier.core.files import Record, absolute_path
 from neurotier.core.kinds import KINDS, kind_of_mount
 from neurotier.core.private import check_private, make_private, private_folder, refuse_planted, user_name
 from neurotier.core.settings import Settings, TierSettings
@@ -312,7 +312,7 @@ def with_folders_placed(config: Mapping[str, Any]) -> Mapping[str, Any]:
         added["results"], placement["results"], results = tier_of(folder.parent), "results", folder.name
     tiers = {**tiers, **added}
     if "dataset" not in placement and "results" in placement:
-        source, kept = Path(os.path.expanduser(str(dataset.get("source")))).absolute(), placement["results"]
+        source, kept = absolute_path(str(dataset.get("source"))), placement["results"]
         placement["dataset"] = kept
         require_answer(source, "config key dataset.source")
         is_placed = "dataset" in tiers or not source.is_dir() or not is_plain_folder(source)

@@ -18,7 +18,15 @@ from urllib.parse import quote
 
 from neurotier.core.configuration import suggestion
 from neurotier.core.errors import InputError, SourceError, one_line, without_credentials
-from neurotier.core.files import Record, exclusive, flush_file_system, made_whole, read_if_whole, remove_tree
+from neurotier.core.files import (
+    Record,
+    absolute_path,
+    exclusive,
+    flush_file_system,
+    made_whole,
+    read_if_whole,
+    remove_tree,
+)
 from neurotier.core.foreign import file_in_dataset
 from neurotier.core.places import Places, dataset_name, short_hash
 from neurotier.core.private import make_private
@@ -130,7 +138,7 @@ def local_folder(source: str) -> Path:
     InputError
         If it is a file.
     """
-    path = Path(os.path.expanduser(source)).absolute()
+    path = absolute_path(source)
     if not path.exists():
         raise SourceError("there is no such folder", where=f"dataset.source {source!r}", fix="correct the path")
     if not path.is_dir():

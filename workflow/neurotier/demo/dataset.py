@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import os
 import zlib
 from collections.abc import Sequence
 from functools import cache
@@ -32,7 +31,7 @@ from scipy import ndimage
 
 from neurotier.core.configuration import read_yaml
 from neurotier.core.errors import InputError, TierError
-from neurotier.core.files import Record, made_whole, write_json, write_text
+from neurotier.core.files import Record, absolute_path, made_whole, write_json, write_text
 from neurotier.core.settings import DemoSettings, Say
 from neurotier.dataset.commands import naming_commands, prepare_environment
 
@@ -94,7 +93,7 @@ def head_of(settings: DemoSettings) -> tuple[nib.Nifti1Image, str]:
     """
     if settings.head == "simulated":
         return model_head(), "a simulated head around a real brain template"
-    path = Path(os.path.expanduser(settings.head))
+    path = absolute_path(settings.head)
     if not path.is_file():
         raise InputError("no such file", where=f"config key demo.head: {path}", fix=FIX)
     return load_head(path), f"the real head {path.name}"

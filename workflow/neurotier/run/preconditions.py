@@ -10,7 +10,6 @@ refused, or replaces all that is there. What results were made with is in the fa
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -19,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from neurotier.analysis.app import filter_path
 from neurotier.analysis.needs import described
 from neurotier.analysis.tools import make_tool
 from neurotier.bigbrain.engines import gnu_parallel
@@ -27,7 +25,7 @@ from neurotier.containers.engine import find_engine
 from neurotier.containers.run import further_binds
 from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import ContainerError, SettingsError, TierError, ToolError, without_credentials
-from neurotier.core.files import read_if_whole, remove_whatever, whole_json
+from neurotier.core.files import absolute_path, read_if_whole, remove_whatever, whole_json
 from neurotier.core.places import Places, participant_of
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Say, Settings
@@ -116,7 +114,7 @@ def check_dataset(plan: Plan, say: Say) -> None:
     source, places = plan.settings.dataset.source, Places.from_settings(plan.settings)
     if source == "demo" or is_address(source):
         return
-    folder, known = Path(os.path.expanduser(source)).absolute(), read_if_whole(places.index / "dataset.json")
+    folder, known = absolute_path(source), read_if_whole(places.index / "dataset.json")
     if not folder.exists() and (known.get("kind"), known.get("source")) == ("datalad", str(folder)):
         return  # its clone is there, and may do
     folder = local_folder(source).resolve()
@@ -208,7 +206,7 @@ def check_container_inputs(settings: Settings, elsewhere: bool) -> None:
     if settings.app.image:
         check_filter_file(settings.app.filter_file)
         for name, cache in settings.app.caches.items():
-            if not Path(os.path.expanduser(cache["source"])).is_dir():
+            if not absolute_path(cache["source"]).is_dir():
                 where = f"config key app.caches.{name}.source: {cache['source']}"
                 raise SettingsError("there is no such folder", where=where, fix="correct the path")
 
@@ -217,7 +215,7 @@ def check_filter_file(text: str | None) -> None:
     """Raise :class:`SettingsError` unless a BIDS filter file, if there is one, is a JSON object."""
     if text is None:
         return
-    where, path = f"config key app.filter_file: {text}", filter_path(text)
+    where, path = f"config key app.filter_file: {text}", absolute_path(text)
     if not path.is_file():
         raise SettingsError("no such file", where=where, fix="correct the path")
     try:
@@ -286,7 +284,7 @@ def made_with(plan: Plan) -> dict[str, Any]:
     tool, image, source = plan.tool(), plan.image(), without_credentials(plan.settings.dataset.source)
     is_name = source == "demo" or is_address(source)
     facts = {
-        "dataset": source.rstrip("/") if is_name else str(Path(os.path.expanduser(source)).absolute()),
+        "dataset": source.rstrip("/") if is_name else str(absolute_path(source)),
         "app" if plan.is_app else "tool": tool.pop("name"),
         "image": image["image"],
         CONTENT: image["content"],

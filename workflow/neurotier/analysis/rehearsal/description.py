@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -21,7 +20,7 @@ from typing import Any
 
 from neurotier.core.configuration import SCHEMAS, read_yaml, require_valid
 from neurotier.core.errors import InputError, SettingsError, one_line
-from neurotier.core.files import Record
+from neurotier.core.files import Record, absolute_path
 from neurotier.core.foreign import blaming, read_named
 from neurotier.meter.folders import Held
 from neurotier.meter.traffic import FILE_SIZES
@@ -140,7 +139,7 @@ def text_of(profile: str) -> tuple[str, str]:
     """The text of a description, and what to call it in an error; errors as of :func:`read_description`."""
     file = PROFILES / f"{profile}.yaml"
     if "/" in profile or profile.endswith((".yaml", ".yml")):
-        file = Path(os.path.expanduser(profile))
+        file = absolute_path(profile)
     elif not file.exists():
         known = ", ".join(sorted(file.stem for file in PROFILES.glob("*.yaml")))
         fix = f"use one of {known}, or write a path that ends with .yaml"

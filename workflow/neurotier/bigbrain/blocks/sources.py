@@ -17,7 +17,6 @@ from __future__ import annotations
 import gzip
 import itertools
 import math
-import os
 import shlex
 import zlib
 from collections.abc import Iterator
@@ -32,6 +31,7 @@ import numpy as np
 from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, Layout, read_layout, require_size
 from neurotier.bigbrain.conditions import BLOCKS, GRIDS
 from neurotier.core.errors import InputError, SourceError
+from neurotier.core.files import absolute_path
 from neurotier.core.settings import BigBrainSettings
 from neurotier.dataset.contents import ANYWHERE, Content, content_if_readable, is_present
 
@@ -279,7 +279,7 @@ def source_of(settings: BigBrainSettings) -> Source:
     """
     if settings.source == SYNTHETIC:
         return SyntheticSource(settings)
-    path = Path(os.path.expanduser(settings.source)).absolute()
+    path = absolute_path(settings.source)
     if path.is_dir():
         return FolderSource(path, settings.count)
     if not path.is_file():
@@ -289,7 +289,7 @@ def source_of(settings: BigBrainSettings) -> Source:
 
 def versions_of(settings: BigBrainSettings) -> list[str]:
     """The files of a source, and what tells their contents from others, whether they are here or not."""
-    path = Path(os.path.expanduser(settings.source))
+    path = absolute_path(settings.source)
     files = [file for files in block_files(path).values() for file in files] if path.is_dir() else [path]
     contents = {file.name: content_if_readable(file.parent, file.name, ANYWHERE) for file in files}
     return [f"{name} {content.version}" for name, content in contents.items() if content != Content()]
