@@ -70,7 +70,7 @@ def buffer(data: Data) -> Chart:
         rows,
         "Solid: measured; dashed: what comes less what is written, times the time, up to that for which the buffer"
         " must do. Every panel has a range of its own.",
-        panels=dict.fromkeys(found, "Time (s)"),
+        panels=dict.fromkeys([row["panel"] for row in rows] or found, "Time (s)"),
         label="Buffer",
         unit="bytes",
         counts=False,
