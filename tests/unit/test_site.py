@@ -102,6 +102,8 @@ class Resources(dict[str, object]):
 def test_the_plugin_takes_every_key_of_the_example(tmp_path: Path) -> None:
     text = (BASE.parents[1] / "site-example" / "profile.yaml").read_text()
     profile = yaml.safe_load(text)
+    asked = [yaml.safe_load(each)["set-resources"] for each in (text, BASE.read_text())]
+    assert asked[0].keys() - {"write_report"} == asked[1].keys(), "it stands in the place of profiles/slurm"
     names = profile["default-resources"]
     job = SimpleNamespace(resources=Resources({name: evaluated(text, tmp_path, name) for name in names}), threads=4)
     validate_slurm_extra(job)
