@@ -571,7 +571,7 @@ def test_jobs_have_time_to_clear_up(cluster: Cluster, project: Project) -> None:
     """
     labels = ["00", "01", "02"]
     project.heads(*labels)
-    tools = bet_that(project, "[ -e $tools/go ] || exec sleep 1000")
+    tools = bet_that(project, "[ -e $tools/go ] || { touch $tools/began-$$; exec sleep 1000; }")
     on_one_node = ["--default-resources", "mem_mb=500", "runtime=30", "slurm_extra='--nodelist=n1'"]
     arguments = ["--workflow-profile", "profiles/tmpfs", "--preemptible-retries", "0", *on_one_node]
     arguments = on_slurm(*arguments, *project.configure(tool="bet"), group=1)
@@ -582,7 +582,8 @@ def test_jobs_have_time_to_clear_up(cluster: Cluster, project: Project) -> None:
     def kept() -> set[str]:
         return {path.name[:6] for path in memory.rglob("*.nii.gz")}
 
-    wait_for(lambda: kept() == {f"sub-{label}" for label in labels})
+    wait_for(lambda: len([*tools.glob("began-*")]) == len(labels))  # who is beginning yet cannot be killed as a whole
+    assert kept() == {f"sub-{label}" for label in labels}
     assert succeeds("scancel", cancelled)
     cluster.kill_job("n1", killed)
     wait_for(lambda: succeeds("scontrol", "update", f"JobId={late}", "EndTime=now+85"))
