@@ -59,7 +59,7 @@ def memory() -> Iterator[tuple[int, int]]:
 
 def usable_cores() -> float:
     """How many cores' time this process may take: that of the cores it is bound to, and no more than its quotas."""
-    return min(len(os.sched_getaffinity(0)), *core_limits(), float("inf"))
+    return min([len(os.sched_getaffinity(0)), *core_limits()])
 
 
 def core_limits() -> Iterator[float]:
