@@ -110,9 +110,12 @@ class Cluster:
         psutil.wait_procs(family, PATIENCE_S)
 
     def kill_job(self, node: str, job: str) -> None:
-        """Kill all processes of a job before any of them hears of it; Slurm itself tells them first."""
-        for act in (psutil.Process.suspend, psutil.Process.kill):
-            for process in psutil.Process(self.daemons[node].pid).children(recursive=True):
+        """Kill all processes of a job before any of them hears of it; Slurm itself tells them first.
+
+        The script is the last to be killed: by its end Slurm learns of it, and tells those that are left.
+        """
+        for act, step in ((psutil.Process.suspend, 1), (psutil.Process.kill, -1)):
+            for process in psutil.Process(self.daemons[node].pid).children(recursive=True)[::step]:
                 with suppress(psutil.Error):
                     if process.environ().get("SLURM_JOB_ID") == job and process.username() == USER:
                         act(process)

@@ -59,6 +59,13 @@ def test_images_and_what_is_left_out(dataset: Path) -> None:
     }
 
 
+def test_a_table_with_a_quote_that_does_not_end_is_said_to_be_none(tmp_path: Path) -> None:
+    """What comes after the quote would be part of one cell, and the participants there unknown."""
+    plain_dataset(tmp_path, {"sub-01/anat/sub-01_T1w.nii.gz": small_head()})
+    (tmp_path / "participants.tsv").write_text('participant_id\tnote\nsub-01\t"tall\nsub-02\tx\n')
+    assert index(tmp_path).skipped == {"'participants.tsv'": "is no table: unexpected end of data"}
+
+
 def test_who_is_new_or_gone(tmp_path: Path) -> None:
     """Neither a file, nor who is not selected or was there before, nor sites that are away, count or do harm."""
     plain_dataset(tmp_path, {f"{site}/sub-01/anat/sub-01_T1w.nii.gz": small_head() for site in ("A", "B")})

@@ -90,6 +90,7 @@ def test_nothing_is_asked_for_that_the_site_refuses(monkeypatch: pytest.MonkeyPa
     assert max(each.get("runtime", 0) for each in asked) == 120
     assert "# - run_campaign: runtime 1440, which is more than the 120 that a job may have" in text
     assert "closed" not in text
+    assert "# No partition takes your jobs" in profile_of(nodes_in(nodes("closed*")), partitions, mine)
 
 
 class Resources(dict[str, object]):

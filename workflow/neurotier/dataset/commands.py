@@ -39,7 +39,7 @@ LOOK_AGAIN_S = 2.0
 """Pause before asking again for content that another process is fetching."""
 
 TOGETHER = 2000
-"""Most files that git-annex is given at once: Linux takes 2 MiB of arguments and environment, as a rule."""
+"""Most files that a command is given at once: Linux takes 2 MiB of arguments and environment, as a rule."""
 
 NO_ANNEX = "First run: git-annex init"
 """What git-annex says in a repository that is not its own."""

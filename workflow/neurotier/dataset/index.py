@@ -322,7 +322,7 @@ def participants_of(
             if len(content) > PARTICIPANTS_BYTES:
                 raise InputError(f"holds more than {PARTICIPANTS_BYTES:,} bytes")
             text = content.decode("utf-8-sig", errors="replace")  # spreadsheets begin a file with a byte order mark
-            for row in csv.DictReader(io.StringIO(text, newline=""), delimiter="\t"):
+            for row in csv.DictReader(io.StringIO(text, newline=""), delimiter="\t", strict=True):
                 if label := one_line(row.get("participant_id") or "")[:LABEL_SHOWN]:
                     members[f"{prefix}sub-{label.removeprefix('sub-')}"] = "in participants.tsv, but there is no folder"
     except (OSError, csv.Error, InputError) as error:

@@ -32,7 +32,7 @@ from neurotier.core.quantities import first_of
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import find_mount, tiers_of
 from neurotier.dataset.bids import Image, read_image
-from neurotier.dataset.commands import ask_git, naming_commands, prepare_environment
+from neurotier.dataset.commands import TOGETHER, ask_git, naming_commands, prepare_environment
 from neurotier.dataset.index import chosen, index_site
 from neurotier.meter.folders import Removal
 from neurotier.provenance.description import HOW, RAW, owner_of, read_how
@@ -184,8 +184,9 @@ def put_back(dataset: Path, participants: Iterable[str]) -> None:
     """
     for participant in participants:
         deleted = (ask_git(dataset, "ls-files", "-z", "--deleted", "--", f"{participant}*") or "").split("\0")
-        if own := [path for path in deleted if owner_of(path) == participant]:
-            run_git(dataset, "checkout", "--quiet", "HEAD", "--", *own)
+        own = [path for path in deleted if owner_of(path) == participant]
+        for first in range(0, len(own), TOGETHER):
+            run_git(dataset, "checkout", "--quiet", "HEAD", "--", *own[first : first + TOGETHER])
 
 
 def wanted(paths: Sequence[str], only: str) -> list[str]:
