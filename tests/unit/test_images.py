@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import signal
-import threading
 from pathlib import Path
 
 import nibabel as nib
@@ -14,7 +10,7 @@ import pytest
 from hostile_images import GB, dims, header
 from neurotier.analysis.images import Stored, load_head, write_brain, write_mask
 from neurotier.analysis.inflating import LEAST_BYTES, Content
-from neurotier.core.foreign import ForeignError, open_file
+from neurotier.core.foreign import ForeignError
 from support import save_image, small_head
 
 MASK = small_head() > 250
@@ -56,25 +52,6 @@ def test_image_is_as_nibabel_loads_it(tmp_path: Path, kind: type[nib.Nifti1Heade
     assert ours.header == theirs.header
     assert np.array_equal(ours.affine, theirs.affine)
     assert np.array_equal(ours.get_fdata(), theirs.get_fdata())
-
-
-def test_file_that_a_file_server_has_leased_is_waited_for(tmp_path: Path) -> None:
-    (tmp_path / "a.nii").write_bytes(b"head")
-    lease, asked = os.open(tmp_path / "a.nii", os.O_RDWR), threading.Event()
-
-    def give_up(*_: object) -> None:
-        fcntl.fcntl(lease, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-        asked.set()
-
-    before = signal.signal(signal.SIGIO, give_up)
-    try:
-        fcntl.fcntl(lease, fcntl.F_SETLEASE, fcntl.F_WRLCK)
-        with open_file(tmp_path, "a.nii") as file:
-            assert file.read() == b"head"
-        assert asked.is_set(), "there was no lease"
-    finally:
-        os.close(lease)
-        signal.signal(signal.SIGIO, before)
 
 
 @pytest.mark.parametrize(("memory_bytes", "fits"), [(8 * GB, True), (LEAST_BYTES, True), (2 * GB, False)])
