@@ -31,7 +31,9 @@ BIGBRAIN = "bigbrain/runs/spark/local/1/1"
 FILES = {
     "state/runs/a.json": '{"run": "a", "started_s": 1.0, "ended_s": 2.0}',
     "state/latest_run": "a\n",
-    "index/dataset.json": '{"source": "x"}',
+    "index/dataset.json": '{"source": "x", "sites": {"": {}}}',
+    "derivatives/dataset_description.json": "{}",
+    "derivatives/mine/dataset_description.json": "{}",
     "index/skipped.tsv": "item\treason\n",
     "index/skipped.json": '{"x": {"Description": "x"}}',
     "group/group.tsv": "participant\nsub-01\n",
@@ -134,6 +136,14 @@ def files(places: Places) -> set[str]:
 
 def test_nothing_is_found_where_all_is_well(places: Places) -> None:
     assert find_damage(places, outputs_of, by_app=False, whole={}) == []
+
+
+def test_what_another_pipeline_made_beside_the_derivatives_is_left_alone(places: Places) -> None:
+    """Though a rule makes files of the same names for each site."""
+    for folder in (places.derivatives, places.derivatives / "mine"):
+        (folder / "dataset_description.json").write_text('{"Name": "other"}')
+    damages = find_damage(places, outputs_of, by_app=False, whole={})
+    assert [damage.files[0].parent for damage in damages] == [places.derivatives]
 
 
 @pytest.mark.parametrize(("damage", "name", "removed"), CASES)

@@ -254,11 +254,13 @@ def note_outputs(places: Places, outputs_of: OutputsOf) -> None:
 def outputs_in(places: Places, outputs_of: OutputsOf, of: Collection[str]) -> list[Path]:
     """Names of outputs in some folders of the results, or of pages; of the runs of a campaign those that are compared.
 
-    No link is followed.
+    No link is followed. Folders beside those of sites in the derivatives are somebody's own, such as another pipeline's.
     """
+    sites = [places.derivatives / site for site in (whole_json(places.index / "dataset.json") or {}).get("sites", ())]
     names = (file.relative_to(places.results) for file in files_of_rules(places) if stat.S_ISREG(file.lstat().st_mode))
     listed = [name for name in names if name.parts[0] in of and not name.name.startswith(".")]
     listed = [name for name in listed if "runs" not in name.parts or name.name in OF_RUN]
+    listed = [name for name in listed if name.parts[0] != "derivatives" or places.results / name.parent in sites]
     return [name for name in listed if outputs_with(places.results / name, places, outputs_of)]
 
 
