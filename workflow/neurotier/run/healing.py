@@ -254,7 +254,7 @@ def note_outputs(places: Places, outputs_of: OutputsOf) -> None:
 def outputs_in(places: Places, outputs_of: OutputsOf, of: Collection[str]) -> list[Path]:
     """Names of outputs in some folders of the results, or of pages; of the runs of a campaign those that are compared.
 
-    No link is followed. Folders beside those of sites in the derivatives are somebody's own, such as another pipeline's.
+    No link is followed. Folders beside those of sites in the derivatives are somebody's own: another pipeline's.
     """
     sites = [places.derivatives / site for site in (whole_json(places.index / "dataset.json") or {}).get("sites", ())]
     names = (file.relative_to(places.results) for file in files_of_rules(places) if stat.S_ISREG(file.lstat().st_mode))
