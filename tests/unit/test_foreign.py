@@ -94,6 +94,7 @@ def test_a_copy_of_a_file_ends_at_its_limit(foreign: Path, tmp_path: Path) -> No
 def test_a_folder_is_copied_up_to_its_limits(foreign: Path, tmp_path: Path) -> None:
     """A link counts as a file, with as many bytes as it has letters."""
     assert copy_tree(foreign, tmp_path / "all", limit_bytes=7, limit_files=3) == (7, 3)
+    assert (tmp_path / "all" / "a").stat().st_mode & 0o7777 == (foreign / "a").stat().st_mode & 0o7777
     assert all(same_content(foreign, tmp_path / "all", PurePath(path)) for path in ("a", "link", "sub/b"))
     for size_bytes, files in ((6, 3), (7, 2)):
         with pytest.raises(ForeignError, match="is more than"):
