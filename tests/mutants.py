@@ -57,7 +57,8 @@ KNOWN: dict[str, str] = {
     "core/foreign.py: DEEPEST = 100: 100 -> (200)": ANY,
     "core/foreign.py: LEASE_S = 60.0: 60.0 -> (120.0)": ANY,
     "core/foreign.py: return os.sendfile(target, source, offset, 16 * CHUNK_BYTES): 16 -> (32)": ANY,
-    "core/foreign.py: if time.monotonic() > deadline:: time.monotonic() > deadline -> (time.monotonic() >= deadline)": ANY,
+    "core/foreign.py: if time.monotonic() > deadline:: time.monotonic() > deadline -> "
+    "(time.monotonic() >= deadline)": "of a clock that is finer than any sleep",
     "core/files.py: SYNC_FILE_RANGE_WRITE = 2: 2 -> (4)": "it is faster, and no other",
     "run/journal.py: LARGEST_BYTES = 16 << 20: 16 -> (32)": ANY,
     "run/journal.py: LARGEST_BYTES = 16 << 20: 20 -> (40)": ANY,
