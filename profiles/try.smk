@@ -18,7 +18,7 @@ KINDS = [
 ]
 USUAL = {"participants": 16, "at_once": 1, "minutes_per_participant": 15}
 SHARES = {
-    key: int(config.get("shares", {}).get(key, value)) for key, value in USUAL.items()
+    key: int(config.get("shares", {}).get(key) or value) for key, value in USUAL.items()
 }
 ROUNDS = -(-SHARES["participants"] // SHARES["at_once"])
 

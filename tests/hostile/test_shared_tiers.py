@@ -221,6 +221,16 @@ def test_a_link_of_another_user_is_refused_by_all_that_removes(ordinary: Project
     assert len(list((tier / "home" / "data" / "state" / "told").iterdir())) == 26
 
 
+def test_a_folder_of_snakemake_s_that_another_user_made_is_refused(ordinary: Project, tier: Path) -> None:
+    """What is no record there is removed, and scripts are run from there."""
+    ordinary.folder.chmod(0o1777)
+    planted = f"mkdir -m 777 .snakemake; ln -s {tier}/home/data/state .snakemake/metadata"
+    as_other_user(f"cd {ordinary.folder}; {planted}")
+    ended = ordinary.snakemake("participants", *results_in(tier, "mine", ordinary))
+    refused(ended, f"Snakemake's folder: {ordinary.folder}/.snakemake is a folder that user nobody made")
+    assert len(list((tier / "home" / "data" / "state" / "told").iterdir())) == 26
+
+
 @pytest.mark.parametrize(
     "planted", ["mkdir -m 755 a; mkdir -m 777 a/tier; ln -s a/tier tier", *nightly("mkdir -m 777 tier")]
 )

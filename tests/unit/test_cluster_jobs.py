@@ -56,7 +56,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
 
 def submit(places: Places, number: int | str, rule: str = "analyze_participants", share: str | None = "3.01") -> None:
     """The head tells of a job."""
-    add_entry(places, "submitted", job=str(number), rule=rule, share=share)
+    add_entry(places, "submitted", job=str(number), rule=rule, share=share, folder="/here")
 
 
 def test_jobs_that_a_head_has_left_are_told_by_slurm_or_by_their_numbers(places: Places, tmp_path: Path) -> None:
@@ -68,7 +68,8 @@ def test_jobs_that_a_head_has_left_are_told_by_slurm_or_by_their_numbers(places:
     assert left_jobs(places) == ({}, others)
     script(tmp_path / "squeue", "echo 'slurm_load_jobs error: Could not establish a configuration source' >&2; exit 1")
     assert left_jobs(places) == ({}, others)
-    script(tmp_path / "squeue", "printf '%s|RUNNING|any|None\\n' 100+0 100+1 12_3")  # two of one that is heterogeneous
+    printed = "100+0 '' 100+1 '' 12_3 '' 4711 /elsewhere"  # two of one that is heterogeneous, and somebody else's
+    script(tmp_path / "squeue", f"printf '%s|RUNNING|any|None|/here%s\\n' {printed}")
     running, others = left_jobs(places)
     assert (list(running), list(others)) == (["12_3"], ["265.head"])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,7 @@ def test_a_key_of_bet_is_laid_over_its_defaults() -> None:
             {"dataset": {"participants": [1]}},
             "dataset.participants.0: 1 was read as a number",
         ),
+        ({"dataset": {"version": date(2024, 1, 1)}}, "dataset.version: 2024-01-01 was read as a date; put it in"),
         (
             {"tiers": {"disk": {"path": ".", "kind": "block", "capacity": "much"}}},
             "tiers.disk.capacity: 'much' is not a size",

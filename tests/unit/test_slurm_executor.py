@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +21,7 @@ from neurotier.run.jobs import save_settings
 from neurotier.run.snakemake_internals import settings_of_executor
 from snakemake.iocontainers import Params
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
-from support import PATIENCE_S, ROOT
+from support import PATIENCE_S, ROOT, script
 
 
 def executor_of(module: object, **settings: Any) -> slurm.Executor:
@@ -53,6 +55,38 @@ def test_a_run_that_is_over_waits_for_no_look() -> None:
     executor.wait = False
     watch.join(PATIENCE_S)
     assert not watch.is_alive()
+
+
+@pytest.mark.parametrize(
+    ("said", "is_for_good"),
+    [
+        ("No partition specified or system default partition", True),
+        ("More processors requested than permitted", True),
+        ("User's group not permitted to use this partition", True),
+        ("Access/permission denied", True),
+        ("Requested node configuration is not available", True),
+        ("Invalid account or account/partition combination specified", True),
+        ("Required partition not available (inactive or drain)", False),
+        ("Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)", False),
+        ("Unable to contact slurm controller (connect failure)", False),
+    ],
+)
+def test_what_slurm_will_take_later_is_asked_again(said: str, is_for_good: bool) -> None:
+    """By the texts of Slurm's own library."""
+    assert (own.FOR_GOOD.search(said) is not None) == is_for_good
+
+
+def test_jobs_are_cancelled_on_their_clusters_though_nobody_can_list_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(tmp_path / "squeue", "exit 1")
+    script(tmp_path / "scancel", f'echo "$@" >>{tmp_path}/cancelled')
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    executor = executor_of(own)
+    executor.has_news, executor._submitted_job_clusters, executor.names = threading.Event(), {"far"}, {"x"}
+    executor._job_submission_executor = ThreadPoolExecutor(max_workers=1)
+    executor.cancel_jobs([SubmittedJobInfo(SimpleNamespace(), external_jobid=77)])
+    assert (tmp_path / "cancelled").read_text() == "--clusters=far 77\n"
 
 
 def test_its_options_are_those_of_the_plugin(

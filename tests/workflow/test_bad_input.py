@@ -105,13 +105,25 @@ def test_configuration_that_is_wrong(project: Project) -> None:
     assert not project.results.exists()
 
 
-@pytest.mark.parametrize("words", [["dataset.source=x"], ["results=mine", "all"]])
-def test_words_that_are_no_configuration(project: Project, words: list[str]) -> None:
-    """Snakemake shows a trace of its own."""
-    ended = project.fails("--config", *words)
-    (_, line) = ended.output.splitlines()
-    assert line.startswith("neurotier: --config: Config entr")
-    assert "--config 'dataset={source: X}'" in line
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--config", "results=mine", "all"], "--config: Config entries have to be"),
+        (["--dry-run", "--config", "dataset.source=x"], "Write --config 'dataset={source: X}'"),
+        (["--configfile", "mine.yaml"], "--configfile: No such file or directory: 'mine.yaml'; correct the path"),
+        (["published"], "target published: there is nothing to replay; add --config published=PATH"),
+        (["bigbrain", "--config", "bigbrain={source: mine.nii}"], "mine.nii: no such file or folder"),
+        (["--workflow-profile", "dated"], "a profile's config: 2024-01-01 was read as a date; put it in quotes"),
+    ],
+)
+def test_a_trace_of_snakemake_s_is_a_line(project: Project, arguments: list[str], said: str) -> None:
+    """Of what it raises itself, and of what functions of rules refuse."""
+    dated = project.folder / "dated" / "profile.yaml"
+    dated.parent.mkdir()
+    dated.write_text("cores: 1\nlogger: neurotier\nconfig:\n  dataset:\n    source: nowhere\n    version: 2024-01-01\n")
+    (_, line) = project.fails(*arguments).output.splitlines()
+    assert line.startswith("neurotier: ")
+    assert said in line
 
 
 def test_missing_cores(project: Project) -> None:

@@ -24,6 +24,7 @@ from support import (
     Ended,
     Project,
     checksums,
+    kind_of,
     plain_dataset,
     read_json,
     remove_tree,
@@ -288,6 +289,18 @@ def test_a_page_of_an_earlier_run_is_not_said_to_be_of_this_one(project: Project
     ended = project.succeeds("participants", *arguments, "--forcerun", "index_dataset")
     assert ended.analysed == ["sub-02"]
     assert not [line for said in ("Timings:", "Report:") for line in ended.lines(said)], ended.output
+    assert not project.fails("sweep", *arguments).lines("Timings:"), "nobody was analysed"
+
+
+def test_a_dataset_follows_its_tier_to_another_path(project: Project, demo_copy: Path) -> None:
+    dataset = {"source": str(demo_copy), "sites": ["SiteB"]}
+    for path in ("one", "two"):
+        (project.folder / path).mkdir()
+        tiers = {"data": {"path": path, "kind": kind_of(project.folder)}}
+        arguments = project.configure(dataset=dataset, tool="noop", tiers=tiers, placement={"dataset": "data"})
+        project.succeeds("results/index/images.tsv", *arguments)
+        cloned = Path(read_json(project.results / "index" / "dataset.json")["path"])
+        assert cloned.is_relative_to(project.folder / path)
 
 
 @pytest.mark.nightly

@@ -93,7 +93,7 @@ for engine in ("gnu_parallel", "spark"):
 rule check_increment:
     input:
         plan=places.bigbrain_run("{run}") / "plan.json",
-        done=lambda wildcards: bigbrain.done(wildcards.run),
+        done=lambda wildcards: in_a_line(bigbrain.done)(wildcards.run),
     output:
         checked=places.bigbrain_run("{run}") / "checked.json",
     log:

@@ -33,7 +33,7 @@ rule clone_dataset:
         source=named_source(settings.dataset.source),
         version=settings.dataset.version,
         sites=settings.dataset.sites,
-        placement=settings.placement["dataset"],
+        placement=str(places.datasets),  # as text: Snakemake does not see that a path has changed
     message:
         "Opening the dataset: {params.source}"
     script:

@@ -19,7 +19,7 @@ rule tabulate_published:
     threads: CORES
     params:
         results=RESULTS,
-        logs=lambda wildcards: asked_logs(settings.published),
+        logs=lambda wildcards: in_a_line(asked_logs)(settings.published),
     message:
         "Tabulating the published logs, and predicting their makespans"
     script:

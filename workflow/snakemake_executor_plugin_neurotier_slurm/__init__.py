@@ -50,7 +50,11 @@ BLINK_S = 0.5
 PATIENCE_S, LONGEST_PAUSE_S = 3600.0, 60.0
 """For how long a submission is tried again while no job of this run is there, and the longest pause between two."""
 
-FOR_GOOD = re.compile(r"invalid|unrecognized|not (available|permitted|allowed)|can ?not be satisfied", re.IGNORECASE)
+FOR_GOOD = re.compile(
+    r"invalid|unrecognized|(not|than) permitted|not allowed|denied|no partition|can ?not be satisfied"
+    r"|(?<!partition )not available",  # that one may be up again
+    re.IGNORECASE,
+)
 """What sbatch says of a job that it will never take; of all else it is asked again."""
 
 SCRIPT = """trap 'trap "" TERM; kill -TERM 0' TERM
@@ -208,11 +212,10 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         """Look at all jobs by one call of squeue; those that go on are given back."""
         if not active_jobs:  # the plugin may not be set up yet, and this thread would end in silence
             return
-        clusters = [f"--clusters={','.join(self._submitted_job_clusters)}"] if self._submitted_job_clusters else []
         jobs: dict[str, slurm.Queued] | None = None
         self.seen_s = time.monotonic()
         with suppress(BusyError):  # it is asked again
-            jobs = await asyncio.to_thread(slurm.queue, "--states=all", *clusters)
+            jobs = await asyncio.to_thread(slurm.queue, "--states=all", *self.clusters())
             self.tell_reasons(jobs)
         for info in active_jobs:
             number = str(info.external_jobid)
@@ -226,7 +229,8 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
             if job is None or job.state == "COMPLETED":  # Snakemake looks at its outputs
                 self.report_job_success(info)
                 if log and not self.workflow.executor_settings.keep_successful_logs:
-                    log.unlink(missing_ok=True)
+                    with suppress(OSError):
+                        log.unlink()
             else:
                 self.avoid_node(number, jobs)
                 self.report_job_error(
@@ -278,8 +282,13 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         self._job_submission_executor.shutdown(wait=True, cancel_futures=True)
         numbers = {str(info.external_jobid) for info in active_jobs}
         with suppress(BusyError):  # the next start finds them
-            numbers |= {number for number, job in slurm.queue().items() if job.name in self.names}
-            slurm.cancel(numbers, patience_s=0)
+            numbers |= {number for number, job in slurm.queue(*self.clusters()).items() if job.name in self.names}
+        with suppress(BusyError):  # whether they are gone
+            slurm.cancel(numbers, *self.clusters(), patience_s=0)
+
+    def clusters(self) -> list[str]:
+        """The option by which Slurm's commands are about all clusters that have jobs of this run."""
+        return [f"--clusters={','.join(self._submitted_job_clusters)}"] if self._submitted_job_clusters else []
 
     def shutdown(self) -> None:
         self.wait = False

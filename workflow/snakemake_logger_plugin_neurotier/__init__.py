@@ -24,8 +24,8 @@ SAY_S = 30.0
 SAID_OTHERWISE = ("CalledProcessError in file", "Exiting because a job", "At least one job did not complete")
 """Errors of which a line of the rule, and the verdict on the run, tell already."""
 
-BAD_CONFIG = "Invalid config definition: "
-"""With this Snakemake ends a trace, before it has read anything of ours."""
+BAD_CONFIG, NO_CONFIG = "Invalid config definition: ", "FileNotFoundError: [Errno 2] "
+"""With these Snakemake ends traces, before it has read anything of ours."""
 
 HOW_CONFIG = "Write --config 'dataset={source: X}' for dataset.source=X, and targets before --config."
 
@@ -53,7 +53,7 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
     def emit(self, record: logging.LogRecord) -> None:
         self.pages += getattr(record, "pages", ())  # of targets: neurotier.run.snakemake_internals.name_pages
         self.has_begun = self.has_begun or hasattr(record, "event") or record.levelno >= logging.WARNING
-        if not self.is_calm:
+        if not self.is_calm and not wrong_config(str(record.msg)):
             self.everything.emit(record)
         elif not self.has_begun:
             self.early.append(record)
@@ -71,8 +71,8 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
             return "" if is_stopped() else f"rule {record.rule_name} failed; its log: {', '.join(record.log) or 'none'}"
         if text.startswith("Nothing to be done"):
             return "; ".join([text.rstrip("."), *(str(page) for page in self.pages if page.exists())])
-        if BAD_CONFIG in text:
-            return f"neurotier: --config: {text.rpartition(BAD_CONFIG)[2].strip()} {HOW_CONFIG}"
+        if line := wrong_config(text):
+            return line
         if record.levelno < logging.WARNING or any(words in text for words in SAID_OTHERWISE):
             return ""
         return str(self.format(record)).strip()
@@ -90,6 +90,15 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         for record in [] if self.has_begun else self.early:
             self.everything.emit(record)
         super().close()
+
+
+def wrong_config(text: str) -> str:
+    """A line in place of a trace about ``--config`` or ``--configfile``; empty of anything else."""
+    if BAD_CONFIG in text:
+        return f"neurotier: --config: {text.rpartition(BAD_CONFIG)[2].strip()} {HOW_CONFIG}"
+    if NO_CONFIG in text and "in load_configfile" in text:
+        return f"neurotier: --configfile: {text.rpartition(NO_CONFIG)[2].strip()}; correct the path"
+    return ""
 
 
 def say_uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

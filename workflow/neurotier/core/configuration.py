@@ -10,6 +10,7 @@ import os
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from datetime import date
 from functools import cache
 from pathlib import Path, PurePosixPath
 from string import Formatter
@@ -160,8 +161,10 @@ def reason(error: ValidationError) -> str:
         return "this key is missing"
     if error.validator == "enum":
         return f"{error.instance!r} is not one of {', '.join(error.validator_value)}"
-    if error.validator == "type" and error.validator_value == "string" and isinstance(error.instance, int):
-        return f"{error.instance!r} was read as a number; put it in quotes"
+    is_text = error.validator == "type" and "string" in error.validator_value
+    if is_text and isinstance(error.instance, int | float | date):
+        kind = "date" if isinstance(error.instance, date) else "number"
+        return f"{error.instance} was read as a {kind}; put it in quotes"
     if error.validator == "type" and isinstance(error.instance, str):
         if error.instance[:1] in ("{", "["):
             return f"{error.instance!r} is no YAML; close every brace, bracket and quotation mark"

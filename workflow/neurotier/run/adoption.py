@@ -55,19 +55,26 @@ def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
     """Jobs of runs without an end: those that Slurm has by name or number, and numbers of other schedulers' jobs that
     have been submitted and have not noted their own end, each with its run. Where Slurm is, it knows all plain numbers.
 
+    By now a number may be another job's, or one of another cluster's: ours works in the folder that was noted.
+
     Raises
     ------
     BusyError
         If Slurm does not answer.
     """
-    submitted, prefix = dict[str, str](), prefix_of(places)
+    submitted, works_in, prefix = dict[str, str](), dict[str, Any](), prefix_of(places)
     for folder in sorted(places.journal("any").parent.glob("*")):
-        over = {note["job"] for note in read_notes(places, folder.name) if "exit_code" in note}
+        over = {note.get("job") for note in read_notes(places, folder.name) if "exit_code" in note}
         lines = entries(places, folder.name, "submitted")  # of a share again when its job before that has ended
-        last = {(line.get("rule"), line.get("share") or line.get("job")): str(line.get("job")) for line in lines}
-        numbers = set(last.values()) - over
-        submitted |= dict.fromkeys(sorted(filter(NUMBER.fullmatch, numbers)), folder.name)
-    known = {number: job for number, job in slurm.queue().items() if job.name.startswith(prefix) or number in submitted}
+        last = {(line.get("rule"), line.get("share") or line.get("job")): line for line in lines}
+        for line in last.values():
+            if (number := str(line.get("job"))) not in over and NUMBER.fullmatch(number):
+                submitted[number], works_in[number] = folder.name, line.get("folder")
+    known = {
+        number: job
+        for number, job in slurm.queue().items()
+        if job.name.startswith(prefix) or job.folder == works_in.get(number)
+    }
     others = {number: run for number, run in submitted.items() if number not in known}
     plain = {number for number in others if number.replace("_", "").isdigit()}
     ended = plain if plain and slurm.is_set_up() else set()
@@ -142,8 +149,8 @@ def list_jobs(places: Places) -> list[str]:
 
 def node_at_fault(places: Places, number: str) -> str | None:
     """The node of a job that ended for a reason of its node, such as a full tier; ``None`` of any other."""
-    notes = [note for note in read_notes(places, current_run()) if note["job"] == number]
-    return str(notes[-1]["node"]) if notes and notes[-1].get("node_at_fault") else None
+    notes = [note for note in read_notes(places, current_run()) if note.get("job") == number]
+    return str(notes[-1].get("node")) if notes and notes[-1].get("node_at_fault") else None
 
 
 # What a job asks for itself.

@@ -86,4 +86,4 @@ class Allocations:
     def end(self) -> None:
         """End the allocation if it is there still, and wait until it is gone."""
         with suppress(BusyError):
-            slurm.cancel(slurm.queue(f"--name={self.name}"), END_S)
+            slurm.cancel(slurm.queue(f"--name={self.name}"), patience_s=END_S)

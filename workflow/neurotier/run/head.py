@@ -193,6 +193,7 @@ class Head:
         for tier in tiers:
             tier.require_answer()
         if not command.is_dry_run:  # --delete-all-output removes files, too
+            refuse_planted(Path(".snakemake/metadata"), "Snakemake's folder", "start in a folder of your own")
             refuse_planted_places(places.results, tiers)
         starts = changes or command.is_dry_run
         others = other_results(plan, places, command.forced, removed=changes) if starts else None
@@ -283,7 +284,7 @@ class Head:
         }
         run = start_run(settings, self.places, plan.elsewhere, roles, facts)
         if plan.elsewhere:
-            on_submission(workflow, plan.places.logs, partial(add_entry, self.places, "submitted"))
+            on_submission(workflow, plan.places.logs, partial(add_entry, self.places, "submitted", folder=os.getcwd()))
         remove_whatever(self.places.outputs)  # a run may write all of them again and be killed
         if not plan.elsewhere and not settings.is_campaign:
             self.watch = Watch(self.places, run)
@@ -322,8 +323,9 @@ class Head:
         if not is_campaign and self.has_written(report):
             say(f"Results: {counts}")
             with suppress(*DAMAGED):  # the page says what is missing
-                for row in read_table(places.profile / "runs.tsv", "runs")[-1:]:
-                    say(f"Timings: {timings(row['valid'])}")
+                for row in read_table(places.profile / "runs.tsv", "runs"):
+                    if row["run"] == current_run():
+                        say(f"Timings: {timings(row['valid'])}")
             say(f"Report: {report}")
         if self.plan.is_comparing and self.has_written(comparison):
             with suppress(*DAMAGED):

@@ -14,7 +14,7 @@ import re
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from snakemake.utils import update_config
 
@@ -88,8 +88,13 @@ def told(arguments: Sequence[str] | None, snakefile: Path, cores: int = 0) -> To
     chosen = [safe_name(resources.get(key, "")) for key in ("slurm_partition", "constraint")]
     node_class = "-".join(filter(None, chosen)) or SOME_NODES
     said = Told(merged, "" if executor in HERE else str(executor), node_class, cores)
-    os.environ[ENVIRONMENT] = json.dumps(said)
+    os.environ[ENVIRONMENT] = json.dumps(said, default=refuse)
     return said
+
+
+def refuse(value: object) -> NoReturn:
+    """Refuse what YAML reads and JSON has not, such as a date."""
+    raise SettingsError(f"{value} was read as a {type(value).__name__}", "a profile's config", "put it in quotes")
 
 
 def told_before() -> Told:

@@ -94,11 +94,12 @@ def job_line() -> str:
 
 
 class Queued(NamedTuple):
-    """A job as Slurm knows it: its state, such as ``RUNNING``, its name, and why it waits, if it does."""
+    """A job as Slurm knows it: its state, such as ``RUNNING``, its name, why it waits, if so, and where it runs."""
 
     state: str
     name: str
     reason: str
+    folder: str
 
     @property
     def said(self) -> str:
@@ -114,6 +115,8 @@ def is_set_up() -> bool:
 def queue(*options: str) -> dict[str, Queued]:
     """This user's jobs that wait or run, in order of number; none without Slurm. Options of squeue may ask for others.
 
+    With ``--states=all``, jobs that have ended are among them.
+
     Raises
     ------
     BusyError
@@ -122,27 +125,27 @@ def queue(*options: str) -> dict[str, Queued]:
     if shutil.which("squeue") is None:
         return {}
     # Of a list of numbers of which one is forgotten, squeue tells nothing in some versions.
-    said, reason = answer("squeue", "--me", "--noheader", "--array", "--format=%i|%T|%j|%r", *options)
+    said, reason = answer("squeue", "--me", "--noheader", "--array", "--format=%i|%T|%j|%r|%Z", *options)
     if reason and NOT_SET_UP not in reason:
         raise BusyError(
             f"jobs of an earlier run may still go on: {reason}",
             where="Slurm",
             fix="start the same command again when squeue answers",
         )
-    found = (line.split("|", 3) for line in said.splitlines())
+    found = (line.split("|", 4) for line in said.splitlines())
     # Numbers of a heterogeneous job are 100+0 and 100+1, those of an array 100_0 and 100_1.
-    known = sorted((cells for cells in found if len(cells) == 4), key=lambda cells: int(re.split("[_+]", cells[0])[0]))
+    known = sorted((cells for cells in found if len(cells) == 5), key=lambda cells: int(re.split("[_+]", cells[0])[0]))
     jobs = {number: Queued(*about) for number, *about in known}
-    return jobs if options else {number: job for number, job in jobs.items() if job.state not in OVER}
+    return jobs if "--states=all" in options else {number: job for number, job in jobs.items() if job.state not in OVER}
 
 
-def cancel(numbers: Collection[str], patience_s: float = CANCEL_S) -> dict[str, str]:
-    """End jobs, and wait until they are gone; the states of those that are there still."""
+def cancel(numbers: Collection[str], *options: str, patience_s: float = CANCEL_S) -> dict[str, str]:
+    """End jobs, and wait until they are gone; the states of those that are there still. ``options`` name clusters."""
     if not numbers:
         return {}
-    answer("scancel", *numbers)
+    answer("scancel", *options, *numbers)
     deadline_s = time.monotonic() + patience_s
-    while still := {number: job.state for number, job in queue().items() if number in numbers}:
+    while still := {number: job.state for number, job in queue(*options).items() if number in numbers}:
         if time.monotonic() > deadline_s:
             break
         time.sleep(LOOK_S)
