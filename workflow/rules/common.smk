@@ -36,9 +36,7 @@ with internals.errors_in_a_line():
     if ARGUMENTS is not None:
         internals.check_without_cores(workflow, ARGUMENTS)
 
-in_a_line = (
-    internals.errors_in_a_line()
-)  # around functions that may refuse what they are given
+in_a_line = internals.errors_in_a_line()
 RESULTS, LOGS = places.results, places.logs
 CORES = told.cores or internals.cores(workflow) or 1
 head.make_importable()

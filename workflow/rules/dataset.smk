@@ -33,7 +33,8 @@ rule clone_dataset:
         source=named_source(settings.dataset.source),
         version=settings.dataset.version,
         sites=settings.dataset.sites,
-        placement=str(places.datasets),  # as text: Snakemake does not see that a path has changed
+        # As text: Snakemake does not see that a path has changed.
+        placement=lambda wildcards: str(places.datasets),
     message:
         "Opening the dataset: {params.source}"
     script:
