@@ -102,9 +102,6 @@ from neurotier.run.snakemake_internals import (
 )
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 
-SHOWN = 5
-"""Most participants who are named to the user."""
-
 PAGES = {"all": "report", "advise": "advice", **dict(zip(OF_THEIR_OWN, OF_THEIR_OWN, strict=True))}
 """Targets with a page, and its name."""
 
@@ -216,7 +213,7 @@ class Head:
             missing = plan.settle(made, command.forced, slots, write=changes)
         if missing and (command.is_dry_run or (changes and plan.elsewhere)):  # a pool on this machine says it itself
             would = "would be" if command.is_dry_run else "to be"
-            say(f"{counted(len(missing), 'participant')} {would} analysed: {first_of(missing, shown=SHOWN)}")
+            say(f"{counted(len(missing), 'participant')} {would} analysed: {first_of(missing, shown=5)}")
 
     def heal(self, command: Command, is_replaced: bool) -> dict[str, Made]:
         """Have what the results folder has lost made again, before Snakemake looks what is there; who is whole.

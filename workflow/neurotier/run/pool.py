@@ -174,9 +174,6 @@ RESERVE_BYTES = 100_000_000
 NOTHING_TOOK = {"wall_s": 0.0, "cpu_s": 0.0, "run_queue_s": 0.0, "fetched_files": 0}
 """What it takes to fetch what is there."""
 
-SHOWN = 5
-"""Most participants who are named to the user."""
-
 
 @dataclass(frozen=True)
 class Request:
@@ -332,7 +329,7 @@ class Pool:
             )
             doing = "Fetching the images of" if stage == FETCH else "Analysing"
             if left:
-                self.say(f"{doing} {len(left)} of {counted(len(names), 'participant')}: {first_of(left, shown=SHOWN)}")
+                self.say(f"{doing} {len(left)} of {counted(len(names), 'participant')}: {first_of(left, shown=5)}")
         if stage == DROP or (settings.dataset.drop and self.fetches and stage != FETCH):
             waiting = (images for name, images in self.selected.items() if not places.record(name).exists())
             self.users.update(image.content for images in waiting for image in images)
@@ -586,10 +583,17 @@ class Pool:
 
     def fetch(self, name: str, said: Connection) -> int:
         """Fetch the images of a participant, and say what that took."""
-        with reporting(self.places, [name], FETCH, self.log) as result:
+
+        def say_in_log(line: str) -> None:
+            note(self.log, line)
+
+        with reporting(self.places, [name], FETCH, self.log) as result, naming_commands():
             self.places.failure(name).unlink(missing_ok=True)
-            fetched = get_images_of(name, self.settings, self.places, self.log)
-            said.send({**times_so_far(), "end_s": time.time(), **fetched})
+            images = images_of(self.places, name)
+            dataset = ensure_clone(self.settings, self.places, images[0].site, say_in_log)
+            paths = files_of(images, dataset.path, self.settings)
+            fetched = get_images(dataset.path, paths, self.settings.dataset, say_in_log)
+            said.send({**times_so_far(), "end_s": time.time(), "files": len(paths), "fetched_files": fetched})
         return result.exit_code
 
     def analyse(self, name: str, said: Connection) -> int:
@@ -637,13 +641,3 @@ class Pool:
         if kept and self.stage == DROP:
             self.say(f"neurotier: {name}: images stay on the dataset tier: {kept}")
         return 0
-
-
-def get_images_of(name: str, settings: Settings, places: Places, log: Path) -> dict[str, Any]:
-    """Get one participant's images; how many files there are, and how many of them were fetched."""
-    images = images_of(places, name)
-    with naming_commands():
-        dataset = ensure_clone(settings, places, images[0].site, lambda line: note(log, line))
-        paths = files_of(images, dataset.path, settings)
-        fetched = get_images(dataset.path, paths, settings.dataset, lambda line: note(log, line))
-    return {"files": len(paths), "fetched_files": fetched}

@@ -55,13 +55,8 @@ AFTER_INDEX = (
 )
 """Rules whose jobs Snakemake does not know before it has evaluated the index, a checkpoint."""
 
-PROGRAMS = {
-    "run_gnu_parallel": ("parallel", "GNU parallel", "target bigbrain", gnu_parallel.FIX),
-    "probe_tier": ("fio", "fio", "target probe", fio.INSTALL),
-    "run_sweep": ("fio", "fio", "target sweep", fio.INSTALL),
-    "run_daq": ("fio", "fio", "target daq", fio.INSTALL),
-}
-"""Rule to the program that it cannot do without: its command, its name, who wants it, and how to get it."""
+WITH_FIO = {"probe_tier": "target probe", "run_sweep": "target sweep", "run_daq": "target daq"}
+"""Rules that cannot do without fio, to who wants it."""
 
 
 def check_start(plan: Plan, command: Command, say: Say) -> None:
@@ -152,8 +147,10 @@ def check_programs(rules: Collection[str], settings: Settings, say: Say) -> None
         If one is not on ``PATH``, or the package of an engine is not installed.
     """
     looks: list[Callable[[], object]] = [
-        partial(require_program, *program) for rule, program in PROGRAMS.items() if rule in rules
+        partial(fio.require_fio, where) for rule, where in WITH_FIO.items() if rule in rules
     ]
+    if "run_gnu_parallel" in rules:
+        looks.append(require_gnu_parallel)
     if "prepare_tool" in rules:
         looks.append(find_engine if settings.image else make_tool(settings.tool).find)
     if "run_ior" in rules and not asks_for_nodes(settings.ior):  # else it waits here, and the nodes have fio
@@ -172,10 +169,10 @@ def check_programs(rules: Collection[str], settings: Settings, say: Say) -> None
         raise missing[-1]
 
 
-def require_program(command: str, name: str, where: str, fix: str) -> None:
-    """Raise :class:`ToolError` if a program of :data:`PROGRAMS` is not on ``PATH``."""
-    if shutil.which(command) is None:
-        raise ToolError(f"{name} is not on PATH", where=where, fix=fix)
+def require_gnu_parallel() -> None:
+    """Raise :class:`ToolError` if it is not on ``PATH``."""
+    if shutil.which("parallel") is None:
+        raise ToolError("GNU parallel is not on PATH", where="target bigbrain", fix=gnu_parallel.FIX)
 
 
 FILTER_BYTES = 1_000_000
