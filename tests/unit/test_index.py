@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 from configured import settings_at
 from neurotier.core.errors import InputError
+from neurotier.dataset.bids import Image
+from neurotier.dataset.contents import content_if_readable
 from neurotier.dataset.index import Index, changed_since, index_dataset
 from neurotier.dataset.source import Dataset, plain_sites
 from support import plain_dataset, small_head, t1w
@@ -63,21 +66,27 @@ def test_a_table_with_a_quote_that_does_not_end_is_said_to_be_none(tmp_path: Pat
     """What comes after the quote would be part of one cell, and the participants there unknown."""
     plain_dataset(tmp_path, {"sub-01/anat/sub-01_T1w.nii.gz": small_head()})
     (tmp_path / "participants.tsv").write_text('participant_id\tnote\nsub-01\t"tall\nsub-02\tx\n')
-    assert index(tmp_path).skipped == {"'participants.tsv'": "is no table: unexpected end of data"}
+    assert index(tmp_path).skipped == {"'participants.tsv'": "is no table: unexpected end of data (a quotation mark?)"}
 
 
 def test_who_is_new_or_gone(tmp_path: Path) -> None:
     """Neither a file, nor who is not selected or was there before, nor sites that are away, count or do harm."""
     plain_dataset(tmp_path, {f"{site}/sub-01/anat/sub-01_T1w.nii.gz": small_head() for site in ("A", "B")})
     dataset = Dataset("x", tmp_path, "folder", {site: {} for site in ("A", "B", "C")})
-    indexed = ["A/sub-01", "A/sub-02", "B/sub-01", "C/sub-01"]
+    images = {name: f"{name}/anat/sub-01_T1w.nii.gz" for name in ("A/sub-01", "A/sub-02", "B/sub-01", "C/sub-01")}
+    found = {name: content_if_readable(tmp_path, path, []).version for name, path in images.items()}
+    indexed = {
+        name: [Image(name, name[0], name[-2:], "", "", path, content=found[name])] for name, path in images.items()
+    }
     settings = dataclasses.replace(SETTINGS, participants=["01", "02", "03"])
     assert changed_since(dataset, settings, indexed, time.time() + 60) == []
     before_s = time.time() - 60
+    assert changed_since(dataset, settings, indexed, before_s) == ["A/sub-02"]
     for name in ("sub-03", "sub-04"):
         (tmp_path / "A" / name).mkdir()
     (tmp_path / "A" / "sub-03_note.txt").touch()
-    assert changed_since(dataset, settings, indexed, before_s) == ["A/sub-02", "A/sub-03"]
+    os.utime(tmp_path / images["B/sub-01"], (1, 1))  # as a copy may have
+    assert changed_since(dataset, settings, indexed, before_s) == ["A/sub-02", "A/sub-03", "B/sub-01"]
 
 
 @pytest.mark.parametrize(

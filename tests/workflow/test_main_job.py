@@ -269,13 +269,13 @@ def test_who_is_new_or_gone_is_said_and_content_that_changed_is_analysed_again(p
     project.heads("01", "02")
     arguments = project.configure(tool="noop")
     project.succeeds("participants", *arguments)
-    said = "new or gone since the dataset was indexed"
+    said = "new, gone or changed since the dataset was indexed"
     assert not project.succeeds("participants", *arguments).lines(said)
     save_image(project.folder / "bids" / t1w("02"), small_head(5))
     (project.folder / "bids" / "sub-01").rename(project.folder / "bids" / "sub-03")
     (project.folder / "bids" / t1w("01").replace("sub-01", "sub-03", 1)).rename(project.folder / "bids" / t1w("03"))
     (line,) = project.succeeds("participants", *arguments).lines(said)
-    assert line.startswith(f"2 participants {said}: sub-01, sub-03;")
+    assert line.startswith(f"3 participants {said}: sub-01, sub-02, sub-03;")
     ended = project.succeeds("participants", *arguments, "--forcerun", "index_dataset")
     assert ended.analysed == ["sub-02", "sub-03"]
     assert not project.succeeds("participants", *arguments).lines(said)

@@ -97,7 +97,8 @@ def wrong_config(text: str) -> str:
     if BAD_CONFIG in text:
         return f"neurotier: --config: {text.rpartition(BAD_CONFIG)[2].strip()} {HOW_CONFIG}"
     if NO_CONFIG in text and "in load_configfile" in text:
-        return f"neurotier: --configfile: {text.rpartition(NO_CONFIG)[2].strip()}; correct the path"
+        what = text.rpartition(NO_CONFIG)[2].strip()
+        return f"neurotier: --configfile: {what}; correct the path, or write targets first"
     return ""
 
 

@@ -12,7 +12,7 @@ import io
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path, PurePosixPath
@@ -132,27 +132,38 @@ def index_dataset(
     return Index(sorted(selected, key=lambda image: image.path), dict(sorted(skipped.items())))
 
 
-def changed_since(dataset: Dataset, settings: DatasetSettings, indexed: Collection[str], indexed_s: float) -> list[str]:
-    """Participants who have come into a plain folder, or gone from it, since it was indexed.
+def changed_since(
+    dataset: Dataset, settings: DatasetSettings, indexed: Mapping[str, Sequence[Image]], indexed_s: float
+) -> list[str]:
+    """Participants who have come into a plain folder, gone from it, or got other images since it was indexed.
 
     Parameters
     ----------
     dataset, settings
         The folder, and section ``dataset`` of the configuration.
     indexed
-        Participants of its index.
+        Participants of its index, with their images.
     indexed_s
         When it was made, s since 1970. What was there then and is not of it was left out for a reason.
     """
     changed, is_participant = set[str](), selector(settings.participants, "sub")
+
+    def is_other(image: Image) -> bool:
+        with suppress(OSError):  # its content is not here, or it is gone
+            if os.stat(dataset.path / image.path).st_ctime <= indexed_s:
+                return False
+        return content_if_readable(dataset.path, image.path, settings.links_to).version != image.content
+
     for site in dataset.sites:
         with suppress(OSError):  # those of a site that is gone fail, and say so
-            if (dataset.path / site).stat().st_mtime > indexed_s:
+            folder_s = (dataset.path / site).stat().st_mtime
+            of_site = {name: images for name, images in indexed.items() if images[0].site == site}
+            changed |= {name for name, images in of_site.items() if any(map(is_other, images))}
+            if folder_s > indexed_s:
                 folders = [one for one in os.scandir(dataset.path / site) if one.name[:4] == "sub-" and one.is_dir()]
                 there = {f"{site}/{one.name}".lstrip("/"): one for one in folders if is_participant(one.name[4:])}
-                of_site = {name for name in indexed if name.rpartition("/")[0] == site}
-                others = there.keys() - of_site
-                changed |= of_site - there.keys()
+                others = there.keys() - of_site.keys()
+                changed |= of_site.keys() - there.keys()
                 changed |= {name for name in others if there[name].stat(follow_symlinks=False).st_ctime > indexed_s}
     return sorted(changed)
 
@@ -326,7 +337,8 @@ def participants_of(
                 if label := one_line(row.get("participant_id") or "")[:LABEL_SHOWN]:
                     members[f"{prefix}sub-{label.removeprefix('sub-')}"] = "in participants.tsv, but there is no folder"
     except (OSError, csv.Error, InputError) as error:
-        why = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else f"is no table: {error}"
+        no_table = f"is no table: {error} (a quotation mark?)"
+        why = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else no_table
         members, skipped[repr(table)] = {}, error.what if isinstance(error, InputError) else why
     with os.scandir(dataset / site) as entries:
         for entry in entries:

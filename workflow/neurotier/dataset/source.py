@@ -405,7 +405,8 @@ def choose_sites(wanted: Sequence[str], known: Sequence[str], source: str) -> li
         fix = f"name another source, or in dataset.sites one of: {', '.join(known)}"
         raise InputError("has neither participants nor sites", where=f"dataset.source {source!r}", fix=fix)
     if list(known) == [""]:
-        raise InputError("has no sub-datasets to choose sites from", where=f"dataset.source {source!r}")
+        where, fix = f"dataset.source {source!r}", "leave out dataset.sites"
+        raise InputError("has no sub-datasets to choose sites from", where, fix)
     chosen = []
     for name in wanted:
         matching = [site for site in known if name.strip("/") in (site, site.rsplit("/", 1)[-1])]

@@ -35,7 +35,7 @@ from neurotier.dataset.source import is_address, local_folder
 from neurotier.run.allocations import asks_for_nodes
 from neurotier.run.healing import SAVED
 from neurotier.run.jobs import load_dataset
-from neurotier.run.participants import participants
+from neurotier.run.participants import selected_in
 from neurotier.run.plan import Plan
 from neurotier.run.snakemake_internals import Command
 from neurotier.storage import fio
@@ -123,9 +123,9 @@ def check_dataset(plan: Plan, say: Say) -> None:
             )
     table = places.index / "images.tsv"
     if (known.get("kind"), Path(known.get("path", "")).resolve()) == ("folder", folder) and table.exists():
-        indexed, indexed_s = participants(places), table.stat().st_mtime
+        indexed, indexed_s = selected_in(places), table.stat().st_mtime
         if changed := changed_since(load_dataset(places), plan.settings.dataset, indexed, indexed_s):
-            since = f"new or gone since the dataset was indexed: {first_of(changed)}"
+            since = f"new, gone or changed since the dataset was indexed: {first_of(changed)}"
             say(f"{counted(len(changed), 'participant')} {since}; --forcerun index_dataset updates the index")
 
 
