@@ -150,7 +150,7 @@ def list_jobs(places: Places) -> list[str]:
 def node_at_fault(places: Places, number: str) -> str | None:
     """The node of a job that ended for a reason of its node, such as a full tier; ``None`` of any other."""
     notes = [note for note in read_notes(places, current_run()) if note.get("job") == number]
-    return str(notes[-1].get("node")) if notes and notes[-1].get("node_at_fault") else None
+    return notes[-1].get("node") if notes and notes[-1].get("node_at_fault") else None
 
 
 # What a job asks for itself.
