@@ -185,7 +185,7 @@ def test_page_has_the_verdict_first_both_origins_and_links_that_lead_somewhere(t
     PAGE.render(both, tmp_path, None)
     reader = read(tmp_path / "bigbrain.html")
     assert reader.text.index("Shortest makespan for 24 blocks") < reader.text.index("2 runs not compared") < 2000
-    assert "here: 24 blocks, 22.89 MiB in all, 2 iterations 2 at once gnu-parallel on disk cold 2 6.00 s" in reader.text
+    assert "here: 24 blocks, 22.89 MiB in all, 2 iterations gnu-parallel, 2 at once disk cold 2 6.00 s" in reader.text
     assert "6.00 s 5.00 s 7.00 s 3.00 s 0.50 6.00 s 1.00" in reader.text
     assert "published, 40 µm: 125 blocks, 74.93 GiB in all GNU Parallel, 25 at once (Figure 1)" in reader.text
     assert (

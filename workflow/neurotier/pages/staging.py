@@ -10,8 +10,8 @@ from neurotier.core.tables import Row
 from neurotier.pages.kit.chart import NOTHING, Chart
 from neurotier.pages.kit.findings import between, times_text
 from neurotier.pages.kit.lines import Lines, measured
-from neurotier.pages.kit.page import Data, Figure, Page, Verdict
-from neurotier.pages.kit.workloads import measured_of, method, published_numbers, tiers, unmeasured
+from neurotier.pages.kit.page import OPEN, Data, Figure, Page, Verdict
+from neurotier.pages.kit.workloads import measured_of, measured_rows, method, published_numbers, tiers, unmeasured
 from neurotier.storage.published import STAGING
 from neurotier.storage.staging.curves import (
     COUNTS,
@@ -119,15 +119,18 @@ def waiting(rows: Iterable[Row]) -> str:
 
 
 def verdicts(data: Data) -> list[Verdict]:
-    """The answers to the three questions."""
+    """The answers to the three questions, if anything was measured."""
     rows = data["staging"]
+    if not measured_rows(rows):
+        return []
     return [
-        Verdict(scaling(rows, SERVERS), about="Do servers help?"),
-        Verdict(page_cache(rows), about="Is reading hidden by the page cache?"),
+        Verdict(scaling(rows, SERVERS), OPEN, "Do servers help?"),
+        Verdict(page_cache(rows), OPEN, "Is reading hidden by the page cache?"),
         Verdict(
             scaling(rows, CLIENTS, STEP),
-            about="Where does synchronising cost more than it brings?",
-            more=[f"{waiting(rows)}."],
+            OPEN,
+            "Where does synchronising cost more than it brings?",
+            [f"{waiting(rows)}."],
         ),
     ]
 

@@ -231,7 +231,13 @@ def in_panels(rows: Iterable[Row]) -> list[Row]:
 
 def conditions_section(text: str, rows: Iterable[Row], *columns: str) -> Section:
     """A table of conditions; each may have a ``note`` of its own."""
-    rows = [row | {"image": image_of(row), "run_by": heading_of(row), "tier": label_of(row)} for row in rows]
+
+    def cells(row: Row) -> Row:
+        by, is_published = heading_of(row), IncrementCondition.of(row).is_published
+        own = {"run_by": by, "tier": label_of(row)} if is_published else {"run_by": f"{row['engine']}, {by}"}
+        return row | {"image": image_of(row)} | own
+
+    rows = list(map(cells, rows))
     notes = dict.fromkeys(row["note"] for row in rows if row.get("note"))
     return Section("Conditions", text, rows, ("image", "run_by", "tier", *columns), note=" ".join(notes))
 

@@ -23,7 +23,12 @@ def measured_rows(rows: Iterable[Row], *order: str) -> list[Row]:
 
 def measured_of(table: str, what: str = "") -> Callable[[Data], str]:
     """What stands below the title: how many points were measured, and ``what`` else there is to say of them."""
-    return lambda data: f"{len(measured_rows(data[table])):,} of {counted(len(data[table]), 'point')} measured{what}"
+
+    def text(data: Data) -> str:
+        count = len(measured_rows(data[table]))
+        return f"{count:,} of {counted(len(data[table]), 'point')} measured{what if count else ''}"
+
+    return text
 
 
 def tiers(table: str, note: str = "") -> Callable[[Data], Section]:
