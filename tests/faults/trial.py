@@ -20,8 +20,8 @@ UNNEEDED = re.compile(
 )
 """What is missing, and is not asked for by a target other than the analyses once what is made of it is there."""
 
-OF_REPORT = re.compile(r"report\.html$|(figures|profile|group)/")
-"""What is written after a failure, whatever was asked for."""
+OF_REPORT = re.compile(r"report\.html$|(figures|profile|group|state/mosaics)/")
+"""What is written after a failure, whatever was asked for; pictures of masks are kept in the state."""
 
 
 @dataclass
