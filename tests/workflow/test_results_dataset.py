@@ -155,6 +155,30 @@ def test_rerun_of_one_participant_gives_the_bytes(saved: Project, clone: Path) -
     assert git(clone, "status", "--porcelain") == ""
 
 
+@pytest.mark.nightly
+def test_a_commit_of_an_earlier_version_is_rerun_where_it_is_checked_out(
+    project: Project, demo_copy: Path, tmp_path: Path
+) -> None:
+    """With the source that is registered there: of the newer one somebody has gone."""
+    (project.folder / "demo").symlink_to(demo_copy)
+    run(project)
+    before = images(project.derivatives / "SiteB")
+    made = git(project.derivatives / "SiteB", "log", "--format=%H", "--grep=RUNCMD", "-1").strip()
+    git(demo_copy / "SiteB", "rm", "-rq", "sub-0099101")
+    for folder in (demo_copy / "SiteB", demo_copy):
+        git(folder, "commit", "-qam", "One has left")
+    dataset = {"source": str(project.folder / "demo"), "version": git(demo_copy, "rev-parse", "HEAD").strip()}
+    run(project, dataset=dataset)
+    command(tmp_path, "datalad", "clone", str(project.derivatives / "SiteB"), "clone")
+    clone = tmp_path / "clone"
+    command(clone, "datalad", "get", "--no-data", "sourcedata/raw")
+    git(clone, "checkout", "-q", made)
+    git(clone, "submodule", "update")
+    command(clone, "datalad", "rerun", made)
+    assert images(clone) == before
+    assert git(clone, "status", "--porcelain") == ""
+
+
 def test_what_is_made_again_with_the_same_bytes_is_no_commit(saved: Project) -> None:
     before = git(saved.derivatives, "rev-parse", "HEAD")
     ended = run(saved)
