@@ -12,7 +12,7 @@ from neurotier.analysis.staging import publish
 from neurotier.core.errors import StateError
 from neurotier.core.files import write_json, write_text
 from neurotier.core.places import Places, file_of
-from neurotier.run.head import acquire
+from neurotier.run.head import acquire, close_killed
 from neurotier.run.healing import (
     damage_lines,
     find_damage,
@@ -136,6 +136,13 @@ def files(places: Places) -> set[str]:
 
 def test_nothing_is_found_where_all_is_well(places: Places) -> None:
     assert find_damage(places, outputs_of, by_app=False, whole={}) == []
+
+
+def test_readings_that_a_run_could_not_remove_go_at_the_next_start(places: Places) -> None:
+    (places.runs / "a.json").write_text('{"run": "a", "row": {}}')
+    places.readings("a").write_text("1 2 3 4 5\n")
+    close_killed(places)
+    assert [file.name for file in places.runs.iterdir()] == ["a.json"]
 
 
 def test_what_another_pipeline_made_beside_the_derivatives_is_left_alone(places: Places) -> None:

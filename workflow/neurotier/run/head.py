@@ -389,6 +389,8 @@ def close_killed(places: Places) -> None:
     for run in [file.stem for file in sorted(places.runs.glob("*.json")) if "row" not in read_json(file)]:
         close_jobs(places, run, was_killed=True)
         close_run(places, run, participants(places), read_failures(places))
+    for file in places.runs.glob(places.readings("*").name):  # of a run that could not remove them
+        remove_whatever(file)
 
 
 def count_states(places: Places, everyone: list[str], failures: list[Record], stopped: int = 0) -> str:
