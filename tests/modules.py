@@ -14,6 +14,9 @@ module first:
 
 use rule * from first as first_*
 
+use rule analyze_participants from first as first_analyze_participants with:
+    priority: 3
+
 module second:
     snakefile: "workflow/Snakefile"
     config: config["second"]

@@ -206,7 +206,8 @@ def lost_source(trial: Trial) -> None:
 def spoiled_files(trial: Trial) -> None:
     """Files below results, tiers and Snakemake's own folder are removed or damaged between two starts.
 
-    What was measured and is whole is not measured again, but for runs of the incrementation after one that is.
+    What was measured and is whole is not measured again, but for runs of the incrementation after one that is, and what
+    a rehearsal has shown of participants of whom one is analysed again.
     """
     said, kept = [], invariants.measured(trial.room)
     trial.kept = {} if trial.target == "bigbrain" else kept
@@ -214,7 +215,8 @@ def spoiled_files(trial: Trial) -> None:
         victim = draw_victim(trial)
         how = trial.chance.choice(ways_to_spoil(victim))
         with contextlib.suppress(OSError):
-            for file in (victim, *(folder / "condition.json" for folder in victim.parents)):
+            rehearsed = [trial.room.results / "advice" / "rehearsal.json"] * ("/sub-" in str(victim))
+            for file in (victim, *rehearsed, *(folder / "condition.json" for folder in victim.parents)):
                 kept.pop(file, None)
             if ".git/objects/" in str(victim):  # git links those of a clone to the source's, which are the user's
                 content = victim.read_bytes()

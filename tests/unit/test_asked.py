@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from neurotier.core.errors import SettingsError
-from neurotier.run.asked import open_page
+from neurotier.run.asked import lay_out, open_page
 
 
 @pytest.fixture
@@ -33,6 +33,13 @@ def test_the_latest_page_is_shown_or_the_one_asked_for(results: Path, capsys: py
 def test_a_page_that_is_not_there_is_said(results: Path, name: str, said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         open_page(results, name)
+
+
+def test_nothing_is_laid_out_in_a_dataset(tmp_path: Path) -> None:
+    (tmp_path / "dataset_description.json").touch()
+    with pytest.raises(SettingsError, match="is a BIDS dataset, which is only read"):
+        lay_out(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_folder_without_pages_is_said(tmp_path: Path) -> None:

@@ -87,6 +87,8 @@ def test_who_is_new_or_gone(tmp_path: Path) -> None:
     (tmp_path / "A" / "sub-03_note.txt").touch()
     os.utime(tmp_path / images["B/sub-01"], (1, 1))  # as a copy may have
     assert changed_since(dataset, settings, indexed, before_s) == ["A/sub-02", "A/sub-03", "B/sub-01"]
+    fewer = dataclasses.replace(SETTINGS, participants=["04"])
+    assert changed_since(dataset, fewer, indexed, before_s) == ["A/sub-02", "A/sub-04", "B/sub-01"], "not A/sub-01"
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,13 @@ def test_ends_as_the_command_ended(words: list[str], code: int) -> None:
     assert meter("-q", "--", *words).returncode == code
 
 
+@pytest.mark.parametrize(("command", "code"), [("exit 3", 3), ("kill -9 $$", -signal.SIGKILL)])
+def test_a_summary_that_nobody_reads_hides_no_exit_code(command: str, code: int) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*METER, "sh", "-c", command], stderr=full, check=False)
+    assert done.returncode == code
+
+
 def test_a_reader_that_leaves_ends_the_command() -> None:
     """SIGPIPE, which Python ignores, must reach the command."""
     pipeline = f"{' '.join(METER)} -q yes | head -n 1"

@@ -7,9 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from configured import settings_at
 from neurotier.analysis.activity import How, identifier
 from neurotier.analysis.staging import OF_DATASET, aside, publish, set_dataset_aside, take_dataset_back
 from neurotier.core.errors import InputError, SourceError, ToolError
+from neurotier.core.files import remove_whatever
 from neurotier.core.places import Places
 from neurotier.core.settings import ROLES, Settings
 from neurotier.dataset.commands import naming_commands, prepare_environment
@@ -208,6 +210,30 @@ def test_the_group_level_is_given_everyone_s_files_and_what_they_share(tmp_path:
     group["participants"].append("sub-3")
     with pytest.raises(InputError, match="sub-3: has no derivatives here"):
         inputs_of_group(tmp_path, group)
+
+
+def test_what_is_gone_of_a_site_of_which_nobody_is_selected_now_is_saved(tmp_path: Path) -> None:
+    """As all derivatives are when everyone is to be analysed in another way."""
+    places = Places(*[tmp_path / "results"] * 5)
+    places.state.mkdir(parents=True)
+    settings = settings_at(results_dataset=True)
+    people = []
+    for site in ("A", "B"):
+        git(repository(tmp_path / "raw" / site), "config", "remote.origin.url", "https://example.org/raw.git")
+        opened(places.derivatives / site)
+        for name in ("README", "sub-1/mask.nii.gz"):
+            (places.derivatives / site / name).write_text("mask")
+        people.append(Made(f"{site}/sub-1", [], HOW, ["sub-1"]))
+    dataset = Dataset("raw", tmp_path / "raw", "datalad", {"A": {}, "B": {}})
+    before = save_sites(dataset, people, settings, places, print, "")
+    own = repository(places.derivatives / "own")
+    for name in ("sub-1", "README"):
+        remove_whatever(places.derivatives / "B" / name)
+    saved = save_sites(dataset, people[:1], settings, places, print, "")
+    assert (saved["A"], saved.keys()) == (before["A"], before.keys())
+    assert git(places.derivatives / "B", "log", "-1", "--format=%s") == "Remove README, sub-1, no longer there"
+    assert git(places.derivatives, "status", "--porcelain") == "?? own/"
+    assert git(own, "log", "--format=%s").count("\n") == 0
 
 
 @pytest.mark.parametrize("how", [HOW, {}])

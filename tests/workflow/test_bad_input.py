@@ -111,6 +111,10 @@ def test_configuration_that_is_wrong(project: Project) -> None:
         (["--config", "results=mine", "all"], "--config: Config entries have to be"),
         (["--dry-run", "--config", "dataset.source=x"], "Write --config 'dataset={source: X}'"),
         (["--configfile", "mine.yaml"], "--configfile: No such file or directory: 'mine.yaml'; correct the path"),
+        (
+            ["--configfile", "dated/own.yaml", "--directory", "dated"],
+            "config key tiers: nothing is declared; is config",
+        ),
         (["published"], "target published: there is nothing to replay; add --config published=PATH"),
         (["bigbrain", "--config", "bigbrain={source: mine.nii}"], "mine.nii: no such file or folder"),
         (["--workflow-profile", "dated"], "a profile's config: 2024-01-01 was read as a date; put it in quotes"),
@@ -121,6 +125,7 @@ def test_a_trace_of_snakemake_s_is_a_line(project: Project, arguments: list[str]
     dated = project.folder / "dated" / "profile.yaml"
     dated.parent.mkdir()
     dated.write_text("cores: 1\nlogger: neurotier\nconfig:\n  dataset:\n    source: nowhere\n    version: 2024-01-01\n")
+    dated.with_name("own.yaml").write_text("results: mine\n")
     (_, line) = project.fails(*arguments).output.splitlines()
     assert line.startswith("neurotier: ")
     assert said in line

@@ -63,8 +63,10 @@ def test_the_comparison_report_is_made_of_them(campaign: Project) -> None:
 def test_what_is_there_is_not_run_again(campaign: Project, demo_source: Path) -> None:
     """The same campaign does nothing; a further repetition does that alone."""
     before = {file: file.stat().st_mtime_ns for file in campaign.conditions()}
-    ended = campaign.snakemake(*configure(campaign, demo_source, {}))
-    assert ended.lines("Nothing to be done"), ended.output
+    for looks in (["--dry-run"], []):
+        ended = campaign.snakemake(*configure(campaign, demo_source, {}), *looks)
+        assert ended.lines("Nothing to be done"), ended.output
+        assert not ended.lines("analysed"), ended.output
     ended = campaign.succeeds(*configure(campaign, demo_source, {"repetitions": 2, "placements": {"disk": {}}}))
     assert ended.lines("1 of 2 runs are there, 1 to do"), ended.output
     assert all(file.stat().st_mtime_ns == changed for file, changed in before.items())

@@ -80,6 +80,20 @@ def test_another_command_is_another_analysis_and_more_cores_are_none(project: Pr
     assert ended.lines("analysed with command strip {input} {output} '$(touch"), ended.output
 
 
+def test_an_edited_script_is_another_analysis(project: Project, tmp_path: Path) -> None:
+    """Its command is the same: the interpreter, and its full path."""
+    project.heads("01")
+    script = tmp_path / "own script.sh"
+    script.write_text('cp "$1" "$2/brain.nii.gz"')
+    own = {"command": f"sh '{script}' {{input}} {{output}}", "brain": "brain.nii.gz"}
+    arguments = project.configure(tool={"name": "own", "own": own})
+    project.succeeds("participants", *arguments)
+    assert project.succeeds("participants", *arguments).lines("Nothing to be done")
+    script.write_text('echo edited; cp "$1" "$2/brain.nii.gz"')
+    assert project.fails("participants", *arguments).lines("1 participant analysed with content of its files ")
+    assert project.succeeds("participants", *arguments, "--forcerun", "analyze_participants").analysed == ["sub-01"]
+
+
 @pytest.mark.parametrize("switches", [(), ("--sdm", "apptainer")], ids=["host", "image"])
 def test_a_program_that_is_not_there_is_said_before_anyone_is_analysed(
     project: Project, tiny_image: Path, switches: tuple[str, ...]

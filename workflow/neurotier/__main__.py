@@ -59,7 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:  # while modules are imported
         return 130
     except OSError as error:  # a module or the results folder itself cannot be read
-        print(f"neurotier: {error.filename or 'a file of the results'}: {error.strerror}", file=sys.stderr)
+        print(
+            f"neurotier: {error.filename or 'the output, or a file of the results'}: {error.strerror}", file=sys.stderr
+        )
         return CANNOT_READ
     except ImportError as error:
         print(f"neurotier: {sys.prefix}: {error}; install this Python environment again", file=sys.stderr)

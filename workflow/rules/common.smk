@@ -32,6 +32,11 @@ with internals.errors_in_a_line():
     places = Places.from_settings(settings).shortened()
     elsewhere = bool(told.executor)
     plan = Plan(settings, places, elsewhere, ARGUMENTS is None, told.node_class)
+    # Nothing is done while rules are read. What a start has to do, the first rule has done that is asked for its inputs.
+    start = cache(head.Head(plan, workflow, pages).start)
+    plan, start, checkpoints = internals.first_reading(
+        workflow, places.results, plan, start, checkpoints
+    )
     bigbrain = BigBrainPlan(settings, places, plan.node_class)
     if ARGUMENTS is not None:
         internals.check_without_cores(workflow, ARGUMENTS)
@@ -44,10 +49,6 @@ head.make_importable()
 
 wildcard_constraints:
     share=SHARE,
-
-
-# Nothing is done while rules are read. What a start has to do, the first rule has done that is asked for its inputs.
-start = cache(head.Head(plan, workflow, pages).start)
 
 
 # The table of images. A checkpoint that is done stays so, and to look takes 0.1 ms; before, get() raises every time.

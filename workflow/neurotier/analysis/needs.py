@@ -24,9 +24,12 @@ UNPACKED_FACTOR = 4.0
 
 
 def described(settings: Settings) -> dict[str, str]:
-    """Under ``description``, what a tool does that its options do not say; a rehearsal's description is read for it."""
-    key = "" if settings.app.image else make_tool(settings.tool).content_key()
-    return {"description": key} if key else {}
+    """What a tool does that its options do not say: the description of a rehearsal, the files that a command names.
+
+    Those in a container are its image's.
+    """
+    tool = make_tool(settings.tool)
+    return {tool.content: key} if not settings.image and (key := tool.content_key()) else {}
 
 
 def work_bytes(images: list[Image], settings: Settings) -> int:

@@ -238,7 +238,7 @@ def full(tier: Tier, needed_bytes: int, needed_files: int | None, state: str) ->
         needed += f" and {needed_files:,} files"
     return TierError(
         f"tier {tier.name!r} {state}: {free} left at {tier.path}, {needed} needed by this participant",
-        fix="free some space, start fewer participants at once (for an app by app.work_files), or choose another tier",
+        fix="free some space or wait for other runs there, start fewer participants at once, or choose another tier",
     )
 
 

@@ -23,6 +23,7 @@ from neurotier.analysis.inflating import LEAST_BYTES, SLAB_BYTES, opened_content
 from neurotier.analysis.rehearsal.description import BLOCK_BYTES, in_blocks, read_description, text_of
 from neurotier.analysis.rehearsal.replay import replay
 from neurotier.core.errors import InputError, KilledError, ToolError, one_line
+from neurotier.core.files import once_per_version
 from neurotier.core.foreign import read_text
 from neurotier.core.places import short_hash
 from neurotier.core.private import OUT
@@ -63,6 +64,8 @@ class Tool:
     work_factor
         Work space per byte of compressed input: the copy, the brain (at most as large), the mask, and files of the
         tool.
+    content
+        What :meth:`content_key` is of.
     """
 
     name: str
@@ -72,6 +75,7 @@ class Tool:
     memory_mb: tuple[int, int] = (100, 0)
     threads = 1
     work_factor = 3.0
+    content = "description"
 
     def work_bytes(self, images: int, input_bytes: int) -> int:
         """Room on the work tier for so many images of so many bytes, bytes."""
@@ -186,6 +190,13 @@ class MaskTool(Tool):
         return check_mask(folder, str(Path(below, self.written)), head, self.name, name, self.of_brain)
 
 
+@once_per_version
+def digest(file: Path) -> str:
+    """The SHA-256 of a file of the user's."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
 class Program(MaskTool):
     """A program on PATH or in an image, called for one image as the configuration says; ``bet`` is one."""
 
@@ -200,6 +211,16 @@ class Program(MaskTool):
         given = {"input": image, "output": folder, "threads": self.threads}
         return [word.format(**given) for word in shlex.split(self.settings.command)]
 
+    content = "content of its files"
+
+    def content_key(self) -> str:
+        """The files that the command names by their full paths, such as the script of an interpreter; in eight digits.
+
+        When one of them changes, this is another analysis.
+        """
+        files = [Path(word) for word in shlex.split(self.settings.command)[1:] if os.path.isabs(word)]
+        return short_hash(" ".join(digests)) if (digests := [digest(file) for file in files if file.is_file()]) else ""
+
     def find(self) -> str:
         program = self.command("", "")[0]
         if file := shutil.which(program):
@@ -212,8 +233,7 @@ class Program(MaskTool):
         file, where = self.find(), f"tool {self.name!r}"
         with self.starting(where):
             if not self.version_command:
-                with open(file, "rb") as opened:
-                    return f"sha256:{hashlib.file_digest(opened, 'sha256').hexdigest()[:12]}"
+                return f"sha256:{digest(Path(file))[:12]}"
             options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "env": {**os.environ, **self.environment}}
             done = subprocess.run(self.version_command, capture_output=True, check=False, **options)
         if done.returncode != 0:

@@ -159,6 +159,8 @@ def reason(error: ValidationError) -> str:
         return f"unknown key{suggestion(unknown, list(error.schema['properties']))}"
     if error.validator == "required":
         return "this key is missing"
+    if error.validator == "minProperties":
+        return "nothing is declared; is config/config.yaml in the folder that you start in?"
     if error.validator == "enum":
         return f"{error.instance!r} is not one of {', '.join(error.validator_value)}"
     is_text = error.validator == "type" and "string" in error.validator_value

@@ -174,9 +174,9 @@ class Tier:
         if self.node:
             return
         where = f"tier {self.name!r}"
-        if not self.path.is_dir():
+        if not os.path.isdir(self.path):
             raise TierError(
-                f"its path {self.path} is not an existing folder",
+                f"its path {self.path} is not an existing folder that {user_name()} may enter",
                 where=where,
                 fix=f"mount it, or correct tiers.{self.name}.path",
             )

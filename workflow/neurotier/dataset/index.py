@@ -161,8 +161,8 @@ def changed_since(
             changed |= {name for name, images in of_site.items() if any(map(is_other, images))}
             if folder_s > indexed_s:
                 folders = [one for one in os.scandir(dataset.path / site) if one.name[:4] == "sub-" and one.is_dir()]
-                there = {f"{site}/{one.name}".lstrip("/"): one for one in folders if is_participant(one.name[4:])}
-                others = there.keys() - of_site.keys()
+                there = {f"{site}/{one.name}".lstrip("/"): one for one in folders}
+                others = {name for name in there.keys() - of_site.keys() if is_participant(label_of(name))}
                 changed |= of_site.keys() - there.keys()
                 changed |= {name for name in others if there[name].stat(follow_symlinks=False).st_ctime > indexed_s}
     return sorted(changed)

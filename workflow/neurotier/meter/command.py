@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 from neurotier.core.errors import InputError, NeurotierError, SettingsError, TierError
 from neurotier.meter.measure import measure_command
@@ -113,7 +114,7 @@ def run(options: Options) -> int:
     """
     command = options.command
     if not command:
-        raise SettingsError("there is no command", where="neurotier meter", fix="write it after --")
+        raise SettingsError("there is no command", where="meter", fix="write it after --")
     record = open_record(options.record) if options.record else None
     watches = [watch(word) for word in options.tiers]
     resident_before = residency(options.inputs)
@@ -215,7 +216,8 @@ def print_summary(report: dict[str, Any], usage: Usage) -> None:
     except OSError:
         width = 80
     text = summary(report, usage, min(width, 100))
-    print(text.encode(sys.stderr.encoding, "replace").decode(sys.stderr.encoding), file=sys.stderr)
+    with suppress(OSError):  # nobody reads it: the command's exit code matters more
+        os.write(2, f"{text}\n".encode(sys.stderr.encoding, "replace"))
 
 
 def die_by(number: int) -> None:

@@ -150,7 +150,7 @@ def seconds(value: float | None) -> str:
     >>> seconds(12.0584), seconds(None)
     ('12.058 s', 'n/a')
     """
-    return MISSING if value is None else f"{value:,.3f} s"
+    return MISSING if value is None else f"{value:z,.3f} s"
 
 
 def percent(part: float, whole: float) -> str:
@@ -159,4 +159,4 @@ def percent(part: float, whole: float) -> str:
     >>> percent(1, 3), percent(1, 0)
     ('33.3 %', 'n/a')
     """
-    return f"{100 * part / whole:.1f} %" if whole else MISSING
+    return f"{100 * part / whole:z.1f} %" if whole else MISSING

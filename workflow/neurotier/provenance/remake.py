@@ -19,6 +19,7 @@ from neurotier import __version__
 from neurotier.analysis.activity import How
 from neurotier.analysis.app import call_arguments, run_level
 from neurotier.analysis.brains import Job, Share, root_files
+from neurotier.analysis.needs import described
 from neurotier.analysis.participant import analyze, run_phase, staged_limit_bytes
 from neurotier.analysis.staging import publish, stage_in
 from neurotier.analysis.tools import make_tool
@@ -92,7 +93,8 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
         log.touch()
         image = placed(how, settings, places, log)
         version = how["version"] if image else make_tool(settings.tool).version()  # an image is known by its digest
-        versions = ("neurotier", how["neurotier"], __version__), (how["name"], how["version"], version)
+        versions = [("neurotier", how["neurotier"], __version__), (how["name"], how["version"], version)]
+        versions += [(f"the {name}", how.get(name), here) for name, here in described(settings).items()]
         for name, recorded, here in versions:
             if recorded != here:
                 say(f"neurotier: {name} is {here} here, and was {recorded}: other bytes may come out")

@@ -59,7 +59,7 @@ from neurotier.dataset.addresses import refusal
 from neurotier.dataset.bids import Image
 from neurotier.dataset.commands import ask_git, call_git, message_of, naming_commands, prepare_environment
 from neurotier.dataset.source import Dataset, commit, identifier_of, is_broken
-from neurotier.provenance.description import DESCRIBING, RAW, WRITTEN, add_lines, command_of, describe, owner_of
+from neurotier.provenance.description import DESCRIBING, HOW, RAW, WRITTEN, add_lines, command_of, describe, owner_of
 from neurotier.run.participants import selected_by
 
 ATTEMPTS, PAUSE_S = 12, 5.0
@@ -141,13 +141,14 @@ def save_sites(
 ) -> dict[str, str]:
     """Save the derivatives of each site whole, and the dataset above them; see :func:`save_derivatives`."""
     commits = {}
-    for site in sorted({one.name.rpartition("/")[0] for one in people}):
+    for site in sorted({*saved_sites(places.derivatives), *(one.name.rpartition("/")[0] for one in people)}):
         of_site = [one for one in people if one.name.rpartition("/")[0] == site]
         folder = (places.derivatives / site).absolute()
         datalad_dataset = open_dataset(folder, killed_on, say)
-        shared, level = made_by_group_level(site, of_site, dataset.path / site, settings, places)
-        ways = [one.how for one in (*of_site, level) if one and one.how]
-        prepare_site(folder, dataset, site, ways)
+        shared, level = list[str](), None
+        if of_site:
+            shared, level = made_by_group_level(site, of_site, dataset.path / site, settings, places)
+            prepare_site(folder, dataset, site, [one.how for one in (*of_site, level) if one and one.how])
         changed = changed_entries(folder)
         left = [one for one in of_site if not changed.isdisjoint(one.outputs)]
         for group in groups(left, TOGETHER if len(os.listdir(folder)) <= MANY else len(of_site)):
@@ -156,7 +157,7 @@ def save_sites(
             save(datalad_dataset, f"{group[0].how['name']} of {of}" if group[0].how else unknown, made=group)
         if gone := sorted(name for name in changed if not os.path.lexists(folder / name)):  # the history keeps them
             save(datalad_dataset, f"Remove {first_of(gone)}, no longer there", gone)
-        if settings.app.image:
+        if settings.app.image and of_site:
             name = app_name(settings)
             if shared:
                 save(datalad_dataset, f"What participants share of {name}", shared)
@@ -165,7 +166,8 @@ def save_sites(
             beside = [f"sourcedata/{one.name}" for one in (folder / "sourcedata").glob("*")]  # as fMRIPrep's FreeSurfer
             rest = [entry for entry in [*os.listdir(folder), *beside] if entry not in (".git", "sourcedata", RAW)]
             save(datalad_dataset, "What else there is" if level else f"Group level of {name}", rest)
-        say(f"{folder}: saved the derivatives of {counted(len(left), 'participant')}")
+        if left:
+            say(f"{folder}: saved the derivatives of {counted(len(left), 'participant')}")
         commits[site] = commit(folder)
     if any(commits):
         above = open_dataset(places.derivatives.absolute(), killed_on, say)
@@ -449,9 +451,17 @@ def register(folder: Path, dataset: Dataset, site: str) -> str:
     return analysed
 
 
+def saved_sites(derivatives: Path) -> set[str]:
+    """Sites whose datasets were registered in the one above them before; nobody of one may be selected any more."""
+    staged = (ask_git(derivatives, "ls-files", "--stage") or "").splitlines()
+    below = {line.partition("\t")[2] for line in staged if line.startswith("160000")}
+    return {site for site in below if (derivatives / site / HOW).is_dir()}  # others are somebody's own
+
+
 def changed_entries(folder: Path) -> set[str]:
-    """Participants' folders, and files beside them, that are not as they were saved, or gone."""
-    listed = run_git(folder, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--", "sub-*")
+    """Folders and files at the top of a dataset that are not as they were saved, or gone; not its source."""
+    options = ("--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=all")
+    listed = run_git(folder, "status", *options)
     return {entry[3:].split("/", 1)[0] for entry in listed.split("\0") if entry}
 
 

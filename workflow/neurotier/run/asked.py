@@ -148,7 +148,9 @@ def lay_out(folder: Path) -> list[str]:
         If the folder cannot be written, or another user may have planted what leads there.
     """
     refuse_planted(folder, "folder to work in", "choose another folder")
-    link, added = folder / LINKED, []
+    link, added = folder / LINKED, list[str]()
+    if (folder / "dataset_description.json").exists():
+        raise SettingsError("is a BIDS dataset, which is only read", where=str(folder), fix="choose another folder")
     if os.path.lexists(link) and not link.is_symlink():
         fix = "choose another folder; in a checkout there is nothing to lay out"
         raise SettingsError("is there already, and is no link to an installed workflow", where=str(link), fix=fix)

@@ -287,7 +287,9 @@ def check_campaign(campaign: Campaign) -> None:
     people = selected_in(campaign.places)
     kinds = counted(len({run.condition for run in planned}), "condition")
     counts = f"{counted(len(planned), 'run')} of {counted(len(people), 'participant')}"
-    say(f"Campaign: {counts} ({kinds}, {settings.campaign.repetitions} times, seed {settings.campaign.seed})")
+    say(
+        f"Campaign: {counts} ({kinds}, {counted(settings.campaign.repetitions, 'time')}, seed {settings.campaign.seed})"
+    )
     tiers = {run.settings.placement["dataset"] for run in planned}
     if read_json(campaign.places.index / "dataset.json")["kind"] == "folder" and len(tiers) > 1:
         raise SettingsError(

@@ -73,7 +73,13 @@ from neurotier.run.journal import add_entry, entries
 from neurotier.run.node_check import remove_marks
 from neurotier.run.participants import Made, participants
 from neurotier.run.plan import Plan
-from neurotier.run.preconditions import check_programs, check_start, made_with, other_results
+from neurotier.run.preconditions import (
+    WITHOUT_PARTICIPANTS,
+    check_programs,
+    check_start,
+    made_with,
+    other_results,
+)
 from neurotier.run.profile_tables import (
     close_run,
     flush_results,
@@ -193,8 +199,9 @@ class Head:
             refuse_planted(Path(".snakemake/metadata"), "Snakemake's folder", "start in a folder of your own")
             refuse_planted_places(places.results, tiers)
         starts = changes or command.is_dry_run
-        others = other_results(plan, places, command.forced, removed=changes) if starts else None
-        made = self.heal(command, is_replaced=others is not None)
+        with naming_unwritable(places):
+            others = other_results(plan, places, command.forced, removed=changes) if starts else None
+            made = self.heal(command, is_replaced=others is not None)
         if starts:
             check_start(plan, command, say)
         if "ior" in command.targets and changes:
@@ -211,7 +218,9 @@ class Head:
                 if changes:
                     others.remove()
             missing = plan.settle(made, command.forced, slots, write=changes)
-        if missing and (command.is_dry_run or (changes and plan.elsewhere)):  # a pool on this machine says it itself
+        analyses = not self.settings.is_campaign and (not command.targets or command.targets - WITHOUT_PARTICIPANTS)
+        said_here = command.is_dry_run or (changes and plan.elsewhere)  # a pool on this machine says it itself
+        if missing and analyses and said_here:
             would = "would be" if command.is_dry_run else "to be"
             say(f"{counted(len(missing), 'participant')} {would} analysed: {first_of(missing, shown=5)}")
 

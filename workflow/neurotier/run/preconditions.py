@@ -46,6 +46,9 @@ from neurotier.storage.workspace import require_written
 WITHOUT_DATASET = {"published", "probe", *WORKLOADS, "bigbrain", "check"}
 """Targets that need no dataset."""
 
+WITHOUT_PARTICIPANTS = WITHOUT_DATASET | {"ready", "advise", "comparison"}
+"""Targets that do not analyse everyone."""
+
 WRITTEN = ("results", "work", "images", "image_store")
 """Folders that must not lie in the dataset. That of clones may: a plain folder has none, and may be its tier's root."""
 

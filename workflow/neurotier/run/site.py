@@ -70,7 +70,7 @@ def draft() -> str:
     nodes = nodes_in(text)
     if why or not nodes:
         raise SourceError(
-            why or "sinfo names no partition", where="neurotier site", fix="run it on a login node of a Slurm cluster"
+            why or "sinfo names no partition", where="site", fix="run it on a login node of a Slurm cluster"
         )
     lines = slurm.answer("scontrol", "--oneliner", "show", "partition")[0].splitlines()
     partitions = [dict(re.findall(r"(\w+)=(\S*)", line, re.ASCII)) for line in lines]

@@ -65,8 +65,8 @@ def own_names(workflow: Any) -> Callable[..., frozenset[str]]:
     modifier = workflow.modifier
 
     def translated(given: Iterable[object]) -> frozenset[str]:
-        known = modifier.rule_proxies._rules.items()
-        own = {proxy.rule.name: name for name, proxy in known if proxy.rule in modifier.rules}
+        is_module, known = modifier.parent_modifier is not None, modifier.rule_proxies._rules.items()
+        own = {proxy.rule.name: name for name, proxy in known if is_module or proxy.rule in modifier.rules}
         return frozenset(own.get(name) or str(Path(name).absolute()) for name in map(str, given))
 
     return translated
@@ -171,6 +171,18 @@ def command_of(workflow: Any, own: Callable[..., frozenset[str]]) -> Command:
         keep_going=executor is not None and bool(workflow.execution_settings.keep_going),
         cancel=str(getattr(getattr(workflow, "executor_settings", None), "cancel_cmd", None) or ""),
     )
+
+
+readings: dict[tuple[int, Path], tuple[Any, ...]] = {}
+
+
+def first_reading(workflow: Any, results: Path, *made: Any) -> tuple[Any, ...]:
+    """What was made as the Snakefile was read for the first time for some results; by this reading, if it is that.
+
+    For each rule of a module that a user changes (``use rule ... with``) all is read again, with a ``checkpoints`` that
+    knows none but that rule (``ModuleInfo.use_rules``, 9.0).
+    """
+    return readings.setdefault((id(workflow), results), made)
 
 
 def ask_first(workflow: Any, function: Callable[[Any], list[str]]) -> None:
