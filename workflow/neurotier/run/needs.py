@@ -6,6 +6,7 @@ Snakemake grants less than was asked for where the machine has less, and more wh
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
 from typing import NamedTuple
@@ -223,7 +224,7 @@ class Needs:
             room["mem_mb"] = int(0.95 * all_bytes / MEGABYTE)
         if not self.elsewhere or self.settings.kind_of("work").remote:
             tier = tiers_of(self.settings)["work"]
-            is_there, counted = tier.path.is_dir(), work_files([], self.settings) is not None
+            is_there, counted = os.path.isdir(tier.path), work_files([], self.settings) is not None
             room["work_mb"] = tier.free_bytes() // MEGABYTE if is_there else None
             room["work_files"] = tier.free_files() if is_there and counted else None
         return {name: limit for name, limit in room.items() if limit is not None}

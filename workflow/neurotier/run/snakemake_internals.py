@@ -78,8 +78,10 @@ def errors_in_a_line() -> Iterator[None]:
     raise."""
     try:
         yield
-    except (NeurotierError, OSError) as error:
+    except NeurotierError as error:
         logger.error(f"neurotier: {error}")
+    except OSError as error:
+        logger.error(f"neurotier: {error.filename or 'a file'}: {error.strerror or error}")
     except KeyboardInterrupt:
         logger.error("neurotier: stopped; start the same command again to go on")
     else:
