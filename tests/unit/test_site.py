@@ -128,4 +128,4 @@ def test_without_slurm_one_line_says_so(
     assert main(["site"]) == SourceError.exit_code
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err == ("neurotier: neurotier site: there is no sinfo; run it on a login node of a Slurm cluster\n")
+    assert printed.err == "neurotier: site: there is no sinfo; run it on a login node of a Slurm cluster\n"

@@ -14,7 +14,8 @@ def test_check(project: Project) -> None:
 
     ended = project.fails("check", *project.configure(tiers=gone, placement={"work": "gone"}))
     (line,) = ended.lines("neurotier: tier 'gone': ")
-    assert f"its path {project.folder}/nowhere is not an existing folder; mount it, or correct tiers.gone.path" in line
+    path = f"its path {project.folder}/nowhere"
+    assert f"{path} is not an existing folder, or may not be entered; mount it, or correct tiers.gone.path" in line
     assert "Traceback" not in ended.output
     (table,) = (project.results / "check").glob("*.tsv")
     rows = project.table(f"check/{table.name}")

@@ -176,7 +176,7 @@ class Tier:
         where = f"tier {self.name!r}"
         if not os.path.isdir(self.path):
             raise TierError(
-                f"its path {self.path} is not an existing folder that {user_name()} may enter",
+                f"its path {self.path} is not an existing folder, or may not be entered",
                 where=where,
                 fix=f"mount it, or correct tiers.{self.name}.path",
             )
