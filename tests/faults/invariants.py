@@ -18,8 +18,8 @@ TRACE = "Traceback (most recent call last)"
 OUR_FRAMES = re.compile(r'File "[^"]*(/workflow/(neurotier|scripts)/|\.snakemake/scripts/)')
 """Frames of our own: Snakemake and Python show traces, too, when they are stopped while they start."""
 
-IMPORTING = "in get_data\n"
-"""Python cannot read a module: no program can tell that in its own words."""
+IMPORTING = re.compile(r"in (get_data|_fill_cache)\n")
+"""Python cannot read a module, or list its folder: no program can tell that in its own words."""
 
 STARTING = re.compile(r"snakemake/(__main__|cli|api)\.py.*\nKeyboardInterrupt$", re.DOTALL | re.MULTILINE)
 """Ctrl-C while Snakemake itself still reads the Snakefile, with our frames below its own: it shows a trace."""
@@ -163,4 +163,4 @@ def traces(said: Said) -> Iterator[str]:
 
 def is_ours(trace: str) -> bool:
     """Whether a Python trace is one that neurotier should have caught."""
-    return bool(OUR_FRAMES.search(trace)) and not STARTING.search(trace) and IMPORTING not in trace
+    return bool(OUR_FRAMES.search(trace)) and not STARTING.search(trace) and not IMPORTING.search(trace)
