@@ -17,6 +17,9 @@ use rule * from first as first_*
 use rule analyze_participants from first as first_analyze_participants with:
     priority: 3
 
+use rule write_report from first as first_write_report with:
+    priority: 3
+
 module second:
     snakefile: "workflow/Snakefile"
     config: config["second"]

@@ -41,12 +41,12 @@ def ended(folder: Path, snakefile: str, *options: str) -> tuple[int, str]:
 def test_asked_rules_are_known_by_the_name_that_they_have_in_this_module(tmp_path: Path, prefix: str) -> None:
     (tmp_path / "theirs.smk").write_text(
         "import sys\n"
-        "from neurotier.run.snakemake_internals import own_names\n"
-        "own = own_names(workflow)\n"
+        "from neurotier.run.snakemake_internals import own_names, translated\n"
         "def tell(wildcards):\n"
-        "    print('own:', *sorted(own(['check', 'one_check', 'two_one_check'])), file=sys.stderr)\n"
+        "    print('own:', *sorted(translated(names, ['check', 'one_check', 'two_one_check'])), file=sys.stderr)\n"
         "rule check:\n"
         "    input: lambda wildcards: tell(wildcards) or []\n"
+        "names = own_names(workflow)\n"
     )
     modules = [
         f"module {name}:\n    snakefile: 'theirs.smk'\nuse rule * from {name} as {name}_*\n"

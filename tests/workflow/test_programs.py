@@ -90,7 +90,9 @@ def test_an_edited_script_is_another_analysis(project: Project, tmp_path: Path) 
     project.succeeds("participants", *arguments)
     assert project.succeeds("participants", *arguments).lines("Nothing to be done")
     script.write_text('echo edited; cp "$1" "$2/brain.nii.gz"')
-    assert project.fails("participants", *arguments).lines("1 participant analysed with content of its files ")
+    assert project.fails("participants", *arguments).lines(
+        "1 participant analysed with content of the command's files "
+    )
     assert project.succeeds("participants", *arguments, "--forcerun", "analyze_participants").analysed == ["sub-01"]
 
 

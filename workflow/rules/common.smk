@@ -33,9 +33,10 @@ with internals.errors_in_a_line():
     elsewhere = bool(told.executor)
     plan = Plan(settings, places, elsewhere, ARGUMENTS is None, told.node_class)
     # Nothing is done while rules are read. What a start has to do, the first rule has done that is asked for its inputs.
-    start = cache(head.Head(plan, workflow, pages).start)
-    plan, start, checkpoints = internals.first_reading(
-        workflow, places.results, plan, start, checkpoints
+    names = {}
+    start = cache(head.Head(plan, workflow, pages, names).start)
+    plan, start, checkpoints, names = internals.first_reading(
+        workflow, places.results, plan, start, checkpoints, names
     )
     bigbrain = BigBrainPlan(settings, places, plan.node_class)
     if ARGUMENTS is not None:

@@ -3,7 +3,7 @@
 from neurotier.analysis.activity import how_of
 from neurotier.analysis.derivatives import README, said_of, write_description
 from neurotier.core.files import write_text
-from neurotier.run.jobs import load_dataset
+from neurotier.run.jobs import load_dataset, run_facts
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:
@@ -13,7 +13,8 @@ with script(snakemake) as context:
     said = {}
     if context.settings.results_dataset:
         digest = f"sha256:{tool['image']}" if "image" in tool else None
-        said = said_of(how_of(context.settings, tool["version"], digest))
+        made_with = run_facts(context.places)["made_with"]
+        said = said_of(how_of(context.settings, tool["version"], digest, made_with))
     source = load_dataset(context.places).sites[site]
     write_description(folder, site, source, tool["name"], tool["version"], said)
     write_text(folder / "README", README.format(tool=tool["name"], version=tool["version"]))

@@ -14,7 +14,7 @@ from typing import Any
 
 from neurotier import __version__
 from neurotier.analysis.app import app_name
-from neurotier.analysis.needs import described
+from neurotier.analysis.tools import make_tool
 from neurotier.core.files import absolute_path
 from neurotier.core.places import short_hash
 from neurotier.core.settings import Settings
@@ -35,6 +35,7 @@ def how_of(
     settings: Settings,
     version: str,
     container: str | None,
+    made_with: Mapping[str, Any],
     neurotier: str = __version__,
     caches: Mapping[str, str] | None = None,
 ) -> How:
@@ -48,6 +49,8 @@ def how_of(
         The tool's or app's.
     container
         Digest of the image file, ``sha256:...``; ``None`` on the host.
+    made_with
+        What the run has noted of itself by this name; files may have other contents since.
     neurotier
         Version of neurotier.
     caches
@@ -59,7 +62,8 @@ def how_of(
         options = asdict(app)
     options = {name: value for name, value in options.items() if name not in NOT_OPTIONS}
     how: How = {"neurotier": neurotier, "name": app_name(settings), "version": version, "options": options}
-    how |= described(settings)
+    if not app.image and (content := make_tool(settings.tool).content) in made_with:
+        how[content] = made_with[content]
     chosen = {key: list(map(str, getattr(settings.dataset, key))) for key in CHOOSING}
     if app.image and any(chosen.values()):
         how["chosen"] = chosen

@@ -52,8 +52,8 @@ class Job:
     share
         What a call of an app may take; ``None`` for what the configuration says.
     activity
-        Identifier of what makes the derivatives, if it is not to be made of the other facts: derivatives that are made
-        again name what they were first made by.
+        Identifier of how the derivatives are made, if they are to refer to it; those that are made again name what they
+        were first made by.
     wait_for
         Waits until the participant may do what is named, where more are there than may compute.
     """

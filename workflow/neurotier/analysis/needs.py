@@ -28,8 +28,11 @@ def described(settings: Settings) -> dict[str, str]:
 
     Those in a container are its image's.
     """
+    if settings.image or settings.app.image:
+        return {}
     tool = make_tool(settings.tool)
-    return {tool.content: key} if not settings.image and (key := tool.content_key()) else {}
+    key = tool.content_key()
+    return {tool.content: key} if key else {}
 
 
 def work_bytes(images: list[Image], settings: Settings) -> int:

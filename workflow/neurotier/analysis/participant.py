@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from neurotier.analysis.activity import how_of, identifier, uri
+from neurotier.analysis.activity import uri
 from neurotier.analysis.app import app_name, call_app
 from neurotier.analysis.brains import Analysed, Job, analyze_images
 from neurotier.analysis.needs import work_bytes, work_files
@@ -128,11 +128,7 @@ def analyze(job: Job, folder: Path) -> Analysed:
     """The compute phase, including the start of the container."""
     if job.settings.app.image and job.placed is not None:
         return call_app(job, folder, job.placed)
-    activity = ""
-    if job.settings.results_dataset:
-        digest = f"sha256:{job.placed.sha256}" if job.placed else None
-        activity = uri(job.activity or identifier(how_of(job.settings, job.tool_version, digest)))
-    return analyze_images(job, folder, activity)
+    return analyze_images(job, folder, uri(job.activity) if job.settings.results_dataset else "")
 
 
 def run_phase(

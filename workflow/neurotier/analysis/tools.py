@@ -13,7 +13,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -200,6 +200,8 @@ def digest(file: Path) -> str:
 class Program(MaskTool):
     """A program on PATH or in an image, called for one image as the configuration says; ``bet`` is one."""
 
+    content = "content of the command's files"
+
     def __init__(self, name: str, settings: ProgramSettings) -> None:
         self.name, self.settings, self.environment = name, settings, settings.environment
         self.version_command = shlex.split(settings.version or "")
@@ -211,15 +213,17 @@ class Program(MaskTool):
         given = {"input": image, "output": folder, "threads": self.threads}
         return [word.format(**given) for word in shlex.split(self.settings.command)]
 
-    content = "content of its files"
-
     def content_key(self) -> str:
         """The files that the command names by their full paths, such as the script of an interpreter; in eight digits.
 
-        When one of them changes, this is another analysis.
+        When one of them changes, this is another analysis. Of one that cannot be read the program itself says so.
         """
-        files = [Path(word) for word in shlex.split(self.settings.command)[1:] if os.path.isabs(word)]
-        return short_hash(" ".join(digests)) if (digests := [digest(file) for file in files if file.is_file()]) else ""
+        digests = list[str]()
+        for path in [word.rpartition("=")[2] for word in shlex.split(self.settings.command)]:
+            if os.path.isabs(path) and os.path.isfile(path):
+                with suppress(OSError):
+                    digests.append(digest(Path(path)))
+        return short_hash(" ".join(digests)) if digests else ""
 
     def find(self) -> str:
         program = self.command("", "")[0]

@@ -94,7 +94,8 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
         image = placed(how, settings, places, log)
         version = how["version"] if image else make_tool(settings.tool).version()  # an image is known by its digest
         versions = [("neurotier", how["neurotier"], __version__), (how["name"], how["version"], version)]
-        versions += [(f"the {name}", how.get(name), here) for name, here in described(settings).items()]
+        content = make_tool(settings.tool).content
+        versions.append((f"the {content}", how.get(content), described(settings).get(content)))
         for name, recorded, here in versions:
             if recorded != here:
                 say(f"neurotier: {name} is {here} here, and was {recorded}: other bytes may come out")

@@ -59,7 +59,7 @@ from neurotier.dataset.addresses import refusal
 from neurotier.dataset.bids import Image
 from neurotier.dataset.commands import ask_git, call_git, message_of, naming_commands, prepare_environment
 from neurotier.dataset.source import Dataset, commit, identifier_of, is_broken
-from neurotier.provenance.description import DESCRIBING, HOW, RAW, WRITTEN, add_lines, command_of, describe, owner_of
+from neurotier.provenance.description import DESCRIBING, RAW, WRITTEN, add_lines, command_of, describe, owner_of
 from neurotier.run.participants import selected_by
 
 ATTEMPTS, PAUSE_S = 12, 5.0
@@ -141,9 +141,12 @@ def save_sites(
 ) -> dict[str, str]:
     """Save the derivatives of each site whole, and the dataset above them; see :func:`save_derivatives`."""
     commits = {}
-    for site in sorted({*saved_sites(places.derivatives), *(one.name.rpartition("/")[0] for one in people)}):
+    for site in sorted({*dataset.sites, *(one.name.rpartition("/")[0] for one in people)}):
         of_site = [one for one in people if one.name.rpartition("/")[0] == site]
         folder = (places.derivatives / site).absolute()
+        take_dataset_back(folder)
+        if not of_site and not (folder / ".git").is_dir():
+            continue
         datalad_dataset = open_dataset(folder, killed_on, say)
         shared, level = list[str](), None
         if of_site:
@@ -253,18 +256,18 @@ def made_by_group_level(
 
 def how_it_was_made(record: Record, places: Places) -> How:
     """How derivatives were made, by their record and the facts of the run that made them; empty if these are lost."""
-    settings, version = facts_of_run(places.runs / f"{record.get('run', '')}.json")
+    facts = facts_of_run(places.runs / f"{record.get('run', '')}.json")
     container, caches = record.get("container"), record.get("caches")
-    return how_of(settings, record.get("tool_version", ""), container, version, caches) if settings else {}
+    return how_of(facts[0], record.get("tool_version", ""), container, *facts[1:], caches) if facts else {}
 
 
 @cache
-def facts_of_run(file: Path) -> tuple[Settings | None, str]:
-    """Settings and version of a run, which thousands of records share; ``None`` if they are lost."""
+def facts_of_run(file: Path) -> tuple[Settings, Record, str] | None:
+    """Settings of a run, what results are made with, and our version, for thousands of records; ``None`` if lost."""
     with suppress(LookupError, TypeError):
         facts = read_if_whole(file)
-        return Settings.from_json(facts["settings"]), facts["versions"]["neurotier"]
-    return None, ""
+        return Settings.from_json(facts["settings"]), facts["made_with"], facts["versions"]["neurotier"]
+    return None
 
 
 def groups(people: Sequence[Made], most: int) -> Iterator[list[Made]]:
@@ -449,13 +452,6 @@ def register(folder: Path, dataset: Dataset, site: str) -> str:
             run_git(folder, "config", "--file", ".gitmodules", f"submodule.{RAW}.{key}", value)
     run_git(folder, "update-index", "--add", "--cacheinfo", f"160000,{analysed},{RAW}")
     return analysed
-
-
-def saved_sites(derivatives: Path) -> set[str]:
-    """Sites whose datasets were registered in the one above them before; nobody of one may be selected any more."""
-    staged = (ask_git(derivatives, "ls-files", "--stage") or "").splitlines()
-    below = {line.partition("\t")[2] for line in staged if line.startswith("160000")}
-    return {site for site in below if (derivatives / site / HOW).is_dir()}  # others are somebody's own
 
 
 def changed_entries(folder: Path) -> set[str]:

@@ -101,10 +101,10 @@ from neurotier.run.snakemake_internals import (
     name_pages,
     on_submission,
     outputs_of,
-    own_names,
     rules_to_run_here,
     set_limits,
     slots,
+    translated,
 )
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 
@@ -140,6 +140,8 @@ class Head:
         Of the run.
     pages
         What writes pages after failures, which are built on the run: as :mod:`neurotier.pages.partial`.
+    names
+        See :func:`neurotier.run.snakemake_internals.own_names`; complete when all rules are read.
 
     Attributes
     ----------
@@ -147,10 +149,10 @@ class Head:
         What watches the processors during the run.
     """
 
-    def __init__(self, plan: Plan, workflow: Any, pages: Any) -> None:
+    def __init__(self, plan: Plan, workflow: Any, pages: Any, names: Mapping[str, str]) -> None:
         self.plan, self.workflow, self.pages = plan, workflow, pages
         self.settings, self.places = plan.settings, Places.from_settings(plan.settings)
-        self.own_names = own_names(workflow)
+        self.own_names = partial(translated, names)
         self.watch: Watch | None = None
 
     def start(self) -> list[str]:
@@ -166,13 +168,16 @@ class Head:
                 plan.most_mb = slots(workflow, plan.threads)["limits"].get("mem_mb")
                 command = command_of(workflow, self.own_names)
                 self.look_ahead(command, cores(workflow))
-                targets = command.targets or {"comparison" if self.settings.is_campaign else "all"}
-                asked = [page for target, page in PAGES.items() if target in targets]
+                asked = [page for target, page in PAGES.items() if target in self.targets(command)]
                 name_pages([plan.places.results / f"{page}.html" for page in asked])
                 ends = {"onsuccess": partial(self.finish, True), "onerror": partial(self.finish, False)}
                 call_around(workflow, onstart=self.begin, **ends)
             set_limits(workflow, plan.limits())
         return []
+
+    def targets(self, command: Command) -> frozenset[str]:
+        """What a command is to make."""
+        return command.targets or frozenset({"comparison" if self.settings.is_campaign else "all"})
 
     def look_ahead(self, command: Command, cores: int | None) -> None:
         """Before the graph is built: have what was lost made again, decide on shares, refuse what cannot end well.
@@ -218,7 +223,7 @@ class Head:
                 if changes:
                     others.remove()
             missing = plan.settle(made, command.forced, slots, write=changes)
-        analyses = not self.settings.is_campaign and (not command.targets or command.targets - WITHOUT_PARTICIPANTS)
+        analyses = self.targets(command) - WITHOUT_PARTICIPANTS
         said_here = command.is_dry_run or (changes and plan.elsewhere)  # a pool on this machine says it itself
         if missing and analyses and said_here:
             would = "would be" if command.is_dry_run else "to be"

@@ -20,6 +20,7 @@ from pathlib import Path
 from signal import Signals
 from typing import Any
 
+from neurotier.analysis.activity import how_of, identifier
 from neurotier.analysis.brains import Job, Share, files_of
 from neurotier.analysis.needs import work_bytes, work_files
 from neurotier.analysis.participant import run_participant
@@ -266,6 +267,8 @@ class Pool:
         Times at which tool and container image were ready, s since 1970.
     share
         What an app may take for one participant.
+    activity
+        How a tool makes derivatives, if these refer to it (:mod:`neurotier.analysis.activity`).
     job
         What the job of a cluster tells of itself; nothing on this machine.
     """
@@ -273,6 +276,7 @@ class Pool:
     placed: PlacedImage | None = None
     prepared: Sequence[float] = ()
     share: Share | None = None
+    activity = ""
 
     def __init__(self, settings: Settings, places: Places, request: Request, granted: Granted, log: Path) -> None:
         dataset, facts = read_json(places.index / "dataset.json"), run_facts(places)
@@ -348,6 +352,10 @@ class Pool:
         self.prepared = [file.stat().st_mtime for file in files if file.exists()]
         if settings.app.image:
             self.share = self.needs.share_in_pool(self.granted, names)
+        elif settings.results_dataset:
+            digest = f"sha256:{self.placed.sha256}" if self.placed else None
+            made_with = run_facts(places).get("made_with", {})
+            self.activity = identifier(how_of(settings, self.wanted.tool.get("version") or "", digest, made_with))
 
     def clear_node(self) -> None:
         """Remove what killed jobs of this user have left on this node, whatever results they were for; memory first."""
@@ -627,6 +635,7 @@ class Pool:
                 placed=self.placed,
                 before=before,
                 share=self.share,
+                activity=self.activity,
                 wait_for=wait_for,
             )
             run_participant(job)

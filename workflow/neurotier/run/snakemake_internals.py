@@ -38,7 +38,7 @@ class Command:
     is_dry_run
         Whether it is asked what would be run.
     targets
-        Rules and files that are asked for, as :func:`own_names` gives them; none for the first rule.
+        Rules and files that are asked for, as :func:`translated` gives them; none for the first rule.
     until
         Rules after whose jobs it ends (``--until``).
     forced
@@ -58,18 +58,18 @@ class Command:
     cancel: str
 
 
-def own_names(workflow: Any) -> Callable[..., frozenset[str]]:
-    """What gives asked rules of the workflow that is read now their own names, which differ from those that they have
-    in one that it is a module of (``WorkflowModifier.rule_proxies``, 7.0). Other rules and files become paths.
+def own_names(workflow: Any) -> dict[str, str]:
+    """The rules of this workflow that were read now: the names that they have, which differ in one that it is a module
+    of, to their own (``WorkflowModifier.rule_proxies``, 7.0).
     """
     modifier = workflow.modifier
+    known = modifier.rule_proxies._rules.items()
+    return {proxy.rule.name: name for name, proxy in known if proxy.rule in modifier.rules}
 
-    def translated(given: Iterable[object]) -> frozenset[str]:
-        is_module, known = modifier.parent_modifier is not None, modifier.rule_proxies._rules.items()
-        own = {proxy.rule.name: name for name, proxy in known if is_module or proxy.rule in modifier.rules}
-        return frozenset(own.get(name) or str(Path(name).absolute()) for name in map(str, given))
 
-    return translated
+def translated(names: Mapping[str, str], given: Iterable[object]) -> frozenset[str]:
+    """Rules and files that are asked for, by ``names``: rules of others, and files, become paths."""
+    return frozenset(names.get(name) or str(Path(name).absolute()) for name in map(str, given))
 
 
 @contextmanager
@@ -153,7 +153,7 @@ def check_without_cores(workflow: Any, arguments: Sequence[str]) -> None:
 
     Without cores Snakemake refuses to run any job, once it has read the Snakefile (``DAGApi.execute_workflow``, 8.0).
     """
-    if cores(workflow) is None and options_of(arguments).targets == [workflow.modifier.modify_rulename("check")]:
+    if cores(workflow) is None and options_of(arguments).targets == [workflow.modifier.avail_rulename("check")]:
         workflow.resource_settings.cores = workflow.global_resources["_cores"] = 1
 
 
@@ -179,10 +179,10 @@ readings: dict[tuple[int, Path], tuple[Any, ...]] = {}
 
 
 def first_reading(workflow: Any, results: Path, *made: Any) -> tuple[Any, ...]:
-    """What was made as the Snakefile was read for the first time for some results; by this reading, if it is that.
+    """What the first reading of the Snakefile for these results has made; this one, if there was none before.
 
-    For each rule of a module that a user changes (``use rule ... with``) all is read again, with a ``checkpoints`` that
-    knows none but that rule (``ModuleInfo.use_rules``, 9.0).
+    For each rule of a module that a user changes (``use rule ... with``) Snakemake reads all again, with a
+    ``checkpoints`` that knows none but that rule (``ModuleInfo.use_rules``, 9.0).
     """
     return readings.setdefault((id(workflow), results), made)
 
@@ -226,7 +226,7 @@ def run_locally_but(workflow: Any, names: Iterable[str]) -> None:
     Documented are that list, and ``localrule: True`` in each rule; both name the many to set the few apart, and the
     list takes names as they are in the workflow that this one is a module of.
     """
-    elsewhere = set(map(workflow.modifier.modify_rulename, names))
+    elsewhere = set(map(workflow.modifier.avail_rulename, names))
     workflow.localrules(*(rule.name for rule in workflow.modifier.rules if rule.name not in elsewhere))
 
 
