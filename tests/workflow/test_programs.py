@@ -51,6 +51,10 @@ def test_the_same_bytes_on_the_host_and_in_an_image_and_no_shell_reads_its_words
     assert made["on-host"] == made["in-image"]
     assert len(made["on-host"]) >= 8
     assert not list(tmp_path.rglob("pwned"))
+    image.rename(tmp_path / "elsewhere.sif")  # who was analysed by it stays so
+    again = project.fails("participants", *given, "--config", "results=in-image", "--sdm", "apptainer")
+    assert again.lines("no such file"), again.output
+    assert there.record("sub-01") == record
 
 
 def test_what_a_program_writes_is_checked(project: Project, tmp_path: Path) -> None:

@@ -20,11 +20,12 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shlex
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir, suppress
 from pathlib import Path
@@ -184,12 +185,17 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
             if self.left is None or self.refusal:
                 self.left = {queued.name: number for number, queued in slurm.queue().items()}
         except BusyError as error:
-            self.refusal = str(error)
+            self.refusal = error.what
             return True
         self.refusal, number = "", self.left.pop(self.run_uuid, None)
         if number is not None:
             self._report_job_submission_threadsafe(SubmittedJobInfo(job, external_jobid=number, aux={}))
         return number is not None
+
+    def get_account_arg(self, job: Any) -> Iterator[str]:
+        """The accounts that a job names; sbatch refuses which is not valid, and the plugin would show a trace."""
+        named = re.split(r"[,\s]+", str(job.resources.get("slurm_account") or "").strip(", "))
+        return iter([f" -A {shlex.quote(account)}" for account in named]) if named[0] else super().get_account_arg(job)
 
     def _report_job_error_threadsafe(self, job_info: SubmittedJobInfo, msg: str) -> None:
         """Report a job that was not submitted, unless it is to be tried again: then note why."""

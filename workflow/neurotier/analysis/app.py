@@ -142,7 +142,11 @@ def run_level(
     if code != 0:
         error = KilledError if code == KilledError.exit_code else ToolError
         tried = f" in the last of {len(starts)} attempts" if len(starts) > 1 else ""
-        problem = f"the app ended with {describe_exit(code)}{tried}: {last_line(end_of(log))}"
+        ended = describe_exit(code)
+        if ended.startswith("killed"):  # and cannot have said why
+            problem = f"the app was {ended}{tried}"
+        else:
+            problem = f"the app ended with {ended}{tried}: {last_line(end_of(log))}"
         raise error(problem, where=name, fix=f"see {log}")
     with blaming(f"{name}: {OUT_DIR}", ToolError):
         written = list(checked_entries(out))

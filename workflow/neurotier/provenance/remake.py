@@ -24,7 +24,7 @@ from neurotier.analysis.participant import analyze, run_phase, staged_limit_byte
 from neurotier.analysis.staging import publish, stage_in
 from neurotier.analysis.tools import make_tool
 from neurotier.containers.store import Cache, PlacedImage, look_at, place_cache
-from neurotier.core.errors import ContainerError, InputError, ToolError
+from neurotier.core.errors import ContainerError, InputError, SettingsError, ToolError
 from neurotier.core.files import make_folders, remove_whatever, written_whole
 from neurotier.core.foreign import blaming, open_file
 from neurotier.core.places import Places
@@ -268,13 +268,14 @@ def placed(how: How, settings: Settings, places: Places, log: Path) -> PlacedIma
         return None
     reference = os.environ.get(IMAGE) or container["image"]
     store = image_store(settings, places, log, say)
-    image = store.obtain(reference, where="the recorded image")
+    fix = f"name a file with that image in the environment variable {IMAGE}"
+    try:
+        image = store.obtain(reference, where="the recorded image")
+    except SettingsError as error:
+        raise ContainerError(error.what, where=f"the recorded image {reference}", fix=fix) from None
     if f"sha256:{image.sha256}" != container["digest"]:
-        raise ContainerError(
-            f"has the digest sha256:{image.sha256}, and {container['digest']} was recorded",
-            where=reference,
-            fix=f"name a file with that image in the environment variable {IMAGE}",
-        )
+        problem = f"has the digest sha256:{image.sha256}, and {container['digest']} was recorded"
+        raise ContainerError(problem, where=reference, fix=fix)
     caches = dict[Path, Cache]()
     for name, each in settings.app.caches.items():
         cache, recorded = look_at(name, each["source"]), how.get("caches", {}).get(name)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from neurotier.core.errors import InputError
+from neurotier.core.errors import BusyError, InputError
 from neurotier.core.files import read_json, whole_json
 from neurotier.core.foreign import read_text
 from neurotier.core.places import Places, short_hash
@@ -111,7 +111,10 @@ def take_over(places: Places, wanted: Mapping[str, str], command: str, say: Say)
     BusyError
         If Slurm does not answer.
     """
-    left, others = left_jobs(places)
+    try:
+        left, others = left_jobs(places)
+    except BusyError as error:
+        raise BusyError(f"jobs of an earlier run may still go on: {error.what}", error.where, error.fix) from None
     taken, kept = dict[str, str](), list[str]()
     for number, job in list(left.items()):
         found = JOB_NAME.fullmatch(job.name)

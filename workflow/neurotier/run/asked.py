@@ -19,10 +19,10 @@ from neurotier.core.private import refuse_planted
 from neurotier.core.quantities import size, utc
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
-from neurotier.run.adoption import end_jobs, left_jobs, list_jobs
+from neurotier.run.adoption import end_jobs, latest_run, left_jobs, list_jobs
 from neurotier.run.head import acquire, refuse_planted_places
 from neurotier.run.images import digests_used
-from neurotier.run.jobs import load_settings
+from neurotier.run.jobs import forget_stopped, load_settings
 
 
 def show_cluster_jobs(results: Path, end_them: bool) -> int:
@@ -37,6 +37,7 @@ def show_cluster_jobs(results: Path, end_them: bool) -> int:
     if end_them:
         acquire(places)
         end_jobs(*left_jobs(places), "", lambda line: print(line, flush=True))
+        forget_stopped(places, latest_run(places))
     for line in list_jobs(places):
         print(line)
     return 0

@@ -331,8 +331,11 @@ class Head:
             said = f": {counts}" if participants(places) and not is_campaign else ""
             say(f"Stopped by {stopped_by}{said}; start the same command again to go on")
             return
-        if not is_campaign and self.has_written(report):
+        analyses = self.targets(command_of(self.workflow, self.own_names)) - WITHOUT_PARTICIPANTS
+        has_report = self.has_written(report)
+        if not is_campaign and (has_report or (succeeded and analyses and participants(places))):
             say(f"Results: {counts}")
+        if not is_campaign and has_report:
             with suppress(*DAMAGED):  # the page says what is missing
                 for row in read_table(places.profile / "runs.tsv", "runs"):
                     if row["run"] == current_run():
@@ -402,6 +405,7 @@ def close_killed(places: Places) -> None:
     """
     for run in [file.stem for file in sorted(places.runs.glob("*.json")) if "row" not in read_json(file)]:
         close_jobs(places, run, was_killed=True)
+        forget_stopped(places, run)  # with their jobs
         close_run(places, run, participants(places), read_failures(places))
     for file in places.runs.glob(places.readings("*").name):  # of a run that could not remove them
         remove_whatever(file)

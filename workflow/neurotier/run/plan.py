@@ -169,8 +169,10 @@ class Plan(Needs):
             # its records, by which it would see that the marker is of other shares now.
             if unfinished or not selected:
                 remove_whatever(places.complete)
-            for name in (made.keys() & selected) - done:
-                remove_whatever(places.record(name))  # were the new analysis to fail, an old one would pass for it
+            image = self.image()
+            if image["content"] or not image["image"]:  # else it is gone: nobody is analysed, nor outdated by that
+                for name in (made.keys() & selected) - done:
+                    remove_whatever(places.record(name))  # were the new analysis to fail, an old one would pass for it
             if selected:
                 self.leave_markers(finished, done)
         return [name for name in selected if name not in done]
