@@ -490,6 +490,16 @@ def test_what_slurm_refuses_is_submitted_later(cluster: Cluster, project: Projec
 
 
 @pytest.mark.nightly
+def test_an_account_that_is_not_valid_is_said_in_a_line(cluster: Cluster, project: Project) -> None:
+    project.heads("00")
+    account = ["--set-resources", "analyze_participants:slurm_account=nobodys"]
+    ended = project.fails("participants", *on_slurm(*account, *project.configure(tool="noop")), cores=0)
+    (line,) = ended.lines("neurotier: Slurm refuses a job of rule analyze_participants: ")
+    assert "Invalid account or account/partition combination" in line, ended.output
+    assert "Traceback" not in ended.output
+
+
+@pytest.mark.nightly
 def test_a_job_that_slurm_has_forgotten_is_done_again(cluster: Cluster, project: Project) -> None:
     """The head is stopped for longer than Slurm remembers; records say who is left, and sacct is not asked."""
     project.heads("00", "01")

@@ -206,6 +206,8 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         if said and not FOR_GOOD.search(said) and time.monotonic() < self.seen_s + PATIENCE_S and not self.array_jobs:
             self.refusal = said.rpartition("\n")[2]
         else:
+            if said:  # which Snakemake's logger does not tell
+                self.say(f"Slurm refuses a job of rule {job_info.job.name}: {said.strip().rpartition(chr(10))[2]}")
             super()._report_job_error_threadsafe(job_info, msg)
 
     def report_job_submission(self, *arguments: Any, **options: Any) -> None:
