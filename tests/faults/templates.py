@@ -293,7 +293,7 @@ def reference_of(room: Room) -> Reference:
     tables = {
         str(path.relative_to(room.results)): path.read_text()
         for path in sorted(room.results.rglob("*.tsv"))
-        if not {"figures", "logs"}.intersection(path.parts)  # GNU parallel's own log is none of ours
+        if "figures" not in path.parts and not path.name.startswith("joblog.")  # GNU parallel's own log
     }
     return Reference(derivatives, tables, frozenset(names_in(room.results)))
 

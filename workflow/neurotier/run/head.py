@@ -332,10 +332,10 @@ class Head:
             say(f"Stopped by {stopped_by}{said}; start the same command again to go on")
             return
         analyses = self.targets(command_of(self.workflow, self.own_names)) - WITHOUT_PARTICIPANTS
-        has_report = self.has_written(report)
-        if not is_campaign and (has_report or (succeeded and analyses and participants(places))):
+        has_report = not is_campaign and self.has_written(report)
+        if has_report or (succeeded and analyses and participants(places)):
             say(f"Results: {counts}")
-        if not is_campaign and has_report:
+        if has_report:
             with suppress(*DAMAGED):  # the page says what is missing
                 for row in read_table(places.profile / "runs.tsv", "runs"):
                     if row["run"] == current_run():
