@@ -4,7 +4,10 @@
 KINDS = [
     "analyze_participants",
     "run_group_level",
+    "tabulate_profile",
+    "summarize_group",
     "draw_mosaics",
+    "write_report",
     "prepare_tool",
     "tabulate_advice",
     "check_node",
@@ -13,6 +16,7 @@ KINDS = [
     "run_daq",
     "run_ior",
     "run_staging",
+    "plan_campaign",
     "run_campaign",
     "run_bigbrain",
 ]

@@ -66,11 +66,12 @@ def test_the_text_that_a_planted_bug_replaces_is_there_once() -> None:
     assert counts == dict.fromkeys(counts, 1)
 
 
-def test_rules_that_go_to_a_cluster_are_there() -> None:
-    snakefile = (ROOT / "workflow" / "Snakefile").read_text()
-    listed = snakefile[snakefile.index("internals.run_locally_but(") :].partition(")")[0]
+def test_rules_that_go_to_a_cluster_are_there_and_each_has_a_job_that_tries_the_cluster() -> None:
+    snakefile, trial = (ROOT / "workflow" / "Snakefile").read_text(), (ROOT / "profiles" / "try.smk").read_text()
+    listed = snakefile[snakefile.index("internals.run_locally_but(") :].partition(")\n")[0]
     elsewhere = re.findall(r'"(\w+)"', listed)
     assert "analyze_participants" in elsewhere
+    assert sorted(elsewhere) == sorted(re.findall(r'"(\w+)"', trial.partition("]")[0]))
     in_loops = {*(f"write_{page}" for page in PAGES), *(f"run_{workload}" for workload in WORKLOADS)}
     assert set(elsewhere) <= {*rules(), *in_loops}
 

@@ -100,6 +100,24 @@ def test_an_edited_script_is_another_analysis(project: Project, tmp_path: Path) 
     assert project.succeeds("participants", *arguments, "--forcerun", "analyze_participants").analysed == ["sub-01"]
 
 
+def test_a_program_that_was_replaced_is_not_taken_for_the_one_of_before(project: Project, tmp_path: Path) -> None:
+    """Who comes to the dataset after it would be told to be made with the program of before."""
+    project.heads("01")
+    program = with_program(tmp_path / "programs")
+    arguments = project.configure(tool={"name": "own", "own": OWN})
+    project.succeeds("participants", *arguments, path=program)
+    before = project.record("sub-01")["tool_version"]
+    with_program(tmp_path / "programs", STRIP + "# another release")
+    project.heads("02")
+    ended = project.fails("participants", *arguments, "--forcerun", "index_dataset", path=program)
+    (line,) = ended.lines("failed  sub-02: tool 'own': its version is sha256:")
+    assert f"the results are made with {before}; load that one again" in line, line
+    assert ended.analysed == []
+    again = project.succeeds("participants", *arguments, "--forcerun", "prepare_tool", path=program)
+    assert sorted(again.analysed) == ["sub-01", "sub-02"], again.output
+    assert project.record("sub-01")["tool_version"] == project.record("sub-02")["tool_version"] != before
+
+
 @pytest.mark.parametrize("switches", [(), ("--sdm", "apptainer")], ids=["host", "image"])
 def test_a_program_that_is_not_there_is_said_before_anyone_is_analysed(
     project: Project, tiny_image: Path, switches: tuple[str, ...]

@@ -717,7 +717,7 @@ def test_each_kind_of_job_of_the_drafted_profile_is_taken(cluster: Cluster, proj
             assert (asked["jobs"], asked["set-resources"]["run_campaign"]["runtime"]) == (3, 60)
             given = ["--snakefile", "profiles/try.smk", "--profile", str(profile), *QUICK[:4], "--directory", "tried"]
             done = project.succeeds(*given, cores=0)
-            assert len(list((project.folder / "tried" / "tried").iterdir())) == 13, done.output
+            assert len(list((project.folder / "tried" / "tried").iterdir())) == 17, done.output
             assert not done.lines("Slurm takes no job now"), "no more jobs at once than the limit"
         finally:
             usual = ["MaxTime=INFINITE", "MaxMemPerNode=0", "QOS="]

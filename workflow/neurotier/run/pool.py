@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import platform
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +28,16 @@ from neurotier.analysis.participant import run_participant
 from neurotier.analysis.staging import check_room
 from neurotier.analysis.tools import make_tool
 from neurotier.containers.store import PlacedImage
-from neurotier.core.errors import BusyError, InputError, KilledError, NeurotierError, SourceError, TierError, may_pass
+from neurotier.core.errors import (
+    BusyError,
+    InputError,
+    KilledError,
+    NeurotierError,
+    SourceError,
+    TierError,
+    ToolError,
+    may_pass,
+)
 from neurotier.core.files import read_json, whole_json, write_json
 from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.core.places import Places
@@ -346,7 +356,7 @@ class Pool:
             is_done = self.exit_codes.get(name) == 0
             (places.failure(name) if is_done else places.record(name)).unlink(missing_ok=True)
         if len(self.exit_codes) < len(names) and not settings.app.image:
-            make_tool(settings.tool).load()
+            self.load_tool()
         files = [places.index / name for name in ("tool.json", "image.json", "caches.json")]
         self.placed = placed_image(settings, places, self.log)
         self.prepared = [file.stat().st_mtime for file in files if file.exists()]
@@ -356,6 +366,15 @@ class Pool:
             digest = f"sha256:{self.placed.sha256}" if self.placed else None
             made_with = run_facts(places).get("made_with", {})
             self.activity = identifier(how_of(settings, self.wanted.tool.get("version") or "", digest, made_with))
+
+    def load_tool(self) -> None:
+        """Load the tool, which must be the one that is named in every record."""
+        tool, wanted = make_tool(self.settings.tool), self.wanted.tool.get("version")
+        if self.settings.image is None and wanted is not None and (version := tool.version()) != wanted:
+            problem = f"its version is {version} on {platform.node()} now, and the results are made with {wanted}"
+            fix = "load that one again or, to analyse everyone with this one, add --forcerun prepare_tool"
+            raise ToolError(problem, where=f"tool {tool.name!r}", fix=fix)
+        tool.load()
 
     def clear_node(self) -> None:
         """Remove what killed jobs of this user have left on this node, whatever results they were for; memory first."""
