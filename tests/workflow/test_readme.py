@@ -11,15 +11,18 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
 from conftest import nightly, too_long
+from neurotier.core.places import short_hash
+from neurotier.core.settings import DemoSettings
 from published_logs import write_checkout
 from readmes import DEMONSTRATION, DOCUMENTS, LINES, README, commands
-from support import ROOT, Project, git, link_images, plain_dataset, save_image, small_head, t1w
+from support import ROOT, Project, git, link_images, plain_dataset, private_folder, save_image, small_head, t1w
 
 WORDS = {"": 1100, "config": 3000, "config/examples": 3000, "profiles": 1800, "workflow": 2500, "containers": 900}
 """Most words of the READMEs that users read."""
@@ -43,7 +46,7 @@ BLOCKS = "https://github.com/conpdatasets/bigbrain-datalad"
 LOCAL = {BLOCKS: "blocks-dataset", "/data/study": "study"}
 """Part of a command to what stands for it here: a DataLad dataset of three small blocks, a folder of two heads."""
 
-QUICK = ["demo={voxel_size_mm: 4}", "tool={brainextractor: {iterations: 15}}"]
+QUICK = ["demo={voxel_size_mm: 4.0, seed: 7}", "tool={brainextractor: {iterations: 15}}"]
 """What all commands of Snakemake are given, so that they agree on what is there."""
 
 NO_ANALYSIS = ["tool={name: noop}"]
@@ -90,9 +93,13 @@ def name(value: Path | str) -> str:
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """Someone with a clone, a BIDS folder, published logs, and a DataLad dataset in place of BigBrain's own."""
+def reader(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Project:
+    """Someone with a clone, the demonstration dataset that the workflow has made, a BIDS folder, published logs, and a
+    DataLad dataset in place of BigBrain's own.
+    """
     project = Project.at(tmp_path_factory.mktemp("reader") / "project")
+    demo = short_hash(str(DemoSettings(head="simulated", voxel_size_mm=4.0, seed=7)))
+    shutil.copytree(demo_source, private_folder(project.folder) / "datasets" / f"demo-{demo}", symlinks=True)
     plain_dataset(project.folder / "study", {t1w("01"): small_head(), t1w("02"): small_head(1)})
     write_checkout(project.folder / "paper-memory-storage")
     (project.folder / "license.txt").write_text("me@example.org\n")

@@ -230,7 +230,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
             job = jobs.get(number) if jobs is not None else None
             if jobs is None or (job is not None and job.state not in slurm.OVER):
                 if job is not None and job.state == "PENDING" and job.reason not in slurm.USUAL:
-                    self.say(f"job {number} waits: {job.reason}")
+                    self.say(f"job {number} of rule {info.job.name} waits: {job.reason}")
                 yield info
                 continue
             log = info.aux.get("slurm_logfile")
