@@ -174,7 +174,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def demo_source(shared: Path) -> Path:
     """The demonstration dataset at 4 mm, to clone from; nobody writes to it."""
-    return once(shared / "source", lambda folder: make_demo(folder / "corr"))
+    return once(shared / "source", make_demo)
 
 
 @pytest.fixture

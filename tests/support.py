@@ -282,13 +282,15 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def make_demo(folder: Path) -> Path:
-    """The demonstration dataset as the workflow makes it, with coarse voxels, which are quick to process; there is a
-    space in the path at which it is made."""
-    project = Project.at(folder.with_name("who makes it"))
+    """The demonstration dataset as the workflow makes and names it, with coarse voxels, which are quick to process.
+
+    There is a space in the path at which it is made.
+    """
+    project = Project.at(folder / "who makes it")
     demo = {"voxel_size_mm": 4.0, "seed": 7}
     project.succeeds("make_demo_dataset", *project.configure(demo=demo))
     (made,) = (path for path in project.folder.glob("neurotier-*/datasets/*") if path.is_dir())
-    return made.rename(folder)
+    return made.rename(folder / made.name)
 
 
 def once(folder: Path, make: Callable[[Path], Path]) -> Path:

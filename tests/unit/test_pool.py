@@ -111,7 +111,7 @@ def test_who_fails_or_could_not_be_fetched_keeps_no_old_record(tmp_path: Path) -
     """It would pass for one of the tool that is there now, and the run end as if everyone were done."""
     results = prepared_results(tmp_path, ["01", "02"])
     said_by(job(results))
-    write_json(results / "index" / "tool.json", {"name": "noop", "version": "2"})
+    write_json(results / "index" / "tool.json", {"name": "noop", "version": "1"})
     write_json(results / "state" / "got" / "1-of-1", {"participants": {"sub-02": {"failed": 69}}})
     said_by(job(results, NEUROTIER_RUN="again"))
     assert done_in(results) == ["sub-01"]

@@ -18,8 +18,6 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import nightly, too_long
-from neurotier.core.places import short_hash
-from neurotier.core.settings import DemoSettings
 from published_logs import write_checkout
 from readmes import DEMONSTRATION, DOCUMENTS, LINES, README, commands
 from support import ROOT, Project, git, link_images, plain_dataset, private_folder, save_image, small_head, t1w
@@ -98,8 +96,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Proje
     DataLad dataset in place of BigBrain's own.
     """
     project = Project.at(tmp_path_factory.mktemp("reader") / "project")
-    demo = short_hash(str(DemoSettings(head="simulated", voxel_size_mm=4.0, seed=7)))
-    shutil.copytree(demo_source, private_folder(project.folder) / "datasets" / f"demo-{demo}", symlinks=True)
+    shutil.copytree(demo_source, private_folder(project.folder) / "datasets" / demo_source.name, symlinks=True)
     plain_dataset(project.folder / "study", {t1w("01"): small_head(), t1w("02"): small_head(1)})
     write_checkout(project.folder / "paper-memory-storage")
     (project.folder / "license.txt").write_text("me@example.org\n")

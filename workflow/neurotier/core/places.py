@@ -34,6 +34,7 @@ from __future__ import annotations
 import hashlib
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -161,8 +162,11 @@ class Places:
     def holds(self, name: str) -> bool:
         """Whether a name that a file of the results has of another is of one in them: it, and links, may be planted."""
         try:
-            inside = (self.results / name).parent.resolve().is_relative_to(self.results.resolve())
-        except (OSError, RuntimeError, ValueError):  # links in a circle, no name at all
+            folder = (self.results / name).parent.resolve()
+            inside = folder.is_relative_to(self.results.resolve())
+            with suppress(FileNotFoundError, NotADirectoryError):
+                folder.stat()  # from Python 3.13 on, resolve() stops at links in a circle
+        except (OSError, RuntimeError, ValueError):  # such links, no name at all
             return False
         return inside and ".." not in Path(name).parts
 
