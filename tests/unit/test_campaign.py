@@ -72,6 +72,7 @@ def test_a_run_is_known_by_what_it_measures(tmp_path: Path) -> None:
     base |= {"validity": {"others_cpu_share": 0.3}}
     again = runs_of(base)
     assert {run.name for run in again} == before
+    assert not {run.name for run in planned_runs(base, Settings.from_config(base), index="of other images")} & before
     assert all(run.configuration["validity"] == base["validity"] for run in again)  # the run itself judges by it
     assert not any(run.settings.dataset.drop for run in again), "images are there for all repetitions"
     base["tool"] = {"brainextractor": {"iterations": 7}}

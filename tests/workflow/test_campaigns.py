@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import STAND_INS, Ended, Project, read_json, script, slow_project
+from support import STAND_INS, Ended, Project, read_json, save_image, script, slow_project, small_head, t1w
 
 PLACEMENTS = {"disk": {"work": "local"}, "memory": {"work": "tmpfs"}}
 
@@ -102,6 +102,29 @@ def test_a_run_whose_tier_was_full_is_done_again_and_one_whose_tool_fails_when_a
     assert bad.lines("neurotier: campaign: 1 of 1 run cannot be compared (invalid: 2 participants failed"), bad.output
     assert run("", Project.fails).lines("1 of 1 run are there, 0 to do")
     assert run("", Project.succeeds, repeat_invalid=True).lines("1 run compared, 0 left out")
+
+
+@pytest.mark.nightly
+def test_an_edited_script_and_other_images_are_other_runs(project: Project) -> None:
+    """Also after a stop in the middle, whose page is of the runs that are to be done now."""
+    image = project.heads("01") / t1w("01")
+    (project.folder / "strip.sh").write_text('cp "$1" "$2/brain.nii.gz"')
+    own = {"command": f"sh {project.folder}/strip.sh {{input}} {{output}}", "brain": "brain.nii.gz"}
+    campaign = {"placements": {"disk": {}}, "parallelism": [1], "repetitions": 1, "cache": ["warm"]}
+    arguments = project.configure(tool={"name": "own", "own": own}, campaign=campaign)
+    project.succeeds(*arguments)
+    assert project.succeeds(*arguments).lines("Nothing to be done")
+    (project.folder / "strip.sh").write_text('exit 1; cp "$1" "$2/brain.nii.gz"')
+    ended = project.fails(*arguments)
+    assert ended.lines("0 of 1 run are there, 1 to do"), ended.output
+    assert "1 run compared" not in project.page("comparison")
+    (project.folder / "strip.sh").write_text('echo; cp "$1" "$2/brain.nii.gz"')
+    assert project.succeeds(*arguments).lines("1 run compared, 0 left out")
+    assert "Partial" not in project.page("comparison")
+    save_image(image, small_head(7))
+    again = project.succeeds(*arguments, "--forcerun", "index_dataset")
+    assert again.lines("0 of 1 run are there, 1 to do"), again.output
+    assert again.lines("1 run compared, 0 left out"), again.output
 
 
 def test_published_runs_are_compared_without_a_run_of_ones_own(project: Project) -> None:

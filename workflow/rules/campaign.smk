@@ -8,6 +8,14 @@ named = dict(configuration)
 named["dataset"] = all_without_credentials(named.get("dataset"))
 
 
+# Scripts, descriptions and images of the tools may have other contents under the same names: then these are other runs.
+@in_a_line
+def measured(wildcards):
+    from neurotier.run.campaign import planned_runs
+
+    return sorted({run.name for run in planned_runs(named, settings)})
+
+
 rule plan_campaign:
     input:
         sites=places.index / "sites.json",
@@ -19,6 +27,7 @@ rule plan_campaign:
     params:
         results=RESULTS,
         configuration=named,
+        measured=measured,
         source=named_source(settings.dataset.source),
     message:
         "Planning the campaign"
@@ -38,6 +47,7 @@ rule run_campaign:
     params:
         results=RESULTS,
         configuration=named,
+        measured=measured,
         source=named_source(settings.dataset.source),
     message:
         "Running the campaign"

@@ -148,7 +148,7 @@ def configuration_of(base: Mapping[str, Any], settings: Settings, condition: Con
     return own
 
 
-def planned_runs(base: Mapping[str, Any], settings: Settings) -> list[PlannedRun]:
+def planned_runs(base: Mapping[str, Any], settings: Settings, index: str = "") -> list[PlannedRun]:
     """Every run of a campaign, in the order in which they are to be run.
 
     Parameters
@@ -157,13 +157,15 @@ def planned_runs(base: Mapping[str, Any], settings: Settings) -> list[PlannedRun
         The configuration as it was given, but for credentials of the source.
     settings
         The same, checked.
+    index
+        Checksum of the table of images: others in a folder are other runs.
     """
     made = []
     for condition in conditions(settings):
         configuration = configuration_of(base, settings, condition)
         own = Settings.from_config(configuration, settings.in_containers)
         content = Plan(own, Places.from_settings(own)).image()["content"]
-        measured = what_is_measured(own.to_json()) | {"content": content} | described(own)
+        measured = what_is_measured(own.to_json()) | {"content": content, "index": index} | described(own)
         analysed = {key: value for key, value in measured.items() if key not in PLACED}
         identity, analysis = (short_hash(json.dumps(each, sort_keys=True)) for each in (measured, analysed))
         made.append((condition, configuration, own, identity, analysis))
@@ -222,7 +224,8 @@ class Campaign(NamedTuple):
     @classmethod
     def of_script(cls, context: Context) -> Campaign:
         """The campaign that a script is about."""
-        planned = planned_runs(context.params.configuration, context.settings)
+        index = (context.places.index / "images.sha256").read_text()
+        planned = planned_runs(context.params.configuration, context.settings, index)
         return cls(planned, context.settings, context.places, context.run_facts["limits"], context.say)
 
     def folder(self, run: PlannedRun) -> Path:
