@@ -16,6 +16,7 @@ from typing import Any
 
 import psutil
 import pytest
+from neurotier.core.errors import TierError
 from neurotier.core.files import read_json, write_json
 from neurotier.core.parallelism import COMPUTING_PHASES, job_spans, peak
 from neurotier.core.places import Places
@@ -344,6 +345,7 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
             memory_mb, room_mb, _ = map(sum, zip(*map(pool.needs_of, analysing), strict=True))
             assert memory_mb <= most_mb
             assert room_mb <= work_mb
+            assert not [name for name in analysing if (name, TierError.exit_code) in pool.retried], "it is tried alone"
         there = [*analysing, *fetching, *dropping, *pool.to_analyse, *pool.to_drop]
         if ahead is not None and fetching and stage == ANALYSE:
             assert pool.bytes_of(there) <= ahead + at_once * largest_bytes

@@ -85,7 +85,7 @@ def test_memory_that_keeps_jobs_waiting_is_named(places: Places) -> None:
     ("facts", "failures", "everyone", "validity"),
     [
         ({"ended_s": 1}, [], 1, "valid"),
-        ({}, [], 1, "invalid: the run was killed"),
+        ({}, [], 1, "invalid: the run was killed, or had no room to write its end"),
         ({"ended_s": 1}, [{"run": "r1"}], 2, "invalid: 1 participant failed"),
         ({"ended_s": 1}, [], 3, "invalid: 2 participants not run"),
         ({"ended_s": 1, "swap_out_bytes": 4096}, [], 1, "invalid: the machine swapped"),

@@ -229,11 +229,14 @@ def test_a_plain_folder_cannot_be_a_source(tmp_path: Path) -> None:
 
 @pytest.mark.nightly("long")
 def test_an_app_s_derivatives_are_made_again(tmp_path: Path, demo_source: Path, engine: Engine) -> None:
-    """Twice: the group level replaces the folder of a site, whose history stays."""
+    """Twice: the group level replaces the folder of a site, whose history stays. What the app reads is elsewhere."""
     image = make_tiny(engine, tmp_path, APP)
     project = Project.at(tmp_path / "project")
     (project.folder / "demo").symlink_to(demo_source)
-    app: dict[str, Any] = {"app": {"image": str(image), "name": "tiny"}}
+    (project.folder / "flow").mkdir()
+    (project.folder / "flow" / "template").write_text("template")
+    caches = {"flow": {"source": "flow", "inside": "/flow"}}
+    app: dict[str, Any] = {"app": {"image": str(image), "name": "tiny", "caches": caches}}
     whole = {"source": str(project.folder / "demo"), "sites": ["SiteA"]}
     part = whole | {"participants": ["0099001"]}
     for dataset in (part, whole):
@@ -246,14 +249,15 @@ def test_an_app_s_derivatives_are_made_again(tmp_path: Path, demo_source: Path, 
     assert not list(folder.parent.glob(".*.aside"))
     command(tmp_path, "datalad", "clone", str(folder), "clone")
     (made,) = git(folder, "log", "--format=%H", "--grep", "RUNCMD.*sub-0099001").splitlines()
-    command(tmp_path / "clone", "datalad", "rerun", made)
+    found = {"NEUROTIER_CACHE_flow": str(project.folder / "flow")}
+    command(tmp_path / "clone", "datalad", "rerun", made, **found)
     for name in ("sub-0099001/anat/all.bin", "sub-0099001.html"):
         assert (tmp_path / "clone" / name).read_bytes() == (folder / name).read_bytes()
     (group,) = git(folder, "log", "--format=%H", "--grep", "RUNCMD.*Group level", "--max-count=1").splitlines()
     assert git(folder, "show", "--format=", "--name-only", group) == "group.txt"
     (tmp_path / "clone" / "group.txt").write_text("not what the group level makes\n")
     git(tmp_path / "clone", "commit", "--quiet", "--all", "--message", "wrong")
-    command(tmp_path / "clone", "datalad", "rerun", group)
+    command(tmp_path / "clone", "datalad", "rerun", group, **found)
     assert (tmp_path / "clone" / "group.txt").read_text().split() == ["page"] * 3
     assert git(tmp_path / "clone", "rev-parse", "HEAD^{tree}") == git(folder, "rev-parse", "HEAD^{tree}")
 

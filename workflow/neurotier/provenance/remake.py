@@ -24,7 +24,7 @@ from neurotier.analysis.participant import analyze, run_phase, staged_limit_byte
 from neurotier.analysis.staging import publish, stage_in
 from neurotier.analysis.tools import make_tool
 from neurotier.containers.store import Cache, PlacedImage, look_at, place_cache
-from neurotier.core.errors import ContainerError, InputError, SettingsError, ToolError
+from neurotier.core.errors import ContainerError, InputError, SettingsError, SourceError, ToolError
 from neurotier.core.files import make_folders, remove_whatever, written_whole
 from neurotier.core.foreign import blaming, open_file
 from neurotier.core.places import Places
@@ -46,6 +46,9 @@ ONLY = "NEUROTIER_PARTICIPANTS"
 
 IMAGE = "NEUROTIER_IMAGE"
 """Environment variable: a file with the container image, where the recorded reference does not give it any more."""
+
+CACHE = "NEUROTIER_CACHE_{}"
+"""Environment variable of each folder that an app reads: where it is, if it is not at its recorded path."""
 
 GROUP_LEVEL = "the group level"
 
@@ -278,9 +281,15 @@ def placed(how: How, settings: Settings, places: Places, log: Path) -> PlacedIma
         raise ContainerError(problem, where=reference, fix=fix)
     caches = dict[Path, Cache]()
     for name, each in settings.app.caches.items():
-        cache, recorded = look_at(name, each["source"]), how.get("caches", {}).get(name)
+        named, recorded = CACHE.format(name), how.get("caches", {}).get(name)
+        source = os.environ.get(named) or each["source"]
+        fix = f"name a folder with the recorded contents in the environment variable {named}"
+        try:
+            cache = look_at(name, source)
+        except SourceError as error:
+            raise SourceError(error.what, where=f"cache {name}: {source}", fix=fix) from None
         if recorded != f"sha256:{cache.sha256}":
-            raise InputError(f"has other contents than when {recorded} was recorded", where=each["source"])
+            raise InputError(f"has other contents than when {recorded} was recorded", where=source, fix=fix)
         caches[place_cache(store, cache)] = cache
     return PlacedImage(store.engine, store.file(image), store.cache(image), image.sha256, caches)
 

@@ -551,7 +551,7 @@ def keep_run(
     stopped = stopped or (accident and not (before and before.get("stopped")))
     problems = [cache.problem] if cache.problem else []
     possible, most = min(run.condition.parallelism, row["participants"] + row["failed"]), row["peak_parallelism"]
-    if most < possible:
+    if most < possible and not row["failed"]:  # whose times are not known
         because = f": {row['limited_by']}" if row["limited_by"] else ""
         problems.append(f"{most} of {possible} jobs at most ran at once{because}")
     # Nobody has failed, either, in a job that was killed before its participants began.

@@ -498,6 +498,8 @@ class Pool:
         running = self.children.at(ANALYSE)
         if not running:
             return True
+        if any((one, TierError.exit_code) in self.retried for one in [*running, name]):
+            return False  # it has met a full tier, although there seemed to be room
         together = zip(self.limits, *map(self.needs_of, [*running, name]), strict=True)
         is_over = any(limit is not None and sum(needs) > limit for limit, *needs in together)
         if is_over or len(running) >= self.granted.present:
@@ -505,7 +507,7 @@ class Pool:
         images = self.selected[name]
         try:
             check_room(self.tiers["work"], work_bytes(images, self.settings), work_files(images, self.settings))
-        except NeurotierError:  # a tier that is not there each participant says itself
+        except (NeurotierError, OSError):  # a tier that is not there each participant says itself
             return False
         return True
 

@@ -209,7 +209,7 @@ def run_row(
         "mean_parallelism": mean(spans),
         "peak_parallelism": peak(spans),
         "peak_computing": peak(job_spans([row for row in rows if row["phase"] in COMPUTING_PHASES])),
-        "limited_by": limited_by(facts["parallelism"], spans, facts["limits"], needs),
+        "limited_by": None if failed else limited_by(facts["parallelism"], spans, facts["limits"], needs),
         **taken,
     }
 
@@ -270,7 +270,7 @@ def validity(facts: Record, failed: int, not_run: int, running: bool) -> str:
     """
     taken = facts.get("others_cpu_share") or 0.0
     reasons = {
-        "the run was killed": not running and "ended_s" not in facts,
+        "the run was killed, or had no room to write its end": not running and "ended_s" not in facts,
         f"the run was stopped by {facts.get('stopped_by')}": facts.get("stopped_by"),
         "participants were analysed again after a kill": facts.get("again"),
         f"{counted(failed, 'participant')} failed": failed,

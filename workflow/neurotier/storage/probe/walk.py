@@ -183,7 +183,7 @@ def effort_for(tier: Tier, settings: ProbeSettings, streams: int) -> Effort:
             f"a probe with {counted(streams, 'stream')} needs {size(needed)}, and it may take {size(room)} "
             f"({percent(settings.share)} of {size(free)} free)",
             where=f"tier {tier.name!r}",
-            fix="make room, raise probe.share, or lower probe.streams",
+            fix="make room, leave that tier out, raise probe.share, or lower probe.streams",
         )
     return Effort(streams, settings.repetitions, settings.time_s, settings.file_mib * MIB, room)
 
