@@ -142,7 +142,7 @@ def where(data: Data) -> Section:
         for row in data["probe"]
         if (row["part"], row["pattern"], row["streams"]) == ("concurrency", "read", 1)
     ]
-    columns = "tier kind fs_type device way_of_fio host kernel date"
+    columns = "tier kind fs_type device way_of_fio file_bytes repetitions host kernel date"
     return Section("Tiers", rows=found, columns=columns.split())
 
 
