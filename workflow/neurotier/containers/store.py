@@ -462,11 +462,11 @@ def look_at(name: str, source: str) -> Cache:
     """
     folder, where = absolute_path(source), f"config key app.caches.{name}.source: {source}"
     if not folder.is_dir():
-        raise SourceError("there is no such folder", where=where, fix="correct the path")
+        raise SourceError("there is no such folder", where, fix="correct the path")
     with blaming(name):
         entries = list(checked_entries(folder.resolve()))
     if not entries:
-        raise SourceError("holds no file", where=where, fix="name the folder that does")
+        raise SourceError("holds no file", where, fix="name the folder that does")
     size_bytes = sum(entry.size_bytes for entry in entries if entry.is_file)
     return Cache(name, str(folder), placed_sha256(folder.resolve(), permissions=False), len(entries), size_bytes)
 
@@ -486,12 +486,12 @@ def place_cache(shelf: Shelf, cache: Cache) -> Path:
         shelf.say(f"placing {cache.name} ({cache.files} files, {cache.size_bytes} bytes) on the images tier")
         source, where = Path(cache.source), f"app.caches.{cache.name}: {cache.source}"
         if not source.is_dir():
-            raise SourceError("is not there any more", where=where, fix="have it there, and start again")
+            raise SourceError("is not there any more", where, fix="have it there, and start again")
         with blaming(cache.name):
             copy_tree(source.resolve(), partial, write_back=True)
         if placed_sha256(partial, permissions=False) != cache.sha256:
             fix = "start with --forcerun place_caches"
-            raise SourceError("has changed since it was looked at", where=where, fix=fix)
+            raise SourceError("has changed since it was looked at", where, fix)
 
     def note_use() -> None:
         facts = {"sha256": cache.sha256, "size_bytes": cache.size_bytes, "source": cache.source}

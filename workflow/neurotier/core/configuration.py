@@ -195,7 +195,7 @@ def expand(text: str, where: str) -> str:
     """Expand ``$VARIABLES`` and ``~``; an undefined variable is an error, not a literal ``$`` in a path."""
     expanded = os.path.expanduser(os.path.expandvars(text))
     if "$" in expanded:
-        raise SettingsError(f"an environment variable in {text!r} is not defined", where=where, fix="define it")
+        raise SettingsError(f"an environment variable in {text!r} is not defined", where, fix="define it")
     return expanded
 
 
@@ -308,15 +308,15 @@ def check_templates(texts: Sequence[str], known: Collection[str], where: str) ->
         try:
             parsed = list(Formatter().parse(text))
         except ValueError as error:
-            raise SettingsError(f"{text!r}: {error}", where=where, fix=fix) from None
+            raise SettingsError(f"{text!r}: {error}", where, fix) from None
         for _, name, form, conversion in parsed:
             if name is None:
                 continue
             if form or conversion or not name.isidentifier():
-                raise SettingsError(f"{text!r} has something other than a name in braces", where=where, fix=fix)
+                raise SettingsError(f"{text!r} has something other than a name in braces", where, fix)
             if name not in known:
                 names = ", ".join(f"{{{one}}}" for one in known)
                 fix = f"use one of {names}; write {{{{ for a brace"
-                raise SettingsError(f"{text!r}: nothing is called {{{name}}} here", where=where, fix=fix)
+                raise SettingsError(f"{text!r}: nothing is called {{{name}}} here", where, fix)
             used.add(name)
     return used

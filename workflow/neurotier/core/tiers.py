@@ -110,13 +110,13 @@ class Tier:
         base = Path(expand(str(Path(*parts[: fixed or 1])), where))
         path = Path(expand(str(self.path), where)).absolute()
         if not base.is_dir():
-            raise TierError(f"{base} is not an existing folder", where=where, fix=f"correct tiers.{self.name}.path")
+            raise TierError(f"{base} is not an existing folder", where, fix=f"correct tiers.{self.name}.path")
         tier = replace(self, path=path, node=False)
         tier.refuse_planted()
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise TierError(f"{path} cannot be made: {error.strerror}", where=where) from None
+            raise TierError(f"{path} cannot be made: {error.strerror}", where) from None
         return tier
 
     def folder(self, role: str) -> Path:
@@ -177,7 +177,7 @@ class Tier:
         if not os.path.isdir(self.path):
             raise TierError(
                 f"its path {self.path} is not an existing folder, or may not be entered",
-                where=where,
+                where,
                 fix=f"mount it, or correct tiers.{self.name}.path",
             )
         self.refuse_planted()  # while it was not there, anybody might have made it
@@ -186,7 +186,7 @@ class Tier:
             raise TierError(
                 f"declared as {self.kind!r}, but {self.path} is on {mount.fs_type} ({mount.kind!r}), "
                 f"mounted at {mount.mount_point}",
-                where=where,
+                where,
                 fix=f"correct tiers.{self.name}.kind or .path",
             )
         if self.read_only:
@@ -195,9 +195,9 @@ class Tier:
             check_private(private_folder(self.path), where)
         folder = next(p for p in (private_folder(self.path), self.path) if p.is_dir())
         if os.statvfs(folder).f_flag & os.ST_RDONLY:
-            raise TierError(f"{folder} is mounted read-only", where=where)
+            raise TierError(f"{folder} is mounted read-only", where)
         if not os.access(folder, os.W_OK | os.X_OK):
-            raise TierError(f"{folder} is not writable for user {user_name()}", where=where)
+            raise TierError(f"{folder} is not writable for user {user_name()}", where)
 
     def require_answer(self) -> None:
         """Raise :class:`TierError` if the path does not answer. Tiers of the nodes are not looked at."""
@@ -228,7 +228,7 @@ def parse_size(size: str | int, where: str) -> int:
         return size
     found = re.fullmatch(r"(\d+\.?\d*|\.\d+) *(?:([KMGTP])(i?))?B?", size, re.IGNORECASE)
     if found is None:
-        raise SettingsError(f"{size!r} is not a size", where=where, fix="write for example 64 GiB")
+        raise SettingsError(f"{size!r} is not a size", where, fix="write for example 64 GiB")
     number, prefix, binary = found.groups()
     power = "KMGTP".index(prefix.upper()) + 1 if prefix else 0
     return int(float(number) * (1024 if binary else 1000) ** power)
@@ -272,7 +272,7 @@ def require_answer(path: Path, where: str) -> None:
         looking.kill()  # nobody waits for its end, which may never come
         raise TierError(
             f"{path} does not answer within {ANSWERS_WITHIN_S:g} s",
-            where=where,
+            where,
             fix="see whether its server is there and mount it again, or place nothing there",
         ) from None
 

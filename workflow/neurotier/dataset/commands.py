@@ -205,7 +205,7 @@ def naming_commands(problem: str = "failed", where: str = "DataLad", fix: str = 
         names, code = [base.__name__ for base in type(error).__mro__], getattr(error, "code", None)
         if {"IncompleteResultsError", "NoDatasetFound"} & {*names}:
             reason = message_of(getattr(error, "failed", None) or [], str(error))
-            raise SourceError(f"{problem}: {reason}", where=where, fix=fix) from None
+            raise SourceError(f"{problem}: {reason}", where, fix) from None
         if "MissingExternalDependency" in names:
             # DataLad asks git for its version, and reports a git that was killed as missing
             fix = "start the same command again; if that does not help, reinstall the environment"

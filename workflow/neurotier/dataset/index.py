@@ -115,12 +115,12 @@ def index_dataset(
     if is_app and "" in sites and len(sites) > 1:
         raise InputError(
             "holds participants both itself and in sub-datasets, whose derivatives an app would mix",
-            where=where,
+            where,
             fix="name the sub-datasets to analyse in dataset.sites",
         )
     if not images:
         first_skipped = "".join(f"; skipped {item}: {reason}" for item, reason in list(skipped.items())[:1])
-        raise InputError(f"holds no {kind}{first_skipped}", where=where)
+        raise InputError(f"holds no {kind}{first_skipped}", where)
     if not dataset.unreachable:  # or unknown labels may belong to a site that cannot be reached
         check_known("participants", "sub", settings.participants, map(label_of, everyone))
         check_known("sessions", "ses", settings.sessions, (image.session for image in images))
@@ -128,7 +128,7 @@ def index_dataset(
     asked = [image for image in images if is_participant(image.label)]
     selected = chosen(asked, settings.sessions, settings.runs, is_app)
     if not selected:
-        raise InputError("nothing is left to analyse", where=where, fix="see the filters under dataset")
+        raise InputError("nothing is left to analyse", where, fix="see the filters under dataset")
     return Index(sorted(selected, key=lambda image: image.path), dict(sorted(skipped.items())))
 
 

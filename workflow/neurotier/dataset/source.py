@@ -161,7 +161,7 @@ def clone(source: str, folder: Path, version: str | None, where: str = "") -> No
         if version is not None:
             check_out(partial, version, where)
         if not is_whole(partial):
-            raise SourceError(f"cannot be cloned: {NOT_WHOLE}", where=where, fix="start the same command again")
+            raise SourceError(f"cannot be cloned: {NOT_WHOLE}", where, fix="start the same command again")
 
 
 def check_out(repository: Path, version: str, where: str) -> None:
@@ -175,7 +175,7 @@ def check_out(repository: Path, version: str, where: str) -> None:
         commit = ask_git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
         if commit and ask_git(repository, "checkout", "--quiet", "--detach", commit.strip()) is not None:
             return
-    raise SourceError(f"has no branch, tag or commit {version!r}", where=where, fix="see dataset.version")
+    raise SourceError(f"has no branch, tag or commit {version!r}", where, fix="see dataset.version")
 
 
 def plain_sites(folder: Path, links_to: Sequence[str] = ()) -> dict[str, str]:

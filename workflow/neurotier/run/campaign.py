@@ -352,7 +352,7 @@ def check_parallelism(run: PlannedRun, campaign: Campaign, people: Sequence[str]
     if asked > len(people):
         raise SettingsError(
             f"there are only {len(people)} participants to run {asked} at once",
-            where=where,
+            where,
             fix=f"lower it to at most {len(people)}, or select more participants",
         )
     own = Needs(run.settings, campaign.places, elsewhere=False)
@@ -362,7 +362,7 @@ def check_parallelism(run: PlannedRun, campaign: Campaign, people: Sequence[str]
         if room < asked:
             what, unit, fix = SCARCE[resource]
             problem = f"{asked} at once need more {what} than there is: {room} fit into {known[resource]:,} {unit}"
-            raise SettingsError(problem, where=where, fix=f"lower it, {fix}")
+            raise SettingsError(problem, where, fix=f"lower it, {fix}")
 
 
 # The runs.

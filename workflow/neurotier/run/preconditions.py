@@ -208,7 +208,7 @@ def check_container_inputs(settings: Settings, elsewhere: bool) -> None:
         for name, cache in settings.app.caches.items():
             if not absolute_path(cache["source"]).is_dir():
                 where = f"config key app.caches.{name}.source: {cache['source']}"
-                raise SettingsError("there is no such folder", where=where, fix="correct the path")
+                raise SettingsError("there is no such folder", where, fix="correct the path")
 
 
 def check_filter_file(text: str | None) -> None:
@@ -217,17 +217,17 @@ def check_filter_file(text: str | None) -> None:
         return
     where, path = f"config key app.filter_file: {text}", absolute_path(text)
     if not path.is_file():
-        raise SettingsError("no such file", where=where, fix="correct the path")
+        raise SettingsError("no such file", where, fix="correct the path")
     try:
         with path.open("rb") as file:
             filters = json.loads(file.read(FILTER_BYTES))
     except OSError as error:
-        raise SettingsError(f"cannot be read: {error.strerror}", where=where, fix="correct its permissions") from None
+        raise SettingsError(f"cannot be read: {error.strerror}", where, fix="correct its permissions") from None
     except (ValueError, RecursionError) as error:
-        raise SettingsError(f"is no JSON: {error}", where=where, fix="correct it") from None
+        raise SettingsError(f"is no JSON: {error}", where, fix="correct it") from None
     if not isinstance(filters, dict):
         fix = 'write {"SUFFIX": {"ENTITY": VALUE}}, as in the documentation of the app'
-        raise SettingsError("holds no filters", where=where, fix=fix)
+        raise SettingsError("holds no filters", where, fix)
 
 
 WHOLE = ("dataset", "tool", "app", "image")
