@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -19,7 +18,7 @@ from typing import Any, TypeVar
 
 from neurotier.core.configuration import SCHEMAS, read_yaml
 from neurotier.core.errors import StateError
-from neurotier.core.files import Record, write_text, written_whole
+from neurotier.core.files import Record, write_json, written_whole
 
 Row = Record
 EMPTY = "n/a"
@@ -116,7 +115,7 @@ def writing_table(path: Path, table: str) -> Iterator[Callable[[Mapping[str, Any
             write_cells(to_text(row[name], significant) for name, significant in digits.items())
 
         yield write
-    write_text(path.with_suffix(".json"), json.dumps(sidecar(table), indent=2) + "\n")
+    write_json(path.with_suffix(".json"), sidecar(table))
 
 
 def write_table(path: Path, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
