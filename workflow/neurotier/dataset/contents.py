@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +18,6 @@ from neurotier.core.errors import InputError, SourceError
 from neurotier.core.files import flush_folder
 from neurotier.core.foreign import blaming, file_in_dataset, kind_of, open_file
 from neurotier.core.settings import DatasetSettings, Say
-from neurotier.dataset.bids import Image
 from neurotier.dataset.commands import ask_annex, retry
 
 KEY_SIZE = re.compile(r"-s(\d{1,18})(?=-|$)")
@@ -174,14 +173,6 @@ def check_known_somewhere(dataset: Path, path: str, links_to: Sequence[str] = ()
             where=path,
             fix="ask the dataset's keepers, or leave the participant out",
         )
-
-
-def not_shared(images: Iterable[Image], in_use: Container[str]) -> list[str]:
-    """Paths of those images whose contents are not in use.
-
-    git-annex drops contents and not names, and sidecars of several participants may have one content.
-    """
-    return [image.path for image in images if not image.content or image.content not in in_use]
 
 
 def drop_images(dataset: Path, paths: Sequence[str]) -> str:

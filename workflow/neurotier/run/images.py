@@ -81,12 +81,15 @@ def image_store(settings: Settings, places: Places, log: Path, say: Say, placing
 
 
 def placed_image(settings: Settings, places: Places, log: Path) -> PlacedImage | None:
-    """The container image in use, placed again if its tier has lost it; ``None`` on the host."""
+    """The container image in use, and the folders that an app reads, placed again if their tier has lost them; ``None``
+    on the host."""
     if settings.image is None:
         return None
     store = image_store(settings, places, log, lambda line: note(log, line))
     image = ContainerImage(**read_json(places.index / "image.json"))
-    caches = placed_caches(settings, places, store.say) if settings.app.image else {}
+    names = settings.app.caches if settings.app.image else ()
+    known = read_json(places.index / "caches.json") if names else {}
+    caches = {place_cache(store, cache): cache for cache in [Cache(**known[name]) for name in names]}
     return PlacedImage(store.engine, store.place(image), store.cache(image), image.sha256, caches)
 
 
@@ -119,8 +122,7 @@ def prepare_tool(settings: Settings, places: Places, log: Path) -> Record:
                 version = prepare_in_container(make_tool(settings.tool), container, placed.cache, log)
     finally:
         remove_empty(places.preparing)
-    name = app_name(settings) if settings.app.image else settings.tool.name
-    return {"name": name, "version": version, "image": placed.sha256}
+    return {"name": app_name(settings), "version": version, "image": placed.sha256}
 
 
 def obtain_caches(settings: Settings, places: Places, say: Say, placing: bool) -> Record:
@@ -131,15 +133,6 @@ def obtain_caches(settings: Settings, places: Places, say: Say, placing: bool) -
         for cache in caches.values():
             place_cache(placing_on, cache)
     return {name: asdict(cache) for name, cache in caches.items()}
-
-
-def placed_caches(settings: Settings, places: Places, say: Say) -> dict[Path, Cache]:
-    """The caches as a job's containers see them, placed again if their tier has lost them."""
-    if not settings.app.caches:
-        return {}
-    placing_on, known = Shelf(**shelf(settings, places), say=say), read_json(places.index / "caches.json")
-    caches = [Cache(**known[name]) for name in settings.app.caches]
-    return {place_cache(placing_on, cache): cache for cache in caches}
 
 
 def digests_used(results: Path) -> set[str]:

@@ -37,7 +37,7 @@ from neurotier.core.quantities import about, counted, first_of
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, parse_size, tier_named, tiers_of
 from neurotier.dataset.commands import naming_commands
-from neurotier.dataset.contents import drop_images, get_images, is_present, not_shared
+from neurotier.dataset.contents import drop_images, get_images, is_present
 from neurotier.dataset.validation import check
 from neurotier.meter.measure import Interrupted
 from neurotier.meter.own import times_so_far
@@ -591,10 +591,7 @@ class Pool:
 
     def fetch(self, name: str, said: Connection) -> int:
         """Fetch the images of a participant, and say what that took."""
-
-        def say_in_log(line: str) -> None:
-            note(self.log, line)
-
+        say_in_log = partial(note, self.log)
         with reporting(self.places, [name], FETCH, self.log) as result, naming_commands():
             self.places.failure(name).unlink(missing_ok=True)
             images = images_of(self.places, name)
@@ -643,9 +640,9 @@ class Pool:
 
     def drop(self, name: str, _said: Connection) -> int:
         """Drop those images of a participant whose contents nobody needs who is not done."""
-        images = self.selected[name]
-        in_use = {image.content for image in images if self.users[image.content]}
-        kept = drop_images(self.dataset, not_shared(images, in_use))
+        # git-annex drops contents and not names, and sidecars of several participants may have one content
+        unused = [image.path for image in self.selected[name] if not (image.content and self.users[image.content])]
+        kept = drop_images(self.dataset, unused)
         note(self.log, f"{name}: kept: {kept}" if kept else f"{name}: dropped")
         if kept and self.stage == DROP:
             self.say(f"neurotier: {name}: images stay on the dataset tier: {kept}")
