@@ -34,7 +34,6 @@ from neurotier.core.places import Places
 from neurotier.core.private import names_in, remove_abandoned, remove_empty
 from neurotier.core.processes import current_run, end_forked, end_with_parent, fork_process, spare_collections
 from neurotier.core.quantities import about, counted, first_of
-from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, parse_size, tier_named, tiers_of
 from neurotier.dataset.commands import naming_commands
 from neurotier.dataset.contents import drop_images, get_images, is_present
@@ -232,9 +231,9 @@ def run_pool(results: Path, request: Request, granted: Granted, log: Path) -> in
         add_entry(places, "again", attempt=request.attempt)
     needs = Needs(settings, places, elsewhere)
     divided = needs.divided((granted.threads or needs.threads) // needs.threads, names)
-    at_once, copying = divided.at_once, divided.copying if request.share else 0
-    granted = granted._replace(at_once=at_once, copying=copying, elsewhere=elsewhere)
-    pool = Pool(settings, places, request, granted, log)
+    at_once = divided.at_once
+    granted = granted._replace(at_once=at_once, copying=divided.copying if request.share else 0)
+    pool = Pool(needs, request, granted, log)
     if elsewhere:
         pool.job = job_note(name_of(request.share), names, at_once, at_once * needs.threads)
     pool.note_job()
@@ -254,8 +253,8 @@ class Pool:
 
     Parameters
     ----------
-    settings, places
-        Of the run.
+    needs
+        Of participants, with settings and places of the run, and whether this is a node of a cluster.
     request, granted, log
         See :func:`run_pool`.
 
@@ -278,13 +277,14 @@ class Pool:
     share: Share | None = None
     activity = ""
 
-    def __init__(self, settings: Settings, places: Places, request: Request, granted: Granted, log: Path) -> None:
+    def __init__(self, needs: Needs, request: Request, granted: Granted, log: Path) -> None:
+        self.needs, self.settings, self.places = needs, needs.settings, (places := needs.places)
         dataset, facts = read_json(places.index / "dataset.json"), run_facts(places)
-        self.settings, self.places, self.log, self.request, self.granted = settings, places, log, request, granted
+        self.log, self.request, self.granted = log, request, granted
         self.dataset, self.selected, self.stage = Path(dataset["path"]), selected_in(places), request.stage
         self.keep_going = facts.get("keep_going", True)
         self.wanted = wanted_by(places, request.analysis, facts.get("forced", False), current_run())
-        self.children, self.needs = Children(), Needs(settings, places, granted.elsewhere)
+        self.children = Children()
         self.why_invalid = cache(self.invalid)
         copying = granted.copying
         self.turns = Turns({"stage_in": copying, "compute": granted.at_once, "stage_out": copying} if copying else {})
@@ -297,13 +297,13 @@ class Pool:
         self.exit_codes, self.fetched = dict[str, int](), dict[str, Facts]()
         self.retried, self.noted_for, self.users = set[tuple[str, int]](), set[str](), Counter[str]()
         self.job: Entry = {}
-        self.needs_of = cache(partial(self.needs.of, attempt=min(request.attempt, ATTEMPTS)))
-        memory_mb = granted.memory_mb and granted.memory_mb - self.needs.own_mb()
+        self.needs_of = cache(partial(needs.of, attempt=min(request.attempt, ATTEMPTS)))
+        memory_mb = granted.memory_mb and granted.memory_mb - needs.own_mb()
         self.limits = memory_mb, granted.work_mb, granted.work_files
         self.count = self.known = 0
         self.began_s = self.said_s = time.monotonic()
-        self.fetches = dataset["kind"] != "folder" and bool(request.share) and not granted.elsewhere
-        ahead = settings.dataset.ahead
+        self.fetches = dataset["kind"] != "folder" and bool(request.share) and not needs.elsewhere
+        ahead = needs.settings.dataset.ahead
         self.limit_bytes = math.inf if ahead is None else parse_size(ahead, "config key dataset.ahead")
 
     def prepare(self, names: Sequence[str]) -> None:
@@ -578,14 +578,14 @@ class Pool:
 
     def may_do_better(self, name: str, code: int) -> bool:
         """Whether another attempt may: with more memory, and on a cluster on another node."""
-        is_given_up = self.granted.elsewhere and not self.keep_going
+        is_given_up = self.needs.elsewhere and not self.keep_going
         if self.stage == FETCH:
             return code > 128 or not self.keep_going
         if self.request.marker is None or self.stage == DROP or is_given_up:
             return True
         if self.request.attempt >= ATTEMPTS or "failed" in self.fetched.get(name, {}):
             return False
-        return code > 128 or (self.granted.elsewhere and may_pass(code))
+        return code > 128 or (self.needs.elsewhere and may_pass(code))
 
     # Children do what follows; each gives its exit code.
 
