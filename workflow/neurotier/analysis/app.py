@@ -185,11 +185,9 @@ def call_app(job: Job, folder: Path, placed: PlacedImage) -> Analysed:
     if not labels:
         fix = "leave the participant out, or set app.level to participant"
         raise InputError("has no session, and the app is called by session", where=f"sub-{label}", fix=fix)
-    starts: list[Usage] = []
-    calls: list[Record] = []
-    removal = Removal()
-    for session in labels:
-        own = folder / SESSIONS / f"ses-{session}" if session else folder
+    starts, calls, removal = list[Usage](), list[Record](), Removal()
+    folders = [folder / SESSIONS / f"ses-{session}" if session else folder for session in labels]
+    for session, own in zip(labels, folders, strict=True):
         own.mkdir(parents=True, exist_ok=True)
         arguments = call_arguments(app, job.share or Share(app.threads, app.memory_mb), label, session)
         tell(job.log, [f"session {session}"] if session else [])
@@ -198,7 +196,7 @@ def call_app(job: Job, folder: Path, placed: PlacedImage) -> Analysed:
         starts.append(start)
         calls.append({"session": session or None, "attempts": attempts})
     if labels != [""]:
-        differing = merge_outputs([folder / SESSIONS / f"ses-{session}" / OUT for session in labels], folder / OUT)
+        differing = merge_outputs([own / OUT for own in folders], folder / OUT)
         remove_whatever(folder / SESSIONS)
         tell(job.log, [f"sessions differ in {name}; the first was taken" for name in differing])
     return Analysed(masks_of_app(job.images, folder / OUT, job.log), joined(starts), calls, removal)
@@ -207,17 +205,15 @@ def call_app(job: Job, folder: Path, placed: PlacedImage) -> Analysed:
 @contextmanager
 def one_session(subject: Path, session: str, aside: Path) -> Iterator[None]:
     """Have only one session's folder, if one is named, in a staged participant's; the others lie aside meanwhile."""
-    others = [
-        path.name for path in subject.glob("ses-*") if session and path.is_dir() and path.name != f"ses-{session}"
-    ]
-    for name in others:
+    others = [path for path in subject.glob("ses-*") if session and path.is_dir() and path.name != f"ses-{session}"]
+    for path in others:
         aside.mkdir(exist_ok=True)
-        (subject / name).rename(aside / name)
+        path.rename(aside / path.name)
     try:
         yield
     finally:
-        for name in others:
-            (aside / name).rename(subject / name)
+        for path in others:
+            (aside / path.name).rename(path)
 
 
 def app_name(settings: Settings) -> str:
@@ -334,10 +330,8 @@ def run_group_level(
             bids_dir = (dataset.path / site).absolute()
             arguments = call_arguments(settings.app, share)
 
-            def call() -> tuple[Usage, int]:
-                again = partial(merge_outputs, folders)
-                return run_level(arguments, bids_dir, folder, settings, log, placed, Removal(), again)
-
+            again = partial(merge_outputs, folders)
+            call = partial(run_level, arguments, bids_dir, folder, settings, log, placed, Removal(), again)
             (start, _), usage = measure_function(call)
             take_out(start, usage)
             phases += [("container_start", start), ("compute", usage)]
