@@ -66,9 +66,9 @@ def say_issues(findings: Record, where: str) -> str:
     return f"{where}: {errors} errors and {warnings} warnings of the BIDS validator{named(findings['errors'])}"
 
 
-def check(findings: Record, where: str, validation: str) -> None:
-    """Raise :class:`InputError` for a dataset with errors, where validity is required."""
-    if validation == "require" and findings["errors"]:
+def check(findings: Record, where: str) -> None:
+    """Raise :class:`InputError` for a dataset with errors."""
+    if findings["errors"]:
         raise InputError(
             f"is not valid BIDS{named(findings['errors'])}",
             where,

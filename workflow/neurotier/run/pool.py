@@ -421,7 +421,7 @@ class Pool:
         if self.settings.dataset.validation != "require" or self.stage == FETCH or not self.request.share:
             return ""
         try:
-            check(read_json(self.places.validation(site)), site or "dataset", "require")
+            check(read_json(self.places.validation(site)), site or "dataset")
         except InputError as error:
             self.say(f"neurotier: {error}")
             return str(error)
