@@ -6,7 +6,6 @@ A program that writes the mask of one image needs no class: the configuration sa
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shlex
@@ -22,6 +21,7 @@ from typing import Any
 from neurotier.analysis.inflating import LEAST_BYTES, SLAB_BYTES, opened_content
 from neurotier.analysis.rehearsal.description import BLOCK_BYTES, in_blocks, read_description, text_of
 from neurotier.analysis.rehearsal.replay import replay
+from neurotier.containers.store import sha256
 from neurotier.core.errors import InputError, KilledError, ToolError, one_line
 from neurotier.core.files import once_per_version
 from neurotier.core.foreign import read_text
@@ -190,11 +190,8 @@ class MaskTool(Tool):
         return check_mask(folder, str(Path(below, self.written)), head, self.name, name, self.of_brain)
 
 
-@once_per_version
-def digest(file: Path) -> str:
-    """The SHA-256 of a file of the user's."""
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+digest = once_per_version(sha256)
+"""The SHA-256 of a file of the user's."""
 
 
 class Program(MaskTool):
