@@ -57,10 +57,10 @@ def how_of(
         Digests of the folders that an app read, by name.
     """
     app, containers = settings.app, settings.containers
-    options: dict[str, Any] = {name: value for name, value in settings.tool.options.items() if value is not None}
-    if app.image:
-        options = asdict(app)
-    options = {name: value for name, value in options.items() if name not in NOT_OPTIONS}
+    given = (
+        asdict(app) if app.image else {key: value for key, value in settings.tool.options.items() if value is not None}
+    )
+    options = {key: value for key, value in given.items() if key not in NOT_OPTIONS}
     how: How = {"neurotier": neurotier, "name": app_name(settings), "version": version, "options": options}
     if not app.image and (content := make_tool(settings.tool).content) in made_with:
         how[content] = made_with[content]

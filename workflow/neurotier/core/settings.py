@@ -352,17 +352,14 @@ class Settings(Section):
     @property
     def placed_tiers(self) -> list[str]:
         """Names of the tiers that hold a role, in the run or in the campaign, in the order of their declaration."""
-        used = set(self.placement.values())
-        for placement in self.campaign.placements.values():
-            used |= {tier for tier in placement.values() if tier is not None}
+        used = set(self.placement.values()).union(*(each.values() for each in self.campaign.placements.values()))
         return [name for name in self.tiers if name in used]
 
     @property
     def tiers_in_use(self) -> list[str]:
         """Those, and the tiers that are to be probed or that BigBrain and storage workloads name."""
-        used = {*self.placed_tiers, *self.probe.tiers, *self.bigbrain.tiers}
-        for workload in WORKLOADS:
-            used |= set(getattr(self, workload).tiers)
+        named = (getattr(self, workload).tiers for workload in WORKLOADS)
+        used = {*self.placed_tiers, *self.probe.tiers, *self.bigbrain.tiers}.union(*named)
         return [name for name in self.tiers if name in used]
 
     @property
