@@ -464,9 +464,9 @@ def start_run(
     tiers = tiers_of(settings, elsewhere=elsewhere)
     needed = {tiers[role].name for role in roles}
     tiers = {role: tier if tier.name in needed else replace(tier, node=True) for role, tier in tiers.items()}
-    for tier in {tier.name: tier for tier in tiers.values()}.values():
+    for tier in dict.fromkeys(tiers.values()):
         tier.claim()
-    run, cpus = identifier(), len(os.sched_getaffinity(0))
+    run = identifier()
     with naming_unwritable(places):
         places.state.mkdir(parents=True, exist_ok=True)
         acquire(places)
@@ -486,7 +486,7 @@ def start_run(
             "settings": noted(settings),
             "tiers": {role: tier.facts() for role, tier in tiers.items()},
             "versions": versions(),
-            **machine(cpus),
+            **machine(),
         }
         write_json(places.runs / f"{run}.json", noted_facts)
     os.environ[RUN] = run
@@ -591,12 +591,12 @@ def clear_up(places: Places, work: Tier) -> None:
     remove_partials(places.results)
 
 
-def machine(cpus: int) -> dict[str, Any]:
+def machine() -> dict[str, Any]:
     """Facts about the node that Snakemake runs on."""
     return {
         "host": socket.gethostname(),
         "kernel": f"{platform.system()} {platform.release()}",
-        "cpus": cpus,
+        "cpus": len(os.sched_getaffinity(0)),
         "memory_bytes": psutil.virtual_memory().total,
         "swap_bytes": psutil.swap_memory().total,
         "swap_out_before_bytes": psutil.swap_memory().sout,
