@@ -13,6 +13,7 @@ import socket
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from neurotier.core.errors import ContainerError, InputError, TierError
@@ -67,6 +68,7 @@ class StepNote(NamedTuple):
     progress: str
 
 
+@dataclass
 class Step:
     """A step that tells how far it is.
 
@@ -80,8 +82,11 @@ class Step:
         Tells the user of the run.
     """
 
-    def __init__(self, places: Places, name: str, say: Say) -> None:
-        self.places, self.name, self.say = places, name, say
+    places: Places
+    name: str
+    say: Say
+
+    def __post_init__(self) -> None:
         self.noted_s = self.said_s = time.monotonic()
 
     def __enter__(self) -> None:
@@ -146,13 +151,12 @@ def job_note(share: str, members: Sequence[str], slots: int, needed_cpus: int) -
 
 def job_end(note: Entry, exit_code: int) -> Entry:
     """What it tells more at its end."""
-    ended_s, state = time.time(), "FAILED" if exit_code else "COMPLETED"
-    elapsed_s = max(0.0, ended_s - note["started_s"])
+    ended_s = time.time()
     return {
         "ended_s": ended_s,
         "exit_code": exit_code,
-        "state": state,
-        "elapsed_s": elapsed_s,
+        "state": "FAILED" if exit_code else "COMPLETED",
+        "elapsed_s": max(0.0, ended_s - note["started_s"]),
         "node_at_fault": exit_code in (TierError.exit_code, ContainerError.exit_code),
     }
 
