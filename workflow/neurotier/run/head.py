@@ -20,7 +20,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -39,7 +39,7 @@ from neurotier.core.places import Places
 from neurotier.core.private import refuse_planted, remove_leftovers
 from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, processes_of, use_one_blas_thread
 from neurotier.core.quantities import counted, first_of
-from neurotier.core.settings import ROLES, Settings
+from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import Tier, tiers_of
 from neurotier.dataset.source import indexed_dataset, renew_clone
@@ -275,16 +275,25 @@ class Head:
         return outputs_of(self.workflow, self.plan.places.results / file.relative_to(self.places.results))
 
     def begin(self) -> None:
-        """Start a run (:func:`start_run`)."""
-        plan, workflow, settings = self.plan, self.workflow, self.settings
-        log_apart(workflow, self.places.logs / "slurm")
+        """Begin a run: check programs and tiers, lock the results folder, and note the facts; jobs find the run's
+        identifier in the environment.
+
+        Raises
+        ------
+        ToolError, ContainerError
+            If a program is missing.
+        TierError
+            If a tier is missing, not writable, or not of the declared kind.
+        BusyError
+            If another run holds the results folder.
+        """
+        plan, workflow, settings, places = self.plan, self.workflow, self.settings, self.places
+        log_apart(workflow, places.logs / "slurm")
         name_lost_disks(workflow)
         check_programs(self.rules_here(), settings, say)
         compile_library()
         end_at_signals()
         command = command_of(workflow, self.own_names)
-        only_checks = command.targets == {"check"}
-        roles = ("results",) if only_checks else ROLES  # what is wrong with others, the check is to tell
         facts = {
             "command_line": command_line(),
             **slots(workflow, plan.threads),
@@ -293,12 +302,40 @@ class Head:
             "made_with": made_with(plan),
             "analysis_key": plan.analysis,
         }
-        run = start_run(settings, self.places, plan.elsewhere, roles, facts)
+        tiers = tiers_of(settings, elsewhere=plan.elsewhere)
+        if command.targets == {"check"}:  # what is wrong with others, the check is to tell
+            needed = tiers["results"].name
+            tiers = {role: tier if tier.name == needed else replace(tier, node=True) for role, tier in tiers.items()}
+        for tier in dict.fromkeys(tiers.values()):
+            tier.claim()
+        run = identifier()
+        with naming_unwritable(places):
+            places.state.mkdir(parents=True, exist_ok=True)
+            acquire(places)
+            remove_whatever(places.journal(""))  # before jobs that are taken over tell there what they are at
+            write_text(places.latest_run, run + "\n")
+            save_settings(settings, places, plan.elsewhere)
+            facts |= {
+                "run": run,
+                "started_s": time.time(),
+                "pid": os.getpid(),
+                "elsewhere": plan.elsewhere,
+                "analysis": app_name(settings),
+                "image": settings.image,
+                # On a cluster the nodes' CPUs count, which its jobs tell (neurotier.run.cluster_jobs).
+                "oversubscribed": bool(facts["cores"] and facts["cores"] > usable_cores() and not plan.elsewhere),
+                "settings": noted(settings),
+                "tiers": {role: tier.facts() for role, tier in tiers.items()},
+                "versions": versions(),
+                **machine(),
+            }
+            write_json(places.runs / f"{run}.json", facts)
+        os.environ[RUN] = run
         if plan.elsewhere:
-            on_submission(workflow, plan.places.logs, partial(add_entry, self.places, "submitted", folder=os.getcwd()))
-        remove_whatever(self.places.outputs)  # a run may write all of them again and be killed
+            on_submission(workflow, plan.places.logs, partial(add_entry, places, "submitted", folder=os.getcwd()))
+        remove_whatever(places.outputs)  # a run may write all of them again and be killed
         if not plan.elsewhere and not settings.is_campaign:
-            self.watch = Watch(self.places, run)
+            self.watch = Watch(places, run)
 
     def rules_here(self) -> set[str]:
         """Rules that run on this machine, and those that Snakemake will know of when participants are chosen."""
@@ -431,66 +468,6 @@ VERSIONED = ("snakemake", "datalad", "git-annex", "pybids", "nibabel", "numpy", 
 
 held: dict[Path, int] = {}
 """Locks held by this process until it ends, with their descriptors."""
-
-
-def start_run(
-    settings: Settings, places: Places, elsewhere: bool, roles: Collection[str], facts: Mapping[str, Any]
-) -> str:
-    """Begin a run: check the tiers, lock the results folder, and note the facts.
-
-    Parameters
-    ----------
-    settings, places
-        Of the run.
-    elsewhere
-        Whether jobs run on the nodes of a cluster.
-    roles
-        Roles whose tiers are needed; others need not be there.
-    facts
-        What is to be known of it later: its command, its ``cores``, what results are ``made_with``.
-
-    Returns
-    -------
-    str
-        The run's identifier, which is also put into the environment, for the jobs.
-
-    Raises
-    ------
-    TierError
-        If a tier is missing, not writable, or not of the declared kind.
-    BusyError
-        If another run holds the results folder.
-    """
-    tiers = tiers_of(settings, elsewhere=elsewhere)
-    needed = {tiers[role].name for role in roles}
-    tiers = {role: tier if tier.name in needed else replace(tier, node=True) for role, tier in tiers.items()}
-    for tier in dict.fromkeys(tiers.values()):
-        tier.claim()
-    run = identifier()
-    with naming_unwritable(places):
-        places.state.mkdir(parents=True, exist_ok=True)
-        acquire(places)
-        remove_whatever(places.journal(""))  # before jobs that are taken over tell there what they are at
-        write_text(places.latest_run, run + "\n")
-        save_settings(settings, places, elsewhere)
-        noted_facts = {
-            "run": run,
-            "started_s": time.time(),
-            "pid": os.getpid(),
-            **facts,
-            "elsewhere": elsewhere,
-            "analysis": app_name(settings),
-            "image": settings.image,
-            # On a cluster the nodes' CPUs count, which its jobs tell (neurotier.run.cluster_jobs).
-            "oversubscribed": bool(facts["cores"] and facts["cores"] > usable_cores() and not elsewhere),
-            "settings": noted(settings),
-            "tiers": {role: tier.facts() for role, tier in tiers.items()},
-            "versions": versions(),
-            **machine(),
-        }
-        write_json(places.runs / f"{run}.json", noted_facts)
-    os.environ[RUN] = run
-    return run
 
 
 def refuse_planted_places(results: Path, tiers: Iterable[Tier] = ()) -> None:
