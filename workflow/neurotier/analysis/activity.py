@@ -10,16 +10,15 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any
 
 from neurotier import __version__
 from neurotier.analysis.app import app_name
 from neurotier.analysis.tools import make_tool
-from neurotier.core.files import absolute_path
+from neurotier.core.files import Facts, Record, absolute_path
 from neurotier.core.places import short_hash
 from neurotier.core.settings import Settings
 
-How = dict[str, Any]
+How = Record
 """How derivatives were made: the versions, the options, and the container image with its digest."""
 
 
@@ -35,7 +34,7 @@ def how_of(
     settings: Settings,
     version: str,
     container: str | None,
-    made_with: Mapping[str, Any],
+    made_with: Facts,
     neurotier: str = __version__,
     caches: Mapping[str, str] | None = None,
 ) -> How:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,7 @@ from neurotier.containers.engine import LABELS, labelled_version
 from neurotier.containers.run import SCRIPT, WORK, Bind, Container
 from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import ContainerError, ToolError, one_line
-from neurotier.core.files import Record, exclusive, made_whole
+from neurotier.core.files import Facts, Record, exclusive, made_whole
 from neurotier.core.foreign import TEXT_BYTES, blaming, copy_tree, read_text
 from neurotier.core.private import IN, OUT, SCRATCH
 from neurotier.core.settings import Settings
@@ -66,7 +66,7 @@ class Job:
     tool_version: str
     log: Path
     placed: PlacedImage | None = None
-    before: Mapping[str, Any] = field(default_factory=dict)
+    before: Facts = field(default_factory=dict)
     share: Share | None = None
     activity: str = ""
     wait_for: Callable[[str], None] = lambda _: None

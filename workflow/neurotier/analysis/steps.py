@@ -5,10 +5,9 @@ In the published runs every task validated and hashed its whole site. Here such 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from neurotier.core.files import Record, read_json, write_json
+from neurotier.core.files import Facts, Record, read_json, write_json
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
 from neurotier.meter.usage import Usage
@@ -20,7 +19,7 @@ def write_step(
     site: str,
     item: str,
     phases: Iterable[tuple[str, Usage]],
-    derivatives: Mapping[str, Any] | None = None,
+    derivatives: Facts | None = None,
 ) -> None:
     """Write a step's record.
 

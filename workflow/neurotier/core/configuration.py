@@ -17,7 +17,7 @@ from string import Formatter
 from typing import TYPE_CHECKING, Any
 
 from neurotier.core.errors import SettingsError
-from neurotier.core.files import Record
+from neurotier.core.files import Facts, Record
 from neurotier.core.installed import ROOT
 
 if TYPE_CHECKING:  # the participant job reads checked settings: it loads no validator, and no YAML (0.02 s of CPU)
@@ -43,7 +43,7 @@ def config_schema() -> Record:
     return schema
 
 
-def completed(value: Any, schema: Mapping[str, Any]) -> Any:
+def completed(value: Any, schema: Facts) -> Any:
     """A value of the configuration as its schema has it: a missing key has its default, at every depth.
 
     jsonschema does not fill in defaults. A section left empty in YAML (``tool:``) counts as missing. Values inside
@@ -80,7 +80,7 @@ def require_valid(data: Any, schema: Record, where: str) -> None:
         raise SettingsError(reason(error)[:300], where=f"{where} {key_path(error)}")
 
 
-def check(config: Mapping[str, Any]) -> None:
+def check(config: Facts) -> None:
     """Raise :class:`SettingsError` unless ``config`` satisfies the schema and the tiers that it names are declared."""
     require_valid(config, config_schema(), "config key")
     placements = {"placement": config["placement"]}
@@ -121,7 +121,7 @@ def check(config: Mapping[str, Any]) -> None:
         )
 
 
-def check_tools(tool: Mapping[str, Any], compared: list[str]) -> None:
+def check_tools(tool: Facts, compared: list[str]) -> None:
     """Check that the tools that are named are there, and the programs among them can be called."""
     tools = [name for name in tool if name != "name"]
     for key, name in [("tool.name", tool["name"]), *(("campaign.tools", name) for name in compared)]:
@@ -212,7 +212,7 @@ OF_A_PROGRAM = ("input", "output", "threads")
 """Names that the command of a program knows: the image, a folder for what it writes, cores."""
 
 
-def check_app(app: Mapping[str, Any]) -> None:
+def check_app(app: Facts) -> None:
     """Check what the schema cannot say of section ``app``.
 
     Raises
@@ -240,7 +240,7 @@ def check_app(app: Mapping[str, Any]) -> None:
         taken[inside] = name
 
 
-def check_program(program: Mapping[str, Any], key: str) -> None:
+def check_program(program: Facts, key: str) -> None:
     """Check what the schema cannot say of a program.
 
     Raises

@@ -17,7 +17,7 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
@@ -30,6 +30,9 @@ Content = TypeVar("Content")
 
 Record = dict[str, Any]
 """A JSON object, as Python reads it."""
+
+Facts = Mapping[str, Any]
+"""The same, only read."""
 
 PARTIAL = re.compile(r"\..+\.partial")
 """Names of files and folders that are not finished."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from neurotier.core.configuration import SCHEMAS, read_yaml
 from neurotier.core.errors import StateError
-from neurotier.core.files import Record, write_json, written_whole
+from neurotier.core.files import Facts, Record, write_json, written_whole
 
 Row = Record
 EMPTY = "n/a"
@@ -77,14 +77,14 @@ def columns(table: str) -> dict[str, Record]:
 
 
 @cache
-def checker(table: str) -> Callable[[Mapping[str, Any]], object]:
+def checker(table: str) -> Callable[[Facts], object]:
     """What raises ``fastjsonschema.JsonSchemaValueException`` for a row that does not satisfy its schema.
 
     A row of 53 columns takes 0.007 ms, and jsonschema 0.17 ms; a run of many participants has many rows.
     """
     import fastjsonschema  # reading a table needs no validator
 
-    check: Callable[[Mapping[str, Any]], object] = fastjsonschema.compile(schema(table), use_default=False)
+    check: Callable[[Facts], object] = fastjsonschema.compile(schema(table), use_default=False)
     return check
 
 
@@ -98,7 +98,7 @@ def writing_rows(path: Path) -> Iterator[Callable[[Iterable[str]], Any]]:
 
 
 @contextmanager
-def writing_table(path: Path, table: str) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+def writing_table(path: Path, table: str) -> Iterator[Callable[[Facts], None]]:
     """Write a table row by row with the function given; table and sidecar appear whole, or not at all.
 
     Raises
@@ -110,7 +110,7 @@ def writing_table(path: Path, table: str) -> Iterator[Callable[[Mapping[str, Any
     with writing_rows(path) as write_cells:
         write_cells(digits)
 
-        def write(row: Mapping[str, Any]) -> None:
+        def write(row: Facts) -> None:
             checker(table)(dict(row))
             write_cells(to_text(row[name], significant) for name, significant in digits.items())
 
@@ -118,7 +118,7 @@ def writing_table(path: Path, table: str) -> Iterator[Callable[[Mapping[str, Any
     write_json(path.with_suffix(".json"), sidecar(table))
 
 
-def write_table(path: Path, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
+def write_table(path: Path, table: str, rows: Iterable[Facts]) -> None:
     """Write rows in the schema's order, and the sidecar that describes the columns; see :func:`writing_table`."""
     with writing_table(path, table) as write:
         for row in rows:
@@ -152,14 +152,14 @@ def read_table(path: Path, table: str, only: Collection[str] | None = None) -> l
             raise StateError(path) from None
 
 
-def reads(column: Mapping[str, Any], texts: dict[str, str]) -> Callable[[str], Any]:
+def reads(column: Facts, texts: dict[str, str]) -> Callable[[str], Any]:
     """What reads a cell by its column's type; texts that are the same are one object, which ``texts`` holds."""
     kinds = column.get("type", "string")
     read = next((READERS[kind] for kind in READERS if kind in kinds), lambda text: texts.setdefault(text, text))
     return lambda text: None if text == EMPTY else read(text)
 
 
-def write_plain(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+def write_plain(path: Path, rows: Iterable[Facts]) -> None:
     """Write the numbers behind a figure; its columns are those of the first row."""
     with writing_rows(path) as write:
         for place, row in enumerate(rows):

@@ -27,7 +27,7 @@ import psutil
 from neurotier.core.configuration import expand
 from neurotier.core.control_groups import memory
 from neurotier.core.errors import SettingsError, TierError
-from neurotier.core.files import Record, absolute_path
+from neurotier.core.files import Facts, Record, absolute_path
 from neurotier.core.kinds import KINDS, kind_of_mount
 from neurotier.core.private import check_private, make_private, private_folder, refuse_planted, user_name
 from neurotier.core.settings import Settings, TierSettings
@@ -277,7 +277,7 @@ def require_answer(path: Path, where: str) -> None:
         ) from None
 
 
-def with_folders_placed(config: Mapping[str, Any]) -> Mapping[str, Any]:
+def with_folders_placed(config: Facts) -> Facts:
     """A configuration with a tier for each folder that it names without one, of the kind that is found there.
 
     ``results``, if that is an absolute path, is a folder on the tier ``results``. A dataset for which ``placement``
@@ -326,7 +326,7 @@ def tier_of(folder: Path, read_only: bool = False) -> Record:
     return {"path": str(folder), "kind": find_mount(folder).kind, "read_only": read_only}
 
 
-def is_elsewhere(folder: Path, tiers: Mapping[str, Any], name: Any) -> bool:
+def is_elsewhere(folder: Path, tiers: Facts, name: Any) -> bool:
     """Whether a folder is on another file system than an entry of ``tiers``, if that is one, and is there."""
     try:
         return folder.stat().st_dev != os.stat(expand(tiers[name]["path"], "")).st_dev

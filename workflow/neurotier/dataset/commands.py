@@ -19,6 +19,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from neurotier.core.errors import KilledError, SourceError, one_line, without_credentials
+from neurotier.core.files import Record
 from neurotier.core.installed import search_path
 from neurotier.core.processes import start_process
 from neurotier.core.settings import DatasetSettings, Say
@@ -103,7 +104,7 @@ def ask_git(repository: Path, *arguments: str, **variables: str) -> str | None:
     return done.stdout if done.returncode == 0 else None
 
 
-def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) -> tuple[list[dict[str, Any]], str]:
+def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) -> tuple[list[Record], str]:
     """Have git-annex do a command with files of a dataset, in the repository of each.
 
     It is called without git, which would stand between this process and git-annex, and leave that alive if it is
@@ -127,7 +128,7 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
         root = repository_of(dataset, path)
         below.setdefault((root, number // TOGETHER), []).append(str((dataset / path).relative_to(root)))
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "errors": "replace"}
-    records, reasons = list[dict[str, Any]](), list[str]()
+    records, reasons = list[Record](), list[str]()
     for (root, _), names in below.items():
         words = ["git-annex", command, *options, "--json", "--json-error-messages", "--", *names]
         try:

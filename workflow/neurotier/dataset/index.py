@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from neurotier.core.configuration import suggestion
 from neurotier.core.errors import InputError, one_line
+from neurotier.core.files import Record
 from neurotier.core.foreign import file_in_dataset, open_in_dataset
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import DatasetSettings, Say
@@ -54,7 +55,7 @@ class Index(NamedTuple):
     images: list[Image]
     skipped: dict[str, str]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Record]:
         """Rows of ``images.tsv``."""
         return [{**asdict(image), **{name: getattr(image, name) or None for name in MAY_LACK}} for image in self.images]
 

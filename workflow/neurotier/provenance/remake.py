@@ -10,10 +10,9 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from neurotier import __version__
 from neurotier.analysis.activity import How
@@ -25,7 +24,7 @@ from neurotier.analysis.staging import publish, stage_in
 from neurotier.analysis.tools import make_tool
 from neurotier.containers.store import Cache, PlacedImage, look_at, place_cache
 from neurotier.core.errors import ContainerError, InputError, SettingsError, ToolError
-from neurotier.core.files import make_folders, remove_whatever, written_whole
+from neurotier.core.files import Facts, Record, make_folders, remove_whatever, written_whole
 from neurotier.core.foreign import blaming, open_file
 from neurotier.core.places import Places
 from neurotier.core.private import IN, OUT, work_folder
@@ -124,7 +123,7 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
     return 0
 
 
-def inputs_of_group(dataset: Path, group: Mapping[str, Any]) -> list[str]:
+def inputs_of_group(dataset: Path, group: Facts) -> list[str]:
     """The files and folders that the group level was given, below the dataset of derivatives.
 
     Raises
@@ -233,7 +232,7 @@ def fetch(dataset: Path, paths: Sequence[str], get_data: bool = True) -> None:
 def settings_of(how: How, folder: Path) -> Settings:
     """Settings that make derivatives as they were made, with a folder as the only tier."""
     container, options = how.get("container", {}), dict(how["options"])
-    sections: dict[str, Any] = {
+    sections: Record = {
         "dataset": how.get("chosen", {}),
         "tiers": {"here": {"path": str(folder), "kind": find_mount(folder).kind}},
         "placement": dict.fromkeys(ROLES, "here"),

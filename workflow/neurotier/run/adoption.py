@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from neurotier.core.errors import BusyError, InputError
-from neurotier.core.files import read_json, whole_json
+from neurotier.core.files import Record, read_json, whole_json
 from neurotier.core.foreign import read_text
 from neurotier.core.places import Places, short_hash
 from neurotier.core.processes import RUN, current_run
@@ -81,7 +81,7 @@ def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
     return known, {number: run for number, run in others.items() if number not in ended}
 
 
-def last_facts(places: Places) -> dict[str, Any]:
+def last_facts(places: Places) -> Record:
     """What the run that began last has noted of itself; nothing if there was none, or it cannot be read."""
     return whole_json(places.runs / f"{latest_run(places)}.json") or {}
 

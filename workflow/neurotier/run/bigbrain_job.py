@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from neurotier.bigbrain.blocks.sources import versions_of
 from neurotier.bigbrain.plan import BLOCK_KEYS, INCREMENT_KEYS, SPARK_KEYS, BigBrainPlan
 from neurotier.core.errors import RunError
-from neurotier.core.files import read_json, remove_tree, write_json, write_text
+from neurotier.core.files import Facts, read_json, remove_tree, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier
@@ -28,7 +27,7 @@ SAID = "neurotier: "
 """How lines begin that Snakemake's own process, or a script, tells the user."""
 
 
-def run_here(asked: Mapping[str, Any], settings: Settings, places: Places, log: Path) -> Places:
+def run_here(asked: Facts, settings: Settings, places: Places, log: Path) -> Places:
     """Do all runs that are not there yet, on this machine; the places of their results.
 
     Parameters

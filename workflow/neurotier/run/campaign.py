@@ -26,7 +26,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import yaml
@@ -37,6 +37,7 @@ from neurotier.containers.store import sha256
 from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import NeurotierError, RunError, SettingsError, TierError, may_pass
 from neurotier.core.files import (
+    Facts,
     Record,
     flush_folder,
     flush_tree,
@@ -135,7 +136,7 @@ def conditions(settings: Settings) -> list[Condition]:
     return [Condition(OF_CAMPAIGN, tool, cache, count, placement) for placement, count, cache, tool in matrix]
 
 
-def configuration_of(base: Mapping[str, Any], settings: Settings, condition: Condition) -> Record:
+def configuration_of(base: Facts, settings: Settings, condition: Condition) -> Record:
     """The configuration of a run of a condition, but for its results folder. It drops nothing while it is measured."""
     own = {key: value for key, value in copy.deepcopy(dict(base)).items() if key not in APART}
     own["dataset"] = {**(own.get("dataset") or {}), "source": settings.dataset.source, "drop": False}
@@ -148,7 +149,7 @@ def configuration_of(base: Mapping[str, Any], settings: Settings, condition: Con
     return own
 
 
-def planned_runs(base: Mapping[str, Any], settings: Settings) -> list[PlannedRun]:
+def planned_runs(base: Facts, settings: Settings) -> list[PlannedRun]:
     """Every run of a campaign, in the order in which they are to be run.
 
     Parameters
@@ -189,7 +190,7 @@ def in_order(conditions: int, repetitions: int, seed: int) -> list[tuple[int, in
     return order
 
 
-def what_is_measured(checked: Mapping[str, Any]) -> Record:
+def what_is_measured(checked: Facts) -> Record:
     """The part of a run's settings that changes what it measures."""
     measured = {key: value for key, value in checked.items() if key not in (*APART, "validity")}
     measured["dataset"] = {key: value for key, value in checked["dataset"].items() if key not in FETCHING}
@@ -432,7 +433,7 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     return kept
 
 
-def inner_settings(given: Mapping[str, Any], outer: Settings, results: Path, file: Path) -> Settings:
+def inner_settings(given: Facts, outer: Settings, results: Path, file: Path) -> Settings:
     """The settings of an inner run, whose tiers are those that this machine has; ``file`` takes its configuration."""
     tiers = {name: here(tier, outer.tiers[name]) for name, tier in given["tiers"].items()}
     configuration = {**given, "tiers": tiers, "results": str(results)}
@@ -440,7 +441,7 @@ def inner_settings(given: Mapping[str, Any], outer: Settings, results: Path, fil
     return Settings.from_config(configuration, outer.in_containers)
 
 
-def here(given: Mapping[str, Any], settings: TierSettings) -> Record:
+def here(given: Facts, settings: TierSettings) -> Record:
     """A tier as a run on this machine has it: that of each node is the one of the node that the campaign is on."""
     if not settings.node:
         return dict(given)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any
 
 from neurotier.core.errors import BusyError
-from neurotier.core.files import remove_whatever, whole_json, write_json
+from neurotier.core.files import Record, remove_whatever, whole_json, write_json
 from neurotier.core.places import Places
 from neurotier.core.tables import Row, columns, write_table
 from neurotier.run import slurm
@@ -40,7 +40,7 @@ AT_ONCE = 10_000
 EARLIER_S = 3600.0
 """Jobs that were submitted so long before the run began are others, whose numbers came again; clocks may differ."""
 
-Start = dict[str, Any]
+Start = Record
 """One start of a job, by the accounting."""
 
 

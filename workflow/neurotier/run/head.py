@@ -568,7 +568,7 @@ def clear_up(places: Places, work: Tier) -> None:
     remove_partials(places.results)
 
 
-def machine() -> dict[str, Any]:
+def machine() -> Record:
     """Facts about the node that Snakemake runs on."""
     return {
         "host": socket.gethostname(),

@@ -10,15 +10,14 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from neurotier.analysis.staging import first_missing
 from neurotier.core.configuration import WORKLOADS
-from neurotier.core.files import content_of, remove_whatever, whole_json, write_json
+from neurotier.core.files import Facts, content_of, remove_whatever, whole_json, write_json
 from neurotier.core.places import Places, participant_of
 from neurotier.run.adoption import last_facts
 from neurotier.run.participants import OF_ANALYSIS, Made, checksum_of
@@ -114,7 +113,7 @@ def damaged_records(places: Places, by_app: bool, whole: dict[str, Made]) -> Ite
             whole[participant] = {key: record.get(key) for key in OF_ANALYSIS}
 
 
-def lost_of(record: Mapping[str, Any], folder: Path) -> str:
+def lost_of(record: Facts, folder: Path) -> str:
     """What a record lists of a folder, and what is missing there or has another size; empty if all is as written."""
     try:
         listed = {path: facts for path, facts in record.get("derivatives", {}).items() if path not in ADDED_TO}

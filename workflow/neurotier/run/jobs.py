@@ -52,7 +52,7 @@ def save_settings(settings: Settings, places: Places, elsewhere: bool = False) -
     write_secret(places.source_file, settings.dataset.source)
 
 
-def noted(settings: Settings) -> dict[str, Any]:
+def noted(settings: Settings) -> Record:
     """The settings as records and reports have them: without the user name and token of the source."""
     checked = settings.to_json()
     return checked | {"dataset": all_without_credentials(checked["dataset"])}
@@ -126,7 +126,7 @@ def ensure_dataset(settings: Settings, places: Places, say: Say) -> Dataset:
     return dataset
 
 
-def dataset_json(dataset: Dataset) -> dict[str, Any]:
+def dataset_json(dataset: Dataset) -> Record:
     """Content of ``index/dataset.json``."""
     return asdict(dataset) | {"path": str(dataset.path)}
 
@@ -177,7 +177,7 @@ def keep_failure(places: Places, participant: str, stage: str, reason: str, exit
     write_json(places.failure(participant), failure | {"run": current_run(), "log": str(log)})
 
 
-def run_facts(places: Places, run: str | None = None) -> dict[str, Any]:
+def run_facts(places: Places, run: str | None = None) -> Record:
     """What a run has noted of itself, by default this one; nothing if it has not, or the job was started by hand."""
     try:
         return dict(read_json(places.runs / f"{current_run() if run is None else run}.json"))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from neurotier.core.errors import ContainerError, InputError, TierError
-from neurotier.core.files import append_line
+from neurotier.core.files import Record, append_line
 from neurotier.core.foreign import read_text
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
@@ -36,7 +36,7 @@ NUMBERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
 MEGABYTE = 1 << 20
 """Slurm's unit of memory, bytes."""
 
-Entry = dict[str, Any]
+Entry = Record
 
 
 def add_entry(places: Places, kind: str, **facts: Any) -> None:

@@ -12,13 +12,12 @@ gives these shares its own number.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from neurotier.core.errors import InputError, StateError, ToolError
-from neurotier.core.files import once_per_version, whole_json
+from neurotier.core.files import Facts, Record, once_per_version, whole_json
 from neurotier.core.places import Places, short_hash
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Settings
@@ -121,7 +120,7 @@ PARTICIPANTS_OF_A_JOB = 16
 """How many share a job of a cluster, where the configuration does not say; an app is taken to need one of its own."""
 
 
-Made = Mapping[str, Any]
+Made = Facts
 """What a record says of how it was made: at least :data:`OF_ANALYSIS`."""
 
 OF_ANALYSIS = ("analysis", "tool", "tool_version", "container", "run")
@@ -144,13 +143,13 @@ class Wanted:
     """
 
     analysis: str
-    tool: Mapping[str, Any]
+    tool: Facts
     forced: bool = False
     run: str = ""
 
     def is_met(self, made: Made, images: Sequence[Image]) -> bool:
         """Whether somebody with these images has been analysed as wanted."""
-        wanted: dict[str, Any] = {"analysis": key_of(self.analysis, images)}
+        wanted: Record = {"analysis": key_of(self.analysis, images)}
         if self.forced:
             wanted["run"] = self.run
         if self.tool.get("version") is not None:

@@ -12,13 +12,12 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from neurotier.analysis.app import app_name, app_options
 from neurotier.analysis.needs import described
 from neurotier.containers.reference import content_of
 from neurotier.core.errors import NeurotierError, SettingsError
-from neurotier.core.files import once_per_version, read_json, remove_whatever, write_json
+from neurotier.core.files import Record, once_per_version, read_json, remove_whatever, write_json
 from neurotier.core.places import Places, participant_of, short_hash
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import absolute, on_nodes
@@ -234,7 +233,7 @@ class Plan(Needs):
         done, plan = (self.places.campaign / f"{name}.tsv" for name in ("done", "plan"))
         return [done] if self.settings.is_campaign else [plan] if plan.exists() else []
 
-    def tool(self) -> dict[str, Any]:
+    def tool(self) -> Record:
         """The tool's name and options: others are others' results (:mod:`neurotier.run.preconditions`)."""
         given = {"environment": self.settings.containers.environment} if self.settings.image else {}
         if self.is_app:
@@ -244,7 +243,7 @@ class Plan(Needs):
             given["environment"] = given["environment"] | options["environment"]
         return {"name": self.settings.tool.name, **options, **described(self.settings), **given}
 
-    def image(self) -> dict[str, Any]:
+    def image(self) -> Record:
         """The container image and what determines it: another is a reason to analyse all participants again.
 
         Place and form of the image are not among them, since they do not change the results; each job sees to them.
@@ -283,7 +282,7 @@ class Plan(Needs):
         everyone, site = selected_in(self.places), site_folder.rstrip("/")
         return [name for name, images in everyone.items() if images[0].site == site]
 
-    def filters(self) -> dict[str, Any]:
+    def filters(self) -> Record:
         """The selection: when it changes, the dataset is indexed again."""
         dataset = self.settings.dataset
         chosen = {key: getattr(dataset, key) for key in ("sites", "participants", "sessions", "runs", "links_to")}

@@ -28,7 +28,7 @@ from neurotier.analysis.staging import check_room
 from neurotier.analysis.tools import make_tool
 from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import BusyError, InputError, KilledError, NeurotierError, SourceError, TierError, may_pass
-from neurotier.core.files import read_json, whole_json, write_json
+from neurotier.core.files import Facts, read_json, whole_json, write_json
 from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.core.places import Places
 from neurotier.core.private import names_in, remove_abandoned, remove_empty
@@ -162,8 +162,6 @@ class Turns:
 
 FETCH, ANALYSE, DROP = "get_images", "analyze_participant", "drop_images"
 """What is done for a participant, as failures name it."""
-
-Facts = Mapping[str, Any]
 
 ATTEMPTS = 2
 """How often a share is tried because of failures that may pass."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import socket
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import NeurotierError
-from neurotier.core.files import clear_log, read_json, write_json
+from neurotier.core.files import Facts, Record, clear_log, read_json, write_json
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run, spare_collections
 from neurotier.core.settings import Settings
@@ -49,7 +49,7 @@ class Context:
         """The rows of an input, which is a table of that schema."""
         return read_table(self.input(name), table)
 
-    def write_table(self, name: str, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    def write_table(self, name: str, table: str, rows: Iterable[Facts]) -> None:
         """Write rows to an output, which is a table of that schema."""
         write_table(self.output(name), table, rows)
 
@@ -82,7 +82,7 @@ class Context:
         return not (self.run_facts.get("elsewhere") and on_nodes(self.settings, self.settings.placement["images"]))
 
     @property
-    def run_facts(self) -> dict[str, Any]:
+    def run_facts(self) -> Record:
         """What this run of the workflow has noted of itself."""
         return run_facts(self.places)
 

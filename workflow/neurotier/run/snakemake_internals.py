@@ -24,6 +24,7 @@ from typing import Any
 from snakemake.logging import logger
 
 from neurotier.core.errors import NeurotierError
+from neurotier.core.files import Facts, Record
 from neurotier.core.parallelism import RESOURCES
 
 
@@ -110,12 +111,12 @@ def main_snakefile(workflow: Any) -> Path:
     return Path(workflow.main_snakefile)
 
 
-def command_line_config(workflow: Any) -> dict[str, Any]:
+def command_line_config(workflow: Any) -> Record:
     """The entries of ``--config`` alone (8.0): ``config`` has them mixed with those of files."""
     return dict(workflow.config_settings.config)
 
 
-def has_config_of_its_own(workflow: Any, config: Mapping[str, Any]) -> bool:
+def has_config_of_its_own(workflow: Any, config: Facts) -> bool:
     """Whether this workflow is a module with a configuration that is not the command's (``modifier_stack``, 6.0).
 
     What ``--config`` and profiles say is about the command's.
@@ -128,7 +129,7 @@ def uses_containers(workflow: Any) -> bool:
     return any(method.name == "APPTAINER" for method in workflow.deployment_settings.deployment_method)
 
 
-def slots(workflow: Any, threads: int) -> dict[str, Any]:
+def slots(workflow: Any, threads: int) -> Record:
     """How many jobs of so many threads this Snakemake may run at once (8.0), as a run notes it with its facts.
 
     ``cores`` are those given to it; ``parallelism`` says for how many participants these have room, and is ``None`` on
@@ -357,7 +358,7 @@ def settings_of_executor(name: str, arguments: Sequence[str]) -> Any:
     return ExecutorPluginRegistry().get_plugin(name).get_settings(options)
 
 
-def options_of_profile(name: str) -> Mapping[str, Any]:
+def options_of_profile(name: str) -> Facts:
     """The options that a profile gives, found as Snakemake finds it (``get_profile_dir``, 8.0), and read so, by YTE."""
     import yte
     from snakemake.cli import get_profile_dir
@@ -367,7 +368,7 @@ def options_of_profile(name: str) -> Mapping[str, Any]:
     return options if isinstance(options, Mapping) else {}
 
 
-def config_of_profile(name: str) -> Mapping[str, Any]:
+def config_of_profile(name: str) -> Facts:
     """The ``config:`` entry of a profile; empty if it has none."""
     from snakemake.cli import parse_config
 

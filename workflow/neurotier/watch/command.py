@@ -20,6 +20,7 @@ from threading import TIMEOUT_MAX
 from typing import Any
 
 from neurotier.core.errors import InputError, NeurotierError, SettingsError
+from neurotier.core.files import Facts
 from neurotier.core.foreign import read_text
 from neurotier.core.places import Places, participant_of
 from neurotier.core.private import OWNER
@@ -281,7 +282,7 @@ def read_whatever(file: Path) -> Any:
     return json.loads(read_text(file.parent, file.name, LARGEST_BYTES))
 
 
-def lives(places: Places, run: str, facts: Mapping[str, Any]) -> bool | None:
+def lives(places: Places, run: str, facts: Facts) -> bool | None:
     """Whether a run goes on; ``None`` if its host cannot be asked from here."""
     if not facts:
         return None if run else False  # it has its name, and clears up what earlier ones have left
