@@ -24,7 +24,7 @@ from neurotier.core.tiers import absolute, on_nodes
 from neurotier.run.adoption import name_of_job
 from neurotier.run.jobs import noted, run_facts
 from neurotier.run.needs import Needs
-from neurotier.run.participants import CALIBRATION, Made, name_of, names_of_shares, selected_by, selected_in, wanted_by
+from neurotier.run.participants import CALIBRATION, Made, name_of, names_of_shares, selected_in, wanted_by
 from neurotier.run.snakemake_internals import errors_in_a_line
 
 read_dataset = once_per_version(read_json)
@@ -76,9 +76,9 @@ class Plan(Needs):
         kind: str = read_dataset(self.places.index / "dataset.json")["kind"]
         return kind == "folder"
 
-    def sites(self, table: Path | str) -> list[str]:
+    def sites(self) -> list[str]:
         """Sites of the participants to analyse; ``""`` for a dataset without sites."""
-        return sorted({images[0].site for images in selected_by(Path(table)).values()})
+        return sorted({images[0].site for images in selected_in(self.places).values()})
 
     @property
     def shares(self) -> list[str]:
@@ -130,10 +130,10 @@ class Plan(Needs):
         """Markers of all shares."""
         return list(map(self.places.share, self.shares))
 
-    def ready(self, table: Path | str) -> list[Path]:
+    def ready(self) -> list[Path]:
         """Files that must exist before the first participant job."""
         fetched = [] if self.is_plain else list(map(self.places.got, self.shares))
-        return [self.places.index / "tool.json", *fetched, *self.validations(table)]
+        return [self.places.index / "tool.json", *fetched, *self.validations()]
 
     def dropped(self) -> list[Path]:
         """Markers that what a pool has not dropped is, if images are dropped after their analysis."""
@@ -272,10 +272,10 @@ class Plan(Needs):
         decided = run_facts(self.places).get("analysis_key") if self.in_job else None
         return str(decided) if decided else short_hash(json.dumps([self.tool(), self.image()], sort_keys=True))
 
-    def validations(self, table: Path | str) -> list[Path]:
+    def validations(self) -> list[Path]:
         """Findings of the validator for every site, if validation is on."""
         asked = self.settings.dataset.validation != "none"
-        return [self.places.validation(site) for site in self.sites(table)] if asked else []
+        return list(map(self.places.validation, self.sites())) if asked else []
 
     def of_site(self, site_folder: str) -> list[str]:
         """Participants of one site (``SITE/``, or empty)."""
