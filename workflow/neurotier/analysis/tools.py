@@ -236,7 +236,7 @@ class Program(MaskTool):
             if not self.version_command:
                 return f"sha256:{digest(Path(file))[:12]}"
             options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "env": {**os.environ, **self.environment}}
-            done = subprocess.run(self.version_command, capture_output=True, check=False, **options)
+            done = subprocess.run(self.version_command, capture_output=True, **options)
         if done.returncode != 0:
             said = done.stderr.decode(errors="replace")
             raise failed(shlex.join(self.version_command), shell_code(done.returncode), said, where)

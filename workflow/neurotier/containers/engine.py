@@ -109,7 +109,7 @@ def run_logged(command: list[str], log: Path, **options: Any) -> tuple[int, str]
     begin = log.stat().st_size if log.exists() else 0
     with log.open("ab") as file:
         options |= {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": file, "preexec_fn": die_with_parent}
-        code = subprocess.run(command, check=False, **options).returncode
+        code = subprocess.run(command, **options).returncode
     return code, read_from(log, begin)
 
 

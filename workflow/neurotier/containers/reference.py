@@ -281,7 +281,7 @@ def mirror() -> str:
     if shutil.which("apt-get") is None:
         return ""
     command = ["apt-get", "indextargets", "--format", "$(REPO_URI)"]
-    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    said = subprocess.run(command, capture_output=True, text=True).stdout
     return next((line for line in said.split() if re.search(r"/debian/?$", line)), "")
 
 

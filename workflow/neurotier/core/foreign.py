@@ -309,7 +309,7 @@ def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str] = ()) -> t
     """
     circle = InputError("is a link that leads in a circle", where=path)
     try:
-        real = Path(os.path.realpath(dataset / path, strict=False))
+        real = Path(os.path.realpath(dataset / path))
     except OSError as error:
         refused = "sshfs follows links upwards, as git-annex makes them, if it is mounted with no_contain_symlinks"
         fix = refused if error.errno == errno.EPERM else "look at the tier that holds the dataset"

@@ -85,7 +85,7 @@ def prepare_environment() -> None:
         os.environ |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": OVERRULED[key]}
     os.environ["GIT_CONFIG_COUNT"] = str(count + len(added))
     for key, value in {"name": "neurotier", "email": "neurotier@localhost"}.items():
-        known = subprocess.run(["git", "config", f"user.{key}"], capture_output=True, check=False)
+        known = subprocess.run(["git", "config", f"user.{key}"], capture_output=True)
         if known.returncode != 0:
             for who in ("AUTHOR", "COMMITTER"):
                 os.environ.setdefault(f"GIT_{who}_{key.upper()}", value)
@@ -95,7 +95,7 @@ def call_git(repository: Path, *arguments: str, **variables: str) -> subprocess.
     """Call git for this repository, never for one above it."""
     environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(repository.absolute().parent), **variables}
     words = ["git", "-C", str(repository), *arguments]
-    return subprocess.run(words, env=environment, capture_output=True, text=True, errors="replace", check=False)
+    return subprocess.run(words, env=environment, capture_output=True, text=True, errors="replace")
 
 
 def ask_git(repository: Path, *arguments: str, **variables: str) -> str | None:

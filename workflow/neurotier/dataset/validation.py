@@ -45,7 +45,6 @@ def validate(folder: Path, where: str) -> Record:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        check=False,
     )
     try:
         answer = json.loads(done.stdout)
