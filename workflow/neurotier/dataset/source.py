@@ -19,7 +19,6 @@ from urllib.parse import quote
 from neurotier.core.configuration import suggestion
 from neurotier.core.errors import InputError, SourceError, one_line, without_credentials
 from neurotier.core.files import (
-    Record,
     absolute_path,
     exclusive,
     flush_file_system,
@@ -519,11 +518,6 @@ def set_aside(folder: Path, clone: Path, say: Say) -> None:
         folder.mkdir()  # an empty folder stands for a sub-dataset that is not installed
 
 
-def indexed_dataset(places: Places) -> Record:
-    """What is known of the dataset that was cloned last; empty if nothing is."""
-    return read_if_whole(places.index / "dataset.json")
-
-
 def renew_clone(places: Places, say: Say) -> None:
     """Set aside the indexed clone, or the sites in it, if git cannot use them any more, and forget unreachable sites.
 
@@ -531,7 +525,7 @@ def renew_clone(places: Places, say: Say) -> None:
     start of a run, before Snakemake decides what to do, and while no other run works on the results. Plain folders and
     anything else of the user's is never touched.
     """
-    data = indexed_dataset(places)
+    data = read_if_whole(places.index / "dataset.json")
     clone = Path(data.get("path", ""))
     if data.get("kind") == "datalad" and clone.parent.absolute() == places.datasets.absolute() and clone.exists():
         prepare_environment()

@@ -86,12 +86,6 @@ def last_facts(places: Places) -> Record:
     return whole_json(places.runs / f"{latest_run(places)}.json") or {}
 
 
-def may_have_left(places: Places) -> bool:
-    """Whether the last run was one on a cluster that did not come to a good end."""
-    facts = last_facts(places)
-    return bool(facts.get("elsewhere")) and not facts.get("succeeded")
-
-
 def take_over(places: Places, wanted: Mapping[str, str], command: str, say: Say) -> dict[str, str]:
     """End the jobs that earlier runs have left, but for those that do what is wanted; shares of these, and which start.
 
@@ -143,13 +137,6 @@ def end_jobs(jobs: Mapping[str, slurm.Queued], others: Iterable[str], command: s
         say(f"neurotier: job {number} of an earlier run could not be ended: {why}; end it, or its work is done twice")
 
 
-def list_jobs(places: Places) -> list[str]:
-    """A line for each job of runs that have not ended, with its state and, if it waits, Slurm's reason."""
-    jobs, others = left_jobs(places)
-    lines = [f"{number}\t{job.said}\t{job.name.removeprefix(prefix_of(places))}" for number, job in jobs.items()]
-    return lines + [f"{number}\tstate not known\trun {run}" for number, run in others.items()]
-
-
 def node_at_fault(places: Places, number: str) -> str | None:
     """The node of a job that ended for a reason of its node, such as a full tier; ``None`` of any other."""
     notes = [note for note in read_notes(places, current_run()) if note.get("job") == number]
@@ -162,7 +149,7 @@ def node_at_fault(places: Places, number: str) -> str | None:
 def latest_run(places: Places) -> str:
     """The run that began last; empty if that cannot be read."""
     file = places.latest_run
-    with suppress(InputError, OSError, UnicodeDecodeError):
+    with suppress(InputError, OSError):
         return read_text(file.parent, file.name).strip()
     return ""
 

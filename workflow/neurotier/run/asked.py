@@ -19,14 +19,15 @@ from neurotier.core.private import refuse_planted
 from neurotier.core.quantities import size, utc
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
-from neurotier.run.adoption import end_jobs, latest_run, left_jobs, list_jobs
+from neurotier.run.adoption import end_jobs, latest_run, left_jobs, prefix_of
 from neurotier.run.head import acquire, refuse_planted_places
 from neurotier.run.images import digests_used
 from neurotier.run.jobs import forget_stopped, load_settings
 
 
 def show_cluster_jobs(results: Path, end_them: bool) -> int:
-    """Print the cluster jobs of runs that have not ended, and end them if asked; the exit code of the process.
+    """Print the cluster jobs of runs that have not ended, each with its state and, if it waits, Slurm's reason; and end
+    them before, if asked. The exit code of the process.
 
     Raises
     ------
@@ -38,8 +39,11 @@ def show_cluster_jobs(results: Path, end_them: bool) -> int:
         acquire(places)
         end_jobs(*left_jobs(places), "", lambda line: print(line, flush=True))
         forget_stopped(places, latest_run(places))
-    for line in list_jobs(places):
-        print(line)
+    jobs, others = left_jobs(places)
+    for number, job in jobs.items():
+        print(f"{number}\t{job.said}\t{job.name.removeprefix(prefix_of(places))}")
+    for number, run in others.items():
+        print(f"{number}\tstate not known\trun {run}")
     return 0
 
 

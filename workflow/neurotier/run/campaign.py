@@ -121,16 +121,8 @@ class PlannedRun(NamedTuple):
 
 
 def conditions(settings: Settings) -> list[Condition]:
-    """The conditions of a campaign, in the order of the configuration.
-
-    Raises
-    ------
-    SettingsError
-        If there are none.
-    """
+    """The conditions of a campaign, in the order of the configuration."""
     campaign = settings.campaign
-    if not campaign.placements:
-        raise SettingsError("a campaign needs a placement", where="config key campaign.placements", fix="name one")
     tools = [app_name(settings)] if settings.app.image else campaign.tools or [settings.tool.name]
     matrix = itertools.product(campaign.placements, campaign.parallelism, campaign.cache, tools)
     return [Condition(OF_CAMPAIGN, tool, cache, count, placement) for placement, count, cache, tool in matrix]
@@ -398,15 +390,17 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     started_s, condition = time.monotonic(), run.condition
     log = campaign.places.logs / "run_campaign" / run.name / f"{run.repetition}.log"
     folder, settings = campaign.folder(run), campaign.settings
-    results, file = (
-        inner_results(campaign.places) / f"{run.name}_{run.repetition}",
-        folder.with_name(f".{folder.name}.yaml"),
-    )
+    results = inner_results(campaign.places) / f"{run.name}_{run.repetition}"
+    file = folder.with_name(f".{folder.name}.yaml")
     inner = inner_settings(run.configuration, settings, results, file)
     places = Places.from_settings(inner)
     remove_tree(places.results)
     write_text(log, "")
-    arguments = inner_arguments(run, inner, file, campaign.limits)
+    limits = campaign.limits
+    arguments = [*ALONE, "--drop-metadata", "--cores", str(condition.parallelism * threads_of(inner))]
+    arguments += ["--sdm", "apptainer"] if inner.in_containers else []
+    arguments += ["--resources", f"mem_mb={limits['mem_mb']}"] if "mem_mb" in limits else []
+    arguments += ["--configfile", str(file)]
     if snakemake(["ready", *arguments], log) != 0:
         raise RunError("could not be made ready", where=str(condition), fix=f"see {log}")
     cache = make_cache_ready(condition.cache, inner, places, log)
@@ -463,14 +457,6 @@ def remove_inner_results(campaign: Campaign) -> None:
         remove_empty(folder.parent)
 
 
-def inner_arguments(run: PlannedRun, inner: Settings, file: Path, limits: Mapping[str, int]) -> list[str]:
-    """Arguments of the inner Snakemake."""
-    words = [*ALONE, "--drop-metadata", "--cores", str(run.condition.parallelism * threads_of(inner))]
-    words += ["--sdm", "apptainer"] if inner.in_containers else []
-    words += ["--resources", f"mem_mb={limits['mem_mb']}"] if "mem_mb" in limits else []
-    return [*words, "--configfile", str(file)]
-
-
 def snakemake(arguments: list[str], log: Path) -> int:
     """Run Snakemake with all that it prints in a log; its exit code. Nothing of it runs on when this returns or raises.
 
@@ -481,14 +467,13 @@ def snakemake(arguments: list[str], log: Path) -> int:
     note(log, f"$ snakemake {' '.join(arguments)}")
     with log.open("a") as file:
         try:
-            inner = start_process(
+            return start_process(
                 [sys.executable, "-m", "snakemake", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 env=environment,
-            )
-            return inner.wait()
+            ).wait()
         finally:
             end(marked(CAMPAIGN, [current_run()]))  # also jobs whose Snakemake was killed
 

@@ -96,11 +96,6 @@ def renew_jobs_table(places: Places) -> None:
         os.utime(table, ns=times_ns)
 
 
-def is_crowded(rows: Sequence[Row]) -> bool:
-    """Whether a job analysed more participants at once than it was granted CPUs for."""
-    return any((row["needed_cpus"] or 0) > (row["cpus"] or math.inf) for row in rows)
-
-
 def job_rows(
     run: str, submitted: Sequence[Entry], notes: Sequence[Entry], starts: Sequence[Start], reason: str
 ) -> list[Row]:

@@ -33,7 +33,16 @@ from neurotier import __version__
 from neurotier.analysis.app import app_name
 from neurotier.core.control_groups import usable_cores
 from neurotier.core.errors import BusyError, NeurotierError, StateError, TierError, without_credentials
-from neurotier.core.files import Record, open_lock, read_json, remove_partials, remove_whatever, write_json, write_text
+from neurotier.core.files import (
+    Record,
+    open_lock,
+    read_if_whole,
+    read_json,
+    remove_partials,
+    remove_whatever,
+    write_json,
+    write_text,
+)
 from neurotier.core.installed import search_path
 from neurotier.core.places import Places
 from neurotier.core.private import refuse_planted, remove_leftovers
@@ -42,8 +51,8 @@ from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import Tier, tiers_of
-from neurotier.dataset.source import indexed_dataset, renew_clone
-from neurotier.run.adoption import may_have_left, take_over
+from neurotier.dataset.source import renew_clone
+from neurotier.run.adoption import last_facts, take_over
 from neurotier.run.cluster_jobs import close_jobs, read_jobs, renew_jobs_table
 from neurotier.run.disturbance import Watch
 from neurotier.run.healing import (
@@ -248,7 +257,8 @@ class Head:
             if changes:
                 acquire(places)
                 forget_runs_of_another(places)
-                if plan.elsewhere or may_have_left(places):
+                last = last_facts(places)  # if it was on a cluster and came to no good end, it may have left jobs
+                if plan.elsewhere or (last.get("elsewhere") and not last.get("succeeded")):
                     wanted = {} if is_replaced or command.forced else plan.works()
                     plan.taken_over = take_over(places, wanted, command.cancel, say)
                 if not plan.taken_over:  # nothing may be left to run
@@ -410,7 +420,7 @@ class Head:
         close_run(places, run, everyone, failures)
         for one in failed_on_nodes if stopped_by is None else ():
             say(str(one.get("line")))
-        for path, reason in indexed_dataset(places).get("unreachable", {}).items():
+        for path, reason in read_if_whole(places.index / "dataset.json").get("unreachable", {}).items():
             say(f"failed  {path}: cannot be reached: {reason}")
         for failure in failures:
             say(f"failed  {failure['participant']}: {failure['reason']}")

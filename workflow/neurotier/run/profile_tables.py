@@ -6,6 +6,7 @@ differently). That includes waiting for a core, which the account of the wall ti
 
 from __future__ import annotations
 
+import math
 import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, write_table, writing_table
 from neurotier.meter.traffic import FILE_SIZES
 from neurotier.meter.usage import ACCOUNT
-from neurotier.run.cluster_jobs import all_job_rows, is_crowded, note_jobs, read_jobs
+from neurotier.run.cluster_jobs import all_job_rows, note_jobs, read_jobs
 from neurotier.run.compared import INVALID, VALID, valid_unless
 from neurotier.run.disturbance import DISTURBED, note_processors, others, read_readings
 from neurotier.run.jobs import add_facts, note_swapping, read_failures, run_facts
@@ -152,7 +153,8 @@ def judged(places: Places, facts: Record) -> Record:
 
     While it goes on, its journal tells whether its pool was started again.
     """
-    crowded, again = is_crowded(read_jobs(places, facts["run"])), bool(entries(places, facts["run"], "again"))
+    jobs, again = read_jobs(places, facts["run"]), bool(entries(places, facts["run"], "again"))
+    crowded = any((job["needed_cpus"] or 0) > (job["cpus"] or math.inf) for job in jobs)
     return facts | {"oversubscribed": facts["oversubscribed"] or crowded, "again": facts.get("again") or again}
 
 
