@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
 
 from neurotier import __version__
 from neurotier.analysis.app import app_name
@@ -57,7 +56,7 @@ def how_of(
     """
     app, containers = settings.app, settings.containers
     given = (
-        asdict(app) if app.image else {key: value for key, value in settings.tool.options.items() if value is not None}
+        vars(app) if app.image else {key: value for key, value in settings.tool.options.items() if value is not None}
     )
     options = {key: value for key, value in given.items() if key not in NOT_OPTIONS}
     how: How = {"neurotier": neurotier, "name": app_name(settings), "version": version, "options": options}

@@ -25,7 +25,7 @@ the mask set to 0, both on the grid of the source image. JSON sidecars name the 
 """
 
 
-def write_sidecars(in_site: PurePosixPath, folder: Path, activity: str = "") -> None:
+def write_sidecars(in_site: PurePosixPath, folder: Path, activity: str) -> None:
     """Write the sidecars of one image's mask and brain.
 
     Parameters

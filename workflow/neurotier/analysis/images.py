@@ -75,7 +75,7 @@ def check_values(stored: Stored, name: str) -> None:
         raise InputError(f"every voxel is {low:g}: there is no head in it", where=name)
 
 
-def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name: str, of_brain: bool = False) -> Mask:
+def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name: str, of_brain: bool) -> Mask:
     """The mask that a tool wrote, as booleans, after checking that it is one.
 
     Parameters

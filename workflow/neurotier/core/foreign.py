@@ -288,7 +288,7 @@ def check_link(link: PurePath, leads_to: str) -> None:
         raise ForeignError(f"is a link that leads out of its folder, to {leads_to!r}", where=str(link))
 
 
-def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str] = ()) -> tuple[Path, PurePath]:
+def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str]) -> tuple[Path, PurePath]:
     """Resolve a file of a dataset to a trusted folder and the path below it, for :func:`open_file`.
 
     Links may lead anywhere within the dataset except into its git folders; the annex objects there are allowed.

@@ -5,11 +5,10 @@ To add a kind, add a record here and its name to the configuration schema.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """What is true of every tier of a kind.
 
     Attributes

@@ -162,7 +162,7 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
     return len(missing)
 
 
-def check_known_somewhere(dataset: Path, path: str, links_to: Sequence[str] = ()) -> None:
+def check_known_somewhere(dataset: Path, path: str, links_to: Sequence[str]) -> None:
     """Raise :class:`SourceError` if git-annex knows of no copy of a file, so that no retry can help."""
     if not content_of(dataset, path, links_to).key:
         raise SourceError("is not in the dataset", where=path)

@@ -14,7 +14,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -57,7 +57,7 @@ class Index(NamedTuple):
 
     def rows(self) -> list[Record]:
         """Rows of ``images.tsv``."""
-        return [{**asdict(image), **{name: getattr(image, name) or None for name in MAY_LACK}} for image in self.images]
+        return [{**vars(image), **{name: getattr(image, name) or None for name in MAY_LACK}} for image in self.images]
 
 
 def index_dataset(
@@ -214,7 +214,7 @@ def index_site(
 
 
 def list_tree(
-    dataset: Path, top: str, may_enter: Callable[[str], bool], links_to: Sequence[str] = ()
+    dataset: Path, top: str, may_enter: Callable[[str], bool], links_to: Sequence[str]
 ) -> tuple[list[str], dict[str, str]]:
     """List the files below a folder of a dataset, except names that begin with a dot.
 

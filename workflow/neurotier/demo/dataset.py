@@ -258,7 +258,7 @@ def distance_to_hull(inside: Mask) -> Field:
     return fine
 
 
-def varied_head(head: nib.Nifti1Image, seed: int, voxel_size_mm: float, scan: int = 0) -> nib.Nifti1Image:
+def varied_head(head: nib.Nifti1Image, seed: int, voxel_size_mm: float, scan: int) -> nib.Nifti1Image:
     """A head as another participant's: resampled, moved and scaled a little, with own bias field and noise.
 
     Parameters

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from neurotier.bigbrain.blocks.sources import versions_of
@@ -74,10 +73,10 @@ def forget_others(settings: Settings, plan: BigBrainPlan) -> None:
 
     More engines, tiers, processes or repetitions are no other configuration.
     """
-    asked = asdict(settings.bigbrain)
+    asked = vars(settings.bigbrain)
     wanted = {key: asked[key] for key in (*BLOCK_KEYS, *INCREMENT_KEYS, *SPARK_KEYS)}
     wanted["versions"] = versions_of(settings.bigbrain)
-    wanted |= {f"tier {name}": asdict(settings.tiers[name]) for name in plan.tiers}
+    wanted |= {f"tier {name}": vars(settings.tiers[name]) for name in plan.tiers}
     file = plan.places.results.with_name(f"{FOLDER}.json")
     before = read_json(file) if file.exists() else None  # then nobody knows what they were
     if before is None or any(before.get(key, value) != value for key, value in wanted.items()):

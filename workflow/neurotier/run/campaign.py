@@ -24,7 +24,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
@@ -541,11 +540,11 @@ def keep_run(
     if campaign.settings.campaign.compare_outputs and not (row["failed"] or accident or stopped):
         problems += differing(campaign, run, outputs)
     condition = {
-        **asdict(run.condition),
+        **vars(run.condition),
         "repetition": run.repetition,
         "position": run.position,
         "valid": valid_unless(problems, row["valid"]),
-        "cache_state": asdict(cache),
+        "cache_state": vars(cache),
         "participants": row["participants"],
         "makespan_s": row["makespan_s"],
         "taken_s": taken_s,

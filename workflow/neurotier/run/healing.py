@@ -12,8 +12,8 @@ import stat
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from neurotier.analysis.staging import first_missing
 from neurotier.core.configuration import WORKLOADS
@@ -53,8 +53,7 @@ OutputsOf = Callable[[Path], list[Path]]
 """Tells all that the rule makes by which a file is made; nothing of a file that is somebody's own."""
 
 
-@dataclass(frozen=True)
-class Damage:
+class Damage(NamedTuple):
     """A damaged or lost file, and what to do about it.
 
     Attributes
@@ -86,8 +85,6 @@ def find_damage(places: Places, outputs_of: OutputsOf, by_app: bool, whole: dict
     whole
         Takes how everyone was analysed whose record and derivatives are whole.
     """
-    if not places.state.is_dir():
-        return []
     damages = [
         *damaged_records(places, by_app, whole),
         *damaged_json(places, outputs_of),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from neurotier.analysis.app import app_name
@@ -132,7 +132,7 @@ def obtain_caches(settings: Settings, places: Places, say: Say, placing: bool) -
         placing_on = Shelf(**shelf(settings, places), say=say)
         for cache in caches.values():
             place_cache(placing_on, cache)
-    return {name: asdict(cache) for name, cache in caches.items()}
+    return {name: vars(cache) for name, cache in caches.items()}
 
 
 def digests_used(results: Path) -> set[str]:

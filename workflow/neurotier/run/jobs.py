@@ -11,7 +11,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +128,7 @@ def ensure_dataset(settings: Settings, places: Places, say: Say) -> Dataset:
 
 def dataset_json(dataset: Dataset) -> Record:
     """Content of ``index/dataset.json``."""
-    return asdict(dataset) | {"path": str(dataset.path)}
+    return vars(dataset) | {"path": str(dataset.path)}
 
 
 def read_failures(places: Places) -> list[Record]:

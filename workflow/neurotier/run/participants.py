@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from neurotier.core.errors import InputError, StateError, ToolError
 from neurotier.core.files import Facts, Record, once_per_version, whole_json
@@ -126,8 +126,7 @@ Made = Facts
 OF_ANALYSIS = ("analysis", "tool", "tool_version", "container", "run")
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(NamedTuple):
     """What a record must say, or its participant is analysed again.
 
     Attributes

@@ -18,7 +18,7 @@ from functools import cache, cached_property, partial
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from signal import Signals
-from typing import Any
+from typing import Any, NamedTuple
 
 from neurotier.analysis.activity import how_of, identifier
 from neurotier.analysis.brains import Job, Share, files_of
@@ -173,8 +173,7 @@ NOTHING_TOOK = {"wall_s": 0.0, "cpu_s": 0.0, "run_queue_s": 0.0, "fetched_files"
 """What it takes to fetch what is there."""
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """What is asked of a pool.
 
     Attributes

@@ -13,9 +13,9 @@ import json
 import shutil
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from neurotier.analysis.needs import described
 from neurotier.analysis.tools import make_tool
@@ -235,8 +235,7 @@ WHOLE = ("dataset", "tool", "app", "image")
 CONTENT = "content of the image"
 
 
-@dataclass(frozen=True)
-class Others:
+class Others(NamedTuple):
     """Results that were made with something else than this run has.
 
     Attributes

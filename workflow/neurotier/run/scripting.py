@@ -6,9 +6,8 @@ import contextlib
 import socket
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from neurotier.core.errors import NeurotierError
 from neurotier.core.files import Facts, Record, clear_log, read_json, write_json
@@ -24,8 +23,7 @@ from neurotier.run.journal import Step, add_entry
 from neurotier.run.stops import ending_with, runner, unwinding
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(NamedTuple):
     """What a script works with."""
 
     snakemake: Any

@@ -15,11 +15,10 @@ import threading
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
-from dataclasses import dataclass
 from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from snakemake.logging import logger
 
@@ -28,8 +27,7 @@ from neurotier.core.files import Facts, Record
 from neurotier.core.parallelism import RESOURCES
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """What this Snakemake is started for, as it knows when it makes its graph of jobs.
 
     Attributes
