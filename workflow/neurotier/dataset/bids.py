@@ -24,6 +24,9 @@ SITE_FOLDER = r"(?:(?!sub-)[^/]+/)*"
 SITE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
 PAIR = re.compile(rf"([a-z]+)-({LABEL})")
 
+Reasons = dict[str, str]
+"""What is left out of a dataset, or cannot be had, and why."""
+
 
 @dataclass(frozen=True)
 class Image:

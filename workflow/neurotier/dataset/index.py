@@ -24,7 +24,7 @@ from neurotier.core.files import Record
 from neurotier.core.foreign import file_in_dataset, open_in_dataset
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import DatasetSettings, Say
-from neurotier.dataset.bids import EXTENSIONS, LABEL, SITE, Image, is_bids, read_image, strip_extension
+from neurotier.dataset.bids import EXTENSIONS, LABEL, SITE, Image, Reasons, is_bids, read_image, strip_extension
 from neurotier.dataset.contents import content_if_readable
 from neurotier.dataset.source import Dataset
 
@@ -53,7 +53,7 @@ class Index(NamedTuple):
     """The selected images of a dataset, and the items left out with the reason, sorted by path."""
 
     images: list[Image]
-    skipped: dict[str, str]
+    skipped: Reasons
 
     def rows(self) -> list[Record]:
         """Rows of ``images.tsv``."""
@@ -180,7 +180,7 @@ def index_site(
     suffixes: Sequence[str] | None,
     links_to: Sequence[str] = (),
     sites: Iterable[str] = (),
-) -> tuple[list[Image], dict[str, str]]:
+) -> tuple[list[Image], Reasons]:
     """Images of one site; and folders that were not entered and files that look like one but have no such name, with
     the reason; other ``sites`` are not entered.
 
@@ -215,7 +215,7 @@ def index_site(
 
 def list_tree(
     dataset: Path, top: str, may_enter: Callable[[str], bool], links_to: Sequence[str]
-) -> tuple[list[str], dict[str, str]]:
+) -> tuple[list[str], Reasons]:
     """List the files below a folder of a dataset, except names that begin with a dot.
 
     Parameters
@@ -237,7 +237,7 @@ def list_tree(
     dict
         Folders that were not entered, with the reason.
     """
-    files, refused, seen = list[str](), dict[str, str](), set[tuple[int, int]]()
+    files, refused, seen = list[str](), Reasons(), set[tuple[int, int]]()
     pending = deque([top])  # links wait at its left, until all folders that are none are listed
     while pending:
         here = pending.pop()
@@ -319,15 +319,13 @@ def kind_of_file(suffixes: Sequence[str] | None) -> str:
     return f"{' or '.join(suffixes)} file" if suffixes else "file"
 
 
-def participants_of(
-    dataset: Path, site: str, links_to: Sequence[str], kind: str, skipped: dict[str, str]
-) -> dict[str, str]:
+def participants_of(dataset: Path, site: str, links_to: Sequence[str], kind: str, skipped: Reasons) -> Reasons:
     """All participants that a site has folders of or lists in its participants.tsv: folder to why one is left out.
 
     That is for those without an image, a file of a ``kind``. A participants.tsv that cannot be read is ``skipped``.
     """
     prefix = f"{site}/" if site else ""
-    members, table = dict[str, str](), f"{prefix}participants.tsv"
+    members, table = Reasons(), f"{prefix}participants.tsv"
     try:
         with suppress(FileNotFoundError), open_in_dataset(dataset, table, links_to) as file:
             content = file.read(PARTICIPANTS_BYTES + 1)

@@ -32,7 +32,7 @@ from neurotier.core.private import make_private
 from neurotier.core.settings import DatasetSettings, Say
 from neurotier.core.tiers import Tier, find_mount, is_plain_folder
 from neurotier.dataset.addresses import check_own_files, config_of, refusal, refused_subdatasets
-from neurotier.dataset.bids import is_bids
+from neurotier.dataset.bids import Reasons, is_bids
 from neurotier.dataset.commands import NETWORK_DOWN, ask_git, message_of, naming_commands, prepare_environment, retry
 from neurotier.dataset.special_remotes import NOTE, OF_DATALAD, hooked
 
@@ -59,8 +59,8 @@ class Dataset:
     source: str
     path: Path
     kind: str
-    sites: dict[str, dict[str, str]]
-    unreachable: dict[str, str] = field(default_factory=dict)
+    sites: Facts
+    unreachable: Reasons = field(default_factory=dict)
 
 
 def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Say) -> Dataset:
@@ -177,12 +177,12 @@ def check_out(repository: Path, version: str, where: str) -> None:
     raise SourceError(f"has no branch, tag or commit {version!r}", where, fix="see dataset.version")
 
 
-def plain_sites(folder: Path, links_to: Sequence[str] = ()) -> dict[str, str]:
+def plain_sites(folder: Path, links_to: Sequence[str] = ()) -> Reasons:
     """Sites of a plain folder, each with why it is not read, if so: itself (``""``) if it holds participants, else its
     sub-folders that do. What may not be read may be one, as may a link to what is not mounted, unless it has a file's
     name.
     """
-    sites = dict[str, str]()
+    sites = Reasons()
     for path in () if is_bids(folder) else sorted(folder.iterdir()):
         may_be_site = "." not in path.name and path.name != "lost+found" and (path.is_symlink() or path.is_dir())
         is_lost = may_be_site and not os.access(path, os.R_OK)
@@ -242,7 +242,7 @@ Facts = dict[str, dict[str, str]]
 """Site to its facts, ``url`` and ``version``."""
 
 
-def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say) -> tuple[Facts, dict[str, str]]:
+def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say) -> tuple[Facts, Reasons]:
     """Install the chosen sub-datasets at the commits that the dataset records.
 
     Returns
@@ -282,7 +282,7 @@ def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say
     return {site: site_facts(folder / site, source, site) for site in there}, unreachable
 
 
-def reached(sites: Sequence[str], unreachable: dict[str, str], say: Say) -> list[str]:
+def reached(sites: Sequence[str], unreachable: Reasons, say: Say) -> list[str]:
     """Those sites that can be reached; of what cannot, it is said why.
 
     Raises
@@ -298,7 +298,7 @@ def reached(sites: Sequence[str], unreachable: dict[str, str], say: Say) -> list
     return there
 
 
-def install_all(folder: Path, recorded: dict[str, str], settings: DatasetSettings, say: Say) -> dict[str, str]:
+def install_all(folder: Path, recorded: dict[str, str], settings: DatasetSettings, say: Say) -> Reasons:
     """Install sub-datasets, with retries; those that could not be installed, with the reason.
 
     All are tried before any is retried, so that the pauses are spent once and not for each site that is down.

@@ -57,6 +57,7 @@ from neurotier.run.cluster_jobs import close_jobs, read_jobs, renew_jobs_table
 from neurotier.run.disturbance import Watch
 from neurotier.run.healing import (
     OF_THEIR_OWN,
+    Whole,
     damage_lines,
     find_damage,
     note_outputs,
@@ -80,7 +81,7 @@ from neurotier.run.jobs import (
 )
 from neurotier.run.journal import add_entry, entries
 from neurotier.run.node_check import remove_marks
-from neurotier.run.participants import Made, participants
+from neurotier.run.participants import participants
 from neurotier.run.plan import Plan
 from neurotier.run.preconditions import (
     WITHOUT_PARTICIPANTS,
@@ -238,7 +239,7 @@ class Head:
             would = "would be" if command.is_dry_run else "to be"
             say(f"{counted(len(missing), 'participant')} {would} analysed: {first_of(missing, shown=5)}")
 
-    def heal(self, command: Command, is_replaced: bool) -> dict[str, Made]:
+    def heal(self, command: Command, is_replaced: bool) -> Whole:
         """Have what the results folder has lost made again, before Snakemake looks what is there; who is whole.
 
         The folder is taken for this run first. A command that changes nothing says what it would be. Where all
@@ -250,7 +251,7 @@ class Head:
             If another run holds the results folder.
         """
         plan, places, changes = self.plan, self.places, command.starts
-        made: dict[str, Made] = {}
+        made = Whole()
         if not places.state.is_dir():
             return made
         with suppress(OSError):  # not writable: the start of the run says so
