@@ -269,7 +269,7 @@ def remove_tree(folder: Path) -> None:
     except (OSError, RecursionError) as error:  # folders closed to their owner, as of git-annex; or thousands nested
         # Folders alone: files may have other names, which a dataset relies on.
         script = 'find "$0" -type d ! -perm -700 -exec chmod u+rwx {} ";"; rm -rf "$0"'
-        subprocess.run(["sh", "-c", script, str(folder.absolute())], stderr=subprocess.DEVNULL)
+        subprocess.run(["sh", "-c", script, folder.absolute()], stderr=subprocess.DEVNULL)
         if os.path.lexists(folder):
             number = getattr(error, "errno", None) or errno.EACCES
             raise OSError(number, os.strerror(number), str(folder)) from None

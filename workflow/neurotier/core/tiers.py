@@ -265,7 +265,7 @@ def require_answer(path: Path, where: str) -> None:
     looks, which may stay there for ever.
     """
     nothing = subprocess.DEVNULL
-    looking = subprocess.Popen(["stat", "--", str(path)], stdin=nothing, stdout=nothing, stderr=nothing)
+    looking = subprocess.Popen(["stat", "--", path], stdin=nothing, stdout=nothing, stderr=nothing)
     try:
         looking.wait(ANSWERS_WITHIN_S)
     except subprocess.TimeoutExpired:

@@ -40,7 +40,7 @@ def validate(folder: Path, where: str) -> Record:
         fix = "pip install bids-validator-deno, or set dataset.validation to none"
         raise ToolError("the BIDS validator is not installed", where, fix)
     done = subprocess.run(
-        [str(PROGRAM), "--json", "--ignoreNiftiHeaders", str(folder)],
+        [PROGRAM, "--json", "--ignoreNiftiHeaders", folder],
         env={**os.environ, "PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ.get('PATH', '')}"},
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -50,7 +50,6 @@ from neurotier.core.files import (
     write_text,
 )
 from neurotier.core.installed import ROOT
-from neurotier.core.kinds import is_in_memory
 from neurotier.core.parallelism import fits
 from neurotier.core.places import Places, short_hash
 from neurotier.core.private import private_folder, remove_empty, remove_private
@@ -58,7 +57,7 @@ from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, marked, st
 from neurotier.core.quantities import counted, seconds, size
 from neurotier.core.settings import Say, Settings, TierSettings
 from neurotier.core.tables import Row, read_table
-from neurotier.core.tiers import Tier, tier_named, tiers_of
+from neurotier.core.tiers import Tier, tier_named
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import is_present
 from neurotier.run.compared import OF_CAMPAIGN, VALID, Condition, valid_unless
@@ -481,12 +480,11 @@ def make_cache_ready(asked: str, inner: Settings, places: Places, log: Path) -> 
     """Bring the page cache into the state that is asked for."""
     dataset = load_dataset(places)
     inputs = [dataset.path / row["path"] for row in read_table(places.index / "images.tsv", "images")]
-    tiers = tiers_of(inner)
     others: list[Path] = []
-    if inner.image and not is_in_memory(tiers["images"].kind):
+    if inner.image and not inner.kind_of("images").in_memory:
         images = image_store(inner, places, log, lambda _: None).images
         others = [path for path in images.rglob("*") if path.is_file() and not path.is_symlink()]
-    return prepare_cache(asked, inputs, others, in_memory=is_in_memory(tiers["dataset"].kind))
+    return prepare_cache(asked, inputs, others, in_memory=inner.kind_of("dataset").in_memory)
 
 
 def keep_records(places: Places, folder: Path) -> None:

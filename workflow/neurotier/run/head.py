@@ -118,7 +118,7 @@ from neurotier.run.snakemake_internals import (
 )
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 
-PAGES = {"all": "report", "advise": "advice", **dict(zip(OF_THEIR_OWN, OF_THEIR_OWN, strict=True))}
+PAGES = {"all": "report", "advise": "advice", **{name: name for name in OF_THEIR_OWN}}
 """Targets with a page, and its name."""
 
 
@@ -598,7 +598,7 @@ def versions() -> dict[str, str]:
         with suppress(importlib.metadata.PackageNotFoundError):
             installed[name] = importlib.metadata.version(name)
     commit = subprocess.run(
-        ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"], capture_output=True, text=True
+        ["git", "-C", Path(__file__).parent, "rev-parse", "--short", "HEAD"], capture_output=True, text=True
     )
     return installed | ({"commit": commit.stdout.strip()} if commit.returncode == 0 else {})
 

@@ -30,7 +30,7 @@ from neurotier.core.errors import (
 )
 from neurotier.core.files import Record, clear_log, content_of, read_json, write_json, write_secret, write_text
 from neurotier.core.places import Places
-from neurotier.core.processes import current_run
+from neurotier.core.processes import SIGNALS, current_run
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import Say, Settings
 from neurotier.core.tiers import absolute, tier_named
@@ -38,7 +38,6 @@ from neurotier.dataset.source import Dataset, is_installed, obtain
 from neurotier.meter.measure import Interrupted
 from neurotier.run import slurm
 from neurotier.run.participants import participants
-from neurotier.run.stops import SIGNALS
 
 READ_AGAIN = "start the same command again, or install this Python environment again"
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
 import threading
 from argparse import Namespace
@@ -385,20 +384,7 @@ def default_resources(given: Any) -> dict[str, str]:
     return {name: str(getattr(value, "raw", value)) for name, value in pairs}
 
 
-# Signals.
-
-
-def take_signals(numbers: Iterable[int], handler: Callable[[int, Any], None]) -> dict[int, Any]:
-    """Put a handler in the place of Snakemake's own; the handlers before, by signal.
-
-    To be called in ``onstart``: the scheduler has set its handlers by then (``JobScheduler.__init__``), and there is no
-    documented way to have it do otherwise. At SIGTERM it would wait for its running jobs, of which one may be a whole
-    campaign; at SIGINT, too, since it relies on the terminal to tell them. A handler that raises ``KeyboardInterrupt``
-    has ``JobScheduler.schedule`` cancel what it does just now (seen in 9.19 to 9.27). What was ignored when Snakemake
-    was started (``nohup``) stays ignored.
-    """
-    heeded = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    return {number: signal.signal(number, handler) for number in heeded}
+# Signals: those to end are handled by neurotier.run.stops.
 
 
 def spare_jobs_interrupts() -> None:
