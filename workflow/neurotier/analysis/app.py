@@ -339,9 +339,8 @@ def run_group_level(
         if not (out / "dataset_description.json").exists():
             image, name = {"Container": {"Type": "apptainer", "Tag": f"sha256:{placed.sha256}"}}, app_name(settings)
             write_description(out, site, dataset.sites[site], name, version, image, name)
-        final = places.derivatives / site
         with naming_full_tier(tiers["results"], needed_bytes):
-            (_, kept), usage = measure_function(lambda: publish(out, final, in_dataset=True))
+            (_, kept), usage = measure_function(lambda: publish(out, places.derivatives / site, in_dataset=True))
         phases.append(("stage_out", usage))
     write_step(places, "run_group_level", site, site or "dataset", phases, kept)
     return differing

@@ -155,8 +155,7 @@ def save(image: Image, head: Any, mask: Any, out: Path, activity: str) -> Record
     """Write the derivatives of one image; its row for the group stage."""
     from neurotier.analysis.images import write_brain, write_mask
 
-    mask_name = derivative_name(image.in_site, "mask", ".nii.gz")
-    measured = write_mask(mask, head, out / mask_name)
+    measured = write_mask(mask, head, out / derivative_name(image.in_site, "mask", ".nii.gz"))
     write_brain(mask, head, out / derivative_name(image.in_site, "T1w", ".nii.gz"))
     write_sidecars(image.in_site, out, activity)
     return mask_row(image, *measured)

@@ -68,8 +68,7 @@ def divide(path: Path) -> tuple[Path, tuple[str, ...]]:
     >>> divide(Path("/tier") / f"{PREFIX}{user_name()}" / "work")[1][1:]
     ('work',)
     """
-    name = f"{PREFIX}{user_name()}"
-    at = len(path.parts) - 1 - path.parts[::-1].index(name)
+    at = len(path.parts) - 1 - path.parts[::-1].index(f"{PREFIX}{user_name()}")
     return Path(*path.parts[:at]), path.parts[at:]
 
 

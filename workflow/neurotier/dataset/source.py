@@ -278,8 +278,7 @@ def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say
     mark_of(folder, "").mkdir(exist_ok=True)
     for path in set(wanted) - set(unreachable):
         mark_of(folder, path).touch()
-    there = reached(sites, unreachable, say)
-    return {site: site_facts(folder / site, source, site) for site in there}, unreachable
+    return {site: site_facts(folder / site, source, site) for site in reached(sites, unreachable, say)}, unreachable
 
 
 def reached(sites: Sequence[str], unreachable: Reasons, say: Say) -> list[str]:

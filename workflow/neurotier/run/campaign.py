@@ -228,10 +228,9 @@ class Campaign(NamedTuple):
     def to_do(self) -> list[PlannedRun]:
         """The runs that are to be done: one that was stopped, in whole or in part, tells nothing of its condition."""
         again = self.settings.campaign.repeat_invalid
-        noted = [(run, self.condition_of(run)) for run in self.planned]
         return [
             run
-            for run, condition in noted
+            for run, condition in zip(self.planned, map(self.condition_of, self.planned), strict=True)
             if condition is None or condition.get("stopped") or (again and condition["valid"] != VALID)
         ]
 
@@ -402,8 +401,7 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     if snakemake(["ready", *arguments], log) != 0:
         raise RunError("could not be made ready", where=str(condition), fix=f"see {log}")
     cache = make_cache_ready(condition.cache, inner, places, log)
-    target = places.shortened().profile / "profile.tsv"
-    snakemake([str(target), *arguments], log)
+    snakemake([str(places.shortened().profile / "profile.tsv"), *arguments], log)
     # The run that made ready has no row.
     rows = [facts for facts in map(read_json, sorted(places.runs.glob("*.json"))) if facts.get("row") is not None]
     if not rows:
@@ -623,6 +621,5 @@ def walk(campaign: Campaign) -> None:
 
 def remaining(campaign: Campaign, left: int) -> str:
     """How long so many runs will take, from the runs that are there: each repetition has all conditions."""
-    conditions = filter(None, map(campaign.condition_of, campaign.planned))
-    taken_s = [condition["taken_s"] for condition in conditions]
+    taken_s = [condition["taken_s"] for condition in filter(None, map(campaign.condition_of, campaign.planned))]
     return f"; about {seconds(left * statistics.fmean(taken_s))} left" if taken_s else ""

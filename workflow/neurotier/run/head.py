@@ -409,8 +409,7 @@ class Head:
             remove_marks(settings, places)
         failed_on_nodes, everyone = entries(places, run, "failed"), participants(places)
         if not succeeded and stopped_by is None:  # then nobody has tabulated it
-            flush = flush_results(places)
-            note_flush(places, flush, read_timed_rows(map(places.record, everyone)))
+            note_flush(places, flush_results(places), read_timed_rows(map(places.record, everyone)))
         close_jobs(places, run)
         stopped = 0
         if stopped_by is None:

@@ -233,5 +233,4 @@ class Needs:
 
 def needs_of(needs: Needs, participants: Iterable[str]) -> dict[str, list[int]]:
     """Amount of each resource that each participant job takes, MB or files."""
-    each = zip(*map(needs.of, participants), strict=True)
-    return dict(zip(Need._fields, map(list, each), strict=False))
+    return dict(zip(Need._fields, map(list, zip(*map(needs.of, participants), strict=True)), strict=False))

@@ -178,8 +178,7 @@ def node_facts(node_class: str) -> Row:
 def may_make_namespaces() -> bool:
     """Whether this user may make user name spaces."""
     with suppress(OSError):
-        command = ("unshare", "--user", "--map-root-user", "true")
-        return subprocess.run(command, capture_output=True).returncode == 0
+        return subprocess.run(["unshare", "--user", "--map-root-user", "true"], capture_output=True).returncode == 0
     return False
 
 
