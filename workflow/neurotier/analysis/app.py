@@ -199,7 +199,7 @@ def call_app(job: Job, folder: Path, placed: PlacedImage) -> Analysed:
         differing = merge_outputs([own / OUT for own in folders], folder / OUT)
         remove_whatever(folder / SESSIONS)
         tell(job.log, [f"sessions differ in {name}; the first was taken" for name in differing])
-    return Analysed(masks_of_app(job.images, folder / OUT, job.log), joined(starts), calls, removal)
+    return Analysed(masks_of_app(job.images, folder / OUT, job.log), joined(starts), removal, calls)
 
 
 @contextmanager

@@ -96,15 +96,14 @@ def root_files(site: Path) -> list[str]:
     return sorted(path.name for path in files if not path.name.startswith(".") or path.name == ".bidsignore")
 
 
-@dataclass(frozen=True)
-class Analysed:
-    """The outcome for one participant: a row per brain mask, the cost of starting containers, calls of an app, and what
-    the tool had left in its scratch folders, which are removed."""
+class Analysed(NamedTuple):
+    """The outcome for one participant: a row per brain mask, the cost of starting containers, what the tool had left in
+    its scratch folders, which are removed, and calls of an app."""
 
     rows: list[Record]
-    container_start: Usage | None = None
+    container_start: Usage | None
+    removal: Removal
     calls: list[Record] | None = None
-    removal: Removal = field(default_factory=Removal)
 
 
 def analyze_images(job: Job, folder: Path, activity: str) -> Analysed:
@@ -135,7 +134,7 @@ def analyze_images(job: Job, folder: Path, activity: str) -> Analysed:
         for image, (head, mask) in zip(job.images, extracted, strict=True)
         if mask is not None
     ]
-    return Analysed(rows, start, removal=removal)
+    return Analysed(rows, start, removal)
 
 
 def on_host(job: Job, tool: Tool, folder: Path, removal: Removal) -> Iterator[Pair]:

@@ -143,8 +143,8 @@ class Wanted(NamedTuple):
 
     analysis: str
     tool: Facts
-    forced: bool = False
-    run: str = ""
+    forced: bool
+    run: str
 
     def is_met(self, made: Made, images: Sequence[Image]) -> bool:
         """Whether somebody with these images has been analysed as wanted."""

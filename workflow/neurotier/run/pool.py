@@ -61,8 +61,7 @@ OOM_SCORE = 300
 """Added to the score by which the kernel chooses whom to kill when memory is short: a child, and not the pool."""
 
 
-@dataclass(frozen=True, eq=False)
-class Child:
+class Child(NamedTuple):
     """A process that works for one participant.
 
     Attributes
@@ -143,7 +142,7 @@ class Turns:
         The children whose turn it is.
     """
 
-    limits: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, int]
     asked: dict[Child, str] = field(default_factory=dict)
     having: set[Child] = field(default_factory=set)
 
