@@ -21,6 +21,7 @@ from neurotier.core.errors import StateError
 from neurotier.core.files import Facts, Record, write_json, written_whole
 
 Row = Record
+Rows = list[Row]
 EMPTY = "n/a"
 
 Key = TypeVar("Key")
@@ -125,7 +126,7 @@ def write_table(path: Path, table: str, rows: Iterable[Facts]) -> None:
             write(row)
 
 
-def read_table(path: Path, table: str, only: Collection[str] | None = None) -> list[Row]:
+def read_table(path: Path, table: str, only: Collection[str] | None = None) -> Rows:
     """Read a table back, with the types of its schema.
 
     Parameters

@@ -56,7 +56,7 @@ from neurotier.core.private import private_folder, remove_empty, remove_private
 from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, marked, start_process
 from neurotier.core.quantities import counted, seconds, size
 from neurotier.core.settings import Say, Settings, TierSettings
-from neurotier.core.tables import Row, read_table
+from neurotier.core.tables import Rows, read_table
 from neurotier.core.tiers import Tier, tier_named
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import is_present
@@ -245,7 +245,7 @@ RESULTS_FACTOR = 2
 """Bytes of results per byte of compressed input: the brain, at most as large, and what is kept beside it."""
 
 
-def plan_rows(campaign: Campaign) -> list[Row]:
+def plan_rows(campaign: Campaign) -> Rows:
     """Rows of ``plan.tsv``."""
     return [
         {

@@ -18,7 +18,7 @@ from typing import Any
 from neurotier.core.errors import BusyError
 from neurotier.core.files import Record, remove_whatever, whole_json, write_json
 from neurotier.core.places import Places
-from neurotier.core.tables import Row, columns, write_table
+from neurotier.core.tables import Row, Rows, columns, write_table
 from neurotier.run import slurm
 from neurotier.run.journal import Entry, entries, read_notes
 from neurotier.run.participants import name_of
@@ -72,13 +72,13 @@ def close_jobs(places: Places, run: str, was_killed: bool = False) -> None:
     remove_whatever(places.journal(run))
 
 
-def read_jobs(places: Places, run: str) -> list[Row]:
+def read_jobs(places: Places, run: str) -> Rows:
     """Rows of ``jobs.tsv`` of one run; none if it had no jobs, or the file is damaged."""
     rows = (whole_json(places.cluster_jobs(run)) or {}).get("rows", [])
     return [dict.fromkeys(columns("jobs")) | row for row in rows]  # an earlier version has fewer columns
 
 
-def all_job_rows(places: Places) -> list[Row]:
+def all_job_rows(places: Places) -> Rows:
     """Rows of ``jobs.tsv``, of all runs in order of time."""
     files = sorted(places.cluster_jobs("any").parent.glob("*.json"))
     return [row for file in files for row in read_jobs(places, file.stem)]
@@ -98,7 +98,7 @@ def renew_jobs_table(places: Places) -> None:
 
 def job_rows(
     run: str, submitted: Sequence[Entry], notes: Sequence[Entry], starts: Sequence[Start], reason: str
-) -> list[Row]:
+) -> Rows:
     """Rows of ``jobs.tsv``: one per start of each job, in order of time.
 
     Parameters
@@ -114,7 +114,7 @@ def job_rows(
     reason
         Why it says nothing.
     """
-    heads, rows = {line["job"]: line for line in submitted}, list[Row]()
+    heads, rows = {line["job"]: line for line in submitted}, Rows()
     known: dict[str, list[tuple[Start, Entry]]] = {number: [] for number in heads}
     for start in starts:
         known.setdefault(start["job"], []).append((start, {}))

@@ -13,7 +13,7 @@ from neurotier.core.errors import InputError, StateError
 from neurotier.core.files import read_json, whole_json
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.quantities import counted
-from neurotier.core.tables import Row, columns, read_table, write_table
+from neurotier.core.tables import Row, Rows, columns, read_table, write_table
 
 MEMORY = "memory"
 """Cache state of inputs on a tier that is memory."""
@@ -32,9 +32,9 @@ WAYS = ["read_bytes", "written_bytes"]
 class Compared:
     """Rows of ``compared_runs.tsv``, ``compared_participants.tsv`` and ``compared_bytes.tsv``."""
 
-    runs: list[Row] = field(default_factory=list)
-    participants: list[Row] = field(default_factory=list)
-    traffic: list[Row] = field(default_factory=list)
+    runs: Rows = field(default_factory=list)
+    participants: Rows = field(default_factory=list)
+    traffic: Rows = field(default_factory=list)
 
     def __add__(self, other: Compared) -> Compared:
         return Compared(self.runs + other.runs, self.participants + other.participants, self.traffic + other.traffic)
@@ -92,7 +92,7 @@ def runs_of_results(
     InputError
         If the folder holds no tables of a run, or others than this version writes.
     """
-    tables: dict[str, list[Row]] = {}
+    tables: dict[str, Rows] = {}
     for name in ("runs", "profile", "traffic"):
         with reading(folder / "profile" / f"{name}.tsv") as path:
             tables[name] = read_table(path, name)
@@ -192,7 +192,7 @@ def resident_before(phases: Iterable[Row]) -> float | None:
     return sum(row["input_resident_before"] * (row["input_bytes"] or 0) for row in known) / total if total else None
 
 
-def tier_bytes(flows: Iterable[Row]) -> list[Row]:
+def tier_bytes(flows: Iterable[Row]) -> Rows:
     """Bytes per tier, each counted once.
 
     What was counted while copying, what a work folder grew by, and what came into the page cache of a container image
@@ -215,7 +215,7 @@ def tier_bytes(flows: Iterable[Row]) -> list[Row]:
     )
     own, seen = (sums[sums.index.get_level_values(-1) == kind].droplevel(-1) for kind in ("own", OTHER_VIEW))
     known = own.combine_first(seen).groupby("tier").sum(min_count=1).reindex(sorted(set(table.tier)))
-    rows: list[Row] = known.astype(object).where(known.notna(), None).reset_index().to_dict("records")
+    rows: Rows = known.astype(object).where(known.notna(), None).reset_index().to_dict("records")
     return rows
 
 

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from neurotier.core.files import Record
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, Rows
 from neurotier.run.profile_tables import site_of
 
 OF_IMAGE = ("session", "bids_run", "image", "mask", "brain_voxels", "voxel_volume_mm3")
@@ -22,9 +22,9 @@ FEWEST_IMAGES = 5
 """Below this number no median absolute deviation is worth a flag."""
 
 
-def group_rows(records: Iterable[Record]) -> list[Row]:
+def group_rows(records: Iterable[Record]) -> Rows:
     """Rows of ``group.tsv``: one per image, with outliers flagged."""
-    rows: list[Row] = [
+    rows: Rows = [
         {
             "participant": record["participant"],
             "site": site_of(record["participant"]),

@@ -26,7 +26,7 @@ from neurotier.core.places import Places, short_hash
 from neurotier.core.private import make_private, read_private, remove_empty, remove_private
 from neurotier.core.quantities import aligned, counted, size
 from neurotier.core.settings import Settings
-from neurotier.core.tables import EMPTY, Row, columns
+from neurotier.core.tables import EMPTY, Row, Rows, columns
 from neurotier.core.tiers import Tier
 from neurotier.meter.exits import DELAY_SWITCH
 
@@ -90,7 +90,7 @@ def clear(folder: Path) -> None:
     remove_empty(folder.parent)
 
 
-def check_node(settings: Settings, places: Places, node_class: str, marks: Marks | None) -> list[Row]:
+def check_node(settings: Settings, places: Places, node_class: str, marks: Marks | None) -> Rows:
     """Rows of ``check.tsv``: every declared tier as this node has it.
 
     Parameters

@@ -14,7 +14,7 @@ from neurotier.core.files import Facts, Record, clear_log, read_json, write_json
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run, spare_collections
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, read_table, write_table
+from neurotier.core.tables import Rows, read_table, write_table
 from neurotier.core.tiers import on_nodes
 from neurotier.dataset.commands import naming_commands
 from neurotier.meter.measure import Interrupted
@@ -43,7 +43,7 @@ class Context(NamedTuple):
         """The output file of that name."""
         return Path(self.snakemake.output[name])
 
-    def read_table(self, name: str, table: str) -> list[Row]:
+    def read_table(self, name: str, table: str) -> Rows:
         """The rows of an input, which is a table of that schema."""
         return read_table(self.input(name), table)
 
