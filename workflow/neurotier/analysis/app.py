@@ -126,7 +126,7 @@ def run_level(
     variables = {cache["variable"]: cache["inside"] for _, cache in given if cache["variable"]}
     containers = replace(settings.containers, environment={**variables, **settings.containers.environment})
     container = Container(placed.engine, placed.path, containers, scratch, binds)
-    starts: list[Usage] = []
+    starts = []
     while True:
         (scratch / "intermediate").mkdir(parents=True)
         code, start = container.run([RUN_SCRIPT, *arguments], log, program=RUN_SCRIPT)
@@ -255,7 +255,7 @@ def merge_outputs(folders: Sequence[Path], target: Path, tell: Say = lambda _: N
     ToolError
         If one has a file where another has a folder, or an entry is neither a file nor a link that stays inside.
     """
-    differing: list[str] = []
+    differing = []
     for count, folder in enumerate(folders, start=1):
         tell(f"copying the outputs of participant {count:,} of {len(folders):,}")
 
@@ -313,7 +313,7 @@ def run_group_level(
     """
     tiers = tiers_of(settings, in_job=True)
     work = Places.from_settings(settings, tiers)
-    phases: list[tuple[str, Usage]] = []
+    phases = []
     folders = [places.analysed(participant, by_app=True) for participant in participants]
     needed_bytes = MARGIN_BYTES + sum(entry.size_bytes for folder in folders for entry in entries_below(folder))
     check_room(tiers["work"], needed_bytes)

@@ -83,7 +83,7 @@ def entities(file_name: str) -> dict[str, str]:
     neurotier.core.errors.InputError: ...
     """
     stem = strip_extension(file_name)
-    labels: dict[str, str] = {}
+    labels = {}
     for part in stem.split("_")[:-1]:
         pair = PAIR.fullmatch(part)
         if pair is None or pair[1] in labels:

@@ -43,7 +43,7 @@ FIX = "give a NIfTI file of a whole head"
 BOLD_SHAPE = (8, 8, 6, 4)
 BOLD_VOXEL_MM = 4.0
 
-SITES: dict[str, dict[str, tuple[int, str, list[int]]]] = DATA["sites"]
+SITES = DATA["sites"]
 """Participants of each site by label: age in years, sex, and the number of T1w runs in each session."""
 
 

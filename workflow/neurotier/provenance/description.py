@@ -148,7 +148,7 @@ def provenance(known: dict[str, How]) -> Record:
 def line_of(how: How) -> str:
     """An activity in a line: a tool with its options, or an app with its arguments."""
     options = how["options"]
-    words: Sequence[str] = [f"{name}={value}" for name, value in options.items()]
+    words = [f"{name}={value}" for name, value in options.items()]
     if how.get("app"):
         words = ["group", *options.get("group_arguments", [])] if how.get("group") else options["arguments"]
     return " ".join([how["name"], *words])

@@ -232,7 +232,7 @@ def fetch(dataset: Path, paths: Sequence[str], get_data: bool = True) -> None:
 def settings_of(how: How, folder: Path) -> Settings:
     """Settings that make derivatives as they were made, with a folder as the only tier."""
     container, options = how.get("container", {}), dict(how["options"])
-    sections: Record = {
+    sections = {
         "dataset": how.get("chosen", {}),
         "tiers": {"here": {"path": str(folder), "kind": find_mount(folder).kind}},
         "placement": dict.fromkeys(ROLES, "here"),

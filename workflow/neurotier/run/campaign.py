@@ -478,7 +478,7 @@ def make_cache_ready(asked: str, inner: Settings, places: Places, log: Path) -> 
     """Bring the page cache into the state that is asked for."""
     dataset = load_dataset(places)
     inputs = [dataset.path / row["path"] for row in read_table(places.index / "images.tsv", "images")]
-    others: list[Path] = []
+    others = []
     if inner.image and not inner.kind_of("images").in_memory:
         images = image_store(inner, places, log, lambda _: None).images
         others = [path for path in images.rglob("*") if path.is_file() and not path.is_symlink()]
@@ -584,7 +584,7 @@ def walk(campaign: Campaign) -> None:
     remove_inner_results(campaign)
     left = campaign.to_do
     say(f"{len(planned) - len(left)} of {counted(len(planned), 'run')} are there, {len(left)} to do")
-    failed: list[str] = []
+    failed = []
     undisturbed = False
     try:
         for count, run in enumerate(left, start=1):

@@ -92,7 +92,7 @@ def runs_of_results(
     InputError
         If the folder holds no tables of a run, or others than this version writes.
     """
-    tables: dict[str, Rows] = {}
+    tables = {}
     for name in ("runs", "profile", "traffic"):
         with reading(folder / "profile" / f"{name}.tsv") as path:
             tables[name] = read_table(path, name)

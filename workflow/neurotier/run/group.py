@@ -24,7 +24,7 @@ FEWEST_IMAGES = 5
 
 def group_rows(records: Iterable[Record]) -> Rows:
     """Rows of ``group.tsv``: one per image, with outliers flagged."""
-    rows: Rows = [
+    rows = [
         {
             "participant": record["participant"],
             "site": site_of(record["participant"]),
@@ -55,7 +55,7 @@ def robust_z(values: Sequence[float]) -> list[float | None]:
 
 def summary(rows: Sequence[Row]) -> Record:
     """The dataset's mean and standard deviation of brain size, and its outliers."""
-    sizes: dict[str, float | None] = {}
+    sizes = {}
     for name in ("brain_volume_mm3", "brain_voxels"):
         values = [row[name] for row in rows]
         sizes[f"mean_{name}"] = statistics.fmean(values) if values else None

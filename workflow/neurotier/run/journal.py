@@ -49,7 +49,7 @@ def add_entry(places: Places, kind: str, **facts: Any) -> None:
 
 def entries(places: Places, run: str, kind: str) -> list[Entry]:
     """The lines of a kind in the journal of a run, in order of time; what is damaged is passed over."""
-    found: list[Entry] = []
+    found = []
     for file in sorted(places.journal(run).glob("*.jsonl")):
         with suppress(InputError, OSError):
             for text in read_text(file.parent, file.name, LARGEST_BYTES).splitlines():

@@ -110,7 +110,7 @@ def tabulate_profile(places: Places, records: Sequence[Path], tables: Mapping[st
     """
     flush = flush_results(places)
     note_jobs(places, current_run())
-    rows: Rows = []
+    rows = []
     with (
         writing_table(tables["profile"], "profile") as write_profile,
         writing_table(tables["traffic"], "traffic") as write_traffic,
