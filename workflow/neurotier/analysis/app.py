@@ -185,7 +185,9 @@ def call_app(job: Job, folder: Path, placed: PlacedImage) -> Analysed:
     if not labels:
         fix = "leave the participant out, or set app.level to participant"
         raise InputError("has no session, and the app is called by session", where=f"sub-{label}", fix=fix)
-    starts, calls, removal = list[Usage](), list[Record](), Removal()
+    starts = []
+    calls = []
+    removal = Removal()
     folders = [folder / SESSIONS / f"ses-{session}" if session else folder for session in labels]
     for session, own in zip(labels, folders, strict=True):
         own.mkdir(parents=True, exist_ok=True)

@@ -215,7 +215,7 @@ class Program(MaskTool):
 
         When one of them changes, this is another analysis. Of one that cannot be read the program itself says so.
         """
-        digests = list[str]()
+        digests = []
         for path in [word.rpartition("=")[2] for word in shlex.split(self.settings.command)]:
             if os.path.isabs(path) and os.path.isfile(path):
                 with suppress(OSError):

@@ -303,7 +303,8 @@ def check_templates(texts: Sequence[str], known: Collection[str], where: str) ->
     >>> check_templates(["--mem={mem_gb}G", '{{"a": 1}}'], ALWAYS, "app.arguments")
     {'mem_gb'}
     """
-    where, fix, used = f"config key {where}", "write {{ and }} for braces that are meant as such", set[str]()
+    where, fix = f"config key {where}", "write {{ and }} for braces that are meant as such"
+    used = set()
     for text in texts:
         try:
             parsed = list(Formatter().parse(text))

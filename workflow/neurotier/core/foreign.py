@@ -408,7 +408,8 @@ def copy_tree(
         limit.
     """
     target.mkdir(parents=True, exist_ok=True)
-    made, real = set[PurePath](), target.resolve()
+    real = target.resolve()
+    made = set()
     copied = files = 0
     for entry in checked_entries(source, skipped):
         copy, below = target / entry.path, entry.path.parent

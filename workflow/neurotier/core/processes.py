@@ -111,12 +111,13 @@ def kill_all_marked(variable: str, values: Collection[str]) -> None:
     What a device that hangs keeps for longer than :data:`PATIENCE_S` is left. Who dies loses its environment before its
     files, so all are waited for.
     """
-    deadline, killed = time.monotonic() + PATIENCE_S, set[psutil.Process]()
+    deadline = time.monotonic() + PATIENCE_S
+    killed = set()
     while (left := marked(variable, values)) and time.monotonic() < deadline:
         for process in left:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-        killed |= set(left)
+        killed.update(left)
         psutil.wait_procs(left, timeout=0.1)
     wait_for(killed)
 

@@ -128,7 +128,8 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
         root = repository_of(dataset, path)
         below.setdefault((root, number // TOGETHER), []).append(str((dataset / path).relative_to(root)))
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "errors": "replace"}
-    records, reasons = list[Record](), list[str]()
+    records = []
+    reasons = []
     for (root, _), names in below.items():
         words = ["git-annex", command, *options, "--json", "--json-error-messages", "--", *names]
         try:

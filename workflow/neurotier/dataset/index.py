@@ -83,7 +83,8 @@ def index_dataset(
         If the dataset is not BIDS, something asked for does not exist, or nothing is left to analyse.
     """
     skipped = {repr(path): f"cannot be reached: {reason}" for path, reason in dataset.unreachable.items()}
-    images, everyone = list[Image](), set[str]()
+    images = list[Image]()
+    everyone = set()
     kind, where, is_app = kind_of_file(suffixes), f"dataset.source {dataset.source!r}", suffixes is not None
     is_participant = selector(settings.participants, "sub")
     for count, site in enumerate(dataset.sites, start=1):
@@ -147,7 +148,8 @@ def changed_since(
     indexed_s
         When it was made, s since 1970. What was there then and is not of it was left out for a reason.
     """
-    changed, is_participant = set[str](), selector(settings.participants, "sub")
+    is_participant = selector(settings.participants, "sub")
+    changed = set()
 
     def is_other(image: Image) -> bool:
         with suppress(OSError):  # its content is not here, or it is gone
@@ -195,7 +197,8 @@ def index_site(
         return path not in others and not any(each.search(f"/{below}") for each in IGNORE)
 
     files, refused = list_tree(dataset, site, may_enter, links_to)
-    images, taken = list[Image](), set[str]()
+    images = []
+    taken = set()
     skipped = {repr(path): reason for path, reason in refused.items()}
     for path in files:
         try:
@@ -237,7 +240,9 @@ def list_tree(
     dict
         Folders that were not entered, with the reason.
     """
-    files, refused, seen = list[str](), Reasons(), set[tuple[int, int]]()
+    files = []
+    refused = {}
+    seen = set()
     pending = deque([top])  # links wait at its left, until all folders that are none are listed
     while pending:
         here = pending.pop()
@@ -325,7 +330,8 @@ def participants_of(dataset: Path, site: str, links_to: Sequence[str], kind: str
     That is for those without an image, a file of a ``kind``. A participants.tsv that cannot be read is ``skipped``.
     """
     prefix = f"{site}/" if site else ""
-    members, table = Reasons(), f"{prefix}participants.tsv"
+    table = f"{prefix}participants.tsv"
+    members = {}
     try:
         with suppress(FileNotFoundError), open_in_dataset(dataset, table, links_to) as file:
             content = file.read(PARTICIPANTS_BYTES + 1)

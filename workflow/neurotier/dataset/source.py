@@ -182,7 +182,7 @@ def plain_sites(folder: Path, links_to: Sequence[str] = ()) -> Reasons:
     sub-folders that do. What may not be read may be one, as may a link to what is not mounted, unless it has a file's
     name.
     """
-    sites = Reasons()
+    sites = {}
     for path in () if is_bids(folder) else sorted(folder.iterdir()):
         may_be_site = "." not in path.name and path.name != "lost+found" and (path.is_symlink() or path.is_dir())
         is_lost = may_be_site and not os.access(path, os.R_OK)

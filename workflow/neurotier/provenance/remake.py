@@ -22,9 +22,9 @@ from neurotier.analysis.needs import described
 from neurotier.analysis.participant import analyze, run_phase, staged_limit_bytes
 from neurotier.analysis.staging import publish, stage_in
 from neurotier.analysis.tools import make_tool
-from neurotier.containers.store import Cache, PlacedImage, look_at, place_cache
+from neurotier.containers.store import PlacedImage, look_at, place_cache
 from neurotier.core.errors import ContainerError, InputError, SettingsError, ToolError
-from neurotier.core.files import Facts, Record, make_folders, remove_whatever, written_whole
+from neurotier.core.files import Facts, make_folders, remove_whatever, written_whole
 from neurotier.core.foreign import blaming, open_file
 from neurotier.core.places import Places
 from neurotier.core.private import IN, OUT, work_folder
@@ -275,7 +275,7 @@ def placed(how: How, settings: Settings, places: Places, log: Path) -> PlacedIma
     if f"sha256:{image.sha256}" != container["digest"]:
         problem = f"has the digest sha256:{image.sha256}, and {container['digest']} was recorded"
         raise ContainerError(problem, where=reference, fix=fix)
-    caches = dict[Path, Cache]()
+    caches = {}
     for name, each in settings.app.caches.items():
         cache, recorded = look_at(name, each["source"]), how.get("caches", {}).get(name)
         if recorded != f"sha256:{cache.sha256}":

@@ -62,7 +62,9 @@ def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
     BusyError
         If Slurm does not answer.
     """
-    submitted, works_in, prefix = dict[str, str](), dict[str, Any](), prefix_of(places)
+    prefix = prefix_of(places)
+    submitted = {}
+    works_in = {}
     for folder in sorted(places.journal("any").parent.glob("*")):
         over = {note.get("job") for note in read_notes(places, folder.name) if "exit_code" in note}
         lines = entries(places, folder.name, "submitted")  # of a share again when its job before that has ended
@@ -109,7 +111,8 @@ def take_over(places: Places, wanted: Mapping[str, str], command: str, say: Say)
         left, others = left_jobs(places)
     except BusyError as error:
         raise BusyError(f"jobs of an earlier run may still go on: {error.what}", error.where, error.fix) from None
-    taken, kept = dict[str, str](), list[str]()
+    taken = {}
+    kept = []
     for number, job in list(left.items()):
         found = JOB_NAME.fullmatch(job.name)
         if found and found["share"] not in taken and wanted.get(found["share"]) == found["work"]:

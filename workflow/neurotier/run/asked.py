@@ -153,7 +153,8 @@ def lay_out(folder: Path) -> list[str]:
         If the folder cannot be written, or another user may have planted what leads there.
     """
     refuse_planted(folder, "folder to work in", "choose another folder")
-    link, added = folder / LINKED, list[str]()
+    link = folder / LINKED
+    added = []
     if (folder / "dataset_description.json").exists():
         raise SettingsError("is a BIDS dataset, which is only read", where=str(folder), fix="choose another folder")
     if os.path.lexists(link) and not link.is_symlink():

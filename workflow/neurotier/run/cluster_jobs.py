@@ -114,7 +114,8 @@ def job_rows(
     reason
         Why it says nothing.
     """
-    heads, rows = {line["job"]: line for line in submitted}, Rows()
+    heads = {line["job"]: line for line in submitted}
+    rows = []
     known: dict[str, list[tuple[Start, Entry]]] = {number: [] for number in heads}
     for start in starts:
         known.setdefault(start["job"], []).append((start, {}))
@@ -166,7 +167,8 @@ def ask_accounting(numbers: Sequence[str], since_s: float) -> tuple[list[Start],
     since_s
         When their run began, s since 1970.
     """
-    first_s, found = since_s - EARLIER_S, list[Start]()
+    first_s = since_s - EARLIER_S
+    found = []
     since = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(first_s))
     options = ("--duplicates", "--noheader", "--parsable2", "--noconvert", f"--starttime={since}")
     for at in range(0, len(numbers), AT_ONCE):

@@ -143,7 +143,7 @@ def digests_used(results: Path) -> set[str]:
     StateError
         If a file that says so is damaged.
     """
-    digests = set[str]()
+    digests = set()
     with suppress(FileNotFoundError):
         digests.add(read_json(results / "index" / "image.json")["sha256"])
     with suppress(FileNotFoundError):

@@ -126,7 +126,7 @@ def is_plain(name: str) -> bool:
 
 def is_open(facts: Nodes, account: str | None) -> bool:
     """Whether a partition takes this user's jobs, as far as Slurm says."""
-    groups = set[str]()
+    groups = set()
     for group in os.getgroups():
         with suppress(KeyError):  # it has no name here
             groups.add(grp.getgrgid(group).gr_name)
