@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePath
@@ -123,10 +124,10 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
         If git-annex, or git which it calls, was killed.
     """
     prepare_environment()
-    below = dict[tuple[Path, int], list[str]]()
+    below = defaultdict(list)
     for number, path in enumerate(paths):
         root = repository_of(dataset, path)
-        below.setdefault((root, number // TOGETHER), []).append(str((dataset / path).relative_to(root)))
+        below[root, number // TOGETHER].append(str((dataset / path).relative_to(root)))
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "errors": "replace"}
     records = []
     reasons = []
