@@ -124,7 +124,7 @@ def run_level(
     given = [(path, app.caches[cache.name]) for path, cache in placed.caches.items()]
     binds += [Bind(path, cache["inside"]) for path, cache in given]
     variables = {cache["variable"]: cache["inside"] for _, cache in given if cache["variable"]}
-    containers = replace(settings.containers, environment={**variables, **settings.containers.environment})
+    containers = replace(settings.containers, environment=variables | settings.containers.environment)
     container = Container(placed.engine, placed.path, containers, scratch, binds)
     starts = []
     while True:

@@ -51,7 +51,7 @@ def completed(value: Any, schema: Facts) -> Any:
     type, the text is read as YAML. A default that is not empty is laid under what is given.
     """
     if isinstance(value, Mapping):
-        value = {**schema.get("default", {}), **value}
+        value = schema.get("default", {}) | dict(value)
     if "$ref" in schema:
         schema = config_schema()["$defs"][schema["$ref"].rsplit("/", 1)[-1]]
     if isinstance(value, Mapping):

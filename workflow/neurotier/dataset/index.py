@@ -57,7 +57,7 @@ class Index(NamedTuple):
 
     def rows(self) -> list[Record]:
         """Rows of ``images.tsv``."""
-        return [{**vars(image), **{name: getattr(image, name) or None for name in MAY_LACK}} for image in self.images]
+        return [vars(image) | {name: getattr(image, name) or None for name in MAY_LACK} for image in self.images]
 
 
 def index_dataset(

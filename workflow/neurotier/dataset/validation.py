@@ -41,7 +41,7 @@ def validate(folder: Path, where: str) -> Record:
         raise ToolError("the BIDS validator is not installed", where, fix)
     done = subprocess.run(
         [PROGRAM, "--json", "--ignoreNiftiHeaders", folder],
-        env={**os.environ, "PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ.get('PATH', '')}"},
+        env=os.environ | {"PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ.get('PATH', '')}"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
