@@ -20,7 +20,7 @@ import re
 import shlex
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -56,11 +56,10 @@ from neurotier.core.places import Places
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Say, Settings
 from neurotier.dataset.addresses import refusal
-from neurotier.dataset.bids import Image
 from neurotier.dataset.commands import ask_git, call_git, message_of, naming_commands, prepare_environment
 from neurotier.dataset.source import Dataset, commit, identifier_of, is_broken
 from neurotier.provenance.description import DESCRIBING, RAW, WRITTEN, add_lines, command_of, describe, owner_of
-from neurotier.run.participants import selected_by
+from neurotier.run.participants import Selected, selected_by
 
 ATTEMPTS, PAUSE_S = 12, 5.0
 """How often to begin again while somebody else is writing to a dataset, and after which pause."""
@@ -194,7 +193,7 @@ def prepare_site(folder: Path, dataset: Dataset, site: str, ways: Sequence[How])
 # What a commit holds.
 
 
-def made_by_participants(everyone: Mapping[str, Sequence[Image]], settings: Settings, places: Places) -> list[Made]:
+def made_by_participants(everyone: Selected, settings: Settings, places: Places) -> list[Made]:
     """What participants with the images of each have made, of those that have a record and whole derivatives."""
     found, by_app = [], bool(settings.app.image)
     for name, images in everyone.items():

@@ -64,8 +64,8 @@ from neurotier.run.compared import OF_CAMPAIGN, VALID, Condition, valid_unless
 from neurotier.run.disturbance import DISTURBED
 from neurotier.run.images import image_store
 from neurotier.run.jobs import load_dataset, note, read_failures
-from neurotier.run.needs import Needs, needs_of
-from neurotier.run.participants import participants, selected_in
+from neurotier.run.needs import Needs, largest, needs_of
+from neurotier.run.participants import Selected, participants, selected_in, size_bytes
 from neurotier.run.plan import Plan
 from neurotier.run.scripting import Context
 from neurotier.storage.page_cache import CacheState, prepare_cache
@@ -295,17 +295,16 @@ def check_campaign(campaign: Campaign) -> None:
         check_parallelism(run, campaign, list(people))
 
 
-def needs(campaign: Campaign, people: Mapping[str, list[Image]]) -> dict[str, dict[str, int]]:
+def needs(campaign: Campaign, people: Selected) -> dict[str, dict[str, int]]:
     """Bytes that each role still needs on each tier (tier to role) at the same time, at most, but for images."""
     images = [image for own in people.values() for image in own]
-    dataset = sum(image.size_bytes or 0 for image in images)
+    dataset = size_bytes(images)
     needed: dict[str, dict[str, int]] = {}
     for run in {run.condition: run for run in campaign.to_do}.values():
-        each = sorted((work_bytes(own, run.settings) for own in people.values()), reverse=True)
-        tiers = run.settings.placement
+        each, tiers = (work_bytes(own, run.settings) for own in people.values()), run.settings.placement
         for role, count in (
             ("dataset", dataset - there_bytes(campaign, tiers["dataset"], images)),
-            ("work", sum(each[: run.condition.parallelism])),
+            ("work", largest(each, run.condition.parallelism)),
             ("results", RESULTS_FACTOR * dataset),
         ):
             roles = needed.setdefault(tiers[role], {})
@@ -320,7 +319,7 @@ def there_bytes(campaign: Campaign, tier: str, images: Sequence[Image]) -> int:
     if dataset["kind"] != "folder":
         clone = tier_named(campaign.settings, tier).folder("datasets") / clone.name
     links_to = campaign.settings.dataset.links_to
-    return sum(image.size_bytes or 0 for image in images if is_present(clone, image.path, links_to))
+    return size_bytes(image for image in images if is_present(clone, image.path, links_to))
 
 
 def check_room(tier: Tier, roles: Mapping[str, int], say: Say) -> None:

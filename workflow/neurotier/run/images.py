@@ -31,8 +31,8 @@ from neurotier.core.tiers import tiers_of
 from neurotier.run.jobs import note
 
 
-def shelf(settings: Settings, places: Places, placing: bool = True) -> Record:
-    """Where images and caches are kept and, if ``placing``, placed on this machine's images tier, as stores want it.
+def shelf(settings: Settings, places: Places, say: Say, placing: bool = True) -> Shelf:
+    """Where images and caches are kept and, if ``placing``, placed on this machine's images tier.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def shelf(settings: Settings, places: Places, placing: bool = True) -> Record:
     for folder in [kept, images] if placing else [kept]:
         make_private(folder)
         note_user(folder, places.results.absolute())
-    return {"kept": kept, "images": images, "verified": places.verified.absolute(), "run": verifying_run()}
+    return Shelf(kept, images, say, places.verified.absolute(), verifying_run())
 
 
 def image_store(settings: Settings, places: Places, log: Path, say: Say, placing: bool = True) -> Store:
@@ -71,13 +71,11 @@ def image_store(settings: Settings, places: Places, log: Path, say: Say, placing
     TierError
         See :func:`shelf`.
     """
-    where, containers = shelf(settings, places, placing), settings.containers
+    where, containers = shelf(settings, places, say, placing), settings.containers
     if containers.form == "auto":  # measured: tests/benchmarks/containers.py
         remote = settings.kind_of("images").remote
         containers = replace(containers, form="sif" if remote or not can_unpack() else "sandbox")
-    return Store(
-        **where, engine=find_engine(), settings=containers, log=log.absolute(), say=say, dataset=settings.dataset
-    )
+    return Store(**vars(where), engine=find_engine(), settings=containers, log=log.absolute(), dataset=settings.dataset)
 
 
 def placed_image(settings: Settings, places: Places, log: Path) -> PlacedImage | None:
@@ -129,7 +127,7 @@ def obtain_caches(settings: Settings, places: Places, say: Say, placing: bool) -
     """Look at the sources of all caches and, if ``placing``, place them; content of ``index/caches.json``."""
     caches = {name: look_at(name, each["source"]) for name, each in settings.app.caches.items()}
     if placing:
-        placing_on = Shelf(**shelf(settings, places), say=say)
+        placing_on = shelf(settings, places, say)
         for cache in caches.values():
             place_cache(placing_on, cache)
     return {name: vars(cache) for name, cache in caches.items()}
