@@ -15,7 +15,6 @@ Source: Gorgolewski et al. (2017), BIDS apps, PLOS Computational Biology 13(3), 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -29,7 +28,7 @@ from neurotier.analysis.steps import write_step
 from neurotier.analysis.tools import end_of, last_line
 from neurotier.containers.reference import short_name
 from neurotier.containers.run import WORK, Bind, Container
-from neurotier.containers.store import PlacedImage
+from neurotier.containers.store import PlacedImage, sha256
 from neurotier.core.errors import InputError, KilledError, ToolError
 from neurotier.core.files import Record, absolute_path, read_json, remove_whatever
 from neurotier.core.foreign import Entry, blaming, checked_entries, copy_tree, entries_below, same_content
@@ -231,7 +230,7 @@ def app_options(app: AppSettings) -> Record:
     options = {name: getattr(app, name) for name in names}
     if app.filter_file:
         with suppress(OSError):  # the start of the run says so
-            options["filter"] = hashlib.sha256(absolute_path(app.filter_file).read_bytes()).hexdigest()
+            options["filter"] = sha256(absolute_path(app.filter_file))
     return options
 
 

@@ -102,7 +102,6 @@ from neurotier.run.snakemake_internals import (
     call_around,
     close_logs,
     command_of,
-    cores,
     end_timers,
     errors_in_a_line,
     is_main_process,
@@ -175,9 +174,10 @@ class Head:
         with errors_in_a_line():
             if is_main_process(workflow):
                 close_logs(workflow)
-                plan.most_mb = slots(workflow, plan.threads)["limits"].get("mem_mb")
+                known = slots(workflow, plan.threads)
+                plan.most_mb = known["limits"].get("mem_mb")
                 command = command_of(workflow, self.own_names)
-                self.look_ahead(command, cores(workflow))
+                self.look_ahead(command, None if plan.elsewhere else known["parallelism"])
                 asked = [page for target, page in PAGES.items() if target in self.targets(command)]
                 name_pages([plan.places.results / f"{page}.html" for page in asked])
                 ends = {"onsuccess": partial(self.finish, True), "onerror": partial(self.finish, False)}
@@ -189,15 +189,15 @@ class Head:
         """What a command is to make."""
         return command.targets or frozenset({"comparison" if self.settings.is_campaign else "all"})
 
-    def look_ahead(self, command: Command, cores: int | None) -> None:
+    def look_ahead(self, command: Command, slots: int | None) -> None:
         """Before the graph is built: have what was lost made again, decide on shares, refuse what cannot end well.
 
         Parameters
         ----------
         command
             What Snakemake is started for. If it runs no job, nothing is changed, and a dry run says what would be.
-        cores
-            Cores for jobs on this machine; ``None`` if they are not known.
+        slots
+            How many participants this machine analyses at once; ``None`` if that is not known, as on a cluster.
 
         Raises
         ------
@@ -223,7 +223,6 @@ class Head:
             forget_failed_points(places.workload("ior") / "ior.tsv")
         if "check" in command.targets and changes:  # a look at what is now
             remove_whatever(places.checked(plan.node_class))
-        slots = None if plan.elsewhere or not cores else max(1, cores // plan.threads)
         with naming_unwritable(places):
             if changes:
                 close_killed(places)

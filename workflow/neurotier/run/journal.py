@@ -28,7 +28,7 @@ NOTE_S, SAY_S = 1.0, 30.0
 """How often a step may tell the journal how far it is, and how often the terminal, s."""
 
 LARGEST_BYTES = 16 << 20
-"""Most that is read of the lines of a process."""
+"""Most that is read of the lines of a process, or of what else may be long."""
 
 NUMBERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
 """Environment variables that hold a job's number: Slurm, PBS, LSF, SGE."""

@@ -29,7 +29,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tiers import on_nodes, tier_named
 from neurotier.run.adoption import latest_run
 from neurotier.run.jobs import load_settings, run_facts
-from neurotier.run.journal import read_notes, read_steps
+from neurotier.run.journal import LARGEST_BYTES, read_notes, read_steps
 from neurotier.run.participants import participants
 from neurotier.run.stops import runner
 
@@ -42,9 +42,6 @@ PAUSE = 4.0
 BAR = 24
 FAILURES_SHOWN, STEPS_SHOWN, PARTICIPANTS_SHOWN, NODES_SHOWN = 5, 6, 6, 12
 LINE = 160
-
-LARGEST_BYTES = 16 << 20
-"""Most that is read of a record: one lists every file that an app has written."""
 
 UNREADABLE = (OSError, InputError, LookupError, TypeError, ValueError)
 """What reading a file raises that is gone, damaged or planted; it is passed over."""
@@ -278,7 +275,7 @@ def times_of(root: Path, suffix: str) -> dict[str, float]:
 
 def read_whatever(file: Path) -> Any:
     """The JSON in a file below the results, which somebody may have replaced by what blocks its reader; raises what
-    :data:`UNREADABLE` lists."""
+    :data:`UNREADABLE` lists. A record may be long: it lists every file that an app has written."""
     return json.loads(read_text(file.parent, file.name, LARGEST_BYTES))
 
 
