@@ -65,8 +65,10 @@ def call_arguments(app: AppSettings, share: Share, label: str = "", session: str
     words, templates = ["group"], app.group_arguments
     if label:
         words, templates = ["participant", app.label_option, label], app.arguments
-        words += [app.session_option, session] if session and app.session_option else []
-    words += [app.work_option, work] if app.work_option else []
+        if session and app.session_option:
+            words += [app.session_option, session]
+    if app.work_option:
+        words += [app.work_option, work]
     memory = {"mem_mb": share.memory_mb, "mem_gb": max(1, share.memory_mb // 1000)}
     names = {"participant": label, "session": session, "threads": share.threads, "work": work, **memory}
     given = [text.format(**names, filter_file=FILTER_FILE) for text in templates]

@@ -216,7 +216,8 @@ class Program(MaskTool):
         When one of them changes, this is another analysis. Of one that cannot be read the program itself says so.
         """
         digests = []
-        for path in [word.rpartition("=")[2] for word in shlex.split(self.settings.command)]:
+        for word in shlex.split(self.settings.command):
+            path = word.rpartition("=")[2]
             if os.path.isabs(path) and os.path.isfile(path):
                 with suppress(OSError):
                     digests.append(digest(Path(path)))

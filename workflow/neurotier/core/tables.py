@@ -51,7 +51,8 @@ def schema(table: str) -> Record:
     text = next(one for family in families for one in family if one.startswith(f"table: {table}\n"))
     said = read_yaml(text)
     own = {name: described(*column) for name, column in said["columns"].items()}
-    own |= columns(said["followed_by"]) if "followed_by" in said else {}
+    if "followed_by" in said:
+        own |= columns(said["followed_by"])
     rows = {"additionalProperties": said.get("others", False), "required": [*own], "properties": own}
     return {"title": said["title"], "type": "object"} | rows
 

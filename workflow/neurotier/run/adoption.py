@@ -132,8 +132,10 @@ def end_jobs(jobs: Mapping[str, slurm.Queued], others: Iterable[str], command: s
     gone = [f"{number} ({job.state})" for number, job in jobs.items() if number not in failed]
     for number in others:
         _, why = slurm.answer(*shlex.split(command), number) if command else ("", NO_COMMAND)
-        failed |= {number: why} if why else {}
-        gone += [] if why else [number]
+        if why:
+            failed[number] = why
+        else:
+            gone.append(number)
     if gone:
         say(f"neurotier: ended {counted(len(gone), 'cluster job')} that an earlier run had left: {' '.join(gone)}")
     for number, why in failed.items():

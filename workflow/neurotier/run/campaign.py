@@ -392,10 +392,11 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     places = Places.from_settings(inner)
     remove_tree(places.results)
     write_text(log, "")
-    limits = campaign.limits
     arguments = [*ALONE, "--drop-metadata", "--cores", str(condition.parallelism * threads_of(inner))]
-    arguments += ["--sdm", "apptainer"] if inner.in_containers else []
-    arguments += ["--resources", f"mem_mb={limits['mem_mb']}"] if "mem_mb" in limits else []
+    if inner.in_containers:
+        arguments += ["--sdm", "apptainer"]
+    if "mem_mb" in campaign.limits:
+        arguments += ["--resources", f"mem_mb={campaign.limits['mem_mb']}"]
     arguments += ["--configfile", str(file)]
     if snakemake(["ready", *arguments], log) != 0:
         raise RunError("could not be made ready", where=str(condition), fix=f"see {log}")

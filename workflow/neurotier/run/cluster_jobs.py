@@ -132,7 +132,8 @@ def job_rows(
         head = {"run": run, "job": number, "source": "head", "reason": why}
         if job := heads.get(number):  # of the first start, it has noted the submission
             head |= {"rule": job["rule"], "share": job["share"] and name_of(job["share"])}
-            head |= {"submitted_s": job["time_s"]} if len(pairs) < 2 else {}
+            if len(pairs) < 2:
+                head["submitted_s"] = job["time_s"]
         rows += [row_of(head, note, start) for start, note in pairs or [({}, {})]]
     rows.sort(key=lambda row: [row["submitted_s"] or row["started_s"] or math.inf, row["started_s"] or math.inf])
     counts = Counter[tuple[str, ...]]()

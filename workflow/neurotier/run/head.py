@@ -466,7 +466,8 @@ def count_states(places: Places, everyone: list[str], failures: list[Record], st
     counts += [f"{count} {state}" for state, count in (("stopped", stopped), ("not run", left)) if count]
     with suppress(*DAMAGED):  # the page says what is missing
         masks = len(read_table(places.group / "group.tsv", "group", only=("image",)))
-        counts += [counted(masks, "brain mask")] if masks else []
+        if masks:
+            counts.append(counted(masks, "brain mask"))
     return ", ".join(counts)
 
 

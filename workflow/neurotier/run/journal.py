@@ -56,7 +56,8 @@ def entries(places: Places, run: str, kind: str) -> list[Entry]:
                 with suppress(LookupError, TypeError, ValueError):
                     line = dict(json.loads(text))
                     line["time_s"] = float(line["time_s"])
-                    found += [line] if line["kind"] == kind else []
+                    if line["kind"] == kind:
+                        found.append(line)
     return sorted(found, key=lambda line: line["time_s"])
 
 

@@ -150,7 +150,8 @@ class Turns:
         """Take the turn that a child has, and give it another when that is free; none if ``turn`` is empty."""
         self.asked.pop(child, None)
         self.having.discard(child)
-        self.asked |= {child: turn} if turn else {}
+        if turn:
+            self.asked[child] = turn
         for waiting, wanted in self.asked.items():
             taken = sum(self.asked[other] == wanted for other in self.having)
             if waiting not in self.having and taken < self.limits.get(wanted, 1):

@@ -229,7 +229,8 @@ def failures_of(places: Places, run: str, of: Iterable[str]) -> list[tuple[str, 
     for name in sorted(times.keys() & of, key=times.__getitem__):
         with suppress(*UNREADABLE):
             failure = read_whatever(places.failure(name))
-            found += [(name, str(failure["reason"]))] if str(failure["run"]) == run else []
+            if str(failure["run"]) == run:
+                found.append((name, str(failure["reason"])))
     return found
 
 
