@@ -148,11 +148,11 @@ def run_level(
             problem = f"the app was {ended}{tried}"
         else:
             problem = f"the app ended with {ended}{tried}: {last_line(end_of(log))}"
-        raise error(problem, where=name, fix=f"see {log}")
+        raise error(problem, name, fix=f"see {log}")
     with blaming(f"{name}: {OUT_DIR}", ToolError):
         written = list(checked_entries(out))
     if not written:
-        raise ToolError("the app wrote nothing, although its exit code is 0", where=name)
+        raise ToolError("the app wrote nothing, although its exit code is 0", name)
     remove_counted(scratch, removal)
     return joined(starts), len(starts)
 
@@ -321,10 +321,7 @@ def run_group_level(
     needed_bytes = MARGIN_BYTES + sum(entry.size_bytes for folder in folders for entry in entries_below(folder))
     check_room(tiers["work"], needed_bytes)
     name = f"group-{site}" if site else "group"
-    with (
-        naming_full_tier(tiers["work"], needed_bytes),
-        work_folder(work.work_of(name), work.identity) as folder,
-    ):
+    with naming_full_tier(tiers["work"], needed_bytes), work_folder(work.work_of(name), work.identity) as folder:
         out = folder / OUT
         out.mkdir()
         differing, usage = measure_function(lambda: merge_outputs(folders, out, tell))

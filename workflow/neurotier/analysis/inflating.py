@@ -74,7 +74,7 @@ def opened_content(folder: Path, below: str, name: str, blame: type[NeurotierErr
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise TierError(f"cannot be read: {error.strerror}", where=name) from None
+        raise TierError(f"cannot be read: {error.strerror}", name) from None
 
 
 class Content:

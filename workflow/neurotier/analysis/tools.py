@@ -162,7 +162,7 @@ class Tool:
         try:
             yield
         except OSError as error:
-            raise ToolError(f"{self.name} cannot be started ({error.strerror}: {error.filename})", where=name) from None
+            raise ToolError(f"{self.name} cannot be started ({error.strerror}: {error.filename})", name) from None
 
 
 class MaskTool(Tool):
@@ -295,7 +295,7 @@ class BrainExtractor(MaskTool):
                 extractor.run(iterations=self.iterations)
                 data = extractor.compute_mask()
             except (ArithmeticError, IndexError, TypeError, ValueError) as error:
-                raise ToolError(f"brainextractor failed: {type(error).__name__}: {error}", where=name) from None
+                raise ToolError(f"brainextractor failed: {type(error).__name__}: {error}", name) from None
         return as_mask(data, self.name, name)
 
 
@@ -365,7 +365,7 @@ def smallest_head() -> Any:
 def failed(tool: str, code: int, said: str, name: str) -> ToolError:
     """The error for a tool that ended with an exit code other than 0, with the last line that it printed."""
     error = KilledError if code == KilledError.exit_code else ToolError
-    return error(f"{tool} failed ({describe_exit(code)}): {last_line(said)}", where=name)
+    return error(f"{tool} failed ({describe_exit(code)}): {last_line(said)}", name)
 
 
 def end_of(log: Path) -> str:

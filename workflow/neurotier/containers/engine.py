@@ -99,7 +99,7 @@ def explain(
     """
     for pattern, meaning, remedy in read_yaml(Path(__file__).with_name("complaints.yaml").read_text())[doing]:
         if re.search(pattern, said, re.IGNORECASE):
-            return ContainerError(meaning.format(machine=os.uname().machine), where, fix=remedy)
+            return ContainerError(meaning.format(machine=os.uname().machine), where, remedy)
     lines = [line for line in said.splitlines() if re.match(r"\s*(FATAL|ERROR)", line)] or said.splitlines()[-1:]
     return ContainerError(f"{problem}: {lines[-1].strip() if lines else 'no reason given'}", where, fix)
 

@@ -125,7 +125,7 @@ def read_reference(text: str, where: str) -> Reference:
     if archive:
         raise SettingsError("no such archive", where, fix="correct the path (oci: takes a folder)")
     if not path.is_file():
-        raise SettingsError("no such file", where, fix=KINDS)
+        raise SettingsError("no such file", where, KINDS)
     if path.suffix not in (".sif", ".simg", ".def"):
         raise SettingsError("is neither a .sif nor a .def file", where)
     return Reference(str(path), "definition" if path.suffix == ".def" else "file", name, path)
@@ -316,7 +316,7 @@ def content_of(text: str, given: Mapping[str, str]) -> str:
     try:
         below = content_of(str(path.parent / base), given) if base.endswith(".def") else ""
     except RecursionError:
-        raise SourceError("is built from itself", where=str(path), fix="correct its base") from None
+        raise SourceError("is built from itself", str(path), fix="correct its base") from None
     return f"{content}{sorted(arguments.items())}{below}"
 
 
@@ -343,4 +343,4 @@ def make_image(
     code, said = run_logged(command, log, cwd=folder, env=clean_environment(os.environ, target.parent))
     if code != 0:
         error = explain(said, doing, reference.kind, "failed", f"see {log}")
-        raise SourceError(error.what, where=error.where, fix=error.fix) if reference.kind == "registry" else error
+        raise SourceError(error.what, error.where, error.fix) if reference.kind == "registry" else error

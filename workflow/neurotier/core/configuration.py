@@ -234,9 +234,9 @@ def check_app(app: Facts) -> None:
     for name, folder in app["caches"].items():
         inside, key = folder["inside"].rstrip("/"), f"config key app.caches.{name}.inside"
         if inside in OF_THE_APP or not inside:
-            raise SettingsError(f"{folder['inside']!r} is taken", where=key, fix="name another folder")
+            raise SettingsError(f"{folder['inside']!r} is taken", key, fix="name another folder")
         if inside in taken:
-            raise SettingsError(f"{inside!r} is that of {taken[inside]}, too", where=key, fix="name another folder")
+            raise SettingsError(f"{inside!r} is that of {taken[inside]}, too", key, fix="name another folder")
         taken[inside] = name
 
 

@@ -92,7 +92,7 @@ def check_own_files(folder: Path) -> None:
     for line in (listed or "").splitlines():
         facts, _, name = line.partition("\t")
         if facts.startswith(LINK):
-            raise InputError("is a link, which is not followed", where=str(folder / name))
+            raise InputError("is a link, which is not followed", str(folder / name))
 
 
 def refused_candidates(folder: Path) -> str:

@@ -142,7 +142,7 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
         if process.returncode < 0 or process.returncode > 128 or KILLED.search(complaints):
             raise KilledError(f"git-annex {command} was killed", where="git or git-annex")
         if NO_ANNEX in complaints:
-            raise SourceError("its content is not there: its repository has no annex", where=paths[0])
+            raise SourceError("its content is not there: its repository has no annex", paths[0])
         own = [json.loads(line) for line in out.splitlines() if line]  # an empty one comes before a complaint
         failed = [record for record in own if not record["success"]]
         reasons += [text for record in failed for text in record["error-messages"] or [record.get("note", "")]]
@@ -158,7 +158,7 @@ def repository_of(dataset: Path, path: str) -> Path:
     for parent in PurePath(path).parents:
         if (dataset / parent / ".git").exists():
             return dataset / parent
-    raise SourceError("is not in the dataset", where=path)
+    raise SourceError("is not in the dataset", path)
 
 
 def retry(action: Callable[[], None], settings: DatasetSettings, say: Say) -> None:

@@ -293,7 +293,7 @@ def reached(sites: Sequence[str], unreachable: Reasons, say: Say) -> list[str]:
         say(f"{path!r} cannot be reached: {reason}")
     there = [site for site in sites if site not in unreachable]
     if not there:
-        raise SourceError(f"cannot be reached: {next(iter(unreachable.values()))}", where=", ".join(unreachable))
+        raise SourceError(f"cannot be reached: {next(iter(unreachable.values()))}", ", ".join(unreachable))
     return there
 
 
@@ -327,7 +327,7 @@ def install_all(folder: Path, recorded: dict[str, str], settings: DatasetSetting
                 failed[path] = message_of(own, "DataLad gave no reason" if own else NOT_WHOLE)
         if failed:
             first = next(filter(NETWORK_DOWN.search, failed.values()), next(iter(failed.values())))
-            raise SourceError(f"cannot be installed: {first}", where=", ".join(failed))
+            raise SourceError(f"cannot be installed: {first}", ", ".join(failed))
 
     try:
         retry(attempt, settings, say)

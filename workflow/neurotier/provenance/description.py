@@ -104,7 +104,7 @@ def read_how(folder: Path, activity: str) -> How:
         if not {"neurotier", "name", "version", "options"} <= how.keys():
             raise ValueError
     except (OSError, ValueError, AttributeError):
-        raise InputError("does not say how derivatives were made", where=str(file)) from None
+        raise InputError("does not say how derivatives were made", str(file)) from None
     return how
 
 

@@ -69,14 +69,14 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
     """
     folder = how_file.absolute().parent
     if folder.parts[-len(HOW.parts) :] != HOW.parts:
-        raise InputError(f"is not below {HOW}/ of a dataset of derivatives", where=str(how_file))
+        raise InputError(f"is not below {HOW}/ of a dataset of derivatives", str(how_file))
     dataset = folder.parents[len(HOW.parts) - 1]
     how = read_how(dataset, how_file.stem)
     raw, group = dataset / RAW, how.get("group")
     if group:
         read, paths, names = inputs_of_group(dataset, group), [], [GROUP_LEVEL]
     elif not inputs:
-        raise InputError(f"takes the inputs to make derivatives of, below {raw}", where=str(how_file))
+        raise InputError(f"takes the inputs to make derivatives of, below {raw}", str(how_file))
     else:
         everyone = raw_paths(dataset, inputs)
         paths = wanted(everyone, os.environ.get(ONLY, ""))
@@ -102,7 +102,7 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
             with work_folder(places.work_of(name), identity="") as folder:
                 if group:
                     if image is None:
-                        raise InputError("names no container image, and the group level needs it", where=str(how_file))
+                        raise InputError("names no container image, and the group level needs it", str(how_file))
                     arguments = call_arguments(settings.app, Share(settings.app.threads, settings.app.memory_mb))
                     given = partial(put, dataset, paths=read)
                     (folder / OUT).mkdir()
@@ -135,7 +135,7 @@ def inputs_of_group(dataset: Path, group: Facts) -> list[str]:
     for name in group["participants"]:
         entries = [entry for entry in os.listdir(dataset) if owner_of(entry) == name]
         if not entries:
-            raise InputError("has no derivatives here, and the group level needs everyone's", where=str(dataset / name))
+            raise InputError("has no derivatives here, and the group level needs everyone's", str(dataset / name))
         found += entries
     return sorted(found)
 
@@ -149,7 +149,7 @@ def put(source: Path, target: Path, paths: Iterable[str]) -> None:
         If one is not there, which was before; nothing is replaced then.
     """
     if lost := next((path for path in paths if not os.path.lexists(source / path)), None):
-        raise ToolError("was made before, and is not now", where=lost)
+        raise ToolError("was made before, and is not now", lost)
     for path in paths:
         made, final = source / path, target / path
         make_folders(final.parent)
@@ -175,7 +175,7 @@ def raw_paths(dataset: Path, inputs: Sequence[Path]) -> list[str]:
     for path in inputs:
         paths.append(os.path.relpath(path, dataset / RAW))  # not resolved: images are links into the annex
         if not owner_of(paths[-1]):
-            raise InputError(f"is not a participant's below {dataset / RAW}", where=str(path))
+            raise InputError(f"is not a participant's below {dataset / RAW}", str(path))
     return paths
 
 
@@ -242,7 +242,7 @@ def settings_of(how: How, folder: Path) -> Settings:
     if how.get("app"):
         if named := options.get("filter_file"):
             if "filter" not in how:
-                raise InputError("was gone when derivatives were saved", where=str(named))
+                raise InputError("was gone when derivatives were saved", str(named))
             options["filter_file"] = str(folder / "filter.json")
             (folder / "filter.json").write_text(how["filter"])
         sections["app"] = options | {"image": container["image"], "name": how["name"]}
@@ -274,12 +274,12 @@ def placed(how: How, settings: Settings, places: Places, log: Path) -> PlacedIma
         raise ContainerError(error.what, where=f"the recorded image {reference}", fix=fix) from None
     if f"sha256:{image.sha256}" != container["digest"]:
         problem = f"has the digest sha256:{image.sha256}, and {container['digest']} was recorded"
-        raise ContainerError(problem, where=reference, fix=fix)
+        raise ContainerError(problem, reference, fix)
     caches = {}
     for name, each in settings.app.caches.items():
         cache, recorded = look_at(name, each["source"]), how.get("caches", {}).get(name)
         if recorded != f"sha256:{cache.sha256}":
-            raise InputError(f"has other contents than when {recorded} was recorded", where=each["source"])
+            raise InputError(f"has other contents than when {recorded} was recorded", each["source"])
         caches[place_cache(store, cache)] = cache
     return PlacedImage(store.engine, store.file(image), store.cache(image), image.sha256, caches)
 

@@ -82,9 +82,9 @@ def open_page(results: Path, name: str) -> int:
     pages = {file.stem: file for file in files if file.suffix == ".html" and stat.S_ISREG(file.lstat().st_mode)}
     if not pages:
         fix = "give a results folder, or have one made: snakemake all"
-        raise SettingsError("has no page" if results.is_dir() else "is no folder", where=str(results), fix=fix)
+        raise SettingsError("has no page" if results.is_dir() else "is no folder", str(results), fix)
     if name and name not in pages:
-        raise SettingsError(f"has no page {name!r}", where=str(results), fix=f"it has {', '.join(sorted(pages))}")
+        raise SettingsError(f"has no page {name!r}", str(results), fix=f"it has {', '.join(sorted(pages))}")
     page = pages[name] if name else max(pages.values(), key=lambda file: file.stat().st_mtime)
     print(page)
     if {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():  # else a browser for terminals would be found, if any
@@ -156,10 +156,10 @@ def lay_out(folder: Path) -> list[str]:
     link = folder / LINKED
     added = []
     if (folder / "dataset_description.json").exists():
-        raise SettingsError("is a BIDS dataset, which is only read", where=str(folder), fix="choose another folder")
+        raise SettingsError("is a BIDS dataset, which is only read", str(folder), fix="choose another folder")
     if os.path.lexists(link) and not link.is_symlink():
         fix = "choose another folder; in a checkout there is nothing to lay out"
-        raise SettingsError("is there already, and is no link to an installed workflow", where=str(link), fix=fix)
+        raise SettingsError("is there already, and is no link to an installed workflow", str(link), fix)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in COPIED:
@@ -176,7 +176,7 @@ def lay_out(folder: Path) -> list[str]:
     except OSError as error:
         is_copy = isinstance(error, shutil.Error)  # of copytree: what was copied, where to, and why not, of each file
         why = error.args[0][0][2] if is_copy else error.strerror
-        raise TierError(f"cannot be written: {why}", where=str(error.filename or folder)) from None
+        raise TierError(f"cannot be written: {why}", str(error.filename or folder)) from None
     return [
         f"{folder}: {', '.join(added)}" if added else f"{folder}: everything is there",
         f"Begin with: cd {folder} && snakemake --workflow-profile profiles/local --cores 2",

@@ -399,13 +399,13 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
         arguments += ["--resources", f"mem_mb={campaign.limits['mem_mb']}"]
     arguments += ["--configfile", str(file)]
     if snakemake(["ready", *arguments], log) != 0:
-        raise RunError("could not be made ready", where=str(condition), fix=f"see {log}")
+        raise RunError("could not be made ready", str(condition), fix=f"see {log}")
     cache = make_cache_ready(condition.cache, inner, places, log)
     snakemake([str(places.shortened().profile / "profile.tsv"), *arguments], log)
     # The run that made ready has no row.
     rows = [facts for facts in map(read_json, sorted(places.runs.glob("*.json"))) if facts.get("row") is not None]
     if not rows:
-        raise RunError("ended without analysing anyone", where=str(condition), fix=f"see {log}")
+        raise RunError("ended without analysing anyone", str(condition), fix=f"see {log}")
     facts = rows[-1]
     row, stopped = facts["row"], bool(facts.get("stopped_by"))
     begun = row["participants"] + row["failed"]  # of a job that was killed at once nothing is known

@@ -495,7 +495,7 @@ def naming_unwritable(places: Places) -> Iterator[None]:
     except OSError as error:
         problem = f"results folder cannot be written: {error.strerror}"
         fix = "free some space, or correct its permissions"
-        raise TierError(problem, where=str(places.results), fix=fix) from None
+        raise TierError(problem, str(places.results), fix) from None
 
 
 def end_run(places: Places, run: str, stopped_by: str | None, succeeded: bool) -> None:
@@ -538,7 +538,7 @@ def acquire(places: Places) -> None:
         if not isinstance(error, BlockingIOError):
             problem = f"its file system cannot keep two runs apart (flock: {error.strerror})"
             fix = "choose a folder on another one with --config results=NAME"
-        raise BusyError(problem, where=str(lock.parent.parent), fix=fix) from None
+        raise BusyError(problem, str(lock.parent.parent), fix) from None
     os.ftruncate(descriptor, 0)
     os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
     held[lock] = descriptor

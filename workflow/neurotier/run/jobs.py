@@ -67,14 +67,14 @@ def load_settings(results: Path) -> Settings:
     """
     if not (results / "state" / "settings.json").exists():
         fix = "name a results folder, or start snakemake (without --no-hooks)"
-        raise SettingsError("no run has begun here", where=str(results), fix=fix)
+        raise SettingsError("no run has begun here", str(results), fix)
     settings = Settings.from_json(read_json(results / "state" / "settings.json"))
     if source := content_of(results / "state" / "source").decode(errors="replace"):
         settings = replace(settings, dataset=replace(settings.dataset, source=source))
     made = results_folder(settings)
     if not made.exists() or not made.samefile(results):
         problem = f"its last run was in {made}: this folder was moved or copied"
-        raise SettingsError(problem, where=str(results), fix="start a run here, or name that folder")
+        raise SettingsError(problem, str(results), fix="start a run here, or name that folder")
     return settings
 
 
@@ -248,7 +248,7 @@ def reason_of(error: BaseException) -> str:
         cause: BaseException = error
         while below := cause.__cause__ or cause.__context__:
             cause = below
-        return str(TierError(f"could not be read: {cause}", where=sys.prefix, fix=READ_AGAIN))
+        return str(TierError(f"could not be read: {cause}", sys.prefix, READ_AGAIN))
     return one_line(without_credentials(f"fault in neurotier: {type(error).__name__}: {error}"))
 
 

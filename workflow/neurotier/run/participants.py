@@ -90,7 +90,7 @@ def require_all(places: Places, of: Collection[str] | None = None) -> int:
     if left:
         raise ToolError(
             f"{len(left)} of {counted(len(names), 'participant')} failed",
-            where=first_of(left),
+            first_of(left),
             fix="see the report, and start the same command again when that is mended",
         )
     return len(names)
@@ -106,7 +106,7 @@ def images_of(places: Places, participant: str) -> list[Image]:
     """
     images = selected_in(places).get(participant)
     if not images:
-        raise InputError("no such participant is selected", where=participant, fix="see index/images.tsv")
+        raise InputError("no such participant is selected", participant, fix="see index/images.tsv")
     return images
 
 

@@ -121,7 +121,7 @@ class Plan(Needs):
             if needed_mb > self.most_mb:
                 problem = f"needs a job of {needed_mb:,} MB of memory, and none is given more than {self.most_mb:,} MB"
                 fix = "choose nodes with as much, and say so: --resources mem_mb=N, or resources: mem_mb in the profile"
-                raise SettingsError(problem, where=name, fix=fix)
+                raise SettingsError(problem, name, fix)
         first = [self.places.advice / "calibration.json"] if share.startswith(CALIBRATION) else []
         return first + ([self.places.got(share)] if self.elsewhere and not self.is_plain else [])
 

@@ -143,7 +143,7 @@ def text_of(profile: str) -> tuple[str, str]:
     elif not file.exists():
         known = ", ".join(sorted(file.stem for file in PROFILES.glob("*.yaml")))
         fix = f"use one of {known}, or write a path that ends with .yaml"
-        raise SettingsError(f"no description is named {profile!r}", where=WHERE, fix=fix)
+        raise SettingsError(f"no description is named {profile!r}", WHERE, fix)
     where = f"{WHERE}: {file}"
     try:
         with blaming(where, SettingsError):
@@ -229,7 +229,7 @@ def describe(file: Path, phase: str | None) -> str:
     try:
         parse(text, where)
     except SettingsError as error:
-        raise InputError(f"cannot be described: {error.what}", where=error.where) from None
+        raise InputError(f"cannot be described: {error.what}", error.where) from None
     return text
 
 
