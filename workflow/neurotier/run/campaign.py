@@ -373,6 +373,7 @@ UNTOLD = {".snakemake_timestamp"}
 """Files that Snakemake leaves in folders, with a time in them."""
 
 KEPT = ("profile", "state", "index", "logs")
+"""What a run leaves to its campaign."""
 
 
 def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
@@ -416,7 +417,13 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
         for path in sorted((places.results / name).rglob("*"))
         if path.is_file() and path.name not in UNTOLD
     }
-    keep_records(places, partial_of(folder))
+    partial = partial_of(folder)
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    for name in KEPT:
+        if (places.results / name).exists():
+            shutil.move(places.results / name, partial / name)
+    remove_tree(places.results)
     taken_s = time.monotonic() - started_s
     kept = keep_run(campaign, run, row, cache, outputs, taken_s, accident or bool(facts.get("again")), stopped)
     file.unlink(missing_ok=True)
@@ -483,16 +490,6 @@ def make_cache_ready(asked: str, inner: Settings, places: Places, log: Path) -> 
         images = image_store(inner, places, log, lambda _: None).images
         others = [path for path in images.rglob("*") if path.is_file() and not path.is_symlink()]
     return prepare_cache(asked, inputs, others, in_memory=inner.kind_of("dataset").in_memory)
-
-
-def keep_records(places: Places, folder: Path) -> None:
-    """Move what a run leaves from its results folder to the campaign's, and remove the rest."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    for name in KEPT:
-        if (places.results / name).exists():
-            shutil.move(places.results / name, folder / name)
-    remove_tree(places.results)
 
 
 def keep_run(
