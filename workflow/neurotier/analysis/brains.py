@@ -321,8 +321,7 @@ def prepare_in_container(tool: Tool, container: Container, cache: Path, log: Pat
         (container.scratch / "0").mkdir()
         lines.append(f"[ ! -d {COMPILED} ] || cp -R {COMPILED} {WORK}/{CACHE}")
         lines.append(script(tool, [tool.command(f"{WORK}/{head.name}", f"{WORK}/0")]))
-    commands = "set -e\n" + "\n".join(lines) + "\n"
-    code, _ = container.run(["/bin/sh", SCRIPT], log, program=tool.name, script=commands)
+    code, _ = container.run(["/bin/sh", SCRIPT], log, program=tool.name, script="set -e\n" + "\n".join(lines) + "\n")
     image = container.image.name
     if code != 0:
         printed = said_in(container.scratch, "0/log", f"{image}: the tool's log")

@@ -145,8 +145,7 @@ def as_mask(data: Volume, tool: str, name: str) -> Mask:
 def write_mask(mask: Mask, head: nib.Nifti1Image, path: Path) -> tuple[int, float]:
     """Write a mask as uint8 on the head's grid; its voxels, and the volume of one in mm3."""
     save(mask.astype(np.uint8), head, path, np.dtype(np.uint8))
-    zooms = head.header.get_zooms()[:3]
-    return int(mask.sum()), float(np.prod([float(zoom) for zoom in zooms]))
+    return int(mask.sum()), float(np.prod([float(zoom) for zoom in head.header.get_zooms()[:3]]))
 
 
 def write_brain(mask: Mask, head: nib.Nifti1Image, path: Path) -> None:

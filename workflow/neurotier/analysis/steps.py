@@ -47,10 +47,9 @@ def write_step(
 
 def step_rows(places: Places) -> list[Record]:
     """Rows of ``steps.tsv``: one per phase of every step, in order of time."""
-    records = [read_json(file) for file in sorted((places.profile / "steps").rglob("*.json"))]
     rows = [
         {"run": record["run"], "step": record["step"], "item": record["item"], **phase}
-        for record in records
+        for record in map(read_json, sorted((places.profile / "steps").rglob("*.json")))
         for phase in record["phases"]
     ]
     return sorted(rows, key=lambda row: row["start_s"])

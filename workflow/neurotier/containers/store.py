@@ -275,8 +275,7 @@ class Store(Shelf):
         kept = self.keep(reference, where)
         notes = kept.with_suffix(".json")
         facts = read_json(notes)
-        origin = facts.get("origin", {})
-        image = ContainerImage(text, reference.name, facts["sha256"], facts["size_bytes"], origin)
+        image = ContainerImage(text, reference.name, facts["sha256"], facts["size_bytes"], facts.get("origin", {}))
         try:
             if placing:
                 self.place(image, kept)

@@ -48,8 +48,7 @@ READERS: dict[str, Callable[[str], Any]] = {"boolean": lambda text: text == "tru
 def schema(table: str) -> Record:
     """The JSON schema of a table's rows, which have all of its columns and, unless it has ``others``, no others."""
     families = (file.read_text().split("\n---\n") for file in (SCHEMAS / "tables").glob("*.yaml"))
-    text = next(one for family in families for one in family if one.startswith(f"table: {table}\n"))
-    said = read_yaml(text)
+    said = read_yaml(next(one for family in families for one in family if one.startswith(f"table: {table}\n")))
     own = {name: described(*column) for name, column in said["columns"].items()}
     if "followed_by" in said:
         own |= columns(said["followed_by"])

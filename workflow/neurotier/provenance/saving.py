@@ -456,8 +456,7 @@ def register(folder: Path, dataset: Dataset, site: str) -> str:
 def changed_entries(folder: Path) -> set[str]:
     """Folders and files at the top of a dataset that are not as they were saved, or gone; not its source."""
     options = ("--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=all")
-    listed = run_git(folder, "status", *options)
-    return {entry[3:].split("/", 1)[0] for entry in listed.split("\0") if entry}
+    return {entry[3:].split("/", 1)[0] for entry in run_git(folder, "status", *options).split("\0") if entry}
 
 
 def refuse_ignored(folder: Path) -> None:

@@ -34,8 +34,7 @@ def group_rows(records: Iterable[Record]) -> Rows:
         for record in records
         for image in record["images"]
     ]
-    scores = robust_z([row["brain_volume_mm3"] for row in rows])
-    for row, score in zip(rows, scores, strict=True):
+    for row, score in zip(rows, robust_z([row["brain_volume_mm3"] for row in rows]), strict=True):
         row |= {"robust_z": score, "outlier": score is not None and abs(score) > ROBUST_Z_LIMIT}
     return rows
 

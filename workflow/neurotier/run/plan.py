@@ -273,8 +273,7 @@ class Plan(Needs):
 
     def validations(self) -> list[Path]:
         """Findings of the validator for every site, if validation is on."""
-        asked = self.settings.dataset.validation != "none"
-        return list(map(self.places.validation, self.sites())) if asked else []
+        return list(map(self.places.validation, self.sites())) if self.settings.dataset.validation != "none" else []
 
     def of_site(self, site_folder: str) -> list[str]:
         """Participants of one site (``SITE/``, or empty)."""

@@ -221,8 +221,7 @@ def describe(file: Path, phase: str | None) -> str:
     where = str(file)
     record = read_record(file, where)
     try:
-        found = phase_of(record, phase, where)
-        text = written(*figures_of(record, found, where))
+        text = written(*figures_of(record, phase_of(record, phase, where), where))
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         why = f"{type(error).__name__}: {one_line(str(error))[:100]}"
         raise InputError(f"is no record of a participant or of neurotier meter ({why})", where) from None
