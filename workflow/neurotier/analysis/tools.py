@@ -236,8 +236,8 @@ class Program(MaskTool):
         with self.starting(where):
             if not self.version_command:
                 return f"sha256:{digest(Path(file))[:12]}"
-            options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "env": os.environ | self.environment}
-            done = subprocess.run(self.version_command, capture_output=True, **options)
+            environment = os.environ | self.environment
+            done = subprocess.run(self.version_command, capture_output=True, stdin=subprocess.DEVNULL, env=environment)
         if done.returncode != 0:
             said = done.stderr.decode(errors="replace")
             raise failed(shlex.join(self.version_command), shell_code(done.returncode), said, where)

@@ -128,13 +128,19 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
     for number, path in enumerate(paths):
         root = repository_of(dataset, path)
         below[root, number // TOGETHER].append(str((dataset / path).relative_to(root)))
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "errors": "replace"}
     records = []
     reasons = []
     for (root, _), names in below.items():
         words = ["git-annex", command, *options, "--json", "--json-error-messages", "--", *names]
         try:
-            process = start_process(words, cwd=root, stdin=subprocess.DEVNULL, **pipes)
+            process = start_process(
+                words,
+                cwd=root,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                errors="replace",
+            )
         except OSError as error:
             fix = "reinstall the environment"
             raise SourceError(f"does not answer: {error.strerror}", where="git-annex", fix=fix) from None

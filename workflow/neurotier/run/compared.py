@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,14 +104,17 @@ def runs_of_results(
         whole = kept == run["participants"]
         with reading(folder / "state" / "runs" / f"{run['run']}.json") as path:
             in_memory = path.exists() and is_in_memory(read_json(path)["tiers"]["dataset"]["kind"])
+        whole_phases = phases if whole else []
+        starts = [row["wall_s"] for row in whole_phases if row["phase"] == "container_start"]
         known = {
             "origin": origin,
             "placement": placement or placement_label(run),
             "repetition": repetition,
             "cache": MEMORY if in_memory else cache,
             "logged_makespan_s": None,
-            **measures(phases if whole else []),
-            **({"input_resident_before": None} if in_memory else {}),  # no page cache stands before them
+            "container_start_median_s": statistics.median(starts) if starts else None,
+            # before a tier that is memory stands no page cache
+            "input_resident_before": None if in_memory else resident_before(whole_phases),
             "valid": validity(run, everyone, kept),
         }
         compared += Compared(
@@ -154,15 +157,6 @@ def placement_label(run: Row) -> str:
     way = [dataset] if dataset == work == results else [dataset, work] if dataset == results else None
     label = "→".join(way or [dataset, work, results])
     return label if images is None else f"{label}, image on {images}"
-
-
-def measures(phases: Sequence[Row]) -> Row:
-    """What is told of a run by its rows of ``profile.tsv``; none are given if some of its records are gone."""
-    starts = [row["wall_s"] for row in phases if row["phase"] == "container_start"]
-    return {
-        "container_start_median_s": statistics.median(starts) if starts else None,
-        "input_resident_before": resident_before(phases),
-    }
 
 
 def validity(run: Row, everyone: int, kept: int) -> str:
