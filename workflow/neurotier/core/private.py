@@ -204,6 +204,12 @@ def remove_empty(folder: Path) -> None:
             return
 
 
+def clear(folder: Path) -> None:
+    """Remove a private folder, and those above it that are then empty."""
+    remove_private(folder)
+    remove_empty(folder.parent)
+
+
 def read_private(file: Path) -> str:
     """Text of a file in a private folder; empty if it is none, or not there."""
     with suppress(OSError, NeurotierError):

@@ -62,7 +62,7 @@ class Image:
     @property
     def in_site(self) -> PurePosixPath:
         """Path of the image, relative to its site."""
-        return PurePosixPath(self.path).relative_to(self.site) if self.site else PurePosixPath(self.path)
+        return PurePosixPath(self.path).relative_to(self.site)
 
 
 def entities(file_name: str) -> dict[str, str]:

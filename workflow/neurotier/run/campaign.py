@@ -52,7 +52,7 @@ from neurotier.core.files import (
 from neurotier.core.installed import ROOT
 from neurotier.core.parallelism import fits
 from neurotier.core.places import Places, short_hash
-from neurotier.core.private import private_folder, remove_empty, remove_private
+from neurotier.core.private import clear, private_folder
 from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, marked, start_process
 from neurotier.core.quantities import counted, seconds, size
 from neurotier.core.settings import Say, Settings, TierSettings
@@ -455,9 +455,7 @@ def remove_inner_results(campaign: Campaign) -> None:
     for name in {run.settings.placement["results"] for run in campaign.planned}:
         tier = tier_named(campaign.settings, name)
         tier.refuse_planted()
-        folder = tier.path / inner_results(campaign.places)
-        remove_private(folder)
-        remove_empty(folder.parent)
+        clear(tier.path / inner_results(campaign.places))
 
 
 def snakemake(arguments: list[str], log: Path) -> int:
@@ -565,7 +563,7 @@ def differing(campaign: Campaign, run: PlannedRun, outputs: Mapping[str, str]) -
     names = {*outputs, *first["checksums"]}
     apart = sorted(name for name in names if outputs.get(name) != first["checksums"].get(name))
     found = f"outputs differ from those of {first['of']}: {len(apart)} of {len(names)} files, first "
-    return [found + apart[0]] if apart else []
+    return [found + name for name in apart[:1]]
 
 
 def walk(campaign: Campaign) -> None:

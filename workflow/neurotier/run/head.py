@@ -401,9 +401,14 @@ class Head:
         return False
 
     def close(self, succeeded: bool, stopped_by: str | None) -> str:
-        """Note what became of the run and its participants, and write pages after failures; counts of participants."""
+        """End the run's processes, clear the work tier, note what became of the run and its participants, and write
+        pages after failures; counts of participants."""
         settings, places, pages, run = self.settings, self.places, self.pages, current_run()
-        end_run(places, run, stopped_by, succeeded)
+        end(processes_of([run]))
+        remove_leftovers(places.work, places.identity)
+        note_swapping(places, run)
+        again, is_good = bool(entries(places, run, "again")), succeeded and stopped_by is None
+        add_facts(places, run, ended_s=time.time(), succeeded=is_good, stopped_by=stopped_by, again=again)
         if self.plan.elsewhere:
             remove_marks(settings, places)
         failed_on_nodes, everyone = entries(places, run, "failed"), participants(places)
@@ -496,15 +501,6 @@ def naming_unwritable(places: Places) -> Iterator[None]:
         problem = f"results folder cannot be written: {error.strerror}"
         fix = "free some space, or correct its permissions"
         raise TierError(problem, str(places.results), fix) from None
-
-
-def end_run(places: Places, run: str, stopped_by: str | None, succeeded: bool) -> None:
-    """End a run: end its processes, clear the work tier, and note swapping, time, and what became of it."""
-    end(processes_of([run]))
-    remove_leftovers(places.work, places.identity)
-    note_swapping(places, run)
-    again, succeeded = bool(entries(places, run, "again")), succeeded and stopped_by is None
-    add_facts(places, run, ended_s=time.time(), succeeded=succeeded, stopped_by=stopped_by, again=again)
 
 
 def acquire(places: Places) -> None:

@@ -23,7 +23,7 @@ from neurotier.core.control_groups import memory, usable_cores
 from neurotier.core.errors import NeurotierError, TierError
 from neurotier.core.files import content_of, write_secret
 from neurotier.core.places import Places, short_hash
-from neurotier.core.private import make_private, read_private, remove_empty, remove_private
+from neurotier.core.private import clear, make_private, read_private
 from neurotier.core.quantities import aligned, counted, size
 from neurotier.core.settings import Settings
 from neurotier.core.tables import EMPTY, Row, Rows, columns
@@ -82,12 +82,6 @@ def write_and_read(file: Path, text: str) -> None:
     write_secret(file, text)
     if file.read_text() != text:
         raise TierError("does not give back what was written", str(file))
-
-
-def clear(folder: Path) -> None:
-    """Remove a folder of the check, and those above it that are then empty."""
-    remove_private(folder)
-    remove_empty(folder.parent)
 
 
 def check_node(settings: Settings, places: Places, node_class: str, marks: Marks | None) -> Rows:

@@ -94,9 +94,8 @@ class Plan(Needs):
         A share that a job of an earlier start is at has the serial number of that start.
         """
         folder = self.places.share("any").parent
-        known = {name_of(name): name for name in sorted(os.listdir(folder))} if folder.is_dir() else {}
-        for share in self.unfinished:
-            known.pop(share, None)
+        markers = sorted(os.listdir(folder)) if folder.is_dir() else []
+        known = {name_of(name): name for name in markers if name_of(name) not in self.unfinished}
         return [known.get(share) or f"{share}.{self.taken_over.get(share, self.serial)}" for share in shares]
 
     def works(self) -> dict[str, str]:
@@ -136,8 +135,7 @@ class Plan(Needs):
 
     def dropped(self) -> list[Path]:
         """Markers that what a pool has not dropped is, if images are dropped after their analysis."""
-        asked = self.settings.dataset.drop and not self.is_plain
-        return list(map(self.places.dropped, self.shares)) if asked else []
+        return list(map(self.places.dropped, self.shares)) if self.settings.dataset.drop and not self.is_plain else []
 
     def settle(self, made: Mapping[str, Made], forced: bool, slots: int | None, write: bool = True) -> list[str]:
         """Find out who is to be analysed (:mod:`neurotier.run.participants`): nobody until there is an index.

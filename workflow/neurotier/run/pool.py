@@ -305,7 +305,7 @@ class Pool:
 
     def prepare(self, names: Sequence[str]) -> None:
         """Find out who is left, and where each of them begins."""
-        settings, places, stage = self.settings, self.places, self.stage
+        places, stage = self.places, self.stage
         self.count = len(names)
         if stage == DROP:
             self.to_drop.extend(name for name in names if places.record(name).exists())
@@ -331,7 +331,7 @@ class Pool:
             doing = "Fetching the images of" if stage == FETCH else "Analysing"
             if left:
                 self.say(f"{doing} {len(left)} of {counted(len(names), 'participant')}: {first_of(left, shown=5)}")
-        if stage == DROP or (settings.dataset.drop and self.fetches and stage != FETCH):
+        if stage == DROP or (self.settings.dataset.drop and self.fetches and stage != FETCH):
             waiting = (images for name, images in self.selected.items() if not places.record(name).exists())
             self.users.update(image.content for images in waiting for image in images)
 
