@@ -71,8 +71,7 @@ def call_arguments(app: AppSettings, share: Share, label: str = "", session: str
         words += [app.work_option, work]
     memory = {"mem_mb": share.memory_mb, "mem_gb": max(1, share.memory_mb // 1000)}
     names = {"participant": label, "session": session, "threads": share.threads, "work": work, **memory}
-    given = [text.format(**names, filter_file=FILTER_FILE) for text in templates]
-    return [BIDS_DIR, OUT_DIR, *words, *given]
+    return [BIDS_DIR, OUT_DIR, *words, *(text.format(**names, filter_file=FILTER_FILE) for text in templates)]
 
 
 def run_level(

@@ -188,7 +188,7 @@ class Container:
         self,
         command: list[str],
         log: Path,
-        held: Callable[[], None] | None = None,
+        held: Callable[[], None] = lambda: None,
         program: str = "",
         script: str = "",
     ) -> tuple[int, Usage]:
@@ -248,8 +248,7 @@ class Container:
                 lap = lap_of(process.pid, start_s, began_s)
                 lap.input_bytes = self.image.stat().st_size if image else None
                 lap.input_resident_before, lap.input_resident_after = resident_before, resident_share(image)
-                if held is not None:
-                    held()
+                held()
                 go.write(b"go\n")
                 code = shell_code(process.wait())
             # what was written, if anything was, may be anything

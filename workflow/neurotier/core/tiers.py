@@ -41,9 +41,6 @@ ANSWERS_WITHIN_S = 20.0
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """Errors of a file system that is full, or of which a user has no more."""
 
-NODE_ROLES = ("work", "images")
-"""Roles whose tier may be each node's own."""
-
 
 class Mount(NamedTuple):
     """The mounted file system a path is on."""
@@ -398,7 +395,7 @@ def tiers_of(settings: Settings, in_job: bool = False, elsewhere: bool = False) 
         tiers["work"] = tiers["work"].here()
         tiers["work"].claim()
         return tiers
-    for role in NODE_ROLES if elsewhere else ():
+    for role in ("work", "images") if elsewhere else ():  # whose tier may be each node's own
         if on_nodes(settings, settings.placement[role]):
             tiers[role] = replace(tiers[role], node=True)
     return tiers

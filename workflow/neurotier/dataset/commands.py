@@ -80,14 +80,12 @@ def prepare_environment() -> None:
     for variable, value in variables.items():
         os.environ.setdefault(variable, value)
     count = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
-    given = {os.environ.get(f"GIT_CONFIG_KEY_{number}") for number in range(count)}
-    added = OVERRULED.keys() - given
+    added = OVERRULED.keys() - {os.environ.get(f"GIT_CONFIG_KEY_{number}") for number in range(count)}
     for number, key in enumerate(added, start=count):
         os.environ |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": OVERRULED[key]}
     os.environ["GIT_CONFIG_COUNT"] = str(count + len(added))
     for key, value in {"name": "neurotier", "email": "neurotier@localhost"}.items():
-        known = subprocess.run(["git", "config", f"user.{key}"], capture_output=True)
-        if known.returncode != 0:
+        if subprocess.run(["git", "config", f"user.{key}"], capture_output=True).returncode:
             for who in ("AUTHOR", "COMMITTER"):
                 os.environ.setdefault(f"GIT_{who}_{key.upper()}", value)
 

@@ -30,8 +30,6 @@ from neurotier.run.participants import images_of, key_of, members_of
 NUMBER = re.compile(r"\w[\w.\[\]-]*")
 """What looks like the number of a job, of whatever scheduler: a planted one may look like an option."""
 
-NO_COMMAND = "the profile has no command for it (cluster-generic-cancel-cmd)"
-
 JOB_NAME = re.compile(r"(?P<work>neurotier-\w+-\w+-(?P<share>\d+-of-\d+))\.(?P<serial>\d+)")
 """Names of Slurm jobs that analyse a share; those of other steps end with the rule."""
 
@@ -68,8 +66,7 @@ def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
     for folder in sorted(places.journal("any").parent.glob("*")):
         over = {note.get("job") for note in read_notes(places, folder.name) if "exit_code" in note}
         lines = entries(places, folder.name, "submitted")  # of a share again when its job before that has ended
-        last = {(line.get("rule"), line.get("share") or line.get("job")): line for line in lines}
-        for line in last.values():
+        for line in {(line.get("rule"), line.get("share") or line.get("job")): line for line in lines}.values():
             if (number := str(line.get("job"))) not in over and NUMBER.fullmatch(number):
                 submitted[number], works_in[number] = folder.name, line.get("folder")
     known = {
@@ -131,7 +128,9 @@ def end_jobs(jobs: Mapping[str, slurm.Queued], others: Iterable[str], command: s
     failed = {number: f"it is {state} still" for number, state in slurm.cancel(jobs).items()}
     gone = [f"{number} ({job.state})" for number, job in jobs.items() if number not in failed]
     for number in others:
-        _, why = slurm.answer(*shlex.split(command), number) if command else ("", NO_COMMAND)
+        why = "the profile has no command for it (cluster-generic-cancel-cmd)"
+        if command:
+            _, why = slurm.answer(*shlex.split(command), number)
         if why:
             failed[number] = why
         else:

@@ -132,8 +132,7 @@ def configuration_of(base: Facts, settings: Settings, condition: Condition) -> R
     own["dataset"] = {**(own.get("dataset") or {}), "source": settings.dataset.source, "drop": False}
     placed = settings.campaign.placements[condition.placement]
     own["placement"] = settings.placement | {role: tier for role, tier in placed.items() if tier is not None}
-    used = set(own["placement"].values())
-    own["tiers"] = {name: tier for name, tier in own["tiers"].items() if name in used}
+    own["tiers"] = {name: tier for name, tier in own["tiers"].items() if name in own["placement"].values()}
     if not settings.app.image:
         own["tool"] = {**(own.get("tool") or {}), "name": condition.tool}
     return own

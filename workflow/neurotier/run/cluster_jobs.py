@@ -203,8 +203,7 @@ def starts_in(lines: Iterable[str]) -> list[Start]:
             # A job that was cancelled while it waited has times of a start that never was.
             found.append(start if start["node"] else start | dict.fromkeys(("started_s", "elapsed_s", "cpus")))
         elif found and found[-1]["job"] == number:
-            sizes = [one["max_rss_bytes"] or 0 for one in (found[-1], start)]
-            found[-1]["max_rss_bytes"] = max(sizes) or None
+            found[-1]["max_rss_bytes"] = max(one["max_rss_bytes"] or 0 for one in (found[-1], start)) or None
     return found
 
 

@@ -193,14 +193,13 @@ class Plan(Needs):
             marker = places.share(share)
             if not marker.exists():  # as old as what its jobs made and waited for, or what followed is done again
                 write_json(marker, {"failed": {}}, durable=False)
-                waited_for = [places.index / name for name in ("tool.json", "image.json", "caches.json")]
                 files = [
-                    *waited_for,
+                    *(places.index / name for name in ("tool.json", "image.json", "caches.json")),
                     *places.index.glob("**/validation.json"),
                     *map(places.record, self.members(share)),
                 ]
-                newest_ns = max(file.stat().st_mtime_ns for file in files if file.exists())
-                newest_ns = min(newest_ns, time.time_ns())  # records of a node whose clock is ahead
+                # a record may be of a node whose clock is ahead
+                newest_ns = min(max(file.stat().st_mtime_ns for file in files if file.exists()), time.time_ns())
                 os.utime(marker, ns=(newest_ns, newest_ns))
 
     @property

@@ -340,8 +340,7 @@ class Pool:
         settings, places = self.settings, self.places
         self.clear_node()
         for name in names:  # were its images not to be had, an old result would pass for a new one
-            is_done = self.exit_codes.get(name) == 0
-            (places.failure(name) if is_done else places.record(name)).unlink(missing_ok=True)
+            (places.failure if self.exit_codes.get(name) == 0 else places.record)(name).unlink(missing_ok=True)
         if len(self.exit_codes) < len(names) and not settings.app.image:
             make_tool(settings.tool).load()
         files = [places.index / name for name in ("tool.json", "image.json", "caches.json")]

@@ -280,9 +280,8 @@ class Others(NamedTuple):
 def made_with(plan: Plan) -> Record:
     """What the results of a run are made with, as its facts have it; not version and selection of the dataset."""
     tool, image, source = plan.tool(), plan.image(), without_credentials(plan.settings.dataset.source)
-    is_name = source == "demo" or is_address(source)
     facts = {
-        "dataset": source.rstrip("/") if is_name else str(absolute_path(source)),
+        "dataset": source.rstrip("/") if source == "demo" or is_address(source) else str(absolute_path(source)),
         "app" if plan.is_app else "tool": tool.pop("name"),
         "image": image["image"],
         CONTENT: image["content"],

@@ -134,7 +134,7 @@ def is_open(facts: Nodes, account: str | None) -> bool:
     def among(names: str | None, own: set[str]) -> bool:
         return names in (None, "ALL", "(null)") or not own.isdisjoint(names.split(","))
 
-    own = {account} if account else set[str]()
+    own = {account} if account else set()
     return (
         among(facts.get("AllowGroups"), groups)
         and among(facts.get("AllowAccounts"), own)
