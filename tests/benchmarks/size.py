@@ -97,11 +97,11 @@ def plan(places: Places, settings: Settings) -> None:
 
     whole: dict[str, Made] = {}
     assert not damage_lines(find_damage(places, lambda file: [file], by_app=False, whole=whole), removed=False)
-    asked, table = Plan(settings, places), places.index / "images.tsv"
-    images = selected_by(table)  # of which the invented records do not know the contents
+    asked = Plan(settings, places)
+    images = selected_by(places.index / "images.tsv")  # of which the invented records do not know the contents
     whole = {name: {**made, "analysis": key_of(asked.analysis, images[name])} for name, made in whole.items()}
     asked.settle(whole, forced=False, slots=25)
-    asked.ready(table)
+    asked.ready()
     for share in asked.shares:
         asked.markers(share), asked.members(share), asked.share(share)
         asked.share_minutes(share), places.share(share)

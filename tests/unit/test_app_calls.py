@@ -142,20 +142,20 @@ def test_an_app_reads_its_caches_and_cannot_write_to_them(called: Called, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("granted", "share"),
+    ("granted", "elsewhere", "share"),
     [
-        (Granted(), Share(4, 8000)),
-        (Granted(4, 8000, at_once=1), Share(4, 8000)),
-        (Granted(2, 8000, at_once=1), Share(2, 8000)),
-        (Granted(16, 32000, at_once=4), Share(4, 8000)),
-        (Granted(8, 64000, at_once=1), Share(8, 64000)),
-        (Granted(4, 32500, at_once=4, elsewhere=True), Share(1, 8000)),
-        (Granted(1, 100, at_once=2, elsewhere=True), Share(1, 1)),
+        (Granted(), False, Share(4, 8000)),
+        (Granted(4, 8000, at_once=1), False, Share(4, 8000)),
+        (Granted(2, 8000, at_once=1), False, Share(2, 8000)),
+        (Granted(16, 32000, at_once=4), False, Share(4, 8000)),
+        (Granted(8, 64000, at_once=1), False, Share(8, 64000)),
+        (Granted(4, 32500, at_once=4), True, Share(1, 8000)),
+        (Granted(1, 100, at_once=2), True, Share(1, 1)),
     ],
 )
-def test_what_the_app_is_told_is_what_the_job_has(granted: Granted, share: Share) -> None:
+def test_what_the_app_is_told_is_what_the_job_has(granted: Granted, elsewhere: bool, share: Share) -> None:
     settings = settings_of(threads=4, memory_mb=8000)
-    assert Needs(settings, Places.from_settings(settings), granted.elsewhere).share_of(granted, 0) == share
+    assert Needs(settings, Places.from_settings(settings), elsewhere).share_of(granted, 0) == share
 
 
 @pytest.mark.parametrize(("slots", "at_once"), [(None, 4), (0, 1), (2, 2), (9, 4)])

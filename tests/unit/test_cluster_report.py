@@ -36,8 +36,8 @@ def test_the_page_tells_of_nodes_queue_and_efficiency(tmp_path: Path) -> None:
     assert "at a time on average, 12 at most" in text
     share = 100 * sum(row["cpu_s"] for row in data["profile"]) / sum(4 * row["elapsed_s"] for row in data["jobs"])
     assert re.search(rf"participants used [\d.]+ \({share:.0f} %\)", text)
-    assert {row["node"] for row in read_plain(places.figures / "gantt.tsv")} == {"n1", "n2", "n3"}
-    assert len(read_plain(places.figures / "nodes.tsv")) == 24
+    assert {row["node"] for row in read_plain(places.results / "figures" / "gantt.tsv")} == {"n1", "n2", "n3"}
+    assert len(read_plain(places.results / "figures" / "nodes.tsv")) == 24
 
 
 def test_the_fastest_and_the_slowest_node_are_named(tmp_path: Path) -> None:

@@ -26,18 +26,18 @@ def test_numbers_add_up_to_the_table(tmp_path: Path, count: int, earlier: int) -
     places, settings = make_results(tmp_path, count, earlier=earlier)
     content = collect(places, settings)
     PAGE.write(places, settings)
-    by_cause = read_plain(places.figures / "account.tsv")
+    by_cause = read_plain(places.results / "figures" / "account.tsv")
     assert [row["participant"] for row in by_cause] == [job["participant"] for job in content.jobs]
     for prefix, members in (("", ("stage_in", "compute", "stage_out")), ("compute_", ("compute",))):
         rows = [row for row in content["profile"] if row["phase"] in members]
         for column in ("wall_s", *LABELS):
             total = sum(float(row[f"{prefix}{column}"]) for row in by_cause)
             assert total == pytest.approx(sum(row[column] for row in rows), abs=1e-3), column
-    jobs = read_plain(places.figures / "gantt.tsv")
+    jobs = read_plain(places.results / "figures" / "gantt.tsv")
     assert len({row["participant"] for row in jobs}) == count - earlier, "only the last run"
     assert max(float(row["end_s"]) for row in jobs) == pytest.approx(content["runs"][-1]["makespan_s"], abs=1e-5)
     assert min(float(row["start_s"]) for row in jobs) == 0
-    volumes = read_plain(places.figures / "brain_volume.tsv")
+    volumes = read_plain(places.results / "figures" / "brain_volume.tsv")
     total = sum(float(row["brain_volume_cm3"]) for row in volumes)
     assert total == pytest.approx(sum(row["brain_volume_mm3"] for row in content["group"]) / 1000)
 

@@ -24,7 +24,7 @@ from neurotier.dataset.index import index_dataset
 from neurotier.dataset.source import obtain
 from neurotier.run.jobs import dataset_json, load_dataset, load_settings
 from neurotier.run.journal import entries
-from neurotier.run.needs import Granted
+from neurotier.run.needs import Granted, Needs
 from neurotier.run.pool import ANALYSE, DROP, FETCH, Child, Children, Pool, Request
 from pool_jobs import RUN, done_in, image, job, prepared_results, said_by, sleepers, sleeping, write_index
 from support import PATIENCE_S, git, plain_dataset, private_folder, t1w, wait_for, while_running
@@ -329,8 +329,9 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
     granted = Granted(at_once, most_mb, work_mb, at_once=min(at_once, len(images)))
     stage, attempt = dice.choice([ANALYSE, ANALYSE, FETCH, DROP]), dice.choice([1, 2])
     request = Request(stage, share="1-of-1", marker=places.share("1-of-1"), attempt=attempt)
-    pool = Pool(load_settings(places.results), places, request, granted, places.results / "pool.log")
-    on_node = Pool(pool.settings, places, request, granted._replace(elsewhere=True), pool.log)
+    settings = load_settings(places.results)
+    pool = Pool(Needs(settings, places, elsewhere=False), request, granted, places.results / "pool.log")
+    on_node = Pool(Needs(settings, places, elsewhere=True), request, granted, pool.log)
     assert (on_node.limits[0] or 0) < most_mb, "Snakemake takes some of what the job is granted"
     begun, largest_bytes = 0, max(each.size_bytes or 0 for each in images)
 

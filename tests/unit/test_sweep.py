@@ -85,7 +85,7 @@ def test_points_that_are_missing_or_damaged_or_of_another_duration_are_measured(
     grid, said = {**TINY, "patterns": ["read", "mixed"], "queue_depths": [1, 4]}, list[str]()
     settings = settings_of(memory, grid)
     run(settings)
-    points = Places.from_settings(settings).sweep / "points" / "fast"
+    points = Places.from_settings(settings).workload("sweep") / "points" / "fast"
     *kept, a_folder, empty = sorted(points.iterdir())[:5]
     before = [file.read_text() for file in kept]
     for file in {*points.iterdir()}.difference(kept):
@@ -119,7 +119,7 @@ def test_points_of_another_file_system_are_other_points(tmp_path: Path) -> None:
             settings = settings_of(folder, {**TINY, "patterns": ["read"]})
             assert {one["fs_type"] for one in run(settings, said)} == {file_system}
             assert said[-1].startswith("point 4 of 4")
-            points = Places.from_settings(settings).sweep / "points" / "fast"
+            points = Places.from_settings(settings).workload("sweep") / "points" / "fast"
             for file in points.iterdir():
                 write_json(file, read_json(file) | {"kernel": "of then"})
             assert {one["kernel"] for one in run(settings, said)} == {"of then"}

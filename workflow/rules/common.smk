@@ -64,7 +64,8 @@ def markers(wildcards):
 
 
 def all_ready(wildcards):
-    return plan.ready(index())
+    index()
+    return plan.ready()
 
 
 def analysed(wildcards):
@@ -73,18 +74,22 @@ def analysed(wildcards):
 
 
 def derivative_descriptions(wildcards):
+    index()
     return [
-        places.derivatives / site / "dataset_description.json"
-        for site in plan.sites(index())
+        places.derivatives / site / "dataset_description.json" for site in plan.sites()
     ]
 
 
 def valid_sites(wildcards):
-    return plan.validations(index()) if settings.dataset.validation == "require" else []
+    if settings.dataset.validation != "require":
+        return []
+    index()
+    return plan.validations()
 
 
 def steps_of_sites(wildcards):
-    return plan.validations(index()) + (
+    index()
+    return plan.validations() + (
         derivative_descriptions(wildcards) if plan.is_app else []
     )
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
-from typing import Any
 
 from neurotier import __version__
 from neurotier.analysis.app import app_name
 from neurotier.analysis.tools import make_tool
-from neurotier.core.files import absolute_path
+from neurotier.core.files import Facts, Record, absolute_path
 from neurotier.core.places import short_hash
 from neurotier.core.settings import Settings
 
-How = dict[str, Any]
+How = Record
 """How derivatives were made: the versions, the options, and the container image with its digest."""
 
 
@@ -35,7 +33,7 @@ def how_of(
     settings: Settings,
     version: str,
     container: str | None,
-    made_with: Mapping[str, Any],
+    made_with: Facts,
     neurotier: str = __version__,
     caches: Mapping[str, str] | None = None,
 ) -> How:
@@ -57,10 +55,10 @@ def how_of(
         Digests of the folders that an app read, by name.
     """
     app, containers = settings.app, settings.containers
-    options: dict[str, Any] = {name: value for name, value in settings.tool.options.items() if value is not None}
-    if app.image:
-        options = asdict(app)
-    options = {name: value for name, value in options.items() if name not in NOT_OPTIONS}
+    given = (
+        vars(app) if app.image else {key: value for key, value in settings.tool.options.items() if value is not None}
+    )
+    options = {key: value for key, value in given.items() if key not in NOT_OPTIONS}
     how: How = {"neurotier": neurotier, "name": app_name(settings), "version": version, "options": options}
     if not app.image and (content := make_tool(settings.tool).content) in made_with:
         how[content] = made_with[content]

@@ -15,7 +15,6 @@ Source: Gorgolewski et al. (2017), BIDS apps, PLOS Computational Biology 13(3), 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -29,7 +28,7 @@ from neurotier.analysis.steps import write_step
 from neurotier.analysis.tools import end_of, last_line
 from neurotier.containers.reference import short_name
 from neurotier.containers.run import WORK, Bind, Container
-from neurotier.containers.store import PlacedImage
+from neurotier.containers.store import PlacedImage, sha256
 from neurotier.core.errors import InputError, KilledError, ToolError
 from neurotier.core.files import Record, absolute_path, read_json, remove_whatever
 from neurotier.core.foreign import Entry, blaming, checked_entries, copy_tree, entries_below, same_content
@@ -66,12 +65,13 @@ def call_arguments(app: AppSettings, share: Share, label: str = "", session: str
     words, templates = ["group"], app.group_arguments
     if label:
         words, templates = ["participant", app.label_option, label], app.arguments
-        words += [app.session_option, session] if session and app.session_option else []
-    words += [app.work_option, work] if app.work_option else []
+        if session and app.session_option:
+            words += [app.session_option, session]
+    if app.work_option:
+        words += [app.work_option, work]
     memory = {"mem_mb": share.memory_mb, "mem_gb": max(1, share.memory_mb // 1000)}
     names = {"participant": label, "session": session, "threads": share.threads, "work": work, **memory}
-    given = [text.format(**names, filter_file=FILTER_FILE) for text in templates]
-    return [BIDS_DIR, OUT_DIR, *words, *given]
+    return [BIDS_DIR, OUT_DIR, *words, *(text.format(**names, filter_file=FILTER_FILE) for text in templates)]
 
 
 def run_level(
@@ -124,9 +124,9 @@ def run_level(
     given = [(path, app.caches[cache.name]) for path, cache in placed.caches.items()]
     binds += [Bind(path, cache["inside"]) for path, cache in given]
     variables = {cache["variable"]: cache["inside"] for _, cache in given if cache["variable"]}
-    containers = replace(settings.containers, environment={**variables, **settings.containers.environment})
+    containers = replace(settings.containers, environment=variables | settings.containers.environment)
     container = Container(placed.engine, placed.path, containers, scratch, binds)
-    starts: list[Usage] = []
+    starts = []
     while True:
         (scratch / "intermediate").mkdir(parents=True)
         code, start = container.run([RUN_SCRIPT, *arguments], log, program=RUN_SCRIPT)
@@ -147,11 +147,11 @@ def run_level(
             problem = f"the app was {ended}{tried}"
         else:
             problem = f"the app ended with {ended}{tried}: {last_line(end_of(log))}"
-        raise error(problem, where=name, fix=f"see {log}")
+        raise error(problem, name, fix=f"see {log}")
     with blaming(f"{name}: {OUT_DIR}", ToolError):
         written = list(checked_entries(out))
     if not written:
-        raise ToolError("the app wrote nothing, although its exit code is 0", where=name)
+        raise ToolError("the app wrote nothing, although its exit code is 0", name)
     remove_counted(scratch, removal)
     return joined(starts), len(starts)
 
@@ -185,11 +185,11 @@ def call_app(job: Job, folder: Path, placed: PlacedImage) -> Analysed:
     if not labels:
         fix = "leave the participant out, or set app.level to participant"
         raise InputError("has no session, and the app is called by session", where=f"sub-{label}", fix=fix)
-    starts: list[Usage] = []
-    calls: list[Record] = []
+    starts = []
+    calls = []
     removal = Removal()
-    for session in labels:
-        own = folder / SESSIONS / f"ses-{session}" if session else folder
+    folders = [folder / SESSIONS / f"ses-{session}" if session else folder for session in labels]
+    for session, own in zip(labels, folders, strict=True):
         own.mkdir(parents=True, exist_ok=True)
         arguments = call_arguments(app, job.share or Share(app.threads, app.memory_mb), label, session)
         tell(job.log, [f"session {session}"] if session else [])
@@ -198,26 +198,24 @@ def call_app(job: Job, folder: Path, placed: PlacedImage) -> Analysed:
         starts.append(start)
         calls.append({"session": session or None, "attempts": attempts})
     if labels != [""]:
-        differing = merge_outputs([folder / SESSIONS / f"ses-{session}" / OUT for session in labels], folder / OUT)
+        differing = merge_outputs([own / OUT for own in folders], folder / OUT)
         remove_whatever(folder / SESSIONS)
         tell(job.log, [f"sessions differ in {name}; the first was taken" for name in differing])
-    return Analysed(masks_of_app(job.images, folder / OUT, job.log), joined(starts), calls, removal)
+    return Analysed(masks_of_app(job.images, folder / OUT, job.log), joined(starts), removal, calls)
 
 
 @contextmanager
 def one_session(subject: Path, session: str, aside: Path) -> Iterator[None]:
     """Have only one session's folder, if one is named, in a staged participant's; the others lie aside meanwhile."""
-    others = [
-        path.name for path in subject.glob("ses-*") if session and path.is_dir() and path.name != f"ses-{session}"
-    ]
-    for name in others:
+    others = [path for path in subject.glob("ses-*") if session and path.is_dir() and path.name != f"ses-{session}"]
+    for path in others:
         aside.mkdir(exist_ok=True)
-        (subject / name).rename(aside / name)
+        path.rename(aside / path.name)
     try:
         yield
     finally:
-        for name in others:
-            (aside / name).rename(subject / name)
+        for path in others:
+            (aside / path.name).rename(path)
 
 
 def app_name(settings: Settings) -> str:
@@ -233,7 +231,7 @@ def app_options(app: AppSettings) -> Record:
     options = {name: getattr(app, name) for name in names}
     if app.filter_file:
         with suppress(OSError):  # the start of the run says so
-            options["filter"] = hashlib.sha256(absolute_path(app.filter_file).read_bytes()).hexdigest()
+            options["filter"] = sha256(absolute_path(app.filter_file))
     return options
 
 
@@ -259,7 +257,7 @@ def merge_outputs(folders: Sequence[Path], target: Path, tell: Say = lambda _: N
     ToolError
         If one has a file where another has a folder, or an entry is neither a file nor a link that stays inside.
     """
-    differing: list[str] = []
+    differing = []
     for count, folder in enumerate(folders, start=1):
         tell(f"copying the outputs of participant {count:,} of {len(folders):,}")
 
@@ -317,15 +315,12 @@ def run_group_level(
     """
     tiers = tiers_of(settings, in_job=True)
     work = Places.from_settings(settings, tiers)
-    phases: list[tuple[str, Usage]] = []
+    phases = []
     folders = [places.analysed(participant, by_app=True) for participant in participants]
     needed_bytes = MARGIN_BYTES + sum(entry.size_bytes for folder in folders for entry in entries_below(folder))
     check_room(tiers["work"], needed_bytes)
     name = f"group-{site}" if site else "group"
-    with (
-        naming_full_tier(tiers["work"], needed_bytes),
-        work_folder(work.work_of(name), work.identity) as folder,
-    ):
+    with naming_full_tier(tiers["work"], needed_bytes), work_folder(work.work_of(name), work.identity) as folder:
         out = folder / OUT
         out.mkdir()
         differing, usage = measure_function(lambda: merge_outputs(folders, out, tell))
@@ -334,10 +329,8 @@ def run_group_level(
             bids_dir = (dataset.path / site).absolute()
             arguments = call_arguments(settings.app, share)
 
-            def call() -> tuple[Usage, int]:
-                again = partial(merge_outputs, folders)
-                return run_level(arguments, bids_dir, folder, settings, log, placed, Removal(), again)
-
+            again = partial(merge_outputs, folders)
+            call = partial(run_level, arguments, bids_dir, folder, settings, log, placed, Removal(), again)
             (start, _), usage = measure_function(call)
             take_out(start, usage)
             phases += [("container_start", start), ("compute", usage)]
@@ -345,9 +338,8 @@ def run_group_level(
         if not (out / "dataset_description.json").exists():
             image, name = {"Container": {"Type": "apptainer", "Tag": f"sha256:{placed.sha256}"}}, app_name(settings)
             write_description(out, site, dataset.sites[site], name, version, image, name)
-        final = places.derivatives / site
         with naming_full_tier(tiers["results"], needed_bytes):
-            (_, kept), usage = measure_function(lambda: publish(out, final, in_dataset=True))
+            (_, kept), usage = measure_function(lambda: publish(out, places.derivatives / site, in_dataset=True))
         phases.append(("stage_out", usage))
     write_step(places, "run_group_level", site, site or "dataset", phases, kept)
     return differing

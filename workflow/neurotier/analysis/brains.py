@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,7 @@ from neurotier.containers.engine import LABELS, labelled_version
 from neurotier.containers.run import SCRIPT, WORK, Bind, Container
 from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import ContainerError, ToolError, one_line
-from neurotier.core.files import Record, exclusive, made_whole
+from neurotier.core.files import Facts, Record, exclusive, made_whole
 from neurotier.core.foreign import TEXT_BYTES, blaming, copy_tree, read_text
 from neurotier.core.private import IN, OUT, SCRATCH
 from neurotier.core.settings import Settings
@@ -66,7 +66,7 @@ class Job:
     tool_version: str
     log: Path
     placed: PlacedImage | None = None
-    before: Mapping[str, Any] = field(default_factory=dict)
+    before: Facts = field(default_factory=dict)
     share: Share | None = None
     activity: str = ""
     wait_for: Callable[[str], None] = lambda _: None
@@ -96,15 +96,14 @@ def root_files(site: Path) -> list[str]:
     return sorted(path.name for path in files if not path.name.startswith(".") or path.name == ".bidsignore")
 
 
-@dataclass(frozen=True)
-class Analysed:
-    """The outcome for one participant: a row per brain mask, the cost of starting containers, calls of an app, and what
-    the tool had left in its scratch folders, which are removed."""
+class Analysed(NamedTuple):
+    """The outcome for one participant: a row per brain mask, the cost of starting containers, what the tool had left in
+    its scratch folders, which are removed, and calls of an app."""
 
     rows: list[Record]
-    container_start: Usage | None = None
+    container_start: Usage | None
+    removal: Removal
     calls: list[Record] | None = None
-    removal: Removal = field(default_factory=Removal)
 
 
 def analyze_images(job: Job, folder: Path, activity: str) -> Analysed:
@@ -135,7 +134,7 @@ def analyze_images(job: Job, folder: Path, activity: str) -> Analysed:
         for image, (head, mask) in zip(job.images, extracted, strict=True)
         if mask is not None
     ]
-    return Analysed(rows, start, removal=removal)
+    return Analysed(rows, start, removal)
 
 
 def on_host(job: Job, tool: Tool, folder: Path, removal: Removal) -> Iterator[Pair]:
@@ -155,8 +154,7 @@ def save(image: Image, head: Any, mask: Any, out: Path, activity: str) -> Record
     """Write the derivatives of one image; its row for the group stage."""
     from neurotier.analysis.images import write_brain, write_mask
 
-    mask_name = derivative_name(image.in_site, "mask", ".nii.gz")
-    measured = write_mask(mask, head, out / mask_name)
+    measured = write_mask(mask, head, out / derivative_name(image.in_site, "mask", ".nii.gz"))
     write_brain(mask, head, out / derivative_name(image.in_site, "T1w", ".nii.gz"))
     write_sidecars(image.in_site, out, activity)
     return mask_row(image, *measured)
@@ -323,8 +321,7 @@ def prepare_in_container(tool: Tool, container: Container, cache: Path, log: Pat
         (container.scratch / "0").mkdir()
         lines.append(f"[ ! -d {COMPILED} ] || cp -R {COMPILED} {WORK}/{CACHE}")
         lines.append(script(tool, [tool.command(f"{WORK}/{head.name}", f"{WORK}/0")]))
-    commands = "set -e\n" + "\n".join(lines) + "\n"
-    code, _ = container.run(["/bin/sh", SCRIPT], log, program=tool.name, script=commands)
+    code, _ = container.run(["/bin/sh", SCRIPT], log, program=tool.name, script="set -e\n" + "\n".join(lines) + "\n")
     image = container.image.name
     if code != 0:
         printed = said_in(container.scratch, "0/log", f"{image}: the tool's log")

@@ -6,12 +6,10 @@ checks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from neurotier import __version__
-from neurotier.core.files import Record, write_json
+from neurotier.core.files import Facts, Record, write_json
 from neurotier.dataset.bids import derivative_name
 
 BIDS_VERSION = "1.10.0"
@@ -27,7 +25,7 @@ the mask set to 0, both on the grid of the source image. JSON sidecars name the 
 """
 
 
-def write_sidecars(in_site: PurePosixPath, folder: Path, activity: str = "") -> None:
+def write_sidecars(in_site: PurePosixPath, folder: Path, activity: str) -> None:
     """Write the sidecars of one image's mask and brain.
 
     Parameters
@@ -47,7 +45,7 @@ def write_sidecars(in_site: PurePosixPath, folder: Path, activity: str = "") -> 
 
 
 def write_description(
-    folder: Path, site: str, source: Record, tool: str, version: str, said: Mapping[str, Any], name: str = NAME
+    folder: Path, site: str, source: Record, tool: str, version: str, said: Facts, name: str = NAME
 ) -> None:
     """Write ``dataset_description.json`` of one site's derivatives.
 
@@ -83,7 +81,7 @@ def write_description(
     write_json(folder / "dataset_description.json", description)
 
 
-def said_of(how: Mapping[str, Any]) -> Record:
+def said_of(how: Facts) -> Record:
     """What a description says of how derivatives are made: the options, and the container image."""
     options = ", ".join(f"{name}: {value}" for name, value in how["options"].items())
     said: Record = {"Description": f"with {options}"} if options else {}

@@ -54,7 +54,7 @@ def load_head(path: Path, name: str) -> nib.Nifti1Image:
         while len(shape) > 3 and shape[-1] == 1:
             shape.pop()
         if len(shape) != 3 or min(shape) < 2:
-            raise InputError(f"a T1w image has three dimensions, this one is {shape_text(shape)}", where=name)
+            raise InputError(f"a T1w image has three dimensions, this one is {shape_text(shape)}", name)
         stored.check_memory(memory_for_images())
         check_values(stored, name)
         image = stored.kind.from_filename(path)
@@ -70,12 +70,12 @@ def check_values(stored: Stored, name: str) -> None:
         broken += 0 if slab.dtype.kind in "iu" else int(np.count_nonzero(~np.isfinite(slab)))
         low, high = min(low, slab.min()), max(high, slab.max())
     if broken:
-        raise InputError(f"{broken} of {stored.voxels} voxels are NaN or infinite", where=name)
+        raise InputError(f"{broken} of {stored.voxels} voxels are NaN or infinite", name)
     if low == high:
-        raise InputError(f"every voxel is {low:g}: there is no head in it", where=name)
+        raise InputError(f"every voxel is {low:g}: there is no head in it", name)
 
 
-def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name: str, of_brain: bool = False) -> Mask:
+def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name: str, of_brain: bool) -> Mask:
     """The mask that a tool wrote, as booleans, after checking that it is one.
 
     Parameters
@@ -102,10 +102,10 @@ def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name:
             stored = Stored(content)
             if stored.shape != head.shape or not np.allclose(stored.affine, head.affine, atol=1e-4):
                 grids = f"{stored.shape} and {head.shape}"
-                raise ToolError(f"the mask of {tool} is on another grid than the image ({grids})", where=name)
+                raise ToolError(f"the mask of {tool} is on another grid than the image ({grids})", name)
             data = stored.array()
     except FileNotFoundError:
-        raise ToolError(f"{tool} wrote no {Path(below).name}, although its exit code is 0", where=name) from None
+        raise ToolError(f"{tool} wrote no {Path(below).name}, although its exit code is 0", name) from None
     return as_mask(data != 0 if of_brain else data, tool, name)
 
 
@@ -135,18 +135,17 @@ def measure_mask(folder: Path, below: str) -> tuple[int, float]:
 def as_mask(data: Volume, tool: str, name: str) -> Mask:
     """Zeros and ones as booleans; :class:`ToolError` if there are other values, or one of the two is missing."""
     if not np.isin(data, (0, 1)).all():
-        raise ToolError(f"the mask of {tool} is not binary", where=name)
+        raise ToolError(f"the mask of {tool} is not binary", name)
     mask: Mask = data.astype(bool)
     if not mask.any() or mask.all():
-        raise ToolError(f"{tool} found {'nothing but' if mask.any() else 'no'} brain", where=name)
+        raise ToolError(f"{tool} found {'nothing but' if mask.any() else 'no'} brain", name)
     return mask
 
 
 def write_mask(mask: Mask, head: nib.Nifti1Image, path: Path) -> tuple[int, float]:
     """Write a mask as uint8 on the head's grid; its voxels, and the volume of one in mm3."""
     save(mask.astype(np.uint8), head, path, np.dtype(np.uint8))
-    zooms = head.header.get_zooms()[:3]
-    return int(mask.sum()), float(np.prod([float(zoom) for zoom in zooms]))
+    return int(mask.sum()), float(np.prod([float(zoom) for zoom in head.header.get_zooms()[:3]]))
 
 
 def write_brain(mask: Mask, head: nib.Nifti1Image, path: Path) -> None:

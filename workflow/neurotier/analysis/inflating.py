@@ -10,6 +10,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -73,7 +74,7 @@ def opened_content(folder: Path, below: str, name: str, blame: type[NeurotierErr
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise TierError(f"cannot be read: {error.strerror}", where=name) from None
+        raise TierError(f"cannot be read: {error.strerror}", name) from None
 
 
 class Content:
@@ -116,11 +117,12 @@ class Content:
         return whole
 
 
+@dataclass
 class Rationed:
     """A compressed file, of which no more is read than what has come of it explains."""
 
-    def __init__(self, file: BinaryIO, content: Content) -> None:
-        self.file, self.content = file, content
+    file: BinaryIO
+    content: Content
 
     def read(self, count: int) -> bytes:
         if self.file.tell() > UNEXPLAINED_BYTES + 2 * self.content.read_bytes:

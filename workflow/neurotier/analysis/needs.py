@@ -79,10 +79,9 @@ def placed_bytes(settings: Settings, places: Places) -> int:
     """
     if settings.image is None or not settings.kind_of("images").takes_memory:
         return 0
-    has_caches = settings.app.image and settings.app.caches
     try:
         image_bytes = int(read_json(places.index / "image.json")["size_bytes"])
-        caches = read_json(places.index / "caches.json") if has_caches else {}
+        caches = read_json(places.index / "caches.json") if settings.app.image and settings.app.caches else {}
     except (FileNotFoundError, StateError):
         return 0
     factor = 1.0 if settings.containers.form == "sif" else UNPACKED_FACTOR

@@ -72,11 +72,11 @@ def stage_in(
         except FileNotFoundError:
             raise SourceError(
                 "its content is not on the dataset tier",
-                where=path,
+                path,
                 fix="start the same command again to fetch it, or with --forcerun index_dataset if it was removed",
             ) from None
         except PermissionError as error:
-            raise InputError(f"cannot be read: {error.strerror}", where=path) from None
+            raise InputError(f"cannot be read: {error.strerror}", path) from None
     return copied, len(paths)
 
 
@@ -112,7 +112,7 @@ def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[tuple[in
         paths = {name: f"{name}/{str(content).removeprefix('-> ')}".lower() for name, (_, content) in kept.items()}
         planted = next((name for name, path in paths.items() if ".git" in path.split("/")), None)
         if planted is not None:  # git would run what its configuration names
-            raise ToolError("is part of a git repository, which is not kept", where=planted)
+            raise ToolError("is part of a git repository, which is not kept", planted)
         (flush_tree if len(kept) <= FLUSHED_EACH else flush_file_system)(hidden)
         if in_dataset:
             set_dataset_aside(final)

@@ -5,10 +5,9 @@ In the published runs every task validated and hashed its whole site. Here such 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from neurotier.core.files import Record, read_json, write_json
+from neurotier.core.files import Facts, Record, read_json, write_json
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
 from neurotier.meter.usage import Usage
@@ -20,7 +19,7 @@ def write_step(
     site: str,
     item: str,
     phases: Iterable[tuple[str, Usage]],
-    derivatives: Mapping[str, Any] | None = None,
+    derivatives: Facts | None = None,
 ) -> None:
     """Write a step's record.
 
@@ -48,10 +47,9 @@ def write_step(
 
 def step_rows(places: Places) -> list[Record]:
     """Rows of ``steps.tsv``: one per phase of every step, in order of time."""
-    records = [read_json(file) for file in sorted((places.profile / "steps").rglob("*.json"))]
-    rows: list[Record] = [
+    rows = [
         {"run": record["run"], "step": record["step"], "item": record["item"], **phase}
-        for record in records
+        for record in map(read_json, sorted((places.profile / "steps").rglob("*.json")))
         for phase in record["phases"]
     ]
     return sorted(rows, key=lambda row: row["start_s"])

@@ -6,7 +6,6 @@ A program that writes the mask of one image needs no class: the configuration sa
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shlex
@@ -22,6 +21,7 @@ from typing import Any
 from neurotier.analysis.inflating import LEAST_BYTES, SLAB_BYTES, opened_content
 from neurotier.analysis.rehearsal.description import BLOCK_BYTES, in_blocks, read_description, text_of
 from neurotier.analysis.rehearsal.replay import replay
+from neurotier.containers.store import sha256
 from neurotier.core.errors import InputError, KilledError, ToolError, one_line
 from neurotier.core.files import once_per_version
 from neurotier.core.foreign import read_text
@@ -162,7 +162,7 @@ class Tool:
         try:
             yield
         except OSError as error:
-            raise ToolError(f"{self.name} cannot be started ({error.strerror}: {error.filename})", where=name) from None
+            raise ToolError(f"{self.name} cannot be started ({error.strerror}: {error.filename})", name) from None
 
 
 class MaskTool(Tool):
@@ -190,11 +190,8 @@ class MaskTool(Tool):
         return check_mask(folder, str(Path(below, self.written)), head, self.name, name, self.of_brain)
 
 
-@once_per_version
-def digest(file: Path) -> str:
-    """The SHA-256 of a file of the user's."""
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+digest = once_per_version(sha256)
+"""The SHA-256 of a file of the user's."""
 
 
 class Program(MaskTool):
@@ -218,8 +215,9 @@ class Program(MaskTool):
 
         When one of them changes, this is another analysis. Of one that cannot be read the program itself says so.
         """
-        digests = list[str]()
-        for path in [word.rpartition("=")[2] for word in shlex.split(self.settings.command)]:
+        digests = []
+        for word in shlex.split(self.settings.command):
+            path = word.rpartition("=")[2]
             if os.path.isabs(path) and os.path.isfile(path):
                 with suppress(OSError):
                     digests.append(digest(Path(path)))
@@ -238,8 +236,8 @@ class Program(MaskTool):
         with self.starting(where):
             if not self.version_command:
                 return f"sha256:{digest(Path(file))[:12]}"
-            options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "env": {**os.environ, **self.environment}}
-            done = subprocess.run(self.version_command, capture_output=True, check=False, **options)
+            environment = os.environ | self.environment
+            done = subprocess.run(self.version_command, capture_output=True, stdin=subprocess.DEVNULL, env=environment)
         if done.returncode != 0:
             said = done.stderr.decode(errors="replace")
             raise failed(shlex.join(self.version_command), shell_code(done.returncode), said, where)
@@ -259,7 +257,7 @@ class BrainExtractor(MaskTool):
     """Measured: 0.9 to 1.2 GB for heads of 1 mm, 3.9 GB for one of 0.67 mm."""
 
     def command(self, image: str, folder: str) -> list[str]:
-        options = [f"{self.fractional_threshold!r}", str(self.iterations)]
+        options = map(repr, (self.fractional_threshold, self.iterations))
         return ["python3", "-c", PROGRAM.read_text(), image, f"{folder}/{self.written}", *options]
 
     def version(self) -> str:
@@ -297,7 +295,7 @@ class BrainExtractor(MaskTool):
                 extractor.run(iterations=self.iterations)
                 data = extractor.compute_mask()
             except (ArithmeticError, IndexError, TypeError, ValueError) as error:
-                raise ToolError(f"brainextractor failed: {type(error).__name__}: {error}", where=name) from None
+                raise ToolError(f"brainextractor failed: {type(error).__name__}: {error}", name) from None
         return as_mask(data, self.name, name)
 
 
@@ -367,7 +365,7 @@ def smallest_head() -> Any:
 def failed(tool: str, code: int, said: str, name: str) -> ToolError:
     """The error for a tool that ended with an exit code other than 0, with the last line that it printed."""
     error = KilledError if code == KilledError.exit_code else ToolError
-    return error(f"{tool} failed ({describe_exit(code)}): {last_line(said)}", where=name)
+    return error(f"{tool} failed ({describe_exit(code)}): {last_line(said)}", name)
 
 
 def end_of(log: Path) -> str:

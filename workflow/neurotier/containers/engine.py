@@ -99,9 +99,9 @@ def explain(
     """
     for pattern, meaning, remedy in read_yaml(Path(__file__).with_name("complaints.yaml").read_text())[doing]:
         if re.search(pattern, said, re.IGNORECASE):
-            return ContainerError(meaning.format(machine=os.uname().machine), where=where, fix=remedy)
+            return ContainerError(meaning.format(machine=os.uname().machine), where, remedy)
     lines = [line for line in said.splitlines() if re.match(r"\s*(FATAL|ERROR)", line)] or said.splitlines()[-1:]
-    return ContainerError(f"{problem}: {lines[-1].strip() if lines else 'no reason given'}", where=where, fix=fix)
+    return ContainerError(f"{problem}: {lines[-1].strip() if lines else 'no reason given'}", where, fix)
 
 
 def run_logged(command: list[str], log: Path, **options: Any) -> tuple[int, str]:
@@ -109,7 +109,7 @@ def run_logged(command: list[str], log: Path, **options: Any) -> tuple[int, str]
     begin = log.stat().st_size if log.exists() else 0
     with log.open("ab") as file:
         options |= {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": file, "preexec_fn": die_with_parent}
-        code = subprocess.run(command, check=False, **options).returncode
+        code = subprocess.run(command, **options).returncode
     return code, read_from(log, begin)
 
 

@@ -98,21 +98,21 @@ def read_reference(text: str, where: str) -> Reference:
     if REGISTRY.match(text):
         if not DIGEST.search(text):
             fix = "add @sha256:DIGEST (library://: :sha256.DIGEST)"
-            raise SettingsError("is not pinned: another image may have this name tomorrow", where=where, fix=fix)
+            raise SettingsError("is not pinned: another image may have this name tomorrow", where, fix)
         return Reference(text, "registry", name)
     if text.startswith("datalad:"):
         found = DATASET.fullmatch(text)
         if found is None:
             fix = "write datalad:SOURCE#NAME, and @sha256:DIGEST after it if it must be that image"
-            raise SettingsError("names no image of a dataset", where=where, fix=fix)
+            raise SettingsError("names no image of a dataset", where, fix)
         source = found["source"]
         if is_address(source):
             if reason := refusal(source):
-                raise SettingsError(reason, where=where, fix="correct it")
+                raise SettingsError(reason, where, fix="correct it")
         else:
             folder = absolute_path(source)
             if not folder.is_dir() or is_plain_folder(folder):
-                raise SettingsError(f"{folder} is no DataLad dataset", where=where, fix="correct the path")
+                raise SettingsError(f"{folder} is no DataLad dataset", where, fix="correct the path")
             source = str(folder)
         whole = f"datalad:{source}#{found['name']}{found['pin'] or ''}"
         return Reference(whole, "dataset", name, Path(), source, found["name"], found["digest"])
@@ -123,11 +123,11 @@ def read_reference(text: str, where: str) -> Reference:
     if archive and (path / within).is_file():
         return Reference(f"{archive[1]}:{path}", "archive", name, path)
     if archive:
-        raise SettingsError("no such archive", where=where, fix="correct the path (oci: takes a folder)")
+        raise SettingsError("no such archive", where, fix="correct the path (oci: takes a folder)")
     if not path.is_file():
-        raise SettingsError("no such file", where=where, fix=KINDS)
+        raise SettingsError("no such file", where, KINDS)
     if path.suffix not in (".sif", ".simg", ".def"):
-        raise SettingsError("is neither a .sif nor a .def file", where=where)
+        raise SettingsError("is neither a .sif nor a .def file", where)
     return Reference(str(path), "definition" if path.suffix == ".def" else "file", name, path)
 
 
@@ -212,24 +212,24 @@ def path_of(dataset: Path, name: str, where: str) -> str:
     try:
         check_own_files(dataset)
     except InputError as error:
-        raise SourceError(".datalad/config or .gitmodules is a link", where=where) from error
+        raise SourceError(".datalad/config or .gitmodules is a link", where) from error
     config = config_of(dataset, ".datalad/config").items()
     known = {match[1]: values[-1] for key, values in config if (match := KEY.fullmatch(key))}
     if name not in known:
         fix = "it has none: name a dataset to which datalad containers-add has added images"
         if known:
             fix = f"use one of its {len(known)}: {first_of(list(map(one_line, sorted(known))), SHOWN)}"
-        raise SourceError(f"has no image {name!r}{suggestion(name, list(known))}", where=where, fix=fix)
+        raise SourceError(f"has no image {name!r}{suggestion(name, list(known))}", where, fix)
     path, lies = PurePosixPath(known[name]), f"its image {name!r} is at {one_line(known[name])[:200]!r}, which"
     if path.is_absolute() or {"..", ".git"} & {*path.parts} or not known[name].isprintable():
-        raise SourceError(f"{lies} leads out of it", where=where)
+        raise SourceError(f"{lies} leads out of it", where)
     entry = ask_git(dataset, "ls-tree", "HEAD", "--", str(path))
     if not entry:
         fix = "if that is in a sub-dataset, name the sub-dataset as the source"
-        raise SourceError(f"{lies} is not in it", where=where, fix=fix)
+        raise SourceError(f"{lies} is not in it", where, fix)
     if entry.startswith(FOLDERS):
         fix = "name one that is a file (docker-archive: and oci: take images of Docker)"
-        raise SourceError(f"{lies} is a folder, and no image file", where=where, fix=fix)
+        raise SourceError(f"{lies} is a folder, and no image file", where, fix)
     return str(path)
 
 
@@ -281,7 +281,7 @@ def mirror() -> str:
     if shutil.which("apt-get") is None:
         return ""
     command = ["apt-get", "indextargets", "--format", "$(REPO_URI)"]
-    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    said = subprocess.run(command, capture_output=True, text=True).stdout
     return next((line for line in said.split() if re.search(r"/debian/?$", line)), "")
 
 
@@ -316,7 +316,7 @@ def content_of(text: str, given: Mapping[str, str]) -> str:
     try:
         below = content_of(str(path.parent / base), given) if base.endswith(".def") else ""
     except RecursionError:
-        raise SourceError("is built from itself", where=str(path), fix="correct its base") from None
+        raise SourceError("is built from itself", str(path), fix="correct its base") from None
     return f"{content}{sorted(arguments.items())}{below}"
 
 
@@ -343,4 +343,4 @@ def make_image(
     code, said = run_logged(command, log, cwd=folder, env=clean_environment(os.environ, target.parent))
     if code != 0:
         error = explain(said, doing, reference.kind, "failed", f"see {log}")
-        raise SourceError(error.what, where=error.where, fix=error.fix) if reference.kind == "registry" else error
+        raise SourceError(error.what, error.where, error.fix) if reference.kind == "registry" else error

@@ -97,7 +97,7 @@ class Bind(NamedTuple):
         """
         if any(c in f"{self.host}{self.inside}" for c in ":,"):
             fix = "choose a path without them"
-            raise ContainerError("a path with a colon or a comma cannot be bound", where=str(self.host), fix=fix)
+            raise ContainerError("a path with a colon or a comma cannot be bound", str(self.host), fix)
         return f"{self.host}:{self.inside}:{'rw' if self.writable else 'ro'}"
 
 
@@ -168,7 +168,7 @@ class Container:
                 folder.mkdir()
             mode = folder.lstat().st_mode
             if not stat.S_ISDIR(mode):
-                raise ContainerError(f"is {kind_of(mode)} that a container has left, not a folder", where=str(folder))
+                raise ContainerError(f"is {kind_of(mode)} that a container has left, not a folder", str(folder))
         variables = {"HOME": f"{WORK}/home", "TMPDIR": f"{WORK}/tmp", **self.settings.environment}  # noqa: S108
         lines = [f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()]
         with tempfile.TemporaryDirectory(prefix=f".{self.scratch.name}-", dir=self.scratch.parent) as made:
@@ -188,7 +188,7 @@ class Container:
         self,
         command: list[str],
         log: Path,
-        held: Callable[[], None] | None = None,
+        held: Callable[[], None] = lambda: None,
         program: str = "",
         script: str = "",
     ) -> tuple[int, Usage]:
@@ -243,19 +243,18 @@ class Container:
                         problem = "the image is missing or not readable"
                     elif process.poll() is not None:
                         raise explain(read_from(log, begin), str(self.image))
-                    raise ContainerError(problem, where=str(self.image))
+                    raise ContainerError(problem, str(self.image))
                 said.read(PIPE_BYTES)
                 lap = lap_of(process.pid, start_s, began_s)
                 lap.input_bytes = self.image.stat().st_size if image else None
                 lap.input_resident_before, lap.input_resident_after = resident_before, resident_share(image)
-                if held is not None:
-                    held()
+                held()
                 go.write(b"go\n")
                 code = shell_code(process.wait())
             # what was written, if anything was, may be anything
             if b"missing" in (said.read(PIPE_BYTES) or b"") and code in MISSING:
                 problem, fix = MISSING[code]
-                raise ToolError(problem.format(program or command[0]), where=self.image.name, fix=fix)
+                raise ToolError(problem.format(program or command[0]), self.image.name, fix)
         return code, lap
 
 

@@ -175,7 +175,7 @@ class Shelf:
                         put(partial)
                 except OSError as error:
                     if error.errno in FULL:
-                        raise TierError(f"has no room for {placed.name}", where=str(placed.parent)) from None
+                        raise TierError(f"has no room for {placed.name}", str(placed.parent)) from None
                     raise
             if marker:
                 write_json(marker, facts)
@@ -275,8 +275,7 @@ class Store(Shelf):
         kept = self.keep(reference, where)
         notes = kept.with_suffix(".json")
         facts = read_json(notes)
-        origin = facts.get("origin", {})
-        image = ContainerImage(text, reference.name, facts["sha256"], facts["size_bytes"], origin)
+        image = ContainerImage(text, reference.name, facts["sha256"], facts["size_bytes"], facts.get("origin", {}))
         try:
             if placing:
                 self.place(image, kept)
@@ -316,7 +315,7 @@ class Store(Shelf):
                 if reference.digest not in (None, digest):
                     problem = f"is another image (sha256 {digest[:12]}...)"
                     fix = "correct the digest, or ask who keeps the dataset"
-                    raise SourceError(problem, where=reference.text, fix=fix)
+                    raise SourceError(problem, reference.text, fix)
                 facts = {"sha256": digest, "size_bytes": source.stat().st_size, "source": str(source)}
                 if is_own:
                     flush_file_system(source)
@@ -366,7 +365,7 @@ class Store(Shelf):
             notes = [kept.with_suffix(".json")] if kept else [one.facts for one in stored if one.sha256 == image.sha256]
             source = next(filter(Path.exists, map(source_of, notes)), None)
             if source is None:
-                raise ContainerError("is neither on the images tier nor in the store", where=image.name, fix=AGAIN)
+                raise ContainerError("is neither on the images tier nor in the store", image.name, AGAIN)
             if is_file:
                 if source.is_relative_to(self.kept):  # which nobody else writes to
                     with suppress(OSError):
@@ -390,15 +389,15 @@ class Store(Shelf):
         listed = run_logged([self.engine, "sif", "list", str(source)], self.log)[1]
         partition = re.search(r"\|\s*(\d+)-\d+\s*\|\s*FS \(Squashfs", listed)
         if partition is None:
-            raise ContainerError("holds no file system that could be unpacked", where=str(source), fix=AGAIN)
+            raise ContainerError("holds no file system that could be unpacked", str(source), AGAIN)
         if not can_unpack():
             raise ContainerError("unsquashfs is not on PATH", where="unpacking an image", fix="install squashfs-tools")
         command = ["unsquashfs", "-quiet", "-no-progress", "-no-xattrs", "-offset", partition[1], "-dest", str(target)]
         code, said = run_logged([*command, str(source)], self.log)
         if says_full(said):
-            raise TierError(f"has no room for the unpacked image {source.stem}", where=str(self.images))
+            raise TierError(f"has no room for the unpacked image {source.stem}", str(self.images))
         if code not in (0, ATTRIBUTES_LACKING):
-            raise ContainerError(f"cannot be unpacked (unsquashfs: exit code {code})", where=str(source), fix=AGAIN)
+            raise ContainerError(f"cannot be unpacked (unsquashfs: exit code {code})", str(source), AGAIN)
 
 
 class AlteredError(ContainerError):
@@ -410,7 +409,7 @@ def check_digest(file: Path, source: Path, image: ContainerImage) -> None:
     digest = sha256(file)
     if digest != image.sha256:
         problem = f"has changed since it was obtained (sha256 {image.sha256[:12]}... then, {digest[:12]}... now)"
-        raise AlteredError(problem, where=str(source), fix=AGAIN)
+        raise AlteredError(problem, str(source), AGAIN)
 
 
 AGAIN = "start with --forcerun obtain_image"
@@ -462,11 +461,11 @@ def look_at(name: str, source: str) -> Cache:
     """
     folder, where = absolute_path(source), f"config key app.caches.{name}.source: {source}"
     if not folder.is_dir():
-        raise SourceError("there is no such folder", where=where, fix="correct the path")
+        raise SourceError("there is no such folder", where, fix="correct the path")
     with blaming(name):
         entries = list(checked_entries(folder.resolve()))
     if not entries:
-        raise SourceError("holds no file", where=where, fix="name the folder that does")
+        raise SourceError("holds no file", where, fix="name the folder that does")
     size_bytes = sum(entry.size_bytes for entry in entries if entry.is_file)
     return Cache(name, str(folder), placed_sha256(folder.resolve(), permissions=False), len(entries), size_bytes)
 
@@ -486,12 +485,12 @@ def place_cache(shelf: Shelf, cache: Cache) -> Path:
         shelf.say(f"placing {cache.name} ({cache.files} files, {cache.size_bytes} bytes) on the images tier")
         source, where = Path(cache.source), f"app.caches.{cache.name}: {cache.source}"
         if not source.is_dir():
-            raise SourceError("is not there any more", where=where, fix="have it there, and start again")
+            raise SourceError("is not there any more", where, fix="have it there, and start again")
         with blaming(cache.name):
             copy_tree(source.resolve(), partial, write_back=True)
         if placed_sha256(partial, permissions=False) != cache.sha256:
             fix = "start with --forcerun place_caches"
-            raise SourceError("has changed since it was looked at", where=where, fix=fix)
+            raise SourceError("has changed since it was looked at", where, fix)
 
     def note_use() -> None:
         facts = {"sha256": cache.sha256, "size_bytes": cache.size_bytes, "source": cache.source}

@@ -17,7 +17,7 @@ from string import Formatter
 from typing import TYPE_CHECKING, Any
 
 from neurotier.core.errors import SettingsError
-from neurotier.core.files import Record
+from neurotier.core.files import Facts, Record
 from neurotier.core.installed import ROOT
 
 if TYPE_CHECKING:  # the participant job reads checked settings: it loads no validator, and no YAML (0.02 s of CPU)
@@ -43,7 +43,7 @@ def config_schema() -> Record:
     return schema
 
 
-def completed(value: Any, schema: Mapping[str, Any]) -> Any:
+def completed(value: Any, schema: Facts) -> Any:
     """A value of the configuration as its schema has it: a missing key has its default, at every depth.
 
     jsonschema does not fill in defaults. A section left empty in YAML (``tool:``) counts as missing. Values inside
@@ -51,7 +51,7 @@ def completed(value: Any, schema: Mapping[str, Any]) -> Any:
     type, the text is read as YAML. A default that is not empty is laid under what is given.
     """
     if isinstance(value, Mapping):
-        value = {**schema.get("default", {}), **value}
+        value = schema.get("default", {}) | dict(value)
     if "$ref" in schema:
         schema = config_schema()["$defs"][schema["$ref"].rsplit("/", 1)[-1]]
     if isinstance(value, Mapping):
@@ -80,7 +80,7 @@ def require_valid(data: Any, schema: Record, where: str) -> None:
         raise SettingsError(reason(error)[:300], where=f"{where} {key_path(error)}")
 
 
-def check(config: Mapping[str, Any]) -> None:
+def check(config: Facts) -> None:
     """Raise :class:`SettingsError` unless ``config`` satisfies the schema and the tiers that it names are declared."""
     require_valid(config, config_schema(), "config key")
     placements = {"placement": config["placement"]}
@@ -121,7 +121,7 @@ def check(config: Mapping[str, Any]) -> None:
         )
 
 
-def check_tools(tool: Mapping[str, Any], compared: list[str]) -> None:
+def check_tools(tool: Facts, compared: list[str]) -> None:
     """Check that the tools that are named are there, and the programs among them can be called."""
     tools = [name for name in tool if name != "name"]
     for key, name in [("tool.name", tool["name"]), *(("campaign.tools", name) for name in compared)]:
@@ -195,7 +195,7 @@ def expand(text: str, where: str) -> str:
     """Expand ``$VARIABLES`` and ``~``; an undefined variable is an error, not a literal ``$`` in a path."""
     expanded = os.path.expanduser(os.path.expandvars(text))
     if "$" in expanded:
-        raise SettingsError(f"an environment variable in {text!r} is not defined", where=where, fix="define it")
+        raise SettingsError(f"an environment variable in {text!r} is not defined", where, fix="define it")
     return expanded
 
 
@@ -212,7 +212,7 @@ OF_A_PROGRAM = ("input", "output", "threads")
 """Names that the command of a program knows: the image, a folder for what it writes, cores."""
 
 
-def check_app(app: Mapping[str, Any]) -> None:
+def check_app(app: Facts) -> None:
     """Check what the schema cannot say of section ``app``.
 
     Raises
@@ -234,13 +234,13 @@ def check_app(app: Mapping[str, Any]) -> None:
     for name, folder in app["caches"].items():
         inside, key = folder["inside"].rstrip("/"), f"config key app.caches.{name}.inside"
         if inside in OF_THE_APP or not inside:
-            raise SettingsError(f"{folder['inside']!r} is taken", where=key, fix="name another folder")
+            raise SettingsError(f"{folder['inside']!r} is taken", key, fix="name another folder")
         if inside in taken:
-            raise SettingsError(f"{inside!r} is that of {taken[inside]}, too", where=key, fix="name another folder")
+            raise SettingsError(f"{inside!r} is that of {taken[inside]}, too", key, fix="name another folder")
         taken[inside] = name
 
 
-def check_program(program: Mapping[str, Any], key: str) -> None:
+def check_program(program: Facts, key: str) -> None:
     """Check what the schema cannot say of a program.
 
     Raises
@@ -303,20 +303,21 @@ def check_templates(texts: Sequence[str], known: Collection[str], where: str) ->
     >>> check_templates(["--mem={mem_gb}G", '{{"a": 1}}'], ALWAYS, "app.arguments")
     {'mem_gb'}
     """
-    where, fix, used = f"config key {where}", "write {{ and }} for braces that are meant as such", set[str]()
+    where, fix = f"config key {where}", "write {{ and }} for braces that are meant as such"
+    used = set()
     for text in texts:
         try:
             parsed = list(Formatter().parse(text))
         except ValueError as error:
-            raise SettingsError(f"{text!r}: {error}", where=where, fix=fix) from None
+            raise SettingsError(f"{text!r}: {error}", where, fix) from None
         for _, name, form, conversion in parsed:
             if name is None:
                 continue
             if form or conversion or not name.isidentifier():
-                raise SettingsError(f"{text!r} has something other than a name in braces", where=where, fix=fix)
+                raise SettingsError(f"{text!r} has something other than a name in braces", where, fix)
             if name not in known:
                 names = ", ".join(f"{{{one}}}" for one in known)
                 fix = f"use one of {names}; write {{{{ for a brace"
-                raise SettingsError(f"{text!r}: nothing is called {{{name}}} here", where=where, fix=fix)
+                raise SettingsError(f"{text!r}: nothing is called {{{name}}} here", where, fix)
             used.add(name)
     return used

@@ -17,7 +17,7 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
@@ -30,6 +30,9 @@ Content = TypeVar("Content")
 
 Record = dict[str, Any]
 """A JSON object, as Python reads it."""
+
+Facts = Mapping[str, Any]
+"""The same, only read."""
 
 PARTIAL = re.compile(r"\..+\.partial")
 """Names of files and folders that are not finished."""
@@ -207,7 +210,8 @@ def flush_file_system(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         if LIBC.syncfs(descriptor) != 0:
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(path))
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(path))
     finally:
         os.close(descriptor)
 
@@ -266,7 +270,7 @@ def remove_tree(folder: Path) -> None:
     except (OSError, RecursionError) as error:  # folders closed to their owner, as of git-annex; or thousands nested
         # Folders alone: files may have other names, which a dataset relies on.
         script = 'find "$0" -type d ! -perm -700 -exec chmod u+rwx {} ";"; rm -rf "$0"'
-        subprocess.run(["sh", "-c", script, str(folder.absolute())], stderr=subprocess.DEVNULL, check=False)
+        subprocess.run(["sh", "-c", script, folder.absolute()], stderr=subprocess.DEVNULL)
         if os.path.lexists(folder):
             number = getattr(error, "errno", None) or errno.EACCES
             raise OSError(number, os.strerror(number), str(folder)) from None

@@ -202,7 +202,7 @@ def entries_below(folder: Path) -> Iterator[Entry]:
     def refuse(error: OSError) -> NoReturn:
         if error.errno != errno.EACCES:
             raise error
-        raise ForeignError("is closed to its owner", where=str(error.filename))
+        raise ForeignError("is closed to its owner", str(error.filename))
 
     for root, names, files, descriptor in os.fwalk(folder, follow_symlinks=False, onerror=refuse):
         here = PurePath(root).relative_to(folder)
@@ -285,10 +285,10 @@ def check_link(link: PurePath, leads_to: str) -> None:
     upwards = next((count for count, part in enumerate(parts) if part != ".."), len(parts))
     # a '..' after a name is refused, too: if that name is a link, it leads up from the target of that link
     if PurePath(leads_to).is_absolute() or upwards > len(link.parent.parts) or ".." in parts[upwards:]:
-        raise ForeignError(f"is a link that leads out of its folder, to {leads_to!r}", where=str(link))
+        raise ForeignError(f"is a link that leads out of its folder, to {leads_to!r}", str(link))
 
 
-def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str] = ()) -> tuple[Path, PurePath]:
+def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str]) -> tuple[Path, PurePath]:
     """Resolve a file of a dataset to a trusted folder and the path below it, for :func:`open_file`.
 
     Links may lead anywhere within the dataset except into its git folders; the annex objects there are allowed.
@@ -307,13 +307,13 @@ def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str] = ()) -> t
     InputError
         If the file is a link that leads anywhere else, or in a circle, or that the file system does not tell of.
     """
-    circle = InputError("is a link that leads in a circle", where=path)
+    circle = InputError("is a link that leads in a circle", path)
     try:
-        real = Path(os.path.realpath(dataset / path, strict=False))
+        real = Path(os.path.realpath(dataset / path))
     except OSError as error:
         refused = "sshfs follows links upwards, as git-annex makes them, if it is mounted with no_contain_symlinks"
         fix = refused if error.errno == errno.EPERM else "look at the tier that holds the dataset"
-        raise InputError(f"is a link that cannot be read: {error.strerror}", where=path, fix=fix) from None
+        raise InputError(f"is a link that cannot be read: {error.strerror}", path, fix) from None
     except RecursionError:
         raise circle from None
     if real.is_symlink():  # realpath stops at a circle
@@ -327,7 +327,7 @@ def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str] = ()) -> t
             return trusted, below
     raise InputError(
         f"is a link that leads out of the dataset, to {str(real)!r}",
-        where=path,
+        path,
         fix="if that place is trusted, name its folder in dataset.links_to",
     )
 
@@ -370,7 +370,7 @@ def checked_entries(folder: Path, skipped: Collection[str] = ()) -> Iterator[Ent
         if entry.is_link:
             check_link(entry.path, os.readlink(folder / entry.path))
         elif not entry.is_file:
-            raise ForeignError(f"is {kind_of(entry.mode)}, and only files and links are kept", where=str(entry.path))
+            raise ForeignError(f"is {kind_of(entry.mode)}, and only files and links are kept", str(entry.path))
         yield entry
 
 
@@ -408,7 +408,8 @@ def copy_tree(
         limit.
     """
     target.mkdir(parents=True, exist_ok=True)
-    made, real = set[PurePath](), target.resolve()
+    real = target.resolve()
+    made = set()
     copied = files = 0
     for entry in checked_entries(source, skipped):
         copy, below = target / entry.path, entry.path.parent
@@ -420,7 +421,7 @@ def copy_tree(
                 copy.parent.mkdir(parents=True, exist_ok=True)
             if copy.parent.resolve() != real / below or not copy.parent.is_dir():
                 what = f"lies below {str(below)!r}, which is a link or a file in the target"
-                raise ForeignError(what, where=str(entry.path))
+                raise ForeignError(what, str(entry.path))
             made.add(below)
         try:
             if entry.is_link:
@@ -430,7 +431,7 @@ def copy_tree(
                     copy_file(file, copy, entry.size_bytes, write_back=write_back)
         except FileExistsError:
             if existing is None:
-                raise ForeignError("is there already", where=str(entry.path)) from None
+                raise ForeignError("is there already", str(entry.path)) from None
             existing(entry)
             continue
         copied += entry.size_bytes

@@ -5,11 +5,10 @@ To add a kind, add a record here and its name to the configuration schema.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """What is true of every tier of a kind.
 
     Attributes
@@ -75,8 +74,7 @@ def kind_of_mount(file_system: str, options: str) -> str:
     for name, kind in KINDS.items():
         if file_system in kind.file_systems:
             return name
-    given = set(options.split(","))
-    return next((name for name, kind in KINDS.items() if kind.mount_options & given), LOCAL_DISK)
+    return next((name for name, kind in KINDS.items() if kind.mount_options & {*options.split(",")}), LOCAL_DISK)
 
 
 def is_in_memory(kind: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from neurotier.core.quantities import counted
 from neurotier.core.tables import Row
@@ -49,11 +50,8 @@ def peak(spans: Sequence[Span]) -> int:
     >>> peak([(0, 2), (1, 3), (3, 4)])
     2
     """
-    running = most = 0
-    for _, step in sorted([(start, 1) for start, _ in spans] + [(end, -1) for _, end in spans]):
-        running += step
-        most = max(most, running)
-    return most
+    steps = sorted([(start, 1) for start, _ in spans] + [(end, -1) for _, end in spans])
+    return max(accumulate((step for _, step in steps), initial=0))
 
 
 def extent(spans: Sequence[Span]) -> Span | None:
@@ -86,15 +84,11 @@ def fits(limits: Mapping[str, int], needs: Mapping[str, Sequence[int]]) -> dict[
     >>> fits({"mem_mb": 1000}, {"mem_mb": [300, 500, 400], "work_mb": [10, 10, 10]})
     {'mem_mb': 2}
     """
-    room = {}
-    for resource, each in needs.items():
-        if resource in limits:
-            used = count = 0
-            for need in sorted(each):
-                used += need
-                count += used <= limits[resource]
-            room[resource] = count
-    return room
+    return {
+        resource: sum(used <= limits[resource] for used in accumulate(sorted(each)))
+        for resource, each in needs.items()
+        if resource in limits
+    }
 
 
 def limited_by(

@@ -35,7 +35,7 @@ import hashlib
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from neurotier.core.errors import without_credentials
@@ -44,21 +44,21 @@ from neurotier.core.settings import DemoSettings, Settings
 from neurotier.core.tiers import Tier, tiers_of
 
 
+@dataclass
 class Below:
     """A path below the results folder, as an attribute of :class:`Places`."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    path: str
 
     def __get__(self, places: Places, _: type[Places]) -> Path:
         return places.results / self.path
 
 
+@dataclass
 class Each:
     """A path below the results folder for each of many, as a method of :class:`Places` that takes a name."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    path: str
 
     def __get__(self, places: Places, _: type[Places]) -> Callable[[str], Path]:
         return lambda name: places.results / self.path.format(name)
@@ -78,13 +78,11 @@ class Places:
     index = Below("index")
     profile = Below("profile")
     group = Below("group")
-    figures = Below("figures")
     mosaics = Below("figures/mosaics")
     campaign = Below("campaign")
     comparison = Below("comparison")
     published = Below("published")
     probe = Below("probe")
-    sweep = Below("sweep")
     advice = Below("advice")
     bigbrain = Below("bigbrain")
     logs = Below("logs")
@@ -152,12 +150,8 @@ class Places:
     def shortened(self) -> Places:
         """The same places, relative to the working folder where they lie below it, for what Snakemake prints."""
         here = Path.cwd()
-        paths = {
-            field.name: path.relative_to(here) if path.is_relative_to(here) else path
-            for field in fields(self)
-            for path in [getattr(self, field.name)]
-        }
-        return Places(**paths)
+        paths = vars(self).items()
+        return Places(**{name: path.relative_to(here) if path.is_relative_to(here) else path for name, path in paths})
 
     def holds(self, name: str) -> bool:
         """Whether a name that a file of the results has of another is of one in them: it, and links, may be planted."""
@@ -222,8 +216,8 @@ class Places:
         return folder.with_name(f"{folder.name}.json")
 
     def work_of(self, participant: str) -> Path:
-        """A participant job's private folder on the work tier."""
-        return self.work / escaped(participant)
+        """A participant job's private folder on the work tier, whose name has a sign that no BIDS path has."""
+        return self.work / participant.replace("/", "%")
 
 
 def file_of(folder: Path, participant: str, suffix: str = ".json") -> Path:
@@ -244,15 +238,6 @@ def participant_of(file: Path, folder: Path) -> str:
     """
     parts = file.relative_to(folder).with_suffix("").parts
     return "/".join([*parts[:-2], parts[-1]])
-
-
-def escaped(participant: str) -> str:
-    """A participant as the name of one file or folder; no BIDS path has a per cent sign.
-
-    >>> escaped("NYU/sub-01")
-    'NYU%sub-01'
-    """
-    return participant.replace("/", "%")
 
 
 def dataset_name(source: str, version: str | None) -> str:

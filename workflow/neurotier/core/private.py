@@ -68,8 +68,7 @@ def divide(path: Path) -> tuple[Path, tuple[str, ...]]:
     >>> divide(Path("/tier") / f"{PREFIX}{user_name()}" / "work")[1][1:]
     ('work',)
     """
-    name = f"{PREFIX}{user_name()}"
-    at = len(path.parts) - 1 - path.parts[::-1].index(name)
+    at = len(path.parts) - 1 - path.parts[::-1].index(f"{PREFIX}{user_name()}")
     return Path(*path.parts[:at]), path.parts[at:]
 
 
@@ -203,6 +202,12 @@ def remove_empty(folder: Path) -> None:
             continue
         except OSError:  # it is not empty, or must stay
             return
+
+
+def clear(folder: Path) -> None:
+    """Remove a private folder, and those above it that are then empty."""
+    remove_private(folder)
+    remove_empty(folder.parent)
 
 
 def read_private(file: Path) -> str:

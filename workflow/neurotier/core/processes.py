@@ -34,6 +34,9 @@ The conditions of a campaign have results folders, and so runs, of their own; th
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 """Environment variables by which the libraries behind NumPy are told how many threads to start."""
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What asks a process to end."""
+
 PATIENCE_S = 10.0
 
 CLEAR_UP_S = 25.0
@@ -108,12 +111,13 @@ def kill_all_marked(variable: str, values: Collection[str]) -> None:
     What a device that hangs keeps for longer than :data:`PATIENCE_S` is left. Who dies loses its environment before its
     files, so all are waited for.
     """
-    deadline, killed = time.monotonic() + PATIENCE_S, set[psutil.Process]()
+    deadline = time.monotonic() + PATIENCE_S
+    killed = set()
     while (left := marked(variable, values)) and time.monotonic() < deadline:
         for process in left:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-        killed |= set(left)
+        killed.update(left)
         psutil.wait_procs(left, timeout=0.1)
     wait_for(killed)
 
@@ -238,7 +242,7 @@ def end_forked(pids: Collection[int]) -> None:
 @contextmanager
 def signals_wait() -> Iterator[None]:
     """Have signals to end wait until something short is finished: to clear up, which they must not cut off."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield
     finally:

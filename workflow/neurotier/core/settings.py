@@ -6,13 +6,13 @@ rest of the library uses attributes instead of dictionary keys.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any, TypedDict, cast, dataclass_transform, get_args, get_origin, get_type_hints
 
 from neurotier.core.configuration import WORKLOADS, check, completed, config_schema
 from neurotier.core.errors import SettingsError
-from neurotier.core.files import Record
+from neurotier.core.files import Facts, Record
 from neurotier.core.kinds import KINDS, Kind
 
 Say = Callable[[str], None]
@@ -352,17 +352,14 @@ class Settings(Section):
     @property
     def placed_tiers(self) -> list[str]:
         """Names of the tiers that hold a role, in the run or in the campaign, in the order of their declaration."""
-        used = set(self.placement.values())
-        for placement in self.campaign.placements.values():
-            used |= {tier for tier in placement.values() if tier is not None}
+        used = set(self.placement.values()).union(*(each.values() for each in self.campaign.placements.values()))
         return [name for name in self.tiers if name in used]
 
     @property
     def tiers_in_use(self) -> list[str]:
         """Those, and the tiers that are to be probed or that BigBrain and storage workloads name."""
-        used = {*self.placed_tiers, *self.probe.tiers, *self.bigbrain.tiers}
-        for workload in WORKLOADS:
-            used |= set(getattr(self, workload).tiers)
+        named = (getattr(self, workload).tiers for workload in WORKLOADS)
+        used = {*self.placed_tiers, *self.probe.tiers, *self.bigbrain.tiers}.union(*named)
         return [name for name in self.tiers if name in used]
 
     @property
@@ -371,7 +368,7 @@ class Settings(Section):
         return bool(self.campaign.placements)
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any], in_containers: bool = False) -> Settings:
+    def from_config(cls, config: Facts, in_containers: bool = False) -> Settings:
         """Check a configuration and give it types.
 
         Raises
@@ -403,7 +400,7 @@ class Settings(Section):
         return cls.from_json({**complete, "tool": tool, "tiers": named, "in_containers": in_containers})
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Settings:
+    def from_json(cls, data: Facts) -> Settings:
         """Rebuild settings from the values of :meth:`to_json`."""
         settings: Settings = typed(cls, data)
         return settings

@@ -27,7 +27,7 @@ import psutil
 from neurotier.core.configuration import expand
 from neurotier.core.control_groups import memory
 from neurotier.core.errors import SettingsError, TierError
-from neurotier.core.files import Record, absolute_path
+from neurotier.core.files import Facts, Record, absolute_path
 from neurotier.core.kinds import KINDS, kind_of_mount
 from neurotier.core.private import check_private, make_private, private_folder, refuse_planted, user_name
 from neurotier.core.settings import Settings, TierSettings
@@ -40,9 +40,6 @@ ANSWERS_WITHIN_S = 20.0
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """Errors of a file system that is full, or of which a user has no more."""
-
-NODE_ROLES = ("work", "images")
-"""Roles whose tier may be each node's own."""
 
 
 class Mount(NamedTuple):
@@ -110,13 +107,13 @@ class Tier:
         base = Path(expand(str(Path(*parts[: fixed or 1])), where))
         path = Path(expand(str(self.path), where)).absolute()
         if not base.is_dir():
-            raise TierError(f"{base} is not an existing folder", where=where, fix=f"correct tiers.{self.name}.path")
+            raise TierError(f"{base} is not an existing folder", where, fix=f"correct tiers.{self.name}.path")
         tier = replace(self, path=path, node=False)
         tier.refuse_planted()
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise TierError(f"{path} cannot be made: {error.strerror}", where=where) from None
+            raise TierError(f"{path} cannot be made: {error.strerror}", where) from None
         return tier
 
     def folder(self, role: str) -> Path:
@@ -177,7 +174,7 @@ class Tier:
         if not os.path.isdir(self.path):
             raise TierError(
                 f"its path {self.path} is not an existing folder, or may not be entered",
-                where=where,
+                where,
                 fix=f"mount it, or correct tiers.{self.name}.path",
             )
         self.refuse_planted()  # while it was not there, anybody might have made it
@@ -186,7 +183,7 @@ class Tier:
             raise TierError(
                 f"declared as {self.kind!r}, but {self.path} is on {mount.fs_type} ({mount.kind!r}), "
                 f"mounted at {mount.mount_point}",
-                where=where,
+                where,
                 fix=f"correct tiers.{self.name}.kind or .path",
             )
         if self.read_only:
@@ -195,9 +192,9 @@ class Tier:
             check_private(private_folder(self.path), where)
         folder = next(p for p in (private_folder(self.path), self.path) if p.is_dir())
         if os.statvfs(folder).f_flag & os.ST_RDONLY:
-            raise TierError(f"{folder} is mounted read-only", where=where)
+            raise TierError(f"{folder} is mounted read-only", where)
         if not os.access(folder, os.W_OK | os.X_OK):
-            raise TierError(f"{folder} is not writable for user {user_name()}", where=where)
+            raise TierError(f"{folder} is not writable for user {user_name()}", where)
 
     def require_answer(self) -> None:
         """Raise :class:`TierError` if the path does not answer. Tiers of the nodes are not looked at."""
@@ -228,7 +225,7 @@ def parse_size(size: str | int, where: str) -> int:
         return size
     found = re.fullmatch(r"(\d+\.?\d*|\.\d+) *(?:([KMGTP])(i?))?B?", size, re.IGNORECASE)
     if found is None:
-        raise SettingsError(f"{size!r} is not a size", where=where, fix="write for example 64 GiB")
+        raise SettingsError(f"{size!r} is not a size", where, fix="write for example 64 GiB")
     number, prefix, binary = found.groups()
     power = "KMGTP".index(prefix.upper()) + 1 if prefix else 0
     return int(float(number) * (1024 if binary else 1000) ** power)
@@ -265,19 +262,19 @@ def require_answer(path: Path, where: str) -> None:
     looks, which may stay there for ever.
     """
     nothing = subprocess.DEVNULL
-    looking = subprocess.Popen(["stat", "--", str(path)], stdin=nothing, stdout=nothing, stderr=nothing)
+    looking = subprocess.Popen(["stat", "--", path], stdin=nothing, stdout=nothing, stderr=nothing)
     try:
         looking.wait(ANSWERS_WITHIN_S)
     except subprocess.TimeoutExpired:
         looking.kill()  # nobody waits for its end, which may never come
         raise TierError(
             f"{path} does not answer within {ANSWERS_WITHIN_S:g} s",
-            where=where,
+            where,
             fix="see whether its server is there and mount it again, or place nothing there",
         ) from None
 
 
-def with_folders_placed(config: Mapping[str, Any]) -> Mapping[str, Any]:
+def with_folders_placed(config: Facts) -> Facts:
     """A configuration with a tier for each folder that it names without one, of the kind that is found there.
 
     ``results``, if that is an absolute path, is a folder on the tier ``results``. A dataset for which ``placement``
@@ -326,7 +323,7 @@ def tier_of(folder: Path, read_only: bool = False) -> Record:
     return {"path": str(folder), "kind": find_mount(folder).kind, "read_only": read_only}
 
 
-def is_elsewhere(folder: Path, tiers: Mapping[str, Any], name: Any) -> bool:
+def is_elsewhere(folder: Path, tiers: Facts, name: Any) -> bool:
     """Whether a folder is on another file system than an entry of ``tiers``, if that is one, and is there."""
     try:
         return folder.stat().st_dev != os.stat(expand(tiers[name]["path"], "")).st_dev
@@ -398,7 +395,7 @@ def tiers_of(settings: Settings, in_job: bool = False, elsewhere: bool = False) 
         tiers["work"] = tiers["work"].here()
         tiers["work"].claim()
         return tiers
-    for role in NODE_ROLES if elsewhere else ():
+    for role in ("work", "images") if elsewhere else ():  # whose tier may be each node's own
         if on_nodes(settings, settings.placement[role]):
             tiers[role] = replace(tiers[role], node=True)
     return tiers

@@ -92,7 +92,7 @@ def check_own_files(folder: Path) -> None:
     for line in (listed or "").splitlines():
         facts, _, name = line.partition("\t")
         if facts.startswith(LINK):
-            raise InputError("is a link, which is not followed", where=str(folder / name))
+            raise InputError("is a link, which is not followed", str(folder / name))
 
 
 def refused_candidates(folder: Path) -> str:
@@ -111,7 +111,7 @@ def config_of(folder: Path, name: str) -> dict[str, list[str]]:
     It is read from the commit and not from the work tree, where it could be a link.
     """
     listed = ask_git(folder, "config", "--null", "--no-includes", "--blob", f"HEAD:{name}", "--list")
-    values = defaultdict[str, list[str]](list)
+    values = defaultdict(list)
     for entry in filter(None, (listed or "").split("\0")):
         key, _, value = entry.partition("\n")
         values[key].append(value)

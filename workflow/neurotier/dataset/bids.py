@@ -24,6 +24,9 @@ SITE_FOLDER = r"(?:(?!sub-)[^/]+/)*"
 SITE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
 PAIR = re.compile(rf"([a-z]+)-({LABEL})")
 
+Reasons = dict[str, str]
+"""What is left out of a dataset, or cannot be had, and why."""
+
 
 @dataclass(frozen=True)
 class Image:
@@ -59,7 +62,7 @@ class Image:
     @property
     def in_site(self) -> PurePosixPath:
         """Path of the image, relative to its site."""
-        return PurePosixPath(self.path).relative_to(self.site) if self.site else PurePosixPath(self.path)
+        return PurePosixPath(self.path).relative_to(self.site)
 
 
 def entities(file_name: str) -> dict[str, str]:
@@ -80,11 +83,11 @@ def entities(file_name: str) -> dict[str, str]:
     neurotier.core.errors.InputError: ...
     """
     stem = strip_extension(file_name)
-    labels: dict[str, str] = {}
+    labels = {}
     for part in stem.split("_")[:-1]:
         pair = PAIR.fullmatch(part)
         if pair is None or pair[1] in labels:
-            raise InputError(f"{part!r} is not a BIDS entity (key-label, letters, digits and +)", where=repr(file_name))
+            raise InputError(f"{part!r} is not a BIDS entity (key-label, letters, digits and +)", repr(file_name))
         labels[pair[1]] = pair[2]
     return labels
 
@@ -106,15 +109,15 @@ def read_image(path: str, site: str) -> Image:
     pure = PurePosixPath(path)
     labels = entities(pure.name)
     if next(iter(labels), "") != "sub":
-        raise InputError("the name does not begin with sub-LABEL", where=repr(path))
+        raise InputError("the name does not begin with sub-LABEL", repr(path))
     if "desc" in labels:
-        raise InputError("the entity desc- is of derivatives, not of raw data", where=repr(path))
+        raise InputError("the entity desc- is of derivatives, not of raw data", repr(path))
     if (part := labels.get("part", "mag")) != "mag":
-        raise InputError(f"part-{part} is no magnitude image, and only those are analysed", where=repr(path))
+        raise InputError(f"part-{part} is no magnitude image, and only those are analysed", repr(path))
     session = [f"ses-{labels['ses']}"] if "ses" in labels else []
     expected = PurePosixPath(site, f"sub-{labels['sub']}", *session, "anat", pure.name)
     if pure != expected:
-        raise InputError(f"the file belongs in {str(expected.parent)!r} by its name", where=repr(path))
+        raise InputError(f"the file belongs in {str(expected.parent)!r} by its name", repr(path))
     return Image(
         participant=str(PurePosixPath(site, f"sub-{labels['sub']}")),
         site=site,
@@ -139,7 +142,7 @@ def derivative_name(source: str | PurePosixPath, suffix: str, extension: str) ->
 def strip_extension(file_name: str) -> str:
     """A NIfTI file's name without its extension."""
     if not file_name.endswith(EXTENSIONS):
-        raise InputError("not a NIfTI name (.nii or .nii.gz)", where=repr(file_name))
+        raise InputError("not a NIfTI name (.nii or .nii.gz)", repr(file_name))
     return file_name.removesuffix(".gz").removesuffix(".nii")
 
 

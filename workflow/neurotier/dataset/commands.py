@@ -13,12 +13,14 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import Any
 
 from neurotier.core.errors import KilledError, SourceError, one_line, without_credentials
+from neurotier.core.files import Record
 from neurotier.core.installed import search_path
 from neurotier.core.processes import start_process
 from neurotier.core.settings import DatasetSettings, Say
@@ -78,14 +80,12 @@ def prepare_environment() -> None:
     for variable, value in variables.items():
         os.environ.setdefault(variable, value)
     count = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
-    given = {os.environ.get(f"GIT_CONFIG_KEY_{number}") for number in range(count)}
-    added = OVERRULED.keys() - given
+    added = OVERRULED.keys() - {os.environ.get(f"GIT_CONFIG_KEY_{number}") for number in range(count)}
     for number, key in enumerate(added, start=count):
         os.environ |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": OVERRULED[key]}
     os.environ["GIT_CONFIG_COUNT"] = str(count + len(added))
     for key, value in {"name": "neurotier", "email": "neurotier@localhost"}.items():
-        known = subprocess.run(["git", "config", f"user.{key}"], capture_output=True, check=False)
-        if known.returncode != 0:
+        if subprocess.run(["git", "config", f"user.{key}"], capture_output=True).returncode:
             for who in ("AUTHOR", "COMMITTER"):
                 os.environ.setdefault(f"GIT_{who}_{key.upper()}", value)
 
@@ -94,7 +94,7 @@ def call_git(repository: Path, *arguments: str, **variables: str) -> subprocess.
     """Call git for this repository, never for one above it."""
     environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(repository.absolute().parent), **variables}
     words = ["git", "-C", str(repository), *arguments]
-    return subprocess.run(words, env=environment, capture_output=True, text=True, errors="replace", check=False)
+    return subprocess.run(words, env=environment, capture_output=True, text=True, errors="replace")
 
 
 def ask_git(repository: Path, *arguments: str, **variables: str) -> str | None:
@@ -103,7 +103,7 @@ def ask_git(repository: Path, *arguments: str, **variables: str) -> str | None:
     return done.stdout if done.returncode == 0 else None
 
 
-def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) -> tuple[list[dict[str, Any]], str]:
+def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) -> tuple[list[Record], str]:
     """Have git-annex do a command with files of a dataset, in the repository of each.
 
     It is called without git, which would stand between this process and git-annex, and leave that alive if it is
@@ -122,16 +122,23 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
         If git-annex, or git which it calls, was killed.
     """
     prepare_environment()
-    below = dict[tuple[Path, int], list[str]]()
+    below = defaultdict(list)
     for number, path in enumerate(paths):
         root = repository_of(dataset, path)
-        below.setdefault((root, number // TOGETHER), []).append(str((dataset / path).relative_to(root)))
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "errors": "replace"}
-    records, reasons = list[dict[str, Any]](), list[str]()
+        below[root, number // TOGETHER].append(str((dataset / path).relative_to(root)))
+    records = []
+    reasons = []
     for (root, _), names in below.items():
         words = ["git-annex", command, *options, "--json", "--json-error-messages", "--", *names]
         try:
-            process = start_process(words, cwd=root, stdin=subprocess.DEVNULL, **pipes)
+            process = start_process(
+                words,
+                cwd=root,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                errors="replace",
+            )
         except OSError as error:
             fix = "reinstall the environment"
             raise SourceError(f"does not answer: {error.strerror}", where="git-annex", fix=fix) from None
@@ -139,7 +146,7 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
         if process.returncode < 0 or process.returncode > 128 or KILLED.search(complaints):
             raise KilledError(f"git-annex {command} was killed", where="git or git-annex")
         if NO_ANNEX in complaints:
-            raise SourceError("its content is not there: its repository has no annex", where=paths[0])
+            raise SourceError("its content is not there: its repository has no annex", paths[0])
         own = [json.loads(line) for line in out.splitlines() if line]  # an empty one comes before a complaint
         failed = [record for record in own if not record["success"]]
         reasons += [text for record in failed for text in record["error-messages"] or [record.get("note", "")]]
@@ -155,7 +162,7 @@ def repository_of(dataset: Path, path: str) -> Path:
     for parent in PurePath(path).parents:
         if (dataset / parent / ".git").exists():
             return dataset / parent
-    raise SourceError("is not in the dataset", where=path)
+    raise SourceError("is not in the dataset", path)
 
 
 def retry(action: Callable[[], None], settings: DatasetSettings, say: Say) -> None:
@@ -205,7 +212,7 @@ def naming_commands(problem: str = "failed", where: str = "DataLad", fix: str = 
         names, code = [base.__name__ for base in type(error).__mro__], getattr(error, "code", None)
         if {"IncompleteResultsError", "NoDatasetFound"} & {*names}:
             reason = message_of(getattr(error, "failed", None) or [], str(error))
-            raise SourceError(f"{problem}: {reason}", where=where, fix=fix) from None
+            raise SourceError(f"{problem}: {reason}", where, fix) from None
         if "MissingExternalDependency" in names:
             # DataLad asks git for its version, and reports a git that was killed as missing
             fix = "start the same command again; if that does not help, reinstall the environment"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +18,6 @@ from neurotier.core.errors import InputError, SourceError
 from neurotier.core.files import flush_folder
 from neurotier.core.foreign import blaming, file_in_dataset, kind_of, open_file
 from neurotier.core.settings import DatasetSettings, Say
-from neurotier.dataset.bids import Image
 from neurotier.dataset.commands import ask_annex, retry
 
 KEY_SIZE = re.compile(r"-s(\d{1,18})(?=-|$)")
@@ -80,7 +79,7 @@ def content_of(dataset: Path, path: str, links_to: Sequence[str] = ()) -> Conten
     with suppress(FileNotFoundError, NotADirectoryError):
         facts = os.lstat(trusted / below)
     if facts is not None and not stat.S_ISREG(facts.st_mode):
-        raise InputError(f"is {kind_of(facts.st_mode)}, and only files are read", where=path)
+        raise InputError(f"is {kind_of(facts.st_mode)}, and only files are read", path)
     key = os.path.basename(link) if OBJECTS in link else ""
     if facts is not None and not key and facts.st_size <= POINTER_BYTES:
         with suppress(OSError), blaming(path), open_file(trusted, below) as file:
@@ -139,7 +138,7 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
             say(f"{path}: {contents[path].here_bytes} of {contents[path].size_bytes} bytes are here: fetched again")
             said = ask_annex(dataset, "drop", [path], "--force")[1]  # and with it the record that it is here
             if content_of(dataset, path, links_to).is_damaged:
-                raise SourceError(f"its content is damaged and cannot be discarded: {said}", where=path)
+                raise SourceError(f"its content is damaged and cannot be discarded: {said}", path)
 
     def fetch() -> None:
         wanted = [path for path in missing if not is_present(dataset, path, links_to)]
@@ -151,7 +150,7 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
             # where that file is missing, git-annex cannot look up "tcp", and skips the source
             bare = not Path("/etc/protocols").exists()
             fix = "install the package netbase, without which git-annex cannot speak HTTP, and remove the clone"
-            raise SourceError(f"could not be fetched: {said}", where=left[0], fix=fix if bare else "")
+            raise SourceError(f"could not be fetched: {said}", left[0], fix=fix if bare else "")
 
     retry(fetch, settings, say)
     for path in missing:
@@ -163,25 +162,17 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
     return len(missing)
 
 
-def check_known_somewhere(dataset: Path, path: str, links_to: Sequence[str] = ()) -> None:
+def check_known_somewhere(dataset: Path, path: str, links_to: Sequence[str]) -> None:
     """Raise :class:`SourceError` if git-annex knows of no copy of a file, so that no retry can help."""
     if not content_of(dataset, path, links_to).key:
-        raise SourceError("is not in the dataset", where=path)
+        raise SourceError("is not in the dataset", path)
     records, _ = ask_annex(dataset, "whereis", [path])
     if records and not any(record["whereis"] or record["untrusted"] for record in records):
         raise SourceError(
             "git-annex knows of no copy of its content",
-            where=path,
+            path,
             fix="ask the dataset's keepers, or leave the participant out",
         )
-
-
-def not_shared(images: Iterable[Image], in_use: Container[str]) -> list[str]:
-    """Paths of those images whose contents are not in use.
-
-    git-annex drops contents and not names, and sidecars of several participants may have one content.
-    """
-    return [image.path for image in images if not image.content or image.content not in in_use]
 
 
 def drop_images(dataset: Path, paths: Sequence[str]) -> str:

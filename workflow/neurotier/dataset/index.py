@@ -14,16 +14,17 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from neurotier.core.configuration import suggestion
 from neurotier.core.errors import InputError, one_line
+from neurotier.core.files import Record
 from neurotier.core.foreign import file_in_dataset, open_in_dataset
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import DatasetSettings, Say
-from neurotier.dataset.bids import EXTENSIONS, LABEL, SITE, Image, is_bids, read_image, strip_extension
+from neurotier.dataset.bids import EXTENSIONS, LABEL, SITE, Image, Reasons, is_bids, read_image, strip_extension
 from neurotier.dataset.contents import content_if_readable
 from neurotier.dataset.source import Dataset
 
@@ -52,11 +53,11 @@ class Index(NamedTuple):
     """The selected images of a dataset, and the items left out with the reason, sorted by path."""
 
     images: list[Image]
-    skipped: dict[str, str]
+    skipped: Reasons
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Record]:
         """Rows of ``images.tsv``."""
-        return [{**asdict(image), **{name: getattr(image, name) or None for name in MAY_LACK}} for image in self.images]
+        return [vars(image) | {name: getattr(image, name) or None for name in MAY_LACK} for image in self.images]
 
 
 def index_dataset(
@@ -82,7 +83,8 @@ def index_dataset(
         If the dataset is not BIDS, something asked for does not exist, or nothing is left to analyse.
     """
     skipped = {repr(path): f"cannot be reached: {reason}" for path, reason in dataset.unreachable.items()}
-    images, everyone = list[Image](), set[str]()
+    images = list[Image]()
+    everyone = set()
     kind, where, is_app = kind_of_file(suffixes), f"dataset.source {dataset.source!r}", suffixes is not None
     is_participant = selector(settings.participants, "sub")
     for count, site in enumerate(dataset.sites, start=1):
@@ -115,12 +117,12 @@ def index_dataset(
     if is_app and "" in sites and len(sites) > 1:
         raise InputError(
             "holds participants both itself and in sub-datasets, whose derivatives an app would mix",
-            where=where,
+            where,
             fix="name the sub-datasets to analyse in dataset.sites",
         )
     if not images:
         first_skipped = "".join(f"; skipped {item}: {reason}" for item, reason in list(skipped.items())[:1])
-        raise InputError(f"holds no {kind}{first_skipped}", where=where)
+        raise InputError(f"holds no {kind}{first_skipped}", where)
     if not dataset.unreachable:  # or unknown labels may belong to a site that cannot be reached
         check_known("participants", "sub", settings.participants, map(label_of, everyone))
         check_known("sessions", "ses", settings.sessions, (image.session for image in images))
@@ -128,7 +130,7 @@ def index_dataset(
     asked = [image for image in images if is_participant(image.label)]
     selected = chosen(asked, settings.sessions, settings.runs, is_app)
     if not selected:
-        raise InputError("nothing is left to analyse", where=where, fix="see the filters under dataset")
+        raise InputError("nothing is left to analyse", where, fix="see the filters under dataset")
     return Index(sorted(selected, key=lambda image: image.path), dict(sorted(skipped.items())))
 
 
@@ -146,7 +148,8 @@ def changed_since(
     indexed_s
         When it was made, s since 1970. What was there then and is not of it was left out for a reason.
     """
-    changed, is_participant = set[str](), selector(settings.participants, "sub")
+    is_participant = selector(settings.participants, "sub")
+    changed = set()
 
     def is_other(image: Image) -> bool:
         with suppress(OSError):  # its content is not here, or it is gone
@@ -179,7 +182,7 @@ def index_site(
     suffixes: Sequence[str] | None,
     links_to: Sequence[str] = (),
     sites: Iterable[str] = (),
-) -> tuple[list[Image], dict[str, str]]:
+) -> tuple[list[Image], Reasons]:
     """Images of one site; and folders that were not entered and files that look like one but have no such name, with
     the reason; other ``sites`` are not entered.
 
@@ -194,7 +197,8 @@ def index_site(
         return path not in others and not any(each.search(f"/{below}") for each in IGNORE)
 
     files, refused = list_tree(dataset, site, may_enter, links_to)
-    images, taken = list[Image](), set[str]()
+    images = []
+    taken = set()
     skipped = {repr(path): reason for path, reason in refused.items()}
     for path in files:
         try:
@@ -213,8 +217,8 @@ def index_site(
 
 
 def list_tree(
-    dataset: Path, top: str, may_enter: Callable[[str], bool], links_to: Sequence[str] = ()
-) -> tuple[list[str], dict[str, str]]:
+    dataset: Path, top: str, may_enter: Callable[[str], bool], links_to: Sequence[str]
+) -> tuple[list[str], Reasons]:
     """List the files below a folder of a dataset, except names that begin with a dot.
 
     Parameters
@@ -236,7 +240,9 @@ def list_tree(
     dict
         Folders that were not entered, with the reason.
     """
-    files, refused, seen = list[str](), dict[str, str](), set[tuple[int, int]]()
+    files = []
+    refused = {}
+    seen = set()
     pending = deque([top])  # links wait at its left, until all folders that are none are listed
     while pending:
         here = pending.pop()
@@ -295,8 +301,8 @@ def image_at(path: str, site: str, suffixes: Sequence[str] | None) -> Image | No
         raise InputError("the name has characters that BIDS paths do not have")
     session = rest[0].removeprefix("ses-") if rest[0].startswith("ses-") and len(rest) > 1 else ""
     bids_run = re.search(rf"_run-({LABEL})", rest[-1])
-    participant, label = str(PurePosixPath(site, subject)), subject.removeprefix("sub-")
-    return Image(participant, site, label, session, bids_run[1] if bids_run else "", path)
+    participant = str(PurePosixPath(site, subject))
+    return Image(participant, site, label_of(subject), session, bids_run[1] if bids_run else "", path)
 
 
 def is_t1w(path: str) -> bool:
@@ -318,15 +324,14 @@ def kind_of_file(suffixes: Sequence[str] | None) -> str:
     return f"{' or '.join(suffixes)} file" if suffixes else "file"
 
 
-def participants_of(
-    dataset: Path, site: str, links_to: Sequence[str], kind: str, skipped: dict[str, str]
-) -> dict[str, str]:
+def participants_of(dataset: Path, site: str, links_to: Sequence[str], kind: str, skipped: Reasons) -> Reasons:
     """All participants that a site has folders of or lists in its participants.tsv: folder to why one is left out.
 
     That is for those without an image, a file of a ``kind``. A participants.tsv that cannot be read is ``skipped``.
     """
     prefix = f"{site}/" if site else ""
-    members, table = dict[str, str](), f"{prefix}participants.tsv"
+    table = f"{prefix}participants.tsv"
+    members = {}
     try:
         with suppress(FileNotFoundError), open_in_dataset(dataset, table, links_to) as file:
             content = file.read(PARTICIPANTS_BYTES + 1)

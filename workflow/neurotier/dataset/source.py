@@ -19,7 +19,6 @@ from urllib.parse import quote
 from neurotier.core.configuration import suggestion
 from neurotier.core.errors import InputError, SourceError, one_line, without_credentials
 from neurotier.core.files import (
-    Record,
     absolute_path,
     exclusive,
     flush_file_system,
@@ -33,7 +32,7 @@ from neurotier.core.private import make_private
 from neurotier.core.settings import DatasetSettings, Say
 from neurotier.core.tiers import Tier, find_mount, is_plain_folder
 from neurotier.dataset.addresses import check_own_files, config_of, refusal, refused_subdatasets
-from neurotier.dataset.bids import is_bids
+from neurotier.dataset.bids import Reasons, is_bids
 from neurotier.dataset.commands import NETWORK_DOWN, ask_git, message_of, naming_commands, prepare_environment, retry
 from neurotier.dataset.special_remotes import NOTE, OF_DATALAD, hooked
 
@@ -60,8 +59,8 @@ class Dataset:
     source: str
     path: Path
     kind: str
-    sites: dict[str, dict[str, str]]
-    unreachable: dict[str, str] = field(default_factory=dict)
+    sites: Facts
+    unreachable: Reasons = field(default_factory=dict)
 
 
 def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Say) -> Dataset:
@@ -161,7 +160,7 @@ def clone(source: str, folder: Path, version: str | None, where: str = "") -> No
         if version is not None:
             check_out(partial, version, where)
         if not is_whole(partial):
-            raise SourceError(f"cannot be cloned: {NOT_WHOLE}", where=where, fix="start the same command again")
+            raise SourceError(f"cannot be cloned: {NOT_WHOLE}", where, fix="start the same command again")
 
 
 def check_out(repository: Path, version: str, where: str) -> None:
@@ -175,15 +174,15 @@ def check_out(repository: Path, version: str, where: str) -> None:
         commit = ask_git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
         if commit and ask_git(repository, "checkout", "--quiet", "--detach", commit.strip()) is not None:
             return
-    raise SourceError(f"has no branch, tag or commit {version!r}", where=where, fix="see dataset.version")
+    raise SourceError(f"has no branch, tag or commit {version!r}", where, fix="see dataset.version")
 
 
-def plain_sites(folder: Path, links_to: Sequence[str] = ()) -> dict[str, str]:
+def plain_sites(folder: Path, links_to: Sequence[str] = ()) -> Reasons:
     """Sites of a plain folder, each with why it is not read, if so: itself (``""``) if it holds participants, else its
     sub-folders that do. What may not be read may be one, as may a link to what is not mounted, unless it has a file's
     name.
     """
-    sites = dict[str, str]()
+    sites = {}
     for path in () if is_bids(folder) else sorted(folder.iterdir()):
         may_be_site = "." not in path.name and path.name != "lost+found" and (path.is_symlink() or path.is_dir())
         is_lost = may_be_site and not os.access(path, os.R_OK)
@@ -243,7 +242,7 @@ Facts = dict[str, dict[str, str]]
 """Site to its facts, ``url`` and ``version``."""
 
 
-def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say) -> tuple[Facts, dict[str, str]]:
+def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say) -> tuple[Facts, Reasons]:
     """Install the chosen sub-datasets at the commits that the dataset records.
 
     Returns
@@ -279,11 +278,10 @@ def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say
     mark_of(folder, "").mkdir(exist_ok=True)
     for path in set(wanted) - set(unreachable):
         mark_of(folder, path).touch()
-    there = reached(sites, unreachable, say)
-    return {site: site_facts(folder / site, source, site) for site in there}, unreachable
+    return {site: site_facts(folder / site, source, site) for site in reached(sites, unreachable, say)}, unreachable
 
 
-def reached(sites: Sequence[str], unreachable: dict[str, str], say: Say) -> list[str]:
+def reached(sites: Sequence[str], unreachable: Reasons, say: Say) -> list[str]:
     """Those sites that can be reached; of what cannot, it is said why.
 
     Raises
@@ -295,11 +293,11 @@ def reached(sites: Sequence[str], unreachable: dict[str, str], say: Say) -> list
         say(f"{path!r} cannot be reached: {reason}")
     there = [site for site in sites if site not in unreachable]
     if not there:
-        raise SourceError(f"cannot be reached: {next(iter(unreachable.values()))}", where=", ".join(unreachable))
+        raise SourceError(f"cannot be reached: {next(iter(unreachable.values()))}", ", ".join(unreachable))
     return there
 
 
-def install_all(folder: Path, recorded: dict[str, str], settings: DatasetSettings, say: Say) -> dict[str, str]:
+def install_all(folder: Path, recorded: dict[str, str], settings: DatasetSettings, say: Say) -> Reasons:
     """Install sub-datasets, with retries; those that could not be installed, with the reason.
 
     All are tried before any is retried, so that the pauses are spent once and not for each site that is down.
@@ -329,7 +327,7 @@ def install_all(folder: Path, recorded: dict[str, str], settings: DatasetSetting
                 failed[path] = message_of(own, "DataLad gave no reason" if own else NOT_WHOLE)
         if failed:
             first = next(filter(NETWORK_DOWN.search, failed.values()), next(iter(failed.values())))
-            raise SourceError(f"cannot be installed: {first}", where=", ".join(failed))
+            raise SourceError(f"cannot be installed: {first}", ", ".join(failed))
 
     try:
         retry(attempt, settings, say)
@@ -519,11 +517,6 @@ def set_aside(folder: Path, clone: Path, say: Say) -> None:
         folder.mkdir()  # an empty folder stands for a sub-dataset that is not installed
 
 
-def indexed_dataset(places: Places) -> Record:
-    """What is known of the dataset that was cloned last; empty if nothing is."""
-    return read_if_whole(places.index / "dataset.json")
-
-
 def renew_clone(places: Places, say: Say) -> None:
     """Set aside the indexed clone, or the sites in it, if git cannot use them any more, and forget unreachable sites.
 
@@ -531,7 +524,7 @@ def renew_clone(places: Places, say: Say) -> None:
     start of a run, before Snakemake decides what to do, and while no other run works on the results. Plain folders and
     anything else of the user's is never touched.
     """
-    data = indexed_dataset(places)
+    data = read_if_whole(places.index / "dataset.json")
     clone = Path(data.get("path", ""))
     if data.get("kind") == "datalad" and clone.parent.absolute() == places.datasets.absolute() and clone.exists():
         prepare_environment()

@@ -38,20 +38,19 @@ def validate(folder: Path, where: str) -> Record:
     """
     if not PROGRAM.exists():
         fix = "pip install bids-validator-deno, or set dataset.validation to none"
-        raise ToolError("the BIDS validator is not installed", where=where, fix=fix)
+        raise ToolError("the BIDS validator is not installed", where, fix)
     done = subprocess.run(
-        [str(PROGRAM), "--json", "--ignoreNiftiHeaders", str(folder)],
-        env={**os.environ, "PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ.get('PATH', '')}"},
+        [PROGRAM, "--json", "--ignoreNiftiHeaders", folder],
+        env=os.environ | {"PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ.get('PATH', '')}"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        check=False,
     )
     try:
         answer = json.loads(done.stdout)
     except ValueError:
         last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
-        raise ToolError(f"the BIDS validator failed: {last}", where=where) from None
+        raise ToolError(f"the BIDS validator failed: {last}", where) from None
     found = {
         severity: dict(Counter(one["code"] for one in answer["issues"]["issues"] if one["severity"] == severity))
         for severity in ("error", "warning")
@@ -66,12 +65,12 @@ def say_issues(findings: Record, where: str) -> str:
     return f"{where}: {errors} errors and {warnings} warnings of the BIDS validator{named(findings['errors'])}"
 
 
-def check(findings: Record, where: str, validation: str) -> None:
-    """Raise :class:`InputError` for a dataset with errors, where validity is required."""
-    if validation == "require" and findings["errors"]:
+def check(findings: Record, where: str) -> None:
+    """Raise :class:`InputError` for a dataset with errors."""
+    if findings["errors"]:
         raise InputError(
             f"is not valid BIDS{named(findings['errors'])}",
-            where=where,
+            where,
             fix="correct it, or set dataset.validation to report",
         )
 

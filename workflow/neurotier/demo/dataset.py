@@ -43,7 +43,7 @@ FIX = "give a NIfTI file of a whole head"
 BOLD_SHAPE = (8, 8, 6, 4)
 BOLD_VOXEL_MM = 4.0
 
-SITES: dict[str, dict[str, tuple[int, str, list[int]]]] = DATA["sites"]
+SITES = DATA["sites"]
 """Participants of each site by label: age in years, sex, and the number of T1w runs in each session."""
 
 
@@ -72,7 +72,7 @@ def make_demo_dataset(folder: Path, settings: DemoSettings, say: Say = print) ->
     head, description = head_of(settings)
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise TierError("the demonstration dataset needs a new folder", where=str(folder), fix="remove this one")
+            raise TierError("the demonstration dataset needs a new folder", str(folder), fix="remove this one")
         folder.parent.mkdir(parents=True, exist_ok=True)
         with made_whole(folder) as partial:
             say(f"Its heads are made from {description}.")
@@ -80,7 +80,7 @@ def make_demo_dataset(folder: Path, settings: DemoSettings, say: Say = print) ->
             prepare_environment()
             save_datasets(partial)
     except OSError as error:
-        raise TierError(f"cannot make the demonstration dataset: {error}", where=str(folder)) from error
+        raise TierError(f"cannot make the demonstration dataset: {error}", str(folder)) from error
 
 
 def head_of(settings: DemoSettings) -> tuple[nib.Nifti1Image, str]:
@@ -111,11 +111,11 @@ def load_head(path: Path) -> nib.Nifti1Image:
         image = nib.load(path)
         data = np.nan_to_num(image.get_fdata(dtype=np.float32))
     except (ImageFileError, OSError, EOFError, ValueError, zlib.error) as error:
-        raise InputError(f"cannot be read as NIfTI ({error})", where=str(path), fix=FIX) from error
+        raise InputError(f"cannot be read as NIfTI ({error})", str(path), FIX) from error
     is_3d = data.ndim == 3 and min(data.shape) > 1
     if not is_3d or data.max() <= 0:
         problem = "has no positive voxel" if is_3d else f"is not a 3D image but of shape {data.shape}"
-        raise InputError(problem, where=str(path), fix=FIX)
+        raise InputError(problem, str(path), FIX)
     return nib.Nifti1Image(data, image.affine)
 
 
@@ -258,7 +258,7 @@ def distance_to_hull(inside: Mask) -> Field:
     return fine
 
 
-def varied_head(head: nib.Nifti1Image, seed: int, voxel_size_mm: float, scan: int = 0) -> nib.Nifti1Image:
+def varied_head(head: nib.Nifti1Image, seed: int, voxel_size_mm: float, scan: int) -> nib.Nifti1Image:
     """A head as another participant's: resampled, moved and scaled a little, with own bias field and noise.
 
     Parameters

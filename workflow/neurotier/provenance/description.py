@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from neurotier.analysis.activity import How, identifier, label_of, uri
@@ -104,7 +104,7 @@ def read_how(folder: Path, activity: str) -> How:
         if not {"neurotier", "name", "version", "options"} <= how.keys():
             raise ValueError
     except (OSError, ValueError, AttributeError):
-        raise InputError("does not say how derivatives were made", where=str(file)) from None
+        raise InputError("does not say how derivatives were made", str(file)) from None
     return how
 
 
@@ -148,7 +148,7 @@ def provenance(known: dict[str, How]) -> Record:
 def line_of(how: How) -> str:
     """An activity in a line: a tool with its options, or an app with its arguments."""
     options = how["options"]
-    words: Sequence[str] = [f"{name}={value}" for name, value in options.items()]
+    words = [f"{name}={value}" for name, value in options.items()]
     if how.get("app"):
         words = ["group", *options.get("group_arguments", [])] if how.get("group") else options["arguments"]
     return " ".join([how["name"], *words])

@@ -10,10 +10,9 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from neurotier import __version__
 from neurotier.analysis.activity import How
@@ -23,9 +22,9 @@ from neurotier.analysis.needs import described
 from neurotier.analysis.participant import analyze, run_phase, staged_limit_bytes
 from neurotier.analysis.staging import publish, stage_in
 from neurotier.analysis.tools import make_tool
-from neurotier.containers.store import Cache, PlacedImage, look_at, place_cache
+from neurotier.containers.store import PlacedImage, look_at, place_cache
 from neurotier.core.errors import ContainerError, InputError, SettingsError, SourceError, ToolError
-from neurotier.core.files import make_folders, remove_whatever, written_whole
+from neurotier.core.files import Facts, make_folders, remove_whatever, written_whole
 from neurotier.core.foreign import blaming, open_file
 from neurotier.core.places import Places
 from neurotier.core.private import IN, OUT, work_folder
@@ -73,14 +72,14 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
     """
     folder = how_file.absolute().parent
     if folder.parts[-len(HOW.parts) :] != HOW.parts:
-        raise InputError(f"is not below {HOW}/ of a dataset of derivatives", where=str(how_file))
+        raise InputError(f"is not below {HOW}/ of a dataset of derivatives", str(how_file))
     dataset = folder.parents[len(HOW.parts) - 1]
     how = read_how(dataset, how_file.stem)
     raw, group = dataset / RAW, how.get("group")
     if group:
         read, paths, names = inputs_of_group(dataset, group), [], [GROUP_LEVEL]
     elif not inputs:
-        raise InputError(f"takes the inputs to make derivatives of, below {raw}", where=str(how_file))
+        raise InputError(f"takes the inputs to make derivatives of, below {raw}", str(how_file))
     else:
         everyone = raw_paths(dataset, inputs)
         paths = wanted(everyone, os.environ.get(ONLY, ""))
@@ -106,7 +105,7 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
             with work_folder(places.work_of(name), identity="") as folder:
                 if group:
                     if image is None:
-                        raise InputError("names no container image, and the group level needs it", where=str(how_file))
+                        raise InputError("names no container image, and the group level needs it", str(how_file))
                     arguments = call_arguments(settings.app, Share(settings.app.threads, settings.app.memory_mb))
                     given = partial(put, dataset, paths=read)
                     (folder / OUT).mkdir()
@@ -127,7 +126,7 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
     return 0
 
 
-def inputs_of_group(dataset: Path, group: Mapping[str, Any]) -> list[str]:
+def inputs_of_group(dataset: Path, group: Facts) -> list[str]:
     """The files and folders that the group level was given, below the dataset of derivatives.
 
     Raises
@@ -139,7 +138,7 @@ def inputs_of_group(dataset: Path, group: Mapping[str, Any]) -> list[str]:
     for name in group["participants"]:
         entries = [entry for entry in os.listdir(dataset) if owner_of(entry) == name]
         if not entries:
-            raise InputError("has no derivatives here, and the group level needs everyone's", where=str(dataset / name))
+            raise InputError("has no derivatives here, and the group level needs everyone's", str(dataset / name))
         found += entries
     return sorted(found)
 
@@ -153,7 +152,7 @@ def put(source: Path, target: Path, paths: Iterable[str]) -> None:
         If one is not there, which was before; nothing is replaced then.
     """
     if lost := next((path for path in paths if not os.path.lexists(source / path)), None):
-        raise ToolError("was made before, and is not now", where=lost)
+        raise ToolError("was made before, and is not now", lost)
     for path in paths:
         made, final = source / path, target / path
         make_folders(final.parent)
@@ -179,7 +178,7 @@ def raw_paths(dataset: Path, inputs: Sequence[Path]) -> list[str]:
     for path in inputs:
         paths.append(os.path.relpath(path, dataset / RAW))  # not resolved: images are links into the annex
         if not owner_of(paths[-1]):
-            raise InputError(f"is not a participant's below {dataset / RAW}", where=str(path))
+            raise InputError(f"is not a participant's below {dataset / RAW}", str(path))
     return paths
 
 
@@ -236,7 +235,7 @@ def fetch(dataset: Path, paths: Sequence[str], get_data: bool = True) -> None:
 def settings_of(how: How, folder: Path) -> Settings:
     """Settings that make derivatives as they were made, with a folder as the only tier."""
     container, options = how.get("container", {}), dict(how["options"])
-    sections: dict[str, Any] = {
+    sections = {
         "dataset": how.get("chosen", {}),
         "tiers": {"here": {"path": str(folder), "kind": find_mount(folder).kind}},
         "placement": dict.fromkeys(ROLES, "here"),
@@ -246,7 +245,7 @@ def settings_of(how: How, folder: Path) -> Settings:
     if how.get("app"):
         if named := options.get("filter_file"):
             if "filter" not in how:
-                raise InputError("was gone when derivatives were saved", where=str(named))
+                raise InputError("was gone when derivatives were saved", str(named))
             options["filter_file"] = str(folder / "filter.json")
             (folder / "filter.json").write_text(how["filter"])
         sections["app"] = options | {"image": container["image"], "name": how["name"]}
@@ -278,8 +277,8 @@ def placed(how: How, settings: Settings, places: Places, log: Path) -> PlacedIma
         raise ContainerError(error.what, where=f"the recorded image {reference}", fix=fix) from None
     if f"sha256:{image.sha256}" != container["digest"]:
         problem = f"has the digest sha256:{image.sha256}, and {container['digest']} was recorded"
-        raise ContainerError(problem, where=reference, fix=fix)
-    caches = dict[Path, Cache]()
+        raise ContainerError(problem, reference, fix)
+    caches = {}
     for name, each in settings.app.caches.items():
         named, recorded = CACHE.format(name), how.get("caches", {}).get(name)
         source = os.environ.get(named) or each["source"]
@@ -289,7 +288,7 @@ def placed(how: How, settings: Settings, places: Places, log: Path) -> PlacedIma
         except SourceError as error:
             raise SourceError(error.what, where=f"cache {name}: {source}", fix=fix) from None
         if recorded != f"sha256:{cache.sha256}":
-            raise InputError(f"has other contents than when {recorded} was recorded", where=source, fix=fix)
+            raise InputError(f"has other contents than when {recorded} was recorded", source, fix)
         caches[place_cache(store, cache)] = cache
     return PlacedImage(store.engine, store.file(image), store.cache(image), image.sha256, caches)
 

@@ -20,7 +20,7 @@ import re
 import shlex
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -56,11 +56,10 @@ from neurotier.core.places import Places
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Say, Settings
 from neurotier.dataset.addresses import refusal
-from neurotier.dataset.bids import Image
 from neurotier.dataset.commands import ask_git, call_git, message_of, naming_commands, prepare_environment
 from neurotier.dataset.source import Dataset, commit, identifier_of, is_broken
 from neurotier.provenance.description import DESCRIBING, RAW, WRITTEN, add_lines, command_of, describe, owner_of
-from neurotier.run.participants import selected_by
+from neurotier.run.participants import Selected, selected_by
 
 ATTEMPTS, PAUSE_S = 12, 5.0
 """How often to begin again while somebody else is writing to a dataset, and after which pause."""
@@ -194,7 +193,7 @@ def prepare_site(folder: Path, dataset: Dataset, site: str, ways: Sequence[How])
 # What a commit holds.
 
 
-def made_by_participants(everyone: Mapping[str, Sequence[Image]], settings: Settings, places: Places) -> list[Made]:
+def made_by_participants(everyone: Selected, settings: Settings, places: Places) -> list[Made]:
     """What participants with the images of each have made, of those that have a record and whole derivatives."""
     found, by_app = [], bool(settings.app.image)
     for name, images in everyone.items():
@@ -336,7 +335,7 @@ def open_dataset(folder: Path, killed_on: str, say: Say) -> Any:
     repository = folder / ".git"
     take_dataset_back(folder)
     if os.path.lexists(repository) and (repository.is_symlink() or not repository.is_dir()):
-        raise InputError("is no folder", where=str(repository), fix="remove it, and start the same command again")
+        raise InputError("is no folder", str(repository), fix="remove it, and start the same command again")
     clear_locks(folder, killed_on)
     if not repository.exists():
         say(f"making {folder} a DataLad dataset")
@@ -360,7 +359,7 @@ def open_dataset(folder: Path, killed_on: str, say: Say) -> Any:
         move = shlex.join(["mv", "--no-target-directory", "--backup=numbered", str(repository), f"{folder}.git"])
         raise InputError(
             "is damaged, or not a DataLad dataset with an annex",
-            where=str(repository),
+            str(repository),
             fix=f"`{move}`, and start the same command again: the derivatives stay, their history begins anew",
         )
     run_git(folder, "reset", "--quiet")  # what a save that was killed, or met a full tier, has staged
@@ -379,7 +378,7 @@ def clear_locks(folder: Path, killed_on: str) -> None:
     if locks and (held := holder(folder, killed_on)):
         raise BusyError(
             f"another program is writing to this dataset ({held})",
-            where=str(locks[0]),
+            str(locks[0]),
             fix="wait for it; if there is none, remove this file, and start the same command again",
         )
     for lock in locks:
@@ -417,12 +416,12 @@ def unsaved(folder: Path, reason: str) -> NeurotierError:
     if OTHERS.search(reason):
         return BusyError(
             f"another program is writing to this dataset: {one_line(reason)}",
-            where=str(folder),
+            str(folder),
             fix="wait for it, and start the same command again",
         )
     return TierError(
         f"the derivatives could not be saved: {one_line(reason)}",
-        where=str(folder),
+        str(folder),
         fix="mend that (is the tier full?), and start the same command again",
     )
 
@@ -440,7 +439,7 @@ def register(folder: Path, dataset: Dataset, site: str) -> str:
     clone = dataset.path / site
     here = commit(clone)
     if not here:
-        raise InputError("is not there any more", where=str(clone), fix="start with --forcerun clone_dataset")
+        raise InputError("is not there any more", str(clone), fix="start with --forcerun clone_dataset")
     address = without_credentials((ask_git(clone, "config", "remote.origin.url") or "").strip())
     if not address or refusal(address):
         raise InputError(f"has no address to register: {refusal(address) or 'no remote is named origin'}", str(clone))
@@ -457,8 +456,7 @@ def register(folder: Path, dataset: Dataset, site: str) -> str:
 def changed_entries(folder: Path) -> set[str]:
     """Folders and files at the top of a dataset that are not as they were saved, or gone; not its source."""
     options = ("--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=all")
-    listed = run_git(folder, "status", *options)
-    return {entry[3:].split("/", 1)[0] for entry in listed.split("\0") if entry}
+    return {entry[3:].split("/", 1)[0] for entry in run_git(folder, "status", *options).split("\0") if entry}
 
 
 def refuse_ignored(folder: Path) -> None:
@@ -467,7 +465,7 @@ def refuse_ignored(folder: Path) -> None:
     if ignored:
         raise InputError(
             f"{one_line(ignored.split(chr(0))[0])} would not be saved: git is told to ignore it",
-            where=str(folder),
+            str(folder),
             fix="remove the .gitignore that names it (or see .git/info/exclude), and start the same command again",
         )
 

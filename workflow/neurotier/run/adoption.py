@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from neurotier.core.errors import BusyError, InputError
-from neurotier.core.files import read_json, whole_json
+from neurotier.core.files import Record, read_json, whole_json
 from neurotier.core.foreign import read_text
 from neurotier.core.places import Places, short_hash
 from neurotier.core.processes import RUN, current_run
@@ -29,8 +29,6 @@ from neurotier.run.participants import images_of, key_of, members_of
 
 NUMBER = re.compile(r"\w[\w.\[\]-]*")
 """What looks like the number of a job, of whatever scheduler: a planted one may look like an option."""
-
-NO_COMMAND = "the profile has no command for it (cluster-generic-cancel-cmd)"
 
 JOB_NAME = re.compile(r"(?P<work>neurotier-\w+-\w+-(?P<share>\d+-of-\d+))\.(?P<serial>\d+)")
 """Names of Slurm jobs that analyse a share; those of other steps end with the rule."""
@@ -62,12 +60,13 @@ def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
     BusyError
         If Slurm does not answer.
     """
-    submitted, works_in, prefix = dict[str, str](), dict[str, Any](), prefix_of(places)
+    prefix = prefix_of(places)
+    submitted = {}
+    works_in = {}
     for folder in sorted(places.journal("any").parent.glob("*")):
         over = {note.get("job") for note in read_notes(places, folder.name) if "exit_code" in note}
         lines = entries(places, folder.name, "submitted")  # of a share again when its job before that has ended
-        last = {(line.get("rule"), line.get("share") or line.get("job")): line for line in lines}
-        for line in last.values():
+        for line in {(line.get("rule"), line.get("share") or line.get("job")): line for line in lines}.values():
             if (number := str(line.get("job"))) not in over and NUMBER.fullmatch(number):
                 submitted[number], works_in[number] = folder.name, line.get("folder")
     known = {
@@ -81,15 +80,9 @@ def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
     return known, {number: run for number, run in others.items() if number not in ended}
 
 
-def last_facts(places: Places) -> dict[str, Any]:
+def last_facts(places: Places) -> Record:
     """What the run that began last has noted of itself; nothing if there was none, or it cannot be read."""
     return whole_json(places.runs / f"{latest_run(places)}.json") or {}
-
-
-def may_have_left(places: Places) -> bool:
-    """Whether the last run was one on a cluster that did not come to a good end."""
-    facts = last_facts(places)
-    return bool(facts.get("elsewhere")) and not facts.get("succeeded")
 
 
 def take_over(places: Places, wanted: Mapping[str, str], command: str, say: Say) -> dict[str, str]:
@@ -115,7 +108,8 @@ def take_over(places: Places, wanted: Mapping[str, str], command: str, say: Say)
         left, others = left_jobs(places)
     except BusyError as error:
         raise BusyError(f"jobs of an earlier run may still go on: {error.what}", error.where, error.fix) from None
-    taken, kept = dict[str, str](), list[str]()
+    taken = {}
+    kept = []
     for number, job in list(left.items()):
         found = JOB_NAME.fullmatch(job.name)
         if found and found["share"] not in taken and wanted.get(found["share"]) == found["work"]:
@@ -134,20 +128,17 @@ def end_jobs(jobs: Mapping[str, slurm.Queued], others: Iterable[str], command: s
     failed = {number: f"it is {state} still" for number, state in slurm.cancel(jobs).items()}
     gone = [f"{number} ({job.state})" for number, job in jobs.items() if number not in failed]
     for number in others:
-        _, why = slurm.answer(*shlex.split(command), number) if command else ("", NO_COMMAND)
-        failed |= {number: why} if why else {}
-        gone += [] if why else [number]
+        why = "the profile has no command for it (cluster-generic-cancel-cmd)"
+        if command:
+            _, why = slurm.answer(*shlex.split(command), number)
+        if why:
+            failed[number] = why
+        else:
+            gone.append(number)
     if gone:
         say(f"neurotier: ended {counted(len(gone), 'cluster job')} that an earlier run had left: {' '.join(gone)}")
     for number, why in failed.items():
         say(f"neurotier: job {number} of an earlier run could not be ended: {why}; end it, or its work is done twice")
-
-
-def list_jobs(places: Places) -> list[str]:
-    """A line for each job of runs that have not ended, with its state and, if it waits, Slurm's reason."""
-    jobs, others = left_jobs(places)
-    lines = [f"{number}\t{job.said}\t{job.name.removeprefix(prefix_of(places))}" for number, job in jobs.items()]
-    return lines + [f"{number}\tstate not known\trun {run}" for number, run in others.items()]
 
 
 def node_at_fault(places: Places, number: str) -> str | None:
@@ -162,7 +153,7 @@ def node_at_fault(places: Places, number: str) -> str | None:
 def latest_run(places: Places) -> str:
     """The run that began last; empty if that cannot be read."""
     file = places.latest_run
-    with suppress(InputError, OSError, UnicodeDecodeError):
+    with suppress(InputError, OSError):
         return read_text(file.parent, file.name).strip()
     return ""
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 from neurotier.core.errors import BusyError
+from neurotier.core.files import Facts
 from neurotier.core.places import Places
 from neurotier.core.settings import IorSettings
 from neurotier.run import slurm
@@ -58,7 +58,7 @@ class Allocations:
         Of the rule: ``runtime`` (min), and those of :data:`OPTIONS` and ``slurm_extra`` that it has.
     """
 
-    def __init__(self, places: Places, resources: Mapping[str, Any]) -> None:
+    def __init__(self, places: Places, resources: Facts) -> None:
         self.name = f"{prefix_of(places)}ior"
         self.minutes = int(resources["runtime"])
         given = [f"--{option}={resources[name]}" for name, option in OPTIONS.items() if resources.get(name)]

@@ -19,14 +19,15 @@ from neurotier.core.private import refuse_planted
 from neurotier.core.quantities import size, utc
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
-from neurotier.run.adoption import end_jobs, latest_run, left_jobs, list_jobs
+from neurotier.run.adoption import end_jobs, latest_run, left_jobs, prefix_of
 from neurotier.run.head import acquire, refuse_planted_places
 from neurotier.run.images import digests_used
 from neurotier.run.jobs import forget_stopped, load_settings
 
 
 def show_cluster_jobs(results: Path, end_them: bool) -> int:
-    """Print the cluster jobs of runs that have not ended, and end them if asked; the exit code of the process.
+    """Print the cluster jobs of runs that have not ended, each with its state and, if it waits, Slurm's reason; and end
+    them before, if asked. The exit code of the process.
 
     Raises
     ------
@@ -38,8 +39,11 @@ def show_cluster_jobs(results: Path, end_them: bool) -> int:
         acquire(places)
         end_jobs(*left_jobs(places), "", lambda line: print(line, flush=True))
         forget_stopped(places, latest_run(places))
-    for line in list_jobs(places):
-        print(line)
+    jobs, others = left_jobs(places)
+    for number, job in jobs.items():
+        print(f"{number}\t{job.said}\t{job.name.removeprefix(prefix_of(places))}")
+    for number, run in others.items():
+        print(f"{number}\tstate not known\trun {run}")
     return 0
 
 
@@ -78,9 +82,9 @@ def open_page(results: Path, name: str) -> int:
     pages = {file.stem: file for file in files if file.suffix == ".html" and stat.S_ISREG(file.lstat().st_mode)}
     if not pages:
         fix = "give a results folder, or have one made: snakemake all"
-        raise SettingsError("has no page" if results.is_dir() else "is no folder", where=str(results), fix=fix)
+        raise SettingsError("has no page" if results.is_dir() else "is no folder", str(results), fix)
     if name and name not in pages:
-        raise SettingsError(f"has no page {name!r}", where=str(results), fix=f"it has {', '.join(sorted(pages))}")
+        raise SettingsError(f"has no page {name!r}", str(results), fix=f"it has {', '.join(sorted(pages))}")
     page = pages[name] if name else max(pages.values(), key=lambda file: file.stat().st_mtime)
     print(page)
     if {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():  # else a browser for terminals would be found, if any
@@ -149,12 +153,13 @@ def lay_out(folder: Path) -> list[str]:
         If the folder cannot be written, or another user may have planted what leads there.
     """
     refuse_planted(folder, "folder to work in", "choose another folder")
-    link, added = folder / LINKED, list[str]()
+    link = folder / LINKED
+    added = []
     if (folder / "dataset_description.json").exists():
-        raise SettingsError("is a BIDS dataset, which is only read", where=str(folder), fix="choose another folder")
+        raise SettingsError("is a BIDS dataset, which is only read", str(folder), fix="choose another folder")
     if os.path.lexists(link) and not link.is_symlink():
         fix = "choose another folder; in a checkout there is nothing to lay out"
-        raise SettingsError("is there already, and is no link to an installed workflow", where=str(link), fix=fix)
+        raise SettingsError("is there already, and is no link to an installed workflow", str(link), fix)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in COPIED:
@@ -171,7 +176,7 @@ def lay_out(folder: Path) -> list[str]:
     except OSError as error:
         is_copy = isinstance(error, shutil.Error)  # of copytree: what was copied, where to, and why not, of each file
         why = error.args[0][0][2] if is_copy else error.strerror
-        raise TierError(f"cannot be written: {why}", where=str(error.filename or folder)) from None
+        raise TierError(f"cannot be written: {why}", str(error.filename or folder)) from None
     return [
         f"{folder}: {', '.join(added)}" if added else f"{folder}: everything is there",
         f"Begin with: cd {folder} && snakemake --workflow-profile profiles/local --cores 2",

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from neurotier.bigbrain.blocks.sources import versions_of
 from neurotier.bigbrain.plan import BLOCK_KEYS, INCREMENT_KEYS, SPARK_KEYS, BigBrainPlan
 from neurotier.core.errors import RunError
-from neurotier.core.files import read_json, remove_tree, write_json, write_text
+from neurotier.core.files import Facts, read_json, remove_tree, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier
@@ -28,7 +26,7 @@ SAID = "neurotier: "
 """How lines begin that Snakemake's own process, or a script, tells the user."""
 
 
-def run_here(asked: Mapping[str, Any], settings: Settings, places: Places, log: Path) -> Places:
+def run_here(asked: Facts, settings: Settings, places: Places, log: Path) -> Places:
     """Do all runs that are not there yet, on this machine; the places of their results.
 
     Parameters
@@ -75,10 +73,10 @@ def forget_others(settings: Settings, plan: BigBrainPlan) -> None:
 
     More engines, tiers, processes or repetitions are no other configuration.
     """
-    asked = asdict(settings.bigbrain)
+    asked = vars(settings.bigbrain)
     wanted = {key: asked[key] for key in (*BLOCK_KEYS, *INCREMENT_KEYS, *SPARK_KEYS)}
     wanted["versions"] = versions_of(settings.bigbrain)
-    wanted |= {f"tier {name}": asdict(settings.tiers[name]) for name in plan.tiers}
+    wanted |= {f"tier {name}": vars(settings.tiers[name]) for name in plan.tiers}
     file = plan.places.results.with_name(f"{FOLDER}.json")
     before = read_json(file) if file.exists() else None  # then nobody knows what they were
     if before is None or any(before.get(key, value) != value for key, value in wanted.items()):

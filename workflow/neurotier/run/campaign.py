@@ -24,9 +24,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import yaml
@@ -37,6 +36,7 @@ from neurotier.containers.store import sha256
 from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import NeurotierError, RunError, SettingsError, TierError, may_pass
 from neurotier.core.files import (
+    Facts,
     Record,
     flush_folder,
     flush_tree,
@@ -50,23 +50,22 @@ from neurotier.core.files import (
     write_text,
 )
 from neurotier.core.installed import ROOT
-from neurotier.core.kinds import is_in_memory
 from neurotier.core.parallelism import fits
 from neurotier.core.places import Places, short_hash
-from neurotier.core.private import private_folder, remove_empty, remove_private
+from neurotier.core.private import clear, private_folder
 from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, marked, start_process
 from neurotier.core.quantities import counted, seconds, size
 from neurotier.core.settings import Say, Settings, TierSettings
-from neurotier.core.tables import Row, read_table
-from neurotier.core.tiers import Tier, tier_named, tiers_of
+from neurotier.core.tables import Rows, read_table
+from neurotier.core.tiers import Tier, tier_named
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import is_present
 from neurotier.run.compared import OF_CAMPAIGN, VALID, Condition, valid_unless
 from neurotier.run.disturbance import DISTURBED
 from neurotier.run.images import image_store
 from neurotier.run.jobs import load_dataset, note, read_failures
-from neurotier.run.needs import Needs, needs_of
-from neurotier.run.participants import participants, selected_in
+from neurotier.run.needs import Needs, largest, needs_of
+from neurotier.run.participants import Selected, participants, selected_in, size_bytes
 from neurotier.run.plan import Plan
 from neurotier.run.scripting import Context
 from neurotier.storage.page_cache import CacheState, prepare_cache
@@ -120,35 +119,26 @@ class PlannedRun(NamedTuple):
 
 
 def conditions(settings: Settings) -> list[Condition]:
-    """The conditions of a campaign, in the order of the configuration.
-
-    Raises
-    ------
-    SettingsError
-        If there are none.
-    """
+    """The conditions of a campaign, in the order of the configuration."""
     campaign = settings.campaign
-    if not campaign.placements:
-        raise SettingsError("a campaign needs a placement", where="config key campaign.placements", fix="name one")
     tools = [app_name(settings)] if settings.app.image else campaign.tools or [settings.tool.name]
     matrix = itertools.product(campaign.placements, campaign.parallelism, campaign.cache, tools)
     return [Condition(OF_CAMPAIGN, tool, cache, count, placement) for placement, count, cache, tool in matrix]
 
 
-def configuration_of(base: Mapping[str, Any], settings: Settings, condition: Condition) -> Record:
+def configuration_of(base: Facts, settings: Settings, condition: Condition) -> Record:
     """The configuration of a run of a condition, but for its results folder. It drops nothing while it is measured."""
     own = {key: value for key, value in copy.deepcopy(dict(base)).items() if key not in APART}
     own["dataset"] = {**(own.get("dataset") or {}), "source": settings.dataset.source, "drop": False}
     placed = settings.campaign.placements[condition.placement]
     own["placement"] = settings.placement | {role: tier for role, tier in placed.items() if tier is not None}
-    used = set(own["placement"].values())
-    own["tiers"] = {name: tier for name, tier in own["tiers"].items() if name in used}
+    own["tiers"] = {name: tier for name, tier in own["tiers"].items() if name in own["placement"].values()}
     if not settings.app.image:
         own["tool"] = {**(own.get("tool") or {}), "name": condition.tool}
     return own
 
 
-def planned_runs(base: Mapping[str, Any], settings: Settings, index: str = "") -> list[PlannedRun]:
+def planned_runs(base: Facts, settings: Settings, index: str = "") -> list[PlannedRun]:
     """Every run of a campaign, in the order in which they are to be run.
 
     Parameters
@@ -191,7 +181,7 @@ def in_order(conditions: int, repetitions: int, seed: int) -> list[tuple[int, in
     return order
 
 
-def what_is_measured(checked: Mapping[str, Any]) -> Record:
+def what_is_measured(checked: Facts) -> Record:
     """The part of a run's settings that changes what it measures."""
     measured = {key: value for key, value in checked.items() if key not in (*APART, "validity")}
     measured["dataset"] = {key: value for key, value in checked["dataset"].items() if key not in FETCHING}
@@ -240,10 +230,9 @@ class Campaign(NamedTuple):
     def to_do(self) -> list[PlannedRun]:
         """The runs that are to be done: one that was stopped, in whole or in part, tells nothing of its condition."""
         again = self.settings.campaign.repeat_invalid
-        noted = [(run, self.condition_of(run)) for run in self.planned]
         return [
             run
-            for run, condition in noted
+            for run, condition in zip(self.planned, map(self.condition_of, self.planned), strict=True)
             if condition is None or condition.get("stopped") or (again and condition["valid"] != VALID)
         ]
 
@@ -258,7 +247,7 @@ RESULTS_FACTOR = 2
 """Bytes of results per byte of compressed input: the brain, at most as large, and what is kept beside it."""
 
 
-def plan_rows(campaign: Campaign) -> list[Row]:
+def plan_rows(campaign: Campaign) -> Rows:
     """Rows of ``plan.tsv``."""
     return [
         {
@@ -308,17 +297,16 @@ def check_campaign(campaign: Campaign) -> None:
         check_parallelism(run, campaign, list(people))
 
 
-def needs(campaign: Campaign, people: Mapping[str, list[Image]]) -> dict[str, dict[str, int]]:
+def needs(campaign: Campaign, people: Selected) -> dict[str, dict[str, int]]:
     """Bytes that each role still needs on each tier (tier to role) at the same time, at most, but for images."""
     images = [image for own in people.values() for image in own]
-    dataset = sum(image.size_bytes or 0 for image in images)
+    dataset = size_bytes(images)
     needed: dict[str, dict[str, int]] = {}
     for run in {run.condition: run for run in campaign.to_do}.values():
-        each = sorted((work_bytes(own, run.settings) for own in people.values()), reverse=True)
-        tiers = run.settings.placement
+        each, tiers = (work_bytes(own, run.settings) for own in people.values()), run.settings.placement
         for role, count in (
             ("dataset", dataset - there_bytes(campaign, tiers["dataset"], images)),
-            ("work", sum(each[: run.condition.parallelism])),
+            ("work", largest(each, run.condition.parallelism)),
             ("results", RESULTS_FACTOR * dataset),
         ):
             roles = needed.setdefault(tiers[role], {})
@@ -333,7 +321,7 @@ def there_bytes(campaign: Campaign, tier: str, images: Sequence[Image]) -> int:
     if dataset["kind"] != "folder":
         clone = tier_named(campaign.settings, tier).folder("datasets") / clone.name
     links_to = campaign.settings.dataset.links_to
-    return sum(image.size_bytes or 0 for image in images if is_present(clone, image.path, links_to))
+    return size_bytes(image for image in images if is_present(clone, image.path, links_to))
 
 
 def check_room(tier: Tier, roles: Mapping[str, int], say: Say) -> None:
@@ -355,7 +343,7 @@ def check_parallelism(run: PlannedRun, campaign: Campaign, people: Sequence[str]
     if asked > len(people):
         raise SettingsError(
             f"there are only {len(people)} participants to run {asked} at once",
-            where=where,
+            where,
             fix=f"lower it to at most {len(people)}, or select more participants",
         )
     own = Needs(run.settings, campaign.places, elsewhere=False)
@@ -365,7 +353,7 @@ def check_parallelism(run: PlannedRun, campaign: Campaign, people: Sequence[str]
         if room < asked:
             what, unit, fix = SCARCE[resource]
             problem = f"{asked} at once need more {what} than there is: {room} fit into {known[resource]:,} {unit}"
-            raise SettingsError(problem, where=where, fix=f"lower it, {fix}")
+            raise SettingsError(problem, where, fix=f"lower it, {fix}")
 
 
 # The runs.
@@ -387,6 +375,7 @@ UNTOLD = {".snakemake_timestamp"}
 """Files that Snakemake leaves in folders, with a time in them."""
 
 KEPT = ("profile", "state", "index", "logs")
+"""What a run leaves to its campaign."""
 
 
 def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
@@ -400,24 +389,26 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     started_s, condition = time.monotonic(), run.condition
     log = campaign.places.logs / "run_campaign" / run.name / f"{run.repetition}.log"
     folder, settings = campaign.folder(run), campaign.settings
-    results, file = (
-        inner_results(campaign.places) / f"{run.name}_{run.repetition}",
-        folder.with_name(f".{folder.name}.yaml"),
-    )
+    results = inner_results(campaign.places) / f"{run.name}_{run.repetition}"
+    file = folder.with_name(f".{folder.name}.yaml")
     inner = inner_settings(run.configuration, settings, results, file)
     places = Places.from_settings(inner)
     remove_tree(places.results)
     write_text(log, "")
-    arguments = inner_arguments(run, inner, file, campaign.limits)
+    arguments = [*ALONE, "--drop-metadata", "--cores", str(condition.parallelism * threads_of(inner))]
+    if inner.in_containers:
+        arguments += ["--sdm", "apptainer"]
+    if "mem_mb" in campaign.limits:
+        arguments += ["--resources", f"mem_mb={campaign.limits['mem_mb']}"]
+    arguments += ["--configfile", str(file)]
     if snakemake(["ready", *arguments], log) != 0:
-        raise RunError("could not be made ready", where=str(condition), fix=f"see {log}")
+        raise RunError("could not be made ready", str(condition), fix=f"see {log}")
     cache = make_cache_ready(condition.cache, inner, places, log)
-    target = places.shortened().profile / "profile.tsv"
-    snakemake([str(target), *arguments], log)
+    snakemake([str(places.shortened().profile / "profile.tsv"), *arguments], log)
     # The run that made ready has no row.
     rows = [facts for facts in map(read_json, sorted(places.runs.glob("*.json"))) if facts.get("row") is not None]
     if not rows:
-        raise RunError("ended without analysing anyone", where=str(condition), fix=f"see {log}")
+        raise RunError("ended without analysing anyone", str(condition), fix=f"see {log}")
     facts = rows[-1]
     row, stopped = facts["row"], bool(facts.get("stopped_by"))
     begun = row["participants"] + row["failed"]  # of a job that was killed at once nothing is known
@@ -428,14 +419,20 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
         for path in sorted((places.results / name).rglob("*"))
         if path.is_file() and path.name not in UNTOLD
     }
-    keep_records(places, partial_of(folder))
+    partial = partial_of(folder)
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    for name in KEPT:
+        if (places.results / name).exists():
+            shutil.move(places.results / name, partial / name)
+    remove_tree(places.results)
     taken_s = time.monotonic() - started_s
     kept = keep_run(campaign, run, row, cache, outputs, taken_s, accident or bool(facts.get("again")), stopped)
     file.unlink(missing_ok=True)
     return kept
 
 
-def inner_settings(given: Mapping[str, Any], outer: Settings, results: Path, file: Path) -> Settings:
+def inner_settings(given: Facts, outer: Settings, results: Path, file: Path) -> Settings:
     """The settings of an inner run, whose tiers are those that this machine has; ``file`` takes its configuration."""
     tiers = {name: here(tier, outer.tiers[name]) for name, tier in given["tiers"].items()}
     configuration = {**given, "tiers": tiers, "results": str(results)}
@@ -443,7 +440,7 @@ def inner_settings(given: Mapping[str, Any], outer: Settings, results: Path, fil
     return Settings.from_config(configuration, outer.in_containers)
 
 
-def here(given: Mapping[str, Any], settings: TierSettings) -> Record:
+def here(given: Facts, settings: TierSettings) -> Record:
     """A tier as a run on this machine has it: that of each node is the one of the node that the campaign is on."""
     if not settings.node:
         return dict(given)
@@ -460,17 +457,7 @@ def remove_inner_results(campaign: Campaign) -> None:
     for name in {run.settings.placement["results"] for run in campaign.planned}:
         tier = tier_named(campaign.settings, name)
         tier.refuse_planted()
-        folder = tier.path / inner_results(campaign.places)
-        remove_private(folder)
-        remove_empty(folder.parent)
-
-
-def inner_arguments(run: PlannedRun, inner: Settings, file: Path, limits: Mapping[str, int]) -> list[str]:
-    """Arguments of the inner Snakemake."""
-    words = [*ALONE, "--drop-metadata", "--cores", str(run.condition.parallelism * threads_of(inner))]
-    words += ["--sdm", "apptainer"] if inner.in_containers else []
-    words += ["--resources", f"mem_mb={limits['mem_mb']}"] if "mem_mb" in limits else []
-    return [*words, "--configfile", str(file)]
+        clear(tier.path / inner_results(campaign.places))
 
 
 def snakemake(arguments: list[str], log: Path) -> int:
@@ -483,14 +470,13 @@ def snakemake(arguments: list[str], log: Path) -> int:
     note(log, f"$ snakemake {' '.join(arguments)}")
     with log.open("a") as file:
         try:
-            inner = start_process(
+            return start_process(
                 [sys.executable, "-m", "snakemake", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 env=environment,
-            )
-            return inner.wait()
+            ).wait()
         finally:
             end(marked(CAMPAIGN, [current_run()]))  # also jobs whose Snakemake was killed
 
@@ -499,22 +485,11 @@ def make_cache_ready(asked: str, inner: Settings, places: Places, log: Path) -> 
     """Bring the page cache into the state that is asked for."""
     dataset = load_dataset(places)
     inputs = [dataset.path / row["path"] for row in read_table(places.index / "images.tsv", "images")]
-    tiers = tiers_of(inner)
-    others: list[Path] = []
-    if inner.image and not is_in_memory(tiers["images"].kind):
+    others = []
+    if inner.image and not inner.kind_of("images").in_memory:
         images = image_store(inner, places, log, lambda _: None).images
         others = [path for path in images.rglob("*") if path.is_file() and not path.is_symlink()]
-    return prepare_cache(asked, inputs, others, in_memory=is_in_memory(tiers["dataset"].kind))
-
-
-def keep_records(places: Places, folder: Path) -> None:
-    """Move what a run leaves from its results folder to the campaign's, and remove the rest."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    for name in KEPT:
-        if (places.results / name).exists():
-            shutil.move(places.results / name, folder / name)
-    remove_tree(places.results)
+    return prepare_cache(asked, inputs, others, in_memory=inner.kind_of("dataset").in_memory)
 
 
 def keep_run(
@@ -558,11 +533,11 @@ def keep_run(
     if campaign.settings.campaign.compare_outputs and not (row["failed"] or accident or stopped):
         problems += differing(campaign, run, outputs)
     condition = {
-        **asdict(run.condition),
+        **vars(run.condition),
         "repetition": run.repetition,
         "position": run.position,
         "valid": valid_unless(problems, row["valid"]),
-        "cache_state": asdict(cache),
+        "cache_state": vars(cache),
         "participants": row["participants"],
         "makespan_s": row["makespan_s"],
         "taken_s": taken_s,
@@ -590,7 +565,7 @@ def differing(campaign: Campaign, run: PlannedRun, outputs: Mapping[str, str]) -
     names = {*outputs, *first["checksums"]}
     apart = sorted(name for name in names if outputs.get(name) != first["checksums"].get(name))
     found = f"outputs differ from those of {first['of']}: {len(apart)} of {len(names)} files, first "
-    return [found + apart[0]] if apart else []
+    return [found + name for name in apart[:1]]
 
 
 def walk(campaign: Campaign) -> None:
@@ -606,7 +581,7 @@ def walk(campaign: Campaign) -> None:
     remove_inner_results(campaign)
     left = campaign.to_do
     say(f"{len(planned) - len(left)} of {counted(len(planned), 'run')} are there, {len(left)} to do")
-    failed: list[str] = []
+    failed = []
     undisturbed = False
     try:
         for count, run in enumerate(left, start=1):
@@ -643,6 +618,5 @@ def walk(campaign: Campaign) -> None:
 
 def remaining(campaign: Campaign, left: int) -> str:
     """How long so many runs will take, from the runs that are there: each repetition has all conditions."""
-    conditions = filter(None, map(campaign.condition_of, campaign.planned))
-    taken_s = [condition["taken_s"] for condition in conditions]
+    taken_s = [condition["taken_s"] for condition in filter(None, map(campaign.condition_of, campaign.planned))]
     return f"; about {seconds(left * statistics.fmean(taken_s))} left" if taken_s else ""

@@ -16,9 +16,9 @@ from contextlib import suppress
 from typing import Any
 
 from neurotier.core.errors import BusyError
-from neurotier.core.files import remove_whatever, whole_json, write_json
+from neurotier.core.files import Record, remove_whatever, whole_json, write_json
 from neurotier.core.places import Places
-from neurotier.core.tables import Row, columns, write_table
+from neurotier.core.tables import Row, Rows, columns, write_table
 from neurotier.run import slurm
 from neurotier.run.journal import Entry, entries, read_notes
 from neurotier.run.participants import name_of
@@ -40,7 +40,7 @@ AT_ONCE = 10_000
 EARLIER_S = 3600.0
 """Jobs that were submitted so long before the run began are others, whose numbers came again; clocks may differ."""
 
-Start = dict[str, Any]
+Start = Record
 """One start of a job, by the accounting."""
 
 
@@ -72,13 +72,13 @@ def close_jobs(places: Places, run: str, was_killed: bool = False) -> None:
     remove_whatever(places.journal(run))
 
 
-def read_jobs(places: Places, run: str) -> list[Row]:
+def read_jobs(places: Places, run: str) -> Rows:
     """Rows of ``jobs.tsv`` of one run; none if it had no jobs, or the file is damaged."""
     rows = (whole_json(places.cluster_jobs(run)) or {}).get("rows", [])
     return [dict.fromkeys(columns("jobs")) | row for row in rows]  # an earlier version has fewer columns
 
 
-def all_job_rows(places: Places) -> list[Row]:
+def all_job_rows(places: Places) -> Rows:
     """Rows of ``jobs.tsv``, of all runs in order of time."""
     files = sorted(places.cluster_jobs("any").parent.glob("*.json"))
     return [row for file in files for row in read_jobs(places, file.stem)]
@@ -96,14 +96,9 @@ def renew_jobs_table(places: Places) -> None:
         os.utime(table, ns=times_ns)
 
 
-def is_crowded(rows: Sequence[Row]) -> bool:
-    """Whether a job analysed more participants at once than it was granted CPUs for."""
-    return any((row["needed_cpus"] or 0) > (row["cpus"] or math.inf) for row in rows)
-
-
 def job_rows(
     run: str, submitted: Sequence[Entry], notes: Sequence[Entry], starts: Sequence[Start], reason: str
-) -> list[Row]:
+) -> Rows:
     """Rows of ``jobs.tsv``: one per start of each job, in order of time.
 
     Parameters
@@ -119,7 +114,8 @@ def job_rows(
     reason
         Why it says nothing.
     """
-    heads, rows = {line["job"]: line for line in submitted}, list[Row]()
+    heads = {line["job"]: line for line in submitted}
+    rows = []
     known: dict[str, list[tuple[Start, Entry]]] = {number: [] for number in heads}
     for start in starts:
         known.setdefault(start["job"], []).append((start, {}))
@@ -136,7 +132,8 @@ def job_rows(
         head = {"run": run, "job": number, "source": "head", "reason": why}
         if job := heads.get(number):  # of the first start, it has noted the submission
             head |= {"rule": job["rule"], "share": job["share"] and name_of(job["share"])}
-            head |= {"submitted_s": job["time_s"]} if len(pairs) < 2 else {}
+            if len(pairs) < 2:
+                head["submitted_s"] = job["time_s"]
         rows += [row_of(head, note, start) for start, note in pairs or [({}, {})]]
     rows.sort(key=lambda row: [row["submitted_s"] or row["started_s"] or math.inf, row["started_s"] or math.inf])
     counts = Counter[tuple[str, ...]]()
@@ -171,7 +168,8 @@ def ask_accounting(numbers: Sequence[str], since_s: float) -> tuple[list[Start],
     since_s
         When their run began, s since 1970.
     """
-    first_s, found = since_s - EARLIER_S, list[Start]()
+    first_s = since_s - EARLIER_S
+    found = []
     since = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(first_s))
     options = ("--duplicates", "--noheader", "--parsable2", "--noconvert", f"--starttime={since}")
     for at in range(0, len(numbers), AT_ONCE):
@@ -205,8 +203,7 @@ def starts_in(lines: Iterable[str]) -> list[Start]:
             # A job that was cancelled while it waited has times of a start that never was.
             found.append(start if start["node"] else start | dict.fromkeys(("started_s", "elapsed_s", "cpus")))
         elif found and found[-1]["job"] == number:
-            sizes = [one["max_rss_bytes"] or 0 for one in (found[-1], start)]
-            found[-1]["max_rss_bytes"] = max(sizes) or None
+            found[-1]["max_rss_bytes"] = max(one["max_rss_bytes"] or 0 for one in (found[-1], start)) or None
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ from neurotier.core.errors import InputError, StateError
 from neurotier.core.files import read_json, whole_json
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.quantities import counted
-from neurotier.core.tables import Row, columns, read_table, write_table
+from neurotier.core.tables import Row, Rows, columns, read_table, write_table
 
 MEMORY = "memory"
 """Cache state of inputs on a tier that is memory."""
@@ -32,9 +32,9 @@ WAYS = ["read_bytes", "written_bytes"]
 class Compared:
     """Rows of ``compared_runs.tsv``, ``compared_participants.tsv`` and ``compared_bytes.tsv``."""
 
-    runs: list[Row] = field(default_factory=list)
-    participants: list[Row] = field(default_factory=list)
-    traffic: list[Row] = field(default_factory=list)
+    runs: Rows = field(default_factory=list)
+    participants: Rows = field(default_factory=list)
+    traffic: Rows = field(default_factory=list)
 
     def __add__(self, other: Compared) -> Compared:
         return Compared(self.runs + other.runs, self.participants + other.participants, self.traffic + other.traffic)
@@ -92,7 +92,7 @@ def runs_of_results(
     InputError
         If the folder holds no tables of a run, or others than this version writes.
     """
-    tables: dict[str, list[Row]] = {}
+    tables = {}
     for name in ("runs", "profile", "traffic"):
         with reading(folder / "profile" / f"{name}.tsv") as path:
             tables[name] = read_table(path, name)
@@ -104,14 +104,17 @@ def runs_of_results(
         whole = kept == run["participants"]
         with reading(folder / "state" / "runs" / f"{run['run']}.json") as path:
             in_memory = path.exists() and is_in_memory(read_json(path)["tiers"]["dataset"]["kind"])
+        whole_phases = phases if whole else []
+        starts = [row["wall_s"] for row in whole_phases if row["phase"] == "container_start"]
         known = {
             "origin": origin,
             "placement": placement or placement_label(run),
             "repetition": repetition,
             "cache": MEMORY if in_memory else cache,
             "logged_makespan_s": None,
-            **measures(phases if whole else []),
-            **({"input_resident_before": None} if in_memory else {}),  # no page cache stands before them
+            "container_start_median_s": statistics.median(starts) if starts else None,
+            # before a tier that is memory stands no page cache
+            "input_resident_before": None if in_memory else resident_before(whole_phases),
             "valid": validity(run, everyone, kept),
         }
         compared += Compared(
@@ -156,15 +159,6 @@ def placement_label(run: Row) -> str:
     return label if images is None else f"{label}, image on {images}"
 
 
-def measures(phases: Sequence[Row]) -> Row:
-    """What is told of a run by its rows of ``profile.tsv``; none are given if some of its records are gone."""
-    starts = [row["wall_s"] for row in phases if row["phase"] == "container_start"]
-    return {
-        "container_start_median_s": statistics.median(starts) if starts else None,
-        "input_resident_before": resident_before(phases),
-    }
-
-
 def validity(run: Row, everyone: int, kept: int) -> str:
     """Validity of a run, whether it did all participants, and whether their records are still its own.
 
@@ -192,7 +186,7 @@ def resident_before(phases: Iterable[Row]) -> float | None:
     return sum(row["input_resident_before"] * (row["input_bytes"] or 0) for row in known) / total if total else None
 
 
-def tier_bytes(flows: Iterable[Row]) -> list[Row]:
+def tier_bytes(flows: Iterable[Row]) -> Rows:
     """Bytes per tier, each counted once.
 
     What was counted while copying, what a work folder grew by, and what came into the page cache of a container image
@@ -215,7 +209,7 @@ def tier_bytes(flows: Iterable[Row]) -> list[Row]:
     )
     own, seen = (sums[sums.index.get_level_values(-1) == kind].droplevel(-1) for kind in ("own", OTHER_VIEW))
     known = own.combine_first(seen).groupby("tier").sum(min_count=1).reindex(sorted(set(table.tier)))
-    rows: list[Row] = known.astype(object).where(known.notna(), None).reset_index().to_dict("records")
+    rows: Rows = known.astype(object).where(known.notna(), None).reset_index().to_dict("records")
     return rows
 
 

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from neurotier.core.files import Record
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, Rows
 from neurotier.run.profile_tables import site_of
 
 OF_IMAGE = ("session", "bids_run", "image", "mask", "brain_voxels", "voxel_volume_mm3")
@@ -22,9 +22,9 @@ FEWEST_IMAGES = 5
 """Below this number no median absolute deviation is worth a flag."""
 
 
-def group_rows(records: Iterable[Record]) -> list[Row]:
+def group_rows(records: Iterable[Record]) -> Rows:
     """Rows of ``group.tsv``: one per image, with outliers flagged."""
-    rows: list[Row] = [
+    rows = [
         {
             "participant": record["participant"],
             "site": site_of(record["participant"]),
@@ -34,8 +34,7 @@ def group_rows(records: Iterable[Record]) -> list[Row]:
         for record in records
         for image in record["images"]
     ]
-    scores = robust_z([row["brain_volume_mm3"] for row in rows])
-    for row, score in zip(rows, scores, strict=True):
+    for row, score in zip(rows, robust_z([row["brain_volume_mm3"] for row in rows]), strict=True):
         row |= {"robust_z": score, "outlier": score is not None and abs(score) > ROBUST_Z_LIMIT}
     return rows
 
@@ -55,7 +54,7 @@ def robust_z(values: Sequence[float]) -> list[float | None]:
 
 def summary(rows: Sequence[Row]) -> Record:
     """The dataset's mean and standard deviation of brain size, and its outliers."""
-    sizes: dict[str, float | None] = {}
+    sizes = {}
     for name in ("brain_volume_mm3", "brain_voxels"):
         values = [row[name] for row in rows]
         sizes[f"mean_{name}"] = statistics.fmean(values) if values else None

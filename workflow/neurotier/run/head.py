@@ -20,7 +20,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -33,21 +33,31 @@ from neurotier import __version__
 from neurotier.analysis.app import app_name
 from neurotier.core.control_groups import usable_cores
 from neurotier.core.errors import BusyError, NeurotierError, StateError, TierError, without_credentials
-from neurotier.core.files import Record, open_lock, read_json, remove_partials, remove_whatever, write_json, write_text
+from neurotier.core.files import (
+    Record,
+    open_lock,
+    read_if_whole,
+    read_json,
+    remove_partials,
+    remove_whatever,
+    write_json,
+    write_text,
+)
 from neurotier.core.installed import search_path
 from neurotier.core.places import Places
 from neurotier.core.private import refuse_planted, remove_leftovers
 from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, processes_of, use_one_blas_thread
 from neurotier.core.quantities import counted, first_of
-from neurotier.core.settings import ROLES, Settings
+from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import Tier, tiers_of
-from neurotier.dataset.source import indexed_dataset, renew_clone
-from neurotier.run.adoption import may_have_left, take_over
+from neurotier.dataset.source import renew_clone
+from neurotier.run.adoption import last_facts, take_over
 from neurotier.run.cluster_jobs import close_jobs, read_jobs, renew_jobs_table
 from neurotier.run.disturbance import Watch
 from neurotier.run.healing import (
     OF_THEIR_OWN,
+    Whole,
     damage_lines,
     find_damage,
     note_outputs,
@@ -71,7 +81,7 @@ from neurotier.run.jobs import (
 )
 from neurotier.run.journal import add_entry, entries
 from neurotier.run.node_check import remove_marks
-from neurotier.run.participants import Made, participants
+from neurotier.run.participants import participants
 from neurotier.run.plan import Plan
 from neurotier.run.preconditions import (
     WITHOUT_PARTICIPANTS,
@@ -92,7 +102,6 @@ from neurotier.run.snakemake_internals import (
     call_around,
     close_logs,
     command_of,
-    cores,
     end_timers,
     errors_in_a_line,
     is_main_process,
@@ -108,7 +117,7 @@ from neurotier.run.snakemake_internals import (
 )
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 
-PAGES = {"all": "report", "advise": "advice", **dict(zip(OF_THEIR_OWN, OF_THEIR_OWN, strict=True))}
+PAGES = {"all": "report", "advise": "advice", **{name: name for name in OF_THEIR_OWN}}
 """Targets with a page, and its name."""
 
 
@@ -165,9 +174,10 @@ class Head:
         with errors_in_a_line():
             if is_main_process(workflow):
                 close_logs(workflow)
-                plan.most_mb = slots(workflow, plan.threads)["limits"].get("mem_mb")
+                known = slots(workflow, plan.threads)
+                plan.most_mb = known["limits"].get("mem_mb")
                 command = command_of(workflow, self.own_names)
-                self.look_ahead(command, cores(workflow))
+                self.look_ahead(command, None if plan.elsewhere else known["parallelism"])
                 asked = [page for target, page in PAGES.items() if target in self.targets(command)]
                 name_pages([plan.places.results / f"{page}.html" for page in asked])
                 ends = {"onsuccess": partial(self.finish, True), "onerror": partial(self.finish, False)}
@@ -179,15 +189,15 @@ class Head:
         """What a command is to make."""
         return command.targets or frozenset({"comparison" if self.settings.is_campaign else "all"})
 
-    def look_ahead(self, command: Command, cores: int | None) -> None:
+    def look_ahead(self, command: Command, slots: int | None) -> None:
         """Before the graph is built: have what was lost made again, decide on shares, refuse what cannot end well.
 
         Parameters
         ----------
         command
             What Snakemake is started for. If it runs no job, nothing is changed, and a dry run says what would be.
-        cores
-            Cores for jobs on this machine; ``None`` if they are not known.
+        slots
+            How many participants this machine analyses at once; ``None`` if that is not known, as on a cluster.
 
         Raises
         ------
@@ -213,7 +223,6 @@ class Head:
             forget_failed_points(places.workload("ior") / "ior.tsv")
         if "check" in command.targets and changes:  # a look at what is now
             remove_whatever(places.checked(plan.node_class))
-        slots = None if plan.elsewhere or not cores else max(1, cores // plan.threads)
         with naming_unwritable(places):
             if changes:
                 close_killed(places)
@@ -229,7 +238,7 @@ class Head:
             would = "would be" if command.is_dry_run else "to be"
             say(f"{counted(len(missing), 'participant')} {would} analysed: {first_of(missing, shown=5)}")
 
-    def heal(self, command: Command, is_replaced: bool) -> dict[str, Made]:
+    def heal(self, command: Command, is_replaced: bool) -> Whole:
         """Have what the results folder has lost made again, before Snakemake looks what is there; who is whole.
 
         The folder is taken for this run first. A command that changes nothing says what it would be. Where all
@@ -241,14 +250,15 @@ class Head:
             If another run holds the results folder.
         """
         plan, places, changes = self.plan, self.places, command.starts
-        made: dict[str, Made] = {}
+        made = Whole()
         if not places.state.is_dir():
             return made
         with suppress(OSError):  # not writable: the start of the run says so
             if changes:
                 acquire(places)
                 forget_runs_of_another(places)
-                if plan.elsewhere or may_have_left(places):
+                last = last_facts(places)  # if it was on a cluster and came to no good end, it may have left jobs
+                if plan.elsewhere or (last.get("elsewhere") and not last.get("succeeded")):
                     wanted = {} if is_replaced or command.forced else plan.works()
                     plan.taken_over = take_over(places, wanted, command.cancel, say)
                 if not plan.taken_over:  # nothing may be left to run
@@ -275,16 +285,25 @@ class Head:
         return outputs_of(self.workflow, self.plan.places.results / file.relative_to(self.places.results))
 
     def begin(self) -> None:
-        """Start a run (:func:`start_run`)."""
-        plan, workflow, settings = self.plan, self.workflow, self.settings
-        log_apart(workflow, self.places.logs / "slurm")
+        """Begin a run: check programs and tiers, lock the results folder, and note the facts; jobs find the run's
+        identifier in the environment.
+
+        Raises
+        ------
+        ToolError, ContainerError
+            If a program is missing.
+        TierError
+            If a tier is missing, not writable, or not of the declared kind.
+        BusyError
+            If another run holds the results folder.
+        """
+        plan, workflow, settings, places = self.plan, self.workflow, self.settings, self.places
+        log_apart(workflow, places.logs / "slurm")
         name_lost_disks(workflow)
         check_programs(self.rules_here(), settings, say)
         compile_library()
         end_at_signals()
         command = command_of(workflow, self.own_names)
-        only_checks = command.targets == {"check"}
-        roles = ("results",) if only_checks else ROLES  # what is wrong with others, the check is to tell
         facts = {
             "command_line": command_line(),
             **slots(workflow, plan.threads),
@@ -293,12 +312,40 @@ class Head:
             "made_with": made_with(plan),
             "analysis_key": plan.analysis,
         }
-        run = start_run(settings, self.places, plan.elsewhere, roles, facts)
+        tiers = tiers_of(settings, elsewhere=plan.elsewhere)
+        if command.targets == {"check"}:  # what is wrong with others, the check is to tell
+            needed = tiers["results"].name
+            tiers = {role: tier if tier.name == needed else replace(tier, node=True) for role, tier in tiers.items()}
+        for tier in dict.fromkeys(tiers.values()):
+            tier.claim()
+        run = identifier()
+        with naming_unwritable(places):
+            places.state.mkdir(parents=True, exist_ok=True)
+            acquire(places)
+            remove_whatever(places.journal(""))  # before jobs that are taken over tell there what they are at
+            write_text(places.latest_run, run + "\n")
+            save_settings(settings, places, plan.elsewhere)
+            facts |= {
+                "run": run,
+                "started_s": time.time(),
+                "pid": os.getpid(),
+                "elsewhere": plan.elsewhere,
+                "analysis": app_name(settings),
+                "image": settings.image,
+                # On a cluster the nodes' CPUs count, which its jobs tell (neurotier.run.cluster_jobs).
+                "oversubscribed": bool(facts["cores"] and facts["cores"] > usable_cores() and not plan.elsewhere),
+                "settings": noted(settings),
+                "tiers": {role: tier.facts() for role, tier in tiers.items()},
+                "versions": versions(),
+                **machine(),
+            }
+            write_json(places.runs / f"{run}.json", facts)
+        os.environ[RUN] = run
         if plan.elsewhere:
-            on_submission(workflow, plan.places.logs, partial(add_entry, self.places, "submitted", folder=os.getcwd()))
-        remove_whatever(self.places.outputs)  # a run may write all of them again and be killed
+            on_submission(workflow, plan.places.logs, partial(add_entry, places, "submitted", folder=os.getcwd()))
+        remove_whatever(places.outputs)  # a run may write all of them again and be killed
         if not plan.elsewhere and not settings.is_campaign:
-            self.watch = Watch(self.places, run)
+            self.watch = Watch(places, run)
 
     def rules_here(self) -> set[str]:
         """Rules that run on this machine, and those that Snakemake will know of when participants are chosen."""
@@ -354,15 +401,19 @@ class Head:
         return False
 
     def close(self, succeeded: bool, stopped_by: str | None) -> str:
-        """Note what became of the run and its participants, and write pages after failures; counts of participants."""
+        """End the run's processes, clear the work tier, note what became of the run and its participants, and write
+        pages after failures; counts of participants."""
         settings, places, pages, run = self.settings, self.places, self.pages, current_run()
-        end_run(places, run, stopped_by, succeeded)
+        end(processes_of([run]))
+        remove_leftovers(places.work, places.identity)
+        note_swapping(places, run)
+        again, is_good = bool(entries(places, run, "again")), succeeded and stopped_by is None
+        add_facts(places, run, ended_s=time.time(), succeeded=is_good, stopped_by=stopped_by, again=again)
         if self.plan.elsewhere:
             remove_marks(settings, places)
         failed_on_nodes, everyone = entries(places, run, "failed"), participants(places)
         if not succeeded and stopped_by is None:  # then nobody has tabulated it
-            flush = flush_results(places)
-            note_flush(places, flush, read_timed_rows(map(places.record, everyone)))
+            note_flush(places, flush_results(places), read_timed_rows(map(places.record, everyone)))
         close_jobs(places, run)
         stopped = 0
         if stopped_by is None:
@@ -373,7 +424,7 @@ class Head:
         close_run(places, run, everyone, failures)
         for one in failed_on_nodes if stopped_by is None else ():
             say(str(one.get("line")))
-        for path, reason in indexed_dataset(places).get("unreachable", {}).items():
+        for path, reason in read_if_whole(places.index / "dataset.json").get("unreachable", {}).items():
             say(f"failed  {path}: cannot be reached: {reason}")
         for failure in failures:
             say(f"failed  {failure['participant']}: {failure['reason']}")
@@ -420,7 +471,8 @@ def count_states(places: Places, everyone: list[str], failures: list[Record], st
     counts += [f"{count} {state}" for state, count in (("stopped", stopped), ("not run", left)) if count]
     with suppress(*DAMAGED):  # the page says what is missing
         masks = len(read_table(places.group / "group.tsv", "group", only=("image",)))
-        counts += [counted(masks, "brain mask")] if masks else []
+        if masks:
+            counts.append(counted(masks, "brain mask"))
     return ", ".join(counts)
 
 
@@ -431,66 +483,6 @@ VERSIONED = ("snakemake", "datalad", "git-annex", "pybids", "nibabel", "numpy", 
 
 held: dict[Path, int] = {}
 """Locks held by this process until it ends, with their descriptors."""
-
-
-def start_run(
-    settings: Settings, places: Places, elsewhere: bool, roles: Collection[str], facts: Mapping[str, Any]
-) -> str:
-    """Begin a run: check the tiers, lock the results folder, and note the facts.
-
-    Parameters
-    ----------
-    settings, places
-        Of the run.
-    elsewhere
-        Whether jobs run on the nodes of a cluster.
-    roles
-        Roles whose tiers are needed; others need not be there.
-    facts
-        What is to be known of it later: its command, its ``cores``, what results are ``made_with``.
-
-    Returns
-    -------
-    str
-        The run's identifier, which is also put into the environment, for the jobs.
-
-    Raises
-    ------
-    TierError
-        If a tier is missing, not writable, or not of the declared kind.
-    BusyError
-        If another run holds the results folder.
-    """
-    tiers = tiers_of(settings, elsewhere=elsewhere)
-    needed = {tiers[role].name for role in roles}
-    tiers = {role: tier if tier.name in needed else replace(tier, node=True) for role, tier in tiers.items()}
-    for tier in {tier.name: tier for tier in tiers.values()}.values():
-        tier.claim()
-    run, cpus = identifier(), len(os.sched_getaffinity(0))
-    with naming_unwritable(places):
-        places.state.mkdir(parents=True, exist_ok=True)
-        acquire(places)
-        remove_whatever(places.journal(""))  # before jobs that are taken over tell there what they are at
-        write_text(places.latest_run, run + "\n")
-        save_settings(settings, places, elsewhere)
-        noted_facts = {
-            "run": run,
-            "started_s": time.time(),
-            "pid": os.getpid(),
-            **facts,
-            "elsewhere": elsewhere,
-            "analysis": app_name(settings),
-            "image": settings.image,
-            # On a cluster the nodes' CPUs count, which its jobs tell (neurotier.run.cluster_jobs).
-            "oversubscribed": bool(facts["cores"] and facts["cores"] > usable_cores() and not elsewhere),
-            "settings": noted(settings),
-            "tiers": {role: tier.facts() for role, tier in tiers.items()},
-            "versions": versions(),
-            **machine(cpus),
-        }
-        write_json(places.runs / f"{run}.json", noted_facts)
-    os.environ[RUN] = run
-    return run
 
 
 def refuse_planted_places(results: Path, tiers: Iterable[Tier] = ()) -> None:
@@ -508,16 +500,7 @@ def naming_unwritable(places: Places) -> Iterator[None]:
     except OSError as error:
         problem = f"results folder cannot be written: {error.strerror}"
         fix = "free some space, or correct its permissions"
-        raise TierError(problem, where=str(places.results), fix=fix) from None
-
-
-def end_run(places: Places, run: str, stopped_by: str | None, succeeded: bool) -> None:
-    """End a run: end its processes, clear the work tier, and note swapping, time, and what became of it."""
-    end(processes_of([run]))
-    remove_leftovers(places.work, places.identity)
-    note_swapping(places, run)
-    again, succeeded = bool(entries(places, run, "again")), succeeded and stopped_by is None
-    add_facts(places, run, ended_s=time.time(), succeeded=succeeded, stopped_by=stopped_by, again=again)
+        raise TierError(problem, str(places.results), fix) from None
 
 
 def acquire(places: Places) -> None:
@@ -551,7 +534,7 @@ def acquire(places: Places) -> None:
         if not isinstance(error, BlockingIOError):
             problem = f"its file system cannot keep two runs apart (flock: {error.strerror})"
             fix = "choose a folder on another one with --config results=NAME"
-        raise BusyError(problem, where=str(lock.parent.parent), fix=fix) from None
+        raise BusyError(problem, str(lock.parent.parent), fix) from None
     os.ftruncate(descriptor, 0)
     os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
     held[lock] = descriptor
@@ -591,12 +574,12 @@ def clear_up(places: Places, work: Tier) -> None:
     remove_partials(places.results)
 
 
-def machine(cpus: int) -> dict[str, Any]:
+def machine() -> Record:
     """Facts about the node that Snakemake runs on."""
     return {
         "host": socket.gethostname(),
         "kernel": f"{platform.system()} {platform.release()}",
-        "cpus": cpus,
+        "cpus": len(os.sched_getaffinity(0)),
         "memory_bytes": psutil.virtual_memory().total,
         "swap_bytes": psutil.swap_memory().total,
         "swap_out_before_bytes": psutil.swap_memory().sout,
@@ -610,7 +593,7 @@ def versions() -> dict[str, str]:
         with suppress(importlib.metadata.PackageNotFoundError):
             installed[name] = importlib.metadata.version(name)
     commit = subprocess.run(
-        ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"], capture_output=True, text=True
+        ["git", "-C", Path(__file__).parent, "rev-parse", "--short", "HEAD"], capture_output=True, text=True
     )
     return installed | ({"commit": commit.stdout.strip()} if commit.returncode == 0 else {})
 

@@ -10,15 +10,14 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from neurotier.analysis.staging import first_missing
 from neurotier.core.configuration import WORKLOADS
-from neurotier.core.files import content_of, remove_whatever, whole_json, write_json
+from neurotier.core.files import Facts, content_of, remove_whatever, whole_json, write_json
 from neurotier.core.places import Places, participant_of
 from neurotier.run.adoption import last_facts
 from neurotier.run.participants import OF_ANALYSIS, Made, checksum_of
@@ -50,12 +49,14 @@ SHOWN = 3
 LOOK_AGAIN_S = 0.5
 """Pause before a damaged record of Snakemake's is looked at again: another run may be writing it."""
 
+Whole = dict[str, Made]
+"""Those whose record and derivatives are whole, and how they were analysed."""
+
 OutputsOf = Callable[[Path], list[Path]]
 """Tells all that the rule makes by which a file is made; nothing of a file that is somebody's own."""
 
 
-@dataclass(frozen=True)
-class Damage:
+class Damage(NamedTuple):
     """A damaged or lost file, and what to do about it.
 
     Attributes
@@ -73,7 +74,7 @@ class Damage:
     again: bool = True
 
 
-def find_damage(places: Places, outputs_of: OutputsOf, by_app: bool, whole: dict[str, Made]) -> list[Damage]:
+def find_damage(places: Places, outputs_of: OutputsOf, by_app: bool, whole: Whole) -> list[Damage]:
     """All damage in a results folder; what no rule makes is the user's own.
 
     Parameters
@@ -87,8 +88,6 @@ def find_damage(places: Places, outputs_of: OutputsOf, by_app: bool, whole: dict
     whole
         Takes how everyone was analysed whose record and derivatives are whole.
     """
-    if not places.state.is_dir():
-        return []
     damages = [
         *damaged_records(places, by_app, whole),
         *damaged_json(places, outputs_of),
@@ -99,7 +98,7 @@ def find_damage(places: Places, outputs_of: OutputsOf, by_app: bool, whole: dict
     return list({damage.files: damage for damage in reversed(damages)}.values())[::-1]  # the first reason counts
 
 
-def damaged_records(places: Places, by_app: bool, whole: dict[str, Made]) -> Iterator[Damage]:
+def damaged_records(places: Places, by_app: bool, whole: Whole) -> Iterator[Damage]:
     """Records that cannot be read, and those of derivatives that are missing or have another size than in them.
 
     Of all others, ``whole`` takes how they were made.
@@ -114,7 +113,7 @@ def damaged_records(places: Places, by_app: bool, whole: dict[str, Made]) -> Ite
             whole[participant] = {key: record.get(key) for key in OF_ANALYSIS}
 
 
-def lost_of(record: Mapping[str, Any], folder: Path) -> str:
+def lost_of(record: Facts, folder: Path) -> str:
     """What a record lists of a folder, and what is missing there or has another size; empty if all is as written."""
     try:
         listed = {path: facts for path, facts in record.get("derivatives", {}).items() if path not in ADDED_TO}
@@ -123,9 +122,9 @@ def lost_of(record: Mapping[str, Any], folder: Path) -> str:
         return "its record"
 
 
-def whole_records(places: Places, by_app: bool) -> dict[str, Made]:
+def whole_records(places: Places, by_app: bool) -> Whole:
     """How everyone was analysed whose record and derivatives are whole."""
-    made: dict[str, Made] = {}
+    made = Whole()
     list(damaged_records(places, by_app, made))
     return made
 
@@ -258,10 +257,15 @@ def outputs_in(places: Places, outputs_of: OutputsOf, of: Collection[str]) -> li
     """
     sites = [places.derivatives / site for site in (whole_json(places.index / "dataset.json") or {}).get("sites", ())]
     names = (file.relative_to(places.results) for file in files_of_rules(places) if stat.S_ISREG(file.lstat().st_mode))
-    listed = [name for name in names if name.parts[0] in of and not name.name.startswith(".")]
-    listed = [name for name in listed if "runs" not in name.parts or name.name in OF_RUN]
-    listed = [name for name in listed if name.parts[0] != "derivatives" or places.results / name.parent in sites]
-    return [name for name in listed if outputs_with(places.results / name, places, outputs_of)]
+    return [
+        name
+        for name in names
+        if name.parts[0] in of
+        and not name.name.startswith(".")
+        and ("runs" not in name.parts or name.name in OF_RUN)
+        and (name.parts[0] != "derivatives" or places.results / name.parent in sites)
+        and outputs_with(places.results / name, places, outputs_of)
+    ]
 
 
 def files_of_rules(places: Places) -> Iterator[Path]:

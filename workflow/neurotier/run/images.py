@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from neurotier.analysis.app import app_name
@@ -31,8 +31,8 @@ from neurotier.core.tiers import tiers_of
 from neurotier.run.jobs import note
 
 
-def shelf(settings: Settings, places: Places, placing: bool = True) -> Record:
-    """Where images and caches are kept and, if ``placing``, placed on this machine's images tier, as stores want it.
+def shelf(settings: Settings, places: Places, say: Say, placing: bool = True) -> Shelf:
+    """Where images and caches are kept and, if ``placing``, placed on this machine's images tier.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def shelf(settings: Settings, places: Places, placing: bool = True) -> Record:
     for folder in [kept, images] if placing else [kept]:
         make_private(folder)
         note_user(folder, places.results.absolute())
-    return {"kept": kept, "images": images, "verified": places.verified.absolute(), "run": verifying_run()}
+    return Shelf(kept, images, say, places.verified.absolute(), verifying_run())
 
 
 def image_store(settings: Settings, places: Places, log: Path, say: Say, placing: bool = True) -> Store:
@@ -71,22 +71,23 @@ def image_store(settings: Settings, places: Places, log: Path, say: Say, placing
     TierError
         See :func:`shelf`.
     """
-    where, containers = shelf(settings, places, placing), settings.containers
+    where, containers = shelf(settings, places, say, placing), settings.containers
     if containers.form == "auto":  # measured: tests/benchmarks/containers.py
         remote = settings.kind_of("images").remote
         containers = replace(containers, form="sif" if remote or not can_unpack() else "sandbox")
-    return Store(
-        **where, engine=find_engine(), settings=containers, log=log.absolute(), say=say, dataset=settings.dataset
-    )
+    return Store(**vars(where), engine=find_engine(), settings=containers, log=log.absolute(), dataset=settings.dataset)
 
 
 def placed_image(settings: Settings, places: Places, log: Path) -> PlacedImage | None:
-    """The container image in use, placed again if its tier has lost it; ``None`` on the host."""
+    """The container image in use, and the folders that an app reads, placed again if their tier has lost them; ``None``
+    on the host."""
     if settings.image is None:
         return None
     store = image_store(settings, places, log, lambda line: note(log, line))
     image = ContainerImage(**read_json(places.index / "image.json"))
-    caches = placed_caches(settings, places, store.say) if settings.app.image else {}
+    names = settings.app.caches if settings.app.image else ()
+    known = read_json(places.index / "caches.json") if names else {}
+    caches = {place_cache(store, cache): cache for cache in [Cache(**known[name]) for name in names]}
     return PlacedImage(store.engine, store.place(image), store.cache(image), image.sha256, caches)
 
 
@@ -119,27 +120,17 @@ def prepare_tool(settings: Settings, places: Places, log: Path) -> Record:
                 version = prepare_in_container(make_tool(settings.tool), container, placed.cache, log)
     finally:
         remove_empty(places.preparing)
-    name = app_name(settings) if settings.app.image else settings.tool.name
-    return {"name": name, "version": version, "image": placed.sha256}
+    return {"name": app_name(settings), "version": version, "image": placed.sha256}
 
 
 def obtain_caches(settings: Settings, places: Places, say: Say, placing: bool) -> Record:
     """Look at the sources of all caches and, if ``placing``, place them; content of ``index/caches.json``."""
     caches = {name: look_at(name, each["source"]) for name, each in settings.app.caches.items()}
     if placing:
-        placing_on = Shelf(**shelf(settings, places), say=say)
+        placing_on = shelf(settings, places, say)
         for cache in caches.values():
             place_cache(placing_on, cache)
-    return {name: asdict(cache) for name, cache in caches.items()}
-
-
-def placed_caches(settings: Settings, places: Places, say: Say) -> dict[Path, Cache]:
-    """The caches as a job's containers see them, placed again if their tier has lost them."""
-    if not settings.app.caches:
-        return {}
-    placing_on, known = Shelf(**shelf(settings, places), say=say), read_json(places.index / "caches.json")
-    caches = [Cache(**known[name]) for name in settings.app.caches]
-    return {place_cache(placing_on, cache): cache for cache in caches}
+    return {name: vars(cache) for name, cache in caches.items()}
 
 
 def digests_used(results: Path) -> set[str]:
@@ -150,7 +141,7 @@ def digests_used(results: Path) -> set[str]:
     StateError
         If a file that says so is damaged.
     """
-    digests = set[str]()
+    digests = set()
     with suppress(FileNotFoundError):
         digests.add(read_json(results / "index" / "image.json")["sha256"])
     with suppress(FileNotFoundError):

@@ -11,7 +11,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from neurotier.core.errors import (
 )
 from neurotier.core.files import Record, clear_log, content_of, read_json, write_json, write_secret, write_text
 from neurotier.core.places import Places
-from neurotier.core.processes import current_run
+from neurotier.core.processes import SIGNALS, current_run
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import Say, Settings
 from neurotier.core.tiers import absolute, tier_named
@@ -38,7 +38,6 @@ from neurotier.dataset.source import Dataset, is_installed, obtain
 from neurotier.meter.measure import Interrupted
 from neurotier.run import slurm
 from neurotier.run.participants import participants
-from neurotier.run.stops import SIGNALS
 
 READ_AGAIN = "start the same command again, or install this Python environment again"
 
@@ -52,7 +51,7 @@ def save_settings(settings: Settings, places: Places, elsewhere: bool = False) -
     write_secret(places.source_file, settings.dataset.source)
 
 
-def noted(settings: Settings) -> dict[str, Any]:
+def noted(settings: Settings) -> Record:
     """The settings as records and reports have them: without the user name and token of the source."""
     checked = settings.to_json()
     return checked | {"dataset": all_without_credentials(checked["dataset"])}
@@ -68,14 +67,14 @@ def load_settings(results: Path) -> Settings:
     """
     if not (results / "state" / "settings.json").exists():
         fix = "name a results folder, or start snakemake (without --no-hooks)"
-        raise SettingsError("no run has begun here", where=str(results), fix=fix)
+        raise SettingsError("no run has begun here", str(results), fix)
     settings = Settings.from_json(read_json(results / "state" / "settings.json"))
     if source := content_of(results / "state" / "source").decode(errors="replace"):
         settings = replace(settings, dataset=replace(settings.dataset, source=source))
     made = results_folder(settings)
     if not made.exists() or not made.samefile(results):
         problem = f"its last run was in {made}: this folder was moved or copied"
-        raise SettingsError(problem, where=str(results), fix="start a run here, or name that folder")
+        raise SettingsError(problem, str(results), fix="start a run here, or name that folder")
     return settings
 
 
@@ -126,9 +125,9 @@ def ensure_dataset(settings: Settings, places: Places, say: Say) -> Dataset:
     return dataset
 
 
-def dataset_json(dataset: Dataset) -> dict[str, Any]:
+def dataset_json(dataset: Dataset) -> Record:
     """Content of ``index/dataset.json``."""
-    return asdict(dataset) | {"path": str(dataset.path)}
+    return vars(dataset) | {"path": str(dataset.path)}
 
 
 def read_failures(places: Places) -> list[Record]:
@@ -177,7 +176,7 @@ def keep_failure(places: Places, participant: str, stage: str, reason: str, exit
     write_json(places.failure(participant), failure | {"run": current_run(), "log": str(log)})
 
 
-def run_facts(places: Places, run: str | None = None) -> dict[str, Any]:
+def run_facts(places: Places, run: str | None = None) -> Record:
     """What a run has noted of itself, by default this one; nothing if it has not, or the job was started by hand."""
     try:
         return dict(read_json(places.runs / f"{current_run() if run is None else run}.json"))
@@ -249,7 +248,7 @@ def reason_of(error: BaseException) -> str:
         cause: BaseException = error
         while below := cause.__cause__ or cause.__context__:
             cause = below
-        return str(TierError(f"could not be read: {cause}", where=sys.prefix, fix=READ_AGAIN))
+        return str(TierError(f"could not be read: {cause}", sys.prefix, READ_AGAIN))
     return one_line(without_credentials(f"fault in neurotier: {type(error).__name__}: {error}"))
 
 

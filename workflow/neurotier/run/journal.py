@@ -13,10 +13,11 @@ import socket
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from neurotier.core.errors import ContainerError, InputError, TierError
-from neurotier.core.files import append_line
+from neurotier.core.files import Record, append_line
 from neurotier.core.foreign import read_text
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
@@ -27,7 +28,7 @@ NOTE_S, SAY_S = 1.0, 30.0
 """How often a step may tell the journal how far it is, and how often the terminal, s."""
 
 LARGEST_BYTES = 16 << 20
-"""Most that is read of the lines of a process."""
+"""Most that is read of the lines of a process, or of what else may be long."""
 
 NUMBERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
 """Environment variables that hold a job's number: Slurm, PBS, LSF, SGE."""
@@ -35,7 +36,7 @@ NUMBERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
 MEGABYTE = 1 << 20
 """Slurm's unit of memory, bytes."""
 
-Entry = dict[str, Any]
+Entry = Record
 
 
 def add_entry(places: Places, kind: str, **facts: Any) -> None:
@@ -48,14 +49,15 @@ def add_entry(places: Places, kind: str, **facts: Any) -> None:
 
 def entries(places: Places, run: str, kind: str) -> list[Entry]:
     """The lines of a kind in the journal of a run, in order of time; what is damaged is passed over."""
-    found: list[Entry] = []
+    found = []
     for file in sorted(places.journal(run).glob("*.jsonl")):
         with suppress(InputError, OSError):
             for text in read_text(file.parent, file.name, LARGEST_BYTES).splitlines():
                 with suppress(LookupError, TypeError, ValueError):
                     line = dict(json.loads(text))
                     line["time_s"] = float(line["time_s"])
-                    found += [line] if line["kind"] == kind else []
+                    if line["kind"] == kind:
+                        found.append(line)
     return sorted(found, key=lambda line: line["time_s"])
 
 
@@ -67,6 +69,7 @@ class StepNote(NamedTuple):
     progress: str
 
 
+@dataclass
 class Step:
     """A step that tells how far it is.
 
@@ -80,8 +83,11 @@ class Step:
         Tells the user of the run.
     """
 
-    def __init__(self, places: Places, name: str, say: Say) -> None:
-        self.places, self.name, self.say = places, name, say
+    places: Places
+    name: str
+    say: Say
+
+    def __post_init__(self) -> None:
         self.noted_s = self.said_s = time.monotonic()
 
     def __enter__(self) -> None:
@@ -146,13 +152,12 @@ def job_note(share: str, members: Sequence[str], slots: int, needed_cpus: int) -
 
 def job_end(note: Entry, exit_code: int) -> Entry:
     """What it tells more at its end."""
-    ended_s, state = time.time(), "FAILED" if exit_code else "COMPLETED"
-    elapsed_s = max(0.0, ended_s - note["started_s"])
+    ended_s = time.time()
     return {
         "ended_s": ended_s,
         "exit_code": exit_code,
-        "state": state,
-        "elapsed_s": elapsed_s,
+        "state": "FAILED" if exit_code else "COMPLETED",
+        "elapsed_s": max(0.0, ended_s - note["started_s"]),
         "node_at_fault": exit_code in (TierError.exit_code, ContainerError.exit_code),
     }
 

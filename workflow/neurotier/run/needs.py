@@ -48,8 +48,6 @@ class Granted(NamedTuple):
         Participants among whom they are divided: those who compute at the same time.
     copying
         How many more there are at the same time, who copy images in or results out, or wait to compute.
-    elsewhere
-        Whether the job runs on a node of a cluster, where a Snakemake takes its part of the memory.
     """
 
     threads: int | None = None
@@ -58,7 +56,6 @@ class Granted(NamedTuple):
     work_files: int | None = None
     at_once: int = 1
     copying: int = 0
-    elsewhere: bool = False
 
     @property
     def present(self) -> int:
@@ -142,7 +139,7 @@ class Needs:
         most = (self.settings.shares.at_once or 1) if self.elsewhere else slots or 1
         at_once = min(max(1, most if slots is None else min(most, slots)), len(members))
         copying = min(self.settings.shares.staging_beside, len(members) - at_once)
-        return Granted(at_once=at_once, copying=copying, elsewhere=self.elsewhere)
+        return Granted(at_once=at_once, copying=copying)
 
     def needs_of_share(self, share: str, attempt: int = 1) -> Granted:
         """What the job of a share asks for: that of its largest participants, as many as are there at once.
@@ -236,5 +233,4 @@ class Needs:
 
 def needs_of(needs: Needs, participants: Iterable[str]) -> dict[str, list[int]]:
     """Amount of each resource that each participant job takes, MB or files."""
-    each = zip(*map(needs.of, participants), strict=True)
-    return dict(zip(Need._fields, map(list, each), strict=False))
+    return dict(zip(Need._fields, map(list, zip(*map(needs.of, participants), strict=True)), strict=False))

@@ -23,10 +23,10 @@ from neurotier.core.control_groups import memory, usable_cores
 from neurotier.core.errors import NeurotierError, TierError
 from neurotier.core.files import content_of, write_secret
 from neurotier.core.places import Places, short_hash
-from neurotier.core.private import make_private, read_private, remove_empty, remove_private
+from neurotier.core.private import clear, make_private, read_private
 from neurotier.core.quantities import aligned, counted, size
 from neurotier.core.settings import Settings
-from neurotier.core.tables import EMPTY, Row, columns
+from neurotier.core.tables import EMPTY, Row, Rows, columns
 from neurotier.core.tiers import Tier
 from neurotier.meter.exits import DELAY_SWITCH
 
@@ -81,16 +81,10 @@ def write_and_read(file: Path, text: str) -> None:
     make_private(file.parent)
     write_secret(file, text)
     if file.read_text() != text:
-        raise TierError("does not give back what was written", where=str(file))
+        raise TierError("does not give back what was written", str(file))
 
 
-def clear(folder: Path) -> None:
-    """Remove a folder of the check, and those above it that are then empty."""
-    remove_private(folder)
-    remove_empty(folder.parent)
-
-
-def check_node(settings: Settings, places: Places, node_class: str, marks: Marks | None) -> list[Row]:
+def check_node(settings: Settings, places: Places, node_class: str, marks: Marks | None) -> Rows:
     """Rows of ``check.tsv``: every declared tier as this node has it.
 
     Parameters
@@ -178,8 +172,7 @@ def node_facts(node_class: str) -> Row:
 def may_make_namespaces() -> bool:
     """Whether this user may make user name spaces."""
     with suppress(OSError):
-        command = ("unshare", "--user", "--map-root-user", "true")
-        return subprocess.run(command, capture_output=True).returncode == 0
+        return subprocess.run(["unshare", "--user", "--map-root-user", "true"], capture_output=True).returncode == 0
     return False
 
 

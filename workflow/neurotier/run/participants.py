@@ -12,13 +12,12 @@ gives these shares its own number.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from neurotier.core.errors import InputError, StateError, ToolError
-from neurotier.core.files import once_per_version, whole_json
+from neurotier.core.files import Facts, Record, once_per_version, whole_json
 from neurotier.core.places import Places, short_hash
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Settings
@@ -91,7 +90,7 @@ def require_all(places: Places, of: Collection[str] | None = None) -> int:
     if left:
         raise ToolError(
             f"{len(left)} of {counted(len(names), 'participant')} failed",
-            where=first_of(left),
+            first_of(left),
             fix="see the report, and start the same command again when that is mended",
         )
     return len(names)
@@ -107,7 +106,7 @@ def images_of(places: Places, participant: str) -> list[Image]:
     """
     images = selected_in(places).get(participant)
     if not images:
-        raise InputError("no such participant is selected", where=participant, fix="see index/images.tsv")
+        raise InputError("no such participant is selected", participant, fix="see index/images.tsv")
     return images
 
 
@@ -121,14 +120,13 @@ PARTICIPANTS_OF_A_JOB = 16
 """How many share a job of a cluster, where the configuration does not say; an app is taken to need one of its own."""
 
 
-Made = Mapping[str, Any]
+Made = Facts
 """What a record says of how it was made: at least :data:`OF_ANALYSIS`."""
 
 OF_ANALYSIS = ("analysis", "tool", "tool_version", "container", "run")
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(NamedTuple):
     """What a record must say, or its participant is analysed again.
 
     Attributes
@@ -144,13 +142,13 @@ class Wanted:
     """
 
     analysis: str
-    tool: Mapping[str, Any]
-    forced: bool = False
-    run: str = ""
+    tool: Facts
+    forced: bool
+    run: str
 
     def is_met(self, made: Made, images: Sequence[Image]) -> bool:
         """Whether somebody with these images has been analysed as wanted."""
-        wanted: dict[str, Any] = {"analysis": key_of(self.analysis, images)}
+        wanted: Record = {"analysis": key_of(self.analysis, images)}
         if self.forced:
             wanted["run"] = self.run
         if self.tool.get("version") is not None:

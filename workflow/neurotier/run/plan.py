@@ -12,20 +12,19 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from neurotier.analysis.app import app_name, app_options
 from neurotier.analysis.needs import described
 from neurotier.containers.reference import content_of
 from neurotier.core.errors import NeurotierError, SettingsError
-from neurotier.core.files import once_per_version, read_json, remove_whatever, write_json
+from neurotier.core.files import Record, once_per_version, read_json, remove_whatever, write_json
 from neurotier.core.places import Places, participant_of, short_hash
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import absolute, on_nodes
 from neurotier.run.adoption import name_of_job
 from neurotier.run.jobs import noted, run_facts
 from neurotier.run.needs import Needs
-from neurotier.run.participants import CALIBRATION, Made, name_of, names_of_shares, selected_by, selected_in, wanted_by
+from neurotier.run.participants import CALIBRATION, Made, name_of, names_of_shares, selected_in, wanted_by
 from neurotier.run.snakemake_internals import errors_in_a_line
 
 read_dataset = once_per_version(read_json)
@@ -74,12 +73,11 @@ class Plan(Needs):
     @property
     def is_plain(self) -> bool:
         """Whether the dataset is a plain folder, whose files are there without being fetched."""
-        kind: str = read_dataset(self.places.index / "dataset.json")["kind"]
-        return kind == "folder"
+        return bool(read_dataset(self.places.index / "dataset.json")["kind"] == "folder")
 
-    def sites(self, table: Path | str) -> list[str]:
+    def sites(self) -> list[str]:
         """Sites of the participants to analyse; ``""`` for a dataset without sites."""
-        return sorted({images[0].site for images in selected_by(Path(table)).values()})
+        return sorted({images[0].site for images in selected_in(self.places).values()})
 
     @property
     def shares(self) -> list[str]:
@@ -96,9 +94,8 @@ class Plan(Needs):
         A share that a job of an earlier start is at has the serial number of that start.
         """
         folder = self.places.share("any").parent
-        known = {name_of(name): name for name in sorted(os.listdir(folder))} if folder.is_dir() else {}
-        for share in self.unfinished:
-            known.pop(share, None)
+        markers = sorted(os.listdir(folder)) if folder.is_dir() else []
+        known = {name_of(name): name for name in markers if name_of(name) not in self.unfinished}
         return [known.get(share) or f"{share}.{self.taken_over.get(share, self.serial)}" for share in shares]
 
     def works(self) -> dict[str, str]:
@@ -123,7 +120,7 @@ class Plan(Needs):
             if needed_mb > self.most_mb:
                 problem = f"needs a job of {needed_mb:,} MB of memory, and none is given more than {self.most_mb:,} MB"
                 fix = "choose nodes with as much, and say so: --resources mem_mb=N, or resources: mem_mb in the profile"
-                raise SettingsError(problem, where=name, fix=fix)
+                raise SettingsError(problem, name, fix)
         first = [self.places.advice / "calibration.json"] if share.startswith(CALIBRATION) else []
         return first + ([self.places.got(share)] if self.elsewhere and not self.is_plain else [])
 
@@ -131,15 +128,14 @@ class Plan(Needs):
         """Markers of all shares."""
         return list(map(self.places.share, self.shares))
 
-    def ready(self, table: Path | str) -> list[Path]:
+    def ready(self) -> list[Path]:
         """Files that must exist before the first participant job."""
         fetched = [] if self.is_plain else list(map(self.places.got, self.shares))
-        return [self.places.index / "tool.json", *fetched, *self.validations(table)]
+        return [self.places.index / "tool.json", *fetched, *self.validations()]
 
     def dropped(self) -> list[Path]:
         """Markers that what a pool has not dropped is, if images are dropped after their analysis."""
-        asked = self.settings.dataset.drop and not self.is_plain
-        return list(map(self.places.dropped, self.shares)) if asked else []
+        return list(map(self.places.dropped, self.shares)) if self.settings.dataset.drop and not self.is_plain else []
 
     def settle(self, made: Mapping[str, Made], forced: bool, slots: int | None, write: bool = True) -> list[str]:
         """Find out who is to be analysed (:mod:`neurotier.run.participants`): nobody until there is an index.
@@ -197,14 +193,13 @@ class Plan(Needs):
             marker = places.share(share)
             if not marker.exists():  # as old as what its jobs made and waited for, or what followed is done again
                 write_json(marker, {"failed": {}}, durable=False)
-                waited_for = [places.index / name for name in ("tool.json", "image.json", "caches.json")]
                 files = [
-                    *waited_for,
+                    *(places.index / name for name in ("tool.json", "image.json", "caches.json")),
                     *places.index.glob("**/validation.json"),
                     *map(places.record, self.members(share)),
                 ]
-                newest_ns = max(file.stat().st_mtime_ns for file in files if file.exists())
-                newest_ns = min(newest_ns, time.time_ns())  # records of a node whose clock is ahead
+                # a record may be of a node whose clock is ahead
+                newest_ns = min(max(file.stat().st_mtime_ns for file in files if file.exists()), time.time_ns())
                 os.utime(marker, ns=(newest_ns, newest_ns))
 
     @property
@@ -234,7 +229,7 @@ class Plan(Needs):
         done, plan = (self.places.campaign / f"{name}.tsv" for name in ("done", "plan"))
         return [done] if self.settings.is_campaign else [plan] if plan.exists() else []
 
-    def tool(self) -> dict[str, Any]:
+    def tool(self) -> Record:
         """The tool's name and options: others are others' results (:mod:`neurotier.run.preconditions`)."""
         given = {"environment": self.settings.containers.environment} if self.settings.image else {}
         if self.is_app:
@@ -244,7 +239,7 @@ class Plan(Needs):
             given["environment"] = given["environment"] | options["environment"]
         return {"name": self.settings.tool.name, **options, **described(self.settings), **given}
 
-    def image(self) -> dict[str, Any]:
+    def image(self) -> Record:
         """The container image and what determines it: another is a reason to analyse all participants again.
 
         Place and form of the image are not among them, since they do not change the results; each job sees to them.
@@ -273,17 +268,16 @@ class Plan(Needs):
         decided = run_facts(self.places).get("analysis_key") if self.in_job else None
         return str(decided) if decided else short_hash(json.dumps([self.tool(), self.image()], sort_keys=True))
 
-    def validations(self, table: Path | str) -> list[Path]:
+    def validations(self) -> list[Path]:
         """Findings of the validator for every site, if validation is on."""
-        asked = self.settings.dataset.validation != "none"
-        return [self.places.validation(site) for site in self.sites(table)] if asked else []
+        return list(map(self.places.validation, self.sites())) if self.settings.dataset.validation != "none" else []
 
     def of_site(self, site_folder: str) -> list[str]:
         """Participants of one site (``SITE/``, or empty)."""
         everyone, site = selected_in(self.places), site_folder.rstrip("/")
         return [name for name, images in everyone.items() if images[0].site == site]
 
-    def filters(self) -> dict[str, Any]:
+    def filters(self) -> Record:
         """The selection: when it changes, the dataset is indexed again."""
         dataset = self.settings.dataset
         chosen = {key: getattr(dataset, key) for key in ("sites", "participants", "sessions", "runs", "links_to")}

@@ -19,7 +19,7 @@ from functools import cache, cached_property, partial
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from signal import Signals
-from typing import Any
+from typing import Any, NamedTuple
 
 from neurotier.analysis.activity import how_of, identifier
 from neurotier.analysis.brains import Job, Share, files_of
@@ -38,16 +38,15 @@ from neurotier.core.errors import (
     ToolError,
     may_pass,
 )
-from neurotier.core.files import read_json, whole_json, write_json
+from neurotier.core.files import Facts, read_json, whole_json, write_json
 from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.core.places import Places
 from neurotier.core.private import names_in, remove_abandoned, remove_empty
 from neurotier.core.processes import current_run, end_forked, end_with_parent, fork_process, spare_collections
 from neurotier.core.quantities import about, counted, first_of
-from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, parse_size, tier_named, tiers_of
 from neurotier.dataset.commands import naming_commands
-from neurotier.dataset.contents import drop_images, get_images, is_present, not_shared
+from neurotier.dataset.contents import drop_images, get_images, is_present
 from neurotier.dataset.validation import check
 from neurotier.meter.measure import Interrupted
 from neurotier.meter.own import times_so_far
@@ -72,8 +71,7 @@ OOM_SCORE = 300
 """Added to the score by which the kernel chooses whom to kill when memory is short: a child, and not the pool."""
 
 
-@dataclass(frozen=True, eq=False)
-class Child:
+class Child(NamedTuple):
     """A process that works for one participant.
 
     Attributes
@@ -154,7 +152,7 @@ class Turns:
         The children whose turn it is.
     """
 
-    limits: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, int]
     asked: dict[Child, str] = field(default_factory=dict)
     having: set[Child] = field(default_factory=set)
 
@@ -162,7 +160,8 @@ class Turns:
         """Take the turn that a child has, and give it another when that is free; none if ``turn`` is empty."""
         self.asked.pop(child, None)
         self.having.discard(child)
-        self.asked |= {child: turn} if turn else {}
+        if turn:
+            self.asked[child] = turn
         for waiting, wanted in self.asked.items():
             taken = sum(self.asked[other] == wanted for other in self.having)
             if waiting not in self.having and taken < self.limits.get(wanted, 1):
@@ -174,8 +173,6 @@ class Turns:
 FETCH, ANALYSE, DROP = "get_images", "analyze_participant", "drop_images"
 """What is done for a participant, as failures name it."""
 
-Facts = Mapping[str, Any]
-
 ATTEMPTS = 2
 """How often a share is tried because of failures that may pass."""
 
@@ -186,8 +183,7 @@ NOTHING_TOOK = {"wall_s": 0.0, "cpu_s": 0.0, "run_queue_s": 0.0, "fetched_files"
 """What it takes to fetch what is there."""
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """What is asked of a pool.
 
     Attributes
@@ -242,9 +238,9 @@ def run_pool(results: Path, request: Request, granted: Granted, log: Path) -> in
         add_entry(places, "again", attempt=request.attempt)
     needs = Needs(settings, places, elsewhere)
     divided = needs.divided((granted.threads or needs.threads) // needs.threads, names)
-    at_once, copying = divided.at_once, divided.copying if request.share else 0
-    granted = granted._replace(at_once=at_once, copying=copying, elsewhere=elsewhere)
-    pool = Pool(settings, places, request, granted, log)
+    at_once = divided.at_once
+    granted = granted._replace(at_once=at_once, copying=divided.copying if request.share else 0)
+    pool = Pool(needs, request, granted, log)
     if elsewhere:
         pool.job = job_note(name_of(request.share), names, at_once, at_once * needs.threads)
     pool.note_job()
@@ -264,8 +260,8 @@ class Pool:
 
     Parameters
     ----------
-    settings, places
-        Of the run.
+    needs
+        Of participants, with settings and places of the run, and whether this is a node of a cluster.
     request, granted, log
         See :func:`run_pool`.
 
@@ -288,13 +284,14 @@ class Pool:
     share: Share | None = None
     activity = ""
 
-    def __init__(self, settings: Settings, places: Places, request: Request, granted: Granted, log: Path) -> None:
+    def __init__(self, needs: Needs, request: Request, granted: Granted, log: Path) -> None:
+        self.needs, self.settings, self.places = needs, needs.settings, (places := needs.places)
         dataset, facts = read_json(places.index / "dataset.json"), run_facts(places)
-        self.settings, self.places, self.log, self.request, self.granted = settings, places, log, request, granted
+        self.log, self.request, self.granted = log, request, granted
         self.dataset, self.selected, self.stage = Path(dataset["path"]), selected_in(places), request.stage
         self.keep_going = facts.get("keep_going", True)
         self.wanted = wanted_by(places, request.analysis, facts.get("forced", False), current_run())
-        self.children, self.needs = Children(), Needs(settings, places, granted.elsewhere)
+        self.children = Children()
         self.why_invalid = cache(self.invalid)
         copying = granted.copying
         self.turns = Turns({"stage_in": copying, "compute": granted.at_once, "stage_out": copying} if copying else {})
@@ -307,18 +304,18 @@ class Pool:
         self.exit_codes, self.fetched = dict[str, int](), dict[str, Facts]()
         self.retried, self.noted_for, self.users = set[tuple[str, int]](), set[str](), Counter[str]()
         self.job: Entry = {}
-        self.needs_of = cache(partial(self.needs.of, attempt=min(request.attempt, ATTEMPTS)))
-        memory_mb = granted.memory_mb and granted.memory_mb - self.needs.own_mb()
+        self.needs_of = cache(partial(needs.of, attempt=min(request.attempt, ATTEMPTS)))
+        memory_mb = granted.memory_mb and granted.memory_mb - needs.own_mb()
         self.limits = memory_mb, granted.work_mb, granted.work_files
         self.count = self.known = 0
         self.began_s = self.said_s = time.monotonic()
-        self.fetches = dataset["kind"] != "folder" and bool(request.share) and not granted.elsewhere
-        ahead = settings.dataset.ahead
+        self.fetches = dataset["kind"] != "folder" and bool(request.share) and not needs.elsewhere
+        ahead = needs.settings.dataset.ahead
         self.limit_bytes = math.inf if ahead is None else parse_size(ahead, "config key dataset.ahead")
 
     def prepare(self, names: Sequence[str]) -> None:
         """Find out who is left, and where each of them begins."""
-        settings, places, stage = self.settings, self.places, self.stage
+        places, stage = self.places, self.stage
         self.count = len(names)
         if stage == DROP:
             self.to_drop.extend(name for name in names if places.record(name).exists())
@@ -344,7 +341,7 @@ class Pool:
             doing = "Fetching the images of" if stage == FETCH else "Analysing"
             if left:
                 self.say(f"{doing} {len(left)} of {counted(len(names), 'participant')}: {first_of(left, shown=5)}")
-        if stage == DROP or (settings.dataset.drop and self.fetches and stage != FETCH):
+        if stage == DROP or (self.settings.dataset.drop and self.fetches and stage != FETCH):
             waiting = (images for name, images in self.selected.items() if not places.record(name).exists())
             self.users.update(image.content for images in waiting for image in images)
 
@@ -353,8 +350,7 @@ class Pool:
         settings, places = self.settings, self.places
         self.clear_node()
         for name in names:  # were its images not to be had, an old result would pass for a new one
-            is_done = self.exit_codes.get(name) == 0
-            (places.failure(name) if is_done else places.record(name)).unlink(missing_ok=True)
+            (places.failure if self.exit_codes.get(name) == 0 else places.record)(name).unlink(missing_ok=True)
         if len(self.exit_codes) < len(names) and not settings.app.image:
             self.load_tool()
         files = [places.index / name for name in ("tool.json", "image.json", "caches.json")]
@@ -440,7 +436,7 @@ class Pool:
         if self.settings.dataset.validation != "require" or self.stage == FETCH or not self.request.share:
             return ""
         try:
-            check(read_json(self.places.validation(site)), site or "dataset", "require")
+            check(read_json(self.places.validation(site)), site or "dataset")
         except InputError as error:
             self.say(f"neurotier: {error}")
             return str(error)
@@ -599,23 +595,20 @@ class Pool:
 
     def may_do_better(self, name: str, code: int) -> bool:
         """Whether another attempt may: with more memory, and on a cluster on another node."""
-        is_given_up = self.granted.elsewhere and not self.keep_going
+        is_given_up = self.needs.elsewhere and not self.keep_going
         if self.stage == FETCH:
             return code > 128 or not self.keep_going
         if self.request.marker is None or self.stage == DROP or is_given_up:
             return True
         if self.request.attempt >= ATTEMPTS or "failed" in self.fetched.get(name, {}):
             return False
-        return code > 128 or (self.granted.elsewhere and may_pass(code))
+        return code > 128 or (self.needs.elsewhere and may_pass(code))
 
     # Children do what follows; each gives its exit code.
 
     def fetch(self, name: str, said: Connection) -> int:
         """Fetch the images of a participant, and say what that took."""
-
-        def say_in_log(line: str) -> None:
-            note(self.log, line)
-
+        say_in_log = partial(note, self.log)
         with reporting(self.places, [name], FETCH, self.log) as result, naming_commands():
             self.places.failure(name).unlink(missing_ok=True)
             images = images_of(self.places, name)
@@ -664,9 +657,9 @@ class Pool:
 
     def drop(self, name: str, _said: Connection) -> int:
         """Drop those images of a participant whose contents nobody needs who is not done."""
-        images = self.selected[name]
-        in_use = {image.content for image in images if self.users[image.content]}
-        kept = drop_images(self.dataset, not_shared(images, in_use))
+        # git-annex drops contents and not names, and sidecars of several participants may have one content
+        unused = [image.path for image in self.selected[name] if not (image.content and self.users[image.content])]
+        kept = drop_images(self.dataset, unused)
         note(self.log, f"{name}: kept: {kept}" if kept else f"{name}: dropped")
         if kept and self.stage == DROP:
             self.say(f"neurotier: {name}: images stay on the dataset tier: {kept}")

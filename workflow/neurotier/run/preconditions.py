@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from neurotier.analysis.needs import described
 from neurotier.analysis.tools import make_tool
@@ -25,7 +24,7 @@ from neurotier.containers.engine import find_engine
 from neurotier.containers.run import further_binds
 from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import ContainerError, SettingsError, TierError, ToolError, without_credentials
-from neurotier.core.files import absolute_path, read_if_whole, remove_whatever, whole_json
+from neurotier.core.files import Facts, Record, absolute_path, read_if_whole, remove_whatever, whole_json
 from neurotier.core.places import Places, participant_of
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Say, Settings
@@ -208,7 +207,7 @@ def check_container_inputs(settings: Settings, elsewhere: bool) -> None:
         for name, cache in settings.app.caches.items():
             if not absolute_path(cache["source"]).is_dir():
                 where = f"config key app.caches.{name}.source: {cache['source']}"
-                raise SettingsError("there is no such folder", where=where, fix="correct the path")
+                raise SettingsError("there is no such folder", where, fix="correct the path")
 
 
 def check_filter_file(text: str | None) -> None:
@@ -217,17 +216,17 @@ def check_filter_file(text: str | None) -> None:
         return
     where, path = f"config key app.filter_file: {text}", absolute_path(text)
     if not path.is_file():
-        raise SettingsError("no such file", where=where, fix="correct the path")
+        raise SettingsError("no such file", where, fix="correct the path")
     try:
         with path.open("rb") as file:
             filters = json.loads(file.read(FILTER_BYTES))
     except OSError as error:
-        raise SettingsError(f"cannot be read: {error.strerror}", where=where, fix="correct its permissions") from None
+        raise SettingsError(f"cannot be read: {error.strerror}", where, fix="correct its permissions") from None
     except (ValueError, RecursionError) as error:
-        raise SettingsError(f"is no JSON: {error}", where=where, fix="correct it") from None
+        raise SettingsError(f"is no JSON: {error}", where, fix="correct it") from None
     if not isinstance(filters, dict):
         fix = 'write {"SUFFIX": {"ENTITY": VALUE}}, as in the documentation of the app'
-        raise SettingsError("holds no filters", where=where, fix=fix)
+        raise SettingsError("holds no filters", where, fix)
 
 
 WHOLE = ("dataset", "tool", "app", "image")
@@ -236,8 +235,7 @@ WHOLE = ("dataset", "tool", "app", "image")
 CONTENT = "content of the image"
 
 
-@dataclass(frozen=True)
-class Others:
+class Others(NamedTuple):
     """Results that were made with something else than this run has.
 
     Attributes
@@ -279,12 +277,11 @@ class Others:
             remove_whatever(path)
 
 
-def made_with(plan: Plan) -> dict[str, Any]:
+def made_with(plan: Plan) -> Record:
     """What the results of a run are made with, as its facts have it; not version and selection of the dataset."""
     tool, image, source = plan.tool(), plan.image(), without_credentials(plan.settings.dataset.source)
-    is_name = source == "demo" or is_address(source)
     facts = {
-        "dataset": source.rstrip("/") if is_name else str(absolute_path(source)),
+        "dataset": source.rstrip("/") if source == "demo" or is_address(source) else str(absolute_path(source)),
         "app" if plan.is_app else "tool": tool.pop("name"),
         "image": image["image"],
         CONTENT: image["content"],
@@ -331,7 +328,7 @@ def other_results(plan: Plan, places: Places, accepted: bool, removed: bool) -> 
     return others
 
 
-def made_before(places: Places) -> Mapping[str, Any]:
+def made_before(places: Places) -> Facts:
     """What the results were made with; nothing if there are none, or the facts of all of their runs are lost."""
     for file in places.records.rglob("*.json"):
         facts = whole_json(places.runs / f"{(whole_json(file) or {}).get('run')}.json") or {}
@@ -340,7 +337,7 @@ def made_before(places: Places) -> Mapping[str, Any]:
     return {}
 
 
-def differing(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+def differing(there: Facts, here: Facts) -> list[str]:
     """Keys by which results differ.
 
     >>> differing({"tool": "bet", "x": 1}, {"tool": "bet", "x": 2})
@@ -354,7 +351,7 @@ def differing(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     return [key for key in WHOLE if key in keys] or keys
 
 
-def said(made: Mapping[str, Any], keys: Iterable[str]) -> str:
+def said(made: Facts, keys: Iterable[str]) -> str:
     """Some of what results were made with, for people."""
     shown = {key: made.get(key) for key in keys if key in made or key not in ("tool", "app")}
     return ", ".join(f"{key} {'none' if value is None else value}" for key, value in shown.items())

@@ -12,14 +12,14 @@ import json
 import os
 import re
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from snakemake.utils import update_config
 
 from neurotier.core.errors import SettingsError
-from neurotier.core.files import Record
+from neurotier.core.files import Facts, Record
 from neurotier.run.snakemake_internals import config_of_profile, default_resources, options_of, options_of_profile
 
 ENVIRONMENT = "NEUROTIER_COMMAND"
@@ -148,9 +148,7 @@ def find_workflow_profile(asked: str | None, start: Path, snakefile: Path) -> Pa
     return found
 
 
-def effective_config(
-    config: Mapping[str, Any], command_line: Mapping[str, Any], from_profiles: Mapping[str, Any]
-) -> Record:
+def effective_config(config: Facts, command_line: Facts, from_profiles: Facts) -> Record:
     """The configuration with the profiles' entries restored under those of the command line.
 
     Parameters

@@ -6,6 +6,7 @@ differently). That includes waiting for a core, which the account of the wall ti
 
 from __future__ import annotations
 
+import math
 import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,10 +20,10 @@ from neurotier.core.places import Places
 from neurotier.core.processes import current_run
 from neurotier.core.quantities import counted
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, write_table, writing_table
+from neurotier.core.tables import Row, Rows, write_table, writing_table
 from neurotier.meter.traffic import FILE_SIZES
 from neurotier.meter.usage import ACCOUNT
-from neurotier.run.cluster_jobs import all_job_rows, is_crowded, note_jobs, read_jobs
+from neurotier.run.cluster_jobs import all_job_rows, note_jobs, read_jobs
 from neurotier.run.compared import INVALID, VALID, valid_unless
 from neurotier.run.disturbance import DISTURBED, note_processors, others, read_readings
 from neurotier.run.jobs import add_facts, note_swapping, read_failures, run_facts
@@ -55,7 +56,7 @@ def read_records(files: Iterable[Path]) -> Iterator[Record]:
             yield read_json(file)
 
 
-def profile_rows(records: Iterable[Record]) -> list[Row]:
+def profile_rows(records: Iterable[Record]) -> Rows:
     """Rows of ``profile.tsv``: one per phase of each participant job."""
     return [
         {name: record[name] for name in OF_RECORD}
@@ -66,7 +67,7 @@ def profile_rows(records: Iterable[Record]) -> list[Row]:
     ]
 
 
-def read_timed_rows(files: Iterable[Path]) -> list[Row]:
+def read_timed_rows(files: Iterable[Path]) -> Rows:
     """Rows of ``profile.tsv`` with nothing but :data:`RUN_COLUMNS`: those of many participants fit into memory."""
     return [timed(row) for record in read_records(files) for row in profile_rows([record])]
 
@@ -76,7 +77,7 @@ def timed(row: Row) -> Row:
     return {name: row[name] for name in RUN_COLUMNS}
 
 
-def traffic_rows(records: Iterable[Record]) -> list[Row]:
+def traffic_rows(records: Iterable[Record]) -> Rows:
     """Rows of ``traffic.tsv``: one per phase, tier and source."""
     return [
         {"run": record["run"], "participant": record["participant"], "phase": phase["phase"]}
@@ -109,7 +110,7 @@ def tabulate_profile(places: Places, records: Sequence[Path], tables: Mapping[st
     """
     flush = flush_results(places)
     note_jobs(places, current_run())
-    rows: list[Row] = []
+    rows = []
     with (
         writing_table(tables["profile"], "profile") as write_profile,
         writing_table(tables["traffic"], "traffic") as write_traffic,
@@ -128,7 +129,7 @@ def tabulate_profile(places: Places, records: Sequence[Path], tables: Mapping[st
     write_table(tables["jobs"], "jobs", all_job_rows(places))
 
 
-def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record], everyone: int) -> list[Row]:
+def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record], everyone: int) -> Rows:
     """Rows of ``runs.tsv``: one per run in which a participant was analysed or failed, in order of time.
 
     A run that has ended keeps its row (:func:`close_run`), whatever later runs repair or replace. The rows of other
@@ -152,7 +153,8 @@ def judged(places: Places, facts: Record) -> Record:
 
     While it goes on, its journal tells whether its pool was started again.
     """
-    crowded, again = is_crowded(read_jobs(places, facts["run"])), bool(entries(places, facts["run"], "again"))
+    jobs, again = read_jobs(places, facts["run"]), bool(entries(places, facts["run"], "again"))
+    crowded = any((job["needed_cpus"] or 0) > (job["cpus"] or math.inf) for job in jobs)
     return facts | {"oversubscribed": facts["oversubscribed"] or crowded, "again": facts.get("again") or again}
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import contextlib
 import socket
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from neurotier.core.errors import NeurotierError
-from neurotier.core.files import clear_log, read_json, write_json
+from neurotier.core.files import Facts, Record, clear_log, read_json, write_json
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run, spare_collections
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, read_table, write_table
+from neurotier.core.tables import Rows, read_table, write_table
 from neurotier.core.tiers import on_nodes
 from neurotier.dataset.commands import naming_commands
 from neurotier.meter.measure import Interrupted
@@ -24,8 +23,7 @@ from neurotier.run.journal import Step, add_entry
 from neurotier.run.stops import ending_with, runner, unwinding
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(NamedTuple):
     """What a script works with."""
 
     snakemake: Any
@@ -45,11 +43,11 @@ class Context:
         """The output file of that name."""
         return Path(self.snakemake.output[name])
 
-    def read_table(self, name: str, table: str) -> list[Row]:
+    def read_table(self, name: str, table: str) -> Rows:
         """The rows of an input, which is a table of that schema."""
         return read_table(self.input(name), table)
 
-    def write_table(self, name: str, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    def write_table(self, name: str, table: str, rows: Iterable[Facts]) -> None:
         """Write rows to an output, which is a table of that schema."""
         write_table(self.output(name), table, rows)
 
@@ -82,7 +80,7 @@ class Context:
         return not (self.run_facts.get("elsewhere") and on_nodes(self.settings, self.settings.placement["images"]))
 
     @property
-    def run_facts(self) -> dict[str, Any]:
+    def run_facts(self) -> Record:
         """What this run of the workflow has noted of itself."""
         return run_facts(self.places)
 

@@ -12,11 +12,12 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import yaml
 
 from neurotier.core.errors import SourceError, one_line
+from neurotier.core.files import Record
 from neurotier.core.installed import ROOT
 from neurotier.core.private import user_name
 from neurotier.core.quantities import aligned
@@ -125,7 +126,7 @@ def is_plain(name: str) -> bool:
 
 def is_open(facts: Nodes, account: str | None) -> bool:
     """Whether a partition takes this user's jobs, as far as Slurm says."""
-    groups = set[str]()
+    groups = set()
     for group in os.getgroups():
         with suppress(KeyError):  # it has no name here
             groups.add(grp.getgrgid(group).gr_name)
@@ -133,7 +134,7 @@ def is_open(facts: Nodes, account: str | None) -> bool:
     def among(names: str | None, own: set[str]) -> bool:
         return names in (None, "ALL", "(null)") or not own.isdisjoint(names.split(","))
 
-    own = {account} if account else set[str]()
+    own = {account} if account else set()
     return (
         among(facts.get("AllowGroups"), groups)
         and among(facts.get("AllowAccounts"), own)
@@ -160,7 +161,7 @@ def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mi
     mine
         What accounting says of the user.
     """
-    profile: dict[str, Any] = yaml.safe_load(BASE.read_text())
+    profile: Record = yaml.safe_load(BASE.read_text())
     account = next(filter(is_plain, mine.accounts), None)
     nodes = [each for each in nodes if is_open(partitions.get(each["partition"].removesuffix("*"), {}), account)]
     partition = chosen(nodes)

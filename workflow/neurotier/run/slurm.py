@@ -51,7 +51,7 @@ def answer(*command: str, patience_s: float = PATIENCE_S, **variables: str) -> t
 
     ``variables`` are set in its environment.
     """
-    environment, name = {**os.environ, **variables}, command[0]
+    environment, name = os.environ | variables, command[0]
     try:
         asked = subprocess.run(
             command, capture_output=True, text=True, errors="replace", env=environment, timeout=patience_s

@@ -9,26 +9,24 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
 import threading
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
-from dataclasses import dataclass
 from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from snakemake.logging import logger
 
 from neurotier.core.errors import NeurotierError
+from neurotier.core.files import Facts, Record
 from neurotier.core.parallelism import RESOURCES
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """What this Snakemake is started for, as it knows when it makes its graph of jobs.
 
     Attributes
@@ -110,12 +108,12 @@ def main_snakefile(workflow: Any) -> Path:
     return Path(workflow.main_snakefile)
 
 
-def command_line_config(workflow: Any) -> dict[str, Any]:
+def command_line_config(workflow: Any) -> Record:
     """The entries of ``--config`` alone (8.0): ``config`` has them mixed with those of files."""
     return dict(workflow.config_settings.config)
 
 
-def has_config_of_its_own(workflow: Any, config: Mapping[str, Any]) -> bool:
+def has_config_of_its_own(workflow: Any, config: Facts) -> bool:
     """Whether this workflow is a module with a configuration that is not the command's (``modifier_stack``, 6.0).
 
     What ``--config`` and profiles say is about the command's.
@@ -128,7 +126,7 @@ def uses_containers(workflow: Any) -> bool:
     return any(method.name == "APPTAINER" for method in workflow.deployment_settings.deployment_method)
 
 
-def slots(workflow: Any, threads: int) -> dict[str, Any]:
+def slots(workflow: Any, threads: int) -> Record:
     """How many jobs of so many threads this Snakemake may run at once (8.0), as a run notes it with its facts.
 
     ``cores`` are those given to it; ``parallelism`` says for how many participants these have room, and is ``None`` on
@@ -357,7 +355,7 @@ def settings_of_executor(name: str, arguments: Sequence[str]) -> Any:
     return ExecutorPluginRegistry().get_plugin(name).get_settings(options)
 
 
-def options_of_profile(name: str) -> Mapping[str, Any]:
+def options_of_profile(name: str) -> Facts:
     """The options that a profile gives, found as Snakemake finds it (``get_profile_dir``, 8.0), and read so, by YTE."""
     import yte
     from snakemake.cli import get_profile_dir
@@ -367,7 +365,7 @@ def options_of_profile(name: str) -> Mapping[str, Any]:
     return options if isinstance(options, Mapping) else {}
 
 
-def config_of_profile(name: str) -> Mapping[str, Any]:
+def config_of_profile(name: str) -> Facts:
     """The ``config:`` entry of a profile; empty if it has none."""
     from snakemake.cli import parse_config
 
@@ -386,20 +384,7 @@ def default_resources(given: Any) -> dict[str, str]:
     return {name: str(getattr(value, "raw", value)) for name, value in pairs}
 
 
-# Signals.
-
-
-def take_signals(numbers: Iterable[int], handler: Callable[[int, Any], None]) -> dict[int, Any]:
-    """Put a handler in the place of Snakemake's own; the handlers before, by signal.
-
-    To be called in ``onstart``: the scheduler has set its handlers by then (``JobScheduler.__init__``), and there is no
-    documented way to have it do otherwise. At SIGTERM it would wait for its running jobs, of which one may be a whole
-    campaign; at SIGINT, too, since it relies on the terminal to tell them. A handler that raises ``KeyboardInterrupt``
-    has ``JobScheduler.schedule`` cancel what it does just now (seen in 9.19 to 9.27). What was ignored when Snakemake
-    was started (``nohup``) stays ignored.
-    """
-    heeded = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    return {number: signal.signal(number, handler) for number in heeded}
+# Signals: those to end are handled by neurotier.run.stops.
 
 
 def spare_jobs_interrupts() -> None:

@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -20,10 +20,8 @@ from typing import Any
 import psutil
 
 from neurotier.core.files import read_json
-from neurotier.core.processes import end, lives, postpone
+from neurotier.core.processes import SIGNALS, end, lives, postpone
 from neurotier.meter.measure import Interrupted
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 PATIENCE_S = 25.0
 """How long jobs that were asked to end may clean up; Slurm kills 30 s after it has asked."""
@@ -65,11 +63,24 @@ class MainStop:
 main_stop = MainStop()
 
 
-def end_at_signals() -> None:
-    """Have signals end this Snakemake and its jobs; what was ignored when it was started (``nohup``) stays ignored."""
-    from neurotier.run.snakemake_internals import spare_jobs_interrupts, take_signals
+def heed(handler: Callable[[int, Any], None]) -> dict[int, Any]:
+    """Have signals to end handled; the handlers before, by signal. What was ignored when this process was started
+    (``nohup``) stays ignored."""
+    heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    return {number: signal.signal(number, handler) for number in heeded}
 
-    main_stop.before = take_signals(SIGNALS, main_stop.handle)
+
+def end_at_signals() -> None:
+    """Have signals end this Snakemake and its jobs, by a handler in the place of its own.
+
+    To be called in ``onstart``: the scheduler has set its handlers by then (``JobScheduler.__init__``), and there is no
+    documented way to have it do otherwise. At SIGTERM it would wait for its running jobs, of which one may be a whole
+    campaign; at SIGINT, too, since it relies on the terminal to tell them. A handler that raises ``KeyboardInterrupt``
+    has ``JobScheduler.schedule`` cancel what it does just now (seen in 9.19 to 9.27).
+    """
+    from neurotier.run.snakemake_internals import spare_jobs_interrupts
+
+    main_stop.before = heed(main_stop.handle)
     spare_jobs_interrupts()
 
 
@@ -115,8 +126,7 @@ def unwinding() -> Iterator[None]:
             came.append(number)
             raise Interrupted(number)
 
-    heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, unwind) for number in heeded}
+    before = heed(unwind)
     try:
         yield
     except KeyboardInterrupt:  # PySpark has a handler of its own for Ctrl-C

@@ -20,6 +20,7 @@ from threading import TIMEOUT_MAX
 from typing import Any
 
 from neurotier.core.errors import InputError, NeurotierError, SettingsError
+from neurotier.core.files import Facts
 from neurotier.core.foreign import read_text
 from neurotier.core.places import Places, participant_of
 from neurotier.core.private import OWNER
@@ -28,7 +29,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tiers import on_nodes, tier_named
 from neurotier.run.adoption import latest_run
 from neurotier.run.jobs import load_settings, run_facts
-from neurotier.run.journal import read_notes, read_steps
+from neurotier.run.journal import LARGEST_BYTES, read_notes, read_steps
 from neurotier.run.participants import participants
 from neurotier.run.stops import runner
 
@@ -41,9 +42,6 @@ PAUSE = 4.0
 BAR = 24
 FAILURES_SHOWN, STEPS_SHOWN, PARTICIPANTS_SHOWN, NODES_SHOWN = 5, 6, 6, 12
 LINE = 160
-
-LARGEST_BYTES = 16 << 20
-"""Most that is read of a record: one lists every file that an app has written."""
 
 UNREADABLE = (OSError, InputError, LookupError, TypeError, ValueError)
 """What reading a file raises that is gone, damaged or planted; it is passed over."""
@@ -231,7 +229,8 @@ def failures_of(places: Places, run: str, of: Iterable[str]) -> list[tuple[str, 
     for name in sorted(times.keys() & of, key=times.__getitem__):
         with suppress(*UNREADABLE):
             failure = read_whatever(places.failure(name))
-            found += [(name, str(failure["reason"]))] if str(failure["run"]) == run else []
+            if str(failure["run"]) == run:
+                found.append((name, str(failure["reason"])))
     return found
 
 
@@ -277,11 +276,11 @@ def times_of(root: Path, suffix: str) -> dict[str, float]:
 
 def read_whatever(file: Path) -> Any:
     """The JSON in a file below the results, which somebody may have replaced by what blocks its reader; raises what
-    :data:`UNREADABLE` lists."""
+    :data:`UNREADABLE` lists. A record may be long: it lists every file that an app has written."""
     return json.loads(read_text(file.parent, file.name, LARGEST_BYTES))
 
 
-def lives(places: Places, run: str, facts: Mapping[str, Any]) -> bool | None:
+def lives(places: Places, run: str, facts: Facts) -> bool | None:
     """Whether a run goes on; ``None`` if its host cannot be asked from here."""
     if not facts:
         return None if run else False  # it has its name, and clears up what earlier ones have left

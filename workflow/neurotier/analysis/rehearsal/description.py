@@ -143,13 +143,13 @@ def text_of(profile: str) -> tuple[str, str]:
     elif not file.exists():
         known = ", ".join(sorted(file.stem for file in PROFILES.glob("*.yaml")))
         fix = f"use one of {known}, or write a path that ends with .yaml"
-        raise SettingsError(f"no description is named {profile!r}", where=WHERE, fix=fix)
+        raise SettingsError(f"no description is named {profile!r}", WHERE, fix)
     where = f"{WHERE}: {file}"
     try:
         with blaming(where, SettingsError):
             return read_named(file, LIMIT_BYTES, "a description").decode(), where
     except UnicodeDecodeError:
-        raise SettingsError("is no text", where=where) from None
+        raise SettingsError("is no text", where) from None
 
 
 def parse(text: str, where: str) -> Description:
@@ -181,12 +181,12 @@ def load(text: str, where: str) -> Any:
 
     try:
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=yaml.SafeLoader)):
-            raise SettingsError("has references (*name), which no description needs", where=where)
+            raise SettingsError("has references (*name), which no description needs", where)
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         what, mark = getattr(error, "problem", None) or type(error).__name__, getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}" if mark else ""
-        raise SettingsError(f"is no YAML that can be read: {what}{place}", where=where) from None
+        raise SettingsError(f"is no YAML that can be read: {what}{place}", where) from None
 
 
 def written(about: str, figures: Mapping[str, tuple[Any, str]]) -> str:
@@ -221,15 +221,14 @@ def describe(file: Path, phase: str | None) -> str:
     where = str(file)
     record = read_record(file, where)
     try:
-        found = phase_of(record, phase, where)
-        text = written(*figures_of(record, found, where))
+        text = written(*figures_of(record, phase_of(record, phase, where), where))
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         why = f"{type(error).__name__}: {one_line(str(error))[:100]}"
-        raise InputError(f"is no record of a participant or of neurotier meter ({why})", where=where) from None
+        raise InputError(f"is no record of a participant or of neurotier meter ({why})", where) from None
     try:
         parse(text, where)
     except SettingsError as error:
-        raise InputError(f"cannot be described: {error.what}", where=error.where) from None
+        raise InputError(f"cannot be described: {error.what}", error.where) from None
     return text
 
 
@@ -246,7 +245,7 @@ def read_record(file: Path, where: str) -> list[Any]:
     for parts in ([content], content.splitlines()):
         with suppress(ValueError, RecursionError):
             return [json.loads(part) for part in parts if part.strip()]
-    raise InputError("is no JSON", where=where, fix="name a record or a file of neurotier meter --record")
+    raise InputError("is no JSON", where, fix="name a record or a file of neurotier meter --record")
 
 
 def phase_of(values: Sequence[Any], phase: str | None, where: str) -> Record:
@@ -256,11 +255,11 @@ def phase_of(values: Sequence[Any], phase: str | None, where: str) -> Record:
         phases = {each["phase"]: each for each in record["phases"]}
         if wanted not in phases:
             known = ", ".join(map(str, phases))
-            raise InputError(f"has no phase {wanted!r}", where=where, fix=f"use --phase with one of {known}")
+            raise InputError(f"has no phase {wanted!r}", where, fix=f"use --phase with one of {known}")
         return {**phases[wanted], "flows": phases[wanted]["traffic"]}
     named = [value for value in values if phase in (None, value["phase"])]
     if not named:
-        raise InputError(f"has no line of phase {phase!r}", where=where)
+        raise InputError(f"has no line of phase {phase!r}", where)
     return {**named[-1], "flows": named[-1]["tiers"]}
 
 
@@ -271,7 +270,7 @@ def figures_of(values: Sequence[Any], found: Record, where: str) -> tuple[str, d
     if not flows:
         raise InputError(
             "does not tell how many files were made",
-            where=where,
+            where,
             fix="meter it with this version" + ("" if record else ", with --tier NAME=FOLDER of what it writes to"),
         )
     images = images_in(record)
