@@ -67,7 +67,6 @@ KNOWN: dict[str, str] = {
     "run/pool.py: return code > 128 or (self.needs.elsewhere and may_pass(code)): code > 128 -> (code >= 128)": NONE,
     "run/pool.py: return code > 128 or not self.keep_going: code > 128 -> (code >= 128)": NONE,
     "run/pool.py: return code > 128: code > 128 -> (code >= 128)": NONE,
-    "run/pool.py: SHOWN = 5: 5 -> (10)": ANY,
     'run/pool.py: fits = self.tiers["dataset"].free_bytes() >= self.bytes_of([*fetching, name]) + RESERVE_BYTES: '
     'self.tiers["dataset"].free_bytes() >= self.bytes_of([*fetching, name]) + RESERVE_BYTES -> '
     "(self.tiers['dataset'].free_bytes() > self.bytes_of([*fetching, name]) + RESERVE_BYTES)": "a byte of a free tier",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -17,8 +18,13 @@ from support import ENVIRONMENT, PATIENCE_S, ROOT, Project, git
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder into which pip has put the package, from a wheel of what git knows, as an index would hold it."""
+    """A folder into which pip has put the package, from a wheel of what git knows, as an index would hold it.
+
+    It lies in a repository of something else.
+    """
     folder = tmp_path_factory.mktemp("installed")
+    git(folder, "init", "--quiet")
+    git(folder, "commit", "--quiet", "--allow-empty", "--message", "a study")
     source, wheels, target = folder / "source", folder / "wheels", folder / "packages"
     source.mkdir()
     for name in git(ROOT, "ls-files", "--cached", "--others", "--exclude-standard").splitlines():
@@ -80,6 +86,7 @@ def test_a_run_without_a_checkout_is_watched_to_its_end(installed: Path, demo_so
     assert (code, "2 of 2 done" in said) == (0, True)
     facts = next(iter(project.results.glob("state/runs/*.json"))).read_text()
     assert str(ROOT) not in facts
+    assert "commit" not in json.loads(facts)["versions"], "that of the study"
 
 
 def test_a_folder_that_was_laid_out_is_renewed_and_keeps_what_is_its_own(installed: Path, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ from neurotier.core.files import (
     write_json,
     write_text,
 )
-from neurotier.core.installed import search_path
+from neurotier.core.installed import ROOT, search_path
 from neurotier.core.places import Places
 from neurotier.core.private import refuse_planted, remove_leftovers
 from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, processes_of, use_one_blas_thread
@@ -592,9 +592,8 @@ def versions() -> dict[str, str]:
     for name in VERSIONED:
         with suppress(importlib.metadata.PackageNotFoundError):
             installed[name] = importlib.metadata.version(name)
-    commit = subprocess.run(
-        ["git", "-C", Path(__file__).parent, "rev-parse", "--short", "HEAD"], capture_output=True, text=True
-    )
+    at = f"--git-dir={ROOT / '.git'}"  # an installed package may lie in the repository of something else
+    commit = subprocess.run(["git", at, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     return installed | ({"commit": commit.stdout.strip()} if commit.returncode == 0 else {})
 
 
