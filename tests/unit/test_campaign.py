@@ -43,7 +43,8 @@ def configuration(folder: Path, **campaign: Any) -> dict[str, Any]:
 
 
 def runs_of(base: dict[str, Any]) -> list[PlannedRun]:
-    return planned_runs(base, Settings.from_config(base))
+    settings = Settings.from_config(base)
+    return planned_runs(base, settings, Places.from_settings(settings))
 
 
 def planned(folder: Path, **campaign: Any) -> list[PlannedRun]:
@@ -72,7 +73,14 @@ def test_a_run_is_known_by_what_it_measures(tmp_path: Path) -> None:
     base |= {"validity": {"others_cpu_share": 0.3}}
     again = runs_of(base)
     assert {run.name for run in again} == before
-    assert not {run.name for run in planned_runs(base, Settings.from_config(base), index="of other images")} & before
+    settings = Settings.from_config(base)
+    others = planned_runs(base, settings, Places.from_settings(settings), index="of other images")
+    assert not {run.name for run in others} & before
+    names = set()
+    for token in ("one", "two"):
+        base["dataset"]["source"] = f"https://user:{token}@example.org/study"
+        names |= {run.name for run in runs_of(base)}
+    assert len(names) == len(before), "a token changes nothing"
     assert all(run.configuration["validity"] == base["validity"] for run in again)  # the run itself judges by it
     assert not any(run.settings.dataset.drop for run in again), "images are there for all repetitions"
     base["tool"] = {"brainextractor": {"iterations": 7}}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -10,6 +12,7 @@ import nibabel
 import numpy as np
 import pytest
 from neurotier.analysis.brains import masks_of_app
+from neurotier.core.errors import KilledError
 from neurotier.dataset.bids import Image as T1w
 from neurotier.pages.kit.chart import ORANGE
 from neurotier.pages.report.mosaic import SLICES, TILE_PX, TITLE_PX, draw_mosaic
@@ -94,6 +97,18 @@ def test_one_bad_image_does_not_cost_the_others(tmp_path: Path, pair: tuple[Path
         assert [path.name for path in folder.rglob("*.png")] == ["good.png"]
         times_ns.add((folder / "good.png").stat().st_mtime_ns)
     assert len(times_ns) == 1, "it is drawn once"
+
+
+def test_a_process_that_is_killed_while_it_draws_is_said(
+    tmp_path: Path, pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr("neurotier.pages.report.mosaic.draw_mosaic", killed)
+    pictures = [Picture(*pair, PurePosixPath(f"{number}.png"), "") for number in range(2)]
+    with pytest.raises(KilledError, match="a process that drew them was killed"):
+        draw_mosaics(pictures, tmp_path / "mosaics", 2, tmp_path / "drawn")
 
 
 def test_masks_of_an_app_have_volumes_and_mosaics(tmp_path: Path, pair: tuple[Path, Path]) -> None:

@@ -9,11 +9,12 @@ named["dataset"] = all_without_credentials(named.get("dataset"))
 
 
 # Scripts, descriptions and images of the tools may have other contents under the same names: then these are other runs.
+@cache
 @in_a_line
-def measured(wildcards):
+def measured():
     from neurotier.run.campaign import planned_runs
 
-    return sorted({run.name for run in planned_runs(named, settings)})
+    return sorted({run.name for run in planned_runs(named, settings, places)})
 
 
 rule plan_campaign:
@@ -27,7 +28,7 @@ rule plan_campaign:
     params:
         results=RESULTS,
         configuration=named,
-        measured=measured,
+        measured=lambda wildcards: measured(),
         source=named_source(settings.dataset.source),
     message:
         "Planning the campaign"
@@ -47,7 +48,7 @@ rule run_campaign:
     params:
         results=RESULTS,
         configuration=named,
-        measured=measured,
+        measured=lambda wildcards: measured(),
         source=named_source(settings.dataset.source),
     message:
         "Running the campaign"

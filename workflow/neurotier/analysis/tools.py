@@ -31,6 +31,9 @@ from neurotier.core.settings import ProgramSettings, ToolSettings
 from neurotier.meter.function import run_in_phase
 from neurotier.meter.tree import describe_exit, shell_code
 
+UNKNOWN = "unknown"
+"""Version of a program that does not tell it."""
+
 VERSION_BYTES = 200
 
 LOG_END_BYTES = 64 << 10
@@ -241,7 +244,7 @@ class Program(MaskTool):
         if done.returncode != 0:
             said = done.stderr.decode(errors="replace")
             raise failed(shlex.join(self.version_command), shell_code(done.returncode), said, where)
-        return one_line(done.stdout[-VERSION_BYTES:].decode(errors="replace")) or "unknown"
+        return one_line(done.stdout[-VERSION_BYTES:].decode(errors="replace")) or UNKNOWN
 
 
 @dataclass(frozen=True)

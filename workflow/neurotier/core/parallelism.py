@@ -92,9 +92,15 @@ def fits(limits: Mapping[str, int], needs: Mapping[str, Sequence[int]]) -> dict[
 
 
 def limited_by(
-    asked: int | None, spans: Sequence[Span], limits: Mapping[str, int], needs: Mapping[str, Sequence[int]]
+    asked: int | None,
+    spans: Sequence[Span],
+    limits: Mapping[str, int],
+    needs: Mapping[str, Sequence[int]],
+    failed: int = 0,
 ) -> str | None:
     """Why a run stayed below the parallelism asked for, for people; ``None`` if it did not, or if none was asked for.
+
+    Of those who failed no times are known: they may have been there at the same moment.
 
     Examples
     --------
@@ -104,15 +110,15 @@ def limited_by(
     'memory has room for 2 at once (400 MB each, 1,000 MB)'
     >>> limited_by(3, [(0, 1), (0.9, 2), (1.8, 3)], {}, {})
     'jobs of 1.1 s were over before more than 2 could be started, one every 0.90 s'
-    >>> limited_by(2, [(0, 2), (0, 1), (1, 2)], {}, {}) is None
+    >>> limited_by(2, [(0, 2), (0, 1), (1, 2)], {}, {}) is limited_by(2, [(0, 1)], {}, {}, failed=1) is None
     True
     """
     if asked is None or not spans:
         return None
-    if len(spans) < asked:
-        return f"there {'was' if len(spans) == 1 else 'were'} only {counted(len(spans), 'participant')}"
+    if (count := len(spans) + failed) < asked:
+        return f"there {'was' if count == 1 else 'were'} only {counted(count, 'participant')}"
     most = peak(spans)
-    if most < asked:
+    if most + failed < asked:
         room = fits(limits, needs)
         tight = min(room, key=room.__getitem__, default=None)
         if tight is not None and room[tight] < asked:
@@ -122,6 +128,6 @@ def limited_by(
         every_s = (max(start for start, _ in spans) - min(start for start, _ in spans)) / max(1, len(spans) - 1)
         return f"jobs of {lasted_s:.2g} s were over before more than {most} could be started, one every {every_s:.2f} s"
     reached = mean(spans)
-    if reached is not None and reached < FULL_SHARE * asked:
+    if reached is not None and not failed and reached < FULL_SHARE * asked:
         return f"all {asked} ran at once, but {reached:.1f} on average: the first start and the last end one by one"
     return None

@@ -62,7 +62,8 @@ def percent(share: float | None) -> str:
     if share is None:
         return MISSING
     hundredths = 100 * share
-    digits = 1 if 0.05 <= abs(hundredths) < 1 or 99 < hundredths < 99.95 else 0
+    near_end = 0.05 <= abs(hundredths) < 1 or 99 < hundredths < 99.95
+    digits = 1 if near_end else 0
     return f"{round(hundredths, digits) + 0.0:.{digits}f} %"  # + 0.0: no minus before a zero
 
 

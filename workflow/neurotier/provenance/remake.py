@@ -280,7 +280,7 @@ def placed(how: How, settings: Settings, places: Places, log: Path) -> PlacedIma
         raise ContainerError(problem, reference, fix)
     caches = {}
     for name, each in settings.app.caches.items():
-        named, recorded = CACHE.format(name), how.get("caches", {}).get(name)
+        named, recorded = CACHE.format(name.replace("-", "_")), how.get("caches", {}).get(name)
         source = os.environ.get(named) or each["source"]
         fix = f"name a folder with the recorded contents in the environment variable {named}"
         try:

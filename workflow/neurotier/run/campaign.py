@@ -31,10 +31,10 @@ import numpy as np
 import yaml
 
 from neurotier.analysis.app import app_name
-from neurotier.analysis.needs import described, threads_of, work_bytes
+from neurotier.analysis.needs import threads_of, work_bytes
 from neurotier.containers.store import sha256
 from neurotier.core.configuration import WORKLOADS
-from neurotier.core.errors import NeurotierError, RunError, SettingsError, TierError, may_pass
+from neurotier.core.errors import NeurotierError, RunError, SettingsError, TierError, may_pass, without_credentials
 from neurotier.core.files import (
     Facts,
     Record,
@@ -138,15 +138,15 @@ def configuration_of(base: Facts, settings: Settings, condition: Condition) -> R
     return own
 
 
-def planned_runs(base: Facts, settings: Settings, index: str = "") -> list[PlannedRun]:
+def planned_runs(base: Facts, settings: Settings, places: Places, index: str = "") -> list[PlannedRun]:
     """Every run of a campaign, in the order in which they are to be run.
 
     Parameters
     ----------
     base
         The configuration as it was given, but for credentials of the source.
-    settings
-        The same, checked.
+    settings, places
+        The same, checked, and the places of the campaign.
     index
         Checksum of the table of images: others in a folder are other runs.
     """
@@ -154,8 +154,7 @@ def planned_runs(base: Facts, settings: Settings, index: str = "") -> list[Plann
     for condition in conditions(settings):
         configuration = configuration_of(base, settings, condition)
         own = Settings.from_config(configuration, settings.in_containers)
-        content = Plan(own, Places.from_settings(own)).image()["content"]
-        measured = what_is_measured(own.to_json()) | {"content": content, "index": index} | described(own)
+        measured = what_is_measured(own.to_json()) | {"analysis": Plan(own, places).analysis, "index": index}
         analysed = {key: value for key, value in measured.items() if key not in PLACED}
         identity, analysis = (short_hash(json.dumps(each, sort_keys=True)) for each in (measured, analysed))
         made.append((condition, configuration, own, identity, analysis))
@@ -184,7 +183,8 @@ def in_order(conditions: int, repetitions: int, seed: int) -> list[tuple[int, in
 def what_is_measured(checked: Facts) -> Record:
     """The part of a run's settings that changes what it measures."""
     measured = {key: value for key, value in checked.items() if key not in (*APART, "validity")}
-    measured["dataset"] = {key: value for key, value in checked["dataset"].items() if key not in FETCHING}
+    dataset = checked["dataset"] | {"source": without_credentials(checked["dataset"]["source"])}
+    measured["dataset"] = {key: value for key, value in dataset.items() if key not in FETCHING}
     if checked["dataset"]["source"] != "demo":
         del measured["demo"]
     return measured
@@ -215,7 +215,7 @@ class Campaign(NamedTuple):
     def of_script(cls, context: Context) -> Campaign:
         """The campaign that a script is about."""
         index = (context.places.index / "images.sha256").read_text()
-        planned = planned_runs(context.params.configuration, context.settings, index)
+        planned = planned_runs(context.params.configuration, context.settings, context.places, index)
         return cls(planned, context.settings, context.places, context.run_facts["limits"], context.say)
 
     def folder(self, run: PlannedRun) -> Path:
@@ -230,9 +230,10 @@ class Campaign(NamedTuple):
     def to_do(self) -> list[PlannedRun]:
         """The runs that are to be done: one that was stopped, in whole or in part, tells nothing of its condition."""
         again = self.settings.campaign.repeat_invalid
+        noted = [(run, self.condition_of(run)) for run in self.planned]
         return [
             run
-            for run, condition in zip(self.planned, map(self.condition_of, self.planned), strict=True)
+            for run, condition in noted
             if condition is None or condition.get("stopped") or (again and condition["valid"] != VALID)
         ]
 
@@ -303,7 +304,7 @@ def needs(campaign: Campaign, people: Selected) -> dict[str, dict[str, int]]:
     dataset = size_bytes(images)
     needed: dict[str, dict[str, int]] = {}
     for run in {run.condition: run for run in campaign.to_do}.values():
-        each, tiers = (work_bytes(own, run.settings) for own in people.values()), run.settings.placement
+        each, tiers = [work_bytes(own, run.settings) for own in people.values()], run.settings.placement
         for role, count in (
             ("dataset", dataset - there_bytes(campaign, tiers["dataset"], images)),
             ("work", largest(each, run.condition.parallelism)),
@@ -565,7 +566,7 @@ def differing(campaign: Campaign, run: PlannedRun, outputs: Mapping[str, str]) -
     names = {*outputs, *first["checksums"]}
     apart = sorted(name for name in names if outputs.get(name) != first["checksums"].get(name))
     found = f"outputs differ from those of {first['of']}: {len(apart)} of {len(names)} files, first "
-    return [found + name for name in apart[:1]]
+    return [found + apart[0]] if apart else []
 
 
 def walk(campaign: Campaign) -> None:

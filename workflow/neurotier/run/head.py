@@ -189,14 +189,14 @@ class Head:
         """What a command is to make."""
         return command.targets or frozenset({"comparison" if self.settings.is_campaign else "all"})
 
-    def look_ahead(self, command: Command, slots: int | None) -> None:
+    def look_ahead(self, command: Command, at_once: int | None) -> None:
         """Before the graph is built: have what was lost made again, decide on shares, refuse what cannot end well.
 
         Parameters
         ----------
         command
             What Snakemake is started for. If it runs no job, nothing is changed, and a dry run says what would be.
-        slots
+        at_once
             How many participants this machine analyses at once; ``None`` if that is not known, as on a cluster.
 
         Raises
@@ -231,7 +231,7 @@ class Head:
                 say(others.line)
                 if changes:
                     others.remove()
-            missing = plan.settle(made, command.forced, slots, write=changes)
+            missing = plan.settle(made, command.forced, at_once, write=changes)
         analyses = self.targets(command) - WITHOUT_PARTICIPANTS
         said_here = command.is_dry_run or (changes and plan.elsewhere)  # a pool on this machine says it itself
         if missing and analyses and said_here:

@@ -198,8 +198,8 @@ class Plan(Needs):
                     *places.index.glob("**/validation.json"),
                     *map(places.record, self.members(share)),
                 ]
-                # a record may be of a node whose clock is ahead
-                newest_ns = min(max(file.stat().st_mtime_ns for file in files if file.exists()), time.time_ns())
+                newest_ns = max(file.stat().st_mtime_ns for file in files if file.exists())
+                newest_ns = min(newest_ns, time.time_ns())  # records of a node whose clock is ahead
                 os.utime(marker, ns=(newest_ns, newest_ns))
 
     @property

@@ -26,10 +26,11 @@ from neurotier.analysis.brains import Job, Share, files_of
 from neurotier.analysis.needs import work_bytes, work_files
 from neurotier.analysis.participant import run_participant
 from neurotier.analysis.staging import check_room
-from neurotier.analysis.tools import make_tool
+from neurotier.analysis.tools import UNKNOWN, make_tool
 from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import (
     BusyError,
+    ContainerError,
     InputError,
     KilledError,
     NeurotierError,
@@ -350,7 +351,8 @@ class Pool:
         settings, places = self.settings, self.places
         self.clear_node()
         for name in names:  # were its images not to be had, an old result would pass for a new one
-            (places.failure if self.exit_codes.get(name) == 0 else places.record)(name).unlink(missing_ok=True)
+            is_done = self.exit_codes.get(name) == 0
+            (places.failure(name) if is_done else places.record(name)).unlink(missing_ok=True)
         if len(self.exit_codes) < len(names) and not settings.app.image:
             self.load_tool()
         files = [places.index / name for name in ("tool.json", "image.json", "caches.json")]
@@ -364,12 +366,17 @@ class Pool:
             self.activity = identifier(how_of(settings, self.wanted.tool.get("version") or "", digest, made_with))
 
     def load_tool(self) -> None:
-        """Load the tool, which must be the one that is named in every record."""
-        tool, wanted = make_tool(self.settings.tool), self.wanted.tool.get("version")
-        if self.settings.image is None and wanted is not None and (version := tool.version()) != wanted:
+        """Load the tool, which must be the one that is named in every record, as far as it tells its version."""
+        tool, wanted = make_tool(self.settings.tool), self.wanted.tool.get("version") or UNKNOWN
+        version = UNKNOWN
+        if self.settings.image is None:
+            with suppress(ToolError):  # each participant says that it is not there
+                version = tool.version()
+        if UNKNOWN not in (version, wanted) and version != wanted:
             problem = f"its version is {version} on {platform.node()} now, and the results are made with {wanted}"
             fix = "load that one again or, to analyse everyone with this one, add --forcerun prepare_tool"
-            raise ToolError(problem, where=f"tool {tool.name!r}", fix=fix)
+            kind = ContainerError if self.needs.elsewhere else ToolError  # another node may have that version
+            raise kind(problem, where=f"tool {tool.name!r}", fix=fix)
         tool.load()
 
     def clear_node(self) -> None:

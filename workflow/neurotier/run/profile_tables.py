@@ -211,7 +211,7 @@ def run_row(
         "mean_parallelism": mean(spans),
         "peak_parallelism": peak(spans),
         "peak_computing": peak(job_spans([row for row in rows if row["phase"] in COMPUTING_PHASES])),
-        "limited_by": None if failed else limited_by(facts["parallelism"], spans, facts["limits"], needs),
+        "limited_by": limited_by(facts["parallelism"], spans, facts["limits"], needs, failed),
         **taken,
     }
 

@@ -10,11 +10,12 @@ import os
 import shutil
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from neurotier.core.errors import InputError, one_line
+from neurotier.core.errors import InputError, KilledError, one_line
 from neurotier.core.files import read_json, remove_whatever
 from neurotier.core.foreign import file_in_dataset
 from neurotier.core.places import Places
@@ -87,8 +88,12 @@ def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int, drawn:
     stale = [picture for picture in pictures if not is_current(picture.mask, drawn / picture.name)]
     draw = partial(why_not_drawn, drawn=drawn)
     if workers > 1 and stale:
-        with ProcessPoolExecutor(min(workers, len(stale))) as pool:
-            reasons = list(pool.map(draw, stale, chunksize=4))
+        try:
+            with ProcessPoolExecutor(min(workers, len(stale))) as pool:
+                reasons = list(pool.map(draw, stale, chunksize=4))
+        except BrokenProcessPool:
+            problem, fix = "a process that drew them was killed (out of memory?)", "start the same command again"
+            raise KilledError(problem, where="pictures of brain masks", fix=fix) from None
     else:
         reasons = list(map(draw, stale))
     listed = {drawn / picture.name for picture in pictures}
