@@ -92,6 +92,7 @@ def test_results_have_these_names(finished: Project) -> None:
     records = {file_of(Path("profile/records"), participant).as_posix() for participant in everyone}
     index = {f"index/{name}" for name in ("dataset.json", "images.sha256", "sites.json", "tool.json")}
     assert kept == figures | tables | records | index | {"group/summary.json", "report.html"}
+    assert figures <= read_json(finished.results / "state" / "outputs.json").keys(), "what is lost of it is made again"
     assert len(list((finished.results / "figures" / "mosaics").rglob("*.png"))) == len(IMAGES)
 
 

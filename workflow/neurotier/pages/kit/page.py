@@ -262,7 +262,7 @@ class Page:
         shown = {name: report(path, caption=captions[name], category=self.title) for name, path in files.items()}
         return shown | {
             "others": [folder / f"{name}.{kind}" for name in names for kind in BESIDE],
-            "about": captions["page"],
+            "about": folder / "page.rst",
         }
 
     def write(self, places: Places, settings: Settings) -> list[str]:
