@@ -36,6 +36,9 @@ from neurotier.dataset.bids import Reasons, is_bids
 from neurotier.dataset.commands import NETWORK_DOWN, ask_git, message_of, naming_commands, prepare_environment, retry
 from neurotier.dataset.special_remotes import NOTE, OF_DATALAD, hooked
 
+Sites = dict[str, dict[str, str]]
+"""Site to its facts, ``url`` and ``version``."""
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -59,7 +62,7 @@ class Dataset:
     source: str
     path: Path
     kind: str
-    sites: Facts
+    sites: Sites
     unreachable: Reasons = field(default_factory=dict)
 
 
@@ -238,11 +241,8 @@ IDENTIFIER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 LOOK_AGAIN_S = 1.0
 
-Facts = dict[str, dict[str, str]]
-"""Site to its facts, ``url`` and ``version``."""
 
-
-def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say) -> tuple[Facts, Reasons]:
+def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say) -> tuple[Sites, Reasons]:
     """Install the chosen sub-datasets at the commits that the dataset records.
 
     Returns

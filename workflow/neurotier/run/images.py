@@ -87,8 +87,9 @@ def placed_image(settings: Settings, places: Places, log: Path) -> PlacedImage |
     image = ContainerImage(**read_json(places.index / "image.json"))
     names = settings.app.caches if settings.app.image else ()
     known = read_json(places.index / "caches.json") if names else {}
-    caches = {place_cache(store, cache): cache for cache in [Cache(**known[name]) for name in names]}
-    return PlacedImage(store.engine, store.place(image), store.cache(image), image.sha256, caches)
+    caches = [Cache(**known[name]) for name in names]
+    placed = {place_cache(store, cache): cache for cache in caches}
+    return PlacedImage(store.engine, store.place(image), store.cache(image), image.sha256, placed)
 
 
 def prepare_tool(settings: Settings, places: Places, log: Path) -> Record:
