@@ -18,9 +18,9 @@ from neurotier.model.this_machine import figures_of
 from neurotier.pages import probe
 from neurotier.pages.kit.page import Data
 from neurotier.storage.fio import MIB, Access, FioJob, find_access, run_fio
-from neurotier.storage.probe.plan import ProbePlan
+from neurotier.storage.probe.plan import Effort, ProbePlan
 from neurotier.storage.probe.small_files import LEAST_FILES, OPERATIONS, measure_files
-from neurotier.storage.probe.walk import Effort, Measurement, Walk, concurrency, one_stream, probe_rows
+from neurotier.storage.probe.walk import Measurement, Walk, concurrency, one_stream, probe_rows
 from neurotier.storage.workspace import Workspace
 from page_reader import page_of, read_plain
 from support import processes_in, wait_for, while_running

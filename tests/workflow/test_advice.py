@@ -42,8 +42,15 @@ def keys_without_content(folder: Path, participants: int = 100) -> Path:
 
 
 def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_path: Path) -> None:
-    """Two are analysed and kept; the run's report holds the rest against the advice; other datasets can build on it."""
-    tiers = {"tmpfs": {"path": str(memory_folder), "capacity": "400 MiB"}}
+    """Two are analysed and kept; the run's report holds the rest against the advice; other datasets can build on it.
+
+    A tier that is too small to be probed is passed over, and that is said.
+    """
+    (memory_folder / "small").mkdir()
+    tiers = {
+        "tmpfs": {"path": str(memory_folder), "capacity": "400 MiB"},
+        "small": {"path": str(memory_folder / "small"), "kind": "tmpfs", "capacity": "30 MiB"},
+    }
     common = {"tiers": tiers, "tool": "noop", "probe": SMALL}
     arguments = project.configure(dataset={"source": str(demo_source)}, **common)
     ended = project.succeeds("advise", *arguments)
@@ -54,6 +61,7 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
         ("local", "local", "true"),
         ("tmpfs", "tmpfs", "true"),
     ]
+    assert ended.lines("Not judged, since the smallest probe has no room there: tier small."), ended.output
     for row in rows:
         assert 0 < float(row["low_s"]) <= float(row["predicted_s"]) <= float(row["high_s"])
     assert advice.removeprefix("Advice: ").rstrip(".") in project.page("advice").replace("&#39;", "'")

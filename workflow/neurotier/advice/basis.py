@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 
 from neurotier.advice.calibration import FEW, costs_of, scatter, size_of
+from neurotier.advice.placements import candidates
 from neurotier.advice.predict import Inputs
 from neurotier.advice.situation import Situation
 from neurotier.core.quantities import counted, percent, seconds, size
@@ -30,6 +31,7 @@ def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> list[s
             for table in situation.checks
         ),
         *(shared_jobs(inputs) if not situation.checks and len(situation.remaining) > 1 else []),
+        *passed_over(situation, inputs),
         *cold_programs(inputs),
         *fetching(situation, inputs),
         *others_meanwhile(inputs, situation.settings.validity.others_cpu_share),
@@ -60,6 +62,13 @@ def shared_jobs(inputs: Inputs) -> list[str]:
         return ["What participants take that share a job was not tried: Python's start is counted once for all of them"]
     cpu_s = statistics.fmean(job.cpu_s for job in inputs.rehearsed)
     return [f"Participants share jobs: by one that was tried, each of them takes {seconds(cpu_s)} of CPU time"]
+
+
+def passed_over(situation: Situation, inputs: Inputs) -> list[str]:
+    """Which tiers are there, but were too full to be probed."""
+    tiers = [one.tiers["work"] for one in candidates(situation.settings, situation.checks)]
+    full = [f"tier {name}" for name in tiers if name not in inputs.probes]
+    return [f"Not judged, since the smallest probe has no room there: {', '.join(full)}"] if full else []
 
 
 def cold_programs(inputs: Inputs) -> list[str]:

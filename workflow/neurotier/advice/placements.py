@@ -13,6 +13,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import tier_named
 from neurotier.run.plan import Plan
+from neurotier.storage.probe.plan import ProbePlan
 
 GIB = 1 << 30
 COLD = "cold"
@@ -55,8 +56,11 @@ class AdvicePlan:
 
     @property
     def candidates(self) -> list[Candidate]:
-        """Placements to judge."""
-        return candidates(self.settings, self.checks)
+        """Placements to judge; those whose tier has no room for a probe are not, unless they were asked for."""
+        found, probing = candidates(self.settings, self.checks), ProbePlan(self.settings, self.places, self.cores)
+        if self.checks or self.settings.campaign.placements:
+            return found
+        return [one for one in found if one.in_use or probing.has_room(one.tiers["work"])]
 
     @property
     def checks(self) -> list[Path]:

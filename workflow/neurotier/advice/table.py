@@ -36,6 +36,7 @@ def advice_rows(
         for jobs in parallelism
         for cache in caches(situation.settings)
         for candidate in candidates(situation.settings, situation.checks)
+        if candidate.tiers["work"] in inputs.probes
     ]
 
 

@@ -1,24 +1,42 @@
-"""What the rules ask: which tiers are probed, with how many streams, and what makes an earlier probe out of date."""
+"""What the rules ask: which tiers are probed, what that may take, and what makes an earlier probe out of date."""
 
 from __future__ import annotations
 
 import math
 import platform
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neurotier.core.errors import StateError
+from neurotier.core.errors import StateError, TierError
 from neurotier.core.places import Places
-from neurotier.core.settings import Settings
+from neurotier.core.quantities import counted, percent, size
+from neurotier.core.settings import ProbeSettings, Settings
 from neurotier.core.tables import read_table
-from neurotier.core.tiers import find_mount, tier_named
+from neurotier.core.tiers import Tier, find_mount, tier_named
 
+MIB = 1 << 20
 MOST_STREAMS = 96
 """As the published experiment; more have to be asked for."""
 
 LEAST_MINUTES = 21
 """Half an hour with the time that a probe has by default."""
+
+BLOCK_BYTES = MIB
+"""As the published ``dd``."""
+
+SMALLEST_BYTES = 16 * MIB
+"""Least that all streams together have to move for their bandwidth to mean something: a disk throttled to 20 MB/s takes
+the first MiB at 500 MB/s. On slow tiers it is moved, and repeated less often, however little time was given."""
+
+START_S = 0.5
+"""What fio takes to start (measured: 0.3 s with one stream, 0.5 s with 64)."""
+
+LEAST_SLICE_S, MOST_SLICE_S = 0.5, 1.5
+JOBS, JOBS_OF_LEVEL = 7, 7
+"""Jobs of a repetition beside the curve, and of each number of streams, where reading into the page cache and small
+files count as one each; fewer on memory-backed tiers."""
 
 
 class ProbePlan:
@@ -90,3 +108,79 @@ class ProbePlan:
             mount = find_mount(declared.path)
             place |= {"mount_point": mount.mount_point, "fs_type": mount.fs_type, "device": mount.source}
         return {**place, **effort, "streams": self.streams(tier)}
+
+    def has_room(self, tier: str) -> bool:
+        """Whether a tier of this machine has been probed, or has the room for that."""
+        if self.table(tier).exists():
+            return True
+        try:
+            effort_for(tier_named(self.settings, tier), self.settings.probe, self.streams(tier))
+        except TierError:
+            return False
+        return True
+
+
+def levels(streams: int) -> list[int]:
+    """Numbers of streams: the powers of two below the most, and the most.
+
+    >>> levels(1), levels(2), levels(6), levels(96)
+    ([1], [1, 2], [1, 2, 4, 6], [1, 2, 4, 8, 16, 32, 64, 96])
+    """
+    return [*(2**power for power in range((streams - 1).bit_length())), streams]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What a probe of one tier may take.
+
+    Attributes
+    ----------
+    streams
+        Most streams at once.
+    repetitions
+        How often everything is measured, if time allows.
+    time_s
+        For the tier, s.
+    file_bytes
+        Largest file of a stream.
+    room_bytes
+        For all files together.
+    """
+
+    streams: int
+    repetitions: int
+    time_s: float
+    file_bytes: int
+    room_bytes: int
+
+    @property
+    def slice_s(self) -> float:
+        """What each job may take, s."""
+        jobs = JOBS + JOBS_OF_LEVEL * len(levels(self.streams))
+        return min(MOST_SLICE_S, max(LEAST_SLICE_S, self.time_s / (self.repetitions * jobs) - START_S))
+
+    def stream_bytes(self, streams: int, bandwidth_bytes_per_s: float) -> int:
+        """Size of each stream's file: as large as asked for, but for the room, and what can be moved in a slice."""
+        together = min(self.room_bytes, max(SMALLEST_BYTES, self.slice_s * bandwidth_bytes_per_s))
+        blocks = int(min(self.file_bytes, together / streams)) // BLOCK_BYTES
+        return max(1, blocks) * BLOCK_BYTES
+
+
+def effort_for(tier: Tier, settings: ProbeSettings, streams: int) -> Effort:
+    """What a probe may take of this tier now.
+
+    Raises
+    ------
+    TierError
+        If the smallest files that make sense are more than its share.
+    """
+    free = tier.usable_bytes()
+    room, needed = int(settings.share * free), streams * SMALLEST_BYTES
+    if room < needed:
+        raise TierError(
+            f"a probe with {counted(streams, 'stream')} needs {size(needed)}, and it may take {size(room)} "
+            f"({percent(settings.share)} of {size(free)} free)",
+            where=f"tier {tier.name!r}",
+            fix="make room, leave that tier out, raise probe.share, or lower probe.streams",
+        )
+    return Effort(streams, settings.repetitions, settings.time_s, settings.file_mib * MIB, room)
