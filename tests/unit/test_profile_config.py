@@ -34,8 +34,12 @@ def test_workflow_profile_wins_over_general_profile(tmp_path: Path) -> None:
     assert told_by(arguments).config == {"placement": {"work": "tmpfs", "images": "nfs"}}
 
 
-def test_profile_with_expressions_is_read_as_snakemake_reads_it(tmp_path: Path) -> None:
-    (tmp_path / "profile.yaml").write_text("__use_yte__: true\nconfig:\n  results: ?'of-' + 'mine'\n")
+@pytest.mark.parametrize(
+    "text",
+    ["__use_yte__: true\nconfig:\n results: ?'of-' + 'mine'", "config: results=of-mine", "config: [results=of-mine]"],
+)
+def test_profile_is_read_as_snakemake_reads_it(tmp_path: Path, text: str) -> None:
+    (tmp_path / "profile.yaml").write_text(text)
     assert told_by(["--profile", str(tmp_path)]).config == {"results": "of-mine"}
 
 

@@ -99,6 +99,8 @@ def test_a_key_of_bet_is_laid_over_its_defaults() -> None:
         ({"campaign": {"tools": ["bte"]}}, "campaign.tools: 'bte' is not one of brainextractor"),
         ({"dataset": "{sites: [A]"}, "dataset: '{sites: [A]' is no YAML; close every brace"),
         ({"tool": "noop"}, "tool: 'noop' stands alone; write {name: noop}"),
+        ({"ior": {"file_size": {"each": 2}}}, "ior.file_size: {'each': 2} is not"),
+        ({"dataset": {"sites": [None]}}, "dataset.sites.0: nothing is given"),
         ({"shares": {"participants": "many"}}, "shares.participants: 'many' is not of type"),
         ({"dataset": {"sites": "A"}}, "dataset.sites: 'A' stands alone; write [A]"),
         (with_program("p {output}"), "tool.own.command: has no {input}; say in it where the path of the"),

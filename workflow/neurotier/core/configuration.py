@@ -50,8 +50,9 @@ def completed(value: Any, schema: Facts) -> Any:
     braces on the command line (``--config 'dataset={drop: true}'``) reach us as text; where the schema asks for another
     type, the text is read as YAML. A default that is not empty is laid under what is given.
     """
-    if isinstance(value, Mapping):
-        value = schema.get("default", {}) | dict(value)
+    default = schema.get("default")
+    if isinstance(value, Mapping) and isinstance(default, Mapping):
+        value = {**default, **value}
     if "$ref" in schema:
         schema = config_schema()["$defs"][schema["$ref"].rsplit("/", 1)[-1]]
     if isinstance(value, Mapping):
@@ -159,6 +160,8 @@ def reason(error: ValidationError) -> str:
         return f"unknown key{suggestion(unknown, list(error.schema['properties']))}"
     if error.validator == "required":
         return "this key is missing"
+    if error.instance is None:
+        return "nothing is given"
     if error.validator == "minProperties":
         return "nothing is declared; is config/config.yaml in the folder that you start in?"
     if error.validator == "enum":

@@ -370,7 +370,7 @@ def config_of_profile(name: str) -> Facts:
     from snakemake.cli import parse_config
 
     entry = options_of_profile(name).get("config", {})
-    return entry if isinstance(entry, Mapping) else dict(parse_config(entry))
+    return entry if isinstance(entry, Mapping) else dict(parse_config([entry] if isinstance(entry, str) else entry))
 
 
 def default_resources(given: Any) -> dict[str, str]:
@@ -378,8 +378,11 @@ def default_resources(given: Any) -> dict[str, str]:
 
     >>> default_resources(["slurm_partition=long", "mem_mb=10"]), default_resources({"runtime": 30})
     ({'slurm_partition': 'long', 'mem_mb': '10'}, {'runtime': '30'})
+    >>> default_resources("mem_mb=10")
+    {'mem_mb': '10'}
     """
     given = getattr(given, "args", given) or {}
+    given = [given] if isinstance(given, str) else given
     pairs = given.items() if isinstance(given, Mapping) else (str(each).partition("=")[::2] for each in given)
     return {name: str(getattr(value, "raw", value)) for name, value in pairs}
 
