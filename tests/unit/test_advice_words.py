@@ -161,6 +161,9 @@ def test_wrong_calibration_is_said(tmp_path: Path) -> None:
     write_json(other.record("sub-01"), {"participant": "sub-01", "run": RUN, "tool": "bet"})
     with pytest.raises(InputError, match="has no record of noop with these options, but of bet"):
         read_observed(settings_with(tmp_path), places, other.results)
+    write_json(other.runs / f"{RUN}.json", {"settings": {"app": {"image": None}}})
+    with pytest.raises(InputError, match=r"is not what this version writes \(KeyError: 'tool'\)"):
+        read_observed(settings_with(tmp_path), places, other.results)
 
 
 def test_report_holds_the_prediction_against_the_run(tmp_path: Path) -> None:

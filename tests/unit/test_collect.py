@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -96,14 +99,30 @@ def test_records_that_are_gone_leave_no_partial_sums(tmp_path: Path) -> None:
     assert found.traffic == []
 
 
-@pytest.mark.parametrize("damage", ["missing", "older"])
-def test_a_folder_that_cannot_be_read_is_a_clear_error(tmp_path: Path, damage: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("runs", lambda text: text.replace("makespan_s", "makespan")),
+        ("runs", lambda text: text.replace("\tvalid\t", "\tmaybe\t")),
+        ("profile", lambda text: text.replace("\tcompute\t", "\tthink\t")),
+        ("profile", lambda text: re.sub(r"\t\d+\.\d+", "\tinf", text)),
+        ("traffic", lambda text: re.sub(r"\t\d+\t", "\t" + 40 * "1" + "\t", text)),
+        ("traffic", None),
+        ("runs", os.mkfifo),
+    ],
+)
+def test_a_folder_that_cannot_be_read_is_a_clear_error(tmp_path: Path, name: str, damage: Callable[[Any], Any]) -> None:
+    """Nor is one in which somebody has changed something."""
     places, _ = make_results(tmp_path, 2)
-    table = places.profile / "runs.tsv"
-    if damage == "missing":
-        table.unlink()
-    else:
-        table.write_text(table.read_text().replace("makespan_s", "makespan"))
+    table = places.profile / f"{name}.tsv"
+    text = table.read_text()
+    table.unlink()
+    if damage is os.mkfifo:
+        os.mkfifo(table)
+    elif damage is not None:
+        changed = damage(text)
+        assert changed != text
+        table.write_text(changed)
     with pytest.raises(InputError) as raised:
         runs_of_results(places.results, "campaign")
     assert raised.value.where == str(table)

@@ -15,8 +15,8 @@ from typing import Any
 
 import psutil
 import pytest
-from neurotier.core.errors import SettingsError
-from neurotier.core.files import write_json, write_text
+from neurotier.core.errors import SettingsError, StateError
+from neurotier.core.files import read_json, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import RUN
 from neurotier.run.jobs import load_settings
@@ -43,6 +43,14 @@ def begin(places: Places, **facts: Any) -> None:
     known = {"run": "now", "host": socket.gethostname(), "pid": os.getpid(), "parallelism": 2, "started_s": started_s}
     write_json(places.runs / "now.json", known | facts)
     write_text(places.latest_run, "now\n")
+
+
+@pytest.mark.parametrize("change", [{"placement": None}, {"placement": {}}, {"tiers": {"disk": {}}}])
+def test_settings_of_another_version_are_named(places: Places, change: dict[str, Any]) -> None:
+    write_json(places.settings_file, read_json(places.settings_file) | change)
+    with pytest.raises(StateError, match="is damaged") as raised:
+        load_settings(places.results)
+    assert raised.value.file == places.settings_file
 
 
 def line(seen: Look) -> str:

@@ -7,6 +7,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +18,10 @@ from neurotier.core.files import Record, read_json
 from neurotier.core.parallelism import PHASES
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.core.tables import read_table
+from neurotier.core.tables import finite, read_table
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import check_known_somewhere, is_present
+from neurotier.run.compared import reading
 from neurotier.run.disturbance import DISTURBED
 from neurotier.run.jobs import load_dataset
 
@@ -155,7 +157,7 @@ def read_observed(settings: Settings, places: Places, folder: Path | None) -> li
     Raises
     ------
     SettingsError, InputError
-        If the other folder is no results folder, or has no record of this tool.
+        If the other folder is no results folder of this version, or has no record of this tool.
     """
     where = places if folder is None else Places(folder, folder, folder, folder, folder)
     table = where.index / "images.tsv"
@@ -163,24 +165,29 @@ def read_observed(settings: Settings, places: Places, folder: Path | None) -> li
         raise SettingsError(
             "is not the results folder of a run", where=f"config key advice.calibration: {folder}", fix="correct it"
         )
-    sizes = Counter[str]()
-    for row in read_table(table, "images"):
-        sizes[row["participant"]] += row["size_bytes"] or 0
-    records = [read_json(where.record(name)) for name in sizes if where.record(name).exists()]
-    facts = {file.stem: read_json(file) for file in where.runs.glob("*.json")}
-    asked = analysis(settings.to_json())
-    same = [
-        record for record in records if record["run"] in facts and analysis(facts[record["run"]]["settings"]) == asked
-    ]
-    if not same and folder is not None:
-        tools = sorted({str(record["tool"]) for record in records})
-        raise InputError(
-            f"has no record of {asked['name']} with these options" + (f", but of {', '.join(tools)}" if tools else ""),
-            where=f"config key advice.calibration: {folder}",
-            fix="name the results folder of a run with the same tool",
-        )
-    quiet = [record for record in same if DISTURBED not in (facts[record["run"]].get("row") or {}).get("valid", "")]
-    return [observe(record, sizes[record["participant"]]) for record in quiet or same]
+    trusted = nullcontext() if folder is None else reading(folder, "name the results folder of a run by this version")
+    with trusted:
+        sizes = Counter[str]()
+        for row in read_table(table, "images"):
+            sizes[row["participant"]] += row["size_bytes"] or 0
+        records = [read_json(where.record(name)) for name in sizes if where.record(name).exists()]
+        facts = {file.stem: read_json(file) for file in where.runs.glob("*.json")}
+        asked = analysis(settings.to_json())
+        same = [
+            record
+            for record in records
+            if record["run"] in facts and analysis(facts[record["run"]]["settings"]) == asked
+        ]
+        if not same and folder is not None:
+            tools = sorted({str(record["tool"]) for record in records})
+            raise InputError(
+                f"has no record of {asked['name']} with these options"
+                + (f", but of {', '.join(tools)}" if tools else ""),
+                where=f"config key advice.calibration: {folder}",
+                fix="name the results folder of a run with the same tool",
+            )
+        quiet = [record for record in same if DISTURBED not in (facts[record["run"]].get("row") or {}).get("valid", "")]
+        return [observe(record, sizes[record["participant"]]) for record in quiet or same]
 
 
 def analysis(settings: Record) -> Record:
@@ -204,7 +211,7 @@ def observe(record: Record, size_bytes: int) -> ObservedJob:
         phases={row["phase"]: quantities(row) for row in rows},
         start_s=start_s,
         end_s=end_s,
-        queue_s=None if None in queues else sum(queues),
+        queue_s=None if None in queues else finite(sum(queues)),
         max_rss_bytes=max(row["max_rss_bytes"] for row in rows),
         get_cpu_s=got.get("cpu_s"),
         get_wait_s=max(0.0, got["wall_s"] - got["cpu_s"] - got["run_queue_s"]) if got else None,
@@ -223,7 +230,7 @@ def quantities(row: Record) -> dict[str, float]:
     """
     exact = [flow for flow in row["traffic"] if flow["traffic_source"] in ("staging", "growth", "page_cache")]
     read = sum(flow["read_bytes"] or 0 for flow in exact)
-    return {
+    found = {
         "cpu_s": row["cpu_s"],
         "wait_s": 0.0 if row["phase"].startswith("stage_") else row["account_other_s"] or 0.0,
         "read_bytes": read or (row["input_bytes"] or 0),
@@ -232,6 +239,7 @@ def quantities(row: Record) -> dict[str, float]:
         "written_files": sum(flow["written_files"] or 0 for flow in exact),
         "made_files": sum(flow["made_files"] or 0 for flow in exact if flow["traffic_source"] == "growth"),
     }
+    return {name: finite(value) for name, value in found.items()}
 
 
 FEW = 4

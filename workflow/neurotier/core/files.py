@@ -128,16 +128,21 @@ def append_line(path: Path, line: str) -> None:
         os.close(descriptor)
 
 
+def require_file(path: Path) -> None:
+    """Raise :class:`StateError` if a path leads to something but a file: a FIFO would block its reader for ever."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise StateError(path)
+
+
 def read_json(path: Path) -> Any:
     """Read JSON that neurotier wrote.
 
     Raises
     ------
     StateError
-        If the file is damaged, or no file: a FIFO would block its reader for ever.
+        If the file is damaged, or no file.
     """
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        raise StateError(path)
+    require_file(path)
     try:
         return json.loads(path.read_text())
     except ValueError:  # not JSON, or not even text

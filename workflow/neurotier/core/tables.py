@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -18,7 +19,7 @@ from typing import Any, TypeVar
 
 from neurotier.core.configuration import SCHEMAS, read_yaml
 from neurotier.core.errors import StateError
-from neurotier.core.files import Facts, Record, write_json, written_whole
+from neurotier.core.files import Facts, Record, require_file, write_json, written_whole
 
 Row = Record
 Rows = list[Row]
@@ -40,7 +41,15 @@ def gathered(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
     return found
 
 
-READERS: dict[str, Callable[[str], Any]] = {"boolean": lambda text: text == "true", "integer": int, "number": float}
+def finite(value: str | float) -> float:
+    """A number, in a text or not; :class:`ValueError` if it is infinite or none: no figure can be drawn of that."""
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{value} is no number")
+    return number
+
+
+READERS: dict[str, Callable[[str], Any]] = {"boolean": lambda text: text == "true", "integer": int, "number": finite}
 """What reads a cell by its column's type."""
 
 
@@ -139,8 +148,9 @@ def read_table(path: Path, table: str, only: Collection[str] | None = None) -> R
     Raises
     ------
     StateError
-        If a row or a column is cut short, or a cell is not of its column's type.
+        If a row or a column is cut short, or a cell is not of its column's type, or it is no file.
     """
+    require_file(path)
     described = {name: column for name, column in columns(table).items() if only is None or name in only}
     texts: dict[str, str] = {}
     with path.open(newline="") as file:

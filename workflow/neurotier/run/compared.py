@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from neurotier.core.errors import InputError, StateError
+from neurotier.core.errors import InputError, StateError, one_line
 from neurotier.core.files import read_json, whole_json
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.quantities import counted
-from neurotier.core.tables import Row, Rows, columns, read_table, write_table
+from neurotier.core.tables import Row, Rows, checker, columns, read_table, write_table
 
 MEMORY = "memory"
 """Cache state of inputs on a tier that is memory."""
@@ -96,6 +96,8 @@ def runs_of_results(
     for name in ("runs", "profile", "traffic"):
         with reading(folder / "profile" / f"{name}.tsv") as path:
             tables[name] = read_table(path, name)
+            for row in tables[name]:
+                checker(name)(row)
     everyone = len({row["participant"] for row in tables["profile"]})
     compared = Compared()
     for run in tables["runs"]:
@@ -117,10 +119,12 @@ def runs_of_results(
             "input_resident_before": None if in_memory else resident_before(whole_phases),
             "valid": validity(run, everyone, kept),
         }
+        with reading(folder / "profile" / "traffic.tsv"):
+            moved = tier_bytes(flows) if whole else []
         compared += Compared(
             [cells_of("compared_runs", run | known)],
             [cells_of("compared_participants", {"origin": origin, **row}) for row in phases],
-            [{"origin": origin, "run": run["run"], **row} for row in tier_bytes(flows)] if whole else [],
+            [{"origin": origin, "run": run["run"], **row} for row in moved],
         )
     return compared
 
@@ -131,15 +135,15 @@ def cells_of(table: str, row: Row) -> Row:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[Path]:
-    """Read a file that is to be there, and to be as this version writes it."""
+def reading(path: Path, fix: str = "let this version of neurotier write the folder's tables again") -> Iterator[Path]:
+    """Read what another run left, which is to be there, and to be as this version writes it; else with ``fix``."""
     try:
         yield path
     except FileNotFoundError:
         raise InputError("is not there", str(path), "give a results folder with a finished run") from None
-    except (KeyError, StateError, TypeError, ValueError) as error:
-        fix = "let this version of neurotier write the folder's tables again"
-        raise InputError(f"is not what this version writes ({error})", str(path), fix) from None
+    except (ArithmeticError, AttributeError, LookupError, StateError, TypeError, ValueError) as error:
+        reason = one_line(f"{type(error).__name__}: {error}")[:200]
+        raise InputError(f"is not what this version writes ({reason})", str(path), fix) from None
 
 
 def placement_label(run: Row) -> str:

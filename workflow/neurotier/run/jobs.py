@@ -22,6 +22,7 @@ from neurotier.core.errors import (
     NeurotierError,
     SettingsError,
     SourceError,
+    StateError,
     TierError,
     ToolError,
     all_without_credentials,
@@ -64,14 +65,20 @@ def load_settings(results: Path) -> Settings:
     ------
     SettingsError
         If no run has begun here, as with ``--no-hooks``, or the folder was moved or copied since.
+    StateError
+        If they are not as this version writes them.
     """
     if not (results / "state" / "settings.json").exists():
         fix = "name a results folder, or start snakemake (without --no-hooks)"
         raise SettingsError("no run has begun here", str(results), fix)
-    settings = Settings.from_json(read_json(results / "state" / "settings.json"))
+    file = results / "state" / "settings.json"
+    try:
+        settings = Settings.from_json(read_json(file))
+        made = results_folder(settings)
+    except (AttributeError, LookupError, TypeError):
+        raise StateError(file) from None
     if source := content_of(results / "state" / "source").decode(errors="replace"):
         settings = replace(settings, dataset=replace(settings.dataset, source=source))
-    made = results_folder(settings)
     if not made.exists() or not made.samefile(results):
         problem = f"its last run was in {made}: this folder was moved or copied"
         raise SettingsError(problem, str(results), fix="start a run here, or name that folder")
