@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
@@ -84,15 +85,21 @@ def test_the_jvm_stands_still_in_proportion_to_what_is_in_flight(tmp_path: Path)
     assert jvm.first_s == pytest.approx(30.5 * 96 / 25)
 
 
-def test_a_repetition_that_took_much_less_is_left_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("times_s", "measured_s", "stalled"), [((500.0, 510.0, 140.0), 505.0, 1), ((500.0, 140.0), 320.0, 0)]
+)
+def test_a_repetition_that_took_much_less_is_left_out(
+    tmp_path: Path, times_s: Sequence[float], measured_s: float, stalled: int
+) -> None:
+    """Of two nobody knows which that is."""
     logs = tmp_path / "20bb_redo"
-    for repetition, driver_s in enumerate((500.0, 510.0, 140.0)):
+    for repetition, driver_s in enumerate(times_s):
         text = spark_log(blocks=1000, at_once=25, driver_s=driver_s)
         write_log(logs, f"spark-1-tmpfs_1it_25cpus_20bb-{repetition}.out", text)
     replay = read_published(tmp_path)
     rows = Predictor(replay).predictions()
     (row,) = [row for row in rows if row["measured_s"] and row["member"] == MEASURED]
-    assert (row["measured_s"], row["stalled"]) == (505.0, 1)
+    assert (row["measured_s"], row["stalled"]) == (measured_s, stalled)
 
 
 @pytest.fixture(scope="module")

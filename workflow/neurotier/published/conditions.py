@@ -107,6 +107,6 @@ def is_outlier(makespan_s: float, repetitions_s: Iterable[float]) -> bool:
 
 
 def steady(runs: Sequence[BlockRun]) -> list[BlockRun]:
-    """The repetitions that are no outliers, either way."""
+    """The repetitions that are no outliers, either way; of two that are far apart nobody knows which is one."""
     times_s = [run.makespan_s for run in runs]
-    return [run for run in runs if not is_outlier(run.makespan_s, times_s)]
+    return [run for run in runs if not is_outlier(run.makespan_s, times_s)] or list(runs)
