@@ -87,6 +87,24 @@ def test_a_run_is_known_by_what_it_measures(tmp_path: Path) -> None:
     assert not {run.name for run in runs_of(base)} & before
 
 
+def test_another_version_of_a_program_makes_other_runs_on_this_machine(tmp_path: Path) -> None:
+    """The job of a campaign on a cluster has the programs of its node: it is known by what the command says alone."""
+    own = {"command": "strip {input} {output}", "mask": "m.nii", "version": f"cat {tmp_path}/version"}
+    base = configuration(tmp_path) | {"tool": {"name": "own", "own": own}}
+    settings = Settings.from_config(base)
+    (tmp_path / "strip").write_text("#!/bin/sh\n")
+    (tmp_path / "strip").chmod(0o755)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        names = {False: set[str](), True: set[str]()}
+        for version in ("1", "2"):
+            (tmp_path / "version").write_text(version)
+            for elsewhere, known in names.items():
+                found = planned_runs(base, settings, Places.from_settings(settings), elsewhere=elsewhere)
+                known.update(run.name for run in found)
+    assert (len(names[False]), len(names[True])) == (2 * 4, 4)
+
+
 @pytest.fixture
 def inputs(tmp_path: Path) -> list[Path]:
     if find_mount(tmp_path).kind in ("tmpfs", "fsdax"):

@@ -8,13 +8,15 @@ named = dict(configuration)
 named["dataset"] = all_without_credentials(named.get("dataset"))
 
 
-# Scripts, descriptions and images of the tools may have other contents under the same names: then these are other runs.
+# Programs, scripts, descriptions and images of the tools may have other contents under the same names: then these are
+# other runs.
 @cache
 @in_a_line
 def measured():
     from neurotier.run.campaign import planned_runs
 
-    return sorted({run.name for run in planned_runs(named, settings, places)})
+    planned = planned_runs(named, settings, places, elsewhere=elsewhere)
+    return sorted({run.name for run in planned})
 
 
 rule plan_campaign:

@@ -24,6 +24,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,9 +33,18 @@ import yaml
 
 from neurotier.analysis.app import app_name
 from neurotier.analysis.needs import threads_of, work_bytes
+from neurotier.analysis.tools import make_tool
 from neurotier.containers.store import sha256
 from neurotier.core.configuration import WORKLOADS
-from neurotier.core.errors import NeurotierError, RunError, SettingsError, TierError, may_pass, without_credentials
+from neurotier.core.errors import (
+    NeurotierError,
+    RunError,
+    SettingsError,
+    TierError,
+    ToolError,
+    may_pass,
+    without_credentials,
+)
 from neurotier.core.files import (
     Facts,
     Record,
@@ -55,7 +65,7 @@ from neurotier.core.places import Places, short_hash
 from neurotier.core.private import clear, private_folder
 from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, marked, start_process
 from neurotier.core.quantities import counted, seconds, size
-from neurotier.core.settings import Say, Settings, TierSettings
+from neurotier.core.settings import Say, Settings, TierSettings, ToolSettings
 from neurotier.core.tables import Rows, read_table
 from neurotier.core.tiers import Tier, tier_named
 from neurotier.dataset.bids import Image
@@ -138,7 +148,9 @@ def configuration_of(base: Facts, settings: Settings, condition: Condition) -> R
     return own
 
 
-def planned_runs(base: Facts, settings: Settings, places: Places, index: str = "") -> list[PlannedRun]:
+def planned_runs(
+    base: Facts, settings: Settings, places: Places, index: str = "", elsewhere: bool = False
+) -> list[PlannedRun]:
     """Every run of a campaign, in the order in which they are to be run.
 
     Parameters
@@ -149,12 +161,18 @@ def planned_runs(base: Facts, settings: Settings, places: Places, index: str = "
         The same, checked, and the places of the campaign.
     index
         Checksum of the table of images: others in a folder are other runs.
+    elsewhere
+        Whether they are run on a node of a cluster, whose programs are not those of this machine.
     """
-    made = []
+    made, versions = [], Record()
     for condition in conditions(settings):
         configuration = configuration_of(base, settings, condition)
         own = Settings.from_config(configuration, settings.in_containers)
         measured = what_is_measured(own.to_json()) | {"analysis": Plan(own, places).analysis, "index": index}
+        if not (own.image or elsewhere):
+            if own.tool.name not in versions:
+                versions[own.tool.name] = version_here(own.tool)
+            measured["version"] = versions[own.tool.name]
         analysed = {key: value for key, value in measured.items() if key not in PLACED}
         identity, analysis = (short_hash(json.dumps(each, sort_keys=True)) for each in (measured, analysed))
         made.append((condition, configuration, own, identity, analysis))
@@ -162,6 +180,13 @@ def planned_runs(base: Facts, settings: Settings, places: Places, index: str = "
     return [
         PlannedRun(position, repetition, *made[index]) for position, (repetition, index) in enumerate(order, start=1)
     ]
+
+
+def version_here(tool: ToolSettings) -> str:
+    """The version of a tool on this machine; empty if it is not here, which is said before the first run."""
+    with suppress(ToolError):
+        return make_tool(tool).version()
+    return ""
 
 
 def in_order(conditions: int, repetitions: int, seed: int) -> list[tuple[int, int]]:
@@ -215,8 +240,9 @@ class Campaign(NamedTuple):
     def of_script(cls, context: Context) -> Campaign:
         """The campaign that a script is about."""
         index = (context.places.index / "images.sha256").read_text()
-        planned = planned_runs(context.params.configuration, context.settings, context.places, index)
-        return cls(planned, context.settings, context.places, context.run_facts["limits"], context.say)
+        facts, given = context.run_facts, (context.params.configuration, context.settings, context.places)
+        planned = planned_runs(*given, index, bool(facts.get("elsewhere")))
+        return cls(planned, context.settings, context.places, facts["limits"], context.say)
 
     def folder(self, run: PlannedRun) -> Path:
         """Where the records of a run are."""
