@@ -93,6 +93,7 @@ def test_a_key_of_bet_is_laid_over_its_defaults() -> None:
             {"tool": {"brainextractor": {"fractional_threshold": 2}}},
             "tool.brainextractor.fractional_threshold: 2 is",
         ),
+        ({"dataset": {"source:../bids": None}}, "dataset.source:../bids: unknown key; write a space after the colon: "),
         ({"tool": {"bet": {"comand": "x"}}}, "tool.bet.comand: unknown key; did you mean 'comm"),
         ({"tool": {"own": {"mask": "m.nii"}}}, "tool.own.command: this key is missing"),
         ({"tool": {"../own": {}}}, "tool: '../own'"),

@@ -552,15 +552,28 @@ def test_the_profile_of_other_schedulers_hears_of_a_killed_job(cluster: Cluster,
 
 
 @pytest.mark.nightly
-def test_a_node_at_fault_gets_no_other_job(cluster: Cluster, project: Project) -> None:
-    """It lacks a tier; the jobs that have failed there are done on others."""
+@pytest.mark.parametrize(
+    ("lacks", "said"),
+    [
+        ("disk", "tier &#39;disk&#39; on n1: .* is not an existing folder;"),
+        ("strip", "tool &#39;own&#39;: no .*, on n1;"),
+    ],
+    ids=["tier", "tool"],
+)
+def test_a_node_at_fault_gets_no_other_job(cluster: Cluster, project: Project, lacks: str, said: str) -> None:
+    """It lacks a tier or the tool; the jobs that have failed there are done on others."""
     project.heads("00", "01", "02", "03", "04")
-    for node in NODES[1:]:
-        cluster_disk = cluster.folder / f"local-{node}" / "disk"
-        cluster_disk.mkdir()
-        cluster.give(cluster_disk)
+    nodes = [cluster.folder / f"local-{node}" for node in NODES]
+    for folder in (cluster.local, *nodes):
+        (folder / "strip").write_text('#!/bin/sh\ncp "$1" "$2/brain.nii.gz"\n')
+        (folder / "strip").chmod(0o755)
+        (folder / "disk").mkdir(exist_ok=True)
+        cluster.give(folder / "disk")
+    (nodes[0] / lacks).rename(nodes[0] / f"no-{lacks}")
     tier = {"path": f"{cluster.local}/disk", "kind": kind_of(cluster.folder), "node": True}
-    config = project.configure(tiers={"local": {"path": "."}, "disk": tier}, placement={"work": "disk"}, tool="noop")
+    own = {"command": f"{cluster.local}/strip {{input}} {{output}}", "brain": "brain.nii.gz"}
+    places = {"tiers": {"local": {"path": "."}, "disk": tier}, "placement": {"work": "disk"}}
+    config = project.configure(**places, tool={"name": "own", "own": own})
     first = cluster.next_job()
     done = done_well(started(project, *on_slurm(*config, group=1), path=STAND_INS, target="all"))
     assert len(done.lines(" failed for its node, n1, to which no other job of this run is given")) == 1, done.output
@@ -569,9 +582,7 @@ def test_a_node_at_fault_gets_no_other_job(cluster: Cluster, project: Project) -
     assert failed
     assert {node for number, node, _ in jobs if int(number) > first + 4} <= set(NODES[1:])
     assert len(records(project)) == 5
-    assert re.search(
-        r"Failed because of the node, n1: \d jobs?; a tier was full or missing there", project.page("report")
-    )
+    assert re.search(rf"\d jobs? failed because of the node: n1: {said}", project.page("report"))
 
 
 def test_jobs_have_time_to_clear_up(cluster: Cluster, project: Project) -> None:

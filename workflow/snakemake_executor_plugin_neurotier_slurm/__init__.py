@@ -257,11 +257,11 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
 
     def avoid_node(self, number: str, jobs: Mapping[str, slurm.Queued]) -> None:
         """Have no other job go to the node of a failed one, if the node was at fault by the job's own word."""
-        node = self.places and node_at_fault(self.places, number)
+        node, why = (self.places and node_at_fault(self.places, number)) or ("", "")
         if not node or node in self._failed_nodes:
             return
         self._failed_nodes.add(node)
-        self.say(f"job {number} failed for its node, {node}, to which no other job of this run is given")
+        self.say(f"job {number} failed for its node, {node}, to which no other job of this run is given: {why}")
         if waiting := [other for other, job in jobs.items() if job.name in self.names and job.state == "PENDING"]:
             change = f"JobId={','.join(waiting)}", f"ExcNodeList={','.join(self._failed_nodes)}"
             slurm.answer("scontrol", "update", *change)

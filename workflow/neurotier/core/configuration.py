@@ -151,12 +151,12 @@ def reason(error: ValidationError) -> str:
     """What is wrong with one key, in a sentence."""
     if error.validator == "additionalProperties":
         unknown = unknown_key(error)
+        if ":" in unknown:
+            return f"unknown key; write a space after the colon: {{{unknown.replace(':', ': ', 1)}}}"
         if "." in unknown:
             section, *keys = unknown.split(".")
             nested = "".join(f"{{{key}: " for key in keys) + "VALUE" + "}" * len(keys)
             return f"unknown key; on the command line write --config '{section}={nested}'"
-        if ":" in unknown:
-            return f"unknown key; write a space after the colon: {{{unknown.replace(':', ': ')}}}"
         return f"unknown key{suggestion(unknown, list(error.schema['properties']))}"
     if error.validator == "required":
         return "this key is missing"

@@ -388,6 +388,8 @@ class Head:
                     if row["run"] == current_run():
                         say(f"Timings: {timings(row['valid'])}")
             say(f"Report: {report}")
+        elif succeeded and analyses and report.exists():
+            say(f"Report of an earlier run: {report}; to make it again: snakemake all")
         if self.plan.is_comparing and self.has_written(comparison):
             with suppress(*DAMAGED):
                 for line in self.pages.verdict(places):
@@ -464,14 +466,16 @@ def close_killed(places: Places) -> None:
 
 def count_states(places: Places, everyone: list[str], failures: list[Record], stopped: int = 0) -> str:
     """How many participants are done, failed, stopped and left, and how many brain masks there are."""
-    done = {name for name in everyone if places.record(name).exists()}
+    made_s = {name: file.stat().st_mtime for name in everyone if (file := places.record(name)).exists()}
+    done = made_s.keys()
     failed = {failure["participant"] for failure in failures} - done
     left = len(everyone) - len(done) - len(failed) - stopped
     counts = [f"{len(done)} of {len(everyone)} participants done", f"{len(failed)} failed"]
     counts += [f"{count} {state}" for state, count in (("stopped", stopped), ("not run", left)) if count]
     with suppress(*DAMAGED):  # the page says what is missing
-        masks = len(read_table(places.group / "group.tsv", "group", only=("image",)))
-        if masks:
+        table = places.group / "group.tsv"
+        masks = len(read_table(table, "group", only=("image",)))
+        if masks and table.stat().st_mtime >= max(made_s.values(), default=0.0):  # else it is of an earlier run
             counts.append(counted(masks, "brain mask"))
     return ", ".join(counts)
 

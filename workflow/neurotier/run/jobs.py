@@ -238,7 +238,12 @@ def exit_code_of(error: BaseException) -> int:
     if isinstance(error, Interrupted):
         return 128 + error.signal_number
     own = error.exit_code if isinstance(error, NeurotierError) else ToolError.exit_code
-    return TierError.exit_code if isinstance(error, (OSError, ImportError)) else own
+    return TierError.exit_code if isinstance(error, OSError) or is_unreadable(error) else own
+
+
+def is_unreadable(error: BaseException) -> bool:
+    """Whether a file of a package could not be read: a module, or a font, for which FreeType has errors of its own."""
+    return isinstance(error, ImportError) or (isinstance(error, RuntimeError) and str(error).startswith("FT_"))
 
 
 def reason_of(error: BaseException) -> str:
@@ -246,13 +251,15 @@ def reason_of(error: BaseException) -> str:
 
     >>> reason_of(FileNotFoundError(2, "No such file or directory", "a.json")), reason_of(KeyError("x"))
     ('a.json: No such file or directory', "fault in neurotier: KeyError: 'x'")
+    >>> reason_of(RuntimeError("FT_Load_Glyph (ft2font.cpp line 646) failed with error 0x55")).partition(": ")[2]
+    'could not be read: FT_Load_Glyph (ft2font.cpp line 646) failed with error 0x55; start the same ...'
     """
     if isinstance(error, (NeurotierError, Interrupted)):
         return str(error)
     if isinstance(error, OSError):
         return f"{error.filename or 'a file'}: {error.strerror}"
-    if isinstance(error, ImportError):
-        cause: BaseException = error
+    if is_unreadable(error):
+        cause = error
         while below := cause.__cause__ or cause.__context__:
             cause = below
         return str(TierError(f"could not be read: {cause}", sys.prefix, READ_AGAIN))

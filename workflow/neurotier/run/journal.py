@@ -150,15 +150,15 @@ def job_note(share: str, members: Sequence[str], slots: int, needed_cpus: int) -
     }
 
 
-def job_end(note: Entry, exit_code: int) -> Entry:
-    """What it tells more at its end."""
+def job_end(note: Entry, exit_code: int, reason: str) -> Entry:
+    """What it tells more at its end, with the reason of a failure."""
     ended_s = time.time()
     return {
         "ended_s": ended_s,
         "exit_code": exit_code,
         "state": "FAILED" if exit_code else "COMPLETED",
         "elapsed_s": max(0.0, ended_s - note["started_s"]),
-        "node_at_fault": exit_code in (TierError.exit_code, ContainerError.exit_code),
+        "fault_of_node": reason if exit_code in (TierError.exit_code, ContainerError.exit_code) else None,
     }
 
 

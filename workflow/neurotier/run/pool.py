@@ -370,8 +370,12 @@ class Pool:
         tool, wanted = make_tool(self.settings.tool), self.wanted.tool.get("version") or UNKNOWN
         version = UNKNOWN
         if self.settings.image is None:
-            with suppress(ToolError):  # each participant says that it is not there
+            try:
                 version = tool.version()
+            except ToolError as error:
+                if self.needs.elsewhere:  # it is where the command was given, and may be on another node
+                    raise ContainerError(f"{error.what}, on {platform.node()}", error.where, error.fix) from None
+                # else each participant says so
         if UNKNOWN not in (version, wanted) and version != wanted:
             problem = f"its version is {version} on {platform.node()} now, and the results are made with {wanted}"
             fix = "load that one again or, to analyse everyone with this one, add --forcerun prepare_tool"
@@ -398,17 +402,24 @@ class Pool:
             return
         if exit_code is not None or current_run() not in self.noted_for:
             self.noted_for.add(current_run())
-            add_entry(self.places, "job", **self.job, **({} if exit_code is None else job_end(self.job, exit_code)))
+            end = {} if exit_code is None else job_end(self.job, exit_code, self.why_failed(exit_code))
+            add_entry(self.places, "job", **self.job, **end)
 
-    def failure_code(self, name: str) -> int | None:
-        """The exit code in the failure record that this run has written of a participant."""
+    def why_failed(self, code: int) -> str:
+        """Why the first participant of the job failed who did with this exit code."""
+        failures = map(self.failure_of, self.job["members"].split())
+        reasons = (failure["reason"] for failure in failures if failure.get("exit_code") == code)
+        return next(reasons, f"exit code {code}")
+
+    def failure_of(self, name: str) -> Facts:
+        """The failure record that this run has written of a participant; empty without one."""
         failure = whole_json(self.places.failure(name)) or {}
-        return failure.get("exit_code") if failure.get("run") == current_run() else None
+        return failure if failure.get("run") == current_run() else {}
 
     def note_killed(self, name: str, stage: str, number: int) -> int:
         """Write down and say that a signal killed a child, unless it has said why it failed; its exit code."""
         code = 128 + number
-        if may_pass(self.failure_code(name) or code):
+        if may_pass(self.failure_of(name).get("exit_code") or code):
             reason = str(KilledError(f"the job was killed by {Signals(number).name} (out of memory?)"))
             log = self.places.log(name).absolute() if stage == ANALYSE else self.log
             with suppress(OSError):
@@ -432,7 +443,7 @@ class Pool:
         if why := self.why_invalid(images[0].site):
             keep_failure(self.places, name, "validate_dataset", why, InputError.exit_code, self.log)
             return InputError.exit_code
-        code = self.failure_code(name) if self.request.attempt > 1 else None
+        code: int | None = self.failure_of(name).get("exit_code") if self.request.attempt > 1 else None
         if code is None or may_pass(code):
             return None
         self.say(f"neurotier: {name}: failed in this run already, and is not tried again")

@@ -65,10 +65,9 @@ def cluster_lines(jobs: Sequence[Row], participants: Sequence[Row]) -> list[str]
         lines.append(f"Jobs waited in the queue for {median} (median), at most for {seconds(longest_s)} (job {job})")
     else:
         lines.append("How long jobs waited in the queue is not known")
-    if failed := [row for row in jobs if row["node_at_fault"]]:
-        nodes_at_fault = first_of(nodes_of(failed), 8)
-        what = "a tier was full or missing there, or there was no container engine"
-        lines.append(f"Failed because of the node, {nodes_at_fault}: {counted(len(failed), 'job')}; {what}")
+    if failed := [row for row in jobs if row["fault_of_node"]]:
+        whys = dict.fromkeys(f"{row['node']}: {row['fault_of_node']}" for row in failed)
+        lines.append(f"{counted(len(failed), 'job')} failed because of the node: {first_of([*whys])}")
     if began and all(row["cpus"] and row["elapsed_s"] for row in began):
         used_s = sum(row["cpu_s"] for row in participants)
         held_s = sum(row["cpus"] * row["elapsed_s"] for row in began)
