@@ -21,6 +21,7 @@ from support import (
     ENVIRONMENT,
     PATIENCE_S,
     ROOT,
+    STAND_INS,
     Ended,
     Project,
     checksums,
@@ -283,14 +284,17 @@ def test_who_is_new_or_gone_is_said_and_content_that_changed_is_analysed_again(p
 
 
 def test_a_page_of_an_earlier_run_is_not_said_to_be_of_this_one(project: Project) -> None:
+    """Nor are the masks of an earlier table."""
     project.heads("01")
-    arguments = project.configure(tool="noop")
-    assert project.succeeds(*arguments).lines("Timings: fit for comparison")
+    arguments = project.configure(tool="bet")
+    first = project.succeeds(*arguments, path=STAND_INS)
+    assert first.lines("Results: 1 of 1 participants done, 0 failed, 1 brain mask"), first.output
     project.heads("02")
-    ended = project.succeeds("participants", *arguments, "--forcerun", "index_dataset")
+    ended = project.succeeds("participants", *arguments, "--forcerun", "index_dataset", path=STAND_INS)
     assert ended.analysed == ["sub-02"]
-    assert not [line for said in ("Timings:", "Report:") for line in ended.lines(said)], ended.output
-    assert not project.fails("sweep", *arguments).lines("Timings:"), "nobody was analysed"
+    assert not [line for said in ("Timings:", "Report:", "mask") for line in ended.lines(said)], ended.output
+    assert ended.lines("Report of an earlier run: "), ended.output
+    assert not project.fails("sweep", *arguments, path=STAND_INS).lines("Timings:"), "nobody was analysed"
 
 
 def test_a_dataset_follows_its_tier_to_another_path(project: Project, demo_copy: Path) -> None:
