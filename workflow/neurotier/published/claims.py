@@ -145,10 +145,10 @@ def figure_of(replay: Replay, case: Case) -> float:
             raise AbsentError(f"no run of the BIDS App example on {about[0]} with {about[1]} processes")
         return len(rows) if measure == "repetitions" else statistics.fmean(row[measure] for row in rows)
     if measure in ("read_mb_s", "write_mb_s", "drawn_s", "equation_s"):
-        own = [row.of(statistics.fmean) for row in replay.bandwidths if (row.device, row.mode) == case.place]
-        printed = dict(zip(("read_mb_s", "write_mb_s"), own[0], strict=True)) if own else {}
-        equations = {"drawn_s": replay.drawn_equation_s(one), "equation_s": replay.equation_one_s(one)}
-        if (value := (printed | equations).get(measure)) is None:
+        read_mb_s, write_mb_s = replay.measured_mb_s.get(case.place, (None, None))
+        known = {"read_mb_s": read_mb_s, "write_mb_s": write_mb_s}
+        known |= {"drawn_s": replay.drawn_equation_s(one), "equation_s": replay.equation_one_s(one)}
+        if (value := known[measure]) is None:
             raise AbsentError(f"no storage benchmark of {case.device}")
         return value
     runs = runs_of(replay, case)

@@ -37,7 +37,6 @@ from neurotier.model.machine import LAUNCH, Machine, PageCache, Processors, Step
 from neurotier.published.bigbrain import HEADER, INCREMENT, TASK, WRITE, BlockRun
 from neurotier.published.conditions import EXPERIMENT, MEMORY_MODE, PLACES, STALLED, device_and_mode, device_of, steady
 from neurotier.published.replay import Replay
-from neurotier.published.table_one import device_bandwidths
 from neurotier.storage.table_one import bytes_per_s
 
 if TYPE_CHECKING:
@@ -238,9 +237,7 @@ class Learner:
 
         In Memory mode the benchmark of tmpfs, which is not in the printed table, tells of Optane as memory.
         """
-        table = device_bandwidths(self.replay.bandwidths)
-        own = {(one.device, one.mode): one.of(statistics.fmean) for one in self.replay.bandwidths}
-        place = device_and_mode(self.condition)
+        own, table, place = self.replay.measured_mb_s, self.replay.table_one_mb_s, device_and_mode(self.condition)
         return by_table(PLACES[place], *own.get(place, table[place[0]])), by_table("tmpfs", *table["DRAM"])
 
     def note(self, how: str, value: float, *shown: object) -> float:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import csv
 import re
 import statistics
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,9 +44,10 @@ class Bandwidth:
         """Read and write bandwidth as printed, MB/s; Table I has App Direct mode alone."""
         return PUBLISHED_MB_S.get(self.device) if self.mode == APP_DIRECT else None
 
-    def of(self, statistic: Callable[[Sequence[float]], float]) -> tuple[float, float]:
-        """A statistic of read and of write bandwidth, MB/s."""
-        return statistic(self.read_mb_s), statistic(self.write_mb_s)
+    @property
+    def means(self) -> tuple[float, float]:
+        """Mean read and write bandwidth, MB/s."""
+        return statistics.fmean(self.read_mb_s), statistics.fmean(self.write_mb_s)
 
 
 def find_bandwidths(root: Path) -> tuple[list[Bandwidth], list[Skipped]]:
@@ -88,12 +88,6 @@ def mb_s(text: str) -> float:
     if match is None or not float(match["value"]):
         raise ValueError(f"{text!r} is no bandwidth")
     return float(match["value"]) * (MB_PER_GB if match["unit"] == "GB" else 1)
-
-
-def device_bandwidths(bandwidths: Sequence[Bandwidth]) -> dict[str, tuple[float, float]]:
-    """Read and write bandwidth by device as in Table I, MB/s: means in App Direct mode; as printed without logs."""
-    found = {one.device: one.of(statistics.fmean) for one in bandwidths if one.mode == APP_DIRECT}
-    return PUBLISHED_MB_S | found
 
 
 def equation_one_s(condition: IncrementCondition, bandwidth_mb_s: tuple[float, float] | None) -> float | None:
