@@ -25,7 +25,8 @@ from neurotier.run.jobs import load_dataset
 
 ImagesByParticipant = Mapping[str, Sequence[Image]]
 
-QUANTITIES = ("cpu_s", "wait_s", "read_bytes", "read_files", "written_bytes", "written_files", "made_files")
+MOVED = ("read_bytes", "read_files", "written_bytes", "written_files")
+QUANTITIES = ("cpu_s", "wait_s", *MOVED, "made_files")
 
 BETWEEN = "between"
 """What a job does between its phases, as if it were one: it starts the process of each, looks at files, makes and
@@ -222,14 +223,11 @@ def quantities(row: Record) -> dict[str, float]:
     sleeps waits for its tiers, which the model accounts for by their speeds.
     """
     exact = [flow for flow in row["traffic"] if flow["traffic_source"] in ("staging", "growth", "page_cache")]
-    read = sum(flow["read_bytes"] or 0 for flow in exact)
-    return {
+    moved = {name: sum(flow[name] or 0 for flow in exact) for name in MOVED}
+    return moved | {
         "cpu_s": row["cpu_s"],
         "wait_s": 0.0 if row["phase"].startswith("stage_") else row["account_other_s"] or 0.0,
-        "read_bytes": read or (row["input_bytes"] or 0),
-        "read_files": sum(flow["read_files"] or 0 for flow in exact),
-        "written_bytes": sum(flow["written_bytes"] or 0 for flow in exact),
-        "written_files": sum(flow["written_files"] or 0 for flow in exact),
+        "read_bytes": moved["read_bytes"] or (row["input_bytes"] or 0),
         "made_files": sum(flow["made_files"] or 0 for flow in exact if flow["traffic_source"] == "growth"),
     }
 

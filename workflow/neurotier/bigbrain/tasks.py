@@ -16,7 +16,7 @@ WORK_PHASES = (HEADER, READ, INCREMENT, WRITE)
 """The phases whose sums the paper's figures show; ``read`` is within ``increment`` in the published pairing."""
 
 STREAMING, PUBLISHED = "streaming", "published"
-NONE, FINAL, ALL = "none", "final", "all"
+NONE, ALL = "none", "all"
 EVERY = "all"
 """Instead of an iteration, told to a worker: all that are left."""
 
