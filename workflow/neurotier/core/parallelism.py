@@ -59,6 +59,16 @@ def extent(spans: Sequence[Span]) -> Span | None:
     return (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None
 
 
+def gaps_s(spans: Sequence[Span], at_once: int) -> list[float]:
+    """From the end of each span to the start of the one that took its place, s, where so many go on at once.
+
+    >>> gaps_s([(0, 2), (0, 3), (2.5, 4)], 2)
+    [0.5]
+    """
+    starts, ends = sorted(start for start, _ in spans), sorted(end for _, end in spans)
+    return [start - end for start, end in zip(starts[at_once:], ends, strict=False)]
+
+
 def mean(spans: Sequence[Span]) -> float | None:
     """Sum of the spans over the time from the first start to the last end; ``None`` if that time is 0.
 

@@ -31,6 +31,7 @@ from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tasks import SPARK
 from neurotier.core.configuration import read_yaml
 from neurotier.core.kinds import KINDS
+from neurotier.core.parallelism import gaps_s
 from neurotier.core.quantities import percent
 from neurotier.model.loaded import BUSIER, FASTEST, Loaded, Stream, loaded, pooled, unevenness
 from neurotier.model.machine import LAUNCH, Machine, PageCache, Processors, Step, TierSpeed, Workload, cache_of
@@ -133,8 +134,8 @@ def read_evidence(runs: Sequence[BlockRun]) -> dict[str, float | None]:
     if not all(run.named(INCREMENT) and run.named(WRITE) for run in runs):
         return {}
     observed = [streams_of(run) for run in runs]
-    gaps_s = [gap_s for gap_s in map(launch_s, runs) if gap_s is not None]
-    launching_s = statistics.median(gaps_s) if gaps_s else None
+    launches_s = [one_s for one_s in map(launch_s, runs) if one_s is not None]
+    launching_s = statistics.median(launches_s) if launches_s else None
     return {**pooled(map(loaded, observed)), "unevenness": unevenness(observed), "launch_s": launching_s}
 
 
@@ -148,9 +149,8 @@ def streams_of(run: BlockRun) -> list[Stream]:
 
 def launch_s(run: BlockRun) -> float | None:
     """From the end of a process to the start of its successor in one run, s; ``None`` if none followed another."""
-    starts, ends = (sorted(getattr(task, name) for task in run.named(TASK)) for name in ("start_s", "end_s"))
-    gaps_s = [start - end for start, end in zip(starts[run.condition.parallelism :], ends, strict=False)]
-    return max(statistics.median(gaps_s), 0.0) if gaps_s else None
+    gaps = gaps_s([(task.start_s, task.end_s) for task in run.named(TASK)], run.condition.parallelism)
+    return max(statistics.median(gaps), 0.0) if gaps else None
 
 
 def shipping_in(run: BlockRun) -> Shipping | None:

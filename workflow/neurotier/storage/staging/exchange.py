@@ -171,12 +171,3 @@ def span_s(times: Sequence[Span]) -> float:
     """
     begin_s, end_s = extent(times) or (0.0, 0.0)
     return end_s - begin_s
-
-
-def mean_s(times: Sequence[Span]) -> float:
-    """Mean of the clients' own response times, s.
-
-    >>> mean_s([(1.0, 2.0), (1.5, 4.0)])
-    1.75
-    """
-    return sum(end - begin for begin, end in times) / len(times)
