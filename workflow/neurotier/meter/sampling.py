@@ -67,15 +67,13 @@ def has_ring(pid: int) -> bool:
 
 def has_context(pid: int) -> bool:
     """Whether a process has an AIO context."""
-    with open(f"/proc/{pid}/maps", "rb") as file:
-        return CONTEXT in file.read()
+    return CONTEXT in read_proc(f"/proc/{pid}/maps")
 
 
 def contexts_exist() -> bool:
     """Whether any process of the machine has an AIO context; to ask that costs less than to look at each."""
     try:
-        with open("/proc/sys/fs/aio-nr", "rb") as file:
-            return file.read().strip() != b"0"
+        return read_proc("/proc/sys/fs/aio-nr").strip() != b"0"
     except OSError:  # a kernel without AIO
         return False
 
