@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from neurotier.core.parallelism import span_s
 from neurotier.model.machine import LAUNCH, Job, Machine, PageCache, Step, Workload, cache_of
 
 
@@ -263,10 +264,9 @@ class Simulation:
                 raise ValueError(f"nothing moves any more at {self.now_s} s: a speed is 0")
             self.advance(flows, elapsed_s, inflows)
         spans = [span for span in self.spans if span[1] != LAUNCH]
-        makespan_s = max((span[3] for span in spans), default=0.0) - min((span[2] for span in spans), default=0.0)
         total = sum(self.limits.values())
         limits = {name: seconds / total for name, seconds in self.limits.items()}
-        return SimulatedRun(makespan_s, spans, limits)
+        return SimulatedRun(span_s([span[2:] for span in spans]), spans, limits)
 
     def fetch(self, number: int, arrival: Slots) -> Needs:
         """What a fetch needs; the task that waits for it goes on then."""

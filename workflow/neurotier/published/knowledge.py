@@ -141,15 +141,12 @@ def read_evidence(runs: Sequence[BlockRun]) -> dict[str, float | None]:
 
 def streams_of(run: BlockRun) -> list[Stream]:
     """What read from the device and wrote to it: NiBabel reads a block when it is incremented."""
-    return [
-        Stream(phase.name == WRITE, run.block_bytes, phase.start_s, phase.end_s)
-        for phase in run.named(INCREMENT, WRITE)
-    ]
+    return [Stream(phase.name == WRITE, run.block_bytes, *phase.span) for phase in run.named(INCREMENT, WRITE)]
 
 
 def launch_s(run: BlockRun) -> float | None:
     """From the end of a process to the start of its successor in one run, s; ``None`` if none followed another."""
-    gaps = gaps_s([(task.start_s, task.end_s) for task in run.named(TASK)], run.condition.parallelism)
+    gaps = gaps_s([task.span for task in run.named(TASK)], run.condition.parallelism)
     return max(statistics.median(gaps), 0.0) if gaps else None
 
 

@@ -19,8 +19,9 @@ from typing import Any
 
 from neurotier.core.errors import NeurotierError, ToolError, one_line
 from neurotier.core.files import Record, read_json
+from neurotier.core.parallelism import span_s
 from neurotier.meter.tree import read_io
-from neurotier.storage.staging.exchange import Exchange, span_s
+from neurotier.storage.staging.exchange import Exchange
 
 
 @dataclass(frozen=True)
