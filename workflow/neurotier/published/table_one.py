@@ -33,7 +33,6 @@ BANDWIDTH = re.compile(r"(?P<value>\d+(\.\d+)?) (?P<unit>[MG]B)/s")
 class Bandwidth:
     """One device in one mode: its measurements, MB/s with 1 GB = 1,024 MB, in order."""
 
-    label: str
     device: str
     mode: str
     read_mb_s: list[float] = field(default_factory=list)
@@ -56,7 +55,7 @@ def find_bandwidths(root: Path) -> tuple[list[Bandwidth], list[Skipped]]:
     for file in [root] if root.match(PATTERN) else sorted(root.rglob(PATTERN)):
         with skipping(file, skipped):
             for label, (write, read, _) in read_samples(file):
-                one = found.setdefault(label, Bandwidth(label, *place_of(label)))
+                one = found.setdefault(label, Bandwidth(*place_of(label)))
                 one.write_mb_s.append(write)
                 one.read_mb_s.append(read)
     return sorted(found.values(), key=lambda one: (one.mode, -statistics.mean(one.read_mb_s))), skipped
