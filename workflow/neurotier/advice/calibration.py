@@ -288,16 +288,14 @@ def costs_of(observed: Sequence[ObservedJob], way: str = "fit") -> Costs:
     """
     ways = {"fit": fit, "constant": constant, "proportional": proportional}
     sizes = [job.size_bytes for job in observed]
-    costs: Costs = {}
-    for phase in (*PHASES, BETWEEN):
-        if not any(phase in job.phases for job in observed):
-            continue
-        costs[phase] = {}
-        for quantity in QUANTITIES:
-            amounts = [job.phases.get(phase, {}).get(quantity, 0.0) for job in observed]
-            chosen = ways[way] if quantity.endswith("_s") and phase == "compute" else fit
-            costs[phase][quantity] = chosen(sizes, amounts)
-    return costs
+
+    def scaling(phase: str, quantity: str) -> Scaling:
+        amounts = [job.phases.get(phase, {}).get(quantity, 0.0) for job in observed]
+        chosen = ways[way] if quantity.endswith("_s") and phase == "compute" else fit
+        return chosen(sizes, amounts)
+
+    known = [phase for phase in (*PHASES, BETWEEN) if any(phase in job.phases for job in observed)]
+    return {phase: {quantity: scaling(phase, quantity) for quantity in QUANTITIES} for phase in known}
 
 
 def ways_of(observed: Sequence[ObservedJob]) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ class AsynchronousCalls:
             try:
                 if has_ring(pid):
                     self.found = IO_URING
-                elif contexts and has_context(pid):
+                elif contexts and CONTEXT in read_proc(f"/proc/{pid}/maps"):
                     self.found = AIO
             except OSError:  # it has ended, or is another user's
                 continue
@@ -63,11 +63,6 @@ def has_ring(pid: int) -> bool:
         except FileNotFoundError:  # closed meanwhile
             continue
     return False
-
-
-def has_context(pid: int) -> bool:
-    """Whether a process has an AIO context."""
-    return CONTEXT in read_proc(f"/proc/{pid}/maps")
 
 
 def contexts_exist() -> bool:
