@@ -140,14 +140,12 @@ class Task:
         """Held while a process works on a block: one that outlived a killed engine is waited for."""
         return Path(self.records, f".{block.block}.lock")
 
-    def is_written(self, block: Block, iteration: int) -> bool:
-        """Whether a block is there as an iteration left it."""
-        file = self.file(block, iteration)
-        return (iteration == 0 or self.record(block, iteration).exists()) and size_of(file) == block.bytes
-
     def last_written(self, block: Block) -> int:
         """The latest iteration from which a block can be taken up again; 0 is its beginning."""
-        return next((k for k in range(self.iterations, 0, -1) if self.is_written(block, k)), 0)
+        for k in range(self.iterations, 0, -1):
+            if self.record(block, k).exists() and size_of(self.file(block, k)) == block.bytes:
+                return k
+        return 0
 
     def pending(self) -> Iterator[Block]:
         """Blocks that have iterations to do."""

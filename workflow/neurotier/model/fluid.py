@@ -33,9 +33,9 @@ def split(reading: float, writing: float, mixed: float) -> tuple[float, float]:
     >>> split(2.0, 2.0, mixed=1.0), split(2.0, 0.25, mixed=1.0), split(2.0, 2.0, mixed=2.0), split(2.0, 0.0, mixed=0.5)
     ((0.5, 0.5), (0.75, 0.25), (1.0, 1.0), (1.0, 0.0))
     """
-    if not reading or not writing:
-        return min(reading, 1.0), min(writing, 1.0)
     reading, writing = min(reading, 1.0), min(writing, 1.0)
+    if not reading or not writing:
+        return reading, writing
     for_reading = min(reading, max(mixed / 2, mixed - writing))
     return for_reading, min(writing, mixed - for_reading)
 

@@ -110,10 +110,8 @@ def curves(rows: Iterable[Row], axis: str, way: str, per: str | None = None) -> 
 
 def of_each_place(found: Sequence[Curve]) -> list[Curve]:
     """For every tier and engine the curve with the most numbers on its axis, and of those with most other processes."""
-    names = dict.fromkeys(one.name for one in found)
-    return [
-        max((one for one in found if one.name == name), key=lambda one: (len(one.times), one.others)) for name in names
-    ]
+    of_place = gathered((one.name, one) for one in found)
+    return [max(some, key=lambda one: (len(one.times), one.others)) for some in of_place.values()]
 
 
 @dataclass(frozen=True)
