@@ -148,7 +148,7 @@ def test_what_is_here_and_cached_is_not_fetched_or_read(tmp_path: Path) -> None:
     assert found.resident("as found", "disk") == pytest.approx(1.0, abs=1e-3)
     put(found, first, second, hole=True)
     assert found.resident("as found", "disk") == pytest.approx(5 / 9), "what is yet to be fetched will be cached"
-    assert (found.is_folder, found.clone_on("disk")) == (True, tmp_path / "bids")
+    assert (found.plan.is_plain, found.clone_on("disk")) == (True, tmp_path / "bids")
     assert set(choose_calibration(found.participants, found.settings, found.places)) == {first, second}
     clone = situation(tmp_path)
     assert clone.clone_on("disk") == Tier.from_settings(clone.settings.tiers["disk"]).folder("datasets") / "bids"

@@ -12,7 +12,7 @@ from bigbrain_blocks import make, plan_of, task_of
 from configured import settings_at
 from neurotier.bigbrain.checking import check_block
 from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
-from neurotier.bigbrain.engines.numa import PIN, node_of, prefix
+from neurotier.bigbrain.engines.numa import node_of, prefix
 from neurotier.bigbrain.engines.worker import work
 from neurotier.core.errors import SettingsError
 from neurotier.storage.numa import usable_nodes
@@ -69,8 +69,8 @@ def test_blocks_take_turns_and_keep_their_node(tmp_path: Path) -> None:
 
 def test_pinning_of_spark_is_refused() -> None:
     with pytest.raises(SettingsError, match=r"config key bigbrain\.numa: Spark's tasks .*bigbrain\.spark_master"):
-        settings_at(bigbrain={"numa": PIN, "engines": ["spark"]})
-    assert settings_at(bigbrain={"numa": PIN}).bigbrain.numa == PIN
+        settings_at(bigbrain={"numa": "pin", "engines": ["spark"]})
+    assert settings_at(bigbrain={"numa": "pin"}).bigbrain.numa == "pin"
 
 
 @pytest.mark.usefixtures("gnu_parallel", "numactl")

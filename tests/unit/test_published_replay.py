@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 import shutil
-import statistics
 from pathlib import Path
 
 import pytest
@@ -151,7 +150,7 @@ def test_the_published_subset(reference: Path) -> None:
     printed = [one for one in replay.bandwidths if one.published]
     assert [one.device for one in printed] == ["DRAM", "Optane", "local SSD", "Isilon"]
     for one in printed:
-        assert tuple(round(value, 1) for value in one.of(statistics.fmean)) == one.published
+        assert tuple(round(value, 1) for value in one.means) == one.published
     assert absent(replay.conditions).keys() == {5, 6, 7, 8}
     assert charts_of(replay, [])["bigbrain_makespans"].says.endswith(
         "Eq. (1) is off by a factor of 2.11 (18 conditions)"

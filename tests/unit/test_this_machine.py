@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 import pytest
-from neurotier.model.fluid import Demand, share_out, simulate, split, wanted
+from neurotier.model.fluid import simulate, split
 from neurotier.model.machine import PageCache, Processors, Step, TierSpeed, Workload, cache_of
 from neurotier.model.this_machine import (
     UNEVENNESS,
@@ -146,18 +146,6 @@ def test_in_a_control_group_less_may_be_dirty() -> None:
 def test_a_page_cache_of_which_nothing_is_said_is_as_linux_ships_it() -> None:
     """See vm.rst: dirty_background_ratio 10, dirty_ratio 20, dirty_expire_centisecs 3000."""
     assert PageCache(1000.0) == PageCache(1000.0, background_ratio=10 / 100, ratio=20 / 100, expiry_s=3000 / 100)
-
-
-def test_who_cannot_use_a_share_leaves_it_to_others() -> None:
-    """One can use 1 % of a device that reads 1,000 B/s, another twice the 4 B/s that it writes."""
-    easy, greedy = demands = [Demand(1, 10.0, 1000.0), Demand(1, 8.0, 4.0)]
-    share_out([greedy, easy], 1.0)
-    assert [one.rate_bytes_per_s for one in demands] == pytest.approx([10.0, 0.99 * 4])
-    assert [one.is_capped for one in demands] == [True, False]
-    assert wanted(demands) == pytest.approx(0.01 + 2.0)
-    alike = [Demand(2, 100.0, 100.0), Demand(1, 100.0, 100.0), Demand(1, 5.0, 100.0)]
-    share_out(alike, 0.5)
-    assert [one.rate_bytes_per_s for one in alike] == pytest.approx([15.0, 15.0, 5.0]), "all of it is shared out"
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,8 @@ from neurotier.run.jobs import load_dataset
 
 ImagesByParticipant = Mapping[str, Sequence[Image]]
 
-QUANTITIES = ("cpu_s", "wait_s", "read_bytes", "read_files", "written_bytes", "written_files", "made_files")
+MOVED = ("read_bytes", "read_files", "written_bytes", "written_files")
+QUANTITIES = ("cpu_s", "wait_s", *MOVED, "made_files")
 
 BETWEEN = "between"
 """What a job does between its phases, as if it were one: it starts the process of each, looks at files, makes and
@@ -229,14 +230,11 @@ def quantities(row: Record) -> dict[str, float]:
     sleeps waits for its tiers, which the model accounts for by their speeds.
     """
     exact = [flow for flow in row["traffic"] if flow["traffic_source"] in ("staging", "growth", "page_cache")]
-    read = sum(flow["read_bytes"] or 0 for flow in exact)
-    found = {
+    moved = {name: sum(flow[name] or 0 for flow in exact) for name in MOVED}
+    found = moved | {
         "cpu_s": row["cpu_s"],
         "wait_s": 0.0 if row["phase"].startswith("stage_") else row["account_other_s"] or 0.0,
-        "read_bytes": read or (row["input_bytes"] or 0),
-        "read_files": sum(flow["read_files"] or 0 for flow in exact),
-        "written_bytes": sum(flow["written_bytes"] or 0 for flow in exact),
-        "written_files": sum(flow["written_files"] or 0 for flow in exact),
+        "read_bytes": moved["read_bytes"] or (row["input_bytes"] or 0),
         "made_files": sum(flow["made_files"] or 0 for flow in exact if flow["traffic_source"] == "growth"),
     }
     return {name: finite(value) for name, value in found.items()}
@@ -298,16 +296,14 @@ def costs_of(observed: Sequence[ObservedJob], way: str = "fit") -> Costs:
     """
     ways = {"fit": fit, "constant": constant, "proportional": proportional}
     sizes = [job.size_bytes for job in observed]
-    costs: Costs = {}
-    for phase in (*PHASES, BETWEEN):
-        if not any(phase in job.phases for job in observed):
-            continue
-        costs[phase] = {}
-        for quantity in QUANTITIES:
-            amounts = [job.phases.get(phase, {}).get(quantity, 0.0) for job in observed]
-            chosen = ways[way] if quantity.endswith("_s") and phase == "compute" else fit
-            costs[phase][quantity] = chosen(sizes, amounts)
-    return costs
+
+    def scaling(phase: str, quantity: str) -> Scaling:
+        amounts = [job.phases.get(phase, {}).get(quantity, 0.0) for job in observed]
+        chosen = ways[way] if quantity.endswith("_s") and phase == "compute" else fit
+        return chosen(sizes, amounts)
+
+    known = [phase for phase in (*PHASES, BETWEEN) if any(phase in job.phases for job in observed)]
+    return {phase: {quantity: scaling(phase, quantity) for quantity in QUANTITIES} for phase in known}
 
 
 def ways_of(observed: Sequence[ObservedJob]) -> tuple[str, ...]:

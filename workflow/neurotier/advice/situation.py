@@ -73,11 +73,6 @@ class Situation:
         return [name for name in self.participants if not self.places.record(name).exists()] or list(self.participants)
 
     @cached_property
-    def is_folder(self) -> bool:
-        """Whether the dataset is a plain folder, which is read in place."""
-        return bool(read_json(self.places.index / "dataset.json")["kind"] == "folder")
-
-    @cached_property
     def observed(self) -> list[ObservedJob]:
         """Participant jobs that have been run.
 
@@ -114,7 +109,7 @@ class Situation:
         """How images are fetched. Runs of a campaign fetch nothing, since all images are there before they begin; those
         of a cluster's jobs are fetched where Snakemake runs. Of others, those are fetched that come next."""
         with_fetch = [job for job in self.observed if job.get_cpu_s is not None]
-        if self.settings.campaign.placements or self.is_folder or not with_fetch or self.checks:
+        if self.settings.campaign.placements or self.plan.is_plain or not with_fetch or self.checks:
             return Fetching()
         at_once = self.settings.dataset.concurrent_gets
         if self.settings.advice.calibration:  # another dataset comes from elsewhere
@@ -188,7 +183,7 @@ class Situation:
     def clone_on(self, tier: str) -> Path:
         """Where the dataset is, or would be, if a tier held the role ``dataset``."""
         path = Path(read_json(self.places.index / "dataset.json")["path"])
-        return path if self.is_folder else tier_named(self.settings, tier).folder("datasets") / path.name
+        return path if self.plan.is_plain else tier_named(self.settings, tier).folder("datasets") / path.name
 
     def to_fetch(self, tier: str) -> dict[str, int]:
         """Participant to the bytes that are still to be fetched to the dataset tier."""

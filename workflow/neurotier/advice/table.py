@@ -99,7 +99,7 @@ def room_of(situation: Situation, inputs: Inputs, candidate: Candidate, at_once:
     work = (work_bytes(list(participants[name]), settings) for name in situation.remaining)
     results = costs_of(inputs.observed)["stage_out"]["written_bytes"]
     needed = {
-        "dataset": 0 if situation.is_folder else sum(situation.to_fetch(candidate.tiers["dataset"]).values()),
+        "dataset": 0 if situation.plan.is_plain else sum(situation.to_fetch(candidate.tiers["dataset"]).values()),
         "work": sum(sorted(work, reverse=True)[: situation.present(at_once)]),
         "results": round(sum(results.of(size_of(participants[name])) for name in situation.remaining)),
     }

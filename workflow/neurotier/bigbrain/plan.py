@@ -6,14 +6,14 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neurotier.bigbrain.engines.numa import node_of, pinning, prefix
 from neurotier.bigbrain.tasks import ALL, GNU_PARALLEL, NONE, SNAKEMAKE, SPARK, Block, Task
 from neurotier.core.errors import SettingsError
-from neurotier.core.files import Record
+from neurotier.core.files import Record, once_per_version
 from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tables import read_table
@@ -27,6 +27,9 @@ BLOCK_KEYS = ("source", "resolution_um", "count", "scale", "seed", "split")
 INCREMENT_KEYS = ("iterations", "delay_s", "pairing", "fsync", "cache", "numa", "keep")
 CALIBRATION_KEYS = ("pairing", "fsync", "numa")
 SPARK_KEYS = ("spark_master", "spark_options")
+
+load_task = once_per_version(Task.load)
+"""Read a plan as it is now: thousands of jobs ask for the same one, and it may be written anew between them."""
 
 FINISHED, CHECKED = "finished.json", "checked.json"
 """What the engine of a run, and the check of what it wrote, leave beside its plan."""
@@ -165,7 +168,7 @@ class BigBrainPlan:
         """What stands before the command of such a job; its run's plan has decided it."""
         if self.asked.numa == NONE:
             return ""
-        task = load_task(Path(plan), Path(plan).stat().st_mtime_ns)
+        task = load_task(Path(plan))
         return "".join(f"{word} " for word in prefix(node_of(task, block)))
 
     def done(self, run: str) -> list[Path]:
@@ -246,9 +249,3 @@ def tier_of(run: str) -> str:
 def parallelism_of(run: str) -> int:
     """How many blocks at once a run asks for."""
     return int(run.split("/")[2])
-
-
-@lru_cache(maxsize=4)
-def load_task(plan: Path, _changed_ns: int) -> Task:
-    """A plan as it is now: thousands of jobs ask for the same one, and it may be written anew between them."""
-    return Task.load(plan)

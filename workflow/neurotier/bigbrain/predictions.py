@@ -27,7 +27,7 @@ from neurotier.bigbrain.tasks import DELAY, INCREMENT, PUBLISHED, READ, SNAKEMAK
 from neurotier.core.errors import InputError
 from neurotier.core.files import Record
 from neurotier.core.kinds import is_in_memory
-from neurotier.core.parallelism import peak
+from neurotier.core.parallelism import gaps_s, peak, span_s
 from neurotier.core.settings import BigBrainSettings
 from neurotier.core.tables import Row
 from neurotier.model.machine import LAUNCH, PageCache, Processors, Step, Workload
@@ -78,9 +78,8 @@ def learn(task: Task, records: Sequence[Record], finished: Record, processors: P
     incremented = [phase for phase in phases if phase["phase"] == INCREMENT]
     if not incremented:
         raise InputError("a calibration left no record", f"run {task.run}", "start with --forcerun begin_increment")
-    at_once = peak([busy(record) for record in records])
-    starts, ends = (sorted(times) for times in zip(*map(span, records), strict=True))
-    gaps = [max(0.0, start - end) for start, end in zip(starts[at_once:], ends, strict=False)]
+    at_once, spans = peak([busy(record) for record in records]), [span(record) for record in records]
+    gaps = [max(0.0, gap) for gap in gaps_s(spans, at_once)]
     starting_s = [phase["duration_s"] for phase in phases if phase["phase"] == START_UP]
     speed, driver = processors.speed(at_once), finished.get("driver")
     increment_s, increment_bytes = (sum(phase[name] for phase in incremented) for name in ("duration_s", "bytes"))
@@ -88,7 +87,7 @@ def learn(task: Task, records: Sequence[Record], finished: Record, processors: P
         start_cpu_s=speed * statistics.median(starting_s or [0.0]),
         gap_s=statistics.median(gaps or [0.0]),
         increment_cpu_s_per_byte=speed * increment_s / increment_bytes,
-        around_s=driver["end_s"] - driver["start_s"] - (ends[-1] - starts[0]) if driver else 0.0,
+        around_s=driver["end_s"] - driver["start_s"] - span_s(spans) if driver else 0.0,
     )
 
 

@@ -72,7 +72,7 @@ def run_row(task: Task, records: list[Row], checked: Row, finished: Row, starts:
         "read_s": seconds.get(READ),
         "increment_s": seconds[INCREMENT],
         "write_s": seconds[WRITE],
-        "mean_parallelism": sum(seconds.get(name, 0.0) for name in WORK_PHASES) / makespan_s if makespan_s else None,
+        "mean_parallelism": sum(seconds[name] for name in WORK_PHASES) / makespan_s if makespan_s else None,
         "peak_parallelism": most,
         "read_bytes": moved[READ if READ in seconds else INCREMENT],
         "written_bytes": moved[WRITE],

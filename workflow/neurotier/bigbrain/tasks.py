@@ -16,7 +16,7 @@ WORK_PHASES = (HEADER, READ, INCREMENT, WRITE)
 """The phases whose sums the paper's figures show; ``read`` is within ``increment`` in the published pairing."""
 
 STREAMING, PUBLISHED = "streaming", "published"
-NONE, FINAL, ALL = "none", "final", "all"
+NONE, ALL = "none", "all"
 EVERY = "all"
 """Instead of an iteration, told to a worker: all that are left."""
 
@@ -140,14 +140,12 @@ class Task:
         """Held while a process works on a block: one that outlived a killed engine is waited for."""
         return Path(self.records, f".{block.block}.lock")
 
-    def is_written(self, block: Block, iteration: int) -> bool:
-        """Whether a block is there as an iteration left it."""
-        file = self.file(block, iteration)
-        return (iteration == 0 or self.record(block, iteration).exists()) and size_of(file) == block.bytes
-
     def last_written(self, block: Block) -> int:
         """The latest iteration from which a block can be taken up again; 0 is its beginning."""
-        return next((k for k in range(self.iterations, 0, -1) if self.is_written(block, k)), 0)
+        for k in range(self.iterations, 0, -1):
+            if self.record(block, k).exists() and size_of(self.file(block, k)) == block.bytes:
+                return k
+        return 0
 
     def pending(self) -> Iterator[Block]:
         """Blocks that have iterations to do."""

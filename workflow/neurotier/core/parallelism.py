@@ -59,14 +59,34 @@ def extent(spans: Sequence[Span]) -> Span | None:
     return (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None
 
 
+def span_s(spans: Sequence[Span]) -> float:
+    """Time from the first start to the last end, s; 0 if there are no spans.
+
+    >>> span_s([(1.0, 2.0), (1.5, 4.0)])
+    3.0
+    """
+    begin_s, end_s = extent(spans) or (0.0, 0.0)
+    return end_s - begin_s
+
+
+def gaps_s(spans: Sequence[Span], at_once: int) -> list[float]:
+    """From the end of each span to the start of the one that took its place, s, where so many go on at once.
+
+    >>> gaps_s([(0, 2), (0, 3), (2.5, 4)], 2)
+    [0.5]
+    """
+    starts, ends = sorted(start for start, _ in spans), sorted(end for _, end in spans)
+    return [start - end for start, end in zip(starts[at_once:], ends, strict=False)]
+
+
 def mean(spans: Sequence[Span]) -> float | None:
     """Sum of the spans over the time from the first start to the last end; ``None`` if that time is 0.
 
     >>> mean([(0, 2), (1, 3)])
     1.3333333333333333
     """
-    begin_s, over_s = extent(spans) or (0.0, 0.0)
-    return sum(end - start for start, end in spans) / (over_s - begin_s) if over_s > begin_s else None
+    whole_s = span_s(spans)
+    return sum(end - start for start, end in spans) / whole_s if whole_s else None
 
 
 def fits(limits: Mapping[str, int], needs: Mapping[str, Sequence[int]]) -> dict[str, int]:

@@ -95,7 +95,7 @@ def rate(value: float | None) -> str:
         return MISSING
     unit, scale = next(((name, scale) for name, scale in RATES if value >= 0.9995 * scale), RATES[-1])
     scaled = value / scale
-    return f"{scaled:,.{2 if scaled < 9.995 else 1 if scaled < 99.95 else 0}f} {unit}"
+    return f"{three_digits(scaled)} {unit}"
 
 
 def cm3(volume_mm3: float | None) -> str:
@@ -114,6 +114,15 @@ def number(value: float | None, digits: int = 0) -> str:
     ('1,233', '2.5')
     """
     return MISSING if value is None else f"{value:,.{digits}f}"
+
+
+def three_digits(value: float) -> str:
+    """A bare number with three significant digits, and two decimals at most.
+
+    >>> [three_digits(value) for value in (0.2512, 1.559, 14.2, 239.6, 2171.4)]
+    ['0.25', '1.56', '14.2', '240', '2,171']
+    """
+    return number(value, 0 if value >= 99.95 else 1 if value >= 9.995 else 2)
 
 
 def mean_count(value: float | None) -> str:

@@ -16,6 +16,7 @@ import struct
 import sys
 
 from neurotier.meter.records import Branch, Branches
+from neurotier.meter.tree import read_proc
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,8 +118,7 @@ class ExitRecords:
         try:
             sock.setsockopt(_socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
             number = find_family(sock)
-            with open("/sys/devices/system/cpu/possible", "rb") as file:
-                cpus = file.read().strip() + b"\0"
+            cpus = read_proc("/sys/devices/system/cpu/possible").strip() + b"\0"
             request(sock, number, GET, ATTR_REGISTER_CPUMASK, cpus)
             if records_arrive is None:  # asked once: a thread and its record take more than a short phase
                 records_arrive = receives_records(sock)
@@ -201,8 +201,7 @@ def receives_records(sock: _socket.socket) -> bool:
 def delays_accounted() -> bool:
     """Whether the kernel accounts waits for storage and memory, for processes that start now."""
     try:
-        with open(DELAY_SWITCH, "rb") as file:
-            return file.read().strip() == b"1"
+        return read_proc(DELAY_SWITCH).strip() == b"1"
     except FileNotFoundError:  # before Linux 5.14 it was on unless switched off at boot
         return True
 
@@ -210,7 +209,6 @@ def delays_accounted() -> bool:
 def run_queue_accounted() -> bool:
     """Whether the kernel accounts waits for a CPU (it may without the other delays)."""
     try:
-        with open(f"/proc/{os.getpid()}/schedstat", "rb") as file:
-            return int(file.read().split()[2]) > 0
+        return int(read_proc(f"/proc/{os.getpid()}/schedstat").split()[2]) > 0
     except OSError:
         return False

@@ -94,7 +94,7 @@ def run_in_phase(command: list[str], log: IO[Any] | None = None, cwd: str | None
     command
         Program and arguments; no shell is involved.
     log
-        Open file that takes both output streams.
+        Open file that takes both output streams; those of this process if ``None``.
     cwd
         Working folder.
 
@@ -104,5 +104,4 @@ def run_in_phase(command: list[str], log: IO[Any] | None = None, cwd: str | None
         If the program or the folder does not exist, or cannot be used.
     """
     flush()
-    both: dict[str, Any] = {"stdout": log, "stderr": log} if log is not None else {}
-    return shell_code(start_process(command, stdin=subprocess.DEVNULL, cwd=cwd, **both).wait())
+    return shell_code(start_process(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=cwd).wait())

@@ -30,7 +30,6 @@ from neurotier.meter.usage import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import NoReturn
 
     from neurotier.meter.folders import FolderWatch
     from neurotier.meter.records import Branch
@@ -122,26 +121,12 @@ def measure_command(
 
     def execute() -> int:
         try:
-            replace_process(command)
+            os.execvp(command[0], command)
         except OSError as error:
             os.write(2, f"neurotier: {command[0]}: {error.strerror}\n".encode())
             return 127 if isinstance(error, FileNotFoundError) else 126
 
     return measure_child(execute, grace_s, forward, watches)
-
-
-def replace_process(command: list[str]) -> NoReturn:
-    """``os.execvp``, whose error names the program as it was called.
-
-    Raises
-    ------
-    OSError
-        If there is no such program, or it cannot be started.
-    """
-    try:
-        os.execvp(command[0], command)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, command[0]) from None
 
 
 class Instruments:

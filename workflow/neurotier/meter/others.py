@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from neurotier.meter.tree import TICKS_PER_S, children, descendants, stat_fields
+from neurotier.meter.tree import TICKS_PER_S, children, descendants, read_proc, stat_fields
 
 KTHREADD = 2
 """The parent of all kernel threads; in a container's own process name space it is somebody else, or nobody."""
@@ -78,8 +78,7 @@ def used_s(pid: int, times: int) -> float:
 def is_kernel() -> bool:
     """Whether process 2 is the kernel's."""
     try:
-        with open(f"/proc/{KTHREADD}/comm", "rb") as file:
-            return file.read() == b"kthreadd\n"
+        return read_proc(f"/proc/{KTHREADD}/comm") == b"kthreadd\n"
     except OSError:
         return False
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-from neurotier.meter.tree import stat_fields
+from neurotier.meter.tree import read_proc, stat_fields
 
 RESOURCES = ("cpu", "io", "memory")
 
@@ -37,8 +37,8 @@ class Pressure:
         totals = {}
         for name, path in self.files.items():
             try:
-                with open(path, "rb") as file:
-                    totals[name] = int(file.readline().rpartition(b"total=")[2]) / 1e6
+                some, _, _ = read_proc(path).partition(b"\n")
+                totals[name] = int(some.rpartition(b"total=")[2]) / 1e6
             except (OSError, ValueError):  # switched off (psi=0, cgroup.pressure=0)
                 continue
         return totals
@@ -58,8 +58,7 @@ def own_control_group() -> str | None:
             mount = next(words[1] for words in map(str.split, file) if words[2] == "cgroup2")
         if path == "/":
             return None
-        with open(f"{mount}{path}/cgroup.procs") as file:
-            members = set(map(int, file.read().split()))
+        members = set(map(int, read_proc(f"{mount}{path}/cgroup.procs").split()))
     except (OSError, StopIteration):
         return None
     return f"{mount}{path}" if members <= ancestors() else None

@@ -47,7 +47,7 @@ class AsynchronousCalls:
             try:
                 if has_ring(pid):
                     self.found = IO_URING
-                elif contexts and has_context(pid):
+                elif contexts and CONTEXT in read_proc(f"/proc/{pid}/maps"):
                     self.found = AIO
             except OSError:  # it has ended, or is another user's
                 continue
@@ -65,17 +65,10 @@ def has_ring(pid: int) -> bool:
     return False
 
 
-def has_context(pid: int) -> bool:
-    """Whether a process has an AIO context."""
-    with open(f"/proc/{pid}/maps", "rb") as file:
-        return CONTEXT in file.read()
-
-
 def contexts_exist() -> bool:
     """Whether any process of the machine has an AIO context; to ask that costs less than to look at each."""
     try:
-        with open("/proc/sys/fs/aio-nr", "rb") as file:
-            return file.read().strip() != b"0"
+        return read_proc("/proc/sys/fs/aio-nr").strip() != b"0"
     except OSError:  # a kernel without AIO
         return False
 

@@ -12,6 +12,7 @@ import os
 
 from neurotier.meter.folders import FolderWatch, Held, Removal
 from neurotier.meter.pressure import own_control_group
+from neurotier.meter.tree import read_proc
 
 SECTOR_BYTES = 512
 
@@ -135,8 +136,7 @@ def disk_of(device: str) -> str:
     """
     block = os.path.realpath(f"/sys/dev/block/{device}", strict=True)
     if os.path.exists(f"{block}/partition"):
-        with open(f"{os.path.dirname(block)}/dev") as file:
-            return file.read().strip()
+        return read_proc(f"{os.path.dirname(block)}/dev").decode().strip()
     return device
 
 
@@ -155,8 +155,7 @@ def device_bytes(path: str) -> tuple[str, tuple[int, int] | None]:
                 counts = next((line.split()[1:] for line in file if line.split()[0] == disk), [])
             named = dict(count.split("=") for count in counts)
             return "cgroup", (int(named.get("rbytes", 0)), int(named.get("wbytes", 0)))
-        with open(f"/sys/dev/block/{device}/stat") as file:
-            sectors = file.read().split()
+        sectors = read_proc(f"/sys/dev/block/{device}/stat").split()
         return "device", (int(sectors[2]) * SECTOR_BYTES, int(sectors[6]) * SECTOR_BYTES)
     except OSError:  # tmpfs, network and stacked file systems have no block device of their own
         return "device", None

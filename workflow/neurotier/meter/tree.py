@@ -206,7 +206,7 @@ def bytes_of_children() -> list[int] | None:
 
 
 def read_proc(path: str) -> bytes:
-    """A small file of /proc, whole; a file object would take twice as long, and there are thousands to read."""
+    """A small file of the kernel's, whole; a file object would take twice as long, and there are thousands to read."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         text = b""

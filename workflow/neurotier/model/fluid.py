@@ -11,40 +11,14 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from neurotier.core.parallelism import span_s
 from neurotier.model.machine import LAUNCH, Job, Machine, PageCache, Step, Workload, cache_of
-
-
-@dataclass(slots=True)
-class Demand:
-    """So many streams that are alike.
-
-    Parameters
-    ----------
-    streams
-        How many.
-    cap_bytes_per_s
-        What each could move if it had the tier alone.
-    loaded_bytes_per_s
-        What the tier moves of this kind when it does nothing else.
-    rate_bytes_per_s
-        What each gets: the result.
-    """
-
-    streams: int
-    cap_bytes_per_s: float
-    loaded_bytes_per_s: float
-    rate_bytes_per_s: float = field(init=False)
-
-    @property
-    def is_capped(self) -> bool:
-        """Whether a stream of these is as fast as it can be."""
-        return self.rate_bytes_per_s >= self.cap_bytes_per_s * (1 - 1e-9)
 
 
 def split(reading: float, writing: float, mixed: float) -> tuple[float, float]:
@@ -59,36 +33,11 @@ def split(reading: float, writing: float, mixed: float) -> tuple[float, float]:
     >>> split(2.0, 2.0, mixed=1.0), split(2.0, 0.25, mixed=1.0), split(2.0, 2.0, mixed=2.0), split(2.0, 0.0, mixed=0.5)
     ((0.5, 0.5), (0.75, 0.25), (1.0, 1.0), (1.0, 0.0))
     """
-    if not reading or not writing:
-        return min(reading, 1.0), min(writing, 1.0)
     reading, writing = min(reading, 1.0), min(writing, 1.0)
+    if not reading or not writing:
+        return reading, writing
     for_reading = min(reading, max(mixed / 2, mixed - writing))
     return for_reading, min(writing, mixed - for_reading)
-
-
-def share_out(demands: list[Demand], part: float) -> None:
-    """Share a part of the device's time out to streams: the same for each, or less if it cannot use that.
-
-    Examples
-    --------
-    Two readers and a slow one, on a device that reads 100 bytes/s:
-
-    >>> fast, slow = Demand(2, 1000, 100), Demand(1, 10, 100)
-    >>> share_out([fast, slow], 1.0)
-    >>> fast.rate_bytes_per_s, slow.rate_bytes_per_s
-    (45.0, 10.0)
-    """
-    streams = sum([demand.streams for demand in demands])
-    for demand in sorted(demands, key=lambda demand: demand.cap_bytes_per_s / demand.loaded_bytes_per_s):
-        used = min(demand.cap_bytes_per_s / demand.loaded_bytes_per_s, part / streams)
-        demand.rate_bytes_per_s = used * demand.loaded_bytes_per_s
-        part = max(part - used * demand.streams, 0.0)
-        streams -= demand.streams
-
-
-def wanted(demands: list[Demand]) -> float:
-    """The part of the device's time that streams could use."""
-    return sum([demand.streams * demand.cap_bytes_per_s / demand.loaded_bytes_per_s for demand in demands])
 
 
 MERGE_S = 0.5
@@ -315,10 +264,9 @@ class Simulation:
                 raise ValueError(f"nothing moves any more at {self.now_s} s: a speed is 0")
             self.advance(flows, elapsed_s, inflows)
         spans = [span for span in self.spans if span[1] != LAUNCH]
-        makespan_s = max((span[3] for span in spans), default=0.0) - min((span[2] for span in spans), default=0.0)
         total = sum(self.limits.values())
         limits = {name: seconds / total for name, seconds in self.limits.items()}
-        return SimulatedRun(makespan_s, spans, limits)
+        return SimulatedRun(span_s([span[2:] for span in spans]), spans, limits)
 
     def fetch(self, number: int, arrival: Slots) -> Needs:
         """What a fetch needs; the task that waits for it goes on then."""
@@ -435,24 +383,29 @@ class Simulation:
         return inflows
 
     def share_tier(self, name: str, flows: list[Flow]) -> None:
-        """Share a tier among the streams that it serves, and write-back; and what it does for small files."""
+        """Share a tier among the streams that it serves, and write-back; and what it does for small files.
+
+        Streams of a kind have the same speed at most, so that each of them gets the same.
+        """
         tier, dirty = self.machine.tiers[name], self.dirty.get(name)
         speeds = {
             "read": (tier.read_stream_bytes_per_s, tier.read_bytes_per_s),
             "write": (tier.write_stream_bytes_per_s, tier.write_bytes_per_s),
             "files": (tier.files_stream_per_s, tier.files_per_s),
         }
-        demands = {
-            kind: [Demand(one.streams, *speeds[kind]) for one in flows if one.step.kind == kind] for kind in speeds
-        }
+        streams = Counter[str]()
+        for flow in flows:
+            streams[flow.step.kind] += flow.streams
+        for_one = {kind: speeds[kind][0] / speeds[kind][1] for kind in streams}  # part of the device's time
+        for_reads, for_writes = (streams[kind] * for_one.get(kind, 0.0) for kind in ("read", "write"))
         is_due = dirty is not None and dirty.is_due(self.now_s)
-        reading, writing = split(wanted(demands["read"]), math.inf if is_due else wanted(demands["write"]), tier.mixed)
-        for kind, part in (("read", reading), ("write", writing), ("files", 1.0)):
-            share_out(demands[kind], part)
+        reading, writing = split(for_reads, math.inf if is_due else for_writes, tier.mixed)
+        parts = {"read": reading, "write": writing, "files": 1.0}
         if dirty:
             dirty.rate_bytes_per_s = writing * tier.write_bytes_per_s if is_due else 0.0
         for flow in flows:
-            demand = demands[flow.step.kind].pop(0)
-            flow.rate = demand.rate_bytes_per_s
-            flow.limit = f"one stream on {name}" if demand.is_capped else f"{name} {flow.step.kind}"
-            flow.limit = f"small files on {name}" if flow.step.kind == "files" else flow.limit
+            kind = flow.step.kind
+            alone, together = speeds[kind]
+            flow.rate = min(for_one[kind], parts[kind] / streams[kind]) * together
+            flow.limit = f"one stream on {name}" if flow.rate >= alone * (1 - RELATIVE) else f"{name} {kind}"
+            flow.limit = f"small files on {name}" if kind == "files" else flow.limit

@@ -7,7 +7,7 @@ from neurotier.pages.kit.chart import Chart
 from neurotier.pages.kit.lines import LIMIT, MEASURED, Lines, measured, point, published
 from neurotier.pages.kit.page import BAD, GOOD, Data, Figure, Page, Section, Verdict
 from neurotier.pages.kit.workloads import measured_of, measured_rows, method, published_numbers, tiers, unmeasured
-from neurotier.storage.daq.holding import answer, lines, most_held
+from neurotier.storage.daq.holding import answer, line_name, lines, most_held
 from neurotier.storage.published import DAQ
 
 
@@ -48,7 +48,7 @@ def buffer(data: Data) -> Chart:
     rows = [
         point(
             MEASURED,
-            f"{row['over'].replace('+', ' + ')}, {row['engine']}",
+            line_name(row),
             counted(row["writers"], "writer"),
             row["time_s"],
             row["backlog_bytes"],

@@ -196,9 +196,8 @@ def table_one(data: Replayed) -> Chart:
 def bandwidths_text(bandwidths: Sequence[Bandwidth]) -> str:
     """How far apart the devices are."""
     in_table = [one for one in bandwidths if one.mode == APP_DIRECT] or list(bandwidths)
-    means = {one: one.of(statistics.fmean) for one in in_table}
-    slow, *_, fast = sorted([*means] * 2, key=lambda one: means[one][0])
-    by_read, by_write = (times_text(means[fast][way] / means[slow][way]) for way in (0, 1))
+    slow, *_, fast = sorted(in_table * 2, key=lambda one: one.means[0])
+    by_read, by_write = (times_text(high / low) for high, low in zip(fast.means, slow.means, strict=True))
     return f"{fast.device} reads {by_read} times and writes {by_write} times as fast as {slow.device}"
 
 

@@ -33,7 +33,7 @@ from neurotier.core.quantities import counted
 from neurotier.core.tables import Row, columns
 from neurotier.published.conditions import EXPERIMENT
 from neurotier.published.skipped import DAMAGED, FIX, Skipped, skipping
-from neurotier.run.compared import MEMORY, Compared
+from neurotier.run.compared import MEMORY, Compared, valid_unless
 
 TOOL = "bids-app-example"
 FOLDERS = (".", "bids-app-example", "*/bids-app-example", "*/*/bids-app-example")
@@ -70,7 +70,8 @@ def published_runs(path: Path) -> Compared:
         raise InputError("has no CONDITION-NUMBER/tasks.json of the published runs", str(path), fix)
     return compared + Compared(
         [
-            run_row(one.path, []) | {"valid": f"invalid: {LOG} {one.reason}", "repetition": run_name(one.path)[1]}
+            run_row(one.path, [])
+            | {"valid": valid_unless([f"{LOG} {one.reason}"]), "repetition": run_name(one.path)[1]}
             for one in damaged
             if one.path.name == LOG
         ]
@@ -191,7 +192,7 @@ def run_row(log: Path, tasks: Sequence[Row], failed: int = 0) -> Row:
         "placement": placement,
         "cache": MEMORY if kind == "tmpfs" else "as found",
         "tool": TOOL,
-        "valid": f"invalid: {'; '.join(reasons)}" if reasons else "valid",
+        "valid": valid_unless(reasons),
         "image": IMAGE,
         "images_tier": IMAGES_TIER,
         "participants": len(tasks),

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +32,7 @@ from pathlib import Path
 from neurotier.bigbrain.conditions import BLOCK_BYTES, BLOCKS, GRIDS, IncrementCondition
 from neurotier.bigbrain.tasks import GNU_PARALLEL, SPARK
 from neurotier.core.errors import InputError
+from neurotier.core.parallelism import Span, span_s
 from neurotier.core.quantities import counted
 from neurotier.published.conditions import APP_DIRECT, EXPERIMENT, MEMORY_MODE, condition
 from neurotier.published.skipped import UNNAMED, Skipped, skipping
@@ -69,6 +70,11 @@ class Phase:
     start_s: float
     end_s: float
     block: str
+
+    @property
+    def span(self) -> Span:
+        """When the phase began and ended, s."""
+        return self.start_s, self.end_s
 
     @property
     def duration_s(self) -> float:
@@ -112,12 +118,12 @@ class BlockRun:
 
         Reading a block whose write is missing is therefore left out at both ends; :attr:`span_s` has it.
         """
-        return span_s(self.named(TASK, DRIVER) or self.work)
+        return span_s([phase.span for phase in self.named(TASK, DRIVER) or self.work])
 
     @property
     def span_s(self) -> float:
         """Latest end - earliest start of any phase of any block, s: incomplete ones too, but no start of Spark."""
-        return span_s(self.work)
+        return span_s([phase.span for phase in self.work])
 
     @cached_property
     def work(self) -> list[Phase]:
@@ -282,8 +288,3 @@ def resolution_of(blocks: set[str]) -> int:
         if corners and all(at % step == 0 for corner in corners for at, step in zip(corner, grid, strict=True)):
             return resolution_um
     raise ValueError("tells its resolution neither by its name nor by its blocks")
-
-
-def span_s(phases: Sequence[Phase]) -> float:
-    """Latest end - earliest start, s; 0 of none."""
-    return max(phase.end_s for phase in phases) - min(phase.start_s for phase in phases) if phases else 0.0

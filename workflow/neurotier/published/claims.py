@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from neurotier.bigbrain.conditions import BLOCKS
-from neurotier.core.quantities import number
+from neurotier.core.quantities import three_digits
 from neurotier.core.tables import Row
 from neurotier.model.loaded import loaded
 from neurotier.published.bigbrain import HEADER, INCREMENT, TASK, WRITE, BlockRun
@@ -145,10 +145,10 @@ def figure_of(replay: Replay, case: Case) -> float:
             raise AbsentError(f"no run of the BIDS App example on {about[0]} with {about[1]} processes")
         return len(rows) if measure == "repetitions" else statistics.fmean(row[measure] for row in rows)
     if measure in ("read_mb_s", "write_mb_s", "drawn_s", "equation_s"):
-        own = [row.of(statistics.fmean) for row in replay.bandwidths if (row.device, row.mode) == case.place]
-        printed = dict(zip(("read_mb_s", "write_mb_s"), own[0], strict=True)) if own else {}
-        equations = {"drawn_s": replay.drawn_equation_s(one), "equation_s": replay.equation_one_s(one)}
-        if (value := (printed | equations).get(measure)) is None:
+        read_mb_s, write_mb_s = replay.measured_mb_s.get(case.place, (None, None))
+        known = {"read_mb_s": read_mb_s, "write_mb_s": write_mb_s}
+        known |= {"drawn_s": replay.drawn_equation_s(one), "equation_s": replay.equation_one_s(one)}
+        if (value := known[measure]) is None:
             raise AbsentError(f"no storage benchmark of {case.device}")
         return value
     runs = runs_of(replay, case)
@@ -204,7 +204,7 @@ class Judged:
         unit = next((unit for ending, unit in written()["units"].items() if cases[0].measure.endswith(ending)), "")
         unit = " times" if "over" in check else unit
         names = {case: case.within(cases) for case in found}
-        text = "; ".join(f"{names[one]}: {figure(found[one])}{unit}".removeprefix(": ") for one in found)
+        text = "; ".join(f"{names[one]}: {three_digits(found[one])}{unit}".removeprefix(": ") for one in found)
         self.texts.append(f"{check['text']}: {text}" if "text" in check else text)
 
     @contextmanager
@@ -235,13 +235,14 @@ class Judged:
 
         times = [[math.log(run.makespan_s) for run in steady(runs_of(self.replay, case))] for case in cases]
         device = cases[0].place[0]
-        text = f"{device} {' and '.join(figure(math.exp(statistics.fmean(some))) for some in times)} s"
+        text = f"{device} {' and '.join(three_digits(math.exp(statistics.fmean(some))) for some in times)} s"
         if min(map(len, times)) < 2:
             self.missing.append(f"{text}: too few repetitions to tell")
             return
         test = ttest_ind(*times, equal_var=False)
         low, high = (math.exp(end) for end in test.confidence_interval())
-        self.texts.append(f"{text} (p = {figure(test.pvalue)}, ratio {figure(low)} to {figure(high)})")
+        p, ratio = three_digits(test.pvalue), f"{three_digits(low)} to {three_digits(high)}"
+        self.texts.append(f"{text} (p = {p}, ratio {ratio})")
         if test.pvalue < SIGNIFICANT:
             self.off.append(math.inf)
         elif max(1 / low, high) <= 1 + AGREES:
@@ -274,15 +275,6 @@ def truths(check: Row, found: Mapping[Case, float]) -> list[bool]:
                 is_so.append(end(values.values()) == values[check[name]])
         is_so += [list(values.values()) == sorted(values.values())] if "ascending" in check else []
     return is_so
-
-
-def figure(value: float) -> str:
-    """A figure with about three significant digits.
-
-    >>> figure(12.004), figure(0.9876), figure(439.7)
-    ('12.0', '0.99', '440')
-    """
-    return number(value, 0 if value >= 99.95 else 2 if value < 9.995 else 1)
 
 
 def claim_rows(replay: Replay) -> list[Row]:

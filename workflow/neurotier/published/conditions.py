@@ -97,16 +97,11 @@ def absent(conditions: Iterable[IncrementCondition]) -> dict[int, list[str]]:
     return found
 
 
-def is_outlier(makespan_s: float, repetitions_s: Iterable[float]) -> bool:
-    """Whether a repetition is far from the middle one.
-
-    It took much longer, since something stood still; or much less: it did less, or something was done already.
-    """
-    middle_s = statistics.median(repetitions_s)
-    return makespan_s > STALLED * middle_s or makespan_s * STALLED < middle_s
-
-
 def steady(runs: Sequence[BlockRun]) -> list[BlockRun]:
-    """The repetitions that are no outliers, either way; of two that are far apart nobody knows which is one."""
-    times_s = [run.makespan_s for run in runs]
-    return [run for run in runs if not is_outlier(run.makespan_s, times_s)] or list(runs)
+    """The repetitions that are no outliers: not far from the middle one; of two that are, nobody knows which is one.
+
+    An outlier took much longer, since something stood still; or much less: it did less, or something was done already.
+    """
+    middle_s = statistics.median([run.makespan_s for run in runs] or [0.0])
+    near = [run for run in runs if run.makespan_s <= STALLED * middle_s and middle_s <= STALLED * run.makespan_s]
+    return near or list(runs)

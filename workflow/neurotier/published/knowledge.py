@@ -31,13 +31,13 @@ from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tasks import SPARK
 from neurotier.core.configuration import read_yaml
 from neurotier.core.kinds import KINDS
+from neurotier.core.parallelism import gaps_s
 from neurotier.core.quantities import percent
 from neurotier.model.loaded import BUSIER, FASTEST, Loaded, Stream, loaded, pooled, unevenness
 from neurotier.model.machine import LAUNCH, Machine, PageCache, Processors, Step, TierSpeed, Workload, cache_of
 from neurotier.published.bigbrain import HEADER, INCREMENT, TASK, WRITE, BlockRun
 from neurotier.published.conditions import EXPERIMENT, MEMORY_MODE, PLACES, STALLED, device_and_mode, device_of, steady
 from neurotier.published.replay import Replay
-from neurotier.published.table_one import device_bandwidths
 from neurotier.storage.table_one import bytes_per_s
 
 if TYPE_CHECKING:
@@ -134,24 +134,20 @@ def read_evidence(runs: Sequence[BlockRun]) -> dict[str, float | None]:
     if not all(run.named(INCREMENT) and run.named(WRITE) for run in runs):
         return {}
     observed = [streams_of(run) for run in runs]
-    gaps_s = [gap_s for gap_s in map(launch_s, runs) if gap_s is not None]
-    launching_s = statistics.median(gaps_s) if gaps_s else None
+    launches_s = [one_s for one_s in map(launch_s, runs) if one_s is not None]
+    launching_s = statistics.median(launches_s) if launches_s else None
     return {**pooled(map(loaded, observed)), "unevenness": unevenness(observed), "launch_s": launching_s}
 
 
 def streams_of(run: BlockRun) -> list[Stream]:
     """What read from the device and wrote to it: NiBabel reads a block when it is incremented."""
-    return [
-        Stream(phase.name == WRITE, run.block_bytes, phase.start_s, phase.end_s)
-        for phase in run.named(INCREMENT, WRITE)
-    ]
+    return [Stream(phase.name == WRITE, run.block_bytes, *phase.span) for phase in run.named(INCREMENT, WRITE)]
 
 
 def launch_s(run: BlockRun) -> float | None:
     """From the end of a process to the start of its successor in one run, s; ``None`` if none followed another."""
-    starts, ends = (sorted(getattr(task, name) for task in run.named(TASK)) for name in ("start_s", "end_s"))
-    gaps_s = [start - end for start, end in zip(starts[run.condition.parallelism :], ends, strict=False)]
-    return max(statistics.median(gaps_s), 0.0) if gaps_s else None
+    gaps = gaps_s([task.span for task in run.named(TASK)], run.condition.parallelism)
+    return max(statistics.median(gaps), 0.0) if gaps else None
 
 
 def shipping_in(run: BlockRun) -> Shipping | None:
@@ -238,9 +234,7 @@ class Learner:
 
         In Memory mode the benchmark of tmpfs, which is not in the printed table, tells of Optane as memory.
         """
-        table = device_bandwidths(self.replay.bandwidths)
-        own = {(one.device, one.mode): one.of(statistics.fmean) for one in self.replay.bandwidths}
-        place = device_and_mode(self.condition)
+        own, table, place = self.replay.measured_mb_s, self.replay.table_one_mb_s, device_and_mode(self.condition)
         return by_table(PLACES[place], *own.get(place, table[place[0]])), by_table("tmpfs", *table["DRAM"])
 
     def note(self, how: str, value: float, *shown: object) -> float:

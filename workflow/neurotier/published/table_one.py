@@ -14,7 +14,6 @@ from __future__ import annotations
 import csv
 import re
 import statistics
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,7 +33,6 @@ BANDWIDTH = re.compile(r"(?P<value>\d+(\.\d+)?) (?P<unit>[MG]B)/s")
 class Bandwidth:
     """One device in one mode: its measurements, MB/s with 1 GB = 1,024 MB, in order."""
 
-    label: str
     device: str
     mode: str
     read_mb_s: list[float] = field(default_factory=list)
@@ -45,9 +43,10 @@ class Bandwidth:
         """Read and write bandwidth as printed, MB/s; Table I has App Direct mode alone."""
         return PUBLISHED_MB_S.get(self.device) if self.mode == APP_DIRECT else None
 
-    def of(self, statistic: Callable[[Sequence[float]], float]) -> tuple[float, float]:
-        """A statistic of read and of write bandwidth, MB/s."""
-        return statistic(self.read_mb_s), statistic(self.write_mb_s)
+    @property
+    def means(self) -> tuple[float, float]:
+        """Mean read and write bandwidth, MB/s."""
+        return statistics.fmean(self.read_mb_s), statistics.fmean(self.write_mb_s)
 
 
 def find_bandwidths(root: Path) -> tuple[list[Bandwidth], list[Skipped]]:
@@ -56,7 +55,7 @@ def find_bandwidths(root: Path) -> tuple[list[Bandwidth], list[Skipped]]:
     for file in [root] if root.match(PATTERN) else sorted(root.rglob(PATTERN)):
         with skipping(file, skipped):
             for label, (write, read, _) in read_samples(file):
-                one = found.setdefault(label, Bandwidth(label, *place_of(label)))
+                one = found.setdefault(label, Bandwidth(*place_of(label)))
                 one.write_mb_s.append(write)
                 one.read_mb_s.append(read)
     return sorted(found.values(), key=lambda one: (one.mode, -statistics.mean(one.read_mb_s))), skipped
@@ -88,12 +87,6 @@ def mb_s(text: str) -> float:
     if match is None or not float(match["value"]):
         raise ValueError(f"{text!r} is no bandwidth")
     return float(match["value"]) * (MB_PER_GB if match["unit"] == "GB" else 1)
-
-
-def device_bandwidths(bandwidths: Sequence[Bandwidth]) -> dict[str, tuple[float, float]]:
-    """Read and write bandwidth by device as in Table I, MB/s: means in App Direct mode; as printed without logs."""
-    found = {one.device: one.of(statistics.fmean) for one in bandwidths if one.mode == APP_DIRECT}
-    return PUBLISHED_MB_S | found
 
 
 def equation_one_s(condition: IncrementCondition, bandwidth_mb_s: tuple[float, float] | None) -> float | None:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-PUBLISHED_MB_S = {
-    "DRAM": (5304.3, 3338.2),
-    "Optane": (3379.2, 2396.2),
-    "local SSD": (518.6, 240.4),
-    "Isilon": (117.0, 111.8),
-}
+from neurotier.storage.published import GIVEN
+
+PUBLISHED_MB_S: dict[str, tuple[float, float]] = {name: (*both,) for name, both in GIVEN["table_one"].items()}
 """Table I as printed: read and write bandwidth, MB/s, where 1 GB of ``dd`` counts as 1,024 MB."""
 
 MB_PER_GB = 1024

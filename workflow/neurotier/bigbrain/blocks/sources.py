@@ -33,6 +33,7 @@ from neurotier.bigbrain.conditions import BLOCKS, GRIDS
 from neurotier.core.errors import InputError, SourceError
 from neurotier.core.files import absolute_path
 from neurotier.core.settings import BigBrainSettings
+from neurotier.core.tables import gathered
 from neurotier.dataset.contents import ANYWHERE, Content, content_if_readable, is_present
 
 PIECE_BYTES = 16 << 20
@@ -171,11 +172,8 @@ class FolderSource:
 
 def block_files(folder: Path) -> dict[str, list[Path]]:
     """Name of each block to its files, as many as there are."""
-    found: dict[str, list[Path]] = {}
-    for file in sorted(folder.iterdir()):
-        if file.name.endswith((PLAIN, PACKED)) and not file.name.startswith("."):
-            found.setdefault(name_of(file), []).append(file)
-    return found
+    files = (file for file in sorted(folder.iterdir()) if file.name.endswith((PLAIN, PACKED)))
+    return gathered((name_of(file), file) for file in files if not file.name.startswith("."))
 
 
 def name_of(file: Path) -> str:

@@ -59,16 +59,16 @@ def run_gnu_parallel(plan: Path, logs: Path) -> Path:
         for name in (block.block for block in task.pending())
     ]
     write_text(todo, "".join(f"{shlex.join(command)}\n" for command in commands), durable=False)
-    done = start(
+    said = start(
         ["--will-cite", "--jobs", str(task.parallelism), "--joblog", str(joblog), "--arg-file", str(todo)], joblog
     )
-    print(done.stdout)
-    lines = done.stdout.splitlines()
+    print(said)
+    lines = said.splitlines()
     require_complete(task, [line.removeprefix("neurotier: ") for line in lines if line.startswith("neurotier: ")])
     return joblog
 
 
-def start(words: list[str], joblog: Path) -> subprocess.CompletedProcess[str]:
+def start(words: list[str], joblog: Path) -> str:
     """Run GNU parallel to its end, whatever becomes of its jobs; what all of them printed.
 
     Raises
@@ -89,17 +89,16 @@ def start(words: list[str], joblog: Path) -> subprocess.CompletedProcess[str]:
         raise ToolError("parallel is not on PATH", ENGINE, FIX) from None
     with process:
         try:
-            output, _ = process.communicate()
+            said, _ = process.communicate()
         except BaseException:
             with suppress(psutil.NoSuchProcess):
                 parallel = psutil.Process(process.pid)
                 end([parallel, *parallel.children(recursive=True)])  # told to end alone, it waits for its jobs
             raise
-    done = subprocess.CompletedProcess(process.args, process.returncode, output)
-    if done.returncode and not joblog.exists():
-        last = (done.stdout.strip().splitlines() or ["no reason given"])[-1]
-        raise ToolError(f"parallel ended with {done.returncode} before its first job: {last}", ENGINE, FIX)
-    return done
+    if process.returncode and not joblog.exists():
+        last = (said.strip().splitlines() or ["no reason given"])[-1]
+        raise ToolError(f"parallel ended with {process.returncode} before its first job: {last}", ENGINE, FIX)
+    return str(said)
 
 
 def require_complete(task: Task, reasons: Sequence[str]) -> None:

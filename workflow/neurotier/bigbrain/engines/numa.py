@@ -16,7 +16,6 @@ from neurotier.bigbrain.tasks import NONE, Task
 from neurotier.core.errors import ToolError
 from neurotier.storage.numa import own_nodes
 
-PIN = "pin"
 ONE_NODE = "none: one node"
 NOTICE = "NUMA: one node, nothing to pin"
 FIX = "have numactl on PATH (Debian: apt-get install numactl), or set bigbrain.numa: none"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from neurotier.core.configuration import read_yaml
 from neurotier.core.installed import ROOT
-from neurotier.core.quantities import number, percent, seconds
+from neurotier.core.quantities import percent, seconds, three_digits
 from neurotier.pages.kit.contrasts import CHANCE, LEAST
 from neurotier.pages.kit.page import Section
 from neurotier.storage.spread import Spread
@@ -66,7 +66,7 @@ def times_text(ratio: float) -> str:
     >>> times_text(0.468), times_text(5.153), times_text(14.2), times_text(239.6)
     ('0.47', '5.15', '14.2', '240')
     """
-    return number(ratio, 2 if ratio < 9.995 else 1 if ratio < 99.95 else 0)
+    return three_digits(ratio)
 
 
 def between(texts: Iterable[str]) -> str:

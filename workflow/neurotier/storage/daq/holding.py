@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from neurotier.core.quantities import counted, rate, seconds, size
@@ -40,20 +40,24 @@ Line = dict[int, Held]
 """By the number of writers, ascending."""
 
 
-def lines(rows: Iterable[Row]) -> dict[str, Line]:
+def lines(rows: Sequence[Row]) -> dict[str, Line]:
     """What was measured, by tier and engine, in the order of the table."""
-    found: dict[str, Line] = {}
-    names = ((f"{row['over'].replace('+', ' + ')}, {row['engine']}", row) for row in measured(rows))
-    groups = gathered(((name, row["writers"]), row) for name, row in names)
-    for (name, writers), members in groups.items():
-        found.setdefault(name, {})[writers] = Held(
+    found: dict[str, Line] = {line_name(row): {} for row in measured(rows)}
+    groups = gathered(((line_name(row), row["writers"]), row) for row in measured(rows))
+    for (name, writers), members in sorted(groups.items()):
+        found[name][writers] = Held(
             Spread(tuple(row["writer_mean_bytes_per_s"] / row["rate_bytes_per_s"] for row in members)),
             Spread.of(members, "throughput_bytes_per_s"),
             spread(members, "buffer_bytes"),
             max(row["late_writers"] for row in members),
             members[0]["input_bytes_per_s"],
         )
-    return {name: dict(sorted(line.items())) for name, line in found.items()}
+    return found
+
+
+def line_name(row: Row) -> str:
+    """Tiers and engine of a point."""
+    return f"{row['over'].replace('+', ' + ')}, {row['engine']}"
 
 
 def most_held(line: Line) -> int:

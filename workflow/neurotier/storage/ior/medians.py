@@ -25,14 +25,23 @@ def reached(rows: Sequence[Row]) -> dict[str, Spread]:
     return {way: Spread.of(rows, f"{way}_bytes_per_s") for way in WAYS}
 
 
+def by_processes(rows: Iterable[Row]) -> dict[str, dict[int, Line]]:
+    """What was measured, by tier and pinning in the order of the table, by the processes of each node, and by nodes."""
+    alone = [row for row in measured(rows) if row["concurrent"] == 1]
+    found: dict[str, dict[int, Line]] = {line_name(row): {} for row in alone}
+    groups = gathered(((line_name(row), row["processes"], row["nodes"]), row) for row in alone)
+    for (name, processes, nodes), members in sorted(groups.items()):
+        found[name].setdefault(processes, {})[nodes] = reached(members)
+    return found
+
+
 def lines(rows: Iterable[Row]) -> dict[str, Line]:
-    """What was measured of one node, by tier and pinning, in the order of the table."""
-    found: dict[str, Line] = {}
-    groups = gathered(((line_name(row), row["nodes"], row["processes"]), row) for row in measured(rows))
-    for (name, nodes, processes), members in groups.items():
-        if nodes == 1:
-            found.setdefault(name, {})[processes] = reached(members)
-    return {name: dict(sorted(line.items())) for name, line in found.items()}
+    """What was measured of one node, by tier and pinning, and by its processes."""
+    on_one = {
+        name: {processes: curve[1] for processes, curve in each.items() if 1 in curve}
+        for name, each in by_processes(rows).items()
+    }
+    return {name: line for name, line in on_one.items() if line}
 
 
 def line_name(row: Row) -> str:

@@ -21,7 +21,7 @@ from neurotier.core.private import make_private, names_in, remove_empty, remove_
 from neurotier.core.processes import postpone
 from neurotier.core.tiers import Tier
 from neurotier.storage.fio import BUFFERED, Access, find_access, require_fio
-from neurotier.storage.ior.points import FILES, Point, job_of, node_file, run_logged, writer_for
+from neurotier.storage.ior.points import FILES, PIN, Point, job_of, node_file, run_logged, writer_for
 from neurotier.storage.numa import own_nodes
 from neurotier.storage.workspace import Workspace, facts_of, patience_s
 
@@ -51,7 +51,7 @@ def prepare(point: Point, tier: Tier, folder: Path, own: int) -> Record:
         make_private(trial)
         way = find_access(trial, tier.kind)
         remove_private(trial)
-    numa = own_nodes() if point.set_name == "pin" else ()
+    numa = own_nodes() if point.set_name == PIN else ()
     (folder / MARK.format(own)).touch()
     ready()
     return {
@@ -61,7 +61,6 @@ def prepare(point: Point, tier: Tier, folder: Path, own: int) -> Record:
         "numa": numa,
         "usable_bytes": tier.usable_bytes(),
         **facts_of(tier),
-        "host": socket.gethostname(),
         "kernel": platform.release(),
     }
 

@@ -28,8 +28,8 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier, tier_named
 from neurotier.storage.ior.node import clear
-from neurotier.storage.ior.points import Point, cells_of
-from neurotier.storage.ior.walk import OTHER_NODE, OTHER_PROCESS, PIN, SPANS, Ior
+from neurotier.storage.ior.points import PIN, Point, cells_of
+from neurotier.storage.ior.walk import OTHER_NODE, OTHER_PROCESS, SPANS, Ior
 from neurotier.storage.workload.walk import LeftOutError, Say, files_text
 from neurotier.storage.workspace import Workspace
 

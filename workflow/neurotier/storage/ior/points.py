@@ -24,6 +24,8 @@ FIO, IOR = "fio", "ior"
 """What measures a point."""
 
 FILES = "ior"
+PIN = "pin"
+"""The set of points whose processes are pinned."""
 
 START_S = 1.0
 """What fio takes to start, write and read."""

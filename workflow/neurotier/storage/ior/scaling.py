@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from neurotier.core.quantities import counted, percent, rate
 from neurotier.core.tables import Row, gathered
-from neurotier.storage.ior.medians import MORE, READ, WAYS, WRITE, Line, fastest, line_name, reached
+from neurotier.storage.ior.medians import MORE, READ, WAYS, WRITE, Line, by_processes, fastest, line_name, reached
 from neurotier.storage.workload.records import measured
 
 LATE = 0.2
@@ -15,13 +15,8 @@ LATE = 0.2
 
 def curves(rows: Iterable[Row]) -> dict[str, dict[int, Line]]:
     """What was measured over nodes, by tier and pinning, by the processes of each node, and by the nodes."""
-    found: dict[str, dict[int, Line]] = {}
-    alone = [row for row in measured(rows) if row["concurrent"] == 1]
-    groups = gathered(((line_name(row), row["processes"], row["nodes"]), row) for row in alone)
-    for (name, processes, nodes), members in sorted(groups.items()):
-        found.setdefault(name, {}).setdefault(processes, {})[nodes] = reached(members)
-    names = dict.fromkeys(name for name, _, _ in groups)
-    return {name: found[name] for name in names if any(max(curve) > 1 for curve in found[name].values())}
+    found = by_processes(rows)
+    return {name: each for name, each in found.items() if any(max(curve) > 1 for curve in each.values())}
 
 
 def verdict(name: str, each: dict[int, Line]) -> str:

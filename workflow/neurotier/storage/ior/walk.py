@@ -13,12 +13,10 @@ from neurotier.core.tables import Row
 from neurotier.core.tiers import parse_size
 from neurotier.storage.fio import BUFFERED, Access, access_text, find_access, takes_direct
 from neurotier.storage.ior.mpi import require_engine, run_ior
-from neurotier.storage.ior.points import IOR, Point, cells_of, job_of, over_nodes, run_logged
+from neurotier.storage.ior.points import IOR, PIN, Point, cells_of, job_of, over_nodes, run_logged
 from neurotier.storage.numa import own_nodes
 from neurotier.storage.workload.walk import Say, Workload
 from neurotier.storage.workspace import Workspace, patience_s
-
-PIN = "pin"
 
 SPANS = "spans"
 """What is kept of a point and is no column: when each process began and ended."""

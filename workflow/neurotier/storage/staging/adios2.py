@@ -18,6 +18,7 @@ from typing import Any
 
 from neurotier.core.errors import ToolError, one_line
 from neurotier.core.processes import end_with_parent
+from neurotier.core.tables import gathered
 from neurotier.storage.staging.exchange import WORD_BYTES, Exchange, Sink, Source
 from neurotier.storage.staging.program import Service
 
@@ -54,11 +55,8 @@ def stream(exchange: Exchange, writer: int, mode: str) -> Any:
 
 def streams_of(exchange: Exchange, reader: int) -> dict[int, list[tuple[int, int]]]:
     """Writers whose streams a reader reads of: for each, place of the piece in the reader's copy, and in the stream."""
-    found: dict[int, list[tuple[int, int]]] = {}
-    for place, number in enumerate(exchange.pieces_of_reader(reader)):
-        writer, piece = divmod(number, exchange.pieces_per_writer)
-        found.setdefault(writer, []).append((place, piece))
-    return dict(sorted(found.items()))
+    pieces = [divmod(number, exchange.pieces_per_writer) for number in exchange.pieces_of_reader(reader)]
+    return dict(sorted(gathered((writer, (place, piece)) for place, (writer, piece) in enumerate(pieces)).items()))
 
 
 def write(exchange: Exchange, writer: int, asked: Connection) -> None:

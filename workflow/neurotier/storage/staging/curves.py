@@ -34,8 +34,6 @@ class Curve:
         ``writers``, ``readers`` or ``servers``.
     others
         The two other numbers, in that order.
-    per
-        ``step`` (strong scaling) or ``client`` (weak scaling).
     times
         Number to response times over the repetitions, s.
     """
@@ -44,7 +42,6 @@ class Curve:
     engine: str
     axis: str
     others: tuple[int, int]
-    per: str
     times: dict[int, Spread]
 
     @property
@@ -61,7 +58,7 @@ class Curve:
     def others_text(self) -> str:
         """The other numbers in words.
 
-        >>> Curve("disk", "ray", "readers", (4, 1), "step", {}).others_text
+        >>> Curve("disk", "ray", "readers", (4, 1), {}).others_text
         '4 writers, 1 server'
         """
         names = [name for name in COUNTS if name != self.axis]
@@ -107,16 +104,14 @@ def curves(rows: Iterable[Row], axis: str, way: str, per: str | None = None) -> 
         by_count = gathered((row[axis], row) for row in members)
         times = {count: Spread.of(by_count[count], f"{way}_s") for count in sorted(by_count)}
         if len(times) > 1 and per in (None, own_per):
-            found.append(Curve(tier, engine, axis, (rest[0], rest[1]), own_per, times))
+            found.append(Curve(tier, engine, axis, (rest[0], rest[1]), times))
     return found
 
 
 def of_each_place(found: Sequence[Curve]) -> list[Curve]:
     """For every tier and engine the curve with the most numbers on its axis, and of those with most other processes."""
-    names = dict.fromkeys(one.name for one in found)
-    return [
-        max((one for one in found if one.name == name), key=lambda one: (len(one.times), one.others)) for name in names
-    ]
+    of_place = gathered((one.name, one) for one in found)
+    return [max(some, key=lambda one: (len(one.times), one.others)) for some in of_place.values()]
 
 
 @dataclass(frozen=True)

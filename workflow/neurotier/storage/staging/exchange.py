@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-
-from neurotier.core.parallelism import Span, extent
 
 WORD_BYTES = 8
 """Contents are whole words, so that another step's are made by one addition."""
@@ -161,22 +159,3 @@ class Sink:
 def checksum(words: np.ndarray) -> int:
     """CRC-32 of a piece."""
     return zlib.crc32(words.data)
-
-
-def span_s(times: Sequence[Span]) -> float:
-    """From the first begin to the last end, s: the response time of all together.
-
-    >>> span_s([(1.0, 2.0), (1.5, 4.0)])
-    3.0
-    """
-    begin_s, end_s = extent(times) or (0.0, 0.0)
-    return end_s - begin_s
-
-
-def mean_s(times: Sequence[Span]) -> float:
-    """Mean of the clients' own response times, s.
-
-    >>> mean_s([(1.0, 2.0), (1.5, 4.0)])
-    1.75
-    """
-    return sum(end - begin for begin, end in times) / len(times)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,8 +19,9 @@ from typing import Any
 
 from neurotier.core.errors import NeurotierError, ToolError, one_line
 from neurotier.core.files import Record, read_json
+from neurotier.core.parallelism import span_s
 from neurotier.meter.tree import read_io
-from neurotier.storage.staging.exchange import Exchange, mean_s, span_s
+from neurotier.storage.staging.exchange import Exchange
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ def timed_step(exchange: Exchange, service: Service) -> Record:
     spans = {way: [(begin_s, end_s) for begin_s, end_s, *_ in all_of] for way, all_of in answers.items()}
     return {
         **{f"{way}_s": span_s(each) for way, each in spans.items()},
-        **{f"{way}_client_s": mean_s(each) for way, each in spans.items()},
+        **{f"{way}_client_s": statistics.fmean(end - begin for begin, end in each) for way, each in spans.items()},
         "write_round_s": write_round_s,
         "read_round_s": read_round_s,
         "device_read_bytes": None if before is None or after is None else after - before,

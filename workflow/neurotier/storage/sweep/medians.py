@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from neurotier.core.quantities import counted, number, size
+from neurotier.core.quantities import counted, size, three_digits
 from neurotier.core.tables import Row, gathered
 from neurotier.storage.spread import Spread
 from neurotier.storage.workload.records import measured
@@ -84,13 +84,4 @@ def requests_text(per_s: float) -> str:
     >>> requests_text(213456.0), requests_text(87.25)
     ('213,000 requests/s', '87.2 requests/s')
     """
-    return f"{number(float(f'{per_s:.3g}')) if per_s >= 999.5 else digits(per_s)} requests/s"
-
-
-def digits(value: float) -> str:
-    """A number with three significant digits, and two decimals at most.
-
-    >>> [digits(value) for value in (0.2512, 1.559, 31.25, 2171.4)]
-    ['0.25', '1.56', '31.2', '2171']
-    """
-    return f"{value:.0f}" if value >= 99.95 else f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+    return f"{three_digits(float(f'{per_s:.3g}') if per_s >= 999.5 else per_s)} requests/s"

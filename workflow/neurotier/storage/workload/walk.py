@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import os
-import socket
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -242,8 +241,8 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
         # with variables in its path, a tier is at another one in each job of a cluster
         where = short_hash(f"{node_class or facts['host']} {tier.kind} {facts['fs_type']} {declared.path}")
         for set_name, points in sets.items():
-            names = {point: f"{'_'.join(map(str, astuple(point)))}_{where}.json" for point in points}
-            files = {point: places.workload(target) / "points" / name / file for point, file in names.items()}
+            kept = places.workload(target) / "points" / name
+            files = {point: kept / f"{'_'.join(map(str, astuple(point)))}_{where}.json" for point in points}
             left = [point for point in points if whole_json(files[point]) is None]
             for point in left:  # what is there is damaged
                 remove_whatever(files[point])
@@ -296,8 +295,8 @@ def measure_all(
     for point in points:
         try:
             if point not in reasons:
-                noted = facts | {"started_s": time.time(), "host": socket.gethostname()}
-                write_json(files[point], noted | workload.measure(workspace, point))
+                started_s = time.time()
+                write_json(files[point], facts | {"started_s": started_s} | workload.measure(workspace, point))
                 in_a_row = 0
         except LeftOutError as error:
             reasons[point] = f"left out: {error}"
