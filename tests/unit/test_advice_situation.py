@@ -181,15 +181,12 @@ def test_who_is_analysed_first(tmp_path: Path) -> None:
     found = situation(tmp_path, advice={"participants": 2})
     three = list(found.participants)[:3]
     done(found, *three)
-    chosen = choose_first(found, {"parallelism": 2})
+    chosen = choose_first(found)
     assert chosen == choose_calibration(found.participants, found.settings, found.places)
     assert set(chosen) < set(three)
-    assert choose_first(found, {"parallelism": None})
-    with pytest.raises(SettingsError, match="the runs of a campaign are not predicted for a cluster"):
-        choose_first(situation(tmp_path, **CAMPAIGN), {"parallelism": None})
     with pytest.raises((SettingsError, InputError)):
-        choose_first(situation(tmp_path, **ELSEWHERE), {"parallelism": 2})
-    assert choose_first(situation(tmp_path, job(), **ELSEWHERE), {"parallelism": 2}) == []
+        choose_first(situation(tmp_path, **ELSEWHERE))
+    assert choose_first(situation(tmp_path, job(), **ELSEWHERE)) == []
     nowhere = situation(tmp_path, job(), kind="folder")
     for names, why in (
         ([], "its calibration is that of another results folder"),

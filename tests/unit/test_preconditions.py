@@ -23,10 +23,12 @@ from neurotier.run.snakemake_internals import Command
 from support import NOBODY, ROOT, plain_dataset, script, small_head, t1w
 
 
-def looked(folder: Path, dryrun: bool = False, tier: str = ".", elsewhere: bool = False, **sections: Any) -> list[str]:
+def looked(
+    folder: Path, dryrun: bool = False, tier: str = ".", elsewhere: bool = False, target: str = "", **sections: Any
+) -> list[str]:
     """What is said at the start of a run whose tier is a folder."""
-    none = frozenset[str]()
-    command = Command(not dryrun, dryrun, targets=none, until=none, forced=False, keep_going=True, cancel="")
+    targets, until = frozenset(filter(None, [target])), frozenset[str]()
+    command = Command(not dryrun, dryrun, targets=targets, until=until, forced=False, keep_going=True, cancel="")
     settings = settings_at(folder / tier, **sections)
     said: list[str] = []
     plan = Plan(settings, Places.from_settings(settings), elsewhere)
@@ -41,6 +43,13 @@ def test_a_source_that_is_cloned_may_be_gone_and_a_folder_may_not(tmp_path: Path
     write_json(known, {"source": source, "kind": "folder"})
     with pytest.raises(SourceError, match="there is no such folder"):
         looked(tmp_path, dataset={"source": source})
+
+
+def test_a_campaign_is_not_predicted_for_a_cluster_which_is_said_at_once(tmp_path: Path) -> None:
+    campaign = {"placements": {"disk": {}}}
+    looked(tmp_path, target="advise", campaign=campaign)
+    with pytest.raises(SettingsError, match="target advise: the runs of a campaign are not predicted for a cluster"):
+        looked(tmp_path, target="advise", campaign=campaign, elsewhere=True)
 
 
 def test_nothing_is_written_into_the_dataset(tmp_path: Path) -> None:

@@ -79,6 +79,9 @@ def test_a_key_of_bet_is_laid_over_its_defaults() -> None:
     assert tool.image == "containers/fsl-bet.def"
 
 
+ARCHIVE = {"path": "/x", "kind": "block", "read_only": True}
+
+
 @pytest.mark.parametrize(
     ("config", "line"),
     [
@@ -118,6 +121,14 @@ def test_a_key_of_bet_is_laid_over_its_defaults() -> None:
         (
             {"campaign": {"placements": {"slow": {"work": "dsik"}}}},
             "campaign.placements.slow.work: no tier is named 'dsik'; did you mean 'disk'?",
+        ),
+        (
+            {"tiers": {"own": {"path": "/x", "kind": "block", "node": True}}, "placement": {"results": "own"}},
+            "placement.results: tier 'own' is each node's own (node: true), and all jobs must see the same results",
+        ),
+        (
+            {"tiers": {"old": ARCHIVE}, "campaign": {"placements": {"slow": {"work": "old"}}}},
+            "campaign.placements.slow.work: tier 'old' is only read (read_only: true), and work is written",
         ),
         ({"probe": {"tiers": ["dsik"]}}, "probe.tiers: no tier is named 'dsik'; did you mean"),
         ({"tiers": {"a b": {"path": ".", "kind": "block"}}}, "tiers"),

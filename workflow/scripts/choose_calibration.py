@@ -7,7 +7,7 @@ from neurotier.run.scripting import script
 
 with script(snakemake) as context:
     situation = Situation(context.settings, context.places, context.inputs("checks"))
-    chosen = choose_first(situation, context.run_facts)
+    chosen = choose_first(situation)
     if chosen:
         context.say(
             "Calibration: " + ", ".join(f"{name} ({size(size_of(situation.participants[name]))})" for name in chosen)

@@ -21,7 +21,7 @@ from neurotier.advice.calibration import (
 from neurotier.advice.placements import COLD, Candidate, caches
 from neurotier.advice.predict import Fetching, Inputs, Participant, Storage
 from neurotier.advice.rehearsal import LONGEST_S, measure_cold_start, read_rehearsed, rehearse_shared
-from neurotier.core.errors import InputError, SettingsError
+from neurotier.core.errors import InputError
 from neurotier.core.files import Record, read_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
@@ -247,26 +247,9 @@ class Situation:
         )
 
 
-def choose_first(situation: Situation, facts: Record) -> list[str]:
-    """Participants to analyse first; none if the records of another results folder serve as calibration.
-
-    Parameters
-    ----------
-    situation
-        Before the run.
-    facts
-        Facts of the run.
-
-    Raises
-    ------
-    SettingsError
-        If a campaign is started with jobs that go to a cluster: its cold runs are not predicted there.
-    """
-    settings = situation.settings
-    if facts["parallelism"] is None and settings.campaign.placements:
-        fix = "on a node, start it with --cores and without the Snakemake profile of a cluster"
-        raise SettingsError("the runs of a campaign are not predicted for a cluster", "target advise", fix)
-    if settings.advice.calibration:
+def choose_first(situation: Situation) -> list[str]:
+    """Participants to analyse first; none if the records of another results folder serve as calibration."""
+    if situation.settings.advice.calibration:
         situation.observed  # noqa: B018  # an error in that folder shall come before minutes of probing
         return []
-    return choose_calibration(situation.participants, settings, situation.places)
+    return choose_calibration(situation.participants, situation.settings, situation.places)

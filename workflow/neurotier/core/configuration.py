@@ -25,6 +25,10 @@ if TYPE_CHECKING:  # the participant job reads checked settings: it loads no val
 
 SCHEMAS = ROOT / "workflow" / "schemas"
 
+SHARED_ROLES, WRITTEN_ROLES = ("dataset", "results"), ("work", "images", "results")
+"""Roles whose tier all jobs must see as the same, and those whose tier is written. Container images are kept with the
+results; nodes may have copies."""
+
 WORKLOADS = ("sweep", "daq", "ior", "staging")
 """Storage workloads: each is a section with ``tiers``, a target, a folder in the results, and a page of that name."""
 
@@ -89,13 +93,17 @@ def check(config: Facts) -> None:
     named = [(f"{key}.{role}", tier) for key, roles in placements.items() for role, tier in roles.items()]
     named += [(f"{key}.tiers", tier) for key in ("bigbrain", "probe", *WORKLOADS) for tier in config[key]["tiers"]]
     tiers = list(config["tiers"])
-    for key, name in named:
-        if name is not None and name not in tiers:
-            raise SettingsError(
-                f"no tier is named {name!r}{suggestion(name, tiers)}",
-                where=f"config key {key}",
-                fix=f"declare it under tiers, or use one of: {', '.join(tiers)}",
-            )
+    for key, name in filter(lambda one: one[1] is not None, named):
+        where, role = f"config key {key}", key.rpartition(".")[2]
+        if name not in tiers:
+            fix = f"declare it under tiers, or use one of: {', '.join(tiers)}"
+            raise SettingsError(f"no tier is named {name!r}{suggestion(name, tiers)}", where, fix)
+        if config["tiers"][name]["node"] and role in SHARED_ROLES:
+            problem = f"tier {name!r} is each node's own (node: true), and all jobs must see the same {role}"
+            raise SettingsError(problem, where, fix="place it on a tier that all nodes share")
+        if config["tiers"][name]["read_only"] and role in WRITTEN_ROLES:
+            problem = f"tier {name!r} is only read (read_only: true), and {role} is written"
+            raise SettingsError(problem, where, fix="place it on another tier")
     if config["bigbrain"]["numa"] != "none" and "spark" in config["bigbrain"]["engines"]:
         raise SettingsError(
             "Spark's tasks cannot be pinned one by one, as forks of one JVM's daemon",

@@ -24,16 +24,13 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from neurotier.core.configuration import expand
+from neurotier.core.configuration import SHARED_ROLES, expand
 from neurotier.core.control_groups import memory
 from neurotier.core.errors import SettingsError, TierError
 from neurotier.core.files import Facts, Record, absolute_path
 from neurotier.core.kinds import KINDS, kind_of_mount
 from neurotier.core.private import check_private, make_private, private_folder, refuse_planted, user_name
 from neurotier.core.settings import Settings, TierSettings
-
-SHARED_ROLES = ("dataset", "results")
-"""Roles whose tier all jobs must see as the same. Container images are kept with the results; nodes may have copies."""
 
 ANSWERS_WITHIN_S = 20.0
 """Time that a file system has to say what lies at a path, s: one that a server mounts only now takes a few."""
@@ -371,26 +368,10 @@ def tiers_of(settings: Settings, in_job: bool = False, elsewhere: bool = False) 
 
     Raises
     ------
-    SettingsError
-        If a role that all jobs share is placed on a tier that each node has for itself, or what is written on one that
-        is only read.
     TierError
         If the work tier of this node is not as declared.
     """
     tiers = {role: tier_named(settings, name) for role, name in settings.placement.items()}
-    for role, tier in tiers.items():
-        if tier.node and role in SHARED_ROLES:
-            raise SettingsError(
-                f"tier {tier.name!r} is each node's own (node: true), and all jobs must see the same {role}",
-                where=f"config key placement.{role}",
-                fix="place it on a tier that all nodes share",
-            )
-        if tier.read_only and role != "dataset":
-            raise SettingsError(
-                f"tier {tier.name!r} is only read (read_only: true), and {role} are written",
-                where=f"config key placement.{role}",
-                fix="place it on another tier",
-            )
     if in_job:
         tiers["work"] = tiers["work"].here()
         tiers["work"].claim()

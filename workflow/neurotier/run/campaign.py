@@ -429,7 +429,9 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
         arguments += ["--resources", f"mem_mb={campaign.limits['mem_mb']}"]
     arguments += ["--configfile", str(file)]
     if snakemake(["ready", *arguments], log) != 0:
-        raise RunError("could not be made ready", str(condition), fix=f"see {log}")
+        said = [line for line in log.read_text(errors="replace").splitlines() if line.startswith("neurotier: ")]
+        why = ["could not be made ready", *(line.removeprefix("neurotier: ") for line in said[-1:])]
+        raise RunError(": ".join(why), str(condition), fix=f"see {log}")
     cache = make_cache_ready(condition.cache, inner, places, log)
     snakemake([str(places.shortened().profile / "profile.tsv"), *arguments], log)
     # The run that made ready has no row.

@@ -81,7 +81,8 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
         If a tier is to be measured that is only read.
     SettingsError, ContainerError
         If the run would write into the dataset, there is nothing to compare, what it is to rehearse is wrongly
-        described, what containers are to see is not there, or it would do nothing and end well.
+        described, what containers are to see is not there, it would do nothing and end well, or the cold runs of a
+        campaign are to be predicted for a cluster.
     """
     if blind := next((rule for rule in AFTER_INDEX if rule in command.until), None):
         raise SettingsError(
@@ -89,6 +90,9 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
             where=f"--until {blind}",
             fix="name a target instead: ready, participants",
         )
+    if "advise" in command.targets and plan.elsewhere and plan.settings.is_campaign:
+        fix = "on a node, start it with --cores and without the Snakemake profile of a cluster"
+        raise SettingsError("the runs of a campaign are not predicted for a cluster", "target advise", fix)
     if not command.targets or command.targets - WITHOUT_DATASET:
         check_dataset(plan, say)
         check_container_inputs(plan.settings, plan.elsewhere)
