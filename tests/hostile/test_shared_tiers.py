@@ -253,6 +253,16 @@ def test_a_folder_that_everybody_may_change_is_refused(ordinary: Project, tier: 
     assert not list((tier / "open").iterdir())
 
 
+def test_a_working_folder_of_another_user_is_refused_in_a_line(ordinary: Project) -> None:
+    """As a colleague's checkout; to look at its targets is allowed."""
+    arguments = given(ordinary)
+    os.chown(ordinary.folder, 0, 0)
+    ended = ordinary.fails("participants", *arguments)
+    assert ended.lines(f"neurotier: {ordinary.folder}: you may not write to it; start in a folder of your own;")
+    assert "Traceback" not in ended.output
+    assert ordinary.succeeds("--list", *arguments).lines("participants")
+
+
 def test_a_group_shares_a_folder_and_others_lock_and_learn_nothing(ordinary: Project, tier: Path) -> None:
     """A colleague's folder is used; who holds all that can be opened holds up nobody, and can watch."""
     lab = tier / "lab"

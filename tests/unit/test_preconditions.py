@@ -46,7 +46,7 @@ def test_a_source_that_is_cloned_may_be_gone_and_a_folder_may_not(tmp_path: Path
 
 
 def test_a_campaign_is_not_predicted_for_a_cluster_which_is_said_at_once(tmp_path: Path) -> None:
-    campaign = {"placements": {"disk": {}}}
+    campaign: dict[str, Any] = {"placements": {"disk": {}}}
     looked(tmp_path, target="advise", campaign=campaign)
     with pytest.raises(SettingsError, match="target advise: the runs of a campaign are not predicted for a cluster"):
         looked(tmp_path, target="advise", campaign=campaign, elsewhere=True)

@@ -40,6 +40,7 @@ with internals.errors_in_a_line():
     )
     bigbrain = BigBrainPlan(settings, places, plan.node_class)
     if ARGUMENTS is not None:
+        internals.require_folder(ARGUMENTS)
         internals.check_without_cores(workflow, ARGUMENTS)
 
 in_a_line = internals.errors_in_a_line()

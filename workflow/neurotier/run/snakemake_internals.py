@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from snakemake.logging import logger
 
-from neurotier.core.errors import NeurotierError
+from neurotier.core.errors import NeurotierError, SettingsError
 from neurotier.core.files import Facts, Record
 from neurotier.core.parallelism import RESOURCES
 
@@ -153,6 +153,21 @@ def check_without_cores(workflow: Any, arguments: Sequence[str]) -> None:
     """
     if cores(workflow) is None and options_of(arguments).targets == [workflow.modifier.avail_rulename("check")]:
         workflow.resource_settings.cores = workflow.global_resources["_cores"] = 1
+
+
+def require_folder(arguments: Sequence[str]) -> None:
+    """Refuse a working folder that is closed to this user: Snakemake would show a trace (``Persistence``, 8.0).
+
+    Raises
+    ------
+    SettingsError
+        If Snakemake is to do more than to look at the Snakefile there.
+    """
+    folder, options = next(path for path in (Path(".snakemake"), Path()) if path.is_dir()), options_of(arguments)
+    looks = options.list_rules or options.lint or options.print_compilation
+    if not looks and not os.access(folder, os.W_OK | os.X_OK):
+        fix = "start in a folder of your own; neurotier init FOLDER lays one out"
+        raise SettingsError("you may not write to it", str(folder.absolute()), fix)
 
 
 def command_of(workflow: Any, own: Callable[..., frozenset[str]]) -> Command:
