@@ -200,7 +200,7 @@ ROWS = [
 
 def test_findings_say_who_is_fastest_and_who_stops() -> None:
     assert probe.concurrency(Data({"probe": ROWS}, None)).says == (
-        "tmpfs reads 480 GB/s, 4,174 times as much as nfs; tmpfs gains up to 96 streams; "
+        "With up to 96 streams, tmpfs reads 480 GB/s, 4,174 times as much as nfs; tmpfs gains up to 96 streams; "
         "disk gains up to 4 streams; nfs gains nothing from a second stream"
     )
     writes = [row for row in probe.curves(ROWS) if (row["tier"], row["pattern"]) == ("disk", "write")]

@@ -107,7 +107,8 @@ def concurrency(data: Data) -> Chart:
         return Chart(NONE)
     ordered = sorted(reads, key=lambda tier: most(reads[tier]), reverse=True)
     fast, slow = ordered[0], ordered[-1]
-    says = f"{fast} reads {rate(most(reads[fast]))}"
+    streams = reads[fast][-1]["streams"]
+    says = f"With {f'up to {streams} streams' if streams > 1 else 'one stream'}, {fast} reads {rate(most(reads[fast]))}"
     if len(ordered) > 1:
         says += f", {times_text(most(reads[fast]) / most(reads[slow]))} times as much as {slow}"
     clauses = []
