@@ -114,6 +114,15 @@ def test_ctrl_c_before_the_snakefile_is_read_is_a_line(tmp_path: Path) -> None:
     assert said.splitlines()[-1] == "neurotier: stopped; start the same command again to go on"
 
 
+def test_a_job_that_is_tried_again_is_said_to_be(tmp_path: Path) -> None:
+    rule = (
+        "rule one:\n  output: 'done'\n  retries: 1\n  shell: '[ ! -e once ] || touch done; touch once; [ -e done ]'\n"
+    )
+    code, said = ended(tmp_path, rule, "--logger", "neurotier")
+    assert code == 0, said
+    assert "rule one failed; its log: none\nIt is tried again\n" in said
+
+
 def test_where_nothing_is_to_be_done_the_pages_of_all_modules_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

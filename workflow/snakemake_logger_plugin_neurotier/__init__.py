@@ -69,6 +69,8 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
             return self.now_and_then("", f"{record.done} of {record.total} steps done")
         if event == LogEvent.JOB_ERROR:
             return "" if is_stopped() else f"rule {record.rule_name} failed; its log: {', '.join(record.log) or 'none'}"
+        if text.startswith("Trying to restart job"):  # of which the line before it was
+            return "It is tried again"
         if text.startswith("Nothing to be done"):
             return "; ".join([text.rstrip("."), *(str(page) for page in self.pages if page.exists())])
         if line := wrong_config(text):
