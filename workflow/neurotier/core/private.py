@@ -62,14 +62,15 @@ def private_folder(tier: Path) -> Path:
     return tier / f"{PREFIX}{user_name()}"
 
 
-def divide(path: Path) -> tuple[Path, tuple[str, ...]]:
-    """Divide a path into its tier and the names from the last ``neurotier-<user>`` on.
+def way_to(folder: Path) -> list[Path]:
+    """The last ``neurotier-<user>`` in a path, and each folder from there down to the path itself.
 
-    >>> divide(Path("/tier") / f"{PREFIX}{user_name()}" / "work")[1][1:]
-    ('work',)
+    >>> [path.parent.name for path in way_to(Path("/tier") / f"{PREFIX}{user_name()}" / "work" / "x")][::2]
+    ['tier', 'work']
     """
-    at = len(path.parts) - 1 - path.parts[::-1].index(f"{PREFIX}{user_name()}")
-    return Path(*path.parts[:at]), path.parts[at:]
+    upwards = [folder, *folder.parents]
+    top = [path.name for path in upwards].index(f"{PREFIX}{user_name()}")
+    return upwards[top::-1]
 
 
 def check_private(folder: Path, where: str = "") -> None:
@@ -87,9 +88,8 @@ def check_private(folder: Path, where: str = "") -> None:
     FileNotFoundError
         If one of them does not exist.
     """
-    tier, names = divide(folder)
-    for count in range(1, len(names) + 1):
-        refuse_unless_ours(tier.joinpath(*names[:count]), where)
+    for here in way_to(folder):
+        refuse_unless_ours(here, where)
 
 
 def refuse_unless_ours(folder: Path, where: str) -> None:
@@ -158,16 +158,14 @@ def make_private(folder: Path) -> None:
     TierError
         If one of them must not be used (:func:`check_private`).
     """
-    tier, names = divide(folder)
+    way = way_to(folder)
     for tries_left in range(10, -1, -1):
         try:
-            here = tier
-            for name in names:
-                here /= name
+            for here in way:
                 with suppress(FileExistsError):
                     here.mkdir(PRIVATE)
                 refuse_unless_ours(here, "")
-            private_folder(tier).chmod(PRIVATE)
+            way[0].chmod(PRIVATE)
             return
         except FileNotFoundError:
             if not tries_left:
@@ -195,7 +193,7 @@ def remove_empty(folder: Path) -> None:
     """Remove a private folder and its parents up to ``neurotier-<user>``, as far as they are empty."""
     with suppress(FileNotFoundError):
         check_private(folder)
-    for empty in (folder, *folder.parents)[: len(divide(folder)[1])]:
+    for empty in reversed(way_to(folder)):
         try:
             empty.rmdir()
         except FileNotFoundError:
