@@ -10,8 +10,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
-from neurotier.core.quantities import counted
-from neurotier.core.tables import Row
+from neurotier.core.quantities import counted, share_of
+from neurotier.core.tables import Row, gathered
 
 FULL_SHARE = 0.8
 """Share of the parallelism asked for that the mean of a run must reach, or the shortfall is explained."""
@@ -37,11 +37,8 @@ Span = tuple[float, float]
 
 def job_spans(rows: Sequence[Row]) -> list[Span]:
     """Start of the first and end of the last phase of each participant job, s since 1970."""
-    spans: dict[str, Span] = {}
-    for row in rows:
-        start_s, end_s = spans.get(row["participant"], (row["start_s"], row["end_s"]))
-        spans[row["participant"]] = (min(start_s, row["start_s"]), max(end_s, row["end_s"]))
-    return list(spans.values())
+    phases = gathered((row["participant"], (row["start_s"], row["end_s"])) for row in rows)
+    return list(filter(None, map(extent, phases.values())))
 
 
 def peak(spans: Sequence[Span]) -> int:
@@ -85,8 +82,7 @@ def mean(spans: Sequence[Span]) -> float | None:
     >>> mean([(0, 2), (1, 3)])
     1.3333333333333333
     """
-    whole_s = span_s(spans)
-    return sum(end - start for start, end in spans) / whole_s if whole_s else None
+    return share_of(sum(end - start for start, end in spans), span_s(spans))
 
 
 def fits(limits: Mapping[str, int], needs: Mapping[str, Sequence[int]]) -> dict[str, int]:

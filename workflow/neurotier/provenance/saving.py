@@ -55,6 +55,7 @@ from neurotier.core.files import (
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Say, Settings
+from neurotier.core.tables import gathered
 from neurotier.dataset.addresses import refusal
 from neurotier.dataset.commands import ask_git, call_git, message_of, naming_commands, prepare_environment
 from neurotier.dataset.source import Dataset, commit, identifier_of, is_broken
@@ -140,8 +141,9 @@ def save_sites(
 ) -> dict[str, str]:
     """Save the derivatives of each site whole, and the dataset above them; see :func:`save_derivatives`."""
     commits = {}
-    for site in sorted({*dataset.sites, *(one.name.rpartition("/")[0] for one in people)}):
-        of_site = [one for one in people if one.name.rpartition("/")[0] == site]
+    by_site = gathered((one.name.rpartition("/")[0], one) for one in people)
+    for site in sorted({*dataset.sites, *by_site}):
+        of_site = by_site.get(site, [])
         folder = (places.derivatives / site).absolute()
         take_dataset_back(folder)
         if not of_site and not (folder / ".git").is_dir():
@@ -271,9 +273,7 @@ def facts_of_run(file: Path) -> tuple[Settings, Record, str] | None:
 
 def groups(people: Sequence[Made], most: int) -> Iterator[list[Made]]:
     """Participants that share a commit: so many at most, made in the same way, as long as the command can hold them."""
-    together: dict[str, list[Made]] = {}
-    for one in people:
-        together.setdefault(identifier(one.how) if one.how else "", []).append(one)
+    together = gathered((identifier(one.how) if one.how else "", one) for one in people)
     for members in together.values():
         group: list[Made] = []
         size_bytes = 0
