@@ -211,19 +211,23 @@ class SweepSetSettings(Section):
     engine: str
 
 
-class SweepSettings(Section):
-    """Section ``sweep``: storage sweeps with fio."""
+class WorkloadSettings(Section):
+    """What the sections of all storage workloads have."""
 
     tiers: list[str]
-    sets: dict[str, SweepSetSettings]
     share: float
     seed: int
 
 
-class DaqSettings(Section):
+class SweepSettings(WorkloadSettings):
+    """Section ``sweep``: storage sweeps with fio."""
+
+    sets: dict[str, SweepSetSettings]
+
+
+class DaqSettings(WorkloadSettings):
     """Section ``daq``: writers at a fixed rate, and the buffer that they need."""
 
-    tiers: list[str]
     together: list[list[str]]
     writers: list[int]
     rate: str | int
@@ -234,14 +238,11 @@ class DaqSettings(Section):
     flush_s: float
     tolerance: float
     repetitions: int
-    share: float
-    seed: int
 
 
-class IorSettings(Section):
+class IorSettings(WorkloadSettings):
     """Section ``ior``: a file per process, written and read back by another."""
 
-    tiers: list[str]
     engine: str
     nodes: list[int]
     concurrent: list[int]
@@ -251,8 +252,6 @@ class IorSettings(Section):
     direct: bool
     numa: list[str]
     repetitions: int
-    share: float
-    seed: int
 
 
 class StagingSetSettings(Section):
@@ -266,18 +265,15 @@ class StagingSetSettings(Section):
     repetitions: int
 
 
-class StagingSettings(Section):
+class StagingSettings(WorkloadSettings):
     """Section ``staging``: writers that hand readers data."""
 
-    tiers: list[str]
     engines: list[str]
     sets: dict[str, StagingSetSettings]
     steps: int
     scale: float
     flush: bool
     timeout_s: float
-    share: float
-    seed: int
 
 
 class AdviceSettings(Section):
