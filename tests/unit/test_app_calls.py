@@ -50,7 +50,7 @@ class Called:
     """A participant of two sessions on a work tier, and the app."""
 
     def __init__(self, engine: Engine, image: Path, folder: Path) -> None:
-        self.placed = PlacedImage(engine.path, image, folder / "cache", 64 * "0")
+        self.placed = PlacedImage(engine.path, image, folder / "cache", 64 * "0", {})
         self.work, self.log = private_folder(folder) / "work" / "job", folder / "log"
         make_private(self.work)
         for session in ("1", "2"):

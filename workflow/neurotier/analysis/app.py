@@ -21,7 +21,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from neurotier.analysis.brains import Analysed, Job, Share, masks_of_app, tell
+from neurotier.analysis.brains import Analysed, Job, Share, masks_of_app
 from neurotier.analysis.derivatives import write_description
 from neurotier.analysis.staging import MARGIN_BYTES, TIME_STAMP, check_room, naming_full_tier, publish, remove_counted
 from neurotier.analysis.steps import write_step
@@ -30,7 +30,7 @@ from neurotier.containers.reference import short_name
 from neurotier.containers.run import WORK, Bind, Container
 from neurotier.containers.store import PlacedImage, sha256
 from neurotier.core.errors import InputError, KilledError, ToolError
-from neurotier.core.files import Record, absolute_path, read_json, remove_whatever
+from neurotier.core.files import Record, absolute_path, note, read_json, remove_whatever
 from neurotier.core.foreign import Entry, blaming, checked_entries, copy_tree, entries_below, same_content
 from neurotier.core.places import Places
 from neurotier.core.private import IN, OUT, SCRATCH, work_folder
@@ -134,7 +134,7 @@ def run_level(
         if code not in app.retry_exit_codes or len(starts) == app.attempts:
             break
         said = f"{describe_exit(code)}, which app.retry_exit_codes has"
-        tell(log, [f"attempt {len(starts)} of {app.attempts} ended with {said}: the next begins anew"])
+        note(log, f"neurotier: attempt {len(starts)} of {app.attempts} ended with {said}: the next begins anew")
         remove_counted(scratch, removal)
         remove_counted(out, removal)
         out.mkdir()
@@ -180,7 +180,8 @@ def call_app(job: Job, folder: Path, placed: PlacedImage) -> Analysed:
     ContainerError, ToolError
         As :func:`run_level`; or if two sessions have left a file and a folder of one name.
     """
-    app, bids_dir, label = job.settings.app, folder / IN / job.site, job.images[0].label
+    first, app = job.images[0], job.settings.app
+    bids_dir, label = folder / IN / first.site, first.label
     labels = sorted({image.session for image in job.images} - {""}) if app.level == "session" else [""]
     if not labels:
         fix = "leave the participant out, or set app.level to participant"
@@ -192,7 +193,8 @@ def call_app(job: Job, folder: Path, placed: PlacedImage) -> Analysed:
     for session, own in zip(labels, folders, strict=True):
         own.mkdir(parents=True, exist_ok=True)
         arguments = call_arguments(app, job.share or Share(app.threads, app.memory_mb), label, session)
-        tell(job.log, [f"session {session}"] if session else [])
+        if session:
+            note(job.log, f"neurotier: session {session}")
         with one_session(bids_dir / f"sub-{label}", session, folder / ASIDE):
             start, attempts = run_level(arguments, bids_dir, own, job.settings, job.log, placed, removal)
         starts.append(start)
@@ -200,7 +202,8 @@ def call_app(job: Job, folder: Path, placed: PlacedImage) -> Analysed:
     if labels != [""]:
         differing = merge_outputs([own / OUT for own in folders], folder / OUT)
         remove_whatever(folder / SESSIONS)
-        tell(job.log, [f"sessions differ in {name}; the first was taken" for name in differing])
+        for name in differing:
+            note(job.log, f"neurotier: sessions differ in {name}; the first was taken")
     return Analysed(masks_of_app(job.images, folder / OUT, job.log), joined(starts), removal, calls)
 
 

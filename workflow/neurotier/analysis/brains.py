@@ -23,7 +23,7 @@ from neurotier.containers.engine import LABELS, labelled_version
 from neurotier.containers.run import SCRIPT, WORK, Bind, Container
 from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import ContainerError, ToolError, one_line
-from neurotier.core.files import Facts, Record, exclusive, made_whole
+from neurotier.core.files import Facts, Record, exclusive, made_whole, note
 from neurotier.core.foreign import TEXT_BYTES, blaming, copy_tree, read_text
 from neurotier.core.private import IN, OUT, SCRATCH
 from neurotier.core.settings import Settings
@@ -75,10 +75,6 @@ class Job:
     def staged_files(self) -> list[str]:
         """Files to stage, as paths below the dataset."""
         return files_of(self.images, self.dataset, self.settings)
-
-    @property
-    def site(self) -> str:
-        return self.images[0].site
 
 
 def files_of(images: Sequence[Image], dataset: Path, settings: Settings) -> list[str]:
@@ -175,14 +171,8 @@ def masks_of_app(images: Iterable[Image], out: Path, log: Path) -> list[Record]:
             except FileNotFoundError:
                 continue
             except ToolError as error:
-                tell(log, [f"not in the group table: {error}"])
+                note(log, f"neurotier: not in the group table: {error}")
     return rows
-
-
-def tell(log: Path, lines: Iterable[str]) -> None:
-    """Add lines of neurotier's own to a log."""
-    with log.open("a") as file:
-        file.writelines(f"neurotier: {line}\n" for line in lines)
 
 
 def mask_row(image: Image, voxels: int, voxel_volume_mm3: float) -> Record:

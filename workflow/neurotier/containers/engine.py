@@ -106,8 +106,8 @@ def explain(
 
 def run_logged(command: list[str], log: Path, **options: Any) -> tuple[int, str]:
     """Run a command that prints to a log: its exit code, and what it printed; ``options`` of :func:`subprocess.run`."""
-    begin = log.stat().st_size if log.exists() else 0
     with log.open("ab") as file:
+        begin = file.tell()
         options |= {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": file, "preexec_fn": die_with_parent}
         code = subprocess.run(command, **options).returncode
     return code, read_from(log, begin)

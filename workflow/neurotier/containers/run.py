@@ -222,9 +222,8 @@ class Container:
         image = [self.image] if self.image.is_file() else []  # an unpacked image has too many files to check
         resident_before = resident_share(image)
         token = os.urandom(8).hex()
-        begin = log.stat().st_size if log.exists() else 0
         with self.prepared(script) as (state, said, go), log.open("ab") as file:
-            environment = clean_environment(os.environ)
+            environment, begin = clean_environment(os.environ), file.tell()
             start_s, began_s = time.time(), time.monotonic()
             process = subprocess.Popen(
                 self.command_line(command, state, token),

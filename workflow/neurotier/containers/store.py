@@ -88,7 +88,7 @@ def placed_sha256(placed: Path, permissions: bool = True) -> str:
     if not stat.S_ISDIR(mode):
         return sha256(placed) if stat.S_ISREG(mode) else "neither a file nor a folder"
     whole = hashlib.sha256()
-    for root, names, files, descriptor in os.fwalk(placed, follow_symlinks=False):
+    for root, names, files, descriptor in os.fwalk(placed):
         names.sort()
         for name in sorted([*names, *files]):
             facts = os.lstat(name, dir_fd=descriptor)
@@ -232,7 +232,7 @@ class PlacedImage:
     path: Path
     cache: Path
     sha256: str
-    caches: Mapping[Path, Cache] = field(default_factory=dict)
+    caches: Mapping[Path, Cache]
 
 
 @dataclass(frozen=True, kw_only=True)

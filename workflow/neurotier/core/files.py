@@ -23,7 +23,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from neurotier.core.errors import StateError
+from neurotier.core.errors import StateError, without_credentials
 from neurotier.core.libc import LIBC
 
 Content = TypeVar("Content")
@@ -78,7 +78,7 @@ def written_whole(path: Path, durable: bool = True, mode: int = 0o666) -> Iterat
     """
     make_folders(path.parent, durable)
     temporary = partial_of(path, os.urandom(4).hex())
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
@@ -121,7 +121,7 @@ def write_json(path: Path, data: Any, durable: bool = True) -> None:
 def append_line(path: Path, line: str) -> None:
     """Append a line to a file, at once: other processes may append theirs. A link is not followed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     try:
         os.write(descriptor, f"{line}\n".encode())
     finally:
@@ -188,7 +188,7 @@ def once_per_version(read: Callable[[Path], Content]) -> Callable[[Path], Conten
 
 def flush_folder(folder: Path) -> None:
     """Flush the entries of a folder to its device."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with suppress_unsupported():
             os.fsync(descriptor)
@@ -198,10 +198,10 @@ def flush_folder(folder: Path) -> None:
 
 def flush_tree(folder: Path) -> None:
     """Flush all regular files and folders below a folder to their device; the folder itself last."""
-    for _, _, files, descriptor in os.fwalk(folder, topdown=False, follow_symlinks=False):
+    for _, _, files, descriptor in os.fwalk(folder, topdown=False):
         for name in files:
             if stat.S_ISREG(os.lstat(name, dir_fd=descriptor).st_mode):
-                file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=descriptor)
+                file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=descriptor)
                 try:
                     os.fsync(file)
                 finally:
@@ -212,7 +212,7 @@ def flush_tree(folder: Path) -> None:
 
 def flush_file_system(path: Path) -> None:
     """Flush the whole file system that holds a path, whoever wrote to it."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         if LIBC.syncfs(descriptor) != 0:
             number = ctypes.get_errno()
@@ -289,6 +289,12 @@ def remove_whatever(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def note(log: Path, line: str) -> None:
+    """Add a line to a job's log."""
+    with log.open("a") as file:
+        file.write(without_credentials(line.rstrip()) + "\n")
+
+
 def clear_log(log: Path) -> None:
     """Remove anything but a regular file from the path of a log: a FIFO would block the writer."""
     if os.path.lexists(log) and not stat.S_ISREG(log.lstat().st_mode):
@@ -312,7 +318,7 @@ def open_lock(lock: Path) -> int:
     if lock.is_dir() and not lock.is_symlink():  # it would keep everybody out for ever
         print(f"neurotier: {lock} is a folder in place of a lock; it is made again", file=sys.stderr, flush=True)
         remove_tree(lock)
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, LOCK_MODE)
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, LOCK_MODE)
     os.fchmod(descriptor, LOCK_MODE)  # after a chmod of the whole folder, others could hold it
     return descriptor
 

@@ -33,11 +33,11 @@ DEEPEST = 100
 """Deepest nesting of folders that is walked: more exhausts descriptors or the stack."""
 
 CHUNK_BYTES = 1 << 20
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 LEASE_S = 60.0
 """Longest that a file server keeps a file to itself: ``/proc/sys/fs/lease-break-time`` is 45 s as a rule."""
 
-FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
 KINDS = {
     stat.S_IFLNK: "a link",
@@ -204,7 +204,7 @@ def entries_below(folder: Path) -> Iterator[Entry]:
             raise error
         raise ForeignError("is closed to its owner", str(error.filename))
 
-    for root, names, files, descriptor in os.fwalk(folder, follow_symlinks=False, onerror=refuse):
+    for root, names, files, descriptor in os.fwalk(folder, onerror=refuse):
         here = PurePath(root).relative_to(folder)
         if len(here.parts) > DEEPEST:
             raise ForeignError(f"folders are nested more than {DEEPEST} deep")
@@ -238,7 +238,7 @@ def copy_file(
     ForeignError
         If the source holds more than ``limit_bytes``; the copy is removed.
     """
-    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         copied = 0
         while sent := send(descriptor, source.fileno(), copied):

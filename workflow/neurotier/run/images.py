@@ -22,13 +22,12 @@ from neurotier.containers.store import (
     note_user,
     place_cache,
 )
-from neurotier.core.files import Record, read_json
+from neurotier.core.files import Record, note, read_json
 from neurotier.core.places import Places
 from neurotier.core.private import SCRATCH, make_private, remove_empty, work_folder
 from neurotier.core.processes import verifying_run
 from neurotier.core.settings import Say, Settings
 from neurotier.core.tiers import tiers_of
-from neurotier.run.jobs import note
 
 
 def shelf(settings: Settings, places: Places, say: Say, placing: bool = True) -> Shelf:

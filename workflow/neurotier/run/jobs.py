@@ -30,6 +30,7 @@ from neurotier.core.errors import (
     without_credentials,
 )
 from neurotier.core.files import Record, clear_log, content_of, read_json, write_json, write_secret, write_text
+from neurotier.core.files import note as note
 from neurotier.core.places import Places
 from neurotier.core.processes import SIGNALS, current_run
 from neurotier.core.quantities import first_of
@@ -68,10 +69,10 @@ def load_settings(results: Path) -> Settings:
     StateError
         If they are not as this version writes them.
     """
-    if not (results / "state" / "settings.json").exists():
+    file = results / "state" / "settings.json"
+    if not file.exists():
         fix = "name a results folder, or start snakemake (without --no-hooks)"
         raise SettingsError("no run has begun here", str(results), fix)
-    file = results / "state" / "settings.json"
     try:
         settings = Settings.from_json(read_json(file))
         made = results_folder(settings)
@@ -183,10 +184,10 @@ def keep_failure(places: Places, participant: str, stage: str, reason: str, exit
     write_json(places.failure(participant), failure | {"run": current_run(), "log": str(log)})
 
 
-def run_facts(places: Places, run: str | None = None) -> Record:
+def run_facts(places: Places, run: str = "") -> Record:
     """What a run has noted of itself, by default this one; nothing if it has not, or the job was started by hand."""
     try:
-        return dict(read_json(places.runs / f"{current_run() if run is None else run}.json"))
+        return dict(read_json(places.runs / f"{run or current_run()}.json"))
     except FileNotFoundError:
         return {}
 
@@ -271,12 +272,6 @@ def note_failure(log: Path, error: BaseException) -> None:
     if not isinstance(error, (NeurotierError, Interrupted)):
         note(log, "".join(traceback.format_exception(error)))
     note(log, reason_of(error))
-
-
-def note(log: Path, line: str) -> None:
-    """Add a line to a job's log."""
-    with log.open("a") as file:
-        file.write(without_credentials(line.rstrip()) + "\n")
 
 
 def say(line: str) -> None:
