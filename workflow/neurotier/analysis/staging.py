@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import math
 import os
 import shutil
 import time
@@ -192,10 +193,9 @@ def first_missing(manifest: Manifest, folder: Path) -> str:
 
 def check_room(tier: Tier, needed_bytes: int, needed_files: int | None = None) -> None:
     """Raise :class:`TierError` if a participant does not fit on the tier, by bytes or by files."""
-    free_files = tier.free_files()
     if needed_bytes > tier.free_bytes():
         raise full(tier, needed_bytes, needed_files, "has too little room")
-    if needed_files is not None and free_files is not None and needed_files > free_files:
+    if (needed_files or 0) > tier.free_files():
         raise full(tier, needed_bytes, needed_files, "has too few inodes")
 
 
@@ -223,15 +223,14 @@ def naming_full_tier(tier: Tier, needed_bytes: int, needed_files: int | None = N
 
 def is_full(tier: Tier) -> bool:
     """Whether a tier has next to no room left, for bytes or for files."""
-    free_files = tier.free_files()
-    return tier.free_bytes() <= MARGIN_BYTES or (free_files is not None and free_files <= MARGIN_FILES)
+    return tier.free_bytes() <= MARGIN_BYTES or tier.free_files() <= MARGIN_FILES
 
 
 def full(tier: Tier, needed_bytes: int, needed_files: int | None, state: str) -> TierError:
     """The error for a tier on which a participant has no room, or has none any more."""
     free, needed = size(tier.free_bytes()), f"about {size(needed_bytes)}"
     free_files = tier.free_files()
-    if free_files is not None:
+    if math.isfinite(free_files):
         free += f" and inodes for {free_files:,} files"
         state = "is out of inodes" if free_files <= MARGIN_FILES else state
     if needed_files is not None:

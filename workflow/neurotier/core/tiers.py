@@ -11,6 +11,7 @@ resolves it on its node: variables such as ``$SLURM_TMPDIR`` are not defined whe
 from __future__ import annotations
 
 import errno
+import math
 import os
 import re
 import shutil
@@ -126,10 +127,10 @@ class Tier:
         free = shutil.disk_usage(self.path).free
         return free if self.capacity_bytes is None else min(free, self.capacity_bytes)
 
-    def free_files(self) -> int | None:
-        """Files that neurotier may still make, by inodes; ``None`` where the file system has no limit (btrfs)."""
+    def free_files(self) -> float:
+        """Files that neurotier may still make, by inodes; infinite where the file system has no limit (btrfs)."""
         facts = os.statvfs(self.path)
-        return facts.f_favail if facts.f_files else None
+        return facts.f_favail if facts.f_files else math.inf
 
     def usable_bytes(self) -> int:
         """Bytes that files may take now: free space that is memory is no more than the memory that is available, to the
@@ -233,7 +234,7 @@ def find_mount(path: Path) -> Mount:
 
     In a chroot the root may not be a mount point; there, only the type is known, from ``stat``.
     """
-    real = Path(os.path.realpath(path))
+    real = path.resolve()
     mounts = [Mount(*each[:4]) for each in psutil.disk_partitions(all=True)]
     above = [mount for mount in reversed(mounts) if real.is_relative_to(mount.mount_point)]
     if above:
@@ -287,7 +288,7 @@ def with_folders_placed(config: Facts) -> Facts:
     tiers, placement, dataset = (config.get(name) or {} for name in ("tiers", "placement", "dataset"))
     if not all(isinstance(section, Mapping) for section in (tiers, placement, dataset)):
         return config  # which is said when it is checked
-    added, placement, results = Record(), dict(placement), config.get("results")
+    tiers, placement, results = dict(tiers), dict(placement), config.get("results")
     folder = Path(os.path.expanduser(str(results)))
     if folder.is_absolute():
         if "results" in tiers:
@@ -303,8 +304,7 @@ def with_folders_placed(config: Facts) -> Facts:
                 where="config key results",
                 fix="make it, or correct the path",
             )
-        added["results"], placement["results"], results = tier_of(folder.parent), "results", folder.name
-    tiers = {**tiers, **added}
+        tiers["results"], placement["results"], results = tier_of(folder.parent), "results", folder.name
     if "dataset" not in placement and "results" in placement:
         source, kept = absolute_path(str(dataset.get("source"))), placement["results"]
         placement["dataset"] = kept

@@ -6,6 +6,7 @@ Snakemake grants less than was asked for where the machine has less, and more wh
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
@@ -123,15 +124,15 @@ class Needs:
         The memory of its processes is multiplied by the number of the attempt; what it keeps on a tier that is memory
         is not. Without a limit of inodes no files are counted.
         """
-        images = self.images(participant)
-        work_mb = self.within("work_mb", megabytes(work_bytes(images, self.settings)))
+        images, settings = self.images(participant), self.settings
+        work_mb = self.within("work_mb", megabytes(work_bytes(images, settings)))
         if self.is_app:
-            needed_mb = self.settings.app.memory_mb
+            needed_mb = settings.app.memory_mb
         else:
-            base_mb, per_mb = make_tool(self.settings.tool).memory_mb
+            base_mb, per_mb = make_tool(settings.tool).memory_mb
             needed_mb = base_mb + per_mb * max((image.size_bytes or 0 for image in images), default=0) // MEGABYTE
         needed_mb = needed_mb * attempt + work_mb * self.fills_memory
-        files = self.within("work_files", work_files(images, self.settings) or 0)
+        files = self.within("work_files", work_files(images, settings) or 0)
         return Need(self.within("mem_mb", needed_mb), work_mb, files)
 
     def divided(self, slots: int | None, members: Sequence[str]) -> Granted:
@@ -215,16 +216,17 @@ class Needs:
         process have, unless they run on others; of the work tier, unless each of those has its own, or its path is not
         there; of inodes, if anybody counts files.
         """
-        room: dict[str, int | None] = {}
+        room: dict[str, int] = {}
         if not self.elsewhere:
             all_bytes = min([psutil.virtual_memory().total, *(limit_bytes for limit_bytes, _ in memory())])
             room["mem_mb"] = int(0.95 * all_bytes / MEGABYTE)
         if not self.elsewhere or self.settings.kind_of("work").remote:
             tier = tiers_of(self.settings)["work"]
-            is_there, counted = os.path.isdir(tier.path), work_files([], self.settings) is not None
-            room["work_mb"] = tier.free_bytes() // MEGABYTE if is_there else None
-            room["work_files"] = tier.free_files() if is_there and counted else None
-        return {name: limit for name, limit in room.items() if limit is not None}
+            if os.path.isdir(tier.path):
+                room["work_mb"] = tier.free_bytes() // MEGABYTE
+                if work_files([], self.settings) is not None and math.isfinite(files := tier.free_files()):
+                    room["work_files"] = int(files)
+        return room
 
     def limits(self) -> dict[str, int]:
         """Limits of the resources that jobs share."""
