@@ -7,6 +7,7 @@ same images gives the same bytes.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -55,10 +56,9 @@ def how_of(
         Digests of the folders that an app read, by name.
     """
     app, containers = settings.app, settings.containers
-    given = (
-        vars(app) if app.image else {key: value for key, value in settings.tool.options.items() if value is not None}
-    )
-    options = {key: value for key, value in given.items() if key not in NOT_OPTIONS}
+    given = vars(app) if app.image else settings.tool.options
+    said = [key for key in given if key not in NOT_OPTIONS and (app.image or given[key] is not None)]
+    options = {key: given[key] for key in said}
     how: How = {"neurotier": neurotier, "name": app_name(settings), "version": version, "options": options}
     if not app.image and (content := make_tool(settings.tool).content) in made_with:
         how[content] = made_with[content]
@@ -71,12 +71,12 @@ def how_of(
             "image": settings.image,
             "digest": container,
             "network": containers.network,
-            "environment": dict(containers.environment),
-            "binds": list(containers.binds),
+            "environment": containers.environment,
+            "binds": containers.binds,
         }
         how["app"] = bool(app.image)
     if app.image and caches:
-        how["caches"] = dict(caches)
+        how["caches"] = caches
     if app.image and app.filter_file:
         with suppress(OSError):  # it is gone: then the app cannot be called so again
             how["filter"] = absolute_path(app.filter_file).read_text()
@@ -98,7 +98,7 @@ def label_of(name: str) -> str:
     >>> label_of("my-app 2"), label_of("?")
     ('myapp2', 'app')
     """
-    return "".join(letter for letter in name if letter.isascii() and letter.isalnum()) or "app"
+    return re.sub(r"[^A-Za-z0-9]", "", name) or "app"
 
 
 def uri(name: str) -> str:

@@ -30,6 +30,7 @@ from neurotier.core.errors import InputError, NeurotierError, SettingsError, Sou
 from neurotier.core.files import absolute_path, remove_tree
 from neurotier.core.foreign import copy_file, open_in_dataset
 from neurotier.core.installed import ROOT
+from neurotier.core.places import safe_name
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import DatasetSettings, Say
 from neurotier.core.tiers import is_plain_folder
@@ -142,8 +143,7 @@ def short_name(text: str) -> str:
     text = DIGEST.sub("", text)
     if archive := ARCHIVE.fullmatch(text):
         text = archive["path"].rstrip("/")
-    last = re.sub(r"\.(sif|def|tar)$", "", re.split("[/#]", text)[-1].split(":")[0])
-    return re.sub(r"[^\w.-]", "_", last).strip("._-") or "image"
+    return safe_name(re.sub(r"\.(sif|def|tar)$", "", re.split("[/#]", text)[-1].split(":")[0])) or "image"
 
 
 # Images of datasets.

@@ -32,6 +32,7 @@ Rules, scripts and library take their paths from here and build none themselves.
 from __future__ import annotations
 
 import hashlib
+import re
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -212,8 +213,7 @@ class Places:
 
     def demo_facts(self, settings: DemoSettings) -> Path:
         """Marker: the demonstration dataset has been made."""
-        folder = self.demo(settings)
-        return folder.with_name(f"{folder.name}.json")
+        return self.demo(settings).with_suffix(".json")
 
     def work_of(self, participant: str) -> Path:
         """A participant job's private folder on the work tier, whose name has a sign that no BIDS path has."""
@@ -247,8 +247,16 @@ def dataset_name(source: str, version: str | None) -> str:
     'RawDataBIDS-ecd15112'
     """
     last = without_credentials(source).rstrip("/").split("#")[0].split("?")[0].rsplit("/", 1)[-1].removesuffix(".git")
-    safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in last).strip("._-")
-    return f"{safe or 'dataset'}-{short_hash(source if version is None else f'{source}@{version}')}"
+    return f"{safe_name(last) or 'dataset'}-{short_hash(source if version is None else f'{source}@{version}')}"
+
+
+def safe_name(text: str) -> str:
+    """A text as a part of a file's name.
+
+    >>> safe_name("'long'"), safe_name("haswell&big"), safe_name("../x"), safe_name("")
+    ('long', 'haswell_big', 'x', '')
+    """
+    return re.sub(r"[^\w.-]", "_", text).strip("._-")
 
 
 def short_hash(text: str) -> str:

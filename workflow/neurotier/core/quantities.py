@@ -94,8 +94,7 @@ def rate(value: float | None) -> str:
     if value is None:
         return MISSING
     unit, scale = next(((name, scale) for name, scale in RATES if value >= 0.9995 * scale), RATES[-1])
-    scaled = value / scale
-    return f"{three_digits(scaled)} {unit}"
+    return f"{three_digits(value / scale)} {unit}"
 
 
 def cm3(volume_mm3: float | None) -> str:
@@ -116,22 +115,14 @@ def number(value: float | None, digits: int = 0) -> str:
     return MISSING if value is None else f"{value:,.{digits}f}"
 
 
-def three_digits(value: float) -> str:
-    """A bare number with three significant digits, and two decimals at most.
+def three_digits(value: float | None) -> str:
+    """A bare number, such as a mean of counts, with three significant digits, and two decimals at most.
 
-    >>> [three_digits(value) for value in (0.2512, 1.559, 14.2, 239.6, 2171.4)]
-    ['0.25', '1.56', '14.2', '240', '2,171']
+    >>> [three_digits(value) for value in (0.2512, 1.559, 14.2, 239.6, 2171.4, None)]
+    ['0.25', '1.56', '14.2', '240', '2,171', 'n/a']
     """
-    return number(value, 0 if value >= 99.95 else 1 if value >= 9.995 else 2)
-
-
-def mean_count(value: float | None) -> str:
-    """A mean of counts with three significant digits at most.
-
-    >>> mean_count(1.966), mean_count(23.87)
-    ('1.97', '23.9')
-    """
-    return number(value, 1 if value is not None and value >= 9.995 else 2)
+    known = value or 0.0
+    return number(value, 0 if known >= 99.95 else 1 if known >= 9.995 else 2)
 
 
 def counted(count: int, noun: str) -> str:

@@ -192,10 +192,9 @@ def check_lines(rows: Sequence[Row]) -> list[str]:
     lines = [["tier", "in use", "kind", "there", "writable", "shared", "room", "path"]]
     for row in rows:
         kind = row["kind"] if row["found_kind"] in (None, row["kind"]) else f"{row['kind']}, but is {row['found_kind']}"
-        room = EMPTY if row["usable_bytes"] is None else size(row["usable_bytes"])
         there = [answer(row[name]) for name in ("there", "writable", "shared")]
         path = row["path"] + (f" ({row['fs_type']})" if row["fs_type"] else "")
-        lines.append([row["tier"], answer(row["in_use"]), kind, *there, room, path])
+        lines.append([row["tier"], answer(row["in_use"]), kind, *there, size(row["usable_bytes"]), path])
     return [
         f"Node {node['host']}{of_class}, {node['kernel']}: {has}; a job like this one has {' and '.join(held_to)}",
         "; ".join(f"{name}: {answer(node[key])}" for name, key in switches.items()),

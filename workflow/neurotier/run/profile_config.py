@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from snakemake.utils import update_config
 
 from neurotier.core.errors import SettingsError
 from neurotier.core.files import Facts, Record
+from neurotier.core.places import safe_name
 from neurotier.run.snakemake_internals import config_of_profile, default_resources, options_of, options_of_profile
 
 ENVIRONMENT = "NEUROTIER_COMMAND"
@@ -117,15 +117,6 @@ def given(options: Namespace, names: Sequence[str], option: str) -> Any:
     for name in names if value is None else ():
         value = options_of_profile(name).get(option.replace("_", "-"), value)
     return value
-
-
-def safe_name(text: str) -> str:
-    """A text as a part of a file's name.
-
-    >>> safe_name("'long'"), safe_name("haswell&big"), safe_name("../x"), safe_name("")
-    ('long', 'haswell_big', 'x', '')
-    """
-    return re.sub(r"[^A-Za-z0-9_.-]+", "_", text).strip("._-")
 
 
 def starting_folder(directory: Path | None) -> Path:

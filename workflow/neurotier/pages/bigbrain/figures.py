@@ -22,7 +22,7 @@ from neurotier.bigbrain.tasks import (
     STREAMING,
     WRITE,
 )
-from neurotier.core.quantities import counted, mean_count, percent, seconds
+from neurotier.core.quantities import counted, percent, seconds, three_digits
 from neurotier.core.tables import Row, gathered
 from neurotier.model.prediction import FLUID, MEASURED, PAPER
 from neurotier.pages.bigbrain.tables import (
@@ -137,7 +137,7 @@ def bigbrain_phases(data: Tables) -> Chart:
     longest_of = f"The longest phase is {PHASES[first][0]} in {count:,} of {counted(len(known), among)}"
     says = ", ".join([longest_of, *(f"{PHASES[name][0]} in {times:,}" for name, times in others)])
     known = in_panels(data.conditions)
-    lanes = [row | {"text": f"{mean_count(row['mean_parallelism'])} at once"} for row in known]
+    lanes = [row | {"text": f"{three_digits(row['mean_parallelism'])} at once"} for row in known]
     drawn = [name for name in SUMS if any(row[name] for row in known)]
     marks = []
     for place, (name, marker) in enumerate(zip(drawn, "vo^sD", strict=False)):
@@ -179,7 +179,7 @@ def gantt_chart(data: Tables, rows: Sequence[Row]) -> Chart:
     table, lanes, shares = list[Row](), list[Row](), dict[str, float]()
     for row in rows:
         run = middle_of(row["repetitions"])
-        panel = f"{name_of(row)}: {seconds(run['makespan_s'])}, {mean_count(run['mean_parallelism'])} in a phase"
+        panel = f"{name_of(row)}: {seconds(run['makespan_s'])}, {three_digits(run['mean_parallelism'])} in a phase"
         if run["start_up_s"] and row["engine"] == SPARK:
             panel += f"; start of Spark {seconds(run['start_up_s'])}"
         if run["incomplete_blocks"]:

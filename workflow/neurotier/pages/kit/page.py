@@ -21,7 +21,7 @@ from urllib.parse import quote
 from neurotier.core.files import write_text
 from neurotier.core.installed import ROOT
 from neurotier.core.places import Places
-from neurotier.core.quantities import cm3, mean_count, number, percent, rate, seconds, size
+from neurotier.core.quantities import cm3, number, percent, rate, seconds, size, three_digits
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table
 from neurotier.pages.kit.chart import NOTHING, Chart
@@ -46,7 +46,7 @@ WORDS: Mapping[str, Callable[[Any], str]] = {
     "_share": percent,
     "_mm3": cm3,
     "cpu_s_per_gb": lambda value: number(value, 2),
-    "mean_parallelism": mean_count,
+    "mean_parallelism": three_digits,
     "ratio": lambda value: number(value, 2),
     "robust_z": lambda value: number(value, 1),
 }

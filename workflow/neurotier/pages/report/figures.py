@@ -6,7 +6,17 @@ import statistics
 from collections.abc import Sequence
 
 from neurotier.core.parallelism import PHASES
-from neurotier.core.quantities import CM3_PER_MM3, cm3, counted, mean_count, number, percent, seconds, share_of, shorten
+from neurotier.core.quantities import (
+    CM3_PER_MM3,
+    cm3,
+    counted,
+    number,
+    percent,
+    seconds,
+    share_of,
+    shorten,
+    three_digits,
+)
 from neurotier.core.tables import Row, gathered
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.causes import MEMORY_STALL, UNEXPLAINED, Causes, about, ranked, sum_causes, why_no_account
@@ -107,7 +117,7 @@ def gantt(data: ReportData) -> Chart:
         for node, own in sorted(gathered((row.get("node") or "", row) for row in rows).items()):
             people = f"{node or 'node not known'} ({len({row['participant'] for row in own})})"
             lanes += [{"group": people if data.cluster else ""} | row for row in in_lanes(own, "participant")]
-    most, average = run["peak_parallelism"], mean_count(run["mean_parallelism"])
+    most, average = run["peak_parallelism"], three_digits(run["mean_parallelism"])
     parallel = "one at a time" if most == 1 else f"{average} at a time on average, {most:,} at most"
     return Lanes(
         f"Makespan {seconds(run['makespan_s'])} for {counted(run['participants'], 'participant')}, {parallel}",

@@ -19,11 +19,11 @@ from neurotier.core.quantities import (
     cm3,
     counted,
     first_of,
-    mean_count,
     number,
     seconds,
     share_of,
     size,
+    three_digits,
     utc,
 )
 from neurotier.core.tables import Row, gathered
@@ -370,7 +370,7 @@ def methods(data: ReportData) -> Section:
     if run:
         text += (
             f" Datasets lay on a {kinds.get(run['dataset_tier'], 'storage')} tier, intermediate files on a"
-            f" {kinds.get(run['work_tier'], 'storage')} tier, and {mean_count(run['mean_parallelism'])} participants"
+            f" {kinds.get(run['work_tier'], 'storage')} tier, and {three_digits(run['mean_parallelism'])} participants"
             " were analysed at a time (mean)."
         )
     return Section("Methods, to paste into a paper", text)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from neurotier.core.quantities import clock, counted, mean_count, seconds
+from neurotier.core.quantities import clock, counted, seconds, three_digits
 from neurotier.core.tables import Row
 from neurotier.pages.kit.causes import BLOCK_IO, CPU, RUN_QUEUE
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Verdict
@@ -90,5 +90,5 @@ def numbers(run: Row, data: ReportData) -> str:
     if run["flushed_s"] is not None and run["flushed_s"] > run["makespan_s"]:
         text += f", on its device after {seconds(run['flushed_s'])}"
     room = f" of {counted(run['cores'], 'core')}" if run["cores"] and not data.cluster else ""
-    text += f"; {mean_count(run['mean_parallelism'])} at a time on average{room}"
+    text += f"; {three_digits(run['mean_parallelism'])} at a time on average{room}"
     return f"{text}, {run['peak_parallelism']:,} at most."
