@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from configured import settings_at
 from fastjsonschema import JsonSchemaValueException
-from neurotier.core.files import write_json
+from neurotier.core.files import Record, write_json
 from neurotier.core.places import Places
 from neurotier.core.settings import ROLES
-from neurotier.core.tables import read_table, write_table
+from neurotier.core.tables import Rows, read_table, write_table
 from neurotier.meter.traffic import flow
 from neurotier.meter.usage import Usage
 from neurotier.run.group import group_rows, summary
@@ -44,6 +45,11 @@ FACTS: dict[str, Any] = {
 }
 
 
+def rows_of(records: Iterable[Record]) -> Rows:
+    """Rows of ``profile.tsv`` of some participant jobs."""
+    return [row for record in records for row in profile_rows(record)]
+
+
 def note(places: Places, run: str, **facts: Any) -> None:
     write_json(places.runs / f"{run}.json", {"run": run, **FACTS, **facts})
 
@@ -54,7 +60,7 @@ def places(tmp_path: Path) -> Places:
 
 
 def test_each_phase_has_its_cpu_and_io_which_add_up_to_wall_and_its_traffic(places: Places) -> None:
-    rows, traffic = profile_rows([record("NYU/sub-01", 100.0)]), traffic_rows([record("NYU/sub-01", 100.0)])
+    rows, traffic = profile_rows(record("NYU/sub-01", 100.0)), traffic_rows(record("NYU/sub-01", 100.0))
     assert [(row["cpu_s"], row["io_s"]) for row in rows] == [(0, 0.5), (0.8, pytest.approx(0.2)), (0, 0.5)]
     cells = [(row["phase"], row["tier"], row["written_bytes"], row["read_bytes"]) for row in traffic]
     assert cells == [(phase, "local", 7, None) for phase in ("stage_in", "compute", "stage_out")]
@@ -65,7 +71,7 @@ def test_each_phase_has_its_cpu_and_io_which_add_up_to_wall_and_its_traffic(plac
 
 def test_makespan_and_parallelism(places: Places) -> None:
     """Jobs of 2 s from 100, 101 and 104 s: makespan 6 s, 6 job seconds, two at once for 1 s."""
-    rows = profile_rows([record("a/sub-1", 100.0), record("a/sub-2", 101.0), record("a/sub-3", 104.0)])
+    rows = rows_of([record("a/sub-1", 100.0), record("a/sub-2", 101.0), record("a/sub-3", 104.0)])
     note(places, "r1", ended_s=1)
     (run,) = run_rows(places, rows, [], 3)
     assert (run["makespan_s"], run["mean_parallelism"], run["peak_parallelism"]) == (6.0, 1.0, 2)
@@ -75,7 +81,7 @@ def test_makespan_and_parallelism(places: Places) -> None:
 
 def test_memory_that_keeps_jobs_waiting_is_named(places: Places) -> None:
     """brainextractor is taken to need 500 MB: of 1,200 MB there is room for two."""
-    rows = profile_rows([record(f"a/sub-{number}", 100.0 + 2 * (number > 1)) for number in range(4)])
+    rows = rows_of([record(f"a/sub-{number}", 100.0 + 2 * (number > 1)) for number in range(4)])
     note(places, "r1", ended_s=1, parallelism=4, limits={"mem_mb": 1200})
     (run,) = run_rows(places, rows, [], 4)
     assert run["limited_by"] == "memory has room for 2 at once (500 MB each, 1,200 MB)"
@@ -95,7 +101,7 @@ def test_validity(
     places: Places, facts: dict[str, Any], failures: list[dict[str, Any]], everyone: int, validity: str
 ) -> None:
     note(places, "r1", **facts)
-    (run,) = run_rows(places, profile_rows([record("sub-1", 100.0)]), failures, everyone)
+    (run,) = run_rows(places, profile_rows(record("sub-1", 100.0)), failures, everyone)
     assert run["valid"] == validity
 
 
@@ -109,7 +115,7 @@ def test_a_run_in_which_everyone_failed_has_a_row(places: Places) -> None:
 def test_a_run_beside_others_is_disturbed_as_far_as_they_may(places: Places) -> None:
     """Jobs from 100 to 106 s on two processors, of which others take 31 %; the readings go with the final row."""
     records = {name: record(name, start_s) for name, start_s in (("sub-1", 100.0), ("sub-2", 104.0))}
-    rows = profile_rows(records.values())
+    rows = rows_of(records.values())
     readings = places.readings("r1")
     readings.parent.mkdir(parents=True)
     readings.write_text("99 50 10 5 0\n107 62.96 18 5 0\n")
@@ -132,7 +138,7 @@ def test_run_that_is_over_keeps_its_row(places: Places) -> None:
     write_json(places.record("sub-1"), record("sub-1", 100.0, "r1"))
     close_run(places, "r1", ["sub-1", "sub-2"], [{"run": "r1"}])
     note(places, "r2")
-    rows = profile_rows([record("sub-1", 5000.0, "r2"), record("sub-2", 5000.0, "r2")])
+    rows = rows_of([record("sub-1", 5000.0, "r2"), record("sub-2", 5000.0, "r2")])
     first, second = run_rows(places, rows, [], 2)
     assert (first["valid"], first["participants"], first["makespan_s"]) == ("invalid: 1 participant failed", 1, 2.0)
     assert (second["participants"], second["failed"]) == (2, 0)
@@ -151,7 +157,7 @@ def test_group_mean_spread_and_outliers(places: Places) -> None:
 def test_sums_of_the_account_do_not_pass_for_a_whole(places: Places) -> None:
     """Phases without an account are left out of the sums only while they are next to nothing."""
     note(places, "r1", ended_s=1.0)
-    rows = profile_rows([record("sub-01", 100.0)])
+    rows = profile_rows(record("sub-01", 100.0))
     whole = [row | {"account": "exact", "account_user_s": row["user_s"]} for row in rows]
     for wall_s, expected in ((0.0, pytest.approx(0.8)), (0.01, pytest.approx(0.8)), (0.1, None)):
         (run,) = run_rows(places, [*whole, rows[0] | {"phase": "start_up", "wall_s": wall_s}], [], 1)
@@ -160,7 +166,7 @@ def test_sums_of_the_account_do_not_pass_for_a_whole(places: Places) -> None:
 
 @pytest.mark.parametrize("wrong", [{"wall_s": "1"}, {"phase": "lunch"}, {"participant": None}, {"more": 1}])
 def test_a_row_that_does_not_satisfy_its_schema_is_refused(places: Places, wrong: dict[str, Any]) -> None:
-    rows = profile_rows([record("NYU/sub-01", 100.0)])
+    rows = profile_rows(record("NYU/sub-01", 100.0))
     table = places.profile / "profile.tsv"
     with pytest.raises(JsonSchemaValueException):
         write_table(table, "profile", [*rows, rows[0] | wrong])

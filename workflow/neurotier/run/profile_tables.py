@@ -56,20 +56,19 @@ def read_records(files: Iterable[Path]) -> Iterator[Record]:
             yield read_json(file)
 
 
-def profile_rows(records: Iterable[Record]) -> Rows:
-    """Rows of ``profile.tsv``: one per phase of each participant job."""
+def profile_rows(record: Record) -> Rows:
+    """Rows of ``profile.tsv`` of a participant job: one per phase."""
     return [
         {name: record[name] for name in OF_RECORD}
         | {"site": site_of(record["participant"])}
         | without(phase, "traffic")
-        for record in records
         for phase in record["phases"]
     ]
 
 
 def read_timed_rows(files: Iterable[Path]) -> Rows:
     """Rows of ``profile.tsv`` with nothing but :data:`RUN_COLUMNS`: those of many participants fit into memory."""
-    return [timed(row) for record in read_records(files) for row in profile_rows([record])]
+    return [timed(row) for record in read_records(files) for row in profile_rows(record)]
 
 
 def timed(row: Row) -> Row:
@@ -77,12 +76,11 @@ def timed(row: Row) -> Row:
     return {name: row[name] for name in RUN_COLUMNS}
 
 
-def traffic_rows(records: Iterable[Record]) -> Rows:
-    """Rows of ``traffic.tsv``: one per phase, tier and source."""
+def traffic_rows(record: Record) -> Rows:
+    """Rows of ``traffic.tsv`` of a participant job: one per phase, tier and source."""
     return [
         {"run": record["run"], "participant": record["participant"], "phase": phase["phase"]}
         | without(flow, FILE_SIZES)
-        for record in records
         for phase in record["phases"]
         for flow in phase["traffic"]
     ]
@@ -116,10 +114,10 @@ def tabulate_profile(places: Places, records: Sequence[Path], tables: Mapping[st
         writing_table(tables["traffic"], "traffic") as write_traffic,
     ):
         for record in read_records(records):
-            for row in profile_rows([record]):
+            for row in profile_rows(record):
                 write_profile(row)
                 rows.append(timed(row))
-            for row in traffic_rows([record]):
+            for row in traffic_rows(record):
                 write_traffic(row)
     note_flush(places, flush, rows)
     note_swapping(places, current_run())
@@ -240,7 +238,7 @@ def note_flush(places: Places, flush: Mapping[str, float], rows: Iterable[Row]) 
     """
     own, known = [row for row in rows if row["run"] == current_run()], run_facts(places).get("flush", {"begin_s": 0.0})
     if {row["host"] for row in own} == {socket.gethostname()} and known["begin_s"] < max(row["end_s"] for row in own):
-        add_facts(places, current_run(), flush=dict(flush))
+        add_facts(places, current_run(), flush=flush)
 
 
 def flushed_s(flush: Record | None, start_s: float, end_s: float) -> float | None:
