@@ -123,7 +123,7 @@ def prepared_results(folder: Path, labels: Sequence[str], others: int = 0, **sec
     settings = settings_at(folder, **{"tool": {"name": "noop"}, **sections})
     places = Places.from_settings(settings)
     write_json(places.settings_file, settings.to_json())
-    write_json(places.index / "dataset.json", dataset_json(Dataset(str(dataset), dataset, "folder", {"": {}})))
+    write_json(places.index / "dataset.json", dataset_json(Dataset(str(dataset), dataset, "folder", {"": {}}, {})))
     write_json(places.index / "tool.json", {"name": settings.tool.name, "version": None})
     selected = [image(label, (dataset / t1w(label)).stat().st_size, "") for label in labels]
     write_index(places, [*selected, *(image(f"x{number:07d}", None, "") for number in range(others))])

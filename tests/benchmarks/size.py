@@ -80,7 +80,7 @@ def index(places: Places, settings: Settings) -> None:
     from neurotier.run.jobs import load_dataset
     from neurotier.run.participants import checksum_of
 
-    found = index_dataset(load_dataset(places), settings.dataset)
+    found = index_dataset(load_dataset(places), settings.dataset, None, print)
     write_table(
         places.index / "skipped.tsv", "skipped", [{"item": item, "reason": why} for item, why in found.skipped.items()]
     )

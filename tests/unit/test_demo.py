@@ -80,7 +80,7 @@ def test_sites_are_valid_bids(demo_source: Path, site: str) -> None:
 def test_a_taken_folder_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     with pytest.raises(TierError, match="new folder"):
-        make_demo_dataset(tmp_path, SIMULATED)
+        make_demo_dataset(tmp_path, SIMULATED, print)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
@@ -97,5 +97,5 @@ def test_an_interrupted_make_leaves_nothing(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr("neurotier.demo.dataset.save_datasets", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        make_demo_dataset(tmp_path / "demo", SIMULATED)
+        make_demo_dataset(tmp_path / "demo", SIMULATED, print)
     assert not any(tmp_path.iterdir())

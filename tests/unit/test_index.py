@@ -15,15 +15,15 @@ from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import content_if_readable
 from neurotier.dataset.index import Index, changed_since, index_dataset
 from neurotier.dataset.source import Dataset, plain_sites
-from support import plain_dataset, small_head, t1w
+from support import plain_dataset, quiet, small_head, t1w
 
 SETTINGS = settings_at().dataset
 
 
 def index(folder: Path, suffixes: list[str] | None = None, **filters: Any) -> Index:
-    sites = {site: {"url": "", "version": ""} for site in plain_sites(folder)}
+    sites = {site: {"url": "", "version": ""} for site in plain_sites(folder, [])}
     settings = dataclasses.replace(SETTINGS, **filters)
-    return index_dataset(Dataset(str(folder), folder, "folder", sites), settings, suffixes)
+    return index_dataset(Dataset(str(folder), folder, "folder", sites, {}), settings, suffixes, quiet)
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_a_table_with_a_quote_that_does_not_end_is_said_to_be_none(tmp_path: Pat
 def test_who_is_new_or_gone(tmp_path: Path) -> None:
     """Neither a file, nor who is not selected or was there before, nor sites that are away, count or do harm."""
     plain_dataset(tmp_path, {f"{site}/sub-01/anat/sub-01_T1w.nii.gz": small_head() for site in ("A", "B")})
-    dataset = Dataset("x", tmp_path, "folder", {site: {} for site in ("A", "B", "C")})
+    dataset = Dataset("x", tmp_path, "folder", {site: {} for site in ("A", "B", "C")}, {})
     images = {name: f"{name}/anat/sub-01_T1w.nii.gz" for name in ("A/sub-01", "A/sub-02", "B/sub-01", "C/sub-01")}
     found = {name: content_if_readable(tmp_path, path, []).version for name, path in images.items()}
     indexed = {
@@ -147,7 +147,7 @@ def test_a_site_in_a_dataset_that_has_participants_itself_is_a_site_alone(tmp_pa
     for folder in ("", "NYU", "more/UPSM"):
         plain_dataset(tmp_path / folder, {t1w("01"): small_head()})
     sites = {site: {"url": "", "version": ""} for site in ("", "NYU", "more/UPSM")}
-    found = index_dataset(Dataset(str(tmp_path), tmp_path, "folder", sites), SETTINGS)
+    found = index_dataset(Dataset(str(tmp_path), tmp_path, "folder", sites, {}), SETTINGS, None, quiet)
     assert [image.participant for image in found.images] == ["NYU/sub-01", "more/UPSM/sub-01", "sub-01"]
     assert found.skipped == {}
 

@@ -186,7 +186,7 @@ def cloned(folder: Path, alike: Sequence[str] = (), padded_bytes: int = 0, **sec
     places.datasets.mkdir(parents=True, exist_ok=True)
     made = obtain(settings.dataset, str(source), places.datasets, lambda _: None)
     write_json(places.index / "dataset.json", dataset_json(made))
-    write_index(places, index_dataset(made, settings.dataset).images)
+    write_index(places, index_dataset(made, settings.dataset, None, lambda _: None).images)
     return places
 
 

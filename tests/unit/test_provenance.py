@@ -59,7 +59,7 @@ def test_a_raw_dataset_is_registered_without_secrets_at_the_commit_that_was_inde
     indexed = git(raw, "rev-parse", "HEAD")
     git(raw, "commit", "--quiet", "--allow-empty", "--message", "moved on")
     folder = repository(tmp_path / "derivatives")
-    assert register(folder, Dataset("raw", raw, "datalad", {"": {"version": indexed}}), "") == indexed
+    assert register(folder, Dataset("raw", raw, "datalad", {"": {"version": indexed}}, {}), "") == indexed
     assert git(folder, "ls-files", "--stage", RAW).split()[1] == indexed
     listed = git(folder, "config", "--file", ".gitmodules", "--list").splitlines()
     assert listed == [f"submodule.{RAW}.path={RAW}", f"submodule.{RAW}.url=https://example.org/raw.git"]
@@ -70,7 +70,7 @@ def test_an_address_that_would_run_something_is_not_handed_on(tmp_path: Path, ad
     raw = repository(tmp_path / "raw")
     git(raw, "config", "remote.origin.url", address)
     with pytest.raises(InputError, match="no address to register"):
-        register(tmp_path, Dataset("raw", raw, "datalad", {"": {}}), "")
+        register(tmp_path, Dataset("raw", raw, "datalad", {"": {}}, {}), "")
 
 
 @pytest.mark.parametrize("planted", [".git/config", "sub-01/.GIT/hooks/post-commit"])
@@ -224,7 +224,7 @@ def test_what_is_gone_of_a_site_of_which_nobody_is_selected_now_is_saved(tmp_pat
         for name in ("README", "sub-1/mask.nii.gz"):
             (places.derivatives / site / name).write_text("mask")
         people.append(Made(f"{site}/sub-1", [], HOW, ["sub-1"]))
-    dataset = Dataset("raw", tmp_path / "raw", "datalad", {"A": {}, "B": {}})
+    dataset = Dataset("raw", tmp_path / "raw", "datalad", {"A": {}, "B": {}}, {})
     before = save_sites(dataset, people, settings, places, print, "")
     own = repository(places.derivatives / "own")
     for name in ("sub-1", "README"):
@@ -252,7 +252,7 @@ def test_what_an_app_leaves_in_sourcedata_is_saved_and_the_source_is_not(tmp_pat
     config = {"tiers": tiers, "placement": dict.fromkeys(ROLES, "here"), "app": {"image": "app.sif"}}
     settings = Settings.from_config(config, in_containers=True)
     made = Made("sub-1", [], how, ["sub-1"])
-    save_sites(Dataset("raw", raw, "datalad", {"": {}}), [made], settings, places, print, "")
+    save_sites(Dataset("raw", raw, "datalad", {"": {}}, {}), [made], settings, places, print, "")
     saved = git(folder, "ls-files", "sub-1", "sourcedata").splitlines()
     assert (folder / ".bidsignore").read_bytes() == b"*.html\nJos\xe9*\nprov\nprov/**\n"
     assert saved == ["sourcedata/c.txt", "sourcedata/freesurfer/sub-1/b.txt", RAW, "sub-1/a.txt"]

@@ -69,12 +69,12 @@ def test_what_is_described_is_done(tmp_path: Path) -> None:
 
 def test_those_that_come_with_neurotier_can_be_read_and_scaled() -> None:
     for name in ("fmriprep", "noop", "tar-20000"):
-        whole = read_description(name)
+        whole = read_description(name, 1.0)
         tiny = whole.scaled(1e-9)
         assert tiny.removed_files <= tiny.made_files
         assert (tiny.threads, tiny.memory_bytes) == (whole.threads, whole.memory_bytes)
-    assert read_description("fmriprep").made_files == 1_794_910, "as counted in fmriprep's issue 623"
-    assert read_description("tar-20000").scaled(0.5).made_files == pytest.approx(10_000, abs=10)
+    assert read_description("fmriprep", 1.0).made_files == 1_794_910, "as counted in fmriprep's issue 623"
+    assert read_description("tar-20000", 1.0).scaled(0.5).made_files == pytest.approx(10_000, abs=10)
 
 
 def test_room_is_known_beforehand(tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ def test_a_path_in_the_home_of_nobody_is_not_there(read: Callable[[str], object]
         read("~nobody-of-that-name/x")
 
 
-SITES = "import sys, pathlib, neurotier.dataset.source as s; print(s.plain_sites(pathlib.Path(sys.argv[1])))"
+SITES = "import sys, pathlib, neurotier.dataset.source as s; print(s.plain_sites(pathlib.Path(sys.argv[1]), []))"
 
 
 def test_site_of_a_folder_that_may_not_be_read_is_said(tmp_path: Path) -> None:

@@ -63,8 +63,8 @@ class Index(NamedTuple):
 def index_dataset(
     dataset: Dataset,
     settings: DatasetSettings,
-    suffixes: Sequence[str] | None = None,
-    tell: Say = lambda _: None,
+    suffixes: Sequence[str] | None,
+    tell: Say,
 ) -> Index:
     """Index all sites of a dataset and apply the selection.
 

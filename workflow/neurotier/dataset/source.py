@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -63,7 +63,7 @@ class Dataset:
     path: Path
     kind: str
     sites: Sites
-    unreachable: Reasons = field(default_factory=dict)
+    unreachable: Reasons
 
 
 def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Say) -> Dataset:
@@ -96,8 +96,9 @@ def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Say) -> 
             known = plain_sites(Path(source), settings.links_to)
             sites = choose_sites(settings.sites, list(known), source)
             unreachable = {site: known[site] for site in sites if known[site]}
-            there = reached(sites, unreachable, say)
-            facts = {site: {"url": Path(source, site).as_uri(), "version": ""} for site in there}
+            facts = {
+                site: {"url": Path(source, site).as_uri(), "version": ""} for site in reached(sites, unreachable, say)
+            }
             return Dataset(source, Path(source), "folder", facts, unreachable)
     prepare_environment()
     folder = datasets / dataset_name(source, settings.version)
@@ -180,7 +181,7 @@ def check_out(repository: Path, version: str, where: str) -> None:
     raise SourceError(f"has no branch, tag or commit {version!r}", where, fix="see dataset.version")
 
 
-def plain_sites(folder: Path, links_to: Sequence[str] = ()) -> Reasons:
+def plain_sites(folder: Path, links_to: Sequence[str]) -> Reasons:
     """Sites of a plain folder, each with why it is not read, if so: itself (``""``) if it holds participants, else its
     sub-folders that do. What may not be read may be one, as may a link to what is not mounted, unless it has a file's
     name.
@@ -262,7 +263,7 @@ def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say
     check_own_files(folder)
     if reason := refused(folder):
         raise InputError(reason, where=f"dataset.source {source!r}")
-    known = subdatasets(dataset=str(folder), result_renderer="disabled", return_type="list")
+    known = subdatasets(dataset=str(folder), result_renderer="disabled")
     recorded = {Path(one["path"]).relative_to(folder).as_posix(): one["gitshasum"] for one in known}
     sites = choose_sites(settings.sites, sites_among(list(recorded), is_bids(folder)), source)
     # Where each participant is a sub-dataset, all of them belong to the one site that is the dataset itself.
@@ -315,7 +316,6 @@ def install_all(folder: Path, recorded: dict[str, str], settings: DatasetSetting
             dataset=str(folder),
             get_data=False,
             on_failure="ignore",
-            return_type="list",
             result_renderer="disabled",
         )
         for path in list(failed):
@@ -473,17 +473,15 @@ def is_broken(repository: Path) -> bool:
 def looks_broken(repository: Path) -> bool:
     """Whether git finds refs, objects or an index unusable, also git-annex's own, or its annex has lost its name."""
     git_folder = ask_git(repository, "rev-parse", "--absolute-git-dir")
-    if git_folder is None or ask_git(repository, "rev-parse", "--verify", "-q", "HEAD") is None:
+    if git_folder is None or not commit(repository):
         return True
     annex = Path(git_folder.strip(), "annex")
     for file in (annex / "journal").glob("*"):
         with suppress(FileNotFoundError):  # an empty one, as a power cut leaves, hides what git-annex's branch says
             if file.stat().st_size == 0:
                 file.unlink()
-    has_branch, has_name = (
-        ask_git(repository, *words) is not None
-        for words in (("rev-parse", "--verify", "-q", "refs/heads/git-annex"), ("config", "annex.uuid"))
-    )
+    has_branch = ask_git(repository, "rev-parse", "--verify", "-q", "refs/heads/git-annex") is not None
+    has_name = ask_git(repository, "config", "annex.uuid") is not None
     objects = ask_git(repository, "cat-file", "--batch-all-objects", "--batch-check=%(objecttype)")
     return (
         has_branch != has_name

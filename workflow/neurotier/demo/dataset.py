@@ -47,7 +47,7 @@ SITES = DATA["sites"]
 """Participants of each site by label: age in years, sex, and the number of T1w runs in each session."""
 
 
-def make_demo_dataset(folder: Path, settings: DemoSettings, say: Say = print) -> None:
+def make_demo_dataset(folder: Path, settings: DemoSettings, say: Say) -> None:
     """Make the dataset; it gets its name when it is complete.
 
     Parameters
@@ -124,19 +124,20 @@ def write_files(folder: Path, settings: DemoSettings, head: nib.Nifti1Image, ori
     write_text(folder / "README.md", (DATA["readme"] + DATA["origin"]).format(origin=origin))
     seeds = itertools.count(settings.seed)
     for site, participants in SITES.items():
-        write_text(folder / site / "README.md", (DATA["site_readme"] + DATA["origin"]).format(site=site, origin=origin))
-        write_json(folder / site / "dataset_description.json", filled(DATA["description"], site=site, origin=origin))
-        write_json(folder / site / "participants.json", DATA["columns"])
+        root = folder / site
+        write_text(root / "README.md", (DATA["site_readme"] + DATA["origin"]).format(site=site, origin=origin))
+        write_json(root / "dataset_description.json", filled(DATA["description"], site=site, origin=origin))
+        write_json(root / "participants.json", DATA["columns"])
         rows = [f"sub-{label}\t{age_years}\t{sex}\n" for label, (age_years, sex, _) in participants.items()]
-        write_text(folder / site / "participants.tsv", "".join(["participant_id\tage\tsex\n", *rows]))
+        write_text(root / "participants.tsv", "".join(["participant_id\tage\tsex\n", *rows]))
         for label, (*_, sessions) in participants.items():
             subject, seed = f"sub-{label}", next(seeds)
             scans = [(session, run) for session, runs in enumerate(sessions, 1) for run in range(1, runs + 1)]
             for scan, (session, run) in enumerate(scans):
-                stem = folder / site / subject / f"ses-{session}/anat/{subject}_ses-{session}_run-{run}_T1w"
+                stem = root / subject / f"ses-{session}/anat/{subject}_ses-{session}_run-{run}_T1w"
                 save(varied_head(head, seed, settings.voxel_size_mm, scan), stem, filled(DATA["t1w"], origin=origin))
             if not scans:
-                stem = folder / site / subject / f"ses-1/func/{subject}_ses-1_task-rest_run-1_bold"
+                stem = root / subject / f"ses-1/func/{subject}_ses-1_task-rest_run-1_bold"
                 save(noise_bold(seed), stem, DATA["t1w"] | DATA["bold"])
 
 

@@ -124,7 +124,7 @@ def in_blocks(pairs: Pairs) -> int:
 
 
 @cache
-def read_description(profile: str, scale: float = 1.0) -> Description:
+def read_description(profile: str, scale: float) -> Description:
     """A description at a scale: one that comes with neurotier by its name, or any by its path.
 
     Raises
