@@ -56,9 +56,10 @@ def run_participant(job: Job) -> None:
     NeurotierError
         With the reason and the image, tier or tool concerned.
     """
-    tiers = tiers_of(job.settings, in_job=True)
-    places, work_tier = Places.from_settings(job.settings, tiers), tiers["work"]
-    needed_bytes, needed_files = work_bytes(job.images, job.settings), work_files(job.images, job.settings)
+    settings = job.settings
+    tiers = tiers_of(settings, in_job=True)
+    places, work_tier = Places.from_settings(settings, tiers), tiers["work"]
+    needed_bytes, needed_files = work_bytes(job.images, settings), work_files(job.images, settings)
     check_room(work_tier, needed_bytes, needed_files)
     phases, waited_s = [phase_row("start_up", usage_since_birth())], 0.0
 
@@ -75,7 +76,7 @@ def run_participant(job: Job) -> None:
     ):
         files = job.staged_files
         sources = [job.dataset / path for path in files]
-        limit_bytes, links_to = staged_limit_bytes(job.images, work_tier), job.settings.dataset.links_to
+        limit_bytes, links_to = staged_limit_bytes(job.images, work_tier), settings.dataset.links_to
         turn("stage_in")  # between two phases, as all waiting for others: it is no part of either
         copied, usage = run_phase(
             "stage_in", lambda: stage_in(job.dataset, files, folder / IN, limit_bytes, links_to), sources
@@ -85,29 +86,28 @@ def run_participant(job: Job) -> None:
         watch, copies = FolderWatch(folder), [folder / IN / path for path in files]
         turn("compute")
         analysed, usage = run_phase("compute", lambda: analyze(job, folder), copies, [watch])
-        if analysed.container_start is not None and job.placed is not None:
-            start = analysed.container_start
+        if (start := analysed.container_start) is not None:
             take_out(start, usage)
             phases.append(phase_row("container_start", start, traffic=[image_flow(tiers["images"], start)]))
         phases.append(phase_row("compute", usage, traffic=[growth(work_tier.name, watch, analysed.removal)]))
 
         made = folder / OUT
-        if not job.settings.app.image:
+        if not settings.app.image:
             made /= f"sub-{job.images[0].label}"
         written = [made / entry.path for entry in entries_below(made) if entry.is_file]
-        final = places.analysed(job.participant, bool(job.settings.app.image))
+        final = places.analysed(job.participant, bool(settings.app.image))
         turn("stage_out")  # until the record is there: its flush may wait for what others write
         with naming_full_tier(tiers["results"], needed_bytes, needed_files):
             (copied, kept), usage = run_phase("stage_out", lambda: publish(made, final), written)
         phases.append(phase_row("stage_out", usage, copied[0], staged(copied, work_tier, tiers["results"])))
-    if job.settings.tiers[work_tier.name].node:
+    if settings.tiers[work_tier.name].node:
         remove_empty(places.work)  # the end of the run cannot reach a tier of this node
     caches = {cache.name: f"sha256:{cache.sha256}" for cache in job.placed.caches.values()} if job.placed else {}
     record = {
         "participant": job.participant,
         "run": job.run,
         "host": socket.gethostname(),
-        "tool": app_name(job.settings),
+        "tool": app_name(settings),
         "tool_version": job.tool_version,
         "container": job.placed and f"sha256:{job.placed.sha256}",
         "work_tier": work_tier.name,

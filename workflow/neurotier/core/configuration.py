@@ -43,8 +43,7 @@ def read_yaml(text: str) -> Any:
 @cache
 def config_schema() -> Record:
     """The schema of the configuration."""
-    schema: Record = read_yaml((SCHEMAS / "config.schema.yaml").read_text())
-    return schema
+    return dict(read_yaml((SCHEMAS / "config.schema.yaml").read_text()))
 
 
 def completed(value: Any, schema: Facts) -> Any:
@@ -90,18 +89,21 @@ def check(config: Facts) -> None:
     require_valid(config, config_schema(), "config key")
     placements = {"placement": config["placement"]}
     placements |= {f"campaign.placements.{name}": roles for name, roles in config["campaign"]["placements"].items()}
-    named = [(f"{key}.{role}", tier) for key, roles in placements.items() for role, tier in roles.items()]
+    named = [
+        (f"{key}.{role}", tier) for key, roles in placements.items() for role, tier in roles.items() if tier is not None
+    ]
     named += [(f"{key}.tiers", tier) for key in ("bigbrain", "probe", *WORKLOADS) for tier in config[key]["tiers"]]
     tiers = list(config["tiers"])
-    for key, name in filter(lambda one: one[1] is not None, named):
+    for key, name in named:
         where, role = f"config key {key}", key.rpartition(".")[2]
         if name not in tiers:
             fix = f"declare it under tiers, or use one of: {', '.join(tiers)}"
             raise SettingsError(f"no tier is named {name!r}{suggestion(name, tiers)}", where, fix)
-        if config["tiers"][name]["node"] and role in SHARED_ROLES:
+        declared = config["tiers"][name]
+        if declared["node"] and role in SHARED_ROLES:
             problem = f"tier {name!r} is each node's own (node: true), and all jobs must see the same {role}"
             raise SettingsError(problem, where, fix="place it on a tier that all nodes share")
-        if config["tiers"][name]["read_only"] and role in WRITTEN_ROLES:
+        if declared["read_only"] and role in WRITTEN_ROLES:
             problem = f"tier {name!r} is only read (read_only: true), and {role} is written"
             raise SettingsError(problem, where, fix="place it on another tier")
     if config["bigbrain"]["numa"] != "none" and "spark" in config["bigbrain"]["engines"]:

@@ -30,7 +30,7 @@ from neurotier.core.places import Places
 from neurotier.core.private import IN, OUT, work_folder
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import ROLES, Settings
-from neurotier.core.tiers import find_mount, tiers_of
+from neurotier.core.tiers import tier_of, tiers_of
 from neurotier.dataset.bids import Image, read_image
 from neurotier.dataset.commands import TOGETHER, ask_git, naming_commands, prepare_environment
 from neurotier.dataset.index import chosen, index_site
@@ -93,11 +93,10 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
         settings, log = settings_of(how, Path(scratch)), Path(scratch, "log")
         places = Places.from_settings(settings)
         log.touch()
-        image = placed(how, settings, places, log)
-        version = how["version"] if image else make_tool(settings.tool).version()  # an image is known by its digest
+        image, tool = placed(how, settings, places, log), make_tool(settings.tool)
+        version = how["version"] if image else tool.version()  # an image is known by its digest
         versions = [("neurotier", how["neurotier"], __version__), (how["name"], how["version"], version)]
-        content = make_tool(settings.tool).content
-        versions.append((f"the {content}", how.get(content), described(settings).get(content)))
+        versions.append((f"the {tool.content}", how.get(tool.content), described(settings).get(tool.content)))
         for name, recorded, here in versions:
             if recorded != here:
                 say(f"neurotier: {name} is {here} here, and was {recorded}: other bytes may come out")
@@ -237,7 +236,7 @@ def settings_of(how: How, folder: Path) -> Settings:
     container, options = how.get("container", {}), dict(how["options"])
     sections = {
         "dataset": how.get("chosen", {}),
-        "tiers": {"here": {"path": str(folder), "kind": find_mount(folder).kind}},
+        "tiers": {"here": tier_of(folder)},
         "placement": dict.fromkeys(ROLES, "here"),
         "results_dataset": bool(how.get("sidecars_refer")),
         "containers": {name: container[name] for name in ("network", "environment", "binds") if container},

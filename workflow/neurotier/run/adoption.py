@@ -144,7 +144,8 @@ def end_jobs(jobs: Mapping[str, slurm.Queued], others: Iterable[str], command: s
 def node_at_fault(places: Places, number: str) -> tuple[str, str] | None:
     """The node of a job that ended for a reason of its node, such as a full tier, and that; ``None`` of any other."""
     notes = [note for note in read_notes(places, current_run()) if note.get("job") == number]
-    return (notes[-1]["node"], notes[-1]["fault_of_node"]) if notes and notes[-1].get("fault_of_node") else None
+    last = next(reversed(notes), Record())
+    return (last["node"], last["fault_of_node"]) if last.get("fault_of_node") else None
 
 
 # What a job asks for itself.

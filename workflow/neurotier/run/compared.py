@@ -12,7 +12,7 @@ from pathlib import Path
 from neurotier.core.errors import InputError, StateError, one_line
 from neurotier.core.files import read_json, whole_json
 from neurotier.core.kinds import is_in_memory
-from neurotier.core.quantities import counted
+from neurotier.core.quantities import counted, share_of
 from neurotier.core.tables import Row, Rows, checker, columns, read_table, write_table
 
 MEMORY = "memory"
@@ -158,8 +158,10 @@ def placement_label(run: Row) -> str:
     'nfs→tmpfs→disk, image on disk'
     """
     dataset, work, results, images = (run[f"{role}_tier"] for role in ("dataset", "work", "results", "images"))
-    way = [dataset] if dataset == work == results else [dataset, work] if dataset == results else None
-    label = "→".join(way or [dataset, work, results])
+    way = [dataset, work, results]
+    if dataset == results:
+        way = [dataset] if dataset == work else [dataset, work]
+    label = "→".join(way)
     return label if images is None else f"{label}, image on {images}"
 
 
@@ -187,7 +189,7 @@ def resident_before(phases: Iterable[Row]) -> float | None:
     """Share of the bytes of the inputs that was in the page cache before they were staged in."""
     known = [row for row in phases if row["phase"] == "stage_in" and row["input_resident_before"] is not None]
     total = sum(row["input_bytes"] or 0 for row in known)
-    return sum(row["input_resident_before"] * (row["input_bytes"] or 0) for row in known) / total if total else None
+    return share_of(sum(row["input_resident_before"] * (row["input_bytes"] or 0) for row in known), total)
 
 
 def tier_bytes(flows: Iterable[Row]) -> Rows:
@@ -267,8 +269,7 @@ class Condition:
     @classmethod
     def of(cls, run: Row) -> Condition:
         """The condition of a row of ``compared_runs.tsv``."""
-        asked = run["parallelism"]
-        parallelism = run["peak_parallelism"] if asked is None else asked
+        parallelism = run["parallelism"] or run["peak_parallelism"]
         return cls(run["origin"], run["tool"], run["cache"], parallelism, run["placement"])
 
     def __str__(self) -> str:

@@ -231,13 +231,14 @@ class Plan(Needs):
 
     def tool(self) -> Record:
         """The tool's name and options: others are others' results (:mod:`neurotier.run.preconditions`)."""
-        given = {"environment": self.settings.containers.environment} if self.settings.image else {}
+        settings = self.settings
+        given = {"environment": settings.containers.environment} if settings.image else {}
         if self.is_app:
-            return {"name": app_name(self.settings), **app_options(self.settings.app), **given}
-        options = self.settings.tool.deciding
+            return {"name": app_name(settings), **app_options(settings.app), **given}
+        options = settings.tool.deciding
         if given and "environment" in options:
             given["environment"] = given["environment"] | options["environment"]
-        return {"name": self.settings.tool.name, **options, **described(self.settings), **given}
+        return {"name": settings.tool.name, **options, **described(settings), **given}
 
     def image(self) -> Record:
         """The container image and what determines it: another is a reason to analyse all participants again.

@@ -84,28 +84,29 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
         described, what containers are to see is not there, it would do nothing and end well, or the cold runs of a
         campaign are to be predicted for a cluster.
     """
+    settings = plan.settings
     if blind := next((rule for rule in AFTER_INDEX if rule in command.until), None):
         raise SettingsError(
             "Snakemake knows of these jobs only once the dataset is indexed, and so would do nothing",
             where=f"--until {blind}",
             fix="name a target instead: ready, participants",
         )
-    if "advise" in command.targets and plan.elsewhere and plan.settings.is_campaign:
+    if "advise" in command.targets and plan.elsewhere and settings.is_campaign:
         fix = "on a node, start it with --cores and without the Snakemake profile of a cluster"
         raise SettingsError("the runs of a campaign are not predicted for a cluster", "target advise", fix)
     if not command.targets or command.targets - WITHOUT_DATASET:
         check_dataset(plan, say)
-        check_container_inputs(plan.settings, plan.elsewhere)
+        check_container_inputs(settings, plan.elsewhere)
     if "comparison" in command.targets:  # Snakemake would show a trace of what an input function raises
         plan.compared()
-    described(plan.settings)  # reads what is to be rehearsed; a campaign that of its runs before the first
+    described(settings)  # reads what is to be rehearsed; a campaign that of its runs before the first
     if command.targets & {"advise", "probe"}:  # else after a trial that may take hours
-        for name in plan.settings.probe.tiers or plan.settings.placed_tiers:
-            require_written(tier_named(plan.settings, name), "probe")
-    tiers = [name for name in plan.settings.placed_tiers if not (plan.elsewhere and on_nodes(plan.settings, name))]
+        for name in settings.probe.tiers or settings.placed_tiers:
+            require_written(tier_named(settings, name), "probe")
+    tiers = [name for name in settings.placed_tiers if not (plan.elsewhere and on_nodes(settings, name))]
     for name in tiers if command.is_dry_run else ():  # nodes look at their own
         try:
-            tier_named(plan.settings, name).check()
+            tier_named(settings, name).check()
         except TierError as error:
             say(f"neurotier: a run would be refused: {error}")
 
