@@ -57,8 +57,9 @@ def how_of(
     """
     app, containers = settings.app, settings.containers
     given = vars(app) if app.image else settings.tool.options
-    said = [key for key in given if key not in NOT_OPTIONS and (app.image or given[key] is not None)]
-    options = {key: given[key] for key in said}
+    options = {
+        key: value for key, value in given.items() if key not in NOT_OPTIONS and (app.image or value is not None)
+    }
     how: How = {"neurotier": neurotier, "name": app_name(settings), "version": version, "options": options}
     if not app.image and (content := make_tool(settings.tool).content) in made_with:
         how[content] = made_with[content]

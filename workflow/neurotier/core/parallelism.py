@@ -141,7 +141,8 @@ def limited_by(
             each, (name, unit) = statistics.median(needs[tight]), RESOURCES[tight]
             return f"{name} has room for {room[tight]} at once ({each:,.0f} {unit} each, {limits[tight]:,} {unit})"
         lasted_s = statistics.median(end - start for start, end in spans)
-        every_s = (max(start for start, _ in spans) - min(start for start, _ in spans)) / max(1, len(spans) - 1)
+        starts_s = [start for start, _ in spans]
+        every_s = (max(starts_s) - min(starts_s)) / max(1, len(spans) - 1)
         return f"jobs of {lasted_s:.2g} s were over before more than {most} could be started, one every {every_s:.2f} s"
     reached = mean(spans)
     if reached is not None and not failed and reached < FULL_SHARE * asked:

@@ -14,7 +14,6 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
 from neurotier.core.errors import InputError, one_line
-from neurotier.core.tables import gathered
 from neurotier.dataset.commands import TRANSPORTS, ask_git
 
 URL = re.compile(r"(?P<ria>ria\+)?(?P<scheme>[A-Za-z][A-Za-z0-9.+-]*)://(?P<authority>[^/?#]*)")
@@ -112,4 +111,8 @@ def config_of(folder: Path, name: str) -> dict[str, list[str]]:
     It is read from the commit and not from the work tree, where it could be a link.
     """
     listed = ask_git(folder, "config", "--null", "--no-includes", "--blob", f"HEAD:{name}", "--list")
-    return gathered(entry.partition("\n")[::2] for entry in filter(None, (listed or "").split("\0")))
+    values = defaultdict(list)
+    for entry in filter(None, (listed or "").split("\0")):
+        key, _, value = entry.partition("\n")
+        values[key].append(value)
+    return dict(values)

@@ -138,18 +138,19 @@ def damaged_json(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
         if whole_json(file) is None:  # it is all done again: a run is measured as a whole
             run = runs.joinpath(*file.relative_to(runs).parts[:4])
             yield Damage((file, run / "plan.json", run / "checked.json"), f"{file} is damaged")
-    for file in [file for folder in folders for file in sorted(folder.rglob("*.json"))]:
-        record = whole_json(file)
-        if record is None and file.parent == places.runs:
-            yield Damage((file,), f"{file} is damaged: the facts of that run are lost", again=False)
-        elif record is None:
-            files = outputs_with(file, places, outputs_of)
-            if files or places.index not in file.parents:
-                yield Damage((file, *files), f"{file} is damaged")
-        elif file.name == "run_group_level.json":
-            site = places.derivatives / file.parent.relative_to(steps)
-            if name := lost_of(record, site):
-                yield Damage((site / "dataset_description.json",), f"{site}: {name} is not as it was written")
+    for folder in folders:
+        for file in sorted(folder.rglob("*.json")):
+            record = whole_json(file)
+            if record is None and file.parent == places.runs:
+                yield Damage((file,), f"{file} is damaged: the facts of that run are lost", again=False)
+            elif record is None:
+                files = outputs_with(file, places, outputs_of)
+                if files or places.index not in file.parents:
+                    yield Damage((file, *files), f"{file} is damaged")
+            elif file.name == "run_group_level.json":
+                site = places.derivatives / file.parent.relative_to(steps)
+                if name := lost_of(record, site):
+                    yield Damage((site / "dataset_description.json",), f"{site}: {name} is not as it was written")
 
 
 def lost_datasets(places: Places) -> Iterator[Damage]:
