@@ -234,7 +234,7 @@ def find_mount(path: Path) -> Mount:
 
     In a chroot the root may not be a mount point; there, only the type is known, from ``stat``.
     """
-    real = path.resolve()
+    real = Path(os.path.realpath(path))
     mounts = [Mount(*each[:4]) for each in psutil.disk_partitions(all=True)]
     above = [mount for mount in reversed(mounts) if real.is_relative_to(mount.mount_point)]
     if above:
