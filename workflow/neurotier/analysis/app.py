@@ -29,7 +29,7 @@ from neurotier.analysis.tools import end_of, last_line
 from neurotier.containers.reference import short_name
 from neurotier.containers.run import WORK, Bind, Container
 from neurotier.containers.store import PlacedImage, sha256
-from neurotier.core.errors import InputError, KilledError, ToolError
+from neurotier.core.errors import KILLED, InputError, KilledError, ToolError
 from neurotier.core.files import Record, absolute_path, note, read_json, remove_whatever
 from neurotier.core.foreign import Entry, blaming, checked_entries, copy_tree, entries_below, same_content
 from neurotier.core.places import Places
@@ -140,7 +140,7 @@ def run_level(
         out.mkdir()
         refill(out)
     if code != 0:
-        error = KilledError if code == KilledError.exit_code else ToolError
+        error = KilledError if code in KILLED else ToolError
         tried = f" in the last of {len(starts)} attempts" if len(starts) > 1 else ""
         ended = describe_exit(code)
         if ended.startswith("killed"):  # and cannot have said why

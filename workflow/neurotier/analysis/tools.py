@@ -22,7 +22,7 @@ from neurotier.analysis.inflating import LEAST_BYTES, SLAB_BYTES, opened_content
 from neurotier.analysis.rehearsal.description import BLOCK_BYTES, in_blocks, read_description, text_of
 from neurotier.analysis.rehearsal.replay import replay
 from neurotier.containers.store import sha256
-from neurotier.core.errors import InputError, KilledError, ToolError, one_line
+from neurotier.core.errors import KILLED, InputError, KilledError, ToolError, one_line
 from neurotier.core.files import once_per_version
 from neurotier.core.foreign import read_text
 from neurotier.core.places import short_hash
@@ -367,7 +367,7 @@ def smallest_head() -> Any:
 
 def failed(tool: str, code: int, said: str, name: str) -> ToolError:
     """The error for a tool that ended with an exit code other than 0, with the last line that it printed."""
-    error = KilledError if code == KilledError.exit_code else ToolError
+    error = KilledError if code in KILLED else ToolError
     return error(f"{tool} failed ({describe_exit(code)}): {last_line(said)}", name)
 
 

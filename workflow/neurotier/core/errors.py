@@ -77,6 +77,10 @@ class KilledError(ToolError):
     exit_code = 137
 
 
+KILLED = (128 + 9, 128 + 15)
+"""Exit codes of processes that somebody has killed: when memory is short, the kernel by SIGKILL, daemons by SIGTERM."""
+
+
 class ContainerError(NeurotierError):
     """The container engine is missing or cannot start an image (``EX_OSERR``)."""
 

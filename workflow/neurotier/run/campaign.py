@@ -18,6 +18,7 @@ import copy
 import itertools
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -50,6 +51,7 @@ from neurotier.core.files import (
     Record,
     flush_folder,
     flush_tree,
+    note,
     partial_of,
     read_json,
     remove_tree,
@@ -73,7 +75,7 @@ from neurotier.dataset.contents import is_present
 from neurotier.run.compared import OF_CAMPAIGN, VALID, Condition, valid_unless
 from neurotier.run.disturbance import DISTURBED
 from neurotier.run.images import image_store
-from neurotier.run.jobs import load_dataset, note, read_failures
+from neurotier.run.jobs import load_dataset, read_failures
 from neurotier.run.needs import Needs, largest, needs_of
 from neurotier.run.participants import Selected, participants, selected_in, size_bytes
 from neurotier.run.plan import Plan
@@ -240,9 +242,10 @@ class Campaign(NamedTuple):
     def of_script(cls, context: Context) -> Campaign:
         """The campaign that a script is about."""
         index = (context.places.index / "images.sha256").read_text()
-        facts, given = context.run_facts, (context.params.configuration, context.settings, context.places)
-        planned = planned_runs(*given, index, bool(facts.get("elsewhere")))
-        return cls(planned, context.settings, context.places, facts["limits"], context.say)
+        settings, places, facts = context.settings, context.places, context.run_facts
+        elsewhere = bool(facts.get("elsewhere"))
+        planned = planned_runs(context.params.configuration, settings, places, index, elsewhere)
+        return cls(planned, settings, places, facts["limits"], context.say)
 
     def folder(self, run: PlannedRun) -> Path:
         """Where the records of a run are."""
@@ -429,9 +432,8 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
         arguments += ["--resources", f"mem_mb={campaign.limits['mem_mb']}"]
     arguments += ["--configfile", str(file)]
     if snakemake(["ready", *arguments], log) != 0:
-        said = [line for line in log.read_text(errors="replace").splitlines() if line.startswith("neurotier: ")]
-        why = ["could not be made ready", *(line.removeprefix("neurotier: ") for line in said[-1:])]
-        raise RunError(": ".join(why), str(condition), fix=f"see {log}")
+        said = re.findall("^neurotier: (.*)", log.read_text(errors="replace"), re.MULTILINE)
+        raise RunError(": ".join(["could not be made ready", *said[-1:]]), str(condition), fix=f"see {log}")
     cache = make_cache_ready(condition.cache, inner, places, log)
     snakemake([str(places.shortened().profile / "profile.tsv"), *arguments], log)
     # The run that made ready has no row.

@@ -467,10 +467,9 @@ def close_killed(places: Places) -> None:
 def count_states(places: Places, everyone: list[str], failures: list[Record], stopped: int = 0) -> str:
     """How many participants are done, failed, stopped and left, and how many brain masks there are."""
     made_s = {name: file.stat().st_mtime for name in everyone if (file := places.record(name)).exists()}
-    done = made_s.keys()
-    failed = {failure["participant"] for failure in failures} - done
-    left = len(everyone) - len(done) - len(failed) - stopped
-    counts = [f"{len(done)} of {len(everyone)} participants done", f"{len(failed)} failed"]
+    failed = {failure["participant"] for failure in failures} - made_s.keys()
+    left = len(everyone) - len(made_s) - len(failed) - stopped
+    counts = [f"{len(made_s)} of {len(everyone)} participants done", f"{len(failed)} failed"]
     counts += [f"{count} {state}" for state, count in (("stopped", stopped), ("not run", left)) if count]
     with suppress(*DAMAGED):  # the page says what is missing
         table = places.group / "group.tsv"

@@ -29,8 +29,7 @@ from neurotier.core.errors import (
     one_line,
     without_credentials,
 )
-from neurotier.core.files import Record, clear_log, content_of, read_json, write_json, write_secret, write_text
-from neurotier.core.files import note as note
+from neurotier.core.files import Record, clear_log, content_of, note, read_json, write_json, write_secret, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import SIGNALS, current_run
 from neurotier.core.quantities import first_of

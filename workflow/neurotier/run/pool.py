@@ -39,7 +39,7 @@ from neurotier.core.errors import (
     ToolError,
     may_pass,
 )
-from neurotier.core.files import Facts, read_json, whole_json, write_json
+from neurotier.core.files import Facts, note, read_json, whole_json, write_json
 from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.core.places import Places
 from neurotier.core.private import names_in, remove_abandoned, remove_empty
@@ -58,7 +58,6 @@ from neurotier.run.jobs import (
     ensure_clone,
     keep_failure,
     load_settings,
-    note,
     reporting,
     run_facts,
     say,
@@ -326,7 +325,7 @@ class Pool:
             codes = {name: self.code_before(name) for name in names}
             self.exit_codes = {name: code for name, code in codes.items() if code is not None}
             self.known = len(self.exit_codes)
-            left = [name for name in names if name not in self.exit_codes]
+            left = [name for name, code in codes.items() if code is None]
             if stage == ANALYSE:
                 self.prepare_analysis(names)
             for name in left:

@@ -163,11 +163,10 @@ def require_folder(arguments: Sequence[str]) -> None:
     SettingsError
         If Snakemake is to do more than to look at the Snakefile there.
     """
-    folder, options = next(path for path in (Path(".snakemake"), Path()) if path.is_dir()), options_of(arguments)
-    looks = options.list_rules or options.lint or options.print_compilation
-    if not looks and not os.access(folder, os.W_OK | os.X_OK):
+    folder, options = os.path.abspath(".snakemake" if os.path.isdir(".snakemake") else "."), options_of(arguments)
+    if not (options.list_rules or options.lint or options.print_compilation or os.access(folder, os.W_OK | os.X_OK)):
         fix = "start in a folder of your own; neurotier init FOLDER lays one out"
-        raise SettingsError("you may not write to it", str(folder.absolute()), fix)
+        raise SettingsError("you may not write to it", folder, fix)
 
 
 def command_of(workflow: Any, own: Callable[..., frozenset[str]]) -> Command:
