@@ -50,7 +50,7 @@ def test_settings_of_another_version_are_named(places: Places, change: dict[str,
     write_json(places.settings_file, read_json(places.settings_file) | change)
     with pytest.raises(StateError, match="is damaged") as raised:
         load_settings(places.results)
-    assert raised.value.file == places.settings_file
+    assert raised.value.where == str(places.settings_file)
 
 
 def line(seen: Look) -> str:

@@ -106,10 +106,7 @@ class StateError(NeurotierError):
 
     def __init__(self, file: Path) -> None:
         super().__init__("is damaged", where=str(file), fix="remove it and start the same command again")
-        self.file = file
-
-    def __reduce__(self) -> tuple[type[StateError], tuple[Path]]:
-        return type(self), (self.file,)
+        self.args = (file,)  # by which pickle makes it again
 
 
 class BusyError(NeurotierError):
