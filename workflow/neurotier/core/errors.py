@@ -77,8 +77,8 @@ class KilledError(ToolError):
     exit_code = 137
 
 
-KILLED = (128 + 9, 128 + 15)
-"""Exit codes of processes that somebody has killed: when memory is short, the kernel by SIGKILL, daemons by SIGTERM."""
+KILLED = (137, 143)
+"""Exit codes of what somebody has killed: when memory is short, the kernel by SIGKILL (9), daemons by SIGTERM (15)."""
 
 
 class ContainerError(NeurotierError):

@@ -142,7 +142,7 @@ def reading(path: Path, fix: str = "let this version of neurotier write the fold
     except FileNotFoundError:
         raise InputError("is not there", str(path), "give a results folder with a finished run") from None
     except (ArithmeticError, AttributeError, LookupError, StateError, TypeError, ValueError) as error:
-        reason = one_line(f"{type(error).__name__}: {error}")[:200]
+        reason = one_line(f"{type(error).__name__}: {error}")
         raise InputError(f"is not what this version writes ({reason})", str(path), fix) from None
 
 
