@@ -474,7 +474,7 @@ def count_states(places: Places, everyone: list[str], failures: list[Record], st
     with suppress(*DAMAGED):  # the page says what is missing
         table = places.group / "group.tsv"
         masks = len(read_table(table, "group", only=("image",)))
-        if masks and table.stat().st_mtime >= max(made_s.values(), default=0.0):  # else it is of an earlier run
+        if masks and table.stat().st_mtime >= max(made_s.values()):  # else it is of an earlier run
             counts.append(counted(masks, "brain mask"))
     return ", ".join(counts)
 
