@@ -442,11 +442,11 @@ class Pool:
         if why := self.why_invalid(images[0].site):
             keep_failure(self.places, name, "validate_dataset", why, InputError.exit_code, self.log)
             return InputError.exit_code
-        code: int | None = self.failure_of(name).get("exit_code") if self.request.attempt > 1 else None
-        if code is None or may_pass(code):
+        code = self.failure_of(name).get("exit_code") if self.request.attempt > 1 else None
+        if not code or may_pass(code):
             return None
         self.say(f"neurotier: {name}: failed in this run already, and is not tried again")
-        return code
+        return int(code)
 
     def invalid(self, site: str) -> str:
         """Why nobody of a site is analysed, which the user hears: it is not valid, and must be."""
