@@ -166,8 +166,8 @@ def read_observed(settings: Settings, places: Places, folder: Path | None) -> li
         raise SettingsError(
             "is not the results folder of a run", where=f"config key advice.calibration: {folder}", fix="correct it"
         )
-    trusted = nullcontext() if folder is None else reading(folder, "name the results folder of a run by this version")
-    with trusted:
+    fix = "name the results folder of a run by this version"
+    with nullcontext() if folder is None else reading(folder, fix):
         sizes = Counter[str]()
         for row in read_table(table, "images"):
             sizes[row["participant"]] += row["size_bytes"] or 0

@@ -57,9 +57,10 @@ class AdvicePlan:
     @property
     def candidates(self) -> list[Candidate]:
         """Placements to judge; those whose tier has no room for a probe are not, unless they were asked for."""
-        found, probing = candidates(self.settings, self.checks), ProbePlan(self.settings, self.places, self.cores)
+        found = candidates(self.settings, self.checks)
         if self.checks or self.settings.campaign.placements:
             return found
+        probing = ProbePlan(self.settings, self.places, self.cores)
         return [one for one in found if one.in_use or probing.has_room(one.tiers["work"])]
 
     @property
