@@ -125,6 +125,13 @@ def covering(needed: Iterable[Path], empty: Iterable[Path], kept: Path) -> Itera
             yield f"mkdir -p {place}; mount --move {meanwhile} {place}"
 
 
+def who_may_read(needed: Iterable[Path], user: int | str, kept: Path) -> list[str]:
+    """Words before a command of an ordinary user who can read some folders, wherever they lie (:func:`covering`)."""
+    script = "\n".join(["set -e", *covering(needed, [], kept), 'exec "$@"'])
+    become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+    return ["unshare", "--mount", "sh", "-c", script, "sh", *become]
+
+
 def as_user(first_process: int, folder: Path, home: Path) -> list[str]:
     """Words before a command that the user gives in a folder of the login node.
 

@@ -20,7 +20,7 @@ import psutil
 import pytest
 from conftest import missing, nightly
 from neurotier.core.places import short_hash
-from slurm_hosts import covering
+from slurm_hosts import who_may_read
 from support import NOBODY, ROOT, STAND_INS, Ended, Project, git, private_folder, script, t1w
 
 OTHER_USER = NOBODY
@@ -101,9 +101,7 @@ def ordinary(tier: Path) -> Project:
 def becoming(user: str, tier: Path) -> list[str]:
     """Words before a command of a user who has Python, though it may lie in root's home, and a home on the tier."""
     needed = [ROOT, Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()]
-    script = "\n".join(["set -e", *covering(needed, [], tier / "kept"), 'exec "$@"'])
-    become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "env", f"HOME={tier / 'home'}"]
-    return ["unshare", "--mount", "sh", "-c", script, "sh", *become]
+    return [*who_may_read(needed, user, tier / "kept"), "env", f"HOME={tier / 'home'}"]
 
 
 def own(folder: Path) -> None:

@@ -21,9 +21,10 @@ from neurotier.core.errors import ContainerError, ToolError
 from neurotier.meter.function import measure_function
 from neurotier.meter.lap import take_out
 from neurotier.meter.usage import ACCOUNT, Usage
+from slurm_hosts import who_may_read
 from stores import SETTINGS
-from support import ROOT
-from truth import BYTECODE, as_nobody, python_for_all
+from support import NOBODY, ROOT
+from truth import BYTECODE, python_for_all
 
 ONE_RUN = """
 import json, sys
@@ -146,9 +147,10 @@ def test_an_ordinary_user_runs_an_unpacked_image(engine: Engine, tiny_image: Pat
         shutil.copytree(unpacked, folder / "image", symlinks=True)
         program = [python_for_all(), "-c", ONE_RUN]
         words = [str(package), engine.path, str(folder / "image"), str(folder / "scratch"), str(folder / "log")]
-        command = [*program, *words, "sh", "-c", "id -u; echo made >/work/made"]
+        user = who_may_read([ROOT], NOBODY, folder / "kept")  # the engine may lie there
+        command = [*user, *program, *words, "sh", "-c", "id -u; echo made >/work/made"]
         environment = {**os.environ, "HOME": "/nonexistent"}
-        printed = subprocess.check_output(command, cwd=folder, env=environment, **as_nobody())
+        printed = subprocess.check_output(command, cwd=folder, env=environment)
         assert json.loads(printed)[0] == 0
         assert "65534" in (folder / "log").read_text().split()
         assert (folder / "scratch" / "made").stat().st_uid == 65534
