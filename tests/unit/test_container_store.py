@@ -209,6 +209,22 @@ def damage(image: Path) -> None:
         file.write(b"damaged")
 
 
+def test_an_image_that_both_store_and_tier_have_lost_is_obtained_again(
+    engine: Engine, own_image: Path, tmp_path: Path
+) -> None:
+    made = store_in(tmp_path, engine, "sandbox")
+    image = made.obtain(str(own_image), "tool.bet.image")
+    for file in made.kept.glob("*.json"):
+        file.unlink()
+    (made.file(image) / "opt" / "tool").write_text("spoiled")
+    made.place(image)
+    assert (made.file(image) / "opt" / "tool").read_text() != "spoiled"
+    own_image.write_bytes(b"another")
+    subprocess.run(["rm", "-r", str(made.file(image)), *map(str, made.kept.glob("*.json"))], check=True)
+    with pytest.raises(ContainerError, match="has changed since it was obtained"):
+        made.place(image)
+
+
 def test_an_unpacked_image_is_not_made_of_a_damaged_one(engine: Engine, own_image: Path, tmp_path: Path) -> None:
     made = store_in(tmp_path, engine, "sandbox")
     image = made.obtain(str(own_image), "tool.bet.image")

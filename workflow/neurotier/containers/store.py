@@ -42,6 +42,7 @@ from neurotier.containers.reference import (
     fetch,
     make_image,
     read_reference,
+    short_name,
 )
 from neurotier.core.errors import ContainerError, SourceError, StateError, TierError
 from neurotier.core.files import (
@@ -271,18 +272,17 @@ class Store(Shelf):
         SettingsError, ContainerError, SourceError
             If the reference is not valid, or the image cannot be built, pulled or read.
         """
-        reference = read_reference(text, where)
-        kept = self.keep(reference, where)
-        notes = kept.with_suffix(".json")
+        notes = self.keep(text, where)
         facts = read_json(notes)
-        image = ContainerImage(text, reference.name, facts["sha256"], facts["size_bytes"], facts.get("origin", {}))
+        image = ContainerImage(text, short_name(text), facts["sha256"], facts["size_bytes"], facts.get("origin", {}))
         try:
             if placing:
-                self.place(image, kept)
+                self.place(image, notes)
             else:
                 check_digest(source_of(notes), source_of(notes), image)
         except AlteredError as error:
             self.say(f"{error}: obtaining it again")
+            kept = notes.with_suffix(".sif")
             with exclusive(kept):
                 remove_whatever(kept)
                 remove_whatever(notes)
@@ -297,14 +297,15 @@ class Store(Shelf):
         """Folder in the store for what its tool compiled: small, and independent of where the image is placed."""
         return self.kept / f"{image.name}-{image.sha256[:12]}.cache"
 
-    def keep(self, reference: Reference, where: str) -> Path:
-        """Have the image file in the store, with its digest next to it; a file of the user's stays where it is."""
+    def keep(self, text: str, where: str) -> Path:
+        """Have the image file in the store, or a file of the user's where it is; the path of the notes about it."""
+        reference = read_reference(text, where)
         content = content_of(reference.text, self.settings.build_arguments)
         kept = self.kept / f"{reference.name}-{short_hash(content)}.sif"
         notes, is_own = kept.with_suffix(".json"), reference.kind != "file"
         with exclusive(kept):
             if notes.exists() and (kept.exists() or not is_own):
-                return kept
+                return notes
             scratch = partial_of(kept)  # and with it the remains of a killed process
             remove_whatever(scratch)
             scratch.mkdir(parents=True)
@@ -323,7 +324,7 @@ class Store(Shelf):
                 write_json(notes, facts | origin)
             finally:
                 remove_whatever(scratch)
-        return kept
+        return notes
 
     def make(self, reference: Reference, where: str, target: Path) -> Record:
         """Build, pull or fetch an image file, and say where it was found; a file of the user's needs none of that.
@@ -337,7 +338,7 @@ class Store(Shelf):
             arguments = build_arguments(reference.path, self.settings.build_arguments)
             base = reference.path.parent / arguments.get(BASE, "")
             if base.suffix == ".def":
-                base = self.keep(read_reference(str(base), f"{where}, {BASE} of {base.name}"), where)
+                base = self.keep(str(base), f"{where}, {BASE} of {base.name}").with_suffix(".sif")
             if base.suffix == ".sif":  # which the engine itself cannot unpack everywhere
                 arguments[BASE] = str(target.with_name("base"))
                 self.unpack(base, target.with_name("base"))
@@ -345,27 +346,28 @@ class Store(Shelf):
             make_image(self.engine, reference, arguments, target, self.log, self.say)
         return {}
 
-    def place(self, image: ContainerImage, kept: Path | None = None) -> Path:
+    def place(self, image: ContainerImage, notes: Path | None = None) -> Path:
         """The image on its tier: copied or unpacked there unless it is there already, and compared once per run.
 
-        The digest of what was unpacked is kept in the store, one per place, as file systems keep different attributes.
+        What the store has lost is obtained again. The digest of what was unpacked is kept in the store, one per place,
+        as file systems keep different attributes.
 
         Raises
         ------
         AlteredError
-            If the image in the store is not what was obtained.
-        ContainerError, TierError
-            If neither store nor tier has the image, or the tier has no room.
+            If the image in the store, or that was obtained again, is not the one of before.
+        SettingsError, ContainerError, SourceError, TierError
+            If it cannot be obtained again, or the tier has no room.
         """
         target, is_file = self.file(image), self.settings.form == "sif"
         unpacked = self.kept / f"{target.name}-{short_hash(str(target))}.tree"
 
         def put(partial: Path) -> None:
             stored = stored_images(self.kept, self.images)  # whose file the user may have moved, and named its new path
-            notes = [kept.with_suffix(".json")] if kept else [one.facts for one in stored if one.sha256 == image.sha256]
-            source = next(filter(Path.exists, map(source_of, notes)), None)
-            if source is None:
-                raise ContainerError("is neither on the images tier nor in the store", image.name, AGAIN)
+            known = [notes] if notes else [one.facts for one in stored if one.sha256 == image.sha256]
+            source = next(filter(Path.exists, map(source_of, known)), None)
+            if not source:  # the store was emptied, or has lost its notes
+                source = source_of(self.keep(image.reference, image.name))
             if is_file:
                 if source.is_relative_to(self.kept):  # which nobody else writes to
                     with suppress(OSError):
@@ -388,7 +390,7 @@ class Store(Shelf):
         """Unpack an image's file system; not by the engine, which fails where it cannot change the owner of files."""
         listed = run_logged([self.engine, "sif", "list", str(source)], self.log)[1]
         partition = re.search(r"\|\s*(\d+)-\d+\s*\|\s*FS \(Squashfs", listed)
-        if partition is None:
+        if not partition:
             raise ContainerError("holds no file system that could be unpacked", str(source), AGAIN)
         if not can_unpack():
             raise ContainerError("unsquashfs is not on PATH", where="unpacking an image", fix="install squashfs-tools")
@@ -596,15 +598,14 @@ def remove_unused(
         Digests of images that stay in any case.
     """
     for image in stored:
-        with exclusive(image.facts.with_suffix(".sif")):  # as when it is made; a run may have begun to use it
-            if image.sha256 in in_use or not image.facts.exists():
+        facts = image.facts
+        with exclusive(facts.with_suffix(".sif")):  # as when it is made; a run may have begun to use it
+            if image.sha256 in in_use or not facts.exists() or time.time() - facts.stat().st_mtime < days * DAY_S:
                 continue
-            if time.time() - image.facts.stat().st_mtime < days * DAY_S:
-                continue
-            remove_whatever(image.facts)  # first: without them the store makes the image anew
+            remove_whatever(facts)  # first: without them the store makes the image anew
             # what others share, such as what is placed, stays
             shared = {file for other in stored if other.facts.exists() for file in other.files}
             files = [file for file in image.files if file not in shared]
             for file in files:
                 remove_whatever(file)
-        yield image, [image.facts, *files]
+        yield image, [facts, *files]
