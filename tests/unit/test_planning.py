@@ -36,9 +36,11 @@ def test_memory_is_asked_for_by_tool_and_size(tmp_path: Path, tool: str, mem_mb:
 def test_without_an_index_nobody_is_known_to_be_complete(tmp_path: Path) -> None:
     """Or the target participants would be finished, though the damage that took the index may have taken more."""
     made = plan(tmp_path, "1 GB", 1)
-    write_json(made.places.complete, {"participants": 1})
+    markers = [made.places.complete, made.places.share("calibration.7")]
+    for marker in markers:
+        write_json(marker, {"participants": 1})
     (made.places.index / "images.tsv").unlink()
     made.settle({}, forced=False, slots=1, write=False)
-    assert made.places.complete.exists(), "a command that only looks changes nothing"
+    assert all(marker.exists() for marker in markers), "a command that only looks changes nothing"
     made.settle({}, forced=False, slots=1)
-    assert not made.places.complete.exists()
+    assert not any(marker.exists() for marker in markers)

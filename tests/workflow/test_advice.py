@@ -66,8 +66,12 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
         assert 0 < float(row["low_s"]) <= float(row["predicted_s"]) <= float(row["high_s"])
     assert advice.removeprefix("Advice: ").rstrip(".") in project.page("advice").replace("&#39;", "'")
     assert "On local, in use: " in project.page("advice")
+
+    (project.results / "index" / "images.tsv").unlink()
+    project.records()[0].unlink()
+    project.succeeds("advise", *arguments)
     records = {path: path.read_text() for path in project.records()}
-    assert len(records) == 2
+    assert len(records) == 2, "who was lost with the index is analysed again"
 
     project.succeeds(*arguments)
     assert {path: path.read_text() for path in records} == records

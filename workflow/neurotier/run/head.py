@@ -56,7 +56,7 @@ from neurotier.run.adoption import last_facts, take_over
 from neurotier.run.cluster_jobs import close_jobs, read_jobs, renew_jobs_table
 from neurotier.run.disturbance import Watch
 from neurotier.run.healing import (
-    OF_THEIR_OWN,
+    PAGE_OF,
     Whole,
     damage_lines,
     find_damage,
@@ -117,7 +117,7 @@ from neurotier.run.snakemake_internals import (
 )
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 
-PAGES = {"all": "report", "advise": "advice", **{name: name for name in OF_THEIR_OWN}}
+PAGES = {"all": "report", "advise": "advice", **PAGE_OF}
 """Targets with a page, and its name."""
 
 

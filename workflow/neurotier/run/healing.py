@@ -22,11 +22,13 @@ from neurotier.core.places import Places, participant_of
 from neurotier.run.adoption import last_facts
 from neurotier.run.participants import OF_ANALYSIS, Made, checksum_of
 
-OF_THEIR_OWN = ("comparison", "published", "probe", *WORKLOADS, "advice", "bigbrain")
-PAGES = {name: name for name in OF_THEIR_OWN} | {"campaign": "comparison"}
-"""Folders with a page of their own; tables and figures in the others belong to the run report."""
+PAGE_OF = {
+    "campaign": "comparison",
+    **{name: name for name in ("comparison", "published", "probe", *WORKLOADS, "advice", "bigbrain")},
+}
+"""The pages of folders that have one; tables and figures in the others belong to the run report."""
 
-LISTED_FOLDERS = {*PAGES, "index", "profile", "group", "figures", "derivatives"}
+LISTED_FOLDERS = {*PAGE_OF, "index", "profile", "group", "figures", "derivatives"}
 """Folders of the results whose files are listed at the end of a run."""
 
 QUICKLY_MADE = ("profile", "group", "figures", "comparison", "report.html", "comparison.html")
@@ -191,7 +193,7 @@ def damaged_outputs(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
     for name, size_bytes in (known or {}).items():
         file = places.results / name
         if places.holds(name) and not (file.is_file() and file.stat().st_size == size_bytes):
-            page = places.results / f"{PAGES.get(name.split('/')[0], 'report')}.html"
+            page = places.results / f"{PAGE_OF.get(name.split('/')[0], 'report')}.html"
             if together := outputs_with(file, places, outputs_of):
                 yield Damage((file, *together, page), f"{file} is not as it was written")
 

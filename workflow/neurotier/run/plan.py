@@ -9,7 +9,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -171,16 +171,19 @@ class Plan(Needs):
                     remove_whatever(places.record(name))  # were the new analysis to fail, an old one would pass for it
             if selected:
                 self.leave_markers(finished, done)
+            else:  # Snakemake looks for an index only if something else is to be made of it
+                for marker in self.calibrated():
+                    remove_whatever(marker)
         return [name for name in selected if name not in done]
 
-    def leave_markers(self, finished: set[str], done: Collection[str]) -> None:
+    def leave_markers(self, finished: set[str], done: set[str]) -> None:
         """Leave markers of those shares alone in which everyone is done, and no failure of anybody who is."""
         places, calibrated = self.places, self.members(CALIBRATION)
         for file in places.failures.rglob("*.json"):
             if participant_of(file, places.failures) in done:
                 remove_whatever(file)
-        if calibrated and {*calibrated}.issubset(done):
-            finished = {*finished, CALIBRATION}
+        if calibrated and done.issuperset(calibrated):
+            finished = finished | {CALIBRATION}
         for folder in (places.share("any").parent, places.dropped("any").parent):
             if folder.is_symlink() or not folder.is_dir():  # planted: what it leads to is not ours
                 remove_whatever(folder)
@@ -198,8 +201,8 @@ class Plan(Needs):
                     *places.index.glob("**/validation.json"),
                     *map(places.record, self.members(share)),
                 ]
-                newest_ns = max(file.stat().st_mtime_ns for file in files if file.exists())
-                newest_ns = min(newest_ns, time.time_ns())  # records of a node whose clock is ahead
+                written_ns = [file.stat().st_mtime_ns for file in files if file.exists()]
+                newest_ns = min(max(written_ns), time.time_ns())  # records of a node whose clock is ahead
                 os.utime(marker, ns=(newest_ns, newest_ns))
 
     @property
