@@ -490,7 +490,7 @@ held: dict[Path, int] = {}
 
 def refuse_planted_places(results: Path, tiers: Iterable[Tier] = ()) -> None:
     """Raise :class:`TierError` if another user may have planted the results folder or a tier, or what leads there."""
-    refuse_planted(results, "results folder", "choose another folder with --config results=NAME", own=True)
+    refuse_planted(results, "results folder", "use one of your own (snakemake: --config results=NAME)", own=True)
     for tier in tiers:
         tier.refuse_planted()
 
