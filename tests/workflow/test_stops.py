@@ -244,6 +244,19 @@ def test_what_was_stopped_goes_on(
         assert (project.results / f"{'advice' if target == 'advise' else target}.html").exists()
 
 
+def test_a_point_that_failed_is_measured_again_by_the_next_start(project: Project, demo_source: Path) -> None:
+    target, configuration, part = target_of("sweep", demo_source)
+    arguments = project.configure(**configuration)
+    with subprocess.Popen(project.command(target, *arguments), cwd=project.folder, env=ENVIRONMENT) as snakemake:
+        wait_for(lambda: list(project.results.glob("sweep/points/local/*.json")), while_running(snakemake))
+        wait_for(lambda: running(project, part), while_running(snakemake)).kill()
+    assert snakemake.returncode == 0, "the others are measured"
+    states = [row["status"].split(":")[0] for row in project.table("sweep/sweep.tsv")]
+    assert sorted(states) == ["failed", "measured"]
+    project.succeeds(target, *arguments)
+    assert [row["status"] for row in project.table("sweep/sweep.tsv")] == ["measured"] * 2
+
+
 SLOW_START = """import sys, time
 if any(".snakemake/scripts/" in word for word in sys.orig_argv):
     open(__file__ + ".reached", "w").close()

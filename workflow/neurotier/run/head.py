@@ -31,6 +31,7 @@ import psutil
 
 from neurotier import __version__
 from neurotier.analysis.app import app_name
+from neurotier.core.configuration import WORKLOADS
 from neurotier.core.control_groups import usable_cores
 from neurotier.core.errors import BusyError, NeurotierError, StateError, TierError, without_credentials
 from neurotier.core.files import (
@@ -117,7 +118,7 @@ from neurotier.run.snakemake_internals import (
 )
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 
-PAGES = {"all": "report", "advise": "advice", **PAGE_OF}
+PAGES = PAGE_OF | {"all": "report", "advise": "advice"}
 """Targets with a page, and its name."""
 
 
@@ -219,14 +220,14 @@ class Head:
             made = self.heal(command, is_replaced=others is not None)
         if starts:
             check_start(plan, command, say)
-        if "ior" in command.targets and changes:
-            forget_failed_points(places.workload("ior") / "ior.tsv")
-        if "check" in command.targets and changes:  # a look at what is now
-            remove_whatever(places.checked(plan.node_class))
         with naming_unwritable(places):
             if changes:
                 close_killed(places)
                 remove_partial(places, self.outputs_of, command.targets)
+                for workload in command.targets.intersection(WORKLOADS):
+                    forget_failed_points(places.workload(workload) / f"{workload}.tsv")
+                if "check" in command.targets:  # a look at what is now
+                    remove_whatever(places.checked(plan.node_class))
             if others:
                 say(others.line)
                 if changes:
@@ -444,9 +445,9 @@ class Head:
 
 
 def forget_failed_points(table: Path) -> None:
-    """Have IOR's table made again if points have failed, as by a node that was down; what was measured is kept."""
+    """Have a workload's table made again if points failed, as by a node that was down; what was measured is kept."""
     with suppress(OSError, StateError):
-        if any(row["status"].startswith("failed") for row in read_table(table, "ior", only=("status",))):
+        if any(row["status"].startswith("failed") for row in read_table(table, table.stem)):
             remove_whatever(table)
 
 
