@@ -44,3 +44,13 @@ def test_without_an_index_nobody_is_known_to_be_complete(tmp_path: Path) -> None
     assert all(marker.exists() for marker in markers), "a command that only looks changes nothing"
     made.settle({}, forced=False, slots=1)
     assert not any(marker.exists() for marker in markers)
+
+
+def test_without_an_index_nothing_is_removed_where_a_planted_link_leads(tmp_path: Path) -> None:
+    made, precious = plan(tmp_path, "1 GB", 1), tmp_path / "precious"
+    write_json(precious / "calibration.7", {})
+    made.places.state.mkdir(parents=True, exist_ok=True)
+    (made.places.state / "shares").symlink_to(precious)
+    (made.places.index / "images.tsv").unlink()
+    made.settle({}, forced=False, slots=1)
+    assert (precious / "calibration.7").exists()

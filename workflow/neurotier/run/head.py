@@ -179,8 +179,8 @@ class Head:
                 plan.most_mb = known["limits"].get("mem_mb")
                 command = command_of(workflow, self.own_names)
                 self.look_ahead(command, None if plan.elsewhere else known["parallelism"])
-                asked = [page for target, page in PAGES.items() if target in self.targets(command)]
-                name_pages([plan.places.results / f"{page}.html" for page in asked])
+                asked = sorted(PAGES.keys() & self.targets(command))
+                name_pages([plan.places.results / f"{PAGES[target]}.html" for target in asked])
                 ends = {"onsuccess": partial(self.finish, True), "onerror": partial(self.finish, False)}
                 call_around(workflow, onstart=self.begin, **ends)
             set_limits(workflow, plan.limits())

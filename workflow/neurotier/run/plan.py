@@ -94,7 +94,7 @@ class Plan(Needs):
         A share that a job of an earlier start is at has the serial number of that start.
         """
         folder = self.places.share("any").parent
-        markers = sorted(os.listdir(folder)) if folder.is_dir() else []
+        markers = sorted(os.listdir(folder)) if folder.is_dir() and not folder.is_symlink() else []
         known = {name_of(name): name for name in markers if name_of(name) not in self.unfinished}
         return [known.get(share) or f"{share}.{self.taken_over.get(share, self.serial)}" for share in shares]
 
