@@ -139,18 +139,18 @@ def serving(exchange: Exchange) -> Iterator[Service]:
         for kind, count in ((Writer, exchange.writers), (Reader, exchange.readers))
         for number in range(count)
     ]
-    clients = answers([(name, actor.ready.remote()) for name, actor in actors])
+    clients = answers(exchange, [(name, actor.ready.remote()) for name, actor in actors])
     writers, readers = actors[: exchange.writers], actors[exchange.writers :]
     servers = [info.process.pid for node in cluster.list_all_nodes() for info in node.all_processes.get("raylet", [])]
 
     def write() -> list[Any]:
-        return answers([(name, actor.write.remote()) for name, actor in writers])
+        return answers(exchange, [(name, actor.write.remote()) for name, actor in writers])
 
     def read(written: Sequence[Any], wanted: Sequence[Mapping[int, int]]) -> list[Any]:
         references = [reference for *_, own, _ in written for reference in own]
         pieces = [[references[one] for one in exchange.pieces_of_reader(reader)] for reader in range(exchange.readers)]
         given = zip(readers, pieces, wanted, strict=True)
-        return answers([(name, actor.read.remote(own, checksums)) for (name, actor), own, checksums in given])
+        return answers(exchange, [(name, actor.read.remote(own, checksums)) for (name, actor), own, checksums in given])
 
     yield Service([*clients, *servers], servers, write, read, lambda: require_on_tier(exchange, servers))
     ray.shutdown()
@@ -177,16 +177,18 @@ def require_on_tier(exchange: Exchange, servers: Sequence[int]) -> None:
             raise TierError(what, where, "make room, or lower staging.share")
 
 
-def answers(asked: Sequence[tuple[str, Any]]) -> list[Any]:
+def answers(exchange: Exchange, asked: Sequence[tuple[str, Any]]) -> list[Any]:
     """The answers of actors, in their order.
 
     Raises
     ------
     ToolError
         As soon as one of them fails or is gone.
+    TierError
+        If the tier has no room, nor the disk of temporary files, to which Ray turns then.
     """
     import ray
-    from ray.exceptions import RayActorError, RayTaskError
+    from ray.exceptions import OutOfDiskError, RayActorError, RayTaskError
 
     names = {reference: name for name, reference in asked}
     left = list(names)
@@ -198,5 +200,8 @@ def answers(asked: Sequence[tuple[str, Any]]) -> list[Any]:
             except RayActorError:
                 raise ToolError(f"{names[reference]} is gone") from None
             except RayTaskError as error:
+                if isinstance(error.cause, OutOfDiskError):
+                    what = "filled up, and the disk of temporary files is nearly full, too"
+                    raise TierError(what, f"tier of {exchange.folder}", "make room, or lower staging.share") from None
                 raise ToolError(str(error.cause).partition("\n")[0], where=names[reference]) from None
     return [ray.get(reference) for _, reference in asked]
