@@ -19,7 +19,7 @@ from typing import Generic, TypeVar
 import yaml
 from container_images import Engine, make_tiny, tiny_root
 from snakemake.utils import update_config
-from support import Project, checksums, git, plain_dataset, save_image, small_head, t1w
+from support import ENVIRONMENT, Project, checksums, git, plain_dataset, save_image, small_head, t1w
 
 from faults import strace
 from faults.processes import end_with, environment_of, run
@@ -240,7 +240,8 @@ def fill_fresh(room: Room, kind: Kind) -> None:
         folder = image_folder(room)
         save_image(tiny_root(folder) / "opt" / "mask.nii.gz", (small_head() > 400).astype("uint8"))
         program = "cp /opt/mask.nii.gz $2"
-        make_tiny(Engine(str(Path(sys.executable).with_name("apptainer"))), folder, programs={"take": program})
+        engine = shutil.which("apptainer", path=ENVIRONMENT["PATH"]) or "apptainer"
+        make_tiny(Engine(engine), folder, programs={"take": program})
     inner = room.at / "project-files"
     project = Project.at(inner)
     (project.folder / "own.yaml").write_text(yaml.safe_dump(kind.configuration(room)))
