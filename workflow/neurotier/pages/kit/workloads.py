@@ -53,7 +53,7 @@ def unmeasured(table: str) -> Callable[[Data], Section]:
     def section(data: Data) -> Section:
         counts = Counter((row["tier"], row["set"], row["status"]) for row in data[table] if row["status"] != MEASURED)
         rows = [{"tier": tier, "set": name, "points": count, "why": why} for (tier, name, why), count in counts.items()]
-        folded = f"{counted(counts.total(), 'point')}: why, by tier and set"
+        folded = f"{counted(counts.total(), 'point')}: why, by tier and set; what failed, the next start measures again"
         return Section("Not measured", rows=rows, folded=folded)
 
     return section
