@@ -146,6 +146,8 @@ def test_blocks_of_a_folder_are_copied_as_they_are_and_packed_ones_unpacked(
 ) -> None:
     monkeypatch.setattr("neurotier.bigbrain.blocks.sources.PIECE_BYTES", 500)
     given = [save(tmp_path / "given" / f"part_{n}.{extension}", random_voxels(n, dtype)) for n in range(2)]
+    for left in ("given/folder.nii", "blocks/folder"):
+        (tmp_path / left).mkdir(parents=True)
     blocks = make(tmp_path, source=str(tmp_path / "given"))
     named = [(block.block, block.shape, block.dtype) for block in blocks]
     assert named == [(f"part_{n}", "13x11x7", np.dtype(dtype).str) for n in range(2)]

@@ -98,7 +98,7 @@ def test_results_that_another_user_makes_after_the_look_are_refused(tmp_path: Pa
 @pytest.mark.parametrize(
     ("rule", "line"),
     [
-        ("run_gnu_parallel", "target bigbrain: GNU parallel is not on PATH; have GNU parallel on PATH"),
+        ("run_gnu_parallel", "target bigbrain: parallel is not on PATH; have GNU parallel on PATH"),
         ("probe_tier", "target probe: fio is not on PATH; install it"),
         *((f"run_{target}", f"target {target}: fio is not on PATH; install it") for target in ("sweep", "daq", "ior")),
     ],

@@ -10,7 +10,6 @@ refused, or replaces all that is there. What results were made with is in the fa
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from functools import partial
@@ -38,6 +37,7 @@ from neurotier.run.participants import selected_in
 from neurotier.run.plan import Plan
 from neurotier.run.snakemake_internals import Command
 from neurotier.storage import fio
+from neurotier.storage.calls import require_program
 from neurotier.storage.ior import mpi
 from neurotier.storage.staging.supervise import require_engine
 from neurotier.storage.workspace import require_written
@@ -157,7 +157,7 @@ def check_programs(rules: Collection[str], settings: Settings, say: Say) -> None
         partial(fio.require_fio, where) for rule, where in WITH_FIO.items() if rule in rules
     ]
     if "run_gnu_parallel" in rules:
-        looks.append(require_gnu_parallel)
+        looks.append(partial(require_program, "parallel", "target bigbrain", gnu_parallel.FIX))
     if "prepare_tool" in rules:
         looks.append(find_engine if settings.image else make_tool(settings.tool).find)
     if "run_ior" in rules and not asks_for_nodes(settings.ior):  # else it waits here, and the nodes have fio
@@ -174,12 +174,6 @@ def check_programs(rules: Collection[str], settings: Settings, say: Say) -> None
         say(f"neurotier: {one}")
     if missing:
         raise missing[-1]
-
-
-def require_gnu_parallel() -> None:
-    """Raise :class:`ToolError` if it is not on ``PATH``."""
-    if shutil.which("parallel") is None:
-        raise ToolError("GNU parallel is not on PATH", where="target bigbrain", fix=gnu_parallel.FIX)
 
 
 FILTER_BYTES = 1_000_000

@@ -11,6 +11,7 @@ import ctypes
 import fcntl
 import os
 import secrets
+import shutil
 import socket
 import struct
 import subprocess
@@ -26,6 +27,12 @@ from neurotier.core.processes import PATIENCE_S, kill_all_marked, start_process
 
 CALL = "NEUROTIER_CALL"
 """Environment variable that marks the processes of one call."""
+
+
+def require_program(program: str, where: str, fix: str) -> None:
+    """Raise :class:`ToolError` if a program is not on ``PATH``; ``where`` says what needs it."""
+    if shutil.which(program) is None:
+        raise ToolError(f"{program} is not on PATH", where, fix)
 
 
 def run_call(

@@ -10,7 +10,6 @@ import json
 import mmap
 import os
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from pathlib import Path
 from neurotier.core.errors import ToolError, one_line
 from neurotier.core.kinds import KINDS
 from neurotier.core.tables import Row, gathered
-from neurotier.storage.calls import reason_of, run_call
+from neurotier.storage.calls import reason_of, require_program, run_call
 
 INSTALL = "install it (Debian, Ubuntu: apt install fio; conda: conda-forge's fio)"
 
@@ -208,8 +207,7 @@ class FioResult:
 
 def require_fio(where: str) -> None:
     """Raise :class:`ToolError` if there is no fio; ``where`` says what needs it."""
-    if shutil.which("fio") is None:
-        raise ToolError("fio is not on PATH", where=where, fix=INSTALL)
+    require_program("fio", where, INSTALL)
 
 
 def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:

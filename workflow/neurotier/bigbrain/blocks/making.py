@@ -12,6 +12,7 @@ from neurotier.bigbrain.blocks.nifti import NewBlock, bytes_of
 from neurotier.bigbrain.blocks.sources import Source
 from neurotier.bigbrain.engines.increment import shape_text
 from neurotier.bigbrain.tasks import Block
+from neurotier.core.files import remove_whatever
 
 
 def make_blocks(source: Source, folder: Path, tier: str, say: Callable[[str], None]) -> list[Block]:
@@ -38,7 +39,7 @@ def make_blocks(source: Source, folder: Path, tier: str, say: Callable[[str], No
     names = source.names()
     folder.mkdir(parents=True, exist_ok=True)
     for other in set(folder.iterdir()) - {folder / f"{name}.nii" for name in names}:
-        other.unlink()
+        remove_whatever(other)
     made = []
     for number, name in enumerate(names, start=1):
         made.append(make_block(source, name, folder / f"{name}.nii", tier))

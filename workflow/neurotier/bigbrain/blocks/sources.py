@@ -22,7 +22,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -133,6 +133,7 @@ class FolderSource:
     folder: Path
     count: int | None
 
+    @cached_property
     def files(self) -> dict[str, Path]:
         """Name to file.
 
@@ -151,15 +152,20 @@ class FolderSource:
         return {name: files[0] for name, files in files_by_name.items()}
 
     def names(self) -> list[str]:
-        return list(self.files())
+        return list(self.files)
+
+    @cached_property
+    def dtype(self) -> np.dtype:
+        """Type of the first block's voxels, once the contents of all are here."""
+        check_present(list(self.files.values()))
+        return layout_in(next(iter(self.files.values()))).dtype
 
     def block(self, name: str) -> tuple[Layout, bytes, Iterator[bytes]]:
-        files = self.files()
-        check_present(list(files.values()))  # all, before the first is copied
-        file, layout, first = files[name], layout_in(files[name]), layout_in(next(iter(files.values())))
+        expected, file = self.dtype, self.files[name]
+        layout = layout_in(file)
         with said_of(file, "convert it, or take it away"):
-            if layout.dtype != first.dtype:
-                found = f"expected {first.dtype.name}, found {layout.dtype.name}"
+            if layout.dtype != expected:
+                found = f"expected {expected.name}, found {layout.dtype.name}"
                 raise ValueError(f"is of another type than the first: {found}")
         with said_of(file, "convert it: adding 1 wraps around in unsigned types alone"):
             if layout.dtype.name not in UNSIGNED:
@@ -172,7 +178,7 @@ class FolderSource:
 
 def block_files(folder: Path) -> dict[str, list[Path]]:
     """Name of each block to its files, as many as there are."""
-    files = (file for file in sorted(folder.iterdir()) if file.name.endswith((PLAIN, PACKED)))
+    files = (file for file in sorted(folder.iterdir()) if file.name.endswith((PLAIN, PACKED)) and not file.is_dir())
     return gathered((name_of(file), file) for file in files if not file.name.startswith("."))
 
 

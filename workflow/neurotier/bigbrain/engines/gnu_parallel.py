@@ -18,6 +18,7 @@ from neurotier.core.errors import RunError, ToolError
 from neurotier.core.files import write_text
 from neurotier.core.processes import end, start_process
 from neurotier.core.quantities import first_of
+from neurotier.storage.calls import require_program
 
 ENGINE = "engine gnu-parallel"
 FIX = "have GNU parallel on PATH (Debian: apt-get install parallel), or leave gnu-parallel out of bigbrain.engines"
@@ -76,18 +77,15 @@ def start(words: list[str], joblog: Path) -> str:
     ToolError
         If it is not there, is another program of that name (moreutils has one), or could not start its jobs.
     """
-    try:
-        process = start_process(
-            ["parallel", *words],
-            env={**os.environ, "PARALLEL_SHELL": "/bin/sh"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-    except FileNotFoundError:
-        raise ToolError("parallel is not on PATH", ENGINE, FIX) from None
-    with process:
+    require_program("parallel", ENGINE, FIX)
+    with start_process(
+        ["parallel", *words],
+        env={**os.environ, "PARALLEL_SHELL": "/bin/sh"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
         try:
             said, _ = process.communicate()
         except BaseException:

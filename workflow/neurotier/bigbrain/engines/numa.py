@@ -10,10 +10,8 @@ under ``taskset`` with some CPUs of a node, workers get all of that node.
 
 from __future__ import annotations
 
-import shutil
-
 from neurotier.bigbrain.tasks import NONE, Task
-from neurotier.core.errors import ToolError
+from neurotier.storage.calls import require_program
 from neurotier.storage.numa import own_nodes
 
 ONE_NODE = "none: one node"
@@ -34,8 +32,7 @@ def pinning(numa: str) -> tuple[str, tuple[int, ...]]:
     nodes = own_nodes()
     if len(nodes) < 2:  # the prefix would cost each block a few ms for nothing
         return ONE_NODE, ()
-    if shutil.which("numactl") is None:
-        raise ToolError("numactl is not on PATH", "config key bigbrain.numa", FIX)
+    require_program("numactl", "config key bigbrain.numa", FIX)
     return f"{len(nodes)} nodes", nodes
 
 

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 from contextlib import suppress
 from pathlib import Path
 
 from neurotier.core.errors import ToolError, one_line
 from neurotier.core.foreign import blaming, read_text
 from neurotier.core.tables import Row
-from neurotier.storage.calls import enter_own_network, reason_of, require_own_network, run_call
+from neurotier.storage.calls import enter_own_network, reason_of, require_own_network, require_program, run_call
 from neurotier.storage.fio import require_fio
 from neurotier.storage.ior.points import FILES, IOR, Point
 from neurotier.storage.page_cache import evict
@@ -52,8 +51,7 @@ def require_engine(engine: str, where: str) -> None:
         (IOR, "have IOR 3.3 or later on PATH (github.com/hpc/ior), or take ior.engine: fio"),
         (LAUNCHER, "have that of the MPI that IOR was built with on PATH, or take ior.engine: fio"),
     ):
-        if shutil.which(program) is None:
-            raise ToolError(f"{program} is not on PATH", where=where, fix=fix)
+        require_program(program, where, fix)
     require_own_network(LAUNCHER, where, "ior.engine: fio")
 
 
