@@ -85,7 +85,12 @@ def images(folder: Path) -> dict[str, str]:
 def saved(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Project:
     project = Project.at(tmp_path_factory.mktemp("saved") / "project")
     (project.folder / "demo").symlink_to(demo_source)
-    run(project)
+    git(project.folder, "init", "--quiet", "other")
+    other = {"GIT_DIR": str(project.folder / "other/.git"), "GIT_WORK_TREE": str(project.folder / "other")}
+    with pytest.MonkeyPatch.context() as patch:  # what git sets for its hooks; and DataLad needs assertions
+        for variable, value in {**other, "PYTHONOPTIMIZE": "1"}.items():
+            patch.setitem(ENVIRONMENT, variable, value)
+        run(project)
     return project
 
 
@@ -95,6 +100,11 @@ def clone(saved: Project, tmp_path: Path) -> Path:
     command(tmp_path, "datalad", "clone", str(saved.derivatives), "clone")
     command(tmp_path / "clone", "datalad", "get", "--no-data", "SiteA")
     return tmp_path / "clone" / "SiteA"
+
+
+def test_a_start_by_a_hook_of_git_leaves_its_repository_alone(saved: Project, tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet", "new")
+    assert checksums(saved.folder / "other") == checksums(tmp_path / "new") != {}
 
 
 def test_a_site_is_a_dataset_with_its_source(saved: Project, demo_source: Path) -> None:

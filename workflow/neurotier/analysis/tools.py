@@ -241,7 +241,7 @@ class Program(MaskTool):
                 return f"sha256:{digest(Path(file))[:12]}"
             environment = os.environ | self.environment
             done = subprocess.run(self.version_command, capture_output=True, stdin=subprocess.DEVNULL, env=environment)
-        if done.returncode != 0:
+        if done.returncode:
             said = done.stderr.decode(errors="replace")
             raise failed(shlex.join(self.version_command), shell_code(done.returncode), said, where)
         return one_line(done.stdout[-VERSION_BYTES:].decode(errors="replace")) or UNKNOWN

@@ -56,6 +56,9 @@ OVERRULED = {
 """Keys by which the repository that a dataset is cloned from could have git and git-annex run commands: to get contents
 from a path of this machine, git-annex works in that repository. The first looks at what a dataset has it start."""
 
+OF_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY")
+"""What git sets for its hooks and for ``git rebase --exec``: git would work in that repository and no other."""
+
 KILLED = re.compile(r"exited -\d")
 """What git-annex says of a git that was killed by a signal."""
 
@@ -74,9 +77,16 @@ def prepare_environment() -> None:
     if shutil.which("git") is None:
         raise SourceError("git is not installed", fix="install git; DataLad needs it")
     os.environ["PATH"] = search_path("PATH", Path(sys.executable).parent, unset=os.defpath)
-    variables = {"GIT_TERMINAL_PROMPT": "0", "DATALAD_LOG_LEVEL": "critical", "DATALAD_UI_PROGRESSBAR": "none"}
-    # Whatever a dataset's own configuration asks for: only fetching, and clones that share nothing with their source.
-    variables |= {"GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS), "DATALAD_CLONE_RECKLESS": ""}
+    for variable in OF_REPOSITORY:
+        os.environ.pop(variable, None)
+    variables = {
+        "GIT_TERMINAL_PROMPT": "0",
+        "DATALAD_LOG_LEVEL": "critical",
+        "DATALAD_UI_PROGRESSBAR": "none",
+        # Whatever a dataset's own configuration asks for: only fetching, clones that share nothing with their source.
+        "GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS),
+        "DATALAD_CLONE_RECKLESS": "",
+    }
     for variable, value in variables.items():
         os.environ.setdefault(variable, value)
     count = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
@@ -85,7 +95,7 @@ def prepare_environment() -> None:
         os.environ |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": OVERRULED[key]}
     os.environ["GIT_CONFIG_COUNT"] = str(count + len(added))
     for key, value in {"name": "neurotier", "email": "neurotier@localhost"}.items():
-        if subprocess.run(["git", "config", f"user.{key}"], capture_output=True).returncode:
+        if ask_git(Path("/"), "config", f"user.{key}") is None:
             for who in ("AUTHOR", "COMMITTER"):
                 os.environ.setdefault(f"GIT_{who}_{key.upper()}", value)
 

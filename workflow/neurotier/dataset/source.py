@@ -175,8 +175,8 @@ def check_out(repository: Path, version: str, where: str) -> None:
     # a branch that exists only at the source is known here as a branch of the remote
     names = [] if version.startswith("-") else [version, f"refs/remotes/origin/{version}"]
     for name in names:
-        commit = ask_git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-        if commit and ask_git(repository, "checkout", "--quiet", "--detach", commit.strip()) is not None:
+        found = commit(repository, name)
+        if found and ask_git(repository, "checkout", "--quiet", "--detach", found) is not None:
             return
     raise SourceError(f"has no branch, tag or commit {version!r}", where, fix="see dataset.version")
 
@@ -386,9 +386,10 @@ def sites_among(subdatasets: Sequence[str], root_is_bids: bool) -> list[str]:
     return ([""] if root_is_bids or not others else []) + others
 
 
-def commit(folder: Path) -> str:
-    """The commit that a repository is at; empty if there is no repository, or none with a commit."""
-    return (ask_git(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}") or "").strip()
+def commit(folder: Path, name: str = "HEAD") -> str:
+    """The commit that a repository is at, or has by a name; empty if there is no repository, or no such commit."""
+    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    return (ask_git(folder, *words) or "").strip()
 
 
 def choose_sites(wanted: Sequence[str], known: Sequence[str], source: str) -> list[str]:
@@ -480,7 +481,7 @@ def looks_broken(repository: Path) -> bool:
         with suppress(FileNotFoundError):  # an empty one, as a power cut leaves, hides what git-annex's branch says
             if file.stat().st_size == 0:
                 file.unlink()
-    has_branch = ask_git(repository, "rev-parse", "--verify", "-q", "refs/heads/git-annex") is not None
+    has_branch = commit(repository, "refs/heads/git-annex") != ""
     has_name = ask_git(repository, "config", "annex.uuid") is not None
     objects = ask_git(repository, "cat-file", "--batch-all-objects", "--batch-check=%(objecttype)")
     return (

@@ -406,7 +406,7 @@ def holder(folder: Path, killed_on: str) -> str:
 def run_git(folder: Path, *arguments: str) -> str:
     """Output of a git command in a dataset of derivatives; :func:`unsaved` if it fails, as on a full tier."""
     done = call_git(folder, *arguments)
-    if done.returncode != 0:
+    if done.returncode:
         raise unsaved(folder, message_of([], done.stderr))
     return done.stdout
 

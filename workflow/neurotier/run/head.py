@@ -128,7 +128,12 @@ def make_importable() -> None:
     It goes by the environment, since a command that named a path would be another one when the environment is moved:
     a reason to analyse everyone again. Jobs inherit the number of BLAS threads, too.
     """
-    os.environ |= {"PATH": search_path("PATH", Path(sys.executable).parent), "PYTHONPATH": search_path()}
+    os.environ |= {
+        "PATH": search_path("PATH", Path(sys.executable).parent),
+        "PYTHONPATH": search_path(),
+        "PYTHONUTF8": "1",
+        "PYTHONOPTIMIZE": "",  # DataLad ends without assertions
+    }
     use_one_blas_thread()
 
 

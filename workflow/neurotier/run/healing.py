@@ -134,13 +134,12 @@ def whole_records(places: Places, by_app: bool) -> Whole:
 def damaged_json(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
     """State that cannot be read, which is made again, or can be done without; and sites that have lost derivatives."""
     steps = places.profile / "steps"
-    folders = (places.failures, steps, places.index, places.runs)
     runs = places.bigbrain_run("")
     for file in sorted(runs.glob("*/*/*/*/**/*.json")):
         if whole_json(file) is None:  # it is all done again: a run is measured as a whole
             run = runs.joinpath(*file.relative_to(runs).parts[:4])
             yield Damage((file, run / "plan.json", run / "checked.json"), f"{file} is damaged")
-    for folder in folders:
+    for folder in (places.failures, steps, places.index, places.runs):
         for file in sorted(folder.rglob("*.json")):
             record = whole_json(file)
             if record is None and file.parent == places.runs:
@@ -169,8 +168,8 @@ def damaged_index(places: Places) -> Iterator[Damage]:
     index, table = places.index, places.index / "images.tsv"
     if not os.path.lexists(table):
         return
-    companions = [index / name for name in ("skipped.tsv", "images.json", "skipped.json")]
-    lost = [file for file in companions if not content_of(file)]  # Snakemake would end with exit code 0 and not analyse
+    names = ("skipped.tsv", "images.json", "skipped.json")  # without, Snakemake would end with exit code 0
+    lost = [index / name for name in names if not content_of(index / name)]
     if content_of(index / "images.sha256") != checksum_of(content_of(table)).encode():
         lost.append(table)
     if lost:
