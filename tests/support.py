@@ -10,6 +10,7 @@ import os
 import pwd
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -129,12 +131,15 @@ class Project:
         return ended
 
     def start(self, *arguments: str, cores: int = 2) -> subprocess.Popen[bytes]:
-        """Start snakemake in the background; what it says is in ``terminal.txt``."""
+        """Start snakemake in the background; what it says is in ``terminal.txt``.
+
+        The end of its children is ignored, as by what is started by a program that ignores that of its own.
+        """
+        ignoring = partial(signal.signal, signal.SIGCHLD, signal.SIG_IGN)
         with (self.folder / "terminal.txt").open("wb") as file:
             given: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": subprocess.STDOUT}
-            return subprocess.Popen(
-                self.command(*arguments, cores=cores), cwd=self.folder, env=self.environment(), **given
-            )
+            given |= {"cwd": self.folder, "env": self.environment(), "preexec_fn": ignoring}
+            return subprocess.Popen(self.command(*arguments, cores=cores), **given)
 
     def run(self, *arguments: str, path: Path | None = None) -> Ended:
         """Run Python in the working folder."""

@@ -155,7 +155,7 @@ class Tool:
             before = file.tell()
             code = run_in_phase(self.command(str(image), str(folder)), log=file, cwd=str(folder))
             has_said = file.tell() > before
-        if code != 0:
+        if code:
             raise failed(self.name, code, end_of(log) if has_said else "", name)
         return self.read_mask(folder, "", head, name)
 

@@ -170,8 +170,7 @@ def note_killed(places: Places, run: str, jobs: Sequence[Record]) -> None:
 
 def forget_stopped(places: Places, run: str) -> int:
     """Remove the failure records of those whom the end of this run has stopped, since they did not fail; how many."""
-    codes = {128 + number for number in SIGNALS}
-    stopped = [one for one in read_failures(places) if one["run"] == run and one["exit_code"] in codes]
+    stopped = [one for one in read_failures(places) if one["run"] == run and one["exit_code"] - 128 in SIGNALS]
     for one in stopped:
         places.failure(one["participant"]).unlink(missing_ok=True)
     return len(stopped)

@@ -80,6 +80,7 @@ def end_at_signals() -> None:
     """
     from neurotier.run.snakemake_internals import spare_jobs_interrupts
 
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever ignores it, as what has started this may, sees no exit code
     main_stop.before = heed(main_stop.handle)
     spare_jobs_interrupts()
 
