@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -109,6 +110,36 @@ def test_a_process_that_is_killed_while_it_draws_is_said(
     pictures = [Picture(*pair, PurePosixPath(f"{number}.png"), "") for number in range(2)]
     with pytest.raises(KilledError, match="a process that drew them was killed"):
         draw_mosaics(pictures, tmp_path / "mosaics", 2, tmp_path / "drawn")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_picture_without_room_is_drawn_when_there_is_some(
+    tmp_path: Path, pair: tuple[Path, Path], mount_tmpfs: Callable[..., Path], workers: int
+) -> None:
+    """Otherwise the rule would have ended well, and no start would draw it again."""
+    results = mount_tmpfs(tmp_path / "results", "size=400k")
+    filler = results / "filler"
+    filler.write_bytes(bytes(380 * 1024))
+    pictures = [Picture(*pair, PurePosixPath(f"Site{number}/sub-1.png"), "") for number in range(2)]
+    where = results / "figures" / "mosaics", workers, results / "state" / "mosaics"
+    with pytest.raises(OSError, match=r"No space left on device: '.*sub-1.png'"):
+        draw_mosaics(pictures, *where)
+    filler.unlink()
+    assert draw_mosaics(pictures, *where) == []
+    assert [str(path.relative_to(where[0])) for path in sorted(where[0].rglob("*.png"))] == [
+        "Site0/sub-1.png",
+        "Site1/sub-1.png",
+    ]
+
+
+def test_a_folder_of_pictures_without_room_is_named(
+    tmp_path: Path, pair: tuple[Path, Path], mount_tmpfs: Callable[..., Path]
+) -> None:
+    results = mount_tmpfs(tmp_path / "results", "nr_inodes=3")  # its own, the folder's, the site's
+    pictures = [Picture(*pair, PurePosixPath(f"Site{number}/sub-1.png"), "") for number in range(2)]
+    with pytest.raises(OSError, match="No space left on device: ") as raised:
+        draw_mosaics(pictures, results / "mosaics", 1, tmp_path / "drawn")
+    assert raised.value.filename
 
 
 def test_masks_of_an_app_have_volumes_and_mosaics(tmp_path: Path, pair: tuple[Path, Path]) -> None:

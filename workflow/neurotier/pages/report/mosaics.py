@@ -22,6 +22,7 @@ from neurotier.core.places import Places
 from neurotier.core.quantities import cm3
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
+from neurotier.core.tiers import FULL
 from neurotier.dataset.bids import strip_extension
 
 
@@ -84,6 +85,13 @@ def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int, drawn:
         Processes that draw at the same time.
     drawn
         Where they are drawn, and stay when Snakemake empties the folder.
+
+    Raises
+    ------
+    KilledError
+        If a process that draws was killed.
+    OSError
+        If there is no room for a picture.
     """
     stale = [picture for picture in pictures if not is_current(picture.mask, drawn / picture.name)]
     draw = partial(why_not_drawn, drawn=drawn)
@@ -97,16 +105,19 @@ def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int, drawn:
     else:
         reasons = list(map(draw, stale))
     listed = {drawn / picture.name for picture in pictures}
-    for path in drawn.rglob("*.png"):
+    remove_whatever(folder)
+    folder.mkdir(parents=True)  # there is none to draw with the tool noop
+    for path in [*drawn.rglob("*.png")]:
         if path not in listed:
             path.unlink()
-    drawn.mkdir(parents=True, exist_ok=True)  # there is none to draw with the tool noop
-    remove_whatever(folder)
-    shutil.copytree(drawn, folder, copy_function=link_or_copy)
+            continue
+        shown = folder / path.relative_to(drawn)
+        shown.parent.mkdir(parents=True, exist_ok=True)
+        link_or_copy(path, shown)
     return [f"no mosaic {picture.name}: {why}" for picture, why in zip(stale, reasons, strict=True) if why]
 
 
-def link_or_copy(file: str, name: str) -> None:
+def link_or_copy(file: Path, name: Path) -> None:
     """Give a file a second name, or have a copy of it there, where file systems have no hard links."""
     try:
         os.link(file, name)
@@ -123,7 +134,13 @@ def is_current(mask: Path, picture: Path) -> bool:
 
 
 def why_not_drawn(picture: Picture, drawn: Path) -> str:
-    """Draw one picture; why it cannot be drawn, else nothing."""
+    """Draw one picture; why it cannot be drawn, else nothing.
+
+    Raises
+    ------
+    OSError
+        If there is no room for it: nothing is wrong with the image, and who takes it for that never draws it again.
+    """
     from neurotier.pages.report.mosaic import draw_mosaic
 
     out = drawn / picture.name
@@ -131,6 +148,8 @@ def why_not_drawn(picture: Picture, drawn: Path) -> str:
         draw_mosaic(picture.t1w, picture.mask, out, picture.title)
     except Exception as error:  # whatever is wrong with one image must not cost the pictures of the others
         out.unlink(missing_ok=True)  # it may be that of an earlier mask
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise OSError(error.errno, error.strerror, str(out)) from None
         return one_line(str(error) or type(error).__name__)
     return ""
 
