@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,32 @@ def test_a_job_that_is_tried_again_is_said_to_be(tmp_path: Path) -> None:
     code, said = ended(tmp_path, rule, "--logger", "neurotier")
     assert code == 0, said
     assert "rule one failed; its log: none\nIt is tried again\n" in said
+
+
+@pytest.mark.parametrize(
+    ("output", "command", "full"),
+    [
+        ("small/deep/er/done", "true", "small/deep/er"),  # the folder of an output
+        ("done", "rmdir small/logs; : > small/filler; false", "small/logs"),  # the log of a failed rule
+    ],
+)
+def test_a_full_disk_is_a_line_where_snakemake_itself_has_no_room(
+    tmp_path: Path, mount_tmpfs: Callable[..., Path], output: str, command: str, full: str
+) -> None:
+    mount_tmpfs(tmp_path / "small", "nr_inodes=2")  # its own, and one more
+    rule = f"rule one:\n  output: {output!r}\n  log: 'small/logs/one.log'\n  shell: {command!r}\n"
+    code, said = ended(tmp_path, rule, "--logger", "neurotier")
+    assert code == 1
+    assert "Error" not in said, said
+    line = ": No space left on device; free some space there, and start the same command again"
+    assert [found for found in said.splitlines() if found.endswith(line)], said
+    assert full in said
+
+
+def test_a_command_that_runs_no_job_says_all_once(tmp_path: Path) -> None:
+    code, said = ended(tmp_path, "rule one:\n  output: 'done'\n", "--logger", "neurotier", "--unlock")
+    assert code == 0, said
+    assert said.count("Unlocked working directory.") == 1
 
 
 def test_where_nothing_is_to_be_done_the_pages_of_all_modules_are_named(

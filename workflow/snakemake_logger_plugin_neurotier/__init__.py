@@ -7,7 +7,9 @@ its package, so this one lies beside neurotier and not in it.
 
 from __future__ import annotations
 
+import errno
 import logging
+import re
 import sys
 import time
 from pathlib import Path
@@ -26,6 +28,9 @@ SAID_OTHERWISE = ("CalledProcessError in file", "Exiting because a job", "At lea
 
 BAD_CONFIG, NO_CONFIG = "Invalid config definition: ", "FileNotFoundError: [Errno 2] "
 """With these Snakemake ends traces, before it has read anything of ours."""
+
+NO_ROOM = re.compile(rf"OSError: \[Errno (?:{errno.ENOSPC}|{errno.EDQUOT})\] (.*): '(.*)'$")
+"""The last line of what Snakemake shows, a trace even, where it has no room for a folder or a log of a rule."""
 
 HOW_CONFIG = "Write --config 'dataset={source: X}' for dataset.source=X, and targets before --config."
 
@@ -77,7 +82,10 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
             return line
         if record.levelno < logging.WARNING or any(words in text for words in SAID_OTHERWISE):
             return ""
-        return str(self.format(record)).strip()
+        said = str(self.format(record)).strip()
+        if found := NO_ROOM.search(said):
+            return f"neurotier: {found[2]}: {found[1]}; free some space there, and start the same command again"
+        return said
 
     def now_and_then(self, subject: str, line: str) -> str:
         """The line, unless another on the same subject was printed a moment ago."""
@@ -89,8 +97,8 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
 
     def close(self) -> None:
         """Print what a command that runs no job has said."""
-        for record in [] if self.has_begun else self.early:
-            self.everything.emit(record)
+        while self.early and not self.has_begun:  # Snakemake closes it twice
+            self.everything.emit(self.early.pop(0))
         super().close()
 
 
