@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 from collections.abc import Callable
@@ -241,6 +242,16 @@ def test_a_campaign_of_which_nothing_can_be_compared_fails(campaign: Campaign) -
         walk(campaign)
     keep(campaign, campaign.planned[0], {})
     walk(campaign)
+
+
+def test_a_run_without_room_says_where_and_what_to_do(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_planned(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "/results/plan.tsv")
+
+    monkeypatch.setattr(campaigns, "run_planned", run_planned)
+    line = "could not be done: /results/plan.tsv: No space left on device; free some space there, and start the same "
+    with pytest.raises(RunError, match=line):
+        walk(campaign)
 
 
 VALID, OTHERS = "valid", "invalid: disturbed by others"

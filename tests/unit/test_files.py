@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from neurotier.core.files import clear_log, once_per_version, suppress_unsupported, write_secret, write_text
+from neurotier.core.files import (
+    clear_log,
+    once_per_version,
+    suppress_unsupported,
+    write_bytes,
+    write_secret,
+    write_text,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +29,14 @@ def test_a_secret_is_this_user_s_alone_and_all_else_everybody_s_to_read(tmp_path
     for write, mode in ((write_text, 0o644), (write_secret, 0o600)):
         write(tmp_path / "a", "x")
         assert (tmp_path / "a").stat().st_mode & 0o7777 == mode
+
+
+def test_a_file_for_which_there_is_no_room_is_named(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> None:
+    """Also where the call that fails, as it writes or flushes, knows of no name; none of it is left."""
+    file = mount_tmpfs(tmp_path / "full", "size=64k") / "table.tsv"
+    with pytest.raises(OSError, match=f"No space left on device: '{file}'$"):
+        write_bytes(file, bytes(100_000))
+    assert list(file.parent.iterdir()) == []
 
 
 def test_a_file_is_read_once_until_it_is_written_anew(tmp_path: Path) -> None:

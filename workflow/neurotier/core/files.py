@@ -88,7 +88,9 @@ def written_whole(path: Path, durable: bool = True, mode: int = 0o666) -> Iterat
         if path.is_dir():  # it would refuse the name; a link is replaced
             remove_tree(path)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError):  # that of a call on a descriptor names no file
+            error.filename = error.filename or str(path)
         with suppress(OSError):
             os.unlink(temporary)
         raise

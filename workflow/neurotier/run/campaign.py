@@ -75,7 +75,7 @@ from neurotier.dataset.contents import is_present
 from neurotier.run.compared import OF_CAMPAIGN, VALID, Condition, valid_unless
 from neurotier.run.disturbance import DISTURBED
 from neurotier.run.images import image_store
-from neurotier.run.jobs import load_dataset, read_failures
+from neurotier.run.jobs import load_dataset, read_failures, reason_of
 from neurotier.run.needs import Needs, largest, needs_of
 from neurotier.run.participants import Selected, participants, selected_in, size_bytes
 from neurotier.run.plan import Plan
@@ -621,28 +621,28 @@ def walk(campaign: Campaign) -> None:
             try:
                 condition = run_planned(campaign, run)
             except (NeurotierError, OSError) as error:
-                failed.append(str(error))
-                say(f"  {error}")
+                failed.append(reason_of(error))
+                say(f"  {failed[-1]}")
                 continue
             cache = condition["cache_state"]["action"]
             say(f"  {condition['valid']}, makespan {seconds(condition['makespan_s'])} (before it: {cache})")
             before, undisturbed = undisturbed, DISTURBED not in condition["valid"]
             if not (before or undisturbed):
                 fix = "when they have ended, start the same command again with campaign.repeat_invalid set to true"
-                raise RunError(f"others use this machine ({condition['valid']})", where="campaign", fix=fix)
+                raise RunError(f"others use this machine ({condition['valid']})", "campaign", fix)
     finally:
         remove_inner_results(campaign)
     if failed:
-        raise RunError(f"{counted(len(failed), 'run')} could not be done: {failed[0]}", where="campaign")
+        raise RunError(f"{counted(len(failed), 'run')} could not be done: {failed[0]}", "campaign")
     conditions = list(filter(None, map(campaign.condition_of, planned)))
     if stopped := sum(bool(condition.get("stopped")) for condition in conditions):
         problem = f"{counted(stopped, 'run')} stopped, in whole or in part, or failed for what may pass"
-        raise RunError(problem, where="campaign", fix="start the same command again: no other run is done again")
+        raise RunError(problem, "campaign", "start the same command again: no other run is done again")
     invalid = [condition["valid"] for condition in conditions if condition["valid"] != VALID]
     again = "campaign.repeat_invalid does invalid runs again"
     if invalid and (campaign.settings.campaign.repeat_invalid or len(invalid) == len(planned)):
         problem = f"{len(invalid)} of {counted(len(planned), 'run')} cannot be compared ({invalid[0]})"
-        raise RunError(problem, where="campaign", fix=f"see {campaign.places.logs}; {again}")
+        raise RunError(problem, "campaign", f"see {campaign.places.logs}; {again}")
     if invalid:
         say(f"{counted(len(invalid), 'run')} left out of the comparison; {again}")
 

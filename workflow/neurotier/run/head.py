@@ -375,7 +375,8 @@ class Head:
             say(f"neurotier: the end of the run could not be written: {reason_of(error)}")
             return
         places = self.places
-        report, comparison = (places.results / f"{name}.html" for name in ("report", "comparison"))
+        report = places.results / "report.html"
+        comparison = places.results / "comparison.html"
         with suppress(OSError):  # the results tier may be full: then damage is not found out, no more
             renew_jobs_table(places)
             note_outputs(places, self.outputs_of)
@@ -508,8 +509,7 @@ def naming_unwritable(places: Places) -> Iterator[None]:
         yield
     except OSError as error:
         problem = f"results folder cannot be written: {error.strerror}"
-        fix = "free some space, or correct its permissions"
-        raise TierError(problem, str(places.results), fix) from None
+        raise TierError(problem, str(places.results), "free some space, or correct its permissions") from None
 
 
 def acquire(places: Places) -> None:

@@ -34,7 +34,7 @@ from neurotier.core.places import Places
 from neurotier.core.processes import SIGNALS, current_run
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import Say, Settings
-from neurotier.core.tiers import absolute, tier_named
+from neurotier.core.tiers import FULL, absolute, tier_named
 from neurotier.dataset.source import Dataset, is_installed, obtain
 from neurotier.meter.measure import Interrupted
 from neurotier.run import slurm
@@ -81,7 +81,7 @@ def load_settings(results: Path) -> Settings:
         settings = replace(settings, dataset=replace(settings.dataset, source=source))
     if not made.exists() or not made.samefile(results):
         problem = f"its last run was in {made}: this folder was moved or copied"
-        raise SettingsError(problem, str(results), fix="start a run here, or name that folder")
+        raise SettingsError(problem, str(results), "start a run here, or name that folder")
     return settings
 
 
@@ -118,8 +118,8 @@ def ensure_clone(settings: Settings, places: Places, site: str, say: Say) -> Dat
     if again.sites.get(site) != dataset.sites[site]:
         raise SourceError(
             "was lost from its tier, and the source has changed since it was indexed",
-            where=f"dataset.source {dataset.source!r}",
-            fix="start with --forcerun clone_dataset",
+            f"dataset.source {dataset.source!r}",
+            "start with --forcerun clone_dataset",
         )
     return dataset
 
@@ -236,8 +236,9 @@ def exit_code_of(error: BaseException) -> int:
     """The exit code of a process that ends with an error."""
     if isinstance(error, Interrupted):
         return 128 + error.signal_number
-    own = error.exit_code if isinstance(error, NeurotierError) else ToolError.exit_code
-    return TierError.exit_code if isinstance(error, OSError) or is_unreadable(error) else own
+    if isinstance(error, OSError) or is_unreadable(error):
+        return TierError.exit_code
+    return error.exit_code if isinstance(error, NeurotierError) else ToolError.exit_code
 
 
 def is_unreadable(error: BaseException) -> bool:
@@ -250,18 +251,20 @@ def reason_of(error: BaseException) -> str:
 
     >>> reason_of(FileNotFoundError(2, "No such file or directory", "a.json")), reason_of(KeyError("x"))
     ('a.json: No such file or directory', "fault in neurotier: KeyError: 'x'")
+    >>> reason_of(OSError(28, "No space left on device", "a.tsv"))
+    'a.tsv: No space left on device; free some space there, and start the same command again'
     >>> reason_of(RuntimeError("FT_Load_Glyph (ft2font.cpp line 646) failed with error 0x55")).partition(": ")[2]
     'could not be read: FT_Load_Glyph (ft2font.cpp line 646) failed with error 0x55; start the same ...'
     """
     if isinstance(error, (NeurotierError, Interrupted)):
         return str(error)
     if isinstance(error, OSError):
-        return f"{error.filename or 'a file'}: {error.strerror}"
+        fix = "; free some space there, and start the same command again" if error.errno in FULL else ""
+        return f"{error.filename or 'a file'}: {error.strerror or error}{fix}"
     if is_unreadable(error):
-        cause = error
-        while below := cause.__cause__ or cause.__context__:
-            cause = below
-        return str(TierError(f"could not be read: {cause}", sys.prefix, READ_AGAIN))
+        while below := error.__cause__ or error.__context__:
+            error = below
+        return str(TierError(f"could not be read: {error}", sys.prefix, READ_AGAIN))
     return one_line(without_credentials(f"fault in neurotier: {type(error).__name__}: {error}"))
 
 

@@ -24,6 +24,7 @@ from snakemake.logging import logger
 from neurotier.core.errors import NeurotierError, SettingsError
 from neurotier.core.files import Facts, Record
 from neurotier.core.parallelism import RESOURCES
+from neurotier.run.jobs import reason_of
 
 
 class Command(NamedTuple):
@@ -76,10 +77,8 @@ def errors_in_a_line() -> Iterator[None]:
     raise."""
     try:
         yield
-    except NeurotierError as error:
-        logger.error(f"neurotier: {error}")
-    except OSError as error:
-        logger.error(f"neurotier: {error.filename or 'a file'}: {error.strerror or error}")
+    except (NeurotierError, OSError) as error:
+        logger.error(f"neurotier: {reason_of(error)}")
     except KeyboardInterrupt:
         logger.error("neurotier: stopped; start the same command again to go on")
     else:
