@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,6 +63,18 @@ def test_any_name_is_a_name(clone: Path) -> None:
     assert [(clone / name).read_text() for name in NAMES] == [f"content of {name}" for name in NAMES]
     assert drop_images(clone, NAMES) == ""
     assert not any(is_present(clone, name) for name in NAMES)
+
+
+def test_a_tier_without_room_is_said_with_what_can_be_done(
+    clone: Path, tmp_path: Path, mount_tmpfs: Callable[..., Path]
+) -> None:
+    """git-annex leaves 100 MB free, and would have its own options used."""
+    small = shutil.copytree(clone, mount_tmpfs(tmp_path / "small", "size=8m") / "clone", symlinks=True)
+    with pytest.raises(SourceError) as error:
+        get_images(small, NAMES[:1], replace(SETTINGS, get_attempts=1), quiet)
+    assert "not enough free space, need " in str(error.value)
+    assert "MB more; free some on the dataset's tier: git-annex leaves 100 MB there" in str(error.value)
+    assert "--force" not in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["no such.nii", "small", "link.nii"])

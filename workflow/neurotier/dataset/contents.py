@@ -136,21 +136,25 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
     for path in missing:
         if contents[path].is_damaged:
             say(f"{path}: {contents[path].here_bytes} of {contents[path].size_bytes} bytes are here: fetched again")
-            said = ask_annex(dataset, "drop", [path], "--force")[1]  # and with it the record that it is here
+            _, said = ask_annex(dataset, "drop", [path], "--force")  # and with it the record that it is here
             if content_of(dataset, path, links_to).is_damaged:
                 raise SourceError(f"its content is damaged and cannot be discarded: {said}", path)
 
     def fetch() -> None:
         wanted = [path for path in missing if not is_present(dataset, path, links_to)]
-        said = ask_annex(dataset, "get", wanted, "-c", "annex.retry=3")[1]  # as DataLad has it
+        _, said = ask_annex(dataset, "get", wanted, "-c", "annex.retry=3")  # as DataLad has it
         left = [path for path in wanted if not is_present(dataset, path, links_to)]
         for path in left:
             check_known_somewhere(dataset, path, links_to)
         if left:
+            http = "install the package netbase, without which git-annex cannot speak HTTP, and remove the clone"
             # where that file is missing, git-annex cannot look up "tcp", and skips the source
-            bare = not Path("/etc/protocols").exists()
-            fix = "install the package netbase, without which git-annex cannot speak HTTP, and remove the clone"
-            raise SourceError(f"could not be fetched: {said}", left[0], fix=fix if bare else "")
+            fix = "" if Path("/etc/protocols").exists() else http
+            said = said.replace(  # what it advises on a full tier, nobody can do who does not call it
+                " (use --force to override this check or adjust annex.diskreserve)",
+                "; free some on the dataset's tier: git-annex leaves 100 MB there",
+            )
+            raise SourceError(f"could not be fetched: {said}", left[0], fix)
 
     retry(fetch, settings, say)
     for path in missing:
@@ -171,7 +175,7 @@ def check_known_somewhere(dataset: Path, path: str, links_to: Sequence[str]) -> 
         raise SourceError(
             "git-annex knows of no copy of its content",
             path,
-            fix="ask the dataset's keepers, or leave the participant out",
+            "ask the dataset's keepers, or leave the participant out",
         )
 
 
@@ -183,6 +187,6 @@ def drop_images(dataset: Path, paths: Sequence[str]) -> str:
     present = [path for path in paths if is_present(dataset, path)]
     if not present:
         return ""
-    said = ask_annex(dataset, "drop", present)[1]
+    _, said = ask_annex(dataset, "drop", present)
     kept = [path for path in present if is_present(dataset, path)]
     return f"{len(kept)} of {len(present)}: {said}" if kept else ""
