@@ -150,6 +150,19 @@ def test_a_command_that_runs_no_job_says_all_once(tmp_path: Path) -> None:
     assert said.count("Unlocked working directory.") == 1
 
 
+def test_a_report_of_what_is_not_there_is_a_line_and_one_of_what_snakemake_did_not_make_is_made(tmp_path: Path) -> None:
+    rule = "rule one:\n  output: report('made.txt')\n"
+    arguments = ["--logger", "neurotier", "--report", "report.zip"]
+    code, said = ended(tmp_path, rule, *arguments)
+    line = "neurotier: --report: made.txt is not there yet; start the same command without --report first"
+    assert (code, said.splitlines()) == (1, [line])
+    (tmp_path / "made.txt").touch()
+    code, said = ended(tmp_path, rule, *arguments)
+    assert code == 0
+    assert "Missing metadata" not in said
+    assert said.splitlines()[-1] == "Report created."
+
+
 def test_where_nothing_is_to_be_done_the_pages_of_all_modules_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

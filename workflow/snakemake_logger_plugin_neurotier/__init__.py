@@ -32,6 +32,11 @@ BAD_CONFIG, NO_CONFIG = "Invalid config definition: ", "FileNotFoundError: [Errn
 NO_ROOM = re.compile(rf"OSError: \[Errno (?:{errno.ENOSPC}|{errno.EDQUOT})\] (.*): '(.*)'$")
 """The last line of what Snakemake shows, a trace even, where it has no room for a folder or a log of a rule."""
 
+NO_METADATA = "Missing metadata for file"
+"""Snakemake says it of every file in a report, dozens, that a page of a failed run has, or that another user made."""
+
+NOT_MADE = re.compile(r"File (.*) marked for report but does not exist")
+
 HOW_CONFIG = "Write --config 'dataset={source: X}' for dataset.source=X, and targets before --config."
 
 
@@ -56,6 +61,8 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         self.everything.setFormatter(fmt)
 
     def emit(self, record: logging.LogRecord) -> None:
+        if self.is_calm and NO_METADATA in str(record.msg):
+            return
         self.pages += getattr(record, "pages", ())  # of targets: neurotier.run.snakemake_internals.name_pages
         self.has_begun = self.has_begun or hasattr(record, "event") or record.levelno >= logging.WARNING
         if not self.is_calm and not wrong_config(str(record.msg)):
@@ -83,6 +90,8 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         if record.levelno < logging.WARNING or any(words in text for words in SAID_OTHERWISE):
             return ""
         said = str(self.format(record)).strip()
+        if found := NOT_MADE.search(said):
+            return f"neurotier: --report: {found[1]} is not there yet; start the same command without --report first"
         if found := NO_ROOM.search(said):
             return f"neurotier: {found[2]}: {found[1]}; free some space there, and start the same command again"
         return said
