@@ -30,7 +30,7 @@ from neurotier.dataset.contents import content_of, drop_images, get_images, is_p
 from neurotier.dataset.source import Dataset, local_folder, obtain, require_sites
 from neurotier.demo.dataset import head_of
 from neurotier.run.preconditions import check_filter_file
-from support import git, plain_dataset, quiet, small_head, t1w
+from support import NOBODY, git, plain_dataset, quiet, small_head, t1w
 
 IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
 SETTINGS = settings_at(dataset={"sites": ["SiteA"], "get_backoff_s": 0.2}).dataset
@@ -128,6 +128,17 @@ def test_ria_store_is_a_source(demo_source: Path, tmp_path: Path) -> None:
     work.push(to="store", recursive=True, data="nothing", result_renderer="disabled")
     dataset = cloned(f"{store}#{work.id}", tmp_path, sites=[])
     assert list(dataset.sites) == ["SiteA", "SiteB"]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="giving a repository to another user needs root")
+def test_a_source_of_another_user_is_said_with_what_git_asks_for(demo_copy: Path, tmp_path: Path) -> None:
+    """Not that the network should be looked at: git refuses such a repository, unless it is told otherwise."""
+    os.chown(demo_copy / ".git", NOBODY, NOBODY)
+    os.chown(demo_copy, NOBODY, NOBODY)
+    with pytest.raises(SourceError, match="detected dubious ownership in repository at ") as raised:
+        cloned(demo_copy, tmp_path)
+    assert f"git config --global --add safe.directory {demo_copy}/.git" in str(raised.value)
+    assert "could not be read" not in str(raised.value).lower()
 
 
 def test_a_site_that_the_source_does_not_have_is_said(demo_source: Path, tmp_path: Path) -> None:

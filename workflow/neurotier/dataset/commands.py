@@ -226,7 +226,7 @@ def naming_commands(problem: str = "failed", where: str = "DataLad", fix: str = 
         if "MissingExternalDependency" in names:
             # DataLad asks git for its version, and reports a git that was killed as missing
             fix = "start the same command again; if that does not help, reinstall the environment"
-            raise SourceError(f"does not answer: {one_line(str(error))}", where="git or git-annex", fix=fix) from None
+            raise SourceError(f"does not answer: {one_line(str(error))}", "git or git-annex", fix) from None
         if not isinstance(code, int):
             raise
         said = one_line(str(getattr(error, "stderr", "") or "")).strip()[:200]
@@ -237,11 +237,18 @@ def naming_commands(problem: str = "failed", where: str = "DataLad", fix: str = 
 
 
 def message_of(results: Sequence[Any], otherwise: str) -> str:
-    """The reason that DataLad's results give for a failure; ``otherwise`` if they give none."""
+    """The reason that DataLad's results give for a failure; ``otherwise`` if they give none.
+
+    Of a repository of another user it is with what git advises, and not that this could not be read, which follows.
+    """
     texts = []
     for result in results:
         message = result.get("message") or result.get("error_message") or ""
         texts.append(str(message[0] % message[1:] if isinstance(message, tuple) else message))
     text = "\n".join(dict.fromkeys(filter(None, texts))) or otherwise
-    fatal = re.findall(r"(?:fatal|error): ([^\n]+?)['\"\]]*(?:\n|\\n|$)", text)
+    fatal = re.findall(
+        r"(?:fatal|error): (detected dubious(?s:.*?)safe\.directory [^\n]+|[^\n]+?)['\"\]]*"
+        r"(?:\n|\\n|$)(?:fatal: Could not read from remote.*)?",
+        text,
+    )
     return one_line(without_credentials(fatal[-1] if fatal else text))[:300]
