@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from configured import settings_at
 from neurotier.analysis.activity import How, identifier
 from neurotier.analysis.staging import OF_DATASET, aside, publish, set_dataset_aside, take_dataset_back
-from neurotier.core.errors import InputError, SourceError, ToolError
+from neurotier.core.errors import InputError, KilledError, SourceError, ToolError
 from neurotier.core.files import remove_whatever
 from neurotier.core.places import Places
 from neurotier.core.settings import ROLES, Settings
@@ -125,6 +126,15 @@ def test_derivatives_without_their_repository_cannot_be_made_again(tmp_path: Pat
     """As they are after a copy of the files alone."""
     with pytest.raises(SourceError, match="could not be fetched: No installed dataset found"), naming_commands():
         remake(described(tmp_path), [tmp_path / RAW / "sub-01/anat/sub-01_T1w.nii.gz"], None)
+
+
+def test_a_git_annex_that_is_killed_may_have_met_a_full_tier() -> None:
+    """Its database is mapped to memory, and the kernel ends by SIGBUS who has no room for what is written there."""
+    prepare_environment()
+    from datalad.support.exceptions import CommandError
+
+    with pytest.raises(KilledError, match=r"git add was killed; .* tier full, and start the same"), naming_commands():
+        raise CommandError(["git", "add"], code=128 + signal.SIGBUS)
 
 
 def test_a_command_without_inputs_asks_for_them(tmp_path: Path) -> None:

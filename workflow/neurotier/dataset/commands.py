@@ -232,7 +232,8 @@ def naming_commands(problem: str = "failed", where: str = "DataLad", fix: str = 
         said = one_line(str(getattr(error, "stderr", "") or "")).strip()[:200]
         command = " ".join(map(str, getattr(error, "cmd", [])[:2]))
         if code < 0 or code > 128:
-            raise KilledError(f"{command} was killed", where="git or git-annex") from None
+            fix = "see whether memory is short or a tier full, and start the same command again"
+            raise KilledError(f"{command} was killed", "git or git-annex", fix) from None
         raise SourceError(f"{command} failed with exit code {code}: {said}", where="git or git-annex") from None
 
 
