@@ -144,6 +144,20 @@ def test_a_full_disk_is_a_line_where_snakemake_itself_has_no_room(
     assert full in said
 
 
+def test_a_full_disk_is_a_line_where_snakemake_has_no_room_for_its_notes(
+    tmp_path: Path, mount_tmpfs: Callable[..., Path]
+) -> None:
+    notes = mount_tmpfs(tmp_path / ".snakemake" / "metadata", "nr_inodes=1")
+    code, said = ended(tmp_path, "rule one:\n  output: touch('done')\n", "--logger", "neurotier")
+    assert code == 1
+    assert "Error" not in said, said
+    assert "permissions" not in said, said
+    assert f"neurotier: {notes}/" in said
+    assert said.splitlines()[-1].endswith(
+        ": No space left on device; free some space there, and start the same command again"
+    )
+
+
 def test_a_command_that_runs_no_job_says_all_once(tmp_path: Path) -> None:
     code, said = ended(tmp_path, "rule one:\n  output: 'done'\n", "--logger", "neurotier", "--unlock")
     assert code == 0, said

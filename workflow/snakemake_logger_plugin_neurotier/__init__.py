@@ -29,8 +29,11 @@ SAID_OTHERWISE = ("CalledProcessError in file", "Exiting because a job", "At lea
 BAD_CONFIG, NO_CONFIG = "Invalid config definition: ", "FileNotFoundError: [Errno 2] "
 """With these Snakemake ends traces, before it has read anything of ours."""
 
-NO_ROOM = re.compile(rf"OSError: \[Errno (?:{errno.ENOSPC}|{errno.EDQUOT})\] (.*): '(.*)'$")
-"""The last line of what Snakemake shows, a trace even, where it has no room for a folder or a log of a rule."""
+NO_ROOM = re.compile(
+    rf"(?:OSError: |\()\[Errno (?:{errno.ENOSPC}|{errno.EDQUOT})\] (.*): '(.*)'(?:$|\)\. Please ensure)"
+)
+"""The last line of what Snakemake shows, a trace even, where it has no room for a folder or a log of a rule, or for its
+notes, of which it would have the permissions looked at."""
 
 NO_METADATA = "Missing metadata for file"
 """Snakemake says it of every file in a report, dozens, that a page of a failed run has, or that another user made."""
