@@ -20,6 +20,7 @@ VOXELS = small_head().tobytes("F")
 NO_EXTENSIONS, EXTENSIONS = bytes(4), b"\x01\x00\x00\x00"
 PIECE_BYTES = 100 << 20
 GB = 10**9
+COMPRESSED, UNCOMPRESSED = "sub-01_T1w.nii.gz", "sub-01_T1w.nii"
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Hostile:
 
     make: Callable[[Path], object]
     reason: str
-    name: str = "sub-01_T1w.nii.gz"
+    name: str = COMPRESSED
 
 
 def header(kind: Any = nib.Nifti1Header, **fields: Any) -> bytes:
@@ -75,9 +76,17 @@ def packed(*parts: bytes) -> bytes:
     return b"".join(gzip.compress(part, 1, mtime=0) for part in parts)
 
 
-def compressed(head: bytes, data: bytes = VOXELS) -> Callable[[Path], object]:
-    """Makes a compressed image."""
-    return partial(write, content=gzip.compress(head + data, 1, mtime=0))
+def declaring(reason: str, kind: Any = nib.Nifti1Header, data: bytes = VOXELS, **fields: Any) -> Hostile:
+    """A compressed image with such a header."""
+    return holding(gzip.compress(header(kind, **fields) + data, 1, mtime=0), reason)
+
+
+def holding(content: bytes, reason: str, name: str = COMPRESSED) -> Hostile:
+    return Hostile(partial(write, content=content), reason, name)
+
+
+def bursting(head: bytes, data_bytes: int, reason: str) -> Hostile:
+    return Hostile(partial(bomb, head=head, data_bytes=data_bytes), reason)
 
 
 def write(path: Path, content: bytes) -> None:
@@ -98,10 +107,10 @@ def one_stream(path: Path) -> None:
             file.write(bytes(PIECE_BYTES))
 
 
-def sparse(path: Path, head: bytes, size_bytes: int) -> None:
-    """An uncompressed file that takes no room, however large it says that it is."""
-    path.write_bytes(head)
-    os.truncate(path, size_bytes)
+def sparse(path: Path) -> None:
+    """A large uncompressed file that takes no room."""
+    path.write_bytes(LARGE)
+    os.truncate(path, len(LARGE) + LARGE_BYTES)
 
 
 def link(path: Path, to: str) -> None:
@@ -139,88 +148,80 @@ def with_values(value: float, count: int = 4) -> bytes:
     return values.tobytes()
 
 
-FLOAT32 = header(datatype=16, bitpix=32)
+FLOAT32 = {"datatype": 16, "bitpix": 32}
 HUGE = dims(10_000, 10_000, 10_000)
-LARGE = header(dim=dims(400, 400, 400), datatype=16, bitpix=32)
+LARGE = header(dim=dims(400, 400, 400), **FLOAT32)
 LARGE_BYTES = 4 * 400**3
 """A legal size, and far more than may be in memory."""
 
 WHOLE = gzip.compress(header() + VOXELS, 1, mtime=0)
-NIFTI = partial(Hostile, name="sub-01_T1w.nii")
 
 HOSTILE = {
     # what a header declares
-    "10^12 voxels": Hostile(compressed(header(dim=HUGE)), "10000 x 10000 x 10000 voxels of int16, which take"),
-    "negative size": Hostile(compressed(header(dim=dims(20, -5, 20))), "declares 20 x -5 x 20 voxels"),
-    "no size": Hostile(compressed(header(dim=dims(20, 0, 20))), "declares 20 x 0 x 20 voxels"),
-    "no dimension": Hostile(compressed(header(dim=[0] * 8)), "declares 0 voxels"),
-    "-3 dimensions": Hostile(compressed(header(dim=[-3, 20, 20, 20, 1, 1, 1, 1])), "image file"),
-    "8 dimensions": Hostile(compressed(header(dim=[8, 20, 20, 20, 1, 1, 1, 1])), "image file"),
-    "7 large dimensions": Hostile(compressed(header(dim=dims(*[32767] * 7))), "this one is 32767 x"),
-    "2^186 voxels": Hostile(
-        compressed(header(nib.Nifti2Header, dim=dims(*[2**62] * 3))), "voxels of int16, which take"
-    ),
-    "freesurfer's large vector": Hostile(compressed(header(dim=dims(-1, 1, 1), glmin=2**31 - 1)), "three dimensions"),
-    "unknown type": Hostile(compressed(header(datatype=4242)), "data code 4242"),
-    "no type": Hostile(compressed(header(datatype=0, bitpix=0)), "data code 0"),
-    "complex": Hostile(compressed(header(datatype=32, bitpix=64), VOXELS * 4), "complex64, which are no real numbers"),
-    "colours": Hostile(compressed(header(datatype=128, bitpix=24), VOXELS * 2), "no real numbers"),
-    "4D": Hostile(compressed(header(dim=dims(20, 20, 20, 2)), VOXELS * 2), "this one is 20 x 20 x 20 x 2"),
-    "2D": Hostile(compressed(header(dim=dims(100, 80))), "this one is 100 x 80"),
-    "infinite intercept": Hostile(compressed(header(scl_slope=1, scl_inter=np.inf)), "header is wrong"),
+    "10^12 voxels": declaring("10000 x 10000 x 10000 voxels of int16, which take", dim=HUGE),
+    "negative size": declaring("declares 20 x -5 x 20 voxels", dim=dims(20, -5, 20)),
+    "no size": declaring("declares 20 x 0 x 20 voxels", dim=dims(20, 0, 20)),
+    "no dimension": declaring("declares 0 voxels", dim=[0] * 8),
+    "-3 dimensions": declaring("image file", dim=[-3, 20, 20, 20, 1, 1, 1, 1]),
+    "8 dimensions": declaring("image file", dim=[8, 20, 20, 20, 1, 1, 1, 1]),
+    "7 large dimensions": declaring("this one is 32767 x", dim=dims(*[32767] * 7)),
+    "2^186 voxels": declaring("voxels of int16, which take", nib.Nifti2Header, dim=dims(*[2**62] * 3)),
+    "freesurfer's large vector": declaring("three dimensions", dim=dims(-1, 1, 1), glmin=2**31 - 1),
+    "unknown type": declaring("data code 4242", datatype=4242),
+    "no type": declaring("data code 0", datatype=0, bitpix=0),
+    "complex": declaring("complex64, which are no real numbers", data=VOXELS * 4, datatype=32, bitpix=64),
+    "colours": declaring("no real numbers", data=VOXELS * 2, datatype=128, bitpix=24),
+    "4D": declaring("this one is 20 x 20 x 20 x 2", data=VOXELS * 2, dim=dims(20, 20, 20, 2)),
+    "2D": declaring("this one is 100 x 80", dim=dims(100, 80)),
+    "infinite intercept": declaring("header is wrong", scl_slope=1, scl_inter=np.inf),
     # where things are
-    "NaN affine": Hostile(compressed(header(**affine(np.nan))), "affine that is not finite, or is singular"),
-    "infinite affine": Hostile(compressed(header(**affine(-np.inf, 1))), "affine that is not finite, or is singular"),
-    "singular affine": Hostile(compressed(header(**affine(0, 2))), "affine that is not finite, or is singular"),
-    "NaN quaternion": Hostile(compressed(header(sform_code=0, qform_code=1, quatern_b=np.nan)), "image file"),
-    "long quaternion": Hostile(compressed(header(sform_code=0, qform_code=1, quatern_b=1e30)), "image file"),
-    "NaN voxel size": Hostile(compressed(header(pixdim=[1, np.nan, 4, 4, 0, 0, 0, 0])), "no finite size"),
-    "data at 1e38": Hostile(compressed(header(vox_offset=1e38)), "data begin at byte 1e+38"),
-    "data at NaN": Hostile(compressed(header(vox_offset=np.nan)), "data begin at byte nan"),
-    "data at infinity": Hostile(compressed(header(vox_offset=-np.inf)), "data begin at byte -inf"),
-    "data at -352": Hostile(compressed(header(vox_offset=-352)), "data begin at byte -352"),
-    "data at 0": NIFTI(partial(write, content=header(vox_offset=0) + VOXELS), "data begin at byte 0"),
-    "data at 1 GB": Hostile(partial(bomb, head=header(vox_offset=GB), data_bytes=GB), "data begin at byte 1e+09"),
-    "data at 2^62": Hostile(compressed(header(nib.Nifti2Header, vox_offset=2**62)), "data begin at byte 4.6"),
-    "extension of 2 GB": Hostile(partial(bomb, head=extension(2**31 - 16), data_bytes=3 * GB), "header is wrong"),
-    "extension of -16": Hostile(partial(bomb, head=extension(-16), data_bytes=3 * GB), "header is wrong"),
-    "extension of 0": Hostile(partial(bomb, head=extension(0), data_bytes=3 * GB), "header is wrong"),
+    "NaN affine": declaring("affine that is not finite, or is singular", **affine(np.nan)),
+    "infinite affine": declaring("affine that is not finite, or is singular", **affine(-np.inf, 1)),
+    "singular affine": declaring("affine that is not finite, or is singular", **affine(0, 2)),
+    "NaN quaternion": declaring("image file", sform_code=0, qform_code=1, quatern_b=np.nan),
+    "long quaternion": declaring("image file", sform_code=0, qform_code=1, quatern_b=1e30),
+    "NaN voxel size": declaring("no finite size", pixdim=[1, np.nan, 4, 4, 0, 0, 0, 0]),
+    "data at 1e38": declaring("data begin at byte 1e+38", vox_offset=1e38),
+    "data at NaN": declaring("data begin at byte nan", vox_offset=np.nan),
+    "data at infinity": declaring("data begin at byte -inf", vox_offset=-np.inf),
+    "data at -352": declaring("data begin at byte -352", vox_offset=-352),
+    "data at 0": holding(header(vox_offset=0) + VOXELS, "data begin at byte 0", UNCOMPRESSED),
+    "data at 1 GB": bursting(header(vox_offset=GB), GB, "data begin at byte 1e+09"),
+    "data at 2^62": declaring("data begin at byte 4.6", nib.Nifti2Header, vox_offset=2**62),
+    "extension of 2 GB": bursting(extension(2**31 - 16), 3 * GB, "header is wrong"),
+    "extension of -16": bursting(extension(-16), 3 * GB, "header is wrong"),
+    "extension of 0": bursting(extension(0), 3 * GB, "header is wrong"),
     "260,000 extensions": Hostile(many_extensions, "every voxel is 0"),
     # more or less than is declared
-    "20 GB as declared": Hostile(
-        partial(bomb, head=header(dim=dims(2700, 2700, 2700), datatype=2, bitpix=8), data_bytes=2700**3), "which take"
-    ),
-    "256 MB of zeros": Hostile(partial(bomb, head=LARGE, data_bytes=LARGE_BYTES), "every voxel is 0"),
-    "256 MB of zeros, sparse": NIFTI(partial(sparse, head=LARGE, size_bytes=352 + LARGE_BYTES), "every voxel is 0"),
-    "256 MB declared, 200 MB there": Hostile(
-        partial(bomb, head=LARGE, data_bytes=200 * 10**6), "is truncated or no NIfTI"
-    ),
-    "20 GB after a small head": Hostile(
-        partial(bomb, head=header() + VOXELS, data_bytes=20 * GB), "goes on long after"
-    ),
+    "20 GB as declared": bursting(header(dim=dims(2700, 2700, 2700), datatype=2, bitpix=8), 2700**3, "which take"),
+    "256 MB of zeros": bursting(LARGE, LARGE_BYTES, "every voxel is 0"),
+    "256 MB of zeros, sparse": Hostile(sparse, "every voxel is 0", UNCOMPRESSED),
+    "256 MB declared, 200 MB there": bursting(LARGE, 200 * 10**6, "is truncated or no NIfTI"),
+    "20 GB after a small head": bursting(header() + VOXELS, 20 * GB, "goes on long after"),
     "300 MB after a head, one stream": Hostile(one_stream, "goes on long after"),
-    "300,000 empty members": Hostile(partial(write, content=packed(b"") * 300_000 + WHOLE), "most of them empty"),
+    "300,000 empty members": holding(packed(b"") * 300_000 + WHOLE, "most of them empty"),
     # no image, or damaged
-    "empty": Hostile(partial(write, content=b""), "is empty (0 bytes)"),
-    "empty content": Hostile(partial(write, content=packed(b"")), "truncated or no NIfTI"),
-    "text": NIFTI(partial(write, content=b"no image at all\n" * 200), "truncated or no NIfTI"),
-    "not compressed": Hostile(partial(write, content=header() + VOXELS), "truncated or no NIfTI"),
-    "half": Hostile(partial(write, content=WHOLE[: len(WHOLE) // 2]), "truncated or no NIfTI"),
-    "without its end": Hostile(partial(write, content=WHOLE[:-8]), "truncated or no NIfTI"),
-    "half, uncompressed": NIFTI(partial(write, content=header() + VOXELS[:5000]), "truncated or no NIfTI"),
-    "header alone": NIFTI(partial(write, content=header()), "truncated or no NIfTI"),
-    "half a header": NIFTI(partial(write, content=header()[:200]), "truncated or no NIfTI"),
-    "wrong checksum": Hostile(
-        partial(write, content=WHOLE[:-8] + bytes(4) + WHOLE[-4:]), "truncated or no NIfTI (gzip: "
-    ),
+    "empty": holding(b"", "is empty (0 bytes)"),
+    "empty content": holding(packed(b""), "truncated or no NIfTI"),
+    "text": holding(b"no image at all\n" * 200, "truncated or no NIfTI", UNCOMPRESSED),
+    "not compressed": holding(header() + VOXELS, "truncated or no NIfTI"),
+    "half": holding(WHOLE[: len(WHOLE) // 2], "truncated or no NIfTI"),
+    "without its end": holding(WHOLE[:-8], "truncated or no NIfTI"),
+    "half, uncompressed": holding(header() + VOXELS[:5000], "truncated or no NIfTI", UNCOMPRESSED),
+    "header alone": holding(header(), "truncated or no NIfTI", UNCOMPRESSED),
+    "half a header": holding(header()[:200], "truncated or no NIfTI", UNCOMPRESSED),
+    "wrong checksum": holding(WHOLE[:-8] + bytes(4) + WHOLE[-4:], "truncated or no NIfTI (gzip: "),
     # no head
-    "zeros": Hostile(compressed(header(), bytes(len(VOXELS))), "every voxel is 0: there is no head in it"),
-    "constant": Hostile(compressed(header(), b"\x07\x00" * 8000), "every voxel is 7: there is no head in it"),
-    "NaN voxels": Hostile(compressed(FLOAT32, with_values(np.nan)), "4 of 8000 voxels are NaN or infinite"),
-    "infinite voxels": Hostile(compressed(FLOAT32, with_values(-np.inf, 1)), "1 of 8000 voxels are NaN or infinite"),
-    "scaled to infinity": Hostile(
-        compressed(header(datatype=64, bitpix=64, scl_slope=1e38), np.full(8000, 1e300).tobytes()),
+    "zeros": declaring("every voxel is 0: there is no head in it", data=bytes(len(VOXELS))),
+    "constant": declaring("every voxel is 7: there is no head in it", data=b"\x07\x00" * 8000),
+    "NaN voxels": declaring("4 of 8000 voxels are NaN or infinite", data=with_values(np.nan), **FLOAT32),
+    "infinite voxels": declaring("1 of 8000 voxels are NaN or infinite", data=with_values(-np.inf, 1), **FLOAT32),
+    "scaled to infinity": declaring(
         "8000 of 8000 voxels are NaN or infinite",
+        data=np.full(8000, 1e300).tobytes(),
+        datatype=64,
+        bitpix=64,
+        scl_slope=1e38,
     ),
     # no file
     "link loop": Hostile(link_loop, "is a link that leads in a circle"),
