@@ -38,7 +38,7 @@ DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")
 SHARED = ROOT.parent / "shared"
 """Data beside the checkout, where they are at hand."""
 
-STAND_INS = ROOT / "tests" / "stand_ins"
+STAND_INS = ROOT / "tests/stand_ins"
 ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
 SNAKEMAKE = [sys.executable, "-m", "snakemake"]
@@ -193,16 +193,16 @@ class Project:
 
     def failure(self, participant: str) -> dict[str, Any]:
         """Why a participant failed, as its job has written it down."""
-        found: dict[str, Any] = read_json(file_of(self.results / "state" / "failures", participant))
+        found: dict[str, Any] = read_json(file_of(self.results / "state/failures", participant))
         return found
 
     def records(self) -> list[Path]:
         """The records of all who are done."""
-        return sorted((self.results / "profile" / "records").rglob("*.json"))
+        return sorted((self.results / "profile/records").rglob("*.json"))
 
     def conditions(self) -> dict[Path, dict[str, Any]]:
         """What is there of a campaign, by file."""
-        files = sorted((self.results / "campaign" / "runs").glob("*/[0-9]*/condition.json"))
+        files = sorted((self.results / "campaign/runs").glob("*/[0-9]*/condition.json"))
         return {file: read_json(file) for file in files}
 
     def page(self, name: str) -> str:
@@ -211,12 +211,12 @@ class Project:
 
     def record(self, participant: str) -> dict[str, Any]:
         """What the job of a participant that is done has written down."""
-        found: dict[str, Any] = read_json(file_of(self.results / "profile" / "records", participant))
+        found: dict[str, Any] = read_json(file_of(self.results / "profile/records", participant))
         return found
 
     def log(self, participant: str) -> Path:
         """What a participant's job and its tool have said."""
-        return file_of(self.results / "logs" / "analyze_participant", participant, ".log")
+        return file_of(self.results / "logs/analyze_participant", participant, ".log")
 
     def leftovers(self) -> list[Path]:
         """Everything on work tiers, and every hidden half result."""
@@ -233,7 +233,7 @@ def ready_snakemake(hash_seed: str) -> tuple[subprocess.Popen[bytes], socket.soc
     """A process of this worker that has imported Snakemake, and what it hears by; it ends with the worker."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
-        command = [sys.executable, str(ROOT / "tests" / "ready_snakemake.py")]
+        command = [sys.executable, str(ROOT / "tests/ready_snakemake.py")]
         return subprocess.Popen(command, env={**ENVIRONMENT, "PYTHONHASHSEED": hash_seed}, stdin=theirs.fileno()), ours
 
 
@@ -284,6 +284,17 @@ def git(folder: Path, *arguments: str) -> str:
         text=True,
     )
     return done.stdout.strip()
+
+
+def committed(folder: Path, annexed: bool = False) -> Path:
+    """Make a folder a repository whose one commit has all that is in it, as contents of git-annex if so; the folder."""
+    git(folder, "init")
+    if annexed:
+        git(folder, "annex", "init", "source")
+        git(folder, "annex", "add", ".")
+    git(folder, "add", ".")
+    git(folder, "commit", "-m", "all")
+    return folder
 
 
 def make_demo(folder: Path) -> Path:
@@ -367,7 +378,7 @@ def script(file: Path, text: str) -> Path:
 
 def slow_project(folder: Path) -> Project:
     """A project whose bet lasts, and takes next to no CPU time."""
-    script(folder / "bin" / "bet", f'sleep 3\nexec {STAND_INS}/bet "$@"')
+    script(folder / "bin/bet", f'sleep 3\nexec {STAND_INS}/bet "$@"')
     return Project.at(folder / "project", tools=folder / "bin")
 
 

@@ -14,9 +14,10 @@ import psutil
 import pytest
 from configured import settings_at
 from neurotier.core.errors import KilledError, SourceError
+from neurotier.core.files import write_text
 from neurotier.dataset.commands import ask_annex
 from neurotier.dataset.contents import drop_images, get_images, is_present
-from support import git, lives, quiet, script, wait_for, while_running
+from support import committed, git, lives, quiet, script, wait_for, while_running
 
 PYTHON = sys.executable
 
@@ -37,17 +38,14 @@ SETTINGS = settings_at(dataset={"get_attempts": 3, "get_backoff_s": 0.1}).datase
 def clone(tmp_path: Path) -> Path:
     """The clone of a small dataset that has a file in git, too."""
     source = tmp_path / "source"
-    (source / "d").mkdir(parents=True)
-    git(source, "init", "--quiet")
-    git(source, "annex", "init", "--quiet", "source")
     for name in NAMES:
-        (source / name).write_text(f"content of {name}")
-    git(source, "annex", "add", "--quiet", ".")
+        write_text(source / name, f"content of {name}")
+    committed(source, annexed=True)
     (source / "small").write_text("in git")
     git(source, "-c", "annex.largefiles=nothing", "add", "small")
-    git(source, "commit", "--quiet", "--message", "all")
-    git(tmp_path, "clone", "--quiet", str(source), "clone")
-    git(tmp_path / "clone", "annex", "init", "--quiet", "clone")
+    git(source, "commit", "-m", "small")
+    git(tmp_path, "clone", str(source), "clone")
+    git(tmp_path / "clone", "annex", "init", "clone")
     return tmp_path / "clone"
 
 
@@ -81,15 +79,15 @@ def test_a_tier_without_room_is_said_with_what_can_be_done(
 def test_file_that_is_missing_and_not_annexed(clone: Path, name: str) -> None:
     """Also behind a link that may leave the dataset."""
     (clone / "small").unlink()
-    (clone / "link.nii").symlink_to(clone.parent / "store" / "x.nii")
+    (clone / "link.nii").symlink_to(clone.parent / "store/x.nii")
     settings = replace(SETTINGS, links_to=[str(clone.parent / "store")])
     with pytest.raises(SourceError, match=f"{name}: is not in the dataset"):
         get_images(clone, [name], settings, pytest.fail)
 
 
 def test_content_without_a_known_copy_is_not_asked_for_again(clone: Path) -> None:
-    git(clone.parent / "source", "annex", "drop", "--force", "--quiet", "a b.nii")
-    git(clone, "fetch", "--quiet")
+    git(clone.parent / "source", "annex", "drop", "--force", "a b.nii")
+    git(clone, "fetch")
     with pytest.raises(SourceError, match="knows of no copy"):
         get_images(clone, ["-x.nii", "a b.nii"], SETTINGS, pytest.fail)
 

@@ -11,7 +11,7 @@ import pytest
 from configured import settings_at
 from neurotier.analysis.derivatives import write_description
 from neurotier.core.errors import SourceError, without_credentials
-from neurotier.core.files import read_json, write_json
+from neurotier.core.files import read_json, write_json, write_text
 from neurotier.core.places import Places, dataset_name
 from neurotier.core.private import private_folder
 from neurotier.dataset.commands import message_of
@@ -20,7 +20,7 @@ from neurotier.pages.report import PAGE
 from neurotier.run.head import command_line
 from neurotier.run.jobs import noted, reporting
 from report_data import RUN, make_results
-from support import git
+from support import committed
 
 WORD = "planted"
 SOURCE = f"https://me:{WORD}@gitlab.invalid/lab/ds.git"
@@ -45,12 +45,8 @@ def test_addresses_lose_who_asks_and_nothing_else(given: str, left: str) -> None
 
 
 def test_a_site_is_published_without_them(tmp_path: Path) -> None:
-    (tmp_path / ".datalad").mkdir()
-    (tmp_path / ".datalad" / "config").write_text('[datalad "dataset"]\n id = x\n')
-    git(tmp_path, "init", "--quiet")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "--quiet", "--message", "all")
-    facts = site_facts(tmp_path, SOURCE, "NYU")
+    write_text(tmp_path / ".datalad/config", '[datalad "dataset"]\n id = x\n')
+    facts = site_facts(committed(tmp_path), SOURCE, "NYU")
     assert facts["url"] == f"{SHOWN}/NYU"
     write_description(tmp_path, "NYU", facts, "bet", "6.0", {})
     assert WORD not in (tmp_path / "dataset_description.json").read_text()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from configured import settings_at
 from neurotier.analysis.tools import make_tool
 from neurotier.core.errors import KilledError, ToolError
+from support import script, sha256
 
 
 def program(command: str, **keys: Any) -> Any:
@@ -17,11 +17,16 @@ def program(command: str, **keys: Any) -> Any:
     return make_tool(settings_at(tool={"name": "own", "own": own}).tool)
 
 
-def script(folder: Path, text: str) -> Path:
-    file = folder / "own program"
-    file.write_text(text)
-    file.chmod(0o755)
-    return file
+def calling(file: Path, **keys: Any) -> Any:
+    """The tool that is a program of this path."""
+    return program(f"'{file}' {{input}}", **keys)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A program without a first line, with which the kernel cannot start it."""
+    script(tmp_path / "own program", "").write_text("no first line")
+    return tmp_path / "own program"
 
 
 def test_names_are_filled_in_word_by_word() -> None:
@@ -30,48 +35,45 @@ def test_names_are_filled_in_word_by_word() -> None:
     assert (tool.threads, tool.memory_mb) == (3, (4000, 40))
 
 
-def test_a_program_is_identified_by_its_version_or_its_file(tmp_path: Path) -> None:
-    file = script(tmp_path, '#!/bin/sh\necho "own $1"; echo "$WHICH" >&1\necho noise >&2\n')
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    assert program(f"'{file}' {{input}}").version() == f"sha256:{digest[:12]}"
-    asked = program(f"'{file}' {{input}}", version=f"'{file}' 1.2", environment={"WHICH": "b"})
-    assert asked.version() == "own 1.2 b"
+def test_a_program_is_identified_by_its_version_or_its_file(file: Path) -> None:
+    script(file, 'echo "own $1"; echo "$WHICH" >&1\necho noise >&2')
+    assert calling(file).version() == f"sha256:{sha256(file)[:12]}"
+    assert calling(file, version=f"'{file}' 1.2", environment={"WHICH": "b"}).version() == "own 1.2 b"
 
 
 @pytest.mark.parametrize(
     ("text", "version", "line"),
     [
-        ("#!/bin/sh\necho no >&2; exit 3\n", "'{file}' -v", "' -v failed (exit code 3): no"),
-        ("no first line", "'{file}' -v", "tool 'own': own cannot be started (Exec format error: "),
-        ("#!/bin/sh\n", "/nowhere/own", "tool 'own': own cannot be started (No such file or directory: /nowhere/own)"),
+        ("echo no >&2; exit 3", "'{file}' -v", "' -v failed (exit code 3): no"),
+        (None, "'{file}' -v", "tool 'own': own cannot be started (Exec format error: "),
+        ("", "/nowhere/own", "tool 'own': own cannot be started (No such file or directory: /nowhere/own)"),
     ],
 )
-def test_a_version_that_cannot_be_had_is_said_in_a_line(tmp_path: Path, text: str, version: str, line: str) -> None:
-    file = script(tmp_path, text)
+def test_a_version_that_cannot_be_had_is_said_in_a_line(file: Path, text: str | None, version: str, line: str) -> None:
+    if text is not None:
+        script(file, text)
     with pytest.raises(ToolError) as raised:
-        program(f"'{file}' {{input}}", version=version.format(file=file)).version()
+        calling(file, version=version.format(file=file)).version()
     assert line in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
-def test_a_program_that_cannot_be_started_is_named_with_the_image(tmp_path: Path) -> None:
-    file = script(tmp_path, "no first line")
-    with pytest.raises(ToolError, match=r"^sub-01: own cannot be started \(Exec format error: "):
-        program(f"'{file}' {{input}}").extract(None, tmp_path / "in", tmp_path, tmp_path / "log", "sub-01")
-
-
 @pytest.mark.parametrize(
-    ("script_text", "said"),
+    ("text", "error", "said"),
     [
-        ("kill -9 $$", "KILL.: it printed nothing"),
-        ("kill $$", "TERM.: it printed nothing"),
-        ("echo; echo no; kill -9 $$", "KILL.: no"),
+        (None, ToolError, r"cannot be started \(Exec format error: "),
+        ("kill -9 $$", KilledError, r"failed \(killed by SIGKILL.: it printed nothing$"),
+        ("kill $$", KilledError, r"failed \(killed by SIGTERM.: it printed nothing$"),
+        ("echo; echo no; kill -9 $$", KilledError, r"failed \(killed by SIGKILL.: no$"),
     ],
 )
-def test_what_was_in_the_log_before_a_program_is_not_taken_for_its_words(
-    tmp_path: Path, script_text: str, said: str
+def test_a_program_that_does_not_end_is_named_with_the_image_and_its_own_words(
+    file: Path, text: str | None, error: type[ToolError], said: str
 ) -> None:
-    file, log = script(tmp_path, f"#!/bin/sh\n{script_text}\n"), tmp_path / "log"
+    """Not with what was in the log before."""
+    log = file.with_name("log")
     log.write_text("Slurm job 17 on n1\n")
-    with pytest.raises(KilledError, match=rf"^sub-01: own failed \(killed by SIG{said}$"):
-        program(f"'{file}' {{input}}").extract(None, tmp_path / "in", tmp_path, log, "sub-01")
+    if text is not None:
+        script(file, text)
+    with pytest.raises(error, match=rf"^sub-01: own {said}"):
+        calling(file).extract(None, file.with_name("in"), file.parent, log, "sub-01")

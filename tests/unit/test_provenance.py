@@ -12,9 +12,8 @@ from configured import settings_at
 from neurotier.analysis.activity import How, identifier
 from neurotier.analysis.staging import OF_DATASET, aside, publish, set_dataset_aside, take_dataset_back
 from neurotier.core.errors import InputError, KilledError, SourceError, ToolError
-from neurotier.core.files import remove_whatever
+from neurotier.core.files import remove_whatever, write_text
 from neurotier.core.places import Places
-from neurotier.core.settings import ROLES, Settings
 from neurotier.dataset.commands import naming_commands, prepare_environment
 from neurotier.dataset.source import Dataset
 from neurotier.provenance.description import RAW, describe, how_file
@@ -30,19 +29,22 @@ from neurotier.provenance.saving import (
     save,
     save_sites,
 )
-from support import git
+from support import committed, git
 
 HOW: How = {"neurotier": "0.1.0", "name": "bet", "version": "6.0", "options": {"fractional_threshold": 0.5}}
 
 
-def repository(folder: Path, config: str = "") -> Path:
-    """A dataset with one commit, and a configuration of its own."""
-    (folder / ".datalad").mkdir(parents=True)
-    (folder / ".datalad" / "config").write_text(config)
-    git(folder, "init", "--quiet")
-    git(folder, "add", ".datalad")
-    git(folder, "commit", "--quiet", "--message", "all")
+def repository(folder: Path, config: str = "", origin: str = "https://example.org/raw.git") -> Path:
+    """A dataset with one commit, a configuration of its own, and an address from which it came."""
+    write_text(folder / ".datalad/config", config)
+    committed(folder)
+    git(folder, "config", "remote.origin.url", origin)
     return folder
+
+
+def raw_at(folder: Path, *sites: str, version: str = "") -> Dataset:
+    """The source of derivatives, with such sites."""
+    return Dataset("raw", folder, "datalad", {site: {"version": version} for site in sites or ("",)}, {})
 
 
 def opened(folder: Path) -> Path:
@@ -55,12 +57,12 @@ def opened(folder: Path) -> Path:
 
 def test_a_raw_dataset_is_registered_without_secrets_at_the_commit_that_was_indexed(tmp_path: Path) -> None:
     """Results of another folder may share the clone, and have moved it on since; what is no identifier is left out."""
-    raw = repository(tmp_path / "raw", '[datalad "dataset"]\n id = ../../elsewhere\n[annex]\n thin = true\n')
-    git(raw, "remote", "add", "origin", "https://me:secret@example.org/raw.git")
+    config = '[datalad "dataset"]\n id = ../../elsewhere\n[annex]\n thin = true\n'
+    raw = repository(tmp_path / "raw", config, "https://me:secret@example.org/raw.git")
     indexed = git(raw, "rev-parse", "HEAD")
-    git(raw, "commit", "--quiet", "--allow-empty", "--message", "moved on")
+    git(raw, "commit", "--allow-empty", "-m", "moved on")
     folder = repository(tmp_path / "derivatives")
-    assert register(folder, Dataset("raw", raw, "datalad", {"": {"version": indexed}}, {}), "") == indexed
+    assert register(folder, raw_at(raw, version=indexed), "") == indexed
     assert git(folder, "ls-files", "--stage", RAW).split()[1] == indexed
     listed = git(folder, "config", "--file", ".gitmodules", "--list").splitlines()
     assert listed == [f"submodule.{RAW}.path={RAW}", f"submodule.{RAW}.url=https://example.org/raw.git"]
@@ -68,18 +70,20 @@ def test_a_raw_dataset_is_registered_without_secrets_at_the_commit_that_was_inde
 
 @pytest.mark.parametrize("address", ["ext::sh -c date", "--upload-pack=date", "https://x.org/a\nb"])
 def test_an_address_that_would_run_something_is_not_handed_on(tmp_path: Path, address: str) -> None:
-    raw = repository(tmp_path / "raw")
-    git(raw, "config", "remote.origin.url", address)
+    raw = repository(tmp_path / "raw", origin=address)
     with pytest.raises(InputError, match="no address to register"):
-        register(tmp_path, Dataset("raw", raw, "datalad", {"": {}}, {}), "")
+        register(tmp_path, raw_at(raw), "")
 
 
-@pytest.mark.parametrize("planted", [".git/config", "sub-01/.GIT/hooks/post-commit"])
+@pytest.mark.parametrize("planted", [".git/config", "sub-01/.GIT/hooks/post-commit", "prov"])
 def test_a_repository_that_an_app_plants_is_refused_and_the_own_one_stays(tmp_path: Path, planted: str) -> None:
-    """git would run what the planted one names: here when the index is read."""
+    """git would run what the planted one names: here when the index is read. By a link into the own one, what describes
+    the derivatives would be written there, and be broken branches."""
     final, made = repository(tmp_path / "derivatives"), tmp_path / "made"
-    (made / planted).parent.mkdir(parents=True)
-    (made / planted).write_text("[core]\n fsmonitor = touch planted\n")
+    write_text(made / planted, "[core]\n fsmonitor = touch planted\n")
+    if planted == "prov":
+        (made / planted).unlink()
+        (made / planted).symlink_to(".git/refs/heads")
     commit = git(final, "rev-parse", "HEAD")
     with pytest.raises(ToolError, match="part of a git repository"):
         publish(made, final, in_dataset=True)
@@ -87,27 +91,16 @@ def test_a_repository_that_an_app_plants_is_refused_and_the_own_one_stays(tmp_pa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["derivatives", "made"]
 
 
-def test_a_link_into_the_repository_is_refused(tmp_path: Path) -> None:
-    """What describes the derivatives would be written there, and be broken branches."""
-    (tmp_path / "made").mkdir()
-    (tmp_path / "made" / "prov").symlink_to(".git/refs/heads")
-    with pytest.raises(ToolError, match="prov: is part of a git repository"):
-        publish(tmp_path / "made", tmp_path / "derivatives", in_dataset=True)
-
-
 def test_what_of_others_was_removed_is_put_back(tmp_path: Path) -> None:
     """``datalad rerun`` removes outputs whose contents are not there, of everyone of the commit."""
-    dataset = repository(tmp_path / "derivatives")
     names = ["sub-01/a.json", "sub-01.html", "sub-01_T1w.html", "sub-01-x.html", "sub-012.html"]
     for name in names:
-        (dataset / name).parent.mkdir(exist_ok=True)
-        (dataset / name).write_text(name)
-    git(dataset, "add", ".")
-    git(dataset, "commit", "--quiet", "--message", "derivatives")
+        write_text(tmp_path / name, name)
+    committed(tmp_path)
     for name in names:
-        (dataset / name).unlink()
-    put_back(dataset, ["sub-01"])
-    assert [name for name in names if (dataset / name).exists()] == names[:-1]
+        (tmp_path / name).unlink()
+    put_back(tmp_path, ["sub-01"])
+    assert [name for name in names if (tmp_path / name).exists()] == names[:-1]
 
 
 @pytest.mark.parametrize("name", ["/a.json", "/b/a.json", "code/a.json", "code/neurotier/b/a.json"])
@@ -116,16 +109,14 @@ def test_a_file_that_does_not_lie_where_it_is_said_how_is_refused(name: str) -> 
         remake(Path(name), [], None)
 
 
-def described(folder: Path) -> Path:
-    """The file that says how derivatives were made, below a folder."""
-    describe(folder, [HOW])
-    return folder / how_file(identifier(HOW))
-
-
-def test_derivatives_without_their_repository_cannot_be_made_again(tmp_path: Path) -> None:
+def test_derivatives_are_not_made_again_without_their_repository_or_inputs(tmp_path: Path) -> None:
     """As they are after a copy of the files alone."""
+    describe(tmp_path, [HOW])
+    file, image = tmp_path / how_file(identifier(HOW)), tmp_path / RAW / "sub-01/anat/sub-01_T1w.nii.gz"
     with pytest.raises(SourceError, match="could not be fetched: No installed dataset found"), naming_commands():
-        remake(described(tmp_path), [tmp_path / RAW / "sub-01/anat/sub-01_T1w.nii.gz"], None)
+        remake(file, [image], None)
+    with pytest.raises(InputError, match="takes the inputs"):
+        remake(file, [], None)
 
 
 def test_a_git_annex_that_is_killed_may_have_met_a_full_tier() -> None:
@@ -135,11 +126,6 @@ def test_a_git_annex_that_is_killed_may_have_met_a_full_tier() -> None:
 
     with pytest.raises(KilledError, match=r"git add was killed; .* tier full, and start the same"), naming_commands():
         raise CommandError(["git", "add"], code=128 + signal.SIGBUS)
-
-
-def test_a_command_without_inputs_asks_for_them(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="takes the inputs"):
-        remake(described(tmp_path), [], None)
 
 
 def test_a_commit_holds_those_made_in_one_way_and_its_command_fits() -> None:
@@ -160,10 +146,8 @@ def test_a_repository_is_never_lost_while_its_folder_is_replaced(tmp_path: Path,
     """Killed before the new folder has its name, or after any entry has been moved into it."""
     final, made = tmp_path / "SiteA", tmp_path / "made"
     for name in (*OF_DATASET, "old"):
-        (final / name).mkdir(parents=True)
-        (final / name / "content").write_text(name)
-    made.mkdir()
-    (made / "new").write_text("")
+        write_text(final / name / "content", name)
+    write_text(made / "new", "")
     set_dataset_aside(final)
     assert not final.exists()
     if moved > 0:
@@ -186,7 +170,7 @@ def test_a_repository_that_is_not_ours_is_named(tmp_path: Path) -> None:
             open_dataset(folder, killed_on, print)
         assert git(folder, "log", "--format=%s") == "all"
     (tmp_path / "linked").mkdir()
-    (tmp_path / "linked" / ".git").symlink_to(folder / ".git")
+    (tmp_path / "linked/.git").symlink_to(folder / ".git")
     with pytest.raises(InputError, match="is no folder"):
         open_dataset(tmp_path / "linked", "", print)
 
@@ -194,7 +178,7 @@ def test_a_repository_that_is_not_ours_is_named(tmp_path: Path) -> None:
 def test_of_a_damaged_repository_the_command_that_helps_is_told(tmp_path: Path) -> None:
     folder = opened(tmp_path / "the derivatives")
     for _ in range(2):
-        (folder / ".git" / "HEAD").write_text("")
+        (folder / ".git/HEAD").write_text("")
         with pytest.raises(InputError, match="is damaged") as raised:
             open_dataset(folder, "", print)
         subprocess.run(["sh", "-c", str(raised.value).split("`")[1]], check=True)
@@ -204,17 +188,9 @@ def test_of_a_damaged_repository_the_command_that_helps_is_told(tmp_path: Path) 
 
 
 def test_the_group_level_is_given_everyone_s_files_and_what_they_share(tmp_path: Path) -> None:
-    for name in [
-        "sub-1/a.txt",
-        "sub-1.html",
-        "sub-10/b.txt",
-        "sub-2/c/d.txt",
-        "sub-2_x.html",
-        "shared.txt",
-        "made.txt",
-    ]:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
+    names = "sub-1/a.txt sub-1.html sub-10/b.txt sub-2/c/d.txt sub-2_x.html shared.txt made.txt"
+    for name in names.split():
+        write_text(tmp_path / name, "")
     group: dict[str, list[str]] = {"participants": ["sub-1", "sub-2"], "shared": ["shared.txt"], "made": ["made.txt"]}
     assert inputs_of_group(tmp_path, group) == ["shared.txt", "sub-1", "sub-1.html", "sub-2", "sub-2_x.html"]
     group["participants"].append("sub-3")
@@ -226,21 +202,24 @@ def test_what_is_gone_of_a_site_of_which_nobody_is_selected_now_is_saved(tmp_pat
     """As all derivatives are when everyone is to be analysed in another way."""
     places = Places(*[tmp_path / "results"] * 5)
     places.state.mkdir(parents=True)
-    settings = settings_at(results_dataset=True)
     people = []
     for site in ("A", "B"):
-        git(repository(tmp_path / "raw" / site), "config", "remote.origin.url", "https://example.org/raw.git")
+        repository(tmp_path / "raw" / site)
         opened(places.derivatives / site)
         for name in ("README", "sub-1/mask.nii.gz"):
             (places.derivatives / site / name).write_text("mask")
         people.append(Made(f"{site}/sub-1", [], HOW, ["sub-1"]))
-    dataset = Dataset("raw", tmp_path / "raw", "datalad", {"A": {}, "B": {}}, {})
-    before = save_sites(dataset, people, settings, places, print, "")
+
+    def saved(people: list[Made]) -> dict[str, str]:
+        raw = raw_at(tmp_path / "raw", "A", "B")
+        return save_sites(raw, people, settings_at(results_dataset=True), places, print, "")
+
+    before = saved(people)
     own = repository(places.derivatives / "own")
     for name in ("sub-1", "README"):
         remove_whatever(places.derivatives / "B" / name)
-    saved = save_sites(dataset, people[:1], settings, places, print, "")
-    assert (saved["A"], saved.keys()) == (before["A"], before.keys())
+    after = saved(people[:1])
+    assert (after["A"], after.keys()) == (before["A"], before.keys())
     assert git(places.derivatives / "B", "log", "-1", "--format=%s") == "Remove README, sub-1, no longer there"
     assert git(places.derivatives, "status", "--porcelain") == "?? own/"
     assert git(own, "log", "--format=%s").count("\n") == 0
@@ -249,20 +228,14 @@ def test_what_is_gone_of_a_site_of_which_nobody_is_selected_now_is_saved(tmp_pat
 @pytest.mark.parametrize("how", [HOW, {}])
 def test_what_an_app_leaves_in_sourcedata_is_saved_and_the_source_is_not(tmp_path: Path, how: How) -> None:
     """fMRIPrep has FreeSurfer's results there. How they were made may not be known any more."""
-    raw = repository(tmp_path / "raw")
-    git(raw, "config", "remote.origin.url", "https://example.org/raw.git")
-    places = Places(*[tmp_path] * 5)
+    raw, places = repository(tmp_path / "raw"), Places(*[tmp_path] * 5)
     folder = opened(places.derivatives)
     places.state.mkdir()
     (folder / ".bidsignore").write_bytes(b"*.html\nJos\xe9*")  # an app's own, in whatever encoding
     for name in ("sub-1/a.txt", "sourcedata/freesurfer/sub-1/b.txt", "sourcedata/c.txt", f"{RAW}/d.txt"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("text")
-    tiers = {"here": {"path": str(tmp_path), "kind": "block"}}
-    config = {"tiers": tiers, "placement": dict.fromkeys(ROLES, "here"), "app": {"image": "app.sif"}}
-    settings = Settings.from_config(config, in_containers=True)
-    made = Made("sub-1", [], how, ["sub-1"])
-    save_sites(Dataset("raw", raw, "datalad", {"": {}}, {}), [made], settings, places, print, "")
+        write_text(folder / name, "text")
+    settings = settings_at(tmp_path, in_containers=True, app={"image": "app.sif"})
+    save_sites(raw_at(raw), [Made("sub-1", [], how, ["sub-1"])], settings, places, print, "")
     saved = git(folder, "ls-files", "sub-1", "sourcedata").splitlines()
     assert (folder / ".bidsignore").read_bytes() == b"*.html\nJos\xe9*\nprov\nprov/**\n"
     assert saved == ["sourcedata/c.txt", "sourcedata/freesurfer/sub-1/b.txt", RAW, "sub-1/a.txt"]
@@ -274,10 +247,10 @@ def test_what_git_is_told_to_ignore_is_named(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "gitconfig").write_text(f"[core]\n excludesFile = {tmp_path / 'ignoring'}\n")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
     folder = opened(tmp_path / "derivatives")
-    (folder / "sub-1" / "brain.nii.gz").touch()
+    (folder / "sub-1/brain.nii.gz").touch()
     refuse_ignored(folder)
     assert changed_entries(folder) == {"sub-1"}
-    (folder / "sub-1" / ".gitignore").write_text("*.gz\n")
+    (folder / "sub-1/.gitignore").write_text("*.gz\n")
     with pytest.raises(InputError, match=r"sub-1/brain\.nii\.gz would not be saved"):
         refuse_ignored(folder)
 
@@ -291,7 +264,7 @@ def test_thousands_of_participants_leave_in_one_commit(tmp_path: Path) -> None:
     blob = git(folder, "hash-object", "-w", str(tmp_path / "mask"))
     listed = "".join(f"100644 {blob}\t{name}/mask.nii\n" for name in names)
     subprocess.run(["git", "update-index", "--index-info"], cwd=folder, input=listed, text=True, check=True)
-    git(folder, "commit", "--quiet", "--message", "derivatives")
+    git(folder, "commit", "-m", "derivatives")
     save(dataset, "gone", names)
     assert git(folder, "log", "-1", "--format=%s") == "gone"
     assert not [name for name in git(folder, "ls-files").splitlines() if name.startswith("sub-")]

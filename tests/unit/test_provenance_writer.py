@@ -25,8 +25,8 @@ def folder(tmp_path: Path) -> Path:
     """A repository with every lock that a killed git has been seen to leave."""
     made = tmp_path / "derivatives"
     made.mkdir()
-    git(made, "init", "--quiet")
-    (made / ".git" / "annex").mkdir()
+    git(made, "init")
+    (made / ".git/annex").mkdir()
     for lock in LOCKS:
         (made / ".git" / lock).touch()
     return made
