@@ -13,13 +13,7 @@ from neurotier.core.errors import StateError
 from neurotier.core.files import write_json, write_text
 from neurotier.core.places import Places, file_of
 from neurotier.run.head import acquire, close_killed
-from neurotier.run.healing import (
-    damage_lines,
-    find_damage,
-    note_outputs,
-    remove,
-    remove_partial,
-)
+from neurotier.run.healing import Damage, damage_lines, find_damage, note_outputs, remove, remove_partial
 from neurotier.run.participants import checksum_of
 from pool_jobs import image, write_index
 
@@ -56,9 +50,8 @@ def places(tmp_path: Path) -> Places:
     """A results folder of one participant with two files, one table and a page, as a run leaves it."""
     places = Places.from_settings(settings_at(tmp_path))
     made = tmp_path / "made"
-    (made / "anat").mkdir(parents=True)
-    (made / MASK).write_bytes(b"mask" * 100)
-    (made / "anat" / "link").symlink_to("sub-01_desc-brain_mask.nii.gz")
+    write_text(made / MASK, "mask" * 100)
+    (made / "anat/link").symlink_to("sub-01_desc-brain_mask.nii.gz")
     _, kept = publish(made, places.analysed("sub-01", False))
     write_json(places.record("sub-01"), {"participant": "sub-01", "derivatives": kept})
     write_index(places, [image("01")])
@@ -90,41 +83,44 @@ def a_fifo(file: Path) -> None:
 
 RECORD = file_of(Path("profile/records"), "sub-01").as_posix()
 DERIVATIVE = f"derivatives/sub-01/{MASK}"
-DONE = "campaign/done.tsv"
-GROUP = ["group/group.json", "group/group.tsv", "report.html"]
+BLOCK = f"{BIGBRAIN}/records/block_1.json"
+RUN = "campaign/runs/tmpfs/1"
+DAMAGES: dict[str, Callable[[Path], None]] = {
+    "cut": cut,
+    "lost": Path.unlink,
+    "no object": no_object,
+    "a FIFO": a_fifo,
+    "a line less": without_last_line,
+}
 
-CASES = [
-    (cut, f"{BIGBRAIN}/plan.json", [f"{BIGBRAIN}/checked.json", f"{BIGBRAIN}/plan.json"]),
-    (
-        cut,
-        f"{BIGBRAIN}/records/block_1.json",
-        [f"{BIGBRAIN}/{name}.json" for name in ("checked", "plan", "records/block_1")],
-    ),
-    *((damage, DERIVATIVE, [RECORD]) for damage in (cut, Path.unlink)),
-    (Path.unlink, "derivatives/sub-01/anat/link", [RECORD]),
-    *((damage, RECORD, [RECORD]) for damage in (cut, a_fifo)),
-    *((damage, "state/runs/a.json", ["state/runs/a.json"]) for damage in (cut, no_object, a_fifo)),
-    *((damage, "state/outputs.json", GROUP) for damage in (cut, no_object, Path.unlink)),
-    *((damage, "index/images.tsv", ["index/images.tsv", "report.html"]) for damage in (cut, without_last_line, a_fifo)),
-    *(
-        (damage, "index/dataset.json", ["index/dataset.json", "index/images.tsv", "report.html"])
-        for damage in (cut, a_fifo)
-    ),
-    *((Path.unlink, f"index/{name}", ["index/images.tsv", "report.html"]) for name in ("dataset.json", "skipped.tsv")),
-    *(
-        (cut, f"index/{name}", sorted([f"index/{name}", "index/images.tsv", "report.html"]))
-        for name in ("skipped.tsv", "skipped.json", "images.json")
-    ),
-    (cut, "group/group.tsv", GROUP[1:]),
-    (Path.unlink, "group/group.tsv", GROUP[2:]),
-    (Path.unlink, "group/group.json", GROUP[1:]),
-    (Path.unlink, "campaign/runs/tmpfs/1/condition.json", [DONE]),
-    (
-        cut,
-        "campaign/runs/tmpfs/1/profile/runs.tsv",
-        [DONE, *(f"campaign/runs/tmpfs/1/{name}" for name in ("condition.json", "profile/runs.tsv"))],
-    ),
-    (cut, "report.html", ["report.html"]),
+CASES = f"""
+cut                   | {BIGBRAIN}/plan.json       | {BIGBRAIN}/checked.json {BIGBRAIN}/plan.json
+cut                   | {BLOCK}                    | {BIGBRAIN}/checked.json {BIGBRAIN}/plan.json {BLOCK}
+cut, lost             | {DERIVATIVE}               | {RECORD}
+lost                  | derivatives/sub-01/anat/link | {RECORD}
+cut, a FIFO           | {RECORD}                   | {RECORD}
+cut, no object, a FIFO | state/runs/a.json         | state/runs/a.json
+cut, no object, lost  | state/outputs.json         | group/group.json group/group.tsv report.html
+cut, a line less, a FIFO | index/images.tsv        | index/images.tsv report.html
+cut, a FIFO           | index/dataset.json         | index/dataset.json index/images.tsv report.html
+lost                  | index/dataset.json         | index/images.tsv report.html
+lost                  | index/skipped.tsv          | index/images.tsv report.html
+cut                   | index/skipped.tsv          | index/images.tsv index/skipped.tsv report.html
+cut                   | index/skipped.json         | index/images.tsv index/skipped.json report.html
+cut                   | index/images.json          | index/images.json index/images.tsv report.html
+cut                   | group/group.tsv            | group/group.tsv report.html
+lost                  | group/group.tsv            | report.html
+lost                  | group/group.json           | group/group.tsv report.html
+lost                  | {RUN}/condition.json       | campaign/done.tsv
+cut                   | {RUN}/profile/runs.tsv     | campaign/done.tsv {RUN}/condition.json {RUN}/profile/runs.tsv
+cut                   | report.html                | report.html
+"""
+"""What is done to a file, and what goes with it, in order of name."""
+
+EACH = [
+    (damage, name.strip(), removed.split())
+    for damages, name, removed in (line.split("|") for line in CASES.strip().splitlines())
+    for damage in damages.strip().split(", ")
 ]
 
 
@@ -134,8 +130,12 @@ def files(places: Places) -> set[str]:
     return {name for name in found if not name.startswith("derivatives")}
 
 
+def damages_in(places: Places) -> list[Damage]:
+    return find_damage(places, outputs_of, by_app=False, whole={})
+
+
 def test_nothing_is_found_where_all_is_well(places: Places) -> None:
-    assert find_damage(places, outputs_of, by_app=False, whole={}) == []
+    assert damages_in(places) == []
 
 
 def test_readings_that_a_run_could_not_remove_go_at_the_next_start(places: Places) -> None:
@@ -149,19 +149,18 @@ def test_what_another_pipeline_made_beside_the_derivatives_is_left_alone(places:
     """Though a rule makes files of the same names for each site."""
     for folder in (places.derivatives, places.derivatives / "mine"):
         (folder / "dataset_description.json").write_text('{"Name": "other"}')
-    damages = find_damage(places, outputs_of, by_app=False, whole={})
-    assert [damage.files[0].parent for damage in damages] == [places.derivatives]
+    assert [damage.files[0].parent for damage in damages_in(places)] == [places.derivatives]
 
 
-@pytest.mark.parametrize(("damage", "name", "removed"), CASES)
+@pytest.mark.parametrize(("damage", "name", "removed"), EACH)
 def test_damage_is_found_and_what_depends_on_it_goes(
-    places: Places, damage: Callable[[Path], None], name: str, removed: list[str]
+    places: Places, damage: str, name: str, removed: list[str]
 ) -> None:
     """And a FIFO blocks nobody."""
-    damage(places.results / name)
+    DAMAGES[damage](places.results / name)
     before = files(places)
-    found = find_damage(places, outputs_of, by_app=False, whole={})
-    assert damage != a_fifo or any(name in each.reason for each in found)
+    found = damages_in(places)
+    assert damage != "a FIFO" or any(name in each.reason for each in found)
     assert all("\n" not in line for line in damage_lines(found, removed=True))
     remove(found)
     assert sorted(before - files(places)) == removed
@@ -173,7 +172,7 @@ def test_a_run_that_is_on_says_nothing_of_its_outputs(places: Places) -> None:
     write_json(places.runs / "b.json", {"run": "b", "started_s": 3.0})
     write_text(places.latest_run, "b\n")
     cut(places.group / "group.tsv")
-    assert find_damage(places, outputs_of, by_app=False, whole={}) == []
+    assert damages_in(places) == []
 
 
 def test_a_fifo_in_place_of_the_lock_is_refused_and_blocks_nobody(places: Places) -> None:
@@ -186,14 +185,13 @@ def test_planted_lists_have_nothing_removed_that_is_not_of_the_results(places: P
     victim = tmp_path / "victim"
     write_json(victim / "condition.json", {})
     (places.results / "linked").symlink_to(victim)
-    (places.campaign / "runs" / "tmpfs" / "2").symlink_to(victim)
+    (places.campaign / "runs/tmpfs/2").symlink_to(victim)
     (places.results / "circle").symlink_to("circle")
     names = [str(victim), str(victim / "condition.json"), "../victim", "circle/x", "nul\0/x", "linked/condition.json"]
     names += ["campaign/runs/tmpfs/2/condition.json", "figures/../../victim", ""]
     write_json(places.outputs, {**dict.fromkeys(names, 1), "group/group.tsv": 1})
     (victim / "condition.json").write_text("theirs")
-    damages = find_damage(places, outputs_of, by_app=False, whole={})
-    remove(damages)
+    remove(damages_in(places))
     assert (victim / "condition.json").read_text() == "theirs"
     assert not (places.group / "group.tsv").exists(), "what the list rightly names is still made again"
 
