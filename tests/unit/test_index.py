@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from configured import settings_at
 from neurotier.core.errors import InputError
+from neurotier.core.files import write_text
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import content_if_readable
 from neurotier.dataset.index import Index, changed_since, index_dataset
@@ -20,27 +23,29 @@ from support import plain_dataset, quiet, small_head, t1w
 SETTINGS = settings_at().dataset
 
 
-def index(folder: Path, suffixes: list[str] | None = None, **filters: Any) -> Index:
-    sites = {site: {"url": "", "version": ""} for site in plain_sites(folder, [])}
+def index(folder: Path, suffixes: list[str] | None = None, sites: Sequence[str] = (), **filters: Any) -> Index:
+    known = {site: {"url": "", "version": ""} for site in sites or plain_sites(folder, [])}
     settings = dataclasses.replace(SETTINGS, **filters)
-    return index_dataset(Dataset(str(folder), folder, "folder", sites, {}), settings, suffixes, quiet)
+    return index_dataset(Dataset(str(folder), folder, "folder", known, {}), settings, suffixes, quiet)
+
+
+IMAGES = """
+sub-01/ses-1/anat/sub-01_ses-1_run-1_T1w.nii.gz
+sub-01/ses-1/anat/sub-01_ses-1_run-02_T1w.nii.gz
+sub-01/ses-2/anat/sub-01_ses-2_T1w.nii
+sub-02/anat/sub-02_acq-mprage_T1w.nii.gz
+sub-02/anat/sub-02_acq-mprage_T1w.nii
+sub-02/anat/sub-02_T2w.nii.gz
+sub-02/anat/sub-02_part-phase_T1w.nii.gz
+sub-02/anat/sub-02_desc-raw_T1w.nii.gz
+sub-03/func/sub-03_task-rest_bold.nii.gz
+derivatives/x/sub-01/anat/sub-01_T1w.nii.gz
+"""
 
 
 @pytest.fixture
 def dataset(tmp_path: Path) -> Path:
-    names = [
-        "sub-01/ses-1/anat/sub-01_ses-1_run-1_T1w.nii.gz",
-        "sub-01/ses-1/anat/sub-01_ses-1_run-02_T1w.nii.gz",
-        "sub-01/ses-2/anat/sub-01_ses-2_T1w.nii",
-        "sub-02/anat/sub-02_acq-mprage_T1w.nii.gz",
-        "sub-02/anat/sub-02_acq-mprage_T1w.nii",
-        "sub-02/anat/sub-02_T2w.nii.gz",
-        "sub-02/anat/sub-02_part-phase_T1w.nii.gz",
-        "sub-02/anat/sub-02_desc-raw_T1w.nii.gz",
-        "sub-03/func/sub-03_task-rest_bold.nii.gz",
-        "derivatives/x/sub-01/anat/sub-01_T1w.nii.gz",
-    ]
-    plain_dataset(tmp_path, {name: small_head() for name in names})
+    plain_dataset(tmp_path, dict.fromkeys(IMAGES.split(), small_head()))
     (tmp_path / "participants.tsv").write_text("\ufeffparticipant_id\nsub-01\nsub-04\n")  # as spreadsheets do
     return tmp_path
 
@@ -84,7 +89,7 @@ def test_who_is_new_or_gone(tmp_path: Path) -> None:
     assert changed_since(dataset, settings, indexed, before_s) == ["A/sub-02"]
     for name in ("sub-03", "sub-04"):
         (tmp_path / "A" / name).mkdir()
-    (tmp_path / "A" / "sub-03_note.txt").touch()
+    (tmp_path / "A/sub-03_note.txt").touch()
     os.utime(tmp_path / images["B/sub-01"], (1, 1))  # as a copy may have
     assert changed_since(dataset, settings, indexed, before_s) == ["A/sub-02", "A/sub-03", "B/sub-01"]
     fewer = dataclasses.replace(SETTINGS, participants=["04"])
@@ -94,70 +99,71 @@ def test_who_is_new_or_gone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("filters", "count"),
     [
-        ({"participants": ["sub-01"]}, 3),
-        ({"participants": ["02", "01"]}, 4),
-        ({"sessions": ["ses-1"]}, 2),
-        ({"runs": [2]}, 1),
-        ({"runs": ["run-01"]}, 1),
-        ({"participants": ["01"], "sessions": ["2"]}, 1),
+        ("participants: [sub-01]", 3),
+        ("participants: ['02', '01']", 4),
+        ("sessions: [ses-1]", 2),
+        ("runs: [2]", 1),
+        ("runs: [run-01]", 1),
+        ("{participants: ['01'], sessions: ['2']}", 1),
     ],
 )
-def test_filters(dataset: Path, filters: dict[str, Any], count: int) -> None:
-    assert len(index(dataset, **filters).images) == count
+def test_filters(dataset: Path, filters: str, count: int) -> None:
+    assert len(index(dataset, **yaml.safe_load(filters)).images) == count
+
+
+FILES = """
+sub-01/sub-01_sessions.tsv
+sub-01/ses-1/anat/sub-01_run-1_T1w.nii
+sub-01/ses-1/fmap/sub-01_epi.nii
+sub-01/ses-2/anat/sub-01_run-2_T1w.nii
+sub-02/anat/sub-02_T1w.nii
+sub-02/sub-02_sessions.tsv
+"""
 
 
 @pytest.mark.parametrize(
     ("filters", "left"),
     [
-        ({"sessions": ["1"]}, ["01_sessions.tsv", "ses-1/anat/01_run-1_T1w.nii", "ses-1/fmap/01_epi.nii"]),
-        ({"runs": [2]}, ["01_sessions.tsv", "ses-1/fmap/01_epi.nii", "ses-2/anat/01_run-2_T1w.nii"]),
-        ({"sessions": ["1"], "runs": [1]}, ["01_sessions.tsv", "ses-1/anat/01_run-1_T1w.nii", "ses-1/fmap/01_epi.nii"]),
+        ("sessions: ['1']", "run-1_T1w.nii epi.nii sessions.tsv"),
+        ("runs: [2]", "epi.nii run-2_T1w.nii sessions.tsv"),
+        ("{sessions: ['1'], runs: [1]}", "run-1_T1w.nii epi.nii sessions.tsv"),
     ],
 )
-def test_an_app_is_given_what_belongs_to_no_session_or_run(
-    tmp_path: Path, filters: dict[str, Any], left: list[str]
-) -> None:
+def test_an_app_is_given_what_belongs_to_no_session_or_run(tmp_path: Path, filters: str, left: str) -> None:
     """And nobody who has but that, such as sub-02."""
-    names = [
-        *("01/01_sessions.tsv", "01/ses-1/anat/01_run-1_T1w.nii", "01/ses-1/fmap/01_epi.nii"),
-        *("01/ses-2/anat/01_run-2_T1w.nii", "02/anat/02_T1w.nii", "02/02_sessions.tsv"),
-    ]
-    for name in names:
-        (tmp_path / f"sub-{name}").parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / f"sub-{name}").touch()
-    assert [image.path for image in index(tmp_path, [], **filters).images] == [f"sub-01/{name}" for name in left]
+    for name in FILES.split():
+        write_text(tmp_path / name, "")
+    found = index(tmp_path, [], **yaml.safe_load(filters)).images
+    assert [image.path.partition("/sub-01_")[2] for image in found] == left.split()
 
 
 @pytest.mark.parametrize(
     ("filters", "line"),
     [
-        ({"participants": ["1"]}, "dataset.participants: the dataset has no sub-1; did you mean '01'?"),
-        ({"sessions": ["3"]}, "dataset.sessions: the dataset has no ses-3"),
-        ({"runs": [7]}, "dataset.runs: the dataset has no run-7"),
-        ({"participants": ["03"]}, "dataset.source"),
+        ("participants: ['1']", "dataset.participants: the dataset has no sub-1; did you mean '01'?"),
+        ("sessions: ['3']", "dataset.sessions: the dataset has no ses-3"),
+        ("runs: [7]", "dataset.runs: the dataset has no run-7"),
+        ("participants: ['03']", "dataset.source"),
     ],
 )
-def test_filters_that_select_nothing_say_so(dataset: Path, filters: dict[str, Any], line: str) -> None:
+def test_filters_that_select_nothing_say_so(dataset: Path, filters: str, line: str) -> None:
     with pytest.raises(InputError) as raised:
-        index(dataset, **filters)
+        index(dataset, **yaml.safe_load(filters))
     assert str(raised.value).startswith(line)
 
 
 def test_a_site_in_a_dataset_that_has_participants_itself_is_a_site_alone(tmp_path: Path) -> None:
-    for folder in ("", "NYU", "more/UPSM"):
+    sites = ("", "NYU", "more/UPSM")
+    for folder in sites:
         plain_dataset(tmp_path / folder, {t1w("01"): small_head()})
-    sites = {site: {"url": "", "version": ""} for site in ("", "NYU", "more/UPSM")}
-    found = index_dataset(Dataset(str(tmp_path), tmp_path, "folder", sites, {}), SETTINGS, None, quiet)
+    found = index(tmp_path, sites=sites)
     assert [image.participant for image in found.images] == ["NYU/sub-01", "more/UPSM/sub-01", "sub-01"]
     assert found.skipped == {}
 
 
-def test_dataset_without_t1w_images_says_what_it_holds(tmp_path: Path) -> None:
-    plain_dataset(tmp_path, {"sub-01/func/sub-01_task-rest_bold.nii.gz": small_head()})
-    with pytest.raises(InputError, match="holds no T1w image; skipped sub-01: no T1w image"):
-        index(tmp_path)
-
-
-def test_a_folder_that_is_no_dataset_is_said_so(tmp_path: Path) -> None:
+def test_a_folder_without_t1w_images_says_what_it_holds(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not a BIDS dataset"):
+        index(tmp_path)
+    plain_dataset(tmp_path, {"sub-01/func/sub-01_task-rest_bold.nii.gz": b""})
+    with pytest.raises(InputError, match="holds no T1w image; skipped sub-01: no T1w image"):
         index(tmp_path)
