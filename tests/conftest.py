@@ -134,6 +134,13 @@ def missing(reason: str) -> None:
     pytest.skip(reason)
 
 
+def need(program: str, package: str) -> str:
+    """The path of a program; without it, as :func:`missing`."""
+    if (found := shutil.which(program, path=ENVIRONMENT["PATH"])) is None:
+        missing(f"{package} is not installed")
+    return found or ""
+
+
 def missing_data(reason: str) -> None:
     """Skip, or fail where every real component is required and there is a folder of shared data."""
     if SHARED.is_dir():
@@ -144,7 +151,7 @@ def missing_data(reason: str) -> None:
 @pytest.fixture(scope="session")
 def reference() -> Path:
     """Logs of the 2020 paper."""
-    folder = SHARED / "reference" / "published-runs"
+    folder = SHARED / "reference/published-runs"
     if not folder.is_dir():
         missing_data(f"no published logs in {folder}")
     return folder
@@ -188,20 +195,17 @@ def demo_copy(demo_source: Path, tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def engine() -> Engine:
     """The real container engine, and the kernel's leave to use it."""
-    found = shutil.which("apptainer", path=ENVIRONMENT["PATH"])
-    if found is None:
-        missing("Apptainer is not installed")
+    found = need("apptainer", "Apptainer")
     tried = subprocess.run(["unshare", "--user", "--map-root-user", "true"], capture_output=True, text=True)
     if tried.returncode:
         missing(f"user namespaces are not allowed here ({tried.stderr.strip()})")
-    return Engine(found or "")
+    return Engine(found)
 
 
 @pytest.fixture(scope="session")
 def tiny_image(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An image of some 2 MB with a shell and its commands."""
-    if shutil.which("busybox") is None:
-        missing("Debian's busybox-static is not installed")
+    need("busybox", "Debian's busybox-static")
     return make_tiny(engine, tmp_path_factory.mktemp("tiny"))
 
 
@@ -226,8 +230,7 @@ def app_image(brain_image: Path, shared: Path) -> Path:
 def obtained_image(project: Project, name: str, **sections: Any) -> Path:
     """The image that a project's rule has obtained; not unpacked, which is for those who run it."""
     given = project.configure(**sections, containers={"form": "sif"})
-    ended = project.snakemake("results/index/image.json", *given, "--sdm", "apptainer")
-    assert ended.code == 0, ended.output
+    project.succeeds("results/index/image.json", *given, "--sdm", "apptainer")
     (image,) = project.folder.glob(f"neurotier-*/image-store/{name}-*.sif")
     return image
 
@@ -243,15 +246,13 @@ def datalad_container() -> None:
 @pytest.fixture(scope="session")
 def gnu_parallel() -> None:
     """Real GNU parallel."""
-    if shutil.which("parallel") is None:
-        missing("Debian's parallel is not installed")
+    need("parallel", "Debian's parallel")
 
 
 @pytest.fixture(scope="session")
 def numactl() -> None:
     """Real numactl that may bind here: some containers forbid it."""
-    if shutil.which("numactl") is None:
-        missing("Debian's numactl is not installed")
+    need("numactl", "Debian's numactl")
     tried = subprocess.run(["numactl", "--cpunodebind=0", "--membind=0", "true"], capture_output=True, text=True)
     if tried.returncode:
         pytest.skip(f"numactl cannot bind on this kernel: {tried.stderr.strip()}")
@@ -260,19 +261,21 @@ def numactl() -> None:
 @pytest.fixture(scope="session")
 def spark() -> None:
     """Real Spark: PySpark, and Java for it."""
-    if importlib.util.find_spec("pyspark") is None:
-        missing("PySpark is not installed (tests/set_up.sh does that)")
-    if shutil.which("java") is None:
-        missing("Java is not installed (Debian: openjdk-17-jre-headless)")
+    need_package("pyspark")
+    need("java", "Java (Debian: openjdk-17-jre-headless)")
     os.environ["JAVA_TOOL_OPTIONS"] = ENVIRONMENT["JAVA_TOOL_OPTIONS"] = QUICK_JAVA
 
 
 @pytest.fixture(scope="session")
 def staging_engines() -> None:
     """Real Ray and ADIOS2."""
-    for package in ("ray", "adios2"):
-        if importlib.util.find_spec(package) is None:
-            missing(f"{package} is not installed (tests/set_up.sh does that)")
+    need_package("ray")
+    need_package("adios2")
+
+
+def need_package(name: str) -> None:
+    if importlib.util.find_spec(name) is None:
+        missing(f"{name} is not installed (tests/set_up.sh does that)")
 
 
 @pytest.fixture

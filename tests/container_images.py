@@ -61,7 +61,7 @@ def tiny_root(folder: Path, programs: Mapping[str, str] | None = None) -> Path:
         (root / name).mkdir(parents=True, exist_ok=True)
     busybox = shutil.which("busybox")
     assert busybox is not None
-    shutil.copy(busybox, root / "bin" / "busybox")
+    shutil.copy(busybox, root / "bin/busybox")
     for command in COMMANDS:
         if not os.path.lexists(root / "bin" / command):
             (root / "bin" / command).symlink_to("busybox")
@@ -129,7 +129,7 @@ def make_oci_layout(root: Path, folder: Path) -> str:
 
     parts = {"config": described("config.v1+json", config), "layers": [described("layer.v1.tar", layer)]}
     manifest = json.dumps({"schemaVersion": 2, "mediaType": f"{kind}.manifest.v1+json", **parts}).encode()
-    blobs = folder / "blobs" / "sha256"
+    blobs = folder / "blobs/sha256"
     blobs.mkdir(parents=True)
     for content in (layer, config, manifest):
         (blobs / digest_of(content)).write_bytes(content)

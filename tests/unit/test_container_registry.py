@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import missing
+from conftest import need
 from container_images import Engine
-from neurotier.containers.run import Container
 from neurotier.containers.store import sha256
 from neurotier.core.errors import SourceError
-from stores import SETTINGS, names, store_in
+from stores import names, runs, store_in
 from support import wait_for, while_running
 
 CONFIGURATION = """version: 0.1
@@ -28,15 +26,13 @@ http: {{addr: "127.0.0.1:0"}}
 @pytest.fixture
 def reference(engine: Engine, tiny_image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """What names the tiny image in Debian's docker-registry, which listens on a port of loopback that it chooses."""
-    program = shutil.which("docker-registry")
-    if program is None:
-        missing("docker-registry is not installed")
+    program = need("docker-registry", "docker-registry")
     monkeypatch.setenv("APPTAINER_NOHTTPS", "1")
     configuration, log = tmp_path / "registry.yml", tmp_path / "registry.log"
     configuration.write_text(CONFIGURATION.format(folder=tmp_path / "registry"))
     listening = re.compile(r"listening on (127\.0\.0\.1:\d+)")
     with log.open("wb") as file:
-        process = subprocess.Popen([str(program), "serve", str(configuration)], stdout=file, stderr=file)
+        process = subprocess.Popen([program, "serve", str(configuration)], stdout=file, stderr=file)
     try:
         address = wait_for(lambda: listening.search(log.read_text()), while_running(process))[1]
         push = [engine.path, "--quiet", "push", str(tiny_image), f"oras://{address}/tiny:1"]
@@ -58,8 +54,7 @@ def test_pulled_image_is_the_pushed_one_and_runs(
     assert image.sha256 == sha256(placed) == sha256(tiny_image)
     assert names(store.images) == [placed.name]
     assert [Path(name).suffix for name in names(store.kept)] == [".json", ".sif"]
-    code, _ = Container(engine.path, placed, SETTINGS, tmp_path / "scratch").run(["/bin/true"], tmp_path / "run.log")
-    assert code == 0, (tmp_path / "run.log").read_text()
+    assert runs(engine, placed, tmp_path / "run")
 
 
 @pytest.mark.parametrize("changed", [False, True])

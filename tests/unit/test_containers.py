@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from neurotier.meter.function import measure_function
 from neurotier.meter.lap import take_out
 from neurotier.meter.usage import ACCOUNT, Usage
 from slurm_hosts import who_may_read
-from stores import SETTINGS
+from stores import container_of
 from support import NOBODY, ROOT
 from truth import BYTECODE, python_for_all
 
@@ -45,10 +46,10 @@ print(json.dumps([code, start.wall_s]))
 def container(engine: Engine, tiny_image: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Container:
     """The tiny image, as a file or unpacked, with one participant's data bound read-only."""
     image = tiny_image if request.param == "sif" else tiny_image.parent / "root"
-    data = tmp_path / "data" / "sub-01"
+    data = tmp_path / "data/sub-01"
     data.mkdir(parents=True)
     (data / "image").write_text("mine")
-    return Container(engine.path, image, SETTINGS, tmp_path / "scratch", [Bind(data, "/input")])
+    return replace(container_of(engine, image, tmp_path), binds=[Bind(data, "/input")])
 
 
 def inside(container: Container, script: str) -> tuple[int, str]:
@@ -66,7 +67,7 @@ def test_a_tool_sees_its_input_and_its_work_folder(container: Container) -> None
     assert code == 0, said
     assert [line for line in said.splitlines() if "WARNING" not in line] == ["mine/work", "/work/home /work/tmp"]
     assert (container.scratch / "made").read_text() == "made\n"
-    assert (container.scratch / "tmp" / "there").exists(), "temporary files lie on the work tier"
+    assert (container.scratch / "tmp/there").exists(), "temporary files lie on the work tier"
 
 
 ATTEMPTS = """cat {home}/secret
@@ -122,15 +123,14 @@ def test_environment_and_network_are_not_given_either(container: Container, monk
 def test_what_the_configuration_gives_is_there(engine: Engine, tiny_image: Path, tmp_path: Path) -> None:
     licence = tmp_path / "licence.txt"
     licence.write_text("free for all")
-    settings = replace(SETTINGS, environment={"QUOTED": "it's $HOME"}, binds=[f"{licence}:/opt/licence.txt"])
-    container = Container(engine.path, tiny_image, settings, tmp_path / "scratch")
+    given = {"environment": {"QUOTED": "it's $HOME"}, "binds": [f"{licence}:/opt/licence.txt"]}
+    container = container_of(engine, tiny_image, tmp_path, **given)
     code, said = inside(container, 'cat /opt/licence.txt; echo; echo "$QUOTED"; echo x >/opt/licence.txt')
     assert code != 0
     assert "free for all" in said
     assert "it's $HOME" in said
-    missing_bind = replace(SETTINGS, binds=["/nowhere/licence"])
     with pytest.raises(ContainerError, match=r"containers\.binds"):
-        inside(Container(engine.path, tiny_image, missing_bind, tmp_path / "other"), "true")
+        inside(container_of(engine, tiny_image, tmp_path, binds=["/nowhere/licence"]), "true")
 
 
 def test_an_ordinary_user_runs_an_unpacked_image(engine: Engine, tiny_image: Path) -> None:
@@ -141,7 +141,7 @@ def test_an_ordinary_user_runs_an_unpacked_image(engine: Engine, tiny_image: Pat
         folder = Path(name)
         folder.chmod(0o777)
         package = folder / "workflow"
-        for source in (ROOT / "workflow" / "neurotier", Path(psutil.__file__).parent):
+        for source in (ROOT / "workflow/neurotier", Path(psutil.__file__).parent):
             shutil.copytree(source, package / source.name, ignore=BYTECODE)
         unpacked = tiny_image.parent / "root"
         shutil.copytree(unpacked, folder / "image", symlinks=True)
@@ -153,28 +153,28 @@ def test_an_ordinary_user_runs_an_unpacked_image(engine: Engine, tiny_image: Pat
         printed = subprocess.check_output(command, cwd=folder, env=environment)
         assert json.loads(printed)[0] == 0
         assert "65534" in (folder / "log").read_text().split()
-        assert (folder / "scratch" / "made").stat().st_uid == 65534
+        assert (folder / "scratch/made").stat().st_uid == 65534
+
+
+NO_IMAGE = "is not a container image, or a truncated one"
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("make", "said"),
     [
-        ("truncated", "is not a container image, or a truncated one"),
-        ("text", "is not a container image, or a truncated one"),
-        ("gone", "the image is missing or not readable"),
-        ("other architecture", "the image is of another architecture than this machine"),
+        (lambda tiny, image: image.write_bytes(tiny.read_bytes()[:70_000]), NO_IMAGE),
+        (lambda _, image: image.write_text("hello\n"), NO_IMAGE),
+        (lambda *_: None, "the image is missing or not readable"),
+        (of_another_architecture, "the image is of another architecture than this machine"),
     ],
 )
 def test_an_image_that_cannot_start_is_said_so(
-    engine: Engine, tiny_image: Path, tmp_path: Path, damage: str, said: str
+    engine: Engine, tiny_image: Path, tmp_path: Path, make: Callable[[Path, Path], object], said: str
 ) -> None:
     image = tmp_path / "image.sif"
-    if damage == "other architecture":
-        of_another_architecture(tiny_image, image)
-    elif damage != "gone":
-        image.write_bytes(tiny_image.read_bytes()[:70_000] if damage == "truncated" else b"hello\n")
+    make(tiny_image, image)
     with pytest.raises(ContainerError) as raised:
-        inside(Container(engine.path, image, SETTINGS, tmp_path / "scratch"), "true")
+        inside(container_of(engine, image, tmp_path), "true")
     assert said in str(raised.value)
     assert str(image) in str(raised.value)
     assert "\n" not in str(raised.value)
@@ -191,11 +191,11 @@ def test_a_command_that_is_not_there_or_not_executable_is_said_so(container: Con
 def test_engine(engine: Engine, tmp_path: Path, tiny_image: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Singularity is accepted where Apptainer is absent; without either: ``test_preconditions.py``."""
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "singularity").symlink_to(os.path.realpath(engine.path))
+    (tmp_path / "bin/singularity").symlink_to(os.path.realpath(engine.path))
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin")
     found = find_engine()
     assert found.endswith("bin/singularity")
-    assert inside(Container(found, tiny_image, SETTINGS, tmp_path / "scratch"), "true")[0] == 0
+    assert inside(container_of(Engine(found), tiny_image, tmp_path), "true")[0] == 0
 
 
 def test_a_kernel_without_descriptors_of_processes_is_enough(
@@ -248,9 +248,9 @@ def test_labels_that_are_a_link_are_those_of_the_image(
 ) -> None:
     """The engine's own inspection follows such a link into the user's home."""
     root = tiny_root(tmp_path)
-    labels, host = root / ".singularity.d" / "labels.json", tmp_path / "host.json"
+    labels, host = root / ".singularity.d/labels.json", tmp_path / "host.json"
     labels.parent.mkdir()
     (host if linked else labels).write_text(json.dumps({"Version": "1.2"}))
     if linked:
         labels.symlink_to(host)
-    assert read_labels(Container(engine.path, root, SETTINGS, tmp_path / "scratch"), tmp_path / "log") == version
+    assert read_labels(container_of(engine, root, tmp_path), tmp_path / "log") == version

@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 from configured import settings_at
 from container_images import Engine, make_docker_archive, make_oci_layout, tiny_root
-from neurotier.containers.run import Container
 from neurotier.containers.store import Store, sha256
 from neurotier.core.errors import ContainerError, NeurotierError, SettingsError, SourceError
-from stores import SETTINGS, names, store_in
+from stores import names, runs, store_in
 from support import ENVIRONMENT, ROOT, git
 
 FETCHING = settings_at(dataset={"get_attempts": 1}).dataset
@@ -39,13 +38,7 @@ def datalad(folder: Path, *arguments: str) -> None:
 
 @pytest.fixture
 def store(engine: Engine, tmp_path: Path) -> Store:
-    return replace(store_in(tmp_path, engine), dataset=FETCHING)
-
-
-def runs(engine: Engine, image: Path, scratch: Path) -> bool:
-    """Whether a container starts from an image."""
-    code, _ = Container(engine.path, image, SETTINGS, scratch).run(["true"], scratch.with_name("log"))
-    return code == 0
+    return store_in(tmp_path, engine, dataset=FETCHING)
 
 
 def test_an_image_is_fetched_from_its_dataset_once(
@@ -62,7 +55,7 @@ def test_an_image_is_fetched_from_its_dataset_once(
     assert said[-1] == f"fetching {path} of commit {commit[:12]}"
     assert store.obtain(text, "app.image") == image
     assert len(said) == 2
-    assert runs(engine, store.file(image), tmp_path / "scratch")
+    assert runs(engine, store.file(image), tmp_path)
     assert [name.rpartition(".")[2] for name in names(store.kept)] == ["json", "sif"], "the clone is gone"
     pinned = store.obtain(f"{text}@sha256:{image.sha256}", "app.image")
     assert pinned.sha256 == image.sha256
@@ -120,7 +113,7 @@ def test_a_dataset_cannot_lead_elsewhere(
 
 
 def test_a_configuration_that_is_a_link_is_not_read(store: Store, hostile: Callable[..., str], tmp_path: Path) -> None:
-    text, config = hostile("images"), tmp_path / "hostile" / ".datalad" / "config"
+    text, config = hostile("images"), tmp_path / "hostile/.datalad/config"
     config.rename(tmp_path / "config")
     config.symlink_to(tmp_path / "config")
     git(tmp_path / "hostile", "commit", "-qam", "link")
@@ -173,7 +166,7 @@ def test_archives_of_docker_and_oci_are_converted_once(store: Store, engine: Eng
     os.truncate(tmp_path / "lab.tar", 5000)
     with pytest.raises(ContainerError, match=r"^converting docker-archive:.*lab\.tar: is no such archive"):
         store.obtain(f"docker-archive:{tmp_path / 'lab.tar'}", "app.image")
-    shutil.rmtree(tmp_path / "layout" / "blobs")
-    (tmp_path / "layout" / "index.json").touch()
+    shutil.rmtree(tmp_path / "layout/blobs")
+    (tmp_path / "layout/index.json").touch()
     with pytest.raises(NeurotierError, match=r"^converting oci:.*layout: is no such archive, or a damaged one"):
         store.obtain(f"oci:{tmp_path / 'layout'}", "app.image")
