@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,7 @@ from neurotier.core.processes import RUN
 from neurotier.core.tables import read_table, write_table
 from neurotier.run import cluster_jobs
 from neurotier.run.adoption import left_jobs
-from neurotier.run.cluster_jobs import (
-    ask_accounting,
-    close_jobs,
-    job_rows,
-    note_jobs,
-    read_jobs,
-    starts_in,
-)
+from neurotier.run.cluster_jobs import ask_accounting, close_jobs, job_rows, note_jobs, read_jobs, starts_in
 from neurotier.run.jobs import note_killed
 from neurotier.run.journal import add_entry, entries, job_note, read_notes
 from pool_jobs import image, write_index
@@ -81,19 +75,37 @@ def note(job: str | None, started_s: float, **more: Any) -> dict[str, Any]:
     return job_note("3", ["A/sub-01", "A/sub-02"], 2, 2) | own | elapsed | more
 
 
+def shown(rows: Iterable[Mapping[str, Any]], columns: str) -> str:
+    """Some columns of rows, as Python writes their values."""
+    lines = (" ".join(repr(row[name]) for name in columns.split()) for row in rows)
+    return "".join(f"{line}\n" for line in lines)
+
+
+STARTS = """\
+'NODE_FAIL' 'n1' 1795392055 1795392082 27 4 None None
+'CANCELLED' None None 1795392056 None None None None
+'RUNNING' 'n2' 1795392055 None 44 1 None None
+'COMPLETED' 'n1' 1795392088 1795392098 10 4 0.245 166223872
+"""
+"""What nobody has seen is not 0, and memory is that of the largest step."""
+
+
 def test_every_start_of_a_requeued_job_is_a_row_of_its_own() -> None:
-    told = ("state", "node", "started_s", "ended_s", "elapsed_s", "cpus", "cpu_s", "max_rss_bytes")
-    assert [tuple(start[name] for name in told) for start in starts_in(RECORDED.splitlines())] == [
-        ("NODE_FAIL", "n1", 1795392055.0, 1795392082.0, 27.0, 4, None, None),  # nobody has seen it; not 0
-        ("CANCELLED", None, None, 1795392056.0, None, None, None, None),
-        ("RUNNING", "n2", 1795392055.0, None, 44.0, 1, None, None),
-        ("COMPLETED", "n1", 1795392088.0, 1795392098.0, 10.0, 4, 0.245, 166223872),  # of the largest step
-    ]
+    columns = "state node started_s ended_s elapsed_s cpus cpu_s max_rss_bytes"
+    assert shown(starts_in(RECORDED.splitlines()), columns) == STARTS
 
 
 def test_what_is_no_row_of_sacct_does_no_harm() -> None:
     lines = ["", "8|COMPLETED", "slurm_load_jobs error: x|y", "8.0|" + "|" * 10, "|" * 11]
     assert {(start["started_s"], start["cpus"]) for start in starts_in(lines)} <= {(None, None)}
+
+
+ATTEMPTS = """\
+'1' 'analyze_participants' '3' 1 'NODE_FAIL' 3 'A/sub-01 A/sub-02'
+'2' 'write_report' None 1 'CANCELLED' None None
+'1' 'analyze_participants' '3' 2 'COMPLETED' 6 'A/sub-01 A/sub-02'
+'3' 'analyze_participants' '3' 3 'RUNNING' 1 None
+"""
 
 
 def test_attempts_are_counted_over_requeues_and_retries_of_snakemake(places: Places) -> None:
@@ -103,14 +115,7 @@ def test_attempts_are_counted_over_requeues_and_retries_of_snakemake(places: Pla
     notes = [note("1", 1795392056.0), note("1", 1795392089.5, ended_s=1795392097.0, exit_code=0, state="COMPLETED")]
     later = RECORDED.replace("3|RUNNING|n2|1795392052|1795392055", "3|RUNNING|n2|1795392100|1795392101")
     rows = job_rows("run", entries(places, "run", "submitted"), notes, starts_in(later.splitlines()), "")
-    told = [(row["job"], row["rule"], row["share"], row["attempt"], row["state"], row["queue_wait_s"]) for row in rows]
-    assert told == [
-        ("1", "analyze_participants", "3", 1, "NODE_FAIL", 3.0),
-        ("2", "write_report", None, 1, "CANCELLED", None),
-        ("1", "analyze_participants", "3", 2, "COMPLETED", 6.0),
-        ("3", "analyze_participants", "3", 3, "RUNNING", 1.0),
-    ]
-    assert [row["members"] for row in rows] == ["A/sub-01 A/sub-02", None, "A/sub-01 A/sub-02", None]
+    assert shown(rows, "job rule share attempt state queue_wait_s members") == ATTEMPTS
     write_table(places.profile / "jobs.tsv", "jobs", rows)
     assert read_table(places.profile / "jobs.tsv", "jobs") == rows
 
@@ -130,7 +135,7 @@ def test_without_slurm_jobs_tell_of_themselves_and_the_reason_is_said(places: Pl
     [
         (None, "there is no sacct"),
         ("echo 'slurm_persist_conn_open: error: no' >&2; exit 1", "sacct ended with exit code 1: slurm_persist"),
-        ("exec sleep 30", "sacct did not answer within"),
+        ("exec /bin/sleep 30", "sacct did not answer within"),
         ("exit 0", "sacct knows none of the jobs"),
         ("printf '\\377\\376|||\\n8|x\\n'", "sacct knows none of the jobs"),
     ],
@@ -139,9 +144,8 @@ def test_an_accounting_that_does_not_answer_is_a_reason(
     places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str | None, reason: str
 ) -> None:
     if answer is not None:
-        monkeypatch.setenv("PATH", f"{script(tmp_path / 'bin' / 'sacct', answer).parent}:/usr/bin:/bin")
-    if answer == "exec sleep 30":
-        monkeypatch.setattr(cluster_jobs, "PATIENCE_S", 1.0)
+        script(tmp_path / "sacct", answer)
+    monkeypatch.setattr(cluster_jobs, "PATIENCE_S", 3.0)
     submit(places, 8)
     close_jobs(places, "run")
     (row,) = read_jobs(places, "run")
@@ -171,10 +175,8 @@ def test_what_is_known_of_a_job_says_why_its_participants_were_killed(places: Pl
         assert (f"(cluster job {state};" in reason) if state else "(" not in reason
 
 
-def test_jobs_of_before_the_run_are_others_of_that_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorded = tmp_path / "recorded"
-    recorded.write_text(RECORDED)
-    monkeypatch.setenv("PATH", f"{script(tmp_path / 'bin' / 'sacct', f'cat {recorded}').parent}:/usr/bin:/bin")
+def test_jobs_of_before_the_run_are_others_of_that_number(places: Places, tmp_path: Path) -> None:
+    script(tmp_path / "sacct", f"/bin/cat <<END\n{RECORDED}END")
     assert ask_accounting(["1"], STARTED_S + 86_400) == ([], "sacct knows none of the jobs")
 
 
