@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import stat
@@ -18,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import missing
+from conftest import missing, need
 from neurotier.analysis.staging import FLUSHED_EACH
 from neurotier.core import private
 from neurotier.core.errors import BusyError, TierError
-from neurotier.core.files import remove_partials, remove_tree
+from neurotier.core.files import remove_partials, remove_tree, write_text
 from neurotier.core.private import (
     make_private,
     names_in,
@@ -49,13 +48,8 @@ with unwinding():
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
     """Work folder of some results on a tier."""
-    return private_folder(tmp_path / "tier") / "work" / "abc"
-
-
-@pytest.fixture(autouse=True)
-def tier(tmp_path: Path) -> Path:
     (tmp_path / "tier").mkdir()
-    return tmp_path / "tier"
+    return private_folder(tmp_path / "tier") / "work/abc"
 
 
 HERE, LOCKED = {"host": socket.gethostname()}, {"locked": True}
@@ -64,7 +58,7 @@ HERE, LOCKED = {"host": socket.gethostname()}, {"locked": True}
 def leave(folder: Path, **owner: Any) -> Path:
     """A folder that somebody has left in a work folder, with a mark of its owner if one is given."""
     folder.mkdir(parents=True)
-    private_folder(folder.parents[3]).chmod(0o700)
+    folder.parents[2].chmod(0o700)
     if owner:
         (folder / "owner.json").write_text(json.dumps(owner))
     return folder
@@ -80,40 +74,38 @@ def test_a_second_signal_does_not_cut_off_what_clears_up() -> None:
         assert process.stdout.read() == "cleared up\n"
 
 
-def test_what_is_left_is_removed_and_nothing_behind_a_link(work: Path, tmp_path: Path) -> None:
-    victim = tmp_path / "victim"
-    victim.mkdir()
-    (victim / "precious").write_text("kept")
-    (leave(work / "sub-01") / "out").symlink_to(victim)
-    (work / "sub-02").symlink_to(victim)
-    closed = leave(work / "sub-03") / "closed"
-    closed.mkdir()
-    (closed / "file").touch()
-    closed.chmod(0)
+@pytest.fixture
+def precious(tmp_path: Path) -> Iterator[Path]:
+    """A file in a folder ``victim``, which must stay, whatever leads there."""
+    write_text(file := tmp_path / "victim/sub-01/precious", "kept")
+    yield file
+    assert file.read_text() == "kept"
+
+
+def test_what_is_left_is_removed_and_nothing_behind_a_link(work: Path, precious: Path) -> None:
+    (leave(work / "sub-01") / "out").symlink_to(precious.parent)
+    (work / "sub-02").symlink_to(precious.parent)
+    write_text(closed := leave(work / "sub-03") / "closed/file", "")
+    closed.parent.chmod(0)
     assert remove_leftovers(work, "id") == ["sub-01", "sub-02", "sub-03"]
     assert not work.exists()
-    assert (victim / "precious").read_text() == "kept"
 
 
 @pytest.mark.parametrize("level", ["neurotier", "work", "abc"])
-def test_a_link_in_place_of_a_folder_is_refused(work: Path, tmp_path: Path, level: str) -> None:
-    victim = tmp_path / "victim"
-    (victim / "sub-01").mkdir(parents=True)
-    (victim / "sub-01" / "precious").write_text("kept")
+def test_a_link_in_place_of_a_folder_is_refused(work: Path, precious: Path, level: str) -> None:
     place = {"neurotier": work.parents[1], "work": work.parent, "abc": work}[level]
     place.parent.mkdir(parents=True, exist_ok=True)
     if level != "neurotier":
-        private_folder(tmp_path / "tier").chmod(0o700)
-    place.symlink_to(victim)
+        work.parents[1].chmod(0o700)
+    place.symlink_to(precious.parents[1])
     for use in (lambda: remove_leftovers(work, "id"), lambda: work_folder(work / "sub-01", "id").__enter__()):
         with pytest.raises(TierError, match=r"is a link made by user .*, not a folder; remove it"):
             use()
-    assert (victim / "sub-01" / "precious").read_text() == "kept"
 
 
-def test_a_folder_that_others_may_write_to_is_refused(work: Path, tier: Path) -> None:
-    private_folder(tier).mkdir()
-    private_folder(tier).chmod(0o777)
+def test_a_folder_that_others_may_write_to_is_refused(work: Path) -> None:
+    work.mkdir(parents=True)
+    work.parents[1].chmod(0o777)
     with pytest.raises(TierError, match=r"is writable by other users .*chmod 700"), work_folder(work / "sub-01", "id"):
         pass
 
@@ -156,8 +148,6 @@ def owned(folder: Path, space: Sequence[str] = (), how: str = "") -> Iterator[su
     """A process that has a work folder until it is killed, or its input ends."""
     if "unshare" in space and os.getuid() != 0:
         missing("a process number space of one's own needs root")
-    if "strace" in space and shutil.which("strace") is None:
-        missing("strace is not installed")
     words = [*space, sys.executable, "-c", AS_ON_NFS + OWNER, str(folder), how]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
@@ -190,8 +180,8 @@ def test_a_folder_is_abandoned_when_its_owner_has_been_killed(
 
 @pytest.mark.parametrize("error", ["ENOLCK", "EBADF"])
 def test_without_locks_a_folder_stays_until_the_next_run_of_its_results(work: Path, error: str) -> None:
-    with owned(work / "sub-01", ["strace", "-qq", "-o", os.devnull, "-e", f"inject=flock:error={error}"]) as owner:
-        os.kill(json.loads((work / "sub-01" / "owner.json").read_text())["pid"], signal.SIGKILL)
+    with owned(work / "sub-01", traced("-e", f"inject=flock:error={error}")) as owner:
+        os.kill(json.loads((work / "sub-01/owner.json").read_text())["pid"], signal.SIGKILL)
         owner.wait()
     remove_abandoned(work)
     assert names_in(work) == ["sub-01"]
@@ -200,8 +190,8 @@ def test_without_locks_a_folder_stays_until_the_next_run_of_its_results(work: Pa
 
 def test_a_lock_under_which_nobody_may_write_ends_nobody(work: Path) -> None:
     """As on CIFS: what is written after the lock is refused."""
-    mark, calls = work / "sub-01" / "owner.json", work.parents[2] / "calls"
-    strace = ["strace", "-qq", "-P", str(mark), "-o", str(calls), "-e", "trace=flock,write,pwrite64"]
+    mark, calls = work / "sub-01/owner.json", work.parents[2] / "calls"
+    strace = traced("-P", str(mark), "-o", str(calls), "-e", "trace=flock,write,pwrite64")
     with owned(mark.parent, strace) as owner:
         owner.communicate()
     named = re.findall(r"^\w+", calls.read_text(), re.MULTILINE)
@@ -234,7 +224,7 @@ def test_what_another_has_made_meanwhile_is_left(work: Path, monkeypatch: pytest
     monkeypatch.setattr(private, "make_private", make)
     with pytest.raises(BusyError, match="sub-01: is in use for other results"), work_folder(work / "sub-01", "id"):
         pass
-    assert (work / "sub-01" / "owner.json").read_text() == "theirs"
+    assert (work / "sub-01/owner.json").read_text() == "theirs"
 
 
 REMOVER = """
@@ -244,11 +234,14 @@ remove_abandoned(pathlib.Path(sys.argv[1]))
 """
 
 
+def traced(*words: str) -> list[str]:
+    """Words before a command whose system calls are looked at, or changed."""
+    return [need("strace", "strace"), "-qq", "-o", os.devnull, *words]
+
+
 def killed_at(call: str) -> list[str]:
     """Words that have a process killed when it makes a system call."""
-    if shutil.which("strace") is None:
-        missing("strace is not installed")
-    return ["strace", "-qq", "-o", os.devnull, "-e", f"inject={call}:signal=KILL"]
+    return traced("-e", f"inject={call}:signal=KILL")
 
 
 def test_who_is_killed_while_removing_leaves_nothing_for_ever(work: Path) -> None:
@@ -267,8 +260,7 @@ def test_who_is_killed_while_removing_leaves_nothing_for_ever(work: Path) -> Non
 def test_an_owner_that_is_killed_while_removing_leaves_its_mark(work: Path) -> None:
     with owned(work / "sub-01", killed_at("rmdir")) as owner:
         for name in ("a", "z"):
-            (work / "sub-01" / name).mkdir()
-            (work / "sub-01" / name / "file").touch()
+            write_text(work / "sub-01" / name / "file", "")
         owner.communicate()
     assert names_in(work / "sub-01") == ["a", "owner.json", "z"]
     remove_abandoned(work)
@@ -277,10 +269,8 @@ def test_an_owner_that_is_killed_while_removing_leaves_its_mark(work: Path) -> N
 
 def test_two_who_remove_at_once_both_end_well(work: Path) -> None:
     for number in range(40):
-        (leave(work / f"sub-{number}", **HERE, **LOCKED) / "file").touch()
-        scratch = leave(work / f".abandoned-{number}") / "scratch"
-        scratch.mkdir()
-        (scratch / "file").touch()
+        write_text(leave(work / f"sub-{number}", **HERE, **LOCKED) / "file", "")
+        write_text(leave(work / f".abandoned-{number}") / "scratch/file", "")
     removers = [subprocess.Popen([sys.executable, "-c", REMOVER, str(work)]) for _ in range(2)]
     assert [remover.wait() for remover in removers] == [0, 0]
     assert names_in(work) == []
@@ -334,26 +324,27 @@ def test_to_remove_a_folder_changes_no_file_of_another_name(tmp_path: Path, monk
 def test_unfinished_files_are_removed_below_the_folders_that_are_entered(tmp_path: Path) -> None:
     """None that is hidden is; of the others those whose names match."""
     for folder in ("", "site", "sub-01", ".git"):
-        (tmp_path / folder).mkdir(exist_ok=True)
-        (tmp_path / folder / ".x.tsv.1f.partial").touch()
+        write_text(tmp_path / folder / ".x.tsv.1f.partial", "")
     remove_partials(tmp_path)
     assert {file.parent.name for file in tmp_path.rglob(".x.tsv.*")} == {"sub-01", ".git"}
 
 
+PUBLISHER = """
+import pathlib, sys
+from neurotier.analysis.staging import publish
+publish(*map(pathlib.Path, sys.argv[1:]))
+"""
+
+
 def test_thousands_of_files_are_flushed_at_once(tmp_path: Path) -> None:
     """One by one, 100,000 files took minutes."""
-    if shutil.which("strace") is None:
-        missing("strace is not installed")
-    (tmp_path / "made").mkdir()
+    made, final, calls = (tmp_path / name for name in ("made", "final", "calls"))
+    made.mkdir()
     for number in range(FLUSHED_EACH + 1):
-        (tmp_path / "made" / str(number)).touch()
-    calls = ["strace", "-f", "-e", "trace=fsync,syncfs", "-o", str(tmp_path / "calls")]
-    script = (
-        "import sys, pathlib as p; from neurotier.analysis.staging import publish; publish(*map(p.Path, sys.argv[1:]))"
-    )
-    publishing = [sys.executable, "-c", script, str(tmp_path / "made"), str(tmp_path / "final")]
-    subprocess.run([*calls, *publishing], check=True)
-    flushed = re.findall(r"(syncfs|fsync)\(", (tmp_path / "calls").read_text())
+        (made / str(number)).touch()
+    strace = traced("-f", "-e", "trace=fsync,syncfs", "-o", str(calls))
+    subprocess.run([*strace, sys.executable, "-c", PUBLISHER, str(made), str(final)], check=True)
+    flushed = re.findall(r"(syncfs|fsync)\(", calls.read_text())
     assert flushed.count("syncfs") == 1
     assert flushed.count("fsync") < 10
-    assert len(list((tmp_path / "final").iterdir())) == FLUSHED_EACH + 1
+    assert len(list(final.iterdir())) == FLUSHED_EACH + 1
