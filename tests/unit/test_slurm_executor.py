@@ -15,10 +15,10 @@ import pytest
 import snakemake_executor_plugin_neurotier_slurm as own
 import snakemake_executor_plugin_slurm as slurm
 from configured import settings_at
+from neurotier.core.files import write_text
 from neurotier.core.places import Places
 from neurotier.run.adoption import prefix_of
 from neurotier.run.jobs import save_settings
-from neurotier.run.snakemake_internals import settings_of_executor
 from snakemake.iocontainers import Params
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from support import PATIENCE_S, ROOT, script
@@ -89,28 +89,22 @@ def test_jobs_are_cancelled_on_their_clusters_though_nobody_can_list_them(
     assert (tmp_path / "cancelled").read_text() == "--clusters=far 77\n"
 
 
-def test_its_options_are_those_of_the_plugin(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_its_options_are_those_of_the_plugin_and_profiles_are_meant_from_where_the_command_was_given(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(ROOT)
-    words = ["--profile", "profiles/slurm", "--slurm-init-seconds-before-status-checks", "1"]
-    settings = settings_of_executor("slurm", words)
-    assert isinstance(settings, slurm.ExecutorSettings)
-    assert (settings.requeue, settings.status_command) == (True, "squeue")  # by the profile
-    assert settings.init_seconds_before_status_checks == 1  # by the command line
-    assert capsys.readouterr() == ("", "")  # Snakemake has said already which profiles it takes
-
-
-def test_profiles_are_meant_from_where_the_command_was_given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """By then Snakemake has gone to the folder of ``--directory``."""
     monkeypatch.setattr(slurm.Executor, "__init__", lambda *_: None)
-    words = ["snakemake", "--profile", "profiles/slurm", "--directory", str(tmp_path)]
-    monkeypatch.setattr("sys.argv", words)
+    command = f"snakemake --profile profiles/slurm --slurm-init-seconds-before-status-checks 1 --directory {tmp_path}"
+    monkeypatch.setattr("sys.argv", command.split())
     monkeypatch.setenv("PWD", str(ROOT))
     monkeypatch.chdir(tmp_path)
     workflow = SimpleNamespace(executor_settings=None)
     own.Executor(workflow, None)
-    assert workflow.executor_settings.status_command == "squeue"
+    settings = workflow.executor_settings
+    assert isinstance(settings, slurm.ExecutorSettings)
+    assert (settings.requeue, settings.status_command) == (True, "squeue")  # by the profile
+    assert settings.init_seconds_before_status_checks == 1  # by the command line
+    assert capsys.readouterr() == ("", "")  # Snakemake has said already which profiles it takes
     assert Path.cwd() == tmp_path
 
 
@@ -128,8 +122,7 @@ def test_a_job_that_cannot_be_named_has_failed(
     executor, failed = executor_of(own), list[Any]()
     executor.run_uuid, executor.said, executor._main_event_loop = "e3a1", set(), None
     executor.report_job_error = lambda info, **_: failed.append(info.job)
-    (tmp_path / "results" / "state").mkdir(parents=True)
-    (tmp_path / "results" / "state" / "settings.json").write_text('{"dataset"')
+    write_text(tmp_path / "results/state/settings.json", '{"dataset"')
     job = job_of("results", "results/logs/plot/plot.log")
     executor.run_job(job)
     assert failed == [job]
@@ -143,8 +136,7 @@ def test_a_rule_of_others_may_have_a_parameter_results(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, results: str, log: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "results" / "state").mkdir(parents=True)
-    (tmp_path / "results" / "state" / "settings.json").write_text('{"dataset"')
+    write_text(tmp_path / "results/state/settings.json", '{"dataset"')
     executor = executor_of(own)
     executor.run_uuid = "e3a1"
     assert executor.name_of(job_of(results, log)) == "e3a1.7"
@@ -157,7 +149,7 @@ def test_each_job_has_a_name_of_its_own(tmp_path: Path) -> None:
     save_settings(settings, places)
     executor = executor_of(own)
     executor.run_uuid, executor.names, executor.wait = "e3a1", set(), False
-    executor.run_job(job_of(str(places.results), str(places.logs / "plot" / "plot.log")))
+    executor.run_job(job_of(str(places.results), str(places.logs / "plot/plot.log")))
     executor.run_job(job_of("plots", "plots/logs/plot.log"))
     assert executor.names == {f"{prefix_of(places)}plot.7", "e3a1.7"}
 
