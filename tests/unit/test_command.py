@@ -1,7 +1,9 @@
-"""The command ends in a line, or by the signal, whatever keeps its own modules from being read."""
+"""The command ends in a line, or by the signal, whatever keeps its own modules from being read, or kills its git."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 from neurotier.core.errors import TierError
 from neurotier.core.places import Places
 from neurotier.run.jobs import reporting
-from support import ENVIRONMENT
+from support import ENVIRONMENT, script
 
 WITHOUT_A_MODULE = """
 import sys
@@ -63,3 +65,30 @@ def test_a_package_whose_files_cannot_be_read_is_no_fault_of_ours(
     assert "[Errno 5] Input/output error: '/library/array.so'; start the same command again" in line
     assert "fault in neurotier" not in line
     assert "PLEASE READ" in log.read_text()
+
+
+GET = """
+from neurotier.dataset.commands import naming_commands
+from neurotier.core.errors import NeurotierError
+try:
+    with naming_commands():
+        from datalad.api import get
+        get(path=["image"], dataset=".")
+except NeurotierError as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("killed", "said"),
+    [
+        ("*version*", "SourceError git or git-annex: does not answer"),
+        ("*", "KilledError git or git-annex: git --git-dir=/dev/null was killed"),
+    ],
+)
+def test_git_that_is_killed_is_said_in_a_line(tmp_path: Path, killed: str, said: str) -> None:
+    """Which DataLad raises as a trace."""
+    script(tmp_path / "git", f'case "$*" in\n{killed}) kill -9 $$ ;;\nesac\nexec {shutil.which("git")} "$@"')
+    environment = {**ENVIRONMENT, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    printed = subprocess.check_output([sys.executable, "-c", GET], cwd=tmp_path, env=environment, text=True)
+    assert printed.startswith(said)
