@@ -14,6 +14,7 @@ from neurotier.analysis.app import call_app, merge_outputs
 from neurotier.analysis.brains import Job, Share
 from neurotier.containers.store import Cache, PlacedImage
 from neurotier.core.errors import ToolError
+from neurotier.core.files import write_text
 from neurotier.core.places import Places
 from neurotier.core.private import make_private, private_folder
 from neurotier.core.settings import Settings
@@ -51,18 +52,15 @@ class Called:
 
     def __init__(self, engine: Engine, image: Path, folder: Path) -> None:
         self.placed = PlacedImage(engine.path, image, folder / "cache", 64 * "0", {})
-        self.work, self.log = private_folder(folder) / "work" / "job", folder / "log"
+        self.work, self.log = private_folder(folder) / "work/job", folder / "log"
         make_private(self.work)
-        for session in ("1", "2"):
-            anat = self.work / "in" / "sub-01" / f"ses-{session}" / "anat"
-            anat.mkdir(parents=True)
-            (anat / f"sub-01_ses-{session}_T1w.nii.gz").write_text(session)
-        (self.work / "in" / "sub-01" / "sub-01_sessions.tsv").write_text("session_id\n")
-        (self.work / "in" / "README").write_text("all\n")
+        files = {f"ses-{session}/anat/sub-01_ses-{session}_T1w.nii.gz": session for session in "12"}
+        for name, text in {**files, "sub-01_sessions.tsv": "session_id\n", "../README": "all\n"}.items():
+            write_text(self.work / "in/sub-01" / name, text)
 
     def call(self, **app: Any) -> list[dict[str, Any]]:
         """Call the app with such settings; the rows of its calls."""
-        settings = settings_of(**app)
+        settings = settings_of(app)
         names = ["sub-01_T1w.nii.gz", *(f"ses-{name}/anat/sub-01_ses-{name}_T1w.nii.gz" for name in "12")]
         files = [image for name in names if (image := image_at(f"sub-01/{name}", "", []))]
         job = Job("sub-01", "run", files, self.work, settings, "1", self.log, self.placed, share=Share(2, 3500))
@@ -79,9 +77,15 @@ class Called:
         return self.log.read_text().splitlines()
 
 
-def settings_of(**app: Any) -> Settings:
+def settings_of(app: dict[str, Any], folder: Path | str = ".", **sections: Any) -> Settings:
     memory = {"path": "/dev/shm", "kind": "tmpfs"}
-    return settings_at(in_containers=True, tiers={"memory": memory}, app={"image": "x.sif", "name": "tiny", **app})
+    app = {"image": "x.sif", "name": "tiny", **app}
+    return settings_at(folder, in_containers=True, tiers={"memory": memory}, app=app, **sections)
+
+
+def needs_of(app: dict[str, Any], elsewhere: bool = False, folder: Path | str = ".", **sections: Any) -> Needs:
+    settings = settings_of(app, folder, **sections)
+    return Needs(settings, Places.from_settings(settings), elsewhere)
 
 
 @pytest.fixture
@@ -106,7 +110,7 @@ def test_an_app_is_called_for_each_session_and_sees_no_other(called: Called) -> 
         "shared.txt": "same\n",
     }
     assert "neurotier: sessions differ in sub-01.html; the first was taken" in called.lines
-    assert sorted(path.name for path in (called.work / "in" / "sub-01").iterdir()) == [
+    assert sorted(path.name for path in (called.work / "in/sub-01").iterdir()) == [
         *("ses-1", "ses-2", "sub-01_sessions.tsv")
     ], "what was staged is there again, for who meters it"
     assert not (called.work / "sessions").exists()
@@ -124,7 +128,7 @@ def test_an_exit_code_that_asks_for_it_has_the_app_tried_again_from_the_beginnin
     ]
 
 
-@pytest.mark.parametrize(("codes", "attempts"), [([], 3), ([74], 3), ([75], 1)])
+@pytest.mark.parametrize(("codes", "attempts"), [([74], 3), ([75], 1)])
 def test_other_exit_codes_are_not_tried_again(called: Called, codes: list[int], attempts: int) -> None:
     with pytest.raises(ToolError, match=r"^tiny: the app ended with exit code 75: "):
         called.call(arguments=["--fail"], retry_exit_codes=codes, attempts=attempts)
@@ -142,61 +146,50 @@ def test_an_app_reads_its_caches_and_cannot_write_to_them(called: Called, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("granted", "elsewhere", "share"),
+    ("threads", "memory_mb", "at_once", "elsewhere", "share"),
     [
-        (Granted(), False, Share(4, 8000)),
-        (Granted(4, 8000, at_once=1), False, Share(4, 8000)),
-        (Granted(2, 8000, at_once=1), False, Share(2, 8000)),
-        (Granted(16, 32000, at_once=4), False, Share(4, 8000)),
-        (Granted(8, 64000, at_once=1), False, Share(8, 64000)),
-        (Granted(4, 32500, at_once=4), True, Share(1, 8000)),
-        (Granted(1, 100, at_once=2), True, Share(1, 1)),
+        (None, None, 1, False, (4, 8000)),
+        (2, 8000, 1, False, (2, 8000)),
+        (16, 32000, 4, False, (4, 8000)),
+        (8, 64000, 1, False, (8, 64000)),
+        (4, 32500, 4, True, (1, 8000)),
+        (1, 100, 2, True, (1, 1)),
     ],
 )
-def test_what_the_app_is_told_is_what_the_job_has(granted: Granted, elsewhere: bool, share: Share) -> None:
-    settings = settings_of(threads=4, memory_mb=8000)
-    assert Needs(settings, Places.from_settings(settings), elsewhere).share_of(granted, 0) == share
+def test_what_the_app_is_told_is_what_the_job_has(
+    threads: int | None, memory_mb: int | None, at_once: int, elsewhere: bool, share: tuple[int, int]
+) -> None:
+    granted = Granted(threads, memory_mb, at_once=at_once)
+    assert needs_of({"threads": 4, "memory_mb": 8000}, elsewhere).share_of(granted, 0) == share
 
 
 @pytest.mark.parametrize(("slots", "at_once"), [(None, 4), (0, 1), (2, 2), (9, 4)])
 def test_no_more_are_analysed_at_once_than_a_node_has_cores_for(slots: int | None, at_once: int) -> None:
-    settings = settings_of(threads=4)
-    settings = replace(settings, shares=replace(settings.shares, at_once=4))
-    needs = Needs(settings, Places.from_settings(settings), elsewhere=True)
+    needs = needs_of({"threads": 4}, elsewhere=True, shares={"at_once": 4})
     assert needs.divided(slots, list("abcdef")).at_once == at_once
 
 
 def test_what_lies_on_a_tier_that_is_memory_is_not_the_app_s(tmp_path: Path) -> None:
-    settings = settings_of(threads=1, memory_mb=8000)
-    places = replace(Places.from_settings(settings), results=tmp_path)
-    settings = replace(settings, placement={**settings.placement, "work": "memory"})
-    write_index(places, [image_of("01", 100_000_000), image_of("02", 1), image_of("03", 400_000_000)])
-    everyone = ["sub-01", "sub-02", "sub-03"]
-    share = Needs(settings, places, elsewhere=False).share_in_pool(Granted(2, 62_002, at_once=2), everyone)
+    app, everyone = {"threads": 1, "memory_mb": 8000}, ["sub-01", "sub-02", "sub-03"]
+    in_memory, on_disk = (needs_of(app, folder=tmp_path, placement={"work": tier}) for tier in ("memory", "disk"))
+    write_index(in_memory.places, [image_of("01", 100_000_000), image_of("02", 1), image_of("03", 400_000_000)])
+    share = in_memory.share_in_pool(Granted(2, 62_002, at_once=2), everyone)
     assert share == Share(1, (62_002 - 301 - 1201) // 2), "of the two largest, as was asked for"
-    on_disk = replace(settings, placement={**settings.placement, "work": settings.placement["dataset"]})
-    assert Needs(on_disk, places, elsewhere=False).share_in_pool(Granted(1, 8000), everyone) == Share(1, 8000)
+    assert on_disk.share_in_pool(Granted(1, 8000), everyone) == Share(1, 8000)
 
 
 def test_outputs_that_differ_in_kind(tmp_path: Path) -> None:
-    one, two, target = (tmp_path / name for name in ("one", "two", "target"))
-    one.mkdir()
-    two.mkdir()
-    os.mkfifo(two / "pipe")
-    (one / "pipe").write_text("x")
-    with pytest.raises(ToolError, match="two/pipe: is a FIFO"):
-        merge_outputs([one, two], tmp_path / "refused")
-    of_session = tmp_path / "ses-2" / "out"
-    of_session.parent.mkdir()
-    two.rename(of_session)
-    with pytest.raises(ToolError, match=r"^ses-2/pipe: is a FIFO"):
-        merge_outputs([one, of_session], tmp_path / "refused")
-    of_session.rename(two)
-    (two / "pipe").unlink()
-    for folder, text in ((one, "a"), (two, "b")):
+    outputs = [tmp_path / f"ses-{session}/out" for session in "12"]
+    for folder, text in zip(outputs, "ab", strict=True):
+        folder.mkdir(parents=True)
         (folder / "link").symlink_to("pipe")
         (folder / "text").write_text(text)
-    (one / "kind").write_text("x")
-    (two / "kind").symlink_to("text")
-    assert merge_outputs([one, two], target) == ["kind", "text"]
-    assert (target / "text").read_text() == "a"
+    first, second = outputs
+    (first / "kind").write_text("x")
+    (second / "kind").symlink_to("text")
+    assert merge_outputs(outputs, tmp_path / "target") == ["kind", "text"]
+    assert (tmp_path / "target/text").read_text() == "a"
+    (first / "pipe").write_text("x")
+    os.mkfifo(second / "pipe")
+    with pytest.raises(ToolError, match=r"^ses-2/pipe: is a FIFO"):
+        merge_outputs(outputs, tmp_path / "refused")

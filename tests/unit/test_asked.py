@@ -29,10 +29,19 @@ def test_the_latest_page_is_shown_or_the_one_asked_for(results: Path, capsys: py
     assert capsys.readouterr().out.split() == [str(results / "comparison.html"), str(results / "report.html")]
 
 
-@pytest.mark.parametrize(("name", "said"), [("nope", "it has comparison, report"), ("../report", "it has comparison")])
-def test_a_page_that_is_not_there_is_said(results: Path, name: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("folder", "name", "said"),
+    [
+        ("", "nope", "it has comparison, report"),
+        ("", "../report", "it has comparison"),
+        ("empty", "", "has no page"),
+        ("gone", "", "is no folder"),
+    ],
+)
+def test_a_page_that_is_not_there_is_said(results: Path, folder: str, name: str, said: str) -> None:
+    (results / "empty").mkdir()
     with pytest.raises(SettingsError, match=said):
-        open_page(results, name)
+        open_page(results / folder, name)
 
 
 def test_nothing_is_laid_out_in_a_dataset(tmp_path: Path) -> None:
@@ -40,10 +49,3 @@ def test_nothing_is_laid_out_in_a_dataset(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="is a BIDS dataset, which is only read"):
         lay_out(tmp_path)
     assert len(list(tmp_path.iterdir())) == 1
-
-
-def test_a_folder_without_pages_is_said(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="has no page"):
-        open_page(tmp_path, "")
-    with pytest.raises(SettingsError, match="is no folder"):
-        open_page(tmp_path / "gone", "")

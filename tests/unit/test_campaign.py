@@ -6,11 +6,13 @@ import errno
 import mmap
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+import yaml
 from neurotier.core.errors import RunError, SettingsError, TierError
 from neurotier.core.files import partial_of, write_json
 from neurotier.core.places import Places
@@ -30,6 +32,7 @@ from neurotier.run.campaign import (
 )
 from neurotier.storage.page_cache import prepare_cache
 from pool_jobs import image, write_index
+from support import script
 
 CAMPAIGN = {"placements": {"disk": {}, "memory": {"work": "tmpfs"}}, "parallelism": [1, 2], "repetitions": 3}
 
@@ -43,9 +46,9 @@ def configuration(folder: Path, **campaign: Any) -> dict[str, Any]:
     return {"tiers": tiers, "placement": placement, "campaign": {**CAMPAIGN, **campaign}}
 
 
-def runs_of(base: dict[str, Any]) -> list[PlannedRun]:
+def runs_of(base: dict[str, Any], **how: Any) -> list[PlannedRun]:
     settings = Settings.from_config(base)
-    return planned_runs(base, settings, Places.from_settings(settings))
+    return planned_runs(base, settings, Places.from_settings(settings), **how)
 
 
 def planned(folder: Path, **campaign: Any) -> list[PlannedRun]:
@@ -63,20 +66,25 @@ def test_every_repetition_has_every_condition_once_in_an_order_of_its_own(tmp_pa
     assert [run.name for run in runs] != [run.name for run in planned(tmp_path, seed=1)]
 
 
+UNSEEN = """
+results: elsewhere
+report: {mosaics: 3}
+published: /x
+dataset: {get_attempts: 9, validation: report, drop: true}
+shares: {participants: 4}
+validity: {others_cpu_share: 0.3}
+"""
+
+
 def test_a_run_is_known_by_what_it_measures(tmp_path: Path) -> None:
     """More conditions, repetitions and reports leave a run what it is; another option of the tool does not."""
     before = {run.name for run in planned(tmp_path)}
     assert before < {run.name for run in planned(tmp_path, parallelism=[1, 2, 96], repetitions=9, seed=3)}
-    base = configuration(tmp_path)
+    base = configuration(tmp_path) | yaml.safe_load(UNSEEN)
     base["tiers"]["further"] = {"path": "/nowhere", "kind": "network"}
-    base |= {"results": "elsewhere", "report": {"mosaics": 3}, "published": "/x"}
-    base |= {"dataset": {"get_attempts": 9, "validation": "report", "drop": True}, "shares": {"participants": 4}}
-    base |= {"validity": {"others_cpu_share": 0.3}}
     again = runs_of(base)
     assert {run.name for run in again} == before
-    settings = Settings.from_config(base)
-    others = planned_runs(base, settings, Places.from_settings(settings), index="of other images")
-    assert not {run.name for run in others} & before
+    assert not {run.name for run in runs_of(base, index="of other images")} & before
     names = set()
     for token in ("one", "two"):
         base["dataset"]["source"] = f"https://user:{token}@example.org/study"
@@ -88,21 +96,19 @@ def test_a_run_is_known_by_what_it_measures(tmp_path: Path) -> None:
     assert not {run.name for run in runs_of(base)} & before
 
 
-def test_another_version_of_a_program_makes_other_runs_on_this_machine(tmp_path: Path) -> None:
+def test_another_version_of_a_program_makes_other_runs_on_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The job of a campaign on a cluster has the programs of its node: it is known by what the command says alone."""
     own = {"command": "strip {input} {output}", "mask": "m.nii", "version": f"cat {tmp_path}/version"}
     base = configuration(tmp_path) | {"tool": {"name": "own", "own": own}}
-    settings = Settings.from_config(base)
-    (tmp_path / "strip").write_text("#!/bin/sh\n")
-    (tmp_path / "strip").chmod(0o755)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-        names = {False: set[str](), True: set[str]()}
-        for version in ("1", "2"):
-            (tmp_path / "version").write_text(version)
-            for elsewhere, known in names.items():
-                found = planned_runs(base, settings, Places.from_settings(settings), elsewhere=elsewhere)
-                known.update(run.name for run in found)
+    script(tmp_path / "strip", "")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    names = {False: set[str](), True: set[str]()}
+    for version in ("1", "2"):
+        (tmp_path / "version").write_text(version)
+        for elsewhere, known in names.items():
+            known.update(run.name for run in runs_of(base, elsewhere=elsewhere))
     assert (len(names[False]), len(names[True])) == (2 * 4, 4)
 
 
@@ -129,7 +135,7 @@ def test_who_may_not_drop_the_page_cache_evicts_the_inputs_and_what_stays_is_sai
     inputs: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that is mapped and in use stays in the page cache, whoever evicts it."""
-    monkeypatch.setattr("neurotier.storage.page_cache.DROP", inputs[0].parent / "no" / "drop_caches")
+    monkeypatch.setattr("neurotier.storage.page_cache.DROP", inputs[0].parent / "no/drop_caches")
     prepare_cache("warm", inputs, [], in_memory=False)
     with inputs[0].open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
         assert sum(mapped[::4096]) > 0
@@ -268,17 +274,9 @@ VALID, OTHERS = "valid", "invalid: disturbed by others"
 def test_a_campaign_ends_with_a_disturbed_first_run_or_two_in_a_row(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch, judged: list[str], ends: bool
 ) -> None:
-    done: list[PlannedRun] = []
-
-    def run_planned(_: Campaign, run: PlannedRun) -> dict[str, Any]:
-        done.append(run)
-        valid = judged[len(done) - 1] if len(done) <= len(judged) else VALID
-        return {"valid": valid, "makespan_s": 1.0, "cache_state": {"action": "none"}}
-
-    monkeypatch.setattr(campaigns, "run_planned", run_planned)
-    if ends:
-        with pytest.raises(RunError, match="others use this machine"):
-            walk(campaign)
-    else:
+    rest = iter([*judged, *[VALID] * (len(campaign.planned) - len(judged))])
+    row = {"makespan_s": 1.0, "cache_state": {"action": "none"}}
+    monkeypatch.setattr(campaigns, "run_planned", lambda *_: {"valid": next(rest), **row})
+    with pytest.raises(RunError, match="others use this machine") if ends else nullcontext():
         walk(campaign)
-    assert len(done) == (len(judged) if ends else len(campaign.planned))
+    assert len([*rest]) == (len(campaign.planned) - len(judged) if ends else 0)
