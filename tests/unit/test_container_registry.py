@@ -68,8 +68,7 @@ def test_what_the_registry_has_not_or_has_changed_leaves_nothing(
             file.seek(-1000, os.SEEK_END)
             file.write(b"changed")
     store, other = store_in(tmp_path, engine), f"{reference.partition('@')[0]}@sha256:{64 * '0'}"
-    with pytest.raises(SourceError, match="pulling oras://") as raised:
+    why = "sha256 checksum" if changed else "the registry has no such image"
+    with pytest.raises(SourceError, match=rf"^pulling oras://.*{why}.*\Z"):  # in a line
         store.obtain(reference if changed else other, "tool.image")
-    assert ("sha256 checksum" if changed else "the registry has no such image") in str(raised.value)
-    assert len(str(raised.value).splitlines()) == 1
     assert names(store.kept) == names(store.images) == []

@@ -121,9 +121,8 @@ def test_a_definition_is_built_once_for_all_who_ask_at_the_same_time(
 
 def test_a_build_that_fails_says_why_and_leaves_nothing(engine: Engine, definition: Path, tmp_path: Path) -> None:
     made = building(tmp_path, engine, "0; nonesuch")
-    with pytest.raises(ContainerError) as raised:
+    with pytest.raises(ContainerError, match=r"^building tool\.def: failed: FATAL"):
         made.obtain(str(definition), "tool.bet.image")
-    assert str(raised.value).startswith("building tool.def: failed: FATAL")
     assert names(made.kept) == names(made.images) == []
 
 
@@ -132,9 +131,8 @@ def test_a_tier_without_room_is_named_and_left_as_it_was(
     engine: Engine, tiny_image: Path, tmp_path: Path, mount_tmpfs: Callable[..., Path], form: str
 ) -> None:
     made = store_in(tmp_path, engine, form, images=mount_tmpfs(tmp_path / "full", "size=512k"))
-    with pytest.raises((TierError, OSError)) as raised:
+    with pytest.raises((TierError, OSError), match=str(made.images)):
         made.obtain(str(tiny_image), "tool.bet.image")
-    assert str(made.images) in str(raised.value)
     assert names(made.images) == []
 
 
@@ -208,10 +206,9 @@ def test_an_image_file_that_was_altered_is_placed_again_or_refused(
     assert sha256(made.file(own)) == own.sha256
     built = made.obtain(str(definition), "tool.bet.image")
     damage(made.file(built))  # the store's own, which has two names
-    with pytest.raises(ContainerError) as raised:
+    what, fix = rf"\(sha256 {built.sha256[:12]}\.\.\. then, ", "start with --forcerun obtain_image$"
+    with pytest.raises(ContainerError, match=f"{what}.*{fix}"):
         made.place(built)
-    assert f"(sha256 {built.sha256[:12]}... then, " in str(raised.value)
-    assert str(raised.value).endswith("start with --forcerun obtain_image")
     again = made.obtain(str(definition), "tool.bet.image")
     assert sha256(made.file(again)) == again.sha256
 

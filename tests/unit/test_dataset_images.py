@@ -106,9 +106,8 @@ def test_a_dataset_cannot_lead_elsewhere(
     key = "MD5E-s4--0123456789abcdef0123456789abcdef.sif"
     (folder / "gone").symlink_to(f".git/annex/objects/aa/bb/{key}/{key}")
     text = hostile(path)
-    with pytest.raises(SourceError, match=rf"^container dataset .*hostile: {said}") as raised:
+    with pytest.raises(SourceError, match=rf"^container dataset .*hostile: {said}.*\Z"):  # in a line
         store.obtain(text, "app.image")
-    assert "\n" not in str(raised.value)
     assert names(store.kept) == []
 
 
