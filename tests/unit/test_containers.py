@@ -6,12 +6,12 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 from conftest import missing
 from container_images import Engine, of_another_architecture, tiny_root
@@ -25,21 +25,19 @@ from neurotier.meter.usage import ACCOUNT, Usage
 from slurm_hosts import who_may_read
 from stores import container_of
 from support import NOBODY, ROOT
-from truth import BYTECODE, python_for_all
 
 ONE_RUN = """
 import json, sys
 from pathlib import Path
 from types import SimpleNamespace
-sys.path.insert(0, sys.argv[1])
 from neurotier.containers.run import Container
 settings = SimpleNamespace(network=False, environment={}, binds=[])
-engine, image, scratch, log, *command = sys.argv[2:]
+engine, image, scratch, log, *command = sys.argv[1:]
 container = Container(engine, Path(image), settings, Path(scratch))
 code, start = container.run(command, Path(log))
 print(json.dumps([code, start.wall_s]))
 """
-"""A program that runs one command in a container, wherever neurotier's meter and containers are."""
+"""A program that runs one command in a container."""
 
 
 @pytest.fixture(params=["sif", "sandbox"])
@@ -140,17 +138,12 @@ def test_an_ordinary_user_runs_an_unpacked_image(engine: Engine, tiny_image: Pat
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
         folder = Path(name)
         folder.chmod(0o777)
-        package = folder / "workflow"
-        for source in (ROOT / "workflow/neurotier", Path(psutil.__file__).parent):
-            shutil.copytree(source, package / source.name, ignore=BYTECODE)
-        unpacked = tiny_image.parent / "root"
-        shutil.copytree(unpacked, folder / "image", symlinks=True)
-        program = [python_for_all(), "-c", ONE_RUN]
-        words = [str(package), engine.path, str(folder / "image"), str(folder / "scratch"), str(folder / "log")]
-        user = who_may_read([ROOT], NOBODY, folder / "kept")  # the engine may lie there
-        command = [*user, *program, *words, "sh", "-c", "id -u; echo made >/work/made"]
-        environment = {**os.environ, "HOME": "/nonexistent"}
-        printed = subprocess.check_output(command, cwd=folder, env=environment)
+        shutil.copytree(tiny_image.parent / "root", folder / "image", symlinks=True)
+        needed = [ROOT, Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()]  # the engine may lie there, too
+        user = who_may_read(needed, NOBODY, folder / "kept")
+        words = [engine.path, *(str(folder / name) for name in ("image", "scratch", "log"))]
+        command = [*user, sys.executable, "-c", ONE_RUN, *words, "sh", "-c", "id -u; echo made >/work/made"]
+        printed = subprocess.check_output(command, cwd=folder, env={**os.environ, "HOME": "/nonexistent"})
         assert json.loads(printed)[0] == 0
         assert "65534" in (folder / "log").read_text().split()
         assert (folder / "scratch/made").stat().st_uid == 65534
@@ -173,11 +166,8 @@ def test_an_image_that_cannot_start_is_said_so(
 ) -> None:
     image = tmp_path / "image.sif"
     make(tiny_image, image)
-    with pytest.raises(ContainerError) as raised:
+    with pytest.raises(ContainerError, match=rf"^{image}: .*{said}.*\Z"):  # in a line
         inside(container_of(engine, image, tmp_path), "true")
-    assert said in str(raised.value)
-    assert str(image) in str(raised.value)
-    assert "\n" not in str(raised.value)
 
 
 def test_a_command_that_is_not_there_or_not_executable_is_said_so(container: Container) -> None:
