@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -43,28 +44,23 @@ def test_content_of_another_size_than_its_key_is_fetched_again(
 
 
 SPOILED = ["HEAD", "an object", "annex/index", "index", "config", "no object"]
+AT_ONCE = [("SiteA", "HEAD"), ("SiteA", "an object"), ("SiteA", "annex/index"), ("", "HEAD")]
+LATER = [case for case in itertools.product(("SiteA", ""), SPOILED) if case not in AT_ONCE]
 
 
-@pytest.mark.parametrize(
-    ("site", "name"),
-    [
-        *(("SiteA", name) for name in SPOILED[:3]),
-        ("", "HEAD"),
-        *nightly(*(("SiteA", name) for name in SPOILED[3:]), *(("", name) for name in SPOILED[1:])),
-    ],
-)
+@pytest.mark.parametrize(("site", "name"), [*AT_ONCE, *nightly(*LATER)])
 def test_clone_that_git_cannot_use_is_cloned_anew(demo_source: Path, tmp_path: Path, name: str, site: str) -> None:
     dataset = clone(demo_source, tmp_path)
     repository = dataset.path / site
     assert not is_broken(repository)
     tree = git(repository, "rev-parse", "HEAD^{tree}")
-    for pack in (repository / ".git" / "objects" / "pack").glob("*.pack"):  # so that its objects are files
+    for pack in (repository / ".git/objects/pack").glob("*.pack"):  # so that its objects are files
         pack.rename(tmp_path / pack.name)
         with (tmp_path / pack.name).open("rb") as packed:
             subprocess.run(["git", "-C", str(repository), "unpack-objects", "-q"], stdin=packed, check=True)
     file = repository / ".git" / name
     if "object" in name:
-        file = repository / ".git" / "objects" / tree[:2] / tree[2:]
+        file = repository / ".git/objects" / tree[:2] / tree[2:]
     file.parent.mkdir(parents=True, exist_ok=True)
     file.unlink(missing_ok=True)
     if name != "no object":
@@ -105,19 +101,19 @@ def test_a_clone_whose_git_was_ended_is_made_again(
 def test_source_of_the_user_is_never_removed(demo_copy: Path, tmp_path: Path) -> None:
     """The source is broken, and not the clone."""
     clone(demo_copy, tmp_path)
-    (demo_copy / "SiteA" / ".git" / "HEAD").write_text("")
+    (demo_copy / "SiteA/.git/HEAD").write_text("")
     clone(demo_copy, tmp_path)
     assert (demo_copy / IMAGE).exists()
 
 
 def test_a_name_in_a_key_is_not_taken_for_a_size(tmp_path: Path) -> None:
     """A key without a size ends in the name, here of site ``s01``: the good copy would be dropped as damaged."""
-    git(tmp_path, "init", "--quiet")
-    git(tmp_path, "annex", "init", "--quiet")
+    git(tmp_path, "init")
+    git(tmp_path, "annex", "init")
     (tmp_path / "head").write_bytes(b"x" * 100)
     key = "URL--https&c%%x.org%ds-s01-T1w.nii.gz"
     git(tmp_path, "annex", "setkey", key, "head")
-    git(tmp_path, "annex", "fromkey", "--quiet", "--force", key, "T1w.nii.gz")
+    git(tmp_path, "annex", "fromkey", "--force", key, "T1w.nii.gz")
     content = content_of(tmp_path, "T1w.nii.gz")
     assert content.key.startswith("URL--")
     assert (content.size_bytes, content.is_damaged) == (100, False)

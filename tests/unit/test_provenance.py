@@ -85,7 +85,7 @@ def test_a_repository_that_an_app_plants_is_refused_and_the_own_one_stays(tmp_pa
         (made / planted).unlink()
         (made / planted).symlink_to(".git/refs/heads")
     commit = git(final, "rev-parse", "HEAD")
-    with pytest.raises(ToolError, match="part of a git repository"):
+    with pytest.raises(ToolError, match=f"{planted}: is part of a git repository"):
         publish(made, final, in_dataset=True)
     assert git(final, "rev-parse", "HEAD") == commit
     assert sorted(path.name for path in tmp_path.iterdir()) == ["derivatives", "made"]

@@ -74,22 +74,17 @@ def test_locks_stay_while_a_git_works_there(folder: Path) -> None:
     clear_locks(folder, HERE)
 
 
-def write_and_fail(places: Places, error: Exception) -> None:
-    with writing(places):
-        raise error
-
-
 def test_a_save_that_fails_leaves_a_note_until_another_has_come_to_its_end(tmp_path: Path) -> None:
     places = Places(*[tmp_path] * 5)
     write_text(places.saving, "elsewhere")
-    with pytest.raises(KeyError):
-        write_and_fail(places, KeyError())
+    with pytest.raises(KeyError), writing(places):
+        raise KeyError
     with writing(places) as killed_on:
         assert killed_on == "elsewhere", "what that has left may be there"
-    with pytest.raises(KeyError):
-        write_and_fail(places, KeyError())
+    with pytest.raises(KeyError), writing(places):
+        raise KeyError
     assert places.saving.read_text() == HERE
     places.saving.unlink()
-    with pytest.raises(BusyError):
-        write_and_fail(places, BusyError("somebody else writes"))
+    with pytest.raises(BusyError), writing(places):
+        raise BusyError("somebody else writes")
     assert not places.saving.exists(), "locks that are found next are not ours"

@@ -83,10 +83,10 @@ def address(server: Server) -> str:
     return f"http://127.0.0.1:{server.server_address[1]}"
 
 
-def cloned(source: Path | str, folder: Path, **changes: Any) -> Dataset:
+def cloned(source: Path | str, folder: Path, say: Callable[[str], None] = quiet, **changes: Any) -> Dataset:
     """A clone of a source, by settings that differ so from the usual ones."""
     settings = dataclasses.replace(SETTINGS, **changes)
-    return obtain(settings, str(source), private_folder(folder) / "clones", quiet)
+    return obtain(settings, str(source), private_folder(folder) / "clones", say)
 
 
 def test_contents_travel_over_http_and_outages_are_outlived(web: Server, tmp_path: Path) -> None:
@@ -147,25 +147,23 @@ def test_a_site_that_the_source_does_not_have_is_said(demo_source: Path, tmp_pat
 
 
 def test_sites_of_a_folder_that_are_links_out_of_it_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study, store = tmp_path / "study", plain_dataset(tmp_path / "store" / "NYU", {t1w("01"): small_head()})
+    study, store = tmp_path / "study", plain_dataset(tmp_path / "store/NYU", {t1w("01"): small_head()})
     plain_dataset(study / "UPSM", {t1w("01"): small_head()})
-    leads = {"NYU": store, "Gone": tmp_path / "away" / "Gone", "Circle": Path("Circle"), "Lost": Path("UPSM/Lost")}
+    leads = {"NYU": store, "Gone": tmp_path / "away/Gone", "Circle": Path("Circle"), "Lost": Path("UPSM/Lost")}
     no_sites = {"README.md": tmp_path / "away", "derivatives": store, "home": tmp_path, "Same": Path("UPSM")}
     for name, target in (leads | no_sites).items():
         (study / name).symlink_to(target)
-    everything, clones = dataclasses.replace(SETTINGS, sites=[]), private_folder(tmp_path) / "clones"
-    found, said = obtain(everything, str(study), clones, quiet), list[str]()
+    found, said = cloned(study, tmp_path, sites=[]), list[str]()
     assert (list(found.sites), set(found.unreachable)) == (["Same", "UPSM"], set(leads))
     assert "name its folder in dataset.links_to" in found.unreachable["NYU"]
     with pytest.raises(SourceError, match="'NYU': is a link that leads out of the dataset"):
-        require_sites(obtain(dataclasses.replace(SETTINGS, sites=["UPSM", "NYU"]), str(study), clones, said.append))
+        require_sites(cloned(study, tmp_path, said.append, sites=["UPSM", "NYU"]))
     assert [line.partition(":")[0] for line in said] == ["'NYU' cannot be reached"]
     with pytest.raises(SourceError, match="NYU: cannot be reached: is a link that leads out"):
-        obtain(dataclasses.replace(SETTINGS, sites=["NYU"]), str(study), clones, quiet)
+        cloned(study, tmp_path, sites=["NYU"])
     monkeypatch.setenv("HOME", str(tmp_path))
     for folder in (str(store), "~/store"):
-        trusted = dataclasses.replace(SETTINGS, sites=["NYU"], links_to=[folder])
-        assert obtain(trusted, str(study), clones, quiet).unreachable == {}
+        assert cloned(study, tmp_path, sites=["NYU"], links_to=[folder]).unreachable == {}
 
 
 @pytest.mark.parametrize(
@@ -200,12 +198,11 @@ def test_site_of_a_folder_that_may_not_be_read_is_said(tmp_path: Path) -> None:
 
 def test_dataset_with_raw_data_below_sourcedata_alone_has_no_sites(demo_copy: Path, tmp_path: Path) -> None:
     (demo_copy / "sourcedata").mkdir()
-    git(demo_copy, "rm", "--quiet", "SiteB")
+    git(demo_copy, "rm", "SiteB")
     git(demo_copy, "mv", "SiteA", "sourcedata/raw")
-    git(demo_copy, "commit", "--quiet", "-m", "as YODA has it")
-    settings, clones = dataclasses.replace(SETTINGS, sites=[]), private_folder(tmp_path) / "clones"
+    git(demo_copy, "commit", "-m", "as YODA has it")
     with pytest.raises(InputError, match=r"neither participants nor sites; name .*: sourcedata/raw"):
-        obtain(settings, str(demo_copy), clones, quiet)
+        cloned(demo_copy, tmp_path, sites=[])
 
 
 def test_versions_have_clones_of_their_own(demo_copy: Path, tmp_path: Path) -> None:
@@ -213,7 +210,7 @@ def test_versions_have_clones_of_their_own(demo_copy: Path, tmp_path: Path) -> N
     git(demo_copy, "tag", "v1")
     (demo_copy / "CHANGES").write_text("v2")
     git(demo_copy, "add", "CHANGES")
-    git(demo_copy, "commit", "--quiet", "-m", "v2")
+    git(demo_copy, "commit", "-m", "v2")
     git(demo_copy, "tag", "v2")
     clones = {}
     for version in ("v1", "v2", None, "v1"):
@@ -223,15 +220,12 @@ def test_versions_have_clones_of_their_own(demo_copy: Path, tmp_path: Path) -> N
 
 
 def test_unlocked_image_is_fetched(demo_copy: Path, tmp_path: Path) -> None:
-    site = demo_copy / "SiteA"
-    git(site, "annex", "unlock", IMAGE.removeprefix("SiteA/"))
-    git(site, "commit", "--quiet", "-a", "-m", "unlock")
-    git(demo_copy, "add", "SiteA")
-    git(demo_copy, "commit", "--quiet", "-m", "unlock")
-    dataset = cloned(demo_copy, tmp_path)
+    git(demo_copy / "SiteA", "annex", "unlock", IMAGE.removeprefix("SiteA/"))
+    for folder in (demo_copy / "SiteA", demo_copy):
+        git(folder, "commit", "-a", "-m", "unlock")
+    dataset, size_bytes = cloned(demo_copy, tmp_path), (demo_copy / IMAGE).stat().st_size
     assert dataset.sites["SiteA"]["url"].startswith("urn:uuid:"), "it has no address"
     assert len(dataset.sites["SiteA"]["version"]) == 40
-    size_bytes = (demo_copy / IMAGE).stat().st_size
     assert not is_present(dataset.path, IMAGE)
     assert content_of(dataset.path, IMAGE).size_bytes == size_bytes
     assert get_images(dataset.path, [IMAGE], SETTINGS, quiet) == 1
