@@ -43,7 +43,7 @@ class Host:
     @property
     def secret(self) -> Path:
         """A file that nobody but the user may read, in a folder of the same kind."""
-        return self.folder / "private" / "secret"
+        return self.folder / "private/secret"
 
     @property
     def trap(self) -> Path:
@@ -52,9 +52,12 @@ class Host:
 
     def image(self, engine: Engine, app: str = "true", **programs: str) -> str:
         """Path of an image with hostile programs, in which SECRET and TRAP stand for the paths of those."""
-        texts = [text.replace("SECRET", str(self.secret)).replace("TRAP", str(self.trap)) for text in programs.values()]
-        app = app.replace("SECRET", str(self.secret)).replace("TRAP", str(self.trap))
-        return str(make_tiny(engine, self.folder, app, dict(zip(programs, texts, strict=True))))
+
+        def placed(text: str) -> str:
+            return text.replace("SECRET", str(self.secret)).replace("TRAP", str(self.trap))
+
+        scripts = {name: placed(text) for name, text in programs.items()}
+        return str(make_tiny(engine, self.folder, placed(app), scripts))
 
     def arguments(self, labels: Iterable[str], **sections: Any) -> list[str]:
         """Arguments for a run over participants."""

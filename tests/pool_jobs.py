@@ -20,7 +20,17 @@ from neurotier.dataset.bids import Image, read_image
 from neurotier.dataset.index import Index
 from neurotier.dataset.source import Dataset
 from neurotier.run.jobs import dataset_json
-from support import ENVIRONMENT, PATIENCE_S, ROOT, plain_dataset, small_head, t1w, wait_for, while_running
+from support import (
+    ENVIRONMENT,
+    JOB_ENVIRONMENT,
+    PATIENCE_S,
+    ROOT,
+    plain_dataset,
+    small_head,
+    t1w,
+    wait_for,
+    while_running,
+)
 
 RUN = "run-of-a-pool"
 
@@ -37,7 +47,7 @@ def job(
     words = [f"--{key.replace('_', '-')}={value}" for key, value in given.items()]
     return subprocess.Popen(
         [*before, sys.executable, "-m", "neurotier", command, f"--results={results}", *words],
-        env={**ENVIRONMENT, "PYTHONPATH": str(ROOT / "workflow"), "NEUROTIER_RUN": RUN, **environment},
+        env={**JOB_ENVIRONMENT, "NEUROTIER_RUN": RUN, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -48,7 +58,7 @@ def analysed(results: Path, label: str, path: str = "") -> subprocess.CompletedP
     """The job of one participant, at its end; some folders go before others on its path."""
     words = ["analyze-participants", f"--only=sub-{label}", f"--results={results}", f"--log={results}/analysis.log"]
     paths = os.pathsep.join(filter(None, [path, ENVIRONMENT["PATH"]]))
-    environment = {**ENVIRONMENT, "PYTHONPATH": str(ROOT / "workflow"), "PATH": paths}
+    environment = {**JOB_ENVIRONMENT, "PATH": paths}
     return subprocess.run([sys.executable, "-m", "neurotier", *words], env=environment, capture_output=True, text=True)
 
 
@@ -61,7 +71,7 @@ def said_by(process: subprocess.Popen[str], code: int = 0) -> str:
 
 def done_in(results: Path) -> list[str]:
     """Participants that have a record, in order of name."""
-    return sorted(file.stem for file in (results / "profile" / "records").rglob("*.json"))
+    return sorted(file.stem for file in (results / "profile/records").rglob("*.json"))
 
 
 def name_of(process: psutil.Process) -> str:

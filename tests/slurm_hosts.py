@@ -68,7 +68,7 @@ wait
 
 def has_memory_limits() -> bool:
     """Whether the memory of jobs can be limited here."""
-    return (CONTROL_GROUPS / "memory" / "memory.limit_in_bytes").exists()
+    return (CONTROL_GROUPS / "memory/memory.limit_in_bytes").exists()
 
 
 def joining(groups: Iterable[Path], script: str) -> list[str]:

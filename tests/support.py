@@ -41,6 +41,9 @@ SHARED = ROOT.parent / "shared"
 STAND_INS = ROOT / "tests/stand_ins"
 ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
+JOB_ENVIRONMENT = {**ENVIRONMENT, "PYTHONPATH": str(ROOT / "workflow")}
+"""That of a job, which finds the library wherever it works."""
+
 SNAKEMAKE = [sys.executable, "-m", "snakemake"]
 
 NOBODY = 65534
@@ -135,11 +138,16 @@ class Project:
 
         The end of its children is ignored, as by what is started by a program that ignores that of its own.
         """
-        ignoring = partial(signal.signal, signal.SIGCHLD, signal.SIG_IGN)
         with (self.folder / "terminal.txt").open("wb") as file:
-            given: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": subprocess.STDOUT}
-            given |= {"cwd": self.folder, "env": self.environment(), "preexec_fn": ignoring}
-            return subprocess.Popen(self.command(*arguments, cores=cores), **given)
+            return subprocess.Popen(
+                self.command(*arguments, cores=cores),
+                cwd=self.folder,
+                env=self.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                preexec_fn=partial(signal.signal, signal.SIGCHLD, signal.SIG_IGN),
+            )
 
     def run(self, *arguments: str, path: Path | None = None) -> Ended:
         """Run Python in the working folder."""

@@ -11,13 +11,11 @@ import pytest
 from neurotier.core.places import file_of
 from neurotier.core.processes import BLAS_THREADS
 from pool_jobs import prepared_results
-from support import ENVIRONMENT, ROOT
+from support import JOB_ENVIRONMENT, ROOT
 
 REPORTING = {"pandas", "matplotlib", "jinja2", "jsonschema"}
 SLOW = REPORTING | {"scipy", "numpy", "nibabel", "snakemake", "bids", "datalad"}
 """Libraries that take more than 0.05 s to import; the job needs some of them, but only in its phases."""
-
-JOB_ENVIRONMENT = {**ENVIRONMENT, "PYTHONPATH": str(ROOT / "workflow")}
 
 
 def imported_by(module: str) -> set[str]:
@@ -44,7 +42,7 @@ def test_a_job_of_noop_loads_no_library_but_psutil(tmp_path: Path) -> None:
     words = ["analyze-participants", "--only", "sub-01", "--results", str(results), "--log", str(tmp_path / "log")]
     command = [sys.executable, "-X", "importtime", "-m", "neurotier", *words]
     done = subprocess.run(command, env=JOB_ENVIRONMENT, capture_output=True, text=True, check=True)
-    assert file_of(results / "profile" / "records", "sub-01").exists()
+    assert file_of(results / "profile/records", "sub-01").exists()
     loaded = set(re.findall(r"^import time: .*\| +([\w.]+)$", done.stderr, re.MULTILINE))
     assert "neurotier.analysis.tools" in loaded
     assert not {name.partition(".")[0] for name in loaded} & (SLOW | {"humanfriendly", "yaml"})
@@ -62,7 +60,7 @@ def test_jobs_find_bytecode_even_if_python_shall_write_none(tmp_path: Path) -> N
     code = "from neurotier.run.head import compile_library; compile_library()"
     printed_by(code, PYTHONDONTWRITEBYTECODE="1", PYTHONPYCACHEPREFIX=str(tmp_path))
     compiled = {file.name.partition(".")[0] for file in tmp_path.rglob("neurotier/**/*.pyc")}
-    assert compiled >= {file.stem for file in (ROOT / "workflow" / "neurotier").rglob("*.py")}
+    assert compiled >= {file.stem for file in (ROOT / "workflow/neurotier").rglob("*.py")}
 
 
 @pytest.mark.parametrize(

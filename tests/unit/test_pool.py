@@ -27,7 +27,7 @@ from neurotier.run.journal import entries
 from neurotier.run.needs import Granted, Needs
 from neurotier.run.pool import ANALYSE, DROP, FETCH, Child, Children, Pool, Request
 from pool_jobs import RUN, done_in, image, job, prepared_results, said_by, sleepers, sleeping, write_index
-from support import PATIENCE_S, git, plain_dataset, private_folder, t1w, wait_for, while_running
+from support import PATIENCE_S, committed, git, plain_dataset, private_folder, quiet, t1w, wait_for, while_running
 
 
 def places_of(results: Path) -> Places:
@@ -39,11 +39,17 @@ def record(results: Path, name: str) -> dict[str, Any]:
     return found
 
 
+def begin_elsewhere(places: Places) -> None:
+    """The run of the jobs has begun, on a cluster."""
+    write_json(places.runs / f"{RUN}.json", {"run": RUN, "started_s": time.time(), "elsewhere": True})
+    places.latest_run.write_text(f"{RUN}\n")
+
+
 def test_a_job_that_comes_after_its_run_does_nothing(tmp_path: Path) -> None:
     """What Slurm starts late, for a run that is over, others do by now."""
     results = prepared_results(tmp_path, ["00"])
     places = places_of(results)
-    write_json(places.runs / f"{RUN}.json", {"run": RUN, "started_s": time.time(), "elsewhere": True})
+    begin_elsewhere(places)
     places.latest_run.write_text("another-run\n")
     assert "another run has begun since this job was submitted" in said_by(job(results), 75)
     assert (done_in(results), (results / "pool.log").exists()) == ([], False)
@@ -112,12 +118,12 @@ def test_who_fails_or_could_not_be_fetched_keeps_no_old_record(tmp_path: Path) -
     """It would pass for one of the tool that is there now, and the run end as if everyone were done."""
     results = prepared_results(tmp_path, ["01", "02"])
     said_by(job(results))
-    write_json(results / "index" / "tool.json", {"name": "noop", "version": "1"})
-    write_json(results / "state" / "got" / "1-of-1", {"participants": {"sub-02": {"failed": 69}}})
+    write_json(results / "index/tool.json", {"name": "noop", "version": "1"})
+    write_json(results / "state/got/1-of-1", {"participants": {"sub-02": {"failed": 69}}})
     said_by(job(results, NEUROTIER_RUN="again"))
     assert done_in(results) == ["sub-01"]
     plain_dataset(tmp_path / "bids", {t1w("01"): b"no image"})
-    write_json(results / "state" / "runs" / "forced.json", {"forced": True})
+    write_json(results / "state/runs/forced.json", {"forced": True})
     said_by(job(results, NEUROTIER_RUN="forced"))
     assert done_in(results) == []
 
@@ -136,7 +142,7 @@ def test_nobody_of_a_dataset_that_must_be_valid_is_analysed_if_it_is_not_or_nobo
 def test_what_killed_jobs_have_left_in_memory_is_removed(tmp_path: Path, memory_folder: Path) -> None:
     """Whatever results they were for, and though this run has its intermediates elsewhere."""
     results = prepared_results(tmp_path, ["01"], tiers={"memory": {"path": str(memory_folder), "kind": "tmpfs"}})
-    left = private_folder(memory_folder) / "work" / "others" / "sub-09"
+    left = private_folder(memory_folder) / "work/others/sub-09"
     left.mkdir(parents=True)
     private_folder(memory_folder).chmod(0o700)
     write_json(left / "owner.json", {"host": socket.gethostname(), "locked": True})
@@ -166,6 +172,7 @@ def test_one_computes_while_others_copy_and_their_wait_is_no_part_of_a_phase(tmp
 LABELS = ("01", "02", "03", "04", "05")
 NAMES = [f"sub-{label}" for label in LABELS]
 BROKEN = "sub-02"
+WHOLE = [name for name in NAMES if name != BROKEN]
 
 
 def cloned(folder: Path, alike: Sequence[str] = (), padded_bytes: int = 0, **sections: Any) -> Places:
@@ -179,14 +186,12 @@ def cloned(folder: Path, alike: Sequence[str] = (), padded_bytes: int = 0, **sec
     for number, label in enumerate(LABELS if padded_bytes else ()):
         with (source / t1w(label)).open("ab") as file:  # gzip ignores what follows its last member
             file.write(b"x" * (padded_bytes - number - file.tell()))
-    for words in (("init", "--quiet"), ("annex", "init", "--quiet"), ("annex", "add", "--quiet", "."), ("add", ".")):
-        git(source, *words)
-    git(source, "commit", "--quiet", "-m", "heads")
+    committed(source, annexed=True)
     settings, places = load_settings(results), places_of(results)
     places.datasets.mkdir(parents=True, exist_ok=True)
-    made = obtain(settings.dataset, str(source), places.datasets, lambda _: None)
+    made = obtain(settings.dataset, str(source), places.datasets, quiet)
     write_json(places.index / "dataset.json", dataset_json(made))
-    write_index(places, index_dataset(made, settings.dataset, None, lambda _: None).images)
+    write_index(places, index_dataset(made, settings.dataset, None, quiet).images)
     return places
 
 
@@ -213,7 +218,7 @@ def test_no_more_is_on_the_tier_than_allowed_and_what_is_computed(tmp_path: Path
         seen.append({name: size for name, size in first.items() if name in second and name != BROKEN})
         time.sleep(0.005)
     said_by(pool)
-    assert done_in(places.results) == [name for name in NAMES if name != BROKEN]
+    assert done_in(places.results) == WHOLE
     assert read_json(places.failure(BROKEN))["exit_code"] == 65
     assert max(sum(each.values()) for each in seen) <= (ahead + 1) * largest_bytes
     assert max(map(len, seen)) >= ahead, "nothing was fetched ahead"
@@ -246,7 +251,7 @@ def test_a_fetch_that_is_killed_is_tried_once_more(tmp_path: Path) -> None:
     assert child is not None
     child.kill()
     assert "is tried once more" in said_by(pool)
-    assert done_in(places.results) == [name for name in NAMES if name != BROKEN]
+    assert done_in(places.results) == WHOLE
     assert f"{BROKEN}: failed in this run already, and is not tried again" in said_by(job(places.results, attempt=2))
     assert [line["attempt"] for line in entries(places, RUN, "again")] == [2]
 
@@ -254,7 +259,7 @@ def test_a_fetch_that_is_killed_is_tried_once_more(tmp_path: Path) -> None:
 def test_contents_that_somebody_needs_who_is_not_done_are_not_dropped(tmp_path: Path) -> None:
     """As on a cluster, where one share has been fetched and waits when another ends."""
     places = cloned(tmp_path, alike=("03", "04"), dataset={"drop": True})
-    git(load_dataset(places).path, "annex", "get", "--quiet", ".")
+    git(load_dataset(places).path, "annex", "get", ".")
     for name in ("sub-03", "sub-05", "sub-04"):
         write_json(places.record(name), {})
         assert "images stay" not in said_by(job(places.results, "drop-images"))
@@ -269,8 +274,7 @@ def test_images_that_are_gone_again_are_not_fetched_on_a_node(tmp_path: Path) ->
     """It may have no way to fetch them."""
     places = cloned(tmp_path)
     said_by(job(places.results, "fetch-images"))
-    write_json(places.runs / f"{RUN}.json", {"run": RUN, "started_s": time.time(), "elsewhere": True})
-    places.latest_run.write_text(f"{RUN}\n")
+    begin_elsewhere(places)
     git(load_dataset(places).path, "annex", "drop", "--force", t1w("03"))
     said = said_by(job(places.results), 69)
     assert "Traceback" not in said

@@ -9,7 +9,7 @@ import time
 
 import psutil
 from neurotier.core.processes import RUN, end, lives, processes_of
-from support import ENVIRONMENT, PATIENCE_S, ROOT
+from support import JOB_ENVIRONMENT, PATIENCE_S
 
 WHILE_FORKING = """
 import functools, os, signal
@@ -79,8 +79,7 @@ def test_nothing_that_is_imported_is_looked_through_for_garbage() -> None:
     told = "import atexit, gc; atexit.register(lambda: print(sum(one is kept for one in gc.get_objects())))"
     made = "kept = [[]]; spare_collections(); print(gc.get_freeze_count()); kept = [[]]"
     code = f"{told}; from neurotier.core.processes import spare_collections; {made}"
-    environment = {**ENVIRONMENT, "PYTHONPATH": str(ROOT / "workflow")}
-    printed = subprocess.check_output([sys.executable, "-c", code], env=environment)
+    printed = subprocess.check_output([sys.executable, "-c", code], env=JOB_ENVIRONMENT)
     frozen, looked_through = map(int, printed.split())
     assert frozen > 1000
     assert looked_through == 0
