@@ -12,7 +12,7 @@ from page_reader import read
 from planted_bugs import BUGS, copy_of_checkout
 from support import ENVIRONMENT, ROOT, SNAKEMAKE, Project
 
-RULES = {file.stem: file.read_text() for file in (ROOT / "workflow" / "rules").glob("*.smk")}
+RULES = {file.stem: file.read_text() for file in (ROOT / "workflow/rules").glob("*.smk")}
 
 
 def rules() -> dict[str, str]:
@@ -67,7 +67,7 @@ def test_the_text_that_a_planted_bug_replaces_is_there_once() -> None:
 
 
 def test_rules_that_go_to_a_cluster_are_there_and_each_has_a_job_that_tries_the_cluster() -> None:
-    snakefile, trial = (ROOT / "workflow" / "Snakefile").read_text(), (ROOT / "profiles" / "try.smk").read_text()
+    snakefile, trial = (ROOT / "workflow/Snakefile").read_text(), (ROOT / "profiles/try.smk").read_text()
     listed = snakefile[snakefile.index("internals.run_locally_but(") :].partition(")\n")[0]
     elsewhere = re.findall(r'"(\w+)"', listed)
     assert "analyze_participants" in elsewhere
@@ -82,9 +82,9 @@ TOUCHED = re.compile(r"(?<![\w./\"'-])workflow\.\w+|(?<=from )snakemake\.\w+|(?<
 
 def test_snakemakes_internals_are_used_in_one_file_only() -> None:
     documented = {"workflow.cores", "workflow.basedir", "snakemake.utils", "snakemake.exceptions"}
-    library = ROOT / "workflow" / "neurotier"
-    internals = library / "run" / "snakemake_internals.py"
-    files = [ROOT / "workflow" / "Snakefile", *ROOT.glob("workflow/rules/*.smk"), *ROOT.glob("workflow/scripts/*.py")]
+    library = ROOT / "workflow/neurotier"
+    internals = library / "run/snakemake_internals.py"
+    files = [ROOT / "workflow/Snakefile", *ROOT.glob("workflow/rules/*.smk"), *ROOT.glob("workflow/scripts/*.py")]
     for file in {*files, *library.rglob("*.py")} - {internals}:
         assert set(TOUCHED.findall(file.read_text())) <= documented, file
     assert {"workflow.global_resources", "snakemake.cli"} <= set(TOUCHED.findall(internals.read_text()))
@@ -130,7 +130,7 @@ PAGE = Page("added", "Added", "What is added.", verdicts, figures, {"sweep": "sw
 def test_a_figure_is_a_function_and_its_name_and_a_page_a_file_and_its_name() -> None:
     """The one rule of pages makes them in a copy to which both are added."""
     with copy_of_checkout() as copy:
-        pages = copy / "workflow" / "neurotier" / "pages"
+        pages = copy / "workflow/neurotier/pages"
         (pages / "added.py").write_text(PAGE)
         for file, old, new in (
             ("__init__.py", "PAGES = (", 'PAGES = ("added", '),
@@ -140,7 +140,7 @@ def test_a_figure_is_a_function_and_its_name_and_a_page_a_file_and_its_name() ->
             (pages / file).write_text((pages / file).read_text().replace(old, new))
         results = copy / "results"
         rows = [dict.fromkeys(columns("sweep")) | {"tier": "local", "set": "a", "processes": 2, "status": "failed"}]
-        write_plain(results / "sweep" / "sweep.tsv", rows)
+        write_plain(results / "sweep/sweep.tsv", rows)
         command = [*SNAKEMAKE, "--cores=1", "results/added.html", "results/sweep.html"]
         environment = ENVIRONMENT | {"PYTHONPATH": str(copy / "workflow")}
         subprocess.run(command, cwd=copy, env=environment, check=True)
@@ -148,4 +148,4 @@ def test_a_figure_is_a_function_and_its_name_and_a_page_a_file_and_its_name() ->
             page = read(results / f"{name}.html")
             assert "Speeds How fast." in page.text
             assert any("All are drawn" in alternative for alternative in page.alts)
-            assert (results / name / "figures" / "speeds.png").exists()
+            assert (results / name / "figures/speeds.png").exists()

@@ -23,18 +23,14 @@ def data(image: nib.Nifti1Image) -> np.ndarray:
     return np.asarray(image.dataobj)
 
 
-def simulated_head(seed: int, voxel_size_mm: float, scan: int = 0) -> tuple[nib.Nifti1Image, np.ndarray]:
-    """A simulated head, and where its brain is."""
-    head = model_head()
-    brain = resample_from_to(load_mni152_brain_mask(resolution=1), head, order=1)
-    return varied_head(head, seed, voxel_size_mm, scan), data(moved(brain, seed, voxel_size_mm)) > 0.5
-
-
 # The head
 
 
 def test_the_brain_lies_inside_the_head() -> None:
-    image, mask = simulated_head(1, 2.0)
+    head = model_head()
+    image = varied_head(head, 1, 2.0, scan=0)
+    brain = resample_from_to(load_mni152_brain_mask(resolution=1), head, order=1)
+    mask = data(moved(brain, 1, 2.0)) > 0.5
     litres = mask.sum() * 2.0**3 / 1e6
     assert mask.shape == image.shape
     assert 1.2 < litres < 2.3
@@ -66,9 +62,9 @@ def test_an_unusable_head_is_an_input_error(tmp_path: Path, kind: str) -> None:
 
 
 def test_images_do_not_depend_on_when_they_are_made(demo_source: Path, tmp_path: Path) -> None:
-    path = demo_source / "SiteA" / "sub-0099002" / "ses-2" / "anat" / "sub-0099002_ses-2_run-1_T1w.nii.gz"
+    path = demo_source / "SiteA/sub-0099002/ses-2/anat/sub-0099002_ses-2_run-1_T1w.nii.gz"
     again = tmp_path / path.name
-    nib.save(simulated_head(SIMULATED.seed + 1, 4.0, scan=1)[0], again)
+    nib.save(varied_head(model_head(), SIMULATED.seed + 1, 4.0, scan=1), again)
     assert again.read_bytes() == path.read_bytes()
 
 
@@ -86,7 +82,7 @@ def test_a_taken_folder_is_left_alone(tmp_path: Path) -> None:
 
 def test_an_interrupted_make_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither of itself nor of one before it that was killed."""
-    leftover = tmp_path / ".demo.partial" / "objects"
+    leftover = tmp_path / ".demo.partial/objects"
     leftover.mkdir(parents=True)
     (leftover / "content").touch(mode=0o444)
     leftover.chmod(0o555)

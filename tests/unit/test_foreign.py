@@ -9,6 +9,7 @@ import threading
 from pathlib import Path, PurePath
 
 import pytest
+from neurotier.core.files import write_text
 from neurotier.core.foreign import (
     DEEPEST,
     ForeignError,
@@ -26,9 +27,8 @@ from neurotier.core.foreign import (
 def foreign(tmp_path: Path) -> Path:
     """Two files of 3 bytes, one of them in a folder, and a link to the other."""
     folder = tmp_path / "foreign"
-    (folder / "sub").mkdir(parents=True)
-    (folder / "a").write_bytes(b"one")
-    (folder / "sub" / "b").write_bytes(b"two")
+    write_text(folder / "a", "one")
+    write_text(folder / "sub/b", "two")
     (folder / "link").symlink_to("a")
     return folder
 
@@ -94,7 +94,7 @@ def test_a_copy_of_a_file_ends_at_its_limit(foreign: Path, tmp_path: Path) -> No
 def test_a_folder_is_copied_up_to_its_limits(foreign: Path, tmp_path: Path) -> None:
     """A link counts as a file, with as many bytes as it has letters."""
     assert copy_tree(foreign, tmp_path / "all", limit_bytes=7, limit_files=3) == (7, 3)
-    assert (tmp_path / "all" / "a").stat().st_mode & 0o7777 == (foreign / "a").stat().st_mode & 0o7777
+    assert (tmp_path / "all/a").stat().st_mode & 0o7777 == (foreign / "a").stat().st_mode & 0o7777
     assert all(same_content(foreign, tmp_path / "all", PurePath(path)) for path in ("a", "link", "sub/b"))
     for size_bytes, files in ((6, 3), (7, 2)):
         with pytest.raises(ForeignError, match="is more than"):
@@ -111,7 +111,7 @@ def test_nothing_is_copied_over_or_through_a_link(foreign: Path, tmp_path: Path)
     with pytest.raises(ForeignError, match=r"^sub/b: lies below 'sub', which is a link"):
         copy_tree(foreign, target, lambda entry: kept.append(entry.path))
     assert (kept, (target / "a").read_bytes()) == ([PurePath("a")], b"own")
-    assert not (target / "elsewhere" / "b").exists()
+    assert not (target / "elsewhere/b").exists()
     assert not same_content(foreign, target, PurePath("a"))
 
 

@@ -37,7 +37,7 @@ def looked(
 
 
 def test_a_source_that_is_cloned_may_be_gone_and_a_folder_may_not(tmp_path: Path) -> None:
-    source, known = str(tmp_path / "gone"), tmp_path / "results" / "index" / "dataset.json"
+    source, known = str(tmp_path / "gone"), tmp_path / "results/index/dataset.json"
     write_json(known, {"source": source, "kind": "datalad"})
     assert looked(tmp_path, dataset={"source": source}) == []
     write_json(known, {"source": source, "kind": "folder"})
@@ -149,22 +149,23 @@ def looked_for_app(folder: Path, elsewhere: bool = False, binds: Sequence[str] =
 
 
 def test_what_an_app_is_to_see_is_looked_for_first(tmp_path: Path) -> None:
-    licence, filters, flow = tmp_path / "license.txt", tmp_path / "filter.json", tmp_path / "flow"
-    app: dict[str, Any] = {"filter_file": str(filters), "arguments": ["{filter_file}"]}
-    app["caches"] = {"flow": {"source": str(flow), "inside": "/flow"}}
+    licence, filters, flow = (tmp_path / name for name in ("license.txt", "filter.json", "flow"))
+    caches = {"flow": {"source": str(flow), "inside": "/flow"}}
     bind = f"{licence}:/opt/license.txt"
     with pytest.raises(ContainerError, match=r"^config key containers\.binds: .*license\.txt: does not exist; correct"):
         looked_for_app(tmp_path, binds=(bind,))
     looked_for_app(tmp_path, elsewhere=True, binds=(bind,))  # the nodes may have it
     licence.write_text("me\n")
+    app: dict[str, Any] = {"filter_file": str(filters), "arguments": ["{filter_file}"], "caches": caches}
+    look = partial(looked_for_app, tmp_path, binds=(bind,), **app)
     with pytest.raises(SettingsError, match=r"^config key app\.filter_file: .*filter\.json: no such file; correct the"):
-        looked_for_app(tmp_path, binds=(bind,), **app)
+        look()
     for text, said in [("{", "is no JSON: "), ("[]", "holds no filters; write "), ("\0", "is no JSON: ")]:
         filters.write_text(text)
         with pytest.raises(SettingsError, match=rf"^config key app\.filter_file: .*: {said}"):
-            looked_for_app(tmp_path, binds=(bind,), **app)
+            look()
     filters.write_text('{"t1w": {"session": "1"}}')
     with pytest.raises(SettingsError, match=r"^config key app\.caches\.flow\.source: .*flow: there is no such folder"):
-        looked_for_app(tmp_path, binds=(bind,), **app)
+        look()
     flow.mkdir()
-    looked_for_app(tmp_path, binds=(bind,), **app)
+    look()
