@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from configured import settings_at
+from configured import settings_at, tier
 from container_images import Engine, make_tiny
 from neurotier.analysis.app import call_app, merge_outputs
 from neurotier.analysis.brains import Job, Share
@@ -78,9 +78,8 @@ class Called:
 
 
 def settings_of(app: dict[str, Any], folder: Path | str = ".", **sections: Any) -> Settings:
-    memory = {"path": "/dev/shm", "kind": "tmpfs"}
     app = {"image": "x.sif", "name": "tiny", **app}
-    return settings_at(folder, in_containers=True, tiers={"memory": memory}, app=app, **sections)
+    return settings_at(folder, in_containers=True, tiers={"memory": tier("/dev/shm")}, app=app, **sections)
 
 
 def needs_of(app: dict[str, Any], elsewhere: bool = False, folder: Path | str = ".", **sections: Any) -> Needs:
@@ -110,9 +109,8 @@ def test_an_app_is_called_for_each_session_and_sees_no_other(called: Called) -> 
         "shared.txt": "same\n",
     }
     assert "neurotier: sessions differ in sub-01.html; the first was taken" in called.lines
-    assert sorted(path.name for path in (called.work / "in/sub-01").iterdir()) == [
-        *("ses-1", "ses-2", "sub-01_sessions.tsv")
-    ], "what was staged is there again, for who meters it"
+    staged = sorted(path.name for path in (called.work / "in/sub-01").iterdir())
+    assert staged == ["ses-1", "ses-2", "sub-01_sessions.tsv"], "it is there again, for who meters it"
     assert not (called.work / "sessions").exists()
 
 
@@ -171,7 +169,7 @@ def test_no_more_are_analysed_at_once_than_a_node_has_cores_for(slots: int | Non
 
 def test_what_lies_on_a_tier_that_is_memory_is_not_the_app_s(tmp_path: Path) -> None:
     app, everyone = {"threads": 1, "memory_mb": 8000}, ["sub-01", "sub-02", "sub-03"]
-    in_memory, on_disk = (needs_of(app, folder=tmp_path, placement={"work": tier}) for tier in ("memory", "disk"))
+    in_memory, on_disk = (needs_of(app, folder=tmp_path, placement={"work": name}) for name in ("memory", "disk"))
     write_index(in_memory.places, [image_of("01", 100_000_000), image_of("02", 1), image_of("03", 400_000_000)])
     share = in_memory.share_in_pool(Granted(2, 62_002, at_once=2), everyone)
     assert share == Share(1, (62_002 - 301 - 1201) // 2), "of the two largest, as was asked for"

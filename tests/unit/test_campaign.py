@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 import yaml
+from configured import tier
 from neurotier.core.errors import RunError, SettingsError, TierError
 from neurotier.core.files import partial_of, write_json
 from neurotier.core.places import Places
@@ -38,10 +39,7 @@ CAMPAIGN = {"placements": {"disk": {}, "memory": {"work": "tmpfs"}}, "parallelis
 
 
 def configuration(folder: Path, **campaign: Any) -> dict[str, Any]:
-    tiers = {
-        "local": {"path": str(folder), "kind": find_mount(folder).kind},
-        "tmpfs": {"path": "/dev/shm", "kind": "tmpfs"},
-    }
+    tiers = {"local": tier(folder), "tmpfs": tier("/dev/shm")}
     placement = dict.fromkeys(("dataset", "work", "images", "results"), "local")
     return {"tiers": tiers, "placement": placement, "campaign": {**CAMPAIGN, **campaign}}
 
@@ -157,10 +155,10 @@ def campaign_of(places: Places, base: dict[str, Any], **limits: int) -> Campaign
     return Campaign(runs_of(base), Settings.from_config(base), places, limits, print)
 
 
-def preflight(places: Places, folder: Path, tier: dict[str, Any] | None = None, mem_mb: int = 9000, **own: Any) -> None:
+def preflight(places: Places, folder: Path, on: dict[str, Any] | None = None, mem_mb: int = 9000, **own: Any) -> None:
     """Look at a campaign, on a tier of its own if one is given."""
-    base = configuration(folder, **({"placements": {"own": {"work": "own"}}} if tier else {}), **own)
-    base["tiers"]["own"] = {"path": "/dev/shm", "kind": "tmpfs", **(tier or {})}
+    base = configuration(folder, **({"placements": {"own": {"work": "own"}}} if on else {}), **own)
+    base["tiers"]["own"] = tier("/dev/shm") | (on or {})
     check_campaign(campaign_of(places, base, mem_mb=mem_mb))
 
 
@@ -182,10 +180,10 @@ def test_preflight_refuses_what_cannot_fit(places: Places, tmp_path: Path) -> No
 
 def test_a_tier_in_memory_has_no_more_room_than_memory(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> None:
     total = psutil.virtual_memory().total
-    tier = Tier("memory", mount_tmpfs(tmp_path / "memory", f"size={4 * total}"), "tmpfs", None)
-    assert tier.free_bytes() > 2 * total
+    memory = Tier("memory", mount_tmpfs(tmp_path / "memory", f"size={4 * total}"), "tmpfs", None)
+    assert memory.free_bytes() > 2 * total
     with pytest.raises(TierError, match="tier 'memory': the campaign needs "):
-        check_room(tier, {"work": 2 * total}, print)
+        check_room(memory, {"work": 2 * total}, print)
 
 
 @pytest.fixture

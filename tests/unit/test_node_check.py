@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from configured import settings_at
+from configured import settings_at, tier
 from neurotier.core.places import Places
 from neurotier.core.private import private_folder
 from neurotier.core.settings import Settings
@@ -35,9 +35,7 @@ def checked(settings: Settings, places: Places, marks: dict[str, str] | None = N
 def test_tier_with_the_same_file_is_shared(tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
-    kind = find_mount(tmp_path).kind
-    other, node = {"path": str(own), "kind": kind}, {"path": str(own), "kind": kind, "node": True}
-    settings, places = configured(tmp_path, other=other, node=node)
+    settings, places = configured(tmp_path, other=tier(own), node=tier(own, node=True))
     marks = mark_tiers(settings, places)
     assert marks.keys() == {"disk", "other"}
     marks["other"] = "of another folder with the same path"
@@ -56,14 +54,13 @@ def test_what_cannot_be_used_says_why(tmp_path: Path, mount_tmpfs: Callable[...,
     planted = tmp_path / "planted"
     planted.mkdir()
     private_folder(planted).symlink_to(tmp_path)
-    kind = find_mount(tmp_path).kind
     settings, places = configured(
         tmp_path,
-        gone={"path": "/nowhere/gone", "kind": kind},
-        wrong={"path": str(tmp_path), "kind": "network"},
-        closed={"path": str(read_only), "kind": "tmpfs"},
-        planted={"path": str(planted), "kind": kind},
-        unknown={"path": "$NOT_DEFINED_ANYWHERE", "kind": kind, "node": True},
+        gone=tier("/nowhere/gone"),
+        wrong=tier(tmp_path, kind="network"),
+        closed=tier(read_only),
+        planted=tier(planted),
+        unknown=tier("$NOT_DEFINED_ANYWHERE", node=True),
     )
     rows = checked(settings, places, mark_tiers(settings, places))
 
@@ -73,12 +70,12 @@ def test_what_cannot_be_used_says_why(tmp_path: Path, mount_tmpfs: Callable[...,
     assert rows.keys() - those("problem") == {"disk"}
     assert those("writable") == {"disk", "wrong"}
     assert those("there") == {"disk", "wrong", "closed", "planted"}
-    assert rows["wrong"]["found_kind"] == kind
+    assert rows["wrong"]["found_kind"] == find_mount(tmp_path).kind
     assert "read-only" in rows["closed"]["problem"]
     assert "is a link made by user root" in rows["planted"]["problem"]
     assert problems(list(rows.values())) == []  # nothing of that is in use
     for section in ("probe", "bigbrain", "daq"):
-        sections: dict[str, Any] = {"tiers": {"gone": {"path": "/nowhere", "kind": kind}}, section: {"tiers": ["gone"]}}
+        sections: dict[str, Any] = {"tiers": {"gone": tier("/nowhere")}, section: {"tiers": ["gone"]}}
         used = settings_at(tmp_path, **sections)
         (line,) = problems(list(checked(used, places).values()))
         assert "/nowhere" in line

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -16,6 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
+from configured import tier
 from neurotier.core.errors import TierError
 from neurotier.core.files import read_json, write_json
 from neurotier.core.parallelism import COMPUTING_PHASES, job_spans, peak
@@ -141,7 +141,7 @@ def test_nobody_of_a_dataset_that_must_be_valid_is_analysed_if_it_is_not_or_nobo
 
 def test_what_killed_jobs_have_left_in_memory_is_removed(tmp_path: Path, memory_folder: Path) -> None:
     """Whatever results they were for, and though this run has its intermediates elsewhere."""
-    results = prepared_results(tmp_path, ["01"], tiers={"memory": {"path": str(memory_folder), "kind": "tmpfs"}})
+    results = prepared_results(tmp_path, ["01"], tiers={"memory": tier(memory_folder)})
     left = private_folder(memory_folder) / "work/others/sub-09"
     left.mkdir(parents=True)
     private_folder(memory_folder).chmod(0o700)
@@ -209,7 +209,7 @@ def test_no_more_is_on_the_tier_than_allowed_and_what_is_computed(tmp_path: Path
     """With 0, everyone is larger than what is allowed, and comes all the same: at its turn."""
     places = cloned(tmp_path, dataset={"drop": True})
     largest_bytes = max((tmp_path / "bids" / t1w(label)).stat().st_size for label in LABELS)
-    settings = json.loads(places.settings_file.read_text())
+    settings = read_json(places.settings_file)
     settings["dataset"]["ahead"] = ahead * largest_bytes
     write_json(places.settings_file, settings)
     pool, seen = job(places.results, threads=1), []
@@ -285,7 +285,7 @@ def test_images_that_are_gone_again_are_not_fetched_on_a_node(tmp_path: Path) ->
 @pytest.mark.parametrize("drop", [True, False])
 def test_a_full_dataset_tier_waits_for_a_drop(tmp_path: Path, mount_tmpfs: Callable[..., Path], drop: bool) -> None:
     """Without one, whose turn has come goes, and git-annex says what is missing."""
-    tiers = {"small": {"path": str(mount_tmpfs(tmp_path / "small", "size=150m")), "kind": "tmpfs"}}
+    tiers = {"small": tier(mount_tmpfs(tmp_path / "small", "size=150m"))}
     dataset = {"drop": drop, "get_attempts": 1}
     places = cloned(tmp_path, (), 20_000_000, tiers=tiers, placement={"dataset": "small"}, dataset=dataset)
     said_by(job(places.results, threads=1))
