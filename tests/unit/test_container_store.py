@@ -18,7 +18,7 @@ from container_images import Engine, make_tiny, tiny_root
 from neurotier.containers.reference import build_arguments, content_of, make_image, mirror, read_reference
 from neurotier.containers.store import Store, placed_sha256, remove_unused, sha256, stored_images
 from neurotier.core.errors import ContainerError, SettingsError, SourceError, TierError
-from neurotier.core.files import exclusive, write_text
+from neurotier.core.files import exclusive, read_json, write_text
 from stores import SETTINGS, names, store_in
 from support import ROOT, quiet, script, wait_for
 
@@ -184,7 +184,7 @@ def test_a_run_verifies_an_image_once_for_all_its_jobs(engine: Engine, own_image
     image = first.obtain(str(own_image), "tool.bet.image")
     (marker,) = (tmp_path / "verified").iterdir()
     placed = first.file(image)
-    assert json.loads(marker.read_text()) == {"run": "first", "host": socket.gethostname(), "path": str(placed)}
+    assert read_json(marker) == {"run": "first", "host": socket.gethostname(), "path": str(placed)}
     file = placed / "opt/tool"
     for job, reads in ((first, False), (replace(first, run="second"), True), (replace(first, run="second"), False)):
         os.utime(file, (0, file.stat().st_mtime))

@@ -49,7 +49,7 @@ def test_an_image_is_fetched_from_its_dataset_once(
     text = f"datalad:{source}#lab-tiny"
     image = store.obtain(text, "app.image")
     assert (image.name, image.sha256, image.size_bytes) == ("lab-tiny", sha256(tiny_image), tiny_image.stat().st_size)
-    commit = git(source, "rev-parse", "HEAD").strip()
+    commit = git(source, "rev-parse", "HEAD")
     path = "images/lab/lab-tiny--1.0.sing"
     assert image.origin == {"dataset": str(source), "commit": commit, "path": path}
     assert said[-1] == f"fetching {path} of commit {commit[:12]}"
@@ -68,7 +68,7 @@ def test_an_image_is_fetched_from_its_dataset_once(
 def hostile(source: Path, tmp_path: Path) -> Callable[..., str]:
     """Makes a container dataset whose image lies at some path; the reference to it."""
     folder = tmp_path / "hostile"
-    subprocess.run(["git", "clone", "-q", str(source), str(folder)], check=True, env=ENVIRONMENT)
+    git(tmp_path, "clone", str(source), folder.name)
 
     def make(path: str) -> str:
         git(folder, "config", "--file", ".datalad/config", "datalad.containers.bad.image", path)

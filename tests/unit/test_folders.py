@@ -7,6 +7,7 @@ import pickle
 import shutil
 from pathlib import Path
 
+from neurotier.core.files import write_bytes
 from neurotier.meter.folders import FolderWatch, Removal, held_in
 from neurotier.meter.traffic import growth
 
@@ -14,10 +15,7 @@ from neurotier.meter.traffic import growth
 def make_files(folder: Path, count: int, size_bytes: int = 10) -> None:
     """So many files of a size, in folders of 100."""
     for number in range(count):
-        below = folder / f"{number // 100:03d}"
-        if number % 100 == 0:
-            below.mkdir(parents=True, exist_ok=True)
-        (below / str(number)).write_bytes(bytes(size_bytes))
+        write_bytes(folder / f"{number // 100:03d}/{number}", bytes(size_bytes), durable=False)
 
 
 def walk_once(watch: FolderWatch) -> None:

@@ -94,15 +94,16 @@ def test_who_is_done_needs_no_job_and_its_marker_is_as_old_as_what_it_is_made_of
     tmp_path: Path, elsewhere: bool
 ) -> None:
     start = Start(tmp_path, 4, elsewhere, shares={"participants": 2})
-    os.utime(start.places.index / "tool.json", ns=(1, 1))
+    tool = start.places.index / "tool.json"
+    os.utime(tool, ns=(1, 1))
     done = members_of("1-of-2", start.places) if elsewhere else list(start.selected)
     assert start.left(start.made(done)) == sorted(set(start.selected) - set(done))
-    assert start.places.share(start.shares[0]).stat().st_mtime_ns == MARKED_NS, "what followed is not done again"
-    write_json(start.places.index / "tool.json", {"name": "noop", "version": "1"})
-    start.places.share(start.shares[0]).unlink()
+    marker = start.places.share(start.shares[0])
+    assert marker.stat().st_mtime_ns == MARKED_NS, "what followed is not done again"
+    write_json(tool, {"name": "noop", "version": "1"})
+    marker.unlink()
     start.left(start.made(done))
-    newest_ns = (start.places.index / "tool.json").stat().st_mtime_ns
-    assert start.places.share(start.shares[0]).stat().st_mtime_ns == newest_ns, "nor the jobs for their inputs"
+    assert marker.stat().st_mtime_ns == tool.stat().st_mtime_ns, "nor the jobs for their inputs"
 
 
 @pytest.mark.parametrize(

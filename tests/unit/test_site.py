@@ -71,15 +71,18 @@ def test_the_draft_is_of_the_default_partition_and_its_smallest_node() -> None:
     assert profile["cores"] == 2
 
 
+PARTITIONS = """
+closed: {AllowAccounts: others}
+odd: {DenyAccounts: lab}
+staff: {AllowGroups: 'staff,wheel'}
+open: {AllowGroups: root, MaxMemPerNode: '2500', QoS: few}
+"""
+
+
 def test_nothing_is_asked_for_that_the_site_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getgroups", lambda: [0, 4_000_001])  # the second has no name
     sinfo = nodes("closed*") + nodes("odd") + nodes("staff") + nodes("open", limit="1-00:00:00")
-    partitions = {
-        "closed": {"AllowAccounts": "others"},
-        "odd": {"DenyAccounts": "lab"},
-        "staff": {"AllowGroups": "staff,wheel"},
-        "open": {"AllowGroups": "root", "MaxMemPerNode": "2500", "QoS": "few"},
-    }
+    partitions = yaml.safe_load(PARTITIONS)
     mine = Mine(["lab"], [(120, 20)], {"few": (None, 10), "other": (1, 1)})
     text = profile_of(nodes_in(sinfo), partitions, mine)
     profile = yaml.safe_load(text)

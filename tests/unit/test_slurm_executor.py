@@ -114,15 +114,18 @@ def job_of(results: str, log: str) -> Any:
     return SimpleNamespace(name="plot", jobid=7, params=params, log=[log], resources={}, wildcards_dict={}, **ends)
 
 
-def test_a_job_that_cannot_be_named_has_failed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The thread that submits would end in silence: the head would wait for ever."""
+@pytest.fixture
+def damaged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A working folder whose results have settings that were cut short."""
     monkeypatch.chdir(tmp_path)
+    write_text(tmp_path / "results/state/settings.json", '{"dataset"')
+
+
+def test_a_job_that_cannot_be_named_has_failed(damaged: None, capsys: pytest.CaptureFixture[str]) -> None:
+    """The thread that submits would end in silence: the head would wait for ever."""
     executor, failed = executor_of(own), list[Any]()
     executor.run_uuid, executor.said, executor._main_event_loop = "e3a1", set(), None
     executor.report_job_error = lambda info, **_: failed.append(info.job)
-    write_text(tmp_path / "results/state/settings.json", '{"dataset"')
     job = job_of("results", "results/logs/plot/plot.log")
     executor.run_job(job)
     assert failed == [job]
@@ -132,11 +135,7 @@ def test_a_job_that_cannot_be_named_has_failed(
 
 @pytest.mark.parametrize("log", ["logs/plot.log", "plots/logs/plot.log", "results/plot.log"])
 @pytest.mark.parametrize("results", ["plots", "results"])
-def test_a_rule_of_others_may_have_a_parameter_results(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, results: str, log: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_text(tmp_path / "results/state/settings.json", '{"dataset"')
+def test_a_rule_of_others_may_have_a_parameter_results(damaged: None, results: str, log: str) -> None:
     executor = executor_of(own)
     executor.run_uuid = "e3a1"
     assert executor.name_of(job_of(results, log)) == "e3a1.7"

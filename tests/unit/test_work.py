@@ -21,7 +21,7 @@ from conftest import missing, need
 from neurotier.analysis.staging import FLUSHED_EACH
 from neurotier.core import private
 from neurotier.core.errors import BusyError, TierError
-from neurotier.core.files import remove_partials, remove_tree, write_text
+from neurotier.core.files import read_json, remove_partials, remove_tree, write_json, write_text
 from neurotier.core.private import (
     make_private,
     names_in,
@@ -60,7 +60,7 @@ def leave(folder: Path, **owner: Any) -> Path:
     folder.mkdir(parents=True)
     folder.parents[2].chmod(0o700)
     if owner:
-        (folder / "owner.json").write_text(json.dumps(owner))
+        write_json(folder / "owner.json", owner)
     return folder
 
 
@@ -181,7 +181,7 @@ def test_a_folder_is_abandoned_when_its_owner_has_been_killed(
 @pytest.mark.parametrize("error", ["ENOLCK", "EBADF"])
 def test_without_locks_a_folder_stays_until_the_next_run_of_its_results(work: Path, error: str) -> None:
     with owned(work / "sub-01", traced("-e", f"inject=flock:error={error}")) as owner:
-        os.kill(json.loads((work / "sub-01/owner.json").read_text())["pid"], signal.SIGKILL)
+        os.kill(read_json(work / "sub-01/owner.json")["pid"], signal.SIGKILL)
         owner.wait()
     remove_abandoned(work)
     assert names_in(work) == ["sub-01"]
@@ -200,7 +200,7 @@ def test_a_lock_under_which_nobody_may_write_ends_nobody(work: Path) -> None:
     assert refused
     with owned(mark.parent, [*strace, *(word for one in refused for word in ("-e", one))]):
         assert "EACCES" in calls.read_text()
-        assert json.loads(mark.read_text())["identity"] == "id"
+        assert read_json(mark)["identity"] == "id"
         remove_abandoned(work)
         assert names_in(work) == ["sub-01"]
 
@@ -285,7 +285,7 @@ def test_nothing_of_which_it_is_not_known_is_taken_for_abandoned(work: Path, own
     mark.write_bytes(owner.encode("latin-1"))
     remove_abandoned(work)
     assert names_in(work) == ["sub-01"]
-    mark.write_text(json.dumps(HERE | LOCKED))
+    write_json(mark, HERE | LOCKED)
     remove_abandoned(work)
     assert names_in(work) == []
 
