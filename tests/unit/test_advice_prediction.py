@@ -24,6 +24,7 @@ from neurotier.model.prediction import Prediction
 from neurotier.model.this_machine import FileCost, Probed, TierFigures
 from probed_tiers import tier_figures
 from report_data import make_results
+from told import told
 
 MB = 1e6
 FOUR_ROLES = {"dataset": "disk", "work": "disk", "images": "disk", "results": "disk"}
@@ -166,9 +167,9 @@ def test_what_passes_between_phases_is_work_that_waits_as_the_phases_did() -> No
     got = {"cpu_s": 0.5, "wall_s": 2.0, "run_queue_s": 0.25, "fetched_files": 3}
     threads = got | {"cpu_s": 2.0}
     found = observe(record_of("sub-1", *phases, slot_wait_s=1.0, got=got, work_tier="disk"), 5)
-    assert (found.start_s, found.end_s, found.queue_s, found.max_rss_bytes) == (0, 6, 0.5, 9)
+    names = "start_s end_s queue_s max_rss_bytes get_cpu_s get_wait_s fetched_files work_tier"
+    assert told(found, names) == "0 6 0.5 9 0.5 1.25 3 disk"
     assert found.phases[BETWEEN]["cpu_s"] == pytest.approx(1.0 / 1.5)
-    assert (found.get_cpu_s, found.get_wait_s, found.fetched_files, found.work_tier) == (0.5, 1.25, 3, "disk")
     assert observe(record_of("sub-1", *phases, got=threads), 5).get_wait_s == 0, "several took more than passed"
     waiting = observe(record_of("sub-1", *phases, slot_wait_s=3.0), 5)
     assert (waiting.phases[BETWEEN]["cpu_s"], waiting.get_wait_s, waiting.work_tier) == (0, None, "")

@@ -9,7 +9,7 @@ import pytest
 from neurotier.core.tables import Row
 from neurotier.meter.traffic import flow
 from neurotier.meter.usage import ACCOUNT, LABELS
-from neurotier.pages.kit.causes import COMPUTE_BOUND_SHARE, sum_causes
+from neurotier.pages.kit.causes import sum_causes
 from neurotier.pages.kit.chart import CAUSE_COLOURS
 from neurotier.pages.report.answers import run_answers, saved_at_most_s
 from neurotier.pages.report.data import participant_jobs
@@ -71,10 +71,9 @@ def test_what_the_time_was_spent_for_is_said(phases: dict[str, dict[str, Any]], 
     assert texts([spent(phase, **causes) for phase, causes in phases.items()]) == said
 
 
-def test_a_run_is_compute_bound_from_a_share_on() -> None:
-    share = COMPUTE_BOUND_SHARE
-    assert texts([spent("compute", user=share, other=1 - share)])[0].startswith("Compute-bound")
-    assert not texts([spent("compute", user=share - 0.01, other=1.01 - share)])[0].startswith("Compute-bound")
+def test_a_run_is_compute_bound_from_three_quarters_on() -> None:
+    for share, is_bound in ((0.75, True), (0.74, False)):
+        assert texts([spent("compute", user=share, other=1 - share)])[0].startswith("Compute-bound") == is_bound
 
 
 def test_what_is_explained_twice_saves_nothing() -> None:

@@ -17,7 +17,7 @@ from bigbrain_blocks import make, save, settings, task_of, voxels
 from configured import settings_at
 from neurotier.bigbrain.blocks.nifti import HEADER_BYTES
 from neurotier.bigbrain.blocks.sources import source_of
-from neurotier.bigbrain.checking import check_block, check_task, checksum_of
+from neurotier.bigbrain.checking import check_task, checksum_of
 from neurotier.bigbrain.conditions import BLOCK_BYTES, BLOCKS, GRIDS
 from neurotier.bigbrain.engines import increment as increment_module
 from neurotier.bigbrain.engines.increment import increment
@@ -73,7 +73,9 @@ def test_volume_is_split_along_all_axes(tmp_path: Path, name: str, split: list[i
     assert np.array_equal(built, whole)
 
 
-def test_volume_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+def test_a_volume_that_does_not_fit_and_a_folder_without_blocks_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"holds no \*\.nii, \*\.nii\.gz"):
+        make(tmp_path, source=str(tmp_path))
     file = save(tmp_path / "volume.nii", np.full((4, 4, 4), -1, np.int16))
     with pytest.raises(InputError, match=r"volume\.nii: has voxels from -1 to -1, which uint16 cannot hold"):
         make(tmp_path, source=str(file), split=[2, 2, 2])
@@ -108,7 +110,7 @@ def test_every_voxel_is_incremented_and_wraps_around(
 
 
 @pytest.mark.parametrize("keep", [NONE, ALL])
-def test_iterations_are_chained_and_their_blocks_kept_as_asked(tmp_path: Path, keep: str) -> None:
+def test_iterations_are_chained_and_kept_as_asked_and_a_wrong_voxel_is_found(tmp_path: Path, keep: str) -> None:
     blocks = make(tmp_path)
     task = task_of(tmp_path, blocks, iterations=4, keep=keep)
     for block in blocks:
@@ -122,17 +124,10 @@ def test_iterations_are_chained_and_their_blocks_kept_as_asked(tmp_path: Path, k
         work(other, block, None, None)
     assert checksum_of(check_task(other, quiet)) == checksum_of(checked)
     assert task.incomplete() == []
-
-
-def test_a_wrong_voxel_is_found(tmp_path: Path) -> None:
-    blocks = make(tmp_path, count=1)
-    task = task_of(tmp_path, blocks)
-    work(task, blocks[0], None, None)
-    file = task.file(blocks[0], 1)
-    content = bytearray(file.read_bytes())
-    content[-1] ^= 1
-    file.write_bytes(content)
-    assert not check_block(task, blocks[0]).equal
+    last = task.file(blocks[0], 4)
+    *content, voxel = last.read_bytes()
+    last.write_bytes(bytes([*content, voxel ^ 1]))
+    assert [one.equal for one in check_task(task, quiet)] == [False, True, True]
 
 
 def random_voxels(seed: int, dtype: type = np.uint16) -> np.ndarray:
@@ -157,11 +152,6 @@ def test_blocks_of_a_folder_are_copied_as_they_are_and_packed_ones_unpacked(
         assert Path(block.file).read_bytes() == (gzip.decompress(content) if extension == "nii.gz" else content)
         work(task, block, None, None)
     assert all(one.equal for one in check_task(task, quiet))
-
-
-def test_folder_without_blocks_is_said(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no \*\.nii, \*\.nii\.gz"):
-        make(tmp_path, source=str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -245,26 +235,22 @@ def test_runs_that_are_through_stay_and_others_begin_anew(tmp_path: Path) -> Non
 
     plan = inner()
     through, begun = (plan.places.bigbrain_run(run) for run in plan.runs)
-    for folder in (through, begun):
-        folder.mkdir(parents=True)
-        (folder / "plan.json").touch()
-    (through / CHECKED).touch()
-    forget_others(plan.settings, plan)
-    assert not through.exists(), "nobody knows what these were"
-    for folder in (through, begun):
-        folder.mkdir(parents=True)
-    (through / CHECKED).touch()
-    for again in (inner(), inner(repetitions=3, parallelism=[1, 2], engines=["gnu-parallel"], tiers=["own", "disk"])):
-        forget_others(again.settings, again)
-        assert through.exists()
+
+    def stays(**changes: Any) -> bool:
+        """Whether a run that is through is one of the changed configuration, too."""
+        for folder in (through, begun):
+            folder.mkdir(parents=True, exist_ok=True)
+        (through / CHECKED).touch()
+        changed = inner(**changes)
+        forget_others(changed.settings, changed)
+        return through.exists()
+
+    assert not stays(), "nobody knows what it was"
+    assert stays()
+    assert stays(repetitions=3, parallelism=[1, 2], engines=["gnu-parallel"], tiers=["own", "disk"])
     forget_interrupted(plan)
     assert (through.exists(), begun.exists()) == (True, False)
-    other = inner(scale=0.04)
-    forget_others(other.settings, other)
-    assert not through.exists()
-    for path, tiers, stays in (("1", ["own", "moved"], True), ("2", ["own"], True), ("2", ["own", "moved"], False)):
+    assert not stays(scale=0.04)
+    for path, tiers, expected in (("1", ["own", "moved"], True), ("2", ["own"], True), ("2", ["own", "moved"], False)):
         moved["path"] = str(tmp_path / path)
-        again = inner(scale=0.04, tiers=tiers)
-        through.mkdir(parents=True, exist_ok=True)
-        forget_others(again.settings, again)
-        assert through.exists() == stays, (path, tiers)
+        assert stays(scale=0.04, tiers=tiers) == expected, (path, tiers)

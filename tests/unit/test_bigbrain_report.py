@@ -15,6 +15,7 @@ from neurotier.pages.bigbrain.tables import Tables, read_tables
 from neurotier.published.replay import read_published, write_tables
 from page_reader import read
 from published_logs import spark_log, write_checkout, write_log
+from told import told
 
 SUMS = {"start_up_s": 1.0, "load_header_s": 0.25, "read_s": 2.0, "increment_s": 1.0, "write_s": 3.0}
 START_S = 1_700_000_000
@@ -103,9 +104,9 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 def test_a_condition_has_medians_of_its_valid_runs_and_counts_the_others(alone: Tables) -> None:
     rows = {(row["engine"], row["tier"]): row for row in alone.conditions}
     disk = rows["gnu-parallel", "disk"]
-    assert (disk["origin"], disk["runs"], disk["cache"]) == ("here", 2, "cold")
-    assert (disk["makespan_s"], disk["makespan_low_s"], disk["makespan_high_s"]) == (6.0, 5.0, 7.0)
-    assert (disk["write_s"], disk["read_s"], rows["spark", "disk"]["read_s"]) == (4.0, 2.0, None)
+    names = "origin runs cache makespan_s makespan_low_s makespan_high_s write_s read_s"
+    assert told(disk, names) == "here 2 cold 6 5 7 4 2"
+    assert rows["spark", "disk"]["read_s"] is None
     assert {engine for engine, _ in rows} == {"gnu-parallel", "spark"}, "the run of snakemake is not valid"
 
 

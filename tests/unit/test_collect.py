@@ -14,7 +14,6 @@ from neurotier.core.files import read_json, write_json
 from neurotier.core.tables import read_table
 from neurotier.meter.traffic import flow
 from neurotier.pages.comparison.statistics import Comparison
-from neurotier.pages.comparison.verdict import judge
 from neurotier.run.compared import (
     read_comparison_tables,
     runs_of_results,
@@ -22,6 +21,7 @@ from neurotier.run.compared import (
     write_comparison_tables,
 )
 from report_data import EARLIER, IMAGE_BYTES, RUN, make_results
+from told import told
 
 
 def test_a_results_folder(tmp_path: Path) -> None:
@@ -31,21 +31,15 @@ def test_a_results_folder(tmp_path: Path) -> None:
     (own,) = read_table(places.profile / "runs.tsv", "runs")
     shared = run.keys() & own.keys() - {"cache"}
     assert {name: run[name] for name in shared} == {name: own[name] for name in shared}
-    assert (run["origin"], run["placement"], run["parallelism"], run["repetition"]) == ("campaign", "disk", 3, 2)
-    assert (run["cache"], run["valid"], run["input_resident_before"]) == ("cold", "valid", 1.0)
+    about = "origin placement parallelism repetition cache valid input_resident_before"
+    assert told(run, about) == "campaign disk 3 2 cold valid 1"
     profile = read_table(places.profile / "profile.tsv", "profile")
     assert len(compared.participants) == len(profile)
     assert sum(row["wall_s"] for row in compared.participants) == pytest.approx(run["wall_sum_s"])
     # Staged in and out: read and written; the analysis left as much again.
-    assert compared.traffic == [
-        {
-            "origin": "campaign",
-            "run": RUN,
-            "tier": "disk",
-            "read_bytes": 24 * IMAGE_BYTES,
-            "written_bytes": 36 * IMAGE_BYTES,
-        }
-    ]
+    (moved,) = compared.traffic
+    names = "origin run tier read_bytes written_bytes"
+    assert told(moved, names) == f"campaign {RUN} disk {24 * IMAGE_BYTES} {36 * IMAGE_BYTES}"
     write_comparison_tables(compared, tmp_path / "comparison")
     back = read_comparison_tables(tmp_path / "comparison")
     assert back.runs == [pytest.approx(run)]
@@ -54,26 +48,14 @@ def test_a_results_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["tmpfs", "fsdax"])
 def test_inputs_in_memory_have_no_page_cache_before_them(tmp_path: Path, kind: str) -> None:
-    """Whatever the kernel says of their files; a campaign calls the cache cold nevertheless, and may be sure."""
+    """Whatever the kernel says of their files."""
     places, _ = make_results(tmp_path, 3)
     facts = places.runs / f"{RUN}.json"
     written = read_json(facts)
     written["tiers"]["dataset"]["kind"] = kind
     write_json(facts, written)
-    found = runs_of_results(places.results, "campaign", "memory", cache="cold")
-    (run,) = found.runs
-    assert (run["cache"], run["input_resident_before"]) == ("memory", None)
-    numbers = range(1, 4)
-    runs = [run | {"run": f"{number}", "repetition": number, "cache": "cold"} for number in numbers]
-    runs += [
-        one
-        | {"run": f"disk {one['run']}", "placement": "disk", "makespan_s": 2 * one["makespan_s"]}
-        | {"input_resident_before": 0.0}
-        for one in runs
-    ]
-    jobs = [row | {"run": one["run"]} for one in runs for row in found.participants]
-    (family,) = judge(Comparison(runs, jobs))
-    assert (family.sure, family.reasons) == (True, [])
+    (run,) = runs_of_results(places.results, "campaign", "memory", cache="cold").runs
+    assert told(run, "cache input_resident_before") == "memory -"
 
 
 def test_a_run_that_did_the_rest_is_not_compared(tmp_path: Path) -> None:
@@ -95,7 +77,7 @@ def test_records_that_are_gone_leave_no_partial_sums(tmp_path: Path) -> None:
     found = runs_of_results(places.results, "campaign")
     (run,) = found.runs
     assert run["valid"] == "invalid: later runs have replaced the records of 1 participant"
-    assert (run["participants"], run["input_resident_before"]) == (4, None)
+    assert told(run, "participants input_resident_before") == "4 -"
     assert found.traffic == []
 
 

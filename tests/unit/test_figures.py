@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import pandas as pd
 import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
@@ -17,7 +18,6 @@ from neurotier.pages.report import PAGE
 from neurotier.pages.report.data import ReportData, collect, doubts, is_plausible, participant_jobs
 from neurotier.pages.report.figures import account, brain_volume, gantt
 from neurotier.pages.report.verdict import time_line
-from page_reader import read_plain
 from report_data import RUN, make_results, phase_row, run_row, sampled, without_account
 
 
@@ -26,20 +26,19 @@ def test_numbers_add_up_to_the_table(tmp_path: Path, count: int, earlier: int) -
     places, settings = make_results(tmp_path, count, earlier=earlier)
     content = collect(places, settings)
     PAGE.write(places, settings)
-    by_cause = read_plain(places.results / "figures" / "account.tsv")
-    assert [row["participant"] for row in by_cause] == [job["participant"] for job in content.jobs]
-    for prefix, members in (("", ("stage_in", "compute", "stage_out")), ("compute_", ("compute",))):
-        rows = [row for row in content["profile"] if row["phase"] in members]
-        for column in ("wall_s", *LABELS):
-            total = sum(float(row[f"{prefix}{column}"]) for row in by_cause)
-            assert total == pytest.approx(sum(row[column] for row in rows), abs=1e-3), column
-    jobs = read_plain(places.results / "figures" / "gantt.tsv")
-    assert len({row["participant"] for row in jobs}) == count - earlier, "only the last run"
-    assert max(float(row["end_s"]) for row in jobs) == pytest.approx(content["runs"][-1]["makespan_s"], abs=1e-5)
-    assert min(float(row["start_s"]) for row in jobs) == 0
-    volumes = read_plain(places.results / "figures" / "brain_volume.tsv")
-    total = sum(float(row["brain_volume_cm3"]) for row in volumes)
-    assert total == pytest.approx(sum(row["brain_volume_mm3"] for row in content["group"]) / 1000)
+    by_cause, jobs, volumes = (
+        pd.read_csv(places.results / "figures" / f"{name}.tsv", sep="\t")
+        for name in ("account", "gantt", "brain_volume")
+    )
+    assert list(by_cause.participant) == [job["participant"] for job in content.jobs]
+    profile, columns = pd.DataFrame(content["profile"]), ["wall_s", *LABELS]
+    for prefix, rows in (("", profile), ("compute_", profile[profile.phase == "compute"])):
+        drawn = by_cause[[f"{prefix}{column}" for column in columns]]
+        assert drawn.sum().to_numpy() == pytest.approx(rows[columns].sum().to_numpy(), abs=1e-3)
+    assert jobs.participant.nunique() == count - earlier, "only the last run"
+    assert jobs.end_s.max() == pytest.approx(content["runs"][-1]["makespan_s"], abs=1e-5)
+    assert jobs.start_s.min() == 0
+    assert volumes.brain_volume_cm3.sum() == pytest.approx(pd.DataFrame(content["group"]).brain_volume_mm3.sum() / 1000)
 
 
 def test_titles_stand_in_the_svg_and_ids_are_the_figures_own(tmp_path: Path) -> None:

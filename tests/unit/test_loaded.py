@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from neurotier.model.loaded import Stream, loaded, pooled, unevenness
-
-MB = 1e6
+from told import told
 
 
 def observed(*streams: tuple[bool, float, float, float]) -> list[Stream]:
-    """Streams: whether it writes, MB, start and end in s."""
-    return [Stream(write, size * MB, start, end) for write, size, start, end in streams]
+    """Streams: whether it writes, bytes, start and end in s."""
+    return [Stream(*stream) for stream in streams]
 
 
 def test_bandwidths_by_what_is_in_flight() -> None:
@@ -24,25 +21,21 @@ def test_bandwidths_by_what_is_in_flight() -> None:
             *((True, 80, 10, 20), (True, 40, 20, 30), (True, 60, 20, 30)),
         )
     )
-    assert seen.read_bytes_per_s == pytest.approx(30 * MB)
-    assert seen.write_bytes_per_s == pytest.approx(10 * MB)
-    assert (seen.read_only_s, seen.write_only_s) == (10, 10)
-    assert seen.mixed_read_bytes_per_s == pytest.approx(5 * MB)
+    alone = "read_bytes_per_s write_bytes_per_s read_only_s write_only_s read_stream_bytes_per_s"
+    assert told(seen, f"{alone} mixed_read_bytes_per_s") == "30 10 10 10 10 5"
     assert seen.mixed == pytest.approx(5 / 30 + 8 / 10)
-    assert seen.most_bytes_per_s == pytest.approx((10 * 30 + 5 * 13) / 15 * MB), "the busier half: 15 of 30 s"
-    assert seen.read_stream_bytes_per_s == pytest.approx(10 * MB)
+    assert seen.most_bytes_per_s == pytest.approx((10 * 30 + 5 * 13) / 15), "the busier half: 15 of 30 s"
 
 
 def test_what_was_never_alone_is_not_known() -> None:
     seen = loaded(observed((False, 100, 0, 10), (True, 100, 0, 10)))
-    assert math.isnan(seen.read_bytes_per_s)
-    assert math.isnan(seen.write_bytes_per_s)
+    assert told(seen, "read_bytes_per_s write_bytes_per_s") == "nan nan"
     other = loaded(observed((False, 400, 0, 10), (True, 100, 10, 20)))
     both = pooled([seen, other])
-    assert both.read_bytes_per_s == pytest.approx(40 * MB), "of the run that shows it"
-    assert both.read_stream_bytes_per_s == pytest.approx(20 * MB), "the geometric mean of 10 and 40"
+    assert both.read_bytes_per_s == pytest.approx(40), "of the run that shows it"
+    assert both.read_stream_bytes_per_s == pytest.approx(20), "the geometric mean of 10 and 40"
     weighted = pooled([seen, other], [1.0, 0.5])
-    assert weighted.read_stream_bytes_per_s == pytest.approx(10 * 4 ** (1 / 3) * MB)
+    assert weighted.read_stream_bytes_per_s == pytest.approx(10 * 4 ** (1 / 3))
 
 
 def test_unevenness_is_the_spread_of_streams_that_began_together_whatever_slows_all_of_them() -> None:
@@ -58,14 +51,12 @@ def test_unevenness_is_the_spread_of_streams_that_began_together_whatever_slows_
 
 
 def test_fastest_and_busiest_are_of_what_was_seen() -> None:
-    """Ten readers one after the other at 10, 20 ... 100 MB/s, and a writer at 5: nine of ten read less than 91."""
+    """Ten readers one after the other at 10, 20 ... 100 bytes/s, and a writer at 5: nine of ten read less than 91."""
     readers = [(False, 10.0 * number, float(number), number + 1.0) for number in range(1, 11)]
     seen = loaded(observed(*readers, (True, 10, 11.0, 13.0), (True, 30, 13.0, 15.0)))
-    assert seen.fastest_read_bytes_per_s == pytest.approx(91 * MB)
-    assert seen.read_stream_bytes_per_s == pytest.approx(55 * MB)
-    assert seen.write_stream_bytes_per_s == pytest.approx(10 * MB)
-    assert seen.fastest_write_bytes_per_s == pytest.approx(14 * MB)
-    assert seen.most_bytes_per_s == pytest.approx(70 * MB), "the seven busiest of 14 s: 40 to 100"
-    assert math.isnan(seen.mixed_read_bytes_per_s), "the first write began when the last read had ended"
+    assert told(seen, "fastest_read_bytes_per_s read_stream_bytes_per_s") == "91 55"
+    assert told(seen, "fastest_write_bytes_per_s write_stream_bytes_per_s") == "14 10"
+    assert seen.most_bytes_per_s == pytest.approx(70), "the seven busiest of 14 s: 40 to 100"
+    assert told(seen, "mixed_read_bytes_per_s") == "nan", "the first write began when the last read had ended"
     none = loaded(observed((False, 10, 3.0, 3.0), (True, 10, 4.0, 5.0)))
     assert none.read_only_s == 0, "a stream of no length is in no interval"

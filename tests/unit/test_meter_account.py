@@ -18,20 +18,9 @@ from neurotier.meter.records import FIELDS, RECORD, Branch, Branches
 from neurotier.meter.sampling import Sampler
 from neurotier.meter.tree import TICKS_PER_S, stat_fields
 from neurotier.meter.usage import ACCOUNT, Usage
+from told import told
 
 NS = 1_000_000_000
-
-
-def told(found: object, names: str) -> str:
-    """Figures in a line: ``-`` is what is not known."""
-
-    def text(name: str) -> str:
-        value = getattr(found, name)
-        if value is None or isinstance(value, str):
-            return value or "-"
-        return format(round(value / (NS if name.endswith("_ns") else 1), 4) + 0, "g")
-
-    return " ".join(map(text, names.split()))
 
 
 def usage(**figures: Any) -> Usage:
@@ -274,7 +263,9 @@ def test_records_add_up_the_tree() -> None:
     found.add(record(CHILD, PARENT, runtime_ns=2, run_queue_ns=20, rss_kib=3, device_written_bytes=9))
     found.add(record(PARENT, ROOT, runtime_ns=4, rss_kib=4, cancelled_bytes=2, device_written_bytes=7))
     names = "runtime_ns run_queue_ns lifetime_us processes threads max_rss_bytes"
-    assert told(found.branch(ROOT), f"{names} logical_read_bytes device_written_bytes") == "7 30 3e+07 3 3 5120 100 14"
+    assert (
+        told(found.branch(ROOT), f"{names} logical_read_bytes device_written_bytes") == "7 30 30000000 3 3 5120 100 14"
+    )
     assert set(found.pending) == {ROOT}, "who has ended is forgotten"
     found.add(record(ROOT, 1, runtime_ns=1000))
     assert told(found.branch(ROOT), "runtime_ns") == "7", "the root's own threads do not count"
@@ -380,11 +371,11 @@ def test_who_is_awake_at_two_looks_without_an_entry_was_awake_all_the_time_and_i
     assert told(activity(*looks), BOUNDS) == "2.5 3"
     found = activity(*looks, (2.8, 0.5, False))
     # two of the 2.3 s were claimed; it was awake before: a tick may not be booked
-    assert told(found, bounds) == f"0 2.8 {3.3 + TICK_S:g}"
+    assert told(found, bounds) == f"False 2.8 {3.3 + TICK_S:g}"
     # two ticks more than there was time for are believed
-    assert told(activity((1 + 1.9 * TICK_S, 0.25, False)), bounds) == "0 1 1"
-    assert told(activity((1 + 2.1 * TICK_S, 0.25, False)), bounds) == "1 0.25 1"
-    assert told(activity((0.4, 0.4, False), (0.2, 0.2, False)), bounds) == "0 0.6 0.6", "another thread of its number"
+    assert told(activity((1 + 1.9 * TICK_S, 0.25, False)), bounds) == "False 1 1"
+    assert told(activity((1 + 2.1 * TICK_S, 0.25, False)), bounds) == "True 0.25 1"
+    assert told(activity((0.4, 0.4, False), (0.2, 0.2, False)), bounds) == "False 0.6 0.6", "another of its number"
     unbooked = activity(*[(0.2, 0.2, False)] * 2, waits_booked=False)
     assert told(unbooked, BOUNDS) == "0.2 1", "who did anything may have waited"
 

@@ -17,6 +17,7 @@ from neurotier.meter.traffic import flow
 from neurotier.meter.usage import Usage
 from neurotier.run.group import group_rows, summary
 from neurotier.run.profile_tables import close_run, profile_rows, run_rows, traffic_rows
+from told import told
 
 
 def record(participant: str, start_s: float, run: str = "r1", voxels: int = 1000) -> dict[str, Any]:
@@ -61,9 +62,9 @@ def places(tmp_path: Path) -> Places:
 
 def test_each_phase_has_its_cpu_and_io_which_add_up_to_wall_and_its_traffic(places: Places) -> None:
     rows, traffic = profile_rows(record("NYU/sub-01", 100.0)), traffic_rows(record("NYU/sub-01", 100.0))
-    assert [(row["cpu_s"], row["io_s"]) for row in rows] == [(0, 0.5), (0.8, pytest.approx(0.2)), (0, 0.5)]
-    cells = [(row["phase"], row["tier"], row["written_bytes"], row["read_bytes"]) for row in traffic]
-    assert cells == [(phase, "local", 7, None) for phase in ("stage_in", "compute", "stage_out")]
+    assert [told(row, "cpu_s io_s") for row in rows] == ["0 0.5", "0.8 0.2", "0 0.5"]
+    moved = [told(row, "phase tier written_bytes read_bytes") for row in traffic]
+    assert moved == ["stage_in local 7 -", "compute local 7 -", "stage_out local 7 -"]
     for name, each in (("profile", rows), ("traffic", traffic)):
         write_table(places.profile / f"{name}.tsv", name, each)
     assert read_table(places.profile / "profile.tsv", "profile")[1]["site"] == "NYU"
@@ -74,8 +75,8 @@ def test_makespan_and_parallelism(places: Places) -> None:
     rows = rows_of([record("a/sub-1", 100.0), record("a/sub-2", 101.0), record("a/sub-3", 104.0)])
     note(places, "r1", ended_s=1)
     (run,) = run_rows(places, rows, [], 3)
-    assert (run["makespan_s"], run["mean_parallelism"], run["peak_parallelism"]) == (6.0, 1.0, 2)
-    assert (run["wall_sum_s"], run["cpu_sum_s"], run["participants"]) == (6.0, pytest.approx(2.4), 3)
+    names = "makespan_s mean_parallelism peak_parallelism wall_sum_s cpu_sum_s participants"
+    assert told(run, names) == "6 1 2 6 2.4 3"
     assert run["limited_by"] == "all 2 ran at once, but 1.0 on average: the first start and the last end one by one"
 
 
@@ -108,7 +109,7 @@ def test_validity(
 def test_a_run_in_which_everyone_failed_has_a_row(places: Places) -> None:
     note(places, "r1", ended_s=1)
     (run,) = run_rows(places, [], [{"run": "r1"}], 1)
-    assert (run["participants"], run["failed"], run["makespan_s"]) == (0, 1, None)
+    assert told(run, "participants failed makespan_s") == "0 1 -"
     write_table(places.profile / "runs.tsv", "runs", [run])
 
 
@@ -123,7 +124,7 @@ def test_a_run_beside_others_is_disturbed_as_far_as_they_may(places: Places) -> 
         settings = {**FACTS["settings"], "validity": {"others_cpu_share": most}}
         note(places, "r1", ended_s=1, host="h", cpus=2, settings=settings)
         (run,) = run_rows(places, rows, [], 2)
-        assert (run["valid"], run["others_cpu_share"]) == (validity, pytest.approx(0.31))
+        assert told(run, "valid others_cpu_share") == f"{validity} 0.31"
     for name, one in records.items():
         write_json(places.record(name), one)
     close_run(places, "r1", [*records], [])
@@ -140,8 +141,8 @@ def test_run_that_is_over_keeps_its_row(places: Places) -> None:
     note(places, "r2")
     rows = rows_of([record("sub-1", 5000.0, "r2"), record("sub-2", 5000.0, "r2")])
     first, second = run_rows(places, rows, [], 2)
-    assert (first["valid"], first["participants"], first["makespan_s"]) == ("invalid: 1 participant failed", 1, 2.0)
-    assert (second["participants"], second["failed"]) == (2, 0)
+    assert told(first, "valid participants makespan_s") == "invalid: 1 participant failed 1 2"
+    assert told(second, "participants failed") == "2 0"
 
 
 def test_group_mean_spread_and_outliers(places: Places) -> None:

@@ -18,6 +18,7 @@ from neurotier.published.bigbrain import HEADER, INCREMENT, TASK, WRITE, find_ru
 from neurotier.published.conditions import condition, device_and_mode
 from neurotier.published.table_one import find_bandwidths
 from published_logs import DISK_BENCH, DRAM_25, SPARK_25, spark_log, task, whole_log, write_log
+from told import told
 
 
 def test_a_log_of_gnu_parallel(tmp_path: Path) -> None:
@@ -131,16 +132,13 @@ def test_a_small_log(tmp_path: Path, inside: str) -> None:
     published = published_runs(tmp_path)
     assert everything_compared(None, [], str(tmp_path)) == published
     (run,) = published.runs
-    about = ("in-mem-4", "Optane Memory mode", "memory", "valid")
-    assert (run["run"], run["placement"], run["cache"], run["valid"]) == about
-    assert (run["participants"], run["failed"], run["peak_parallelism"], run["parallelism"]) == (3, 0, 2, 25)
-    assert (run["makespan_s"], run["logged_makespan_s"]) == (130.0, 99.0)
     assert run["start_s"] == 1567544400.0  # 21:00 UTC
-    assert (run["wall_sum_s"], run["cpu_sum_s"], run["io_sum_s"]) == (240.5, 105.0, 135.5)
-    assert run["mean_parallelism"] == pytest.approx(240 / 130)
+    assert told(run, "run placement cache valid participants failed") == "in-mem-4 Optane Memory mode memory valid 3 0"
+    assert told(run, "peak_parallelism parallelism makespan_s logged_makespan_s") == "2 25 130 99"
+    assert told(run, "wall_sum_s cpu_sum_s io_sum_s mean_parallelism") == "240.5 105 135.5 1.8462"
     first = published.participants[0]
-    assert (first["participant"], first["phase"], first["end_s"] - first["start_s"]) == ("NYU_1_0025001", "whole", 60)
-    assert (first["wall_s"], first["cpu_s"], first["io_s"]) == (60.25, 35.0, 25.25)
+    assert told(first, "participant phase wall_s cpu_s io_s") == "NYU_1_0025001 whole 60.25 35 25.25"
+    assert first["end_s"] - first["start_s"] == 60
     assert published.traffic == []
 
 
@@ -149,8 +147,7 @@ def test_failed_tasks_make_a_run_invalid(tmp_path: Path) -> None:
     log(tmp_path / "disk-1", [*TASKS, failed])
     published = published_runs(tmp_path)
     (run,) = published.runs
-    assert (run["valid"], run["participants"], run["failed"]) == ("invalid: 1 participant failed", 3, 1)
-    assert run["makespan_s"] == 130.0
+    assert told(run, "valid participants failed makespan_s") == "invalid: 1 participant failed 3 1 130"
     assert len(published.participants) == 3
     assert Comparison(published.runs).conditions == {}
 
@@ -164,7 +161,7 @@ def test_beside_a_whole_log_a_broken_one_is_an_invalid_run(tmp_path: Path) -> No
     published = published_runs(tmp_path)
     whole, broken = published.runs
     assert whole["valid"] == "valid"
-    assert (broken["run"], broken["makespan_s"], broken["participants"]) == ("disk-2", None, 0)
+    assert told(broken, "run makespan_s participants") == "disk-2 - 0"
     assert broken["valid"].startswith("invalid: tasks.json ")
     assert "no whole log" in broken["valid"]
     assert {row["run"] for row in published.participants} == {"disk-1"}

@@ -1,0 +1,19 @@
+"""Figures of an object or of a row in a line, so that what is expected is read as a row of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def told(found: object, names: str) -> str:
+    """Figures by their names: ``-`` is what is not known, and what is in ns is shown in s, to 0.1 ms as all times."""
+
+    def text(name: str) -> str:
+        value = found[name] if isinstance(found, Mapping) else getattr(found, name)
+        if name.endswith("_ns"):
+            value /= 1e9
+        if isinstance(value, float):
+            return format(round(value, 4) + 0, "g")
+        return "-" if value is None else str(value)
+
+    return " ".join(map(text, names.split()))
