@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from neurotier.core.tables import columns
 from neurotier.meter.usage import ACCOUNT
+from report_data import ROWS
 
 Rows = list[dict[str, Any]]
 
@@ -21,25 +22,15 @@ def run_row(run: str, placement: str, makespan_s: float | None, **changes: Any) 
     cpu_s = wall_s * (shares["account_user_s"] + shares["account_system_s"]) if account else 0.5 * wall_s
     return {
         **dict.fromkeys(columns("compared_runs")),
-        "origin": "campaign",
+        **ROWS["compared_runs"],
         "run": run,
         "placement": placement,
-        "parallelism": 2,
-        "cache": "cold",
-        "tool": "brainextractor",
-        "valid": "valid",
-        "oversubscribed": False,
-        "participants": 10,
-        "failed": 0,
-        "start_s": 0.0,
         "makespan_s": makespan_s,
         "flushed_s": makespan_s,
         "wall_sum_s": wall_s,
         "cpu_sum_s": cpu_s,
         "io_sum_s": wall_s - cpu_s,
         **({f"{name[:-2]}_sum_s": wall_s * share for name, share in shares.items()} if account else {}),
-        "mean_parallelism": 1.9,
-        "peak_parallelism": 2,
         **changes,
     }
 

@@ -1,7 +1,7 @@
 """Loads whose cost is known: each process says, as its last act, what it has cost by its own account.
 
 Run as ``python -S -I loads.py NAME ARGUMENT ...``; every process of a load appends one line of JSON to the file
-that the environment variable ``NEUROTIER_TRUTH`` names (none: nothing is reported), and the sum of the lines is the
+that the environment variable ``NEUROTIER_TRUTH`` names, and the sum of the lines is the
 truth about the tree. What they know it from:
 
 ``cpu_s``, ``run_queue_s``
@@ -51,14 +51,13 @@ def schedstat(which: str) -> tuple[int, int]:
 
 def report(*truths: Truth) -> None:
     """Append sums to the file of truth, which is there."""
-    if TRUTH in os.environ:
-        total: Truth = {}
-        for truth in truths:
-            for name, value in truth.items():
-                total[name] = total.get(name, 0) + value
-        file = os.open(os.environ[TRUTH], os.O_WRONLY | os.O_APPEND)
-        os.write(file, (str(total).replace("'", '"') + "\n").encode())  # numbers by name: this is JSON
-        os.close(file)
+    total: Truth = {}
+    for truth in truths:
+        for name, value in truth.items():
+            total[name] = total.get(name, 0) + value
+    file = os.open(os.environ[TRUTH], os.O_WRONLY | os.O_APPEND)
+    os.write(file, (str(total).replace("'", '"') + "\n").encode())  # numbers by name: this is JSON
+    os.close(file)
 
 
 def report_and_end(*truths: Truth) -> None:
@@ -172,9 +171,9 @@ def sleep(seconds: str) -> Truth:
     return {"account_other_s": float(seconds)}
 
 
-def buffered(folder: str, mib: str, chunk_kib: str = "4096") -> Truth:
+def buffered(folder: str, mib: str) -> Truth:
     """Write a file through the page cache, flush it, evict it, read it."""
-    return write_and_read(folder, int(mib), int(chunk_kib) << 10)
+    return write_and_read(folder, int(mib), 4 * MIB)
 
 
 def direct(folder: str, mib: str, chunk_kib: str = "4096") -> Truth:
@@ -200,8 +199,7 @@ def write_and_read(folder: str, mib: int, chunk_bytes: int, flags: int = 0) -> T
         os.readv(file, [block])
     os.close(file)
     truth: Truth = {"logical_read_bytes": size, "logical_written_bytes": size}
-    if counted is not None:
-        truth |= {name: value - counted[name] for name, value in (device_bytes(folder) or {}).items()}
+    truth |= {name: value - counted[name] for name, value in device_bytes(folder).items()}
     os.unlink(path)
     waited_s = block_io_s()
     if waited_s is not None:
@@ -209,15 +207,10 @@ def write_and_read(folder: str, mib: int, chunk_bytes: int, flags: int = 0) -> T
     return truth
 
 
-def device_bytes(folder: str) -> Truth | None:
-    """What the loop device below a folder has counted; zero where there is no device; ``None`` if others use it."""
+def device_bytes(folder: str) -> Truth:
+    """What the loop device below a folder, which nobody else uses, has counted."""
     number = os.stat(folder).st_dev
-    device = f"/sys/dev/block/{os.major(number)}:{os.minor(number)}"
-    if os.major(number) == 0:  # tmpfs
-        return {"device_read_bytes": 0, "device_written_bytes": 0}
-    if not os.path.exists(f"{device}/loop"):
-        return None
-    with open(f"{device}/stat", "rb") as file:
+    with open(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/stat", "rb") as file:
         counts = file.read().split()
     return {"device_read_bytes": 512 * int(counts[2]), "device_written_bytes": 512 * int(counts[6])}
 

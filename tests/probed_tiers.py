@@ -1,10 +1,14 @@
-"""What a probe has found of a tier, for tests of what is predicted by it."""
+"""What a probe has found of a tier, and what jobs took, for tests of what is predicted by them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from neurotier.advice.calibration import QUANTITIES, ObservedJob
+from neurotier.advice.predict import Fetching, Inputs
+from neurotier.model.machine import PageCache, Processors
 from neurotier.model.this_machine import TierFigures
 
 
@@ -31,3 +35,19 @@ def tier_figures(kind: str, curve: dict[int, float], memory: dict[int, float], *
         files={},
     )
     return replace(usual, **changes)
+
+
+def spent(**known: float) -> dict[str, float]:
+    """What a phase took and moved; nothing of what is not said."""
+    return dict.fromkeys(QUANTITIES, 0.0) | known
+
+
+def job_of(size_bytes: int, compute: dict[str, float], **changes: Any) -> ObservedJob:
+    """A job of 9 s that does nothing but compute, on the disk."""
+    phases = {"compute": spent(**compute)}
+    return replace(ObservedJob("sub-1", "r", size_bytes, phases, 0.0, 9.0, 0.0, 1, work_tier="disk"), **changes)
+
+
+def inputs_of(observed: Sequence[ObservedJob], **changes: Any) -> Inputs:
+    """On two cores, with memory for all; of what else is not said there is nothing."""
+    return replace(Inputs(list(observed), [], Fetching(), {}, Processors(2, 2), PageCache(1e12)), **changes)

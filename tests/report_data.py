@@ -96,7 +96,6 @@ def phase_row(run: str, participant: str, phase: str, start: float, wall: float,
         "wall_s": wall,
         "cpu_s": cpu,
         "io_s": wall - cpu,
-        **dict.fromkeys(("minor_faults", "major_faults", "voluntary_switches", "involuntary_switches"), 0),
         **used,
         **waited,
         **{f"account_{cause}": value for cause, value in causes.items()},
@@ -218,18 +217,19 @@ def make_results(
     if len(done) > earlier:
         valid = f"invalid: {failed} of {count} participants failed" if failed else "valid"
         runs.append(run_row(RUN, profile, failed=failed, valid=valid, cores=slots, oversubscribed=slots > 8))
-    write_table(places.index / "images.tsv", "images", images)
     skipped = [{"item": "sub-99/anat/sub-99_T1w.nii.gz", "reason": "image is empty (0 bytes)"}]
-    write_table(places.index / "skipped.tsv", "skipped", skipped)
+    jobs = job_rows(profile, nodes) if nodes else []
+    of_profile = {"profile": profile, "traffic": traffic_rows(profile), "runs": runs, "steps": [], "jobs": jobs}
+    for place, tables in (
+        (places.index, {"images": images, "skipped": skipped}),
+        (places.profile, of_profile),
+        (places.group, {"group": volumes}),
+    ):
+        for name, rows in tables.items():
+            write_table(place / f"{name}.tsv", name, rows)
     dataset = {"source": "demo", "path": str(places.datasets / "demo"), "kind": "demo", "version": "4f2a91c"}
     sites = {site: {"url": f"///{site}", "version": "4f2a91c0ffee4711"} for site in SITES} if count >= 20 else {}
     write_json(places.index / "dataset.json", {**dataset, "sites": sites})
-    write_table(places.profile / "profile.tsv", "profile", profile)
-    write_table(places.profile / "traffic.tsv", "traffic", traffic_rows(profile))
-    write_table(places.profile / "runs.tsv", "runs", runs)
-    write_table(places.profile / "steps.tsv", "steps", [])
-    write_table(places.profile / "jobs.tsv", "jobs", job_rows(profile, nodes) if nodes else [])
-    write_table(places.group / "group.tsv", "group", volumes)
     write_json(places.group / "summary.json", group.summary(volumes))
     for participant in participants[count - failed - not_run : count - not_run]:
         record = {"participant": participant, "stage": "compute", "reason": "brainextractor ended with exit status 1"}
@@ -254,7 +254,6 @@ def facts(folder: Path, settings: Settings, slots: int) -> dict[str, Any]:
         "command_line": ["snakemake", "--cores", str(slots), "--config", "results=demo results"],
         "cores": slots,
         "oversubscribed": slots > 8,
-        "versions": {"neurotier": "0.1.0", "snakemake": "9.27.1", "python": "3.11.2", "brainextractor": "0.3.0"},
         "tiers": dict.fromkeys(ROLES, ROWS["tier"] | {"path": str(folder)}),
         "settings": json.loads(json.dumps(settings.to_json())),
     }

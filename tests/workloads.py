@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
 from conftest import missing
 from devices import loop_device
 from neurotier.core.places import Places
@@ -20,10 +19,14 @@ from neurotier.storage.ior.walk import Ior
 from neurotier.storage.staging.walk import Staging
 from neurotier.storage.sweep.walk import Sweep
 from neurotier.storage.workload.walk import walk
-from snakemake.utils import update_config
-from support import ROOT
 
 MIB = 1 << 20
+TINY_SWEEP: dict[str, Any] = {
+    "block_sizes": ["4 KiB", "64 KiB"],
+    "processes": [1, 2],
+    "file_size": "1 MiB",
+    "seconds": 0.02,
+}
 TINY_IOR: dict[str, Any] = {"processes": [1, 2], "file_size": "1 MiB", "block_size": "64 KiB"}
 
 
@@ -45,15 +48,6 @@ def run(target: str, settings: Settings, say: Callable[[str], None] = print) -> 
     given = settings, Places.from_settings(settings)
     workload: Any = {"sweep": Sweep, "daq": Daq, "ior": Ior, "staging": Staging}[target](*given)
     return walk(workload, say)
-
-
-def example(*names: str) -> Settings:
-    """The configuration of some of the examples, one over the other."""
-    files = [ROOT / "config" / "config.yaml", *(ROOT / "config" / "examples" / f"{name}.yaml" for name in names)]
-    config: dict[str, Any] = {}
-    for file in files:
-        update_config(config, yaml.safe_load(file.read_text()))  # as Snakemake lays them
-    return Settings.from_config(config)
 
 
 def left(folder: Path) -> list[Path]:

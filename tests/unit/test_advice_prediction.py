@@ -8,26 +8,26 @@ from typing import Any
 
 import pytest
 from neurotier.advice.basis import basis, calibrated
-from neurotier.advice.calibration import BETWEEN, QUANTITIES, ObservedJob, observe, quantities, read_observed, size_of
+from neurotier.advice.calibration import BETWEEN, ObservedJob, observe, quantities, read_observed, size_of
 from neurotier.advice.placements import Candidate
 from neurotier.advice.predict import Fetching, Inputs, Participant, Storage, paper_s, predict
 from neurotier.advice.rehearsal import read_rehearsed
 from neurotier.advice.situation import Situation
 from neurotier.advice.table import files_of
 from neurotier.core.files import write_json
-from neurotier.core.parallelism import PHASES
 from neurotier.core.places import short_hash
+from neurotier.core.settings import ROLES
 from neurotier.core.tables import read_table, write_table
 from neurotier.meter.traffic import flow
-from neurotier.model.machine import PageCache, Processors
+from neurotier.model.machine import Processors
 from neurotier.model.prediction import Prediction
 from neurotier.model.this_machine import FileCost, Probed, TierFigures
-from probed_tiers import tier_figures
+from probed_tiers import inputs_of, job_of, spent, tier_figures
 from report_data import make_results
 from told import told
 
 MB = 1e6
-FOUR_ROLES = {"dataset": "disk", "work": "disk", "images": "disk", "results": "disk"}
+FOUR_ROLES = dict.fromkeys(ROLES, "disk")
 
 
 def figures(kind: str = "block", speed: float = 100 * MB) -> TierFigures:
@@ -42,13 +42,13 @@ IN_MEMORY = replace(STORAGE, tiers=dict.fromkeys(FOUR_ROLES, "tmpfs"))
 def job(size_mb: float, cpu_s: float, **changes: Any) -> ObservedJob:
     """A job that reads its images and writes half as much."""
     size = size_mb * MB
-    phases = {phase: dict.fromkeys(QUANTITIES, 0.0) for phase in PHASES}
-    del phases["container_start"]
-    phases["stage_in"] |= {"read_bytes": size, "written_bytes": size}
-    phases["compute"] |= {"cpu_s": cpu_s, "read_bytes": size}
-    phases["stage_out"] |= {"read_bytes": size / 2, "written_bytes": size / 2}
-    observed = ObservedJob("sub-1", "r", int(size), phases, 0.0, cpu_s, 0.0, 1000)
-    return replace(observed, **changes)
+    phases = {
+        "start_up": spent(),
+        "stage_in": spent(read_bytes=size, written_bytes=size),
+        "compute": spent(cpu_s=cpu_s, read_bytes=size),
+        "stage_out": spent(read_bytes=size / 2, written_bytes=size / 2),
+    }
+    return job_of(int(size), {}, phases=phases, **changes)
 
 
 def inputs(count: int = 4, **changes: Any) -> Inputs:
@@ -57,14 +57,8 @@ def inputs(count: int = 4, **changes: Any) -> Inputs:
         "disk": Probed(figures(), figures(speed=50 * MB), figures(speed=200 * MB)),
         "tmpfs": Probed(*[figures("tmpfs", 1000 * MB)] * 3),
     }
-    ready = Inputs(
-        observed=[job(50, 10.0), job(150, 10.0)],
-        participants=[Participant(int(100 * MB))] * count,
-        fetching=Fetching(),
-        probes=probes,
-        processors=Processors(2, 2),
-        page_cache=PageCache(1e12),
-    )
+    everyone = [Participant(int(100 * MB))] * count
+    ready = inputs_of([job(50, 10.0), job(150, 10.0)], participants=everyone, probes=probes)
     return replace(ready, **changes)
 
 
@@ -85,12 +79,11 @@ def test_a_record_tells_bytes_and_files_by_phase() -> None:
     rows = phase_of("stage_in", 1.0, 2.0, *copied, flow("disk", "device", (99, None), (99, None)))
     record = record_of("sub-1", rows, phase_of("compute", 2.5, 4.0, made))
     found = observe(record, 5)
-    none = dict.fromkeys(QUANTITIES, 0)
-    assert found.phases == {
-        "stage_in": none | {"cpu_s": 0.5, "read_bytes": 5, "read_files": 2, "written_bytes": 7, "written_files": 1},
-        "compute": none
-        | {"cpu_s": 0.5, "wait_s": 0.25, "read_bytes": 5, "written_bytes": 9, "written_files": 3, "made_files": 12},
-        BETWEEN: none | {"cpu_s": 0.5},
+    names = "cpu_s wait_s read_bytes read_files written_bytes written_files made_files"
+    assert {phase: told(values, names) for phase, values in found.phases.items()} == {
+        "stage_in": "0.5 0 5 2 7 1 0",
+        "compute": "0.5 0.25 5 0 9 3 12",
+        BETWEEN: "0.5 0 0 0 0 0 0",
     }
     assert read_rehearsed({"shared": {"records": [record]}}, {"sub-1": 5}) == [found]
     assert read_rehearsed({"shared": None}, {}) == []
@@ -100,7 +93,7 @@ def test_a_phase_that_counts_no_bytes_has_read_its_input_and_what_is_not_known_i
     known, cached = phase_of("compute", 0.0, 1.0), flow("disk", "page_cache", read=(7, None))
     unknown = quantities(known | {"input_bytes": None, "account_other_s": None})
     assert [quantities(known | {"traffic": flows})["read_bytes"] for flows in ([cached], [])] == [7, 5]
-    assert (unknown["read_bytes"], unknown["wait_s"]) == (0, 0)
+    assert told(unknown, "read_bytes wait_s") == "0 0"
 
 
 def test_a_job_of_several_takes_what_one_took_that_was_tried() -> None:
@@ -136,12 +129,10 @@ def test_prediction_and_its_interval() -> None:
     assert on_disk.low_s < on_disk.usual.makespan_s < on_disk.high_s
     assert paper_s(inputs(), STORAGE) == pytest.approx(4 * (250 / 100 + 150 / 50))
     assert predict(inputs(), STORAGE, 2) == on_disk  # drawn from a seed
-
-
-def test_records_that_scatter_widen_the_interval() -> None:
-    scattered = [job(size, cpu_s) for size, cpu_s in ((50, 5.0), (100, 20.0), (120, 6.0), (150, 9.0))]
-    even = [job(size, 10.0) for size in (50, 100, 120, 150)]
-    wide, narrow = (predict(inputs(observed=some), STORAGE, 2) for some in (scattered, even))
+    wide, narrow = (
+        predict(inputs(observed=list(map(job, (50, 100, 120, 150), cpu_s))), STORAGE, 2)
+        for cpu_s in ((5.0, 20.0, 6.0, 9.0), [10.0] * 4)
+    )  # records that scatter, and such that do not
     assert wide.high_s - wide.low_s > 2 * (narrow.high_s - narrow.low_s)
 
 
@@ -174,7 +165,7 @@ def test_what_passes_between_phases_is_work_that_waits_as_the_phases_did() -> No
     waiting = observe(record_of("sub-1", *phases, slot_wait_s=3.0), 5)
     assert (waiting.phases[BETWEEN]["cpu_s"], waiting.get_wait_s, waiting.work_tier) == (0, None, "")
     unknown = observe(record_of("sub-1", phases[0], phases[1] | {"run_queue_s": None}), 5)
-    assert (unknown.queue_s, unknown.queueing) == (None, 1)
+    assert told(unknown, "queue_s queueing") == "- 1"
     assert replace(found, phases={}).queueing == 1
 
 
@@ -184,10 +175,8 @@ def test_files_of_all_and_what_those_of_one_take() -> None:
     made = job(100, 1.0, work_tier="disk")
     made.phases["compute"]["made_files"] = 40.0
     given = inputs(3, observed=[made, made], probes={"disk": Probed(slow, slow, slow)})
-    found = [
-        files_of(each, Candidate("disk", FOUR_ROLES, True), 1) for each in (given, replace(given, participants=[]))
-    ]
-    assert found == [{"work_files": 120, "files_s": pytest.approx(30.0)}, {"work_files": 0, "files_s": 0}]
+    for each, expected in ((given, "120 30"), (replace(given, participants=[]), "0 0")):
+        assert told(files_of(each, Candidate("disk", FOUR_ROLES, True), 1), "work_files files_s") == expected
 
 
 TO_FETCH = [Participant(1, to_fetch_bytes=size) for size in (1 << 20, 3 << 20)]
@@ -283,10 +272,9 @@ PROBES = {
 
 def predicted(calibrated_on: str, work: str, cpu_s: float = 2.0, wait_s: float = 0.0) -> Prediction:
     """A prediction of a participant who makes 10,000 small files, as one did."""
-    phases = {"compute": dict.fromkeys(QUANTITIES, 0.0) | {"cpu_s": cpu_s, "wait_s": wait_s, "made_files": float(N)}}
-    made = ObservedJob("sub-1", "r", 1, phases, 0.0, 9.0, 0.0, 1, work_tier=calibrated_on)
-    tiers = dict.fromkeys(("dataset", "images", "results"), "memory") | {"work": work}
-    given = Inputs([made], [Participant(1)], Fetching(), PROBES, Processors(4, 4), PageCache(1e12))
+    made = job_of(1, {"cpu_s": cpu_s, "wait_s": wait_s, "made_files": float(N)}, work_tier=calibrated_on)
+    tiers = dict.fromkeys(ROLES, "memory") | {"work": work}
+    given = inputs_of([made], participants=[Participant(1)], probes=PROBES)
     return predict(given, Storage(tiers, {name: probe.usual for name, probe in PROBES.items()}), 1)
 
 

@@ -10,23 +10,25 @@ from typing import Any
 
 import pytest
 from configured import settings_at
-from neurotier.advice.calibration import QUANTITIES, ObservedJob, analysis, choose_calibration, size_of
+from neurotier.advice.calibration import ObservedJob, analysis, choose_calibration, size_of
 from neurotier.advice.placements import AdvicePlan, Candidate, free_gib
-from neurotier.advice.predict import Fetching, Inputs
+from neurotier.advice.predict import Fetching
 from neurotier.advice.rehearsal import loading_s
 from neurotier.advice.room import free_on, room_for
 from neurotier.advice.situation import Situation, choose_first
 from neurotier.advice.table import at_parallelism, room_of
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import write_json
+from neurotier.core.settings import ROLES
 from neurotier.core.tiers import Tier
-from neurotier.model.machine import PageCache, Processors
+from neurotier.model.machine import PageCache
 from neurotier.model.this_machine import Probed
 from neurotier.run.plan import Plan
-from probed_tiers import tier_figures
+from probed_tiers import inputs_of, job_of, spent, tier_figures
 from report_data import make_results
+from told import told
 
-HERE = Candidate("here", dict.fromkeys(("dataset", "work", "images", "results"), "disk"), True)
+HERE = Candidate("here", dict.fromkeys(ROLES, "disk"), True)
 CAMPAIGN: dict[str, Any] = {
     "campaign": {"placements": {"here": {"work": "disk"}}, "parallelism": [1], "cache": ["cold"]}
 }
@@ -48,16 +50,12 @@ def situation(
 
 def job(name: str = "sub-01", **changes: Any) -> ObservedJob:
     """A job of 4 s, 2 s of them on a processor."""
-    phases = {"compute": dict.fromkeys(QUANTITIES, 0.0) | {"cpu_s": 2.0}}
-    return replace(ObservedJob(name, "r", 100, phases, 10.0, 14.0, 1.0, 1), **changes)
+    usual = job_of(100, {"cpu_s": 2.0}, participant=name, start_s=10.0, end_s=14.0, queue_s=1.0)
+    return replace(usual, **changes)
 
 
 def fetched(size_bytes: int, wait_s: float, files: int = 1) -> ObservedJob:
     return job(size_bytes=size_bytes, get_cpu_s=3.0, get_wait_s=wait_s, fetched_files=files)
-
-
-def inputs(*jobs: ObservedJob) -> Inputs:
-    return Inputs(list(jobs), [], Fetching(), {}, Processors(2, 2), PageCache(1.0))
 
 
 def done(found: Situation, *names: str) -> None:
@@ -188,10 +186,8 @@ def test_who_is_analysed_first(tmp_path: Path) -> None:
         choose_first(situation(tmp_path, **ELSEWHERE))
     assert choose_first(situation(tmp_path, job(), **ELSEWHERE)) == []
     nowhere = situation(tmp_path, job(), kind="folder")
-    for names, why in (
-        ([], "its calibration is that of another results folder"),
-        (["sub-01"], "images of sub-01 are not here any more"),
-    ):
+    reasons = "its calibration is that of another results folder", "images of sub-01 are not here any more"
+    for names, why in zip(([], ["sub-01"]), reasons, strict=True):
         assert nowhere.rehearse(names, tmp_path / "log") == {"shared": None, "load_s": {}, "why": why}
 
 
@@ -207,16 +203,15 @@ def test_the_room_of_each_tier_is_set_against_its_roles(tmp_path: Path) -> None:
     assert free_on(replace(tier, path=tmp_path / "gone")) is None
     tiers, needed = {"dataset": "a", "work": "a", "results": "b"}, {"dataset": 6, "work": 4, "results": 1}
     found, short = (room_for(tiers, needed, {"a": free, "b": None}) for free in (10, 9))
-    names = ("fits", "reason", "work_needed_bytes", "work_free_bytes", "results_free_bytes")
-    assert [found[name] for name in names] == [True, None, 4, 10, None]
-    assert (short["fits"], short["reason"]) == (False, "needs 10 bytes (dataset and work) on a, has 9 bytes")
+    assert told(found, "fits reason work_needed_bytes work_free_bytes results_free_bytes") == "True - 4 10 -"
+    assert told(short, "fits reason") == "False needs 10 bytes (dataset and work) on a, has 9 bytes"
     room = free_gib(settings_at(tmp_path), HERE)["free_gib"]
     assert room == pytest.approx([tier.free_bytes() / (1 << 30)] * 4, abs=2)
 
 
 def test_memory_bounds_how_many_are_predicted_at_once_and_each_takes_the_most_that_one_took(tmp_path: Path) -> None:
     """Room for two and a half of the five: two; and for one where there is not even that."""
-    found, given = situation(tmp_path), inputs(job(max_rss_bytes=1 << 20))
+    found, given = situation(tmp_path), inputs_of([job(max_rss_bytes=1 << 20)])
     need_mb = found.plan.of(found.remaining[0]).mem_mb
     for room, expected in ((2.5, 2), (0.5, 1), (99, 4)):
         bounded, at_once = at_parallelism(found, given, HERE, 4, {"mem_mb": int(room * need_mb)})
@@ -226,7 +221,7 @@ def test_memory_bounds_how_many_are_predicted_at_once_and_each_takes_the_most_th
     beside = situation(tmp_path, shares={"staging_beside": 1})
     bounded, _ = at_parallelism(beside, given, HERE, 4, {"mem_mb": int(2.5 * need_mb)})
     assert (bounded.jobs, bounded.computing) == (beside.jobs(2), 2)
-    much = at_parallelism(found, inputs(*given.observed, job(max_rss_bytes=1 << 50)), HERE, 1, {})[0]
+    much = at_parallelism(found, inputs_of([*given.observed, job(max_rss_bytes=1 << 50)]), HERE, 1, {})[0]
     memory = replace(HERE, tiers=HERE.tiers | {"work": "memory"})
     tiers = {"memory": {"path": "/dev/shm", "kind": "tmpfs"}}
     for work in ("disk", "memory"):  # what counts is where the candidate's files are, not those of the next run
@@ -239,10 +234,10 @@ def test_memory_bounds_how_many_are_predicted_at_once_and_each_takes_the_most_th
 
 def test_the_room_of_a_placement_is_what_is_fetched_worked_on_and_left(tmp_path: Path) -> None:
     left = job(size_bytes=9_000_000)
-    left.phases["stage_out"] = dict.fromkeys(QUANTITIES, 0.0) | {"written_bytes": 900.0}
+    left.phases["stage_out"] = spent(written_bytes=900.0)
     for kind, whole in (("demo", 81_000_000), ("folder", 0)):  # a plain folder is read in place
         found = situation(tmp_path, kind=kind)
-        rows = [room_of(found, inputs(left, left), HERE, count) for count in (1, 2, 9)]
+        rows = [room_of(found, inputs_of([left, left]), HERE, count) for count in (1, 2, 9)]
         assert {row["dataset_needed_bytes"] for row in rows} == {whole}
         one, two, everyone = (row["work_needed_bytes"] for row in rows)
         assert 0 < one < two < everyone

@@ -23,7 +23,6 @@ from neurotier.advice.calibration import (
 )
 from neurotier.advice.predict import (
     Fetching,
-    Inputs,
     Participant,
     Storage,
     draw,
@@ -33,16 +32,16 @@ from neurotier.advice.predict import (
     workload_of,
 )
 from neurotier.advice.small_files import drawn_files
+from neurotier.core.settings import ROLES
 from neurotier.model.machine import PageCache, Processors, Step, Workload
 from neurotier.model.this_machine import FileCost, Probed, TierFigures, machine_of, machines_of
-from probed_tiers import tier_figures
+from probed_tiers import inputs_of, job_of, tier_figures
 
 NOTHING = dict.fromkeys(QUANTITIES, Scaling(0.0, 0.0))
 
 
 def job(size_bytes: int, cpu_s: float, **compute: float) -> ObservedJob:
-    phases = {"compute": dict.fromkeys(QUANTITIES, 0.0) | {"cpu_s": cpu_s} | compute}
-    return ObservedJob("sub-1", "r", size_bytes, phases, 0.0, 9.0, 0.0, 1, work_tier="disk")
+    return job_of(size_bytes, {"cpu_s": cpu_s} | compute)
 
 
 def costs(phase: str, **known: tuple[float, float]) -> Costs:
@@ -94,7 +93,7 @@ def test_scatter_of_few_records(records: list[tuple[int, float]], fitted: float,
     assert scatter([job(*one) for one in records], known) == pytest.approx(expected, abs=1e-4)
 
 
-TIERS = {"dataset": "disk", "work": "net", "images": "disk", "results": "disk"}
+TIERS = dict.fromkeys(ROLES, "disk") | {"work": "net"}
 
 
 def figures(kind: str, **changes: float) -> TierFigures:
@@ -144,15 +143,8 @@ def test_computing_is_slower_by_the_participant_waits_for_its_files_and_programs
 
     It writes as much as may be dirty, and deletes it before 30 s.
     """
-    known = costs(
-        "compute",
-        cpu_s=(1, 0.02),
-        wait_s=(0.5, 0.01),
-        read_bytes=(0, 1),
-        read_files=(4, 0),
-        written_bytes=(0, 3),
-        made_files=(0, 0.08),
-    )
+    bytes_and_files = {"read_bytes": (0, 1), "read_files": (4, 0), "written_bytes": (0, 3), "made_files": (0, 0.08)}
+    known = costs("compute", cpu_s=(1, 0.02), wait_s=(0.5, 0.01), **bytes_and_files)
     cached = ["read 75 net cached", "read 25 net", "files 8 net", "write 300 net cached"]
     assert moved(2.0, known) == [*cached, f"wait {0.5 + 1 + 7 + 4}", f"compute {(1 + 2) * 2 + 8 * 0.125:g}"]
     disk = moved(1.0, known, tiers=TIERS | {"work": "disk"})
@@ -252,13 +244,11 @@ def test_what_is_drawn_scatters_as_the_records_do() -> None:
 
     Speeds are between the least and the most, others' processes between none and twice as many.
     """
-    given = Inputs(
-        observed=[job(100, cpu_s) for cpu_s in (20.0, 5.0, 20.0, 5.0)],
+    given = inputs_of(
+        [job(100, cpu_s) for cpu_s in (20.0, 5.0, 20.0, 5.0)],
         participants=[Participant(100)] * 60,
-        fetching=Fetching(),
         probes={"disk": probed(0.5, 2.0, 0.25)},
         processors=Processors(2, 2, others=3.0),
-        page_cache=PageCache(1e9),
     )
     storage = Storage(dict.fromkeys(TIERS, "disk"), {"disk": given.probes["disk"].usual})
     _, machine = machines_of(given.probes, 1, given.processors, given.page_cache)

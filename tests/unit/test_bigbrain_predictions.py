@@ -15,6 +15,7 @@ from neurotier.model.machine import PageCache, Processors
 from neurotier.model.prediction import FLUID, MODEL_ERROR, PAPER
 from neurotier.model.this_machine import Probed, TierFigures
 from probed_tiers import tier_figures
+from told import told
 
 MB, GB = 10**6, 10**9
 BLOCKS = tuple(Block(f"b{number}", f"/b{number}.nii", "1x1x1", "<u2", 100 * MB, "") for number in range(8))
@@ -50,12 +51,9 @@ def predicted(tier: str, costs: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0), **keys
 def record(start_s: float, start_up_s: float, increment_s: float, end_s: float) -> dict[str, Any]:
     """What a block leaves: its process started, it incremented 10 MB, and it was done."""
     begin_s = start_s + start_up_s
-    return {
-        "phases": [
-            {"phase": "start_up", "start_s": start_s, "end_s": begin_s, "duration_s": start_up_s, "bytes": 0},
-            {"phase": "increment", "start_s": begin_s, "end_s": end_s, "duration_s": increment_s, "bytes": 10 * MB},
-        ]
-    }
+    names = ("phase", "start_s", "end_s", "duration_s", "bytes")
+    phases = ("start_up", start_s, begin_s, start_up_s, 0), ("increment", begin_s, end_s, increment_s, 10 * MB)
+    return {"phases": [dict(zip(names, phase, strict=True)) for phase in phases]}
 
 
 def task(run: str) -> Task:
@@ -65,10 +63,8 @@ def task(run: str) -> Task:
 def test_what_an_engine_costs_is_learned_from_its_records() -> None:
     records = [record(0.0, 0.2, 0.02, 1.0), record(0.0, 0.4, 0.02, 1.5), record(1.1, 0.2, 0.02, 2.0)]
     learned = learn(task("gnu-parallel/disk/2/0"), records, {}, Processors(cores=2, threads=2))
-    assert learned.start_cpu_s == 0.2
-    assert learned.gap_s == pytest.approx(0.1)
+    assert told(learned, "start_cpu_s gap_s around_s") == "0.2 0.1 0"
     assert learned.increment_cpu_s_per_byte == pytest.approx(2e-9)
-    assert learned.around_s == 0
     one_core = learn(task("gnu-parallel/disk/2/0"), records, {}, Processors(cores=1, threads=1))
     assert one_core.start_cpu_s == 0.1  # two shared a core: half of the time was not theirs
     driver = {"driver": {"start_s": -5.0, "end_s": 2.5}}
@@ -94,11 +90,11 @@ def test_predictions_add_up() -> None:
 
 
 def test_a_disk_is_read_once_and_written_to_memory_unless_flushed() -> None:
-    cold = predicted("disk", iterations=3)[FLUID]["predicted_s"]
+    cold, warm, flushed = (
+        predicted("disk", iterations=3, **how) for how in ({}, {"cache": "warm"}, {"cache": "warm", "fsync": True})
+    )
     # somewhat less, as streams that are not equal read while others write
-    assert cold == pytest.approx(0.8 / 0.2 + 2 * 0.8 / 4 + 3 * 0.8 / 4, rel=0.06)
-    warm = predicted("disk", iterations=3, cache="warm")[FLUID]["predicted_s"]
-    assert warm == pytest.approx(6 * 0.8 / 4, rel=0.05)
-    flushed = predicted("disk", iterations=3, cache="warm", fsync=True)[FLUID]["predicted_s"]
-    assert flushed == pytest.approx(3 * 0.8 / 4 + 3 * 0.8 / 0.1, rel=0.05)
-    assert predicted("disk", iterations=3)[PAPER]["predicted_s"] == pytest.approx(36)
+    assert cold[FLUID]["predicted_s"] == pytest.approx(0.8 / 0.2 + 2 * 0.8 / 4 + 3 * 0.8 / 4, rel=0.06)
+    assert warm[FLUID]["predicted_s"] == pytest.approx(6 * 0.8 / 4, rel=0.05)
+    assert flushed[FLUID]["predicted_s"] == pytest.approx(3 * 0.8 / 4 + 3 * 0.8 / 0.1, rel=0.05)
+    assert cold[PAPER]["predicted_s"] == pytest.approx(36)

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from comparison_rows import repeated
 from neurotier.core.tables import Row
-from neurotier.pages.kit.contrasts import CHANCE, Contrast, blocks, contrasts
+from neurotier.pages.kit.contrasts import Contrast, blocks, contrasts
 from scipy import stats
+from told import told
 
 SLOW = [120.0, 131.0, 125.0, 122.0]
 FAST = [100.0, 104.0, 109.0, 101.0]
@@ -30,16 +31,14 @@ def test_pairs_are_judged_by_the_tests_of_student_and_welch(paired: bool) -> Non
     one, other = pair(SLOW, fast, paired)
     logarithms = np.log(SLOW), np.log(fast)
     if paired:
-        differences = logarithms[0] - logarithms[1]
-        expected, freedom = stats.ttest_1samp(differences, 0.0), 3
-        assert one.noise == pytest.approx(np.std(differences, ddof=1)), "of a difference within a block"
+        expected = stats.ttest_rel(*logarithms)
+        assert one.noise == pytest.approx(np.std(np.subtract(*logarithms), ddof=1)), "of a difference within a block"
     else:
         expected = stats.ttest_ind(*logarithms, equal_var=False)
-        freedom = expected.df
         assert str(one).endswith(", 3 repetitions, not paired)")
     ends = [math.exp(end) for end in expected.confidence_interval(0.95)]
-    assert (one.repetitions, one.paired, one.level) == (len(fast), paired, CHANCE)
-    assert [one.freedom, one.chance, *(one.ends or ())] == pytest.approx([freedom, expected.pvalue, *ends])
+    assert told(one, "repetitions paired level") == f"{len(fast)} {paired} 0.05"
+    assert [one.freedom, one.chance, *(one.ends or ())] == pytest.approx([expected.df, expected.pvalue, *ends])
     assert one.ratio == pytest.approx(stats.gmean(SLOW) / stats.gmean(fast))
     assert other.ends == pytest.approx([1 / end for end in reversed(ends)])
     assert (one.is_longer, other.is_longer) == (True, False)
@@ -64,8 +63,8 @@ def test_no_pair_is_sure_more_often_than_all_of_them_may_be_by_chance() -> None:
 
 def test_two_repetitions_never_suffice() -> None:
     two, three = (pair(SLOW[:count], FAST[:count])[0] for count in (2, 3))
-    assert two.error == pytest.approx(np.std(np.log(SLOW[:2]) - np.log(FAST[:2]), ddof=1) / math.sqrt(2))
-    assert (two.ends, two.is_longer, two.level, three.is_longer) == (None, False, CHANCE, True)
+    assert two.error == pytest.approx(stats.sem(np.log(SLOW[:2]) - np.log(FAST[:2])))
+    assert (told(two, "ends is_longer level"), three.is_longer) == ("- False 0.05", True)
     assert two.doubt == "not told apart with 2 repetitions; at least 3 are needed"
     assert str(two).endswith("times as long (2 repetitions)")
 
@@ -119,8 +118,8 @@ def test_blocks_are_of_runs_that_followed_each_other(one: str, other: str, expec
         return [row(*run.split()) for run in text.split(", ")]
 
     def row(name: str, start_s: str, repetition: str, nodes: str | None = None) -> Row:
-        known = {"start_s": None if start_s == "-" else float(start_s), "nodes": nodes, "makespan_s": 1.0}
-        return {"run": name, "repetition": None if repetition == "-" else int(repetition), **known}
+        began, turn = (None if text == "-" else float(text) for text in (start_s, repetition))
+        return {"run": name, "start_s": began, "repetition": turn, "nodes": nodes, "makespan_s": 1.0}
 
     found = blocks(rows(one), rows(other))
     assert ", ".join(f"{first['run']} {second['run']}" for first, second in found) == expected
@@ -128,5 +127,5 @@ def test_blocks_are_of_runs_that_followed_each_other(one: str, other: str, expec
 
 def test_without_a_block_there_is_a_ratio_alone() -> None:
     found, _ = pair(SLOW, FAST, first=11)
-    assert (found.repetitions, found.ends, found.paired) == (0, None, True)
+    assert told(found, "repetitions ends paired") == "0 - True"
     assert found.ratio == pytest.approx(stats.gmean(SLOW) / stats.gmean(FAST))

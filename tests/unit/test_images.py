@@ -11,16 +11,17 @@ from hostile_images import GB, dims, header
 from neurotier.analysis.images import Stored, load_head, write_brain, write_mask
 from neurotier.analysis.inflating import LEAST_BYTES, Content
 from neurotier.core.foreign import ForeignError
-from support import save_image, small_head
+from support import small_head
 
 MASK = small_head() > 250
-PLAIN, SCALED = (nib.Nifti1Image(small_head(), np.eye(4)) for _ in range(2))
+AFFINE = np.diag([4.0, 4.0, 4.0, 1.0])
+PLAIN, SCALED = (nib.Nifti1Image(small_head(), AFFINE) for _ in range(2))
 SCALED.header.set_slope_inter(0.5, 10)
-SERIES = nib.Nifti1Image(small_head()[..., None], np.eye(4))
+SERIES = nib.Nifti1Image(small_head()[..., None], AFFINE)
 
 
 @pytest.mark.parametrize(("image", "kind"), [(PLAIN, np.int16), (SERIES, np.float32), (SCALED, np.float32)])
-def test_brain_has_the_values_of_the_head_and_true_zeros_outside(
+def test_brain_has_the_values_of_the_head_and_true_zeros_outside_and_its_mask_is_uint8_with_its_size(
     tmp_path: Path, image: nib.Nifti1Image, kind: type[np.generic]
 ) -> None:
     """Of the head's voxel type, if its numbers are stored as they are."""
@@ -33,10 +34,6 @@ def test_brain_has_the_values_of_the_head_and_true_zeros_outside(
     assert not values[~MASK].any()
     assert np.allclose(values[MASK], np.asarray(head.dataobj).reshape(values.shape)[MASK])
     assert np.allclose(brain.affine, head.affine)
-
-
-def test_mask_is_uint8_with_its_size(tmp_path: Path) -> None:
-    head = load_head(save_image(tmp_path / "head.nii.gz", small_head()), "head")
     assert write_mask(MASK, head, tmp_path / "mask.nii.gz") == (MASK.sum(), 64.0)
     assert nib.load(tmp_path / "mask.nii.gz").get_data_dtype() == np.uint8
 

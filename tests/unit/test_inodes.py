@@ -19,6 +19,7 @@ from neurotier.run.needs import needs_of
 from neurotier.run.plan import Plan
 from pool_jobs import analysed, prepared_results, rehearsal_of
 from support import script
+from told import told
 
 INODES = 1024
 MAKER = """# as a pipeline that makes many small files and heeds no exit code of its own steps
@@ -72,9 +73,7 @@ def test_inodes_are_a_resource_that_jobs_wait_for(few: Path, tmp_path: Path) -> 
     assert 400 < plan.of("sub-01").work_files < 450
     assert needs_of(plan, ["sub-01"])["work_files"] == [plan.of("sub-01").work_files]
     plan.slots = 15
-    assert (plan.share("1-of-1").at_once, plan.share("1-of-1").work_files) == (3, free), (
-        "the pool starts no more than fit"
-    )
+    assert told(plan.share("1-of-1"), "at_once work_files") == f"3 {free}", "the pool starts no more than fit"
 
 
 def test_file_systems_without_a_limit_are_never_out_of_inodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from neurotier.core.errors import ToolError
 from neurotier.core.processes import marked
@@ -18,6 +18,8 @@ from neurotier.storage.ior.points import Point, job_of
 from neurotier.storage.numa import own_nodes
 from support import STAND_INS
 from workloads import MIB, TINY_IOR, left, run, settings_of, throttled
+
+POINT = Point("none", 2, MIB, 65536, False, 1)
 
 
 def measured(results: Path, tier: Path, **section: Any) -> list[Row]:
@@ -49,7 +51,7 @@ def test_files_are_read_by_neighbours() -> None:
 
 def test_processes_are_pinned_by_fio(tmp_path: Path, memory: Path) -> None:
     """Where there is one node alone, points that are to be pinned are listed as left out."""
-    done = run_fio(job_of(Point("pin", 2, MIB, 65536, False, 1), "write", BUFFERED, own_nodes()), tmp_path, 60)
+    done = run_fio(job_of(POINT, "write", BUFFERED, own_nodes()), tmp_path, 60)
     assert [flow.bytes for flow in done.writes] == [MIB, MIB]
     rows = measured(tmp_path / "results", memory, **TINY_IOR, numa=["none", "pin"])
     found = {(row["set"], row["status"], row["numa_nodes"]) for row in rows}
@@ -60,19 +62,15 @@ def test_processes_are_pinned_by_fio(tmp_path: Path, memory: Path) -> None:
 
 
 MARK = "NEUROTIER_TEST_OF_IOR"
-POINT = Point("none", 2, MIB, 65536, False, 1)
 
 
 @pytest.fixture
-def stand_ins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """On PATH, with a mark by which their processes are found."""
+def stand_ins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """On PATH; none of their processes, which have a mark, is left afterwards."""
     monkeypatch.setenv("PATH", f"{STAND_INS / 'mpi'}:{os.environ['PATH']}")
     monkeypatch.setenv(MARK, str(tmp_path))
-
-
-def started(tmp_path: Path) -> list[psutil.Process]:
-    """Processes of the stand-ins that are still there."""
-    return marked(MARK, [str(tmp_path)])
+    yield
+    assert not marked(MARK, [str(tmp_path)])
 
 
 @pytest.mark.parametrize(
@@ -95,14 +93,12 @@ def test_a_broken_ior_fails_its_point(
     assert why.partition(": ")[2].startswith(line)
     assert "\n" not in why
     assert not left(memory)
-    assert not started(tmp_path)
 
 
 def test_a_hanging_ior_is_ended(tmp_path: Path, stand_ins: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IOR_STAND_IN", "hang")
     with pytest.raises(ToolError, match=r"^write \(ior, 2 processes\) in .*: mpirun did not end within 1 s$"):
         run_ior(POINT, "write", False, tmp_path, 1.0)
-    assert not started(tmp_path)
 
 
 @pytest.mark.parametrize(

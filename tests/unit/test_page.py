@@ -48,9 +48,7 @@ def test_numbers_are_the_tables(tmp_path: Path) -> None:
     assert ("href", "#account") in reader.addresses
     mean = read_json(places.group / "summary.json")["mean_brain_volume_mm3"] / 1000
     assert any(f"Brain volume is {mean:,.0f} ± " in alternative for alternative in reader.alts)
-    assert "Compute-bound: a faster tier saves at most 5 %." in text
     assert "100 % of the input data was in the page cache; a cold start reads all of it from tier disk." in text
-    assert any("Time of 5 participants: 88 % on a CPU" in alternative for alternative in reader.alts)
     # five participants: two stagings of 9 MB each way, and 9 MB that compute left
     assert "disk counted while copying 85.83 MiB 20 85.83 MiB 20" in text
     assert "disk growth of the work folder 42.92 MiB 20" in text
@@ -58,7 +56,8 @@ def test_numbers_are_the_tables(tmp_path: Path) -> None:
 
 def test_what_a_reader_needs_comes_first_and_leads_on(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 60, failed=14)
-    for row in read_table(places.group / "group.tsv", "group"):
+    masks = read_table(places.group / "group.tsv", "group")
+    for row in masks:
         draw(places.mosaics / mosaic_name(row["image"]))
     for path in places.failures.rglob("*.json"):
         failure = read_json(path)
@@ -75,10 +74,9 @@ def test_what_a_reader_needs_comes_first_and_leads_on(tmp_path: Path) -> None:
         r" 14 (\w+/sub-\d+, ){9}\S+ 4 more (\S+, ){3}\S+ compute brainextractor ended on sub-\*_T1w", reader.text
     )
     leads = {unquote(address) for _, address in reader.addresses}
-    assert str(places.log(person).relative_to(places.results)) in leads
-    assert str(places.analysed(person, by_app=False).relative_to(places.results)) in leads
-    masks = [row["image"] for row in read_table(places.group / "group.tsv", "group") if row["participant"] == person]
-    assert {str((places.mosaics / mosaic_name(mask)).relative_to(places.results)) for mask in masks} <= leads
+    mosaics = [places.mosaics / mosaic_name(row["image"]) for row in masks if row["participant"] == person]
+    for path in (places.log(person), places.analysed(person, by_app=False), *mosaics):
+        assert str(path.relative_to(places.results)) in leads
     assert "with neurotier 0.1.0 (the neurotier authors, 2026), snakemake 9.27.1 (Mölder et al. (2021)" in reader.text
     shown = [figure for figure in PAGE.figures if figure.chart.__name__ in reader.ids]
     assert len(shown) == 3

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -84,12 +85,12 @@ def test_small_files_are_measured_and_gone(memory_folder: Path) -> None:
 
 
 def test_a_tier_with_few_inodes_is_measured_with_few_files_and_one_without_is_named(
-    tmp_path: Path, mount_tmpfs: pytest.FixtureRequest
+    tmp_path: Path, mount_tmpfs: Callable[..., Path]
 ) -> None:
-    few: Path = mount_tmpfs(tmp_path / "few", f"nr_inodes={3 * LEAST_FILES}")  # type: ignore[operator]
+    few = mount_tmpfs(tmp_path / "few", f"nr_inodes={3 * LEAST_FILES}")
     assert measure_files("few", few, 1, 5.0, 60.0)["make"]["operation_cpu_s"] > 0
     assert list(few.iterdir()) == []
-    none: Path = mount_tmpfs(tmp_path / "none", f"nr_inodes={LEAST_FILES // 2}")  # type: ignore[operator]
+    none = mount_tmpfs(tmp_path / "none", f"nr_inodes={LEAST_FILES // 2}")
     with pytest.raises(TierError, match=r"^tier 'none': had no room, or no inodes, for 40 small files; make room, or"):
         measure_files("none", none, 2, 5.0, 60.0)
     assert list(none.iterdir()) == []
@@ -129,8 +130,8 @@ def test_a_throttled_disk_is_as_fast_as_its_throttle() -> None:
     assert rows["concurrency", "buffered_write"] > 0.85 * THROTTLE_BYTES_PER_S
 
 
-def test_a_tier_that_fills_up_meanwhile_is_named(tmp_path: Path, mount_tmpfs: pytest.FixtureRequest) -> None:
-    mount = mount_tmpfs(tmp_path / "small", "size=4m")  # type: ignore[operator]
+def test_a_tier_that_fills_up_meanwhile_is_named(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> None:
+    mount = mount_tmpfs(tmp_path / "small", "size=4m")
     workspace = Workspace("probe", Tier("small", mount, "tmpfs", None), mount)
     walk = Walk(workspace, Effort(1, 1, 1.0, 16 * MIB, GIB), print)
     with pytest.raises(TierError, match=r"^tier 'small': filled up during the probe, which needed 16 MiB; "):
@@ -168,9 +169,9 @@ STREAMS = (1, 2, 4, 8, 16, 32, 64, 96)
 def measured(tier: str, kind: str, part: str, pattern: str, streams: int, bytes_per_s: float) -> Row:
     """A row of the table, with a range of a tenth."""
     spread = {"bandwidth_low_bytes_per_s": 0.9 * bytes_per_s, "bandwidth_high_bytes_per_s": 1.1 * bytes_per_s}
-    about = {"tier": tier, "kind": kind, "fs_type": "ext4", "engine": "psync", "operations_per_s": 10.0}
-    about |= {"queue_depth": 1, "file_bytes": MIB}
-    point = {"part": part, "pattern": pattern, "streams": streams, "bandwidth_bytes_per_s": bytes_per_s}
+    about = {"fs_type": "ext4", "engine": "psync", "operations_per_s": 10.0, "queue_depth": 1, "file_bytes": MIB}
+    names = ("tier", "kind", "part", "pattern", "streams", "bandwidth_bytes_per_s")
+    point = dict(zip(names, (tier, kind, part, pattern, streams, bytes_per_s), strict=True))
     return dict.fromkeys(columns("probe")) | about | point | spread
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
 from pathlib import Path
 from statistics import fmean
@@ -10,15 +11,16 @@ from typing import Any
 
 import pytest
 from neurotier.bigbrain.conditions import BLOCK_BYTES
-from neurotier.core.tables import gathered
 from neurotier.model.machine import Processors
 from neurotier.pages.comparison.statistics import Comparison, everything_compared
 from neurotier.published.bids_app import CONDITIONS, published_runs
-from neurotier.published.bigbrain import HEADER, INCREMENT, TASK, WRITE, find_runs, read_run
+from neurotier.published.bigbrain import HEADER, INCREMENT, WRITE, read_run
 from neurotier.published.conditions import condition, device_and_mode
 from neurotier.published.table_one import find_bandwidths
 from published_logs import DISK_BENCH, DRAM_25, SPARK_25, spark_log, task, whole_log, write_log
 from told import told
+
+PHASES = HEADER, INCREMENT, WRITE
 
 
 def test_a_log_of_gnu_parallel(tmp_path: Path) -> None:
@@ -26,9 +28,7 @@ def test_a_log_of_gnu_parallel(tmp_path: Path) -> None:
     assert run.condition == condition(40, "gnu-parallel", 25, ("DRAM", "App Direct"))
     assert run.repetition == 0
     assert run.makespan_s == pytest.approx(5 * 4.0)
-    assert (run.sum_s(HEADER), run.sum_s(INCREMENT), run.sum_s(WRITE)) == pytest.approx(
-        (125 * 0.25, 125 * 1.5, 125 * 2.0)
-    )
+    assert [run.sum_s(phase) for phase in PHASES] == pytest.approx([125 * 0.25, 125 * 1.5, 125 * 2.0])
     assert run.mean_parallelism == pytest.approx(25 * 3.75 / 4)
     assert (len(run.blocks), run.incomplete_blocks, run.missing_blocks) == (125, [], 0)
     assert run.data_bytes == 125 * BLOCK_BYTES[40]
@@ -55,28 +55,28 @@ def test_a_log_that_lacks_a_block_or_the_end_of_a_task_is_not_whole(tmp_path: Pa
 def test_a_log_of_spark(tmp_path: Path) -> None:
     run = read_run(write_log(tmp_path, SPARK_25, spark_log()))
     assert run.condition == condition(20, "spark", 25, ("Optane", "App Direct"))
-    assert (run.makespan_s, run.span_s) == (20.0, 8.0)
-    assert (run.sum_s(HEADER), run.sum_s(INCREMENT), run.sum_s(WRITE)) == (8.0, 16.0, 8.0)
+    assert told(run, "makespan_s span_s incomplete_blocks missing_blocks") == "20 8 [] 992"
+    assert [run.sum_s(phase) for phase in PHASES] == [8.0, 16.0, 8.0]
     assert run.mean_parallelism == 32 / 20
-    assert (run.incomplete_blocks, run.missing_blocks) == ([], 992)
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "tier", "said"),
     [
-        ("1-tmpfs_1it_96cpus_40bb-2.out", ("Optane", "Memory mode", 96, 1, 2, "")),
+        ("1-tmpfs_1it_96cpus_40bb-2.out", "Optane, Memory mode", "96 1 "),
         (
             "1-localAD_10it_25cpus_120delay_withpc-4.out",
-            ("local SSD", "App Direct", 25, 10, 4, "10 iterations, 120delay withpc"),
+            "local SSD, App Direct",
+            "25 10 10 iterations, 120delay withpc",
         ),
-        ("1-newtierAD_1it_7cpus_40bb-0.out", ("newtierAD", "App Direct", 7, 1, 0, "")),
+        ("1-newtierAD_1it_7cpus_40bb-0.out", "newtierAD, App Direct", "7 1 "),
     ],
 )
-def test_names_tell_conditions(tmp_path: Path, name: str, said: tuple[object, ...]) -> None:
+def test_names_tell_conditions(tmp_path: Path, name: str, tier: str, said: str) -> None:
     run = read_run(write_log(tmp_path, name, task(26, 0.0)))
-    assert run.resolution_um == 40
-    one = run.condition
-    assert (*device_and_mode(one), one.parallelism, one.iterations, run.repetition, one.variant) == said
+    assert told(run, "resolution_um repetition") == f"40 {name[-5]}"
+    assert ", ".join(device_and_mode(run.condition)) == tier
+    assert told(run.condition, "parallelism iterations variant") == said
 
 
 def test_bandwidths(tmp_path: Path) -> None:
@@ -85,20 +85,11 @@ def test_bandwidths(tmp_path: Path) -> None:
     write_log(tmp_path / "system_conf", "ad_diskbench.out", DISK_BENCH + rows)
     (fast, slow), skipped = find_bandwidths(tmp_path)
     assert skipped == []
-    assert (fast.device, fast.mode, fast.published) == ("DRAM", "App Direct", (5304.3, 3338.2))
+    assert told(fast, "device mode published") == "DRAM App Direct (5304.3, 3338.2)"
     assert fast.means == pytest.approx((6 * 1024, 6.5 / 3 * 1024))
     assert list(map(statistics.median, (fast.read_mb_s, fast.write_mb_s))) == pytest.approx([6 * 1024, 2.5 * 1024])
-    assert (slow.device, slow.mode, slow.published) == ("Isilon", "Memory mode", None)
+    assert told(slow, "device mode published") == "Isilon Memory mode -"
     assert slow.means == (117, 111)
-
-
-def test_the_ssd_was_full_and_nothing_else(reference: Path) -> None:
-    runs = [run for run in find_runs(reference)[0] if run.resolution_um == 40]
-    assert {len(each) for each in gathered((run.condition, run) for run in runs).values()} == {3}
-    for run in runs:
-        assert run.missing_blocks == 0
-        assert (5 <= len(run.incomplete_blocks) <= 10) == (device_and_mode(run.condition)[0] == "local SSD")
-        assert len(run.named(TASK)) == 125 - len(run.incomplete_blocks)
 
 
 def entry(name: str, start: str, end: str, **changes: str) -> dict[str, str]:
@@ -142,29 +133,17 @@ def test_a_small_log(tmp_path: Path, inside: str) -> None:
     assert published.traffic == []
 
 
-def test_failed_tasks_make_a_run_invalid(tmp_path: Path) -> None:
+def test_beside_a_whole_log_one_of_a_failed_task_and_a_broken_one_are_invalid_runs(tmp_path: Path) -> None:
     failed = entry("NYU_1_0025004", "16:00:00", "18:00:00", **{"Exit code": "1", "real time": ""})
-    log(tmp_path / "disk-1", [*TASKS, failed])
+    for number, tasks in enumerate((TASKS, [*TASKS, failed], '{"tasks": [{'), 1):
+        log(tmp_path / f"disk-{number}", tasks)
     published = published_runs(tmp_path)
-    (run,) = published.runs
-    assert told(run, "valid participants failed makespan_s") == "invalid: 1 participant failed 3 1 130"
-    assert len(published.participants) == 3
-    assert Comparison(published.runs).conditions == {}
-
-
-WHOLE = json.dumps({"tasks": TASKS})
-
-
-def test_beside_a_whole_log_a_broken_one_is_an_invalid_run(tmp_path: Path) -> None:
-    log(tmp_path / "disk-1", TASKS)
-    log(tmp_path / "disk-2", WHOLE[: len(WHOLE) // 2])
-    published = published_runs(tmp_path)
-    whole, broken = published.runs
-    assert whole["valid"] == "valid"
-    assert told(broken, "run makespan_s participants") == "disk-2 - 0"
-    assert broken["valid"].startswith("invalid: tasks.json ")
-    assert "no whole log" in broken["valid"]
-    assert {row["run"] for row in published.participants} == {"disk-1"}
+    whole, incomplete, broken = published.runs
+    assert told(incomplete, "valid participants failed makespan_s") == "invalid: 1 participant failed 3 1 130"
+    assert told(broken, "run makespan_s participants") == "disk-3 - 0"
+    assert re.match(r"invalid: tasks.json .*no whole log", broken["valid"])
+    assert [row["run"] for row in published.participants] == ["disk-1"] * 3 + ["disk-2"] * 3
+    assert list(Comparison(published.runs).conditions.values()) == [[whole]]
 
 
 def test_the_published_runs(reference: Path) -> None:

@@ -17,9 +17,9 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.storage.fio import BUFFERED, Access, takes_direct
 from neurotier.storage.sweep.walk import Point, left_out, way_of
+from workloads import MIB, TINY_SWEEP
 
-KIB, MIB = 1 << 10, 1 << 20
-TINY = {"block_sizes": ["4 KiB", "64 KiB"], "processes": [1, 2], "file_size": "1 MiB", "seconds": 0.02}
+KIB = 1 << 10
 DIRECT = Access("libaio", direct=True)
 
 
@@ -82,7 +82,7 @@ def test_direct_reading_is_tried(tmp_path: Path, memory: Path) -> None:
 
 
 def test_points_that_are_missing_or_damaged_or_of_another_duration_are_measured(memory: Path) -> None:
-    grid, said = {**TINY, "patterns": ["read", "mixed"], "queue_depths": [1, 4]}, list[str]()
+    grid, said = {**TINY_SWEEP, "patterns": ["read", "mixed"], "queue_depths": [1, 4]}, list[str]()
     settings = settings_of(memory, grid)
     run(settings)
     points = Places.from_settings(settings).workload("sweep") / "points" / "fast"
@@ -116,7 +116,7 @@ def test_points_of_another_file_system_are_other_points(tmp_path: Path) -> None:
         if subprocess.run(["mount", "-o", "loop", "-t", file_system, image, folder], capture_output=True).returncode:
             missing("mounting a file needs root and a loop device")
         try:
-            settings = settings_of(folder, {**TINY, "patterns": ["read"]})
+            settings = settings_of(folder, {**TINY_SWEEP, "patterns": ["read"]})
             assert {one["fs_type"] for one in run(settings, said)} == {file_system}
             assert said[-1].startswith("point 4 of 4")
             points = Places.from_settings(settings).workload("sweep") / "points" / "fast"

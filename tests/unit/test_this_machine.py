@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +24,7 @@ from neurotier.model.this_machine import (
     tier_speed,
 )
 from probed_tiers import tier_figures
+from told import told
 
 FIGURES = TierFigures(
     kind="block",
@@ -47,56 +47,49 @@ def test_a_tier_gives_what_the_probe_has_measured() -> None:
     found = tier_speed(FIGURES, 4)
     assert vars(found) == pytest.approx(vars(TierSpeed(200, 100, 100, 50, 0.9, UNEVENNESS, True, 200, 100)))
     two = tier_speed(FIGURES, 2)  # half-way between 1 and 4, over the logarithm
-    assert (two.read_bytes_per_s, two.write_bytes_per_s, two.read_stream_bytes_per_s) == (150, 75, 100)
-    assert two.files_per_s == pytest.approx(2 / 0.015)
+    assert told(two, "read_bytes_per_s write_bytes_per_s read_stream_bytes_per_s files_per_s") == "150 75 100 133.333"
 
 
 @pytest.mark.parametrize(
     ("kind", "buffered", "mixed", "expected"),
     [
-        ("block", 250.0, 1.0, (True, 100.0, 0.1)),  # no device is worse than a tenth or better than both ways at once
-        ("block", 200.0, 400.0, (False, 100.0, 2.0)),
-        ("block", 190.0, 200.0, (False, 100.0, 1.5)),  # less than twice as much: writers wait for the device
-        ("block", 80.0, 200.0, (False, 80.0, 1.5)),  # and so does a file system that gives less than its device
-        ("network", 800.0, 200.0, (False, 100.0, 1.5)),  # flushed when a file is closed
-        ("tmpfs", 800.0, 200.0, (False, 100.0, 1.5)),
+        ("block", 250.0, 1.0, "True 100 0.1"),  # no device is worse than a tenth or better than both ways at once
+        ("block", 200.0, 400.0, "False 100 2"),
+        ("block", 190.0, 200.0, "False 100 1.5"),  # less than twice as much: writers wait for the device
+        ("block", 80.0, 200.0, "False 80 1.5"),  # and so does a file system that gives less than its device
+        ("network", 800.0, 200.0, "False 100 1.5"),  # flushed when a file is closed
+        ("tmpfs", 800.0, 200.0, "False 100 1.5"),
     ],
 )
-def test_writing_back_and_both_ways(
-    kind: str, buffered: float, mixed: float, expected: tuple[bool, float, float]
-) -> None:
+def test_writing_back_and_both_ways(kind: str, buffered: float, mixed: float, expected: str) -> None:
     figures = replace(FIGURES, kind=kind, buffered_write_bytes_per_s={4: buffered}, mixed_bytes_per_s={4: mixed})
-    found = tier_speed(figures, 4)
-    assert (found.write_back, found.write_bytes_per_s, found.mixed) == pytest.approx(expected)
+    assert told(tier_speed(figures, 4), "write_back write_bytes_per_s mixed") == expected
 
 
 @pytest.mark.parametrize(
-    ("waits_s", "alone", "together"),
+    ("waits_s", "expected"),
     [
-        ([], math.inf, math.inf),
-        ([0.0, 0.0], math.inf, math.inf),
-        ([0.0, 0.02], 200.0, 200.0),
-        ([0.02, 0.0], math.inf, math.inf),
-        ([0.01, 0.08], 100.0, 100.0),  # 4 / 0.08 is less than one alone makes
-        ([0.25, 0.5], 4.0, 8.0),
+        ([], "inf inf"),
+        ([0.0, 0.0], "inf inf"),
+        ([0.0, 0.02], "200 200"),
+        ([0.02, 0.0], "inf inf"),
+        ([0.01, 0.08], "100 100"),  # 4 / 0.08 is less than one alone makes
+        ([0.25, 0.5], "4 8"),
     ],
 )
-def test_small_files_are_made_as_fast_as_they_are_waited_for(
-    waits_s: list[float], alone: float, together: float
-) -> None:
+def test_small_files_are_made_as_fast_as_they_are_waited_for(waits_s: list[float], expected: str) -> None:
+    """By one stream alone, and by four together."""
     files = {streams: FileCost(1.0, wait_s) for streams, wait_s in zip((1, 4), waits_s, strict=bool(waits_s))}
-    found = tier_speed(replace(FIGURES, files=files), 4)
-    assert (found.files_stream_per_s, found.files_per_s) == pytest.approx((alone, together))
+    assert told(tier_speed(replace(FIGURES, files=files), 4), "files_stream_per_s files_per_s") == expected
 
 
 def test_the_page_cache_holds_what_writers_got_beyond_the_device() -> None:
     """At 125 B/s, of which the device takes 100, a fifth of 1,000 bytes is left; 15 of 100 may be dirty."""
     small = replace(FIGURES, buffered_write_bytes_per_s={4: 125.0}, buffered_bytes={4: 1000.0})
     found = machine_of({"disk": small}, 4, Processors(2, 4), PageCache(100_000.0))
-    disk, cache = found.tiers["disk"], found.page_cache.before(found.tiers["disk"])
-    assert disk.write_back
-    assert (disk.write_bytes_per_s, disk.dirty_bytes) == pytest.approx((100, 200))
-    assert cache.throttling_bytes == pytest.approx(200)
+    disk = found.tiers["disk"]
+    assert told(disk, "write_back write_bytes_per_s dirty_bytes") == "True 100 200"
+    assert found.page_cache.before(disk).throttling_bytes == pytest.approx(200)
     assert found.tiers[cache_of("disk")].write_bytes_per_s == 3000, "as fast as it is read"
     one = Step("write", "write", 500.0, "disk")
     run = simulate(Workload([(one,)]), found, 1)
@@ -106,8 +99,8 @@ def test_the_page_cache_holds_what_writers_got_beyond_the_device() -> None:
 def test_a_machine_has_a_page_cache_before_each_tier() -> None:
     found = machine_of({"disk": FIGURES}, 4, Processors(2, 4), PageCache(1e9))
     cache = found.tiers[cache_of("disk")]
-    assert (cache.read_bytes_per_s, cache.read_stream_bytes_per_s) == (3000, 1000)
-    assert (cache.write_bytes_per_s, cache.write_stream_bytes_per_s) == (800, 400)
+    assert told(cache, "read_bytes_per_s read_stream_bytes_per_s") == "3000 1000"
+    assert told(cache, "write_bytes_per_s write_stream_bytes_per_s") == "800 400"
     # opening a file takes a look and a request, but not in memory
     assert [open_s(replace(FIGURES, kind=kind)) for kind in ("block", "fsdax")] == [0.375, 0.0]
 
@@ -140,12 +133,7 @@ def test_this_node_has_what_the_kernel_tells() -> None:
 
 def test_in_a_control_group_less_may_be_dirty() -> None:
     group = in_group(PageCache(1000.0, background_ratio=0.05, ratio=0.2), 400.0, is_unified=True)
-    assert (group.background_bytes, group.throttling_bytes) == pytest.approx((20, 50))
-
-
-def test_a_page_cache_of_which_nothing_is_said_is_as_linux_ships_it() -> None:
-    """See vm.rst: dirty_background_ratio 10, dirty_ratio 20, dirty_expire_centisecs 3000."""
-    assert PageCache(1000.0) == PageCache(1000.0, background_ratio=10 / 100, ratio=20 / 100, expiry_s=3000 / 100)
+    assert told(group, "background_bytes throttling_bytes") == "20 50"
 
 
 @pytest.mark.parametrize(

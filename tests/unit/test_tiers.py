@@ -13,8 +13,8 @@ from neurotier.core.settings import Settings, TierSettings
 from neurotier.core.tiers import Mount, Tier, find_mount, parse_size, tiers_of, with_folders_placed
 
 
-def tier(path: Path | str, kind: str, capacity: str | int | None = None) -> Tier:
-    return Tier.from_settings(TierSettings("t", str(path), kind, capacity))
+def tier(path: Path | str, kind: str = "block", capacity: str | int | None = None, node: bool = False) -> Tier:
+    return Tier.from_settings(TierSettings("t", str(path), kind, capacity, node=node))
 
 
 @pytest.mark.parametrize(
@@ -43,25 +43,18 @@ def test_mount_below_another_is_found(tmp_path: Path, mount_tmpfs: Callable[...,
     assert "size=4096k" in facts["mount_options"]
 
 
-@pytest.mark.parametrize(
-    ("text", "size_bytes"),
-    [("1.5kB", 1500), ("2 tb", 2 * 10**12), (".5 Mi", 1 << 19), ("7 B", 7)],
-)
-def test_sizes_as_people_write_them(text: str, size_bytes: int) -> None:
-    assert parse_size(text, "x") == size_bytes
-
-
-@pytest.mark.parametrize("text", ["5 potatoes", "1.2.3 GB", "", "GB", ".", "-1 GB", "1 iB"])
-def test_what_is_no_size_is_refused(text: str) -> None:
-    with pytest.raises(SettingsError, match="is not a size"):
-        parse_size(text, "x")
+def test_sizes_are_as_people_write_them() -> None:
+    assert [parse_size(text, "x") for text in ("1.5kB", "2 tb", ".5 Mi", "7 B")] == [1500, 2 * 10**12, 1 << 19, 7]
+    for text in ("5 potatoes", "1.2.3 GB", "", "GB", ".", "-1 GB", "1 iB"):
+        with pytest.raises(SettingsError, match="is not a size"):
+            parse_size(text, "x")
 
 
 def test_link_to_another_tier_is_seen_through(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to("/dev/shm")
     with pytest.raises(TierError, match=r"declared as 'block', but .* is on tmpfs"):
-        tier(link, "block").check()
+        tier(link).check()
 
 
 def test_capacity_limits_what_is_free(tmp_path: Path) -> None:
@@ -71,29 +64,25 @@ def test_capacity_limits_what_is_free(tmp_path: Path) -> None:
 
 def test_variables_are_expanded_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_TMPDIR", "/local/job")
-    assert tier("$SLURM_TMPDIR/x", "block").path == Path("/local/job/x")
+    assert tier("$SLURM_TMPDIR/x").path == Path("/local/job/x")
     monkeypatch.delenv("SLURM_TMPDIR")
     with pytest.raises(SettingsError, match=r"tiers\.t\.path"):
-        tier("$SLURM_TMPDIR/x", "block")
-
-
-def on_nodes(path: Path | str, kind: str = "block") -> Tier:
-    return Tier.from_settings(TierSettings("t", str(path), kind, None, node=True))
+        tier("$SLURM_TMPDIR/x")
 
 
 def test_a_nodes_tier_is_found_and_made_by_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    tier = on_nodes(tmp_path / "$SLURM_JOB_ID" / "x")
-    tier.check()  # nothing to check where the workflow is started
-    assert tier.facts()["free_bytes"] is None
+    own = tier(tmp_path / "$SLURM_JOB_ID" / "x", node=True)
+    own.check()  # nothing to check where the workflow is started
+    assert own.facts()["free_bytes"] is None
     with pytest.raises(SettingsError, match="SLURM_JOB_ID"):
-        tier.here()
+        own.here()
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    assert tier.here().path == tmp_path / "7" / "x"
+    assert own.here().path == tmp_path / "7" / "x"
     assert (tmp_path / "7" / "x").is_dir()
-    tier.here().check()
+    own.here().check()
     with pytest.raises(TierError, match="declared as 'tmpfs'"):
-        on_nodes(tmp_path / "$SLURM_JOB_ID", "tmpfs").here().check()
+        tier(tmp_path / "$SLURM_JOB_ID", "tmpfs", node=True).here().check()
 
 
 def test_a_nodes_tier_is_not_made_where_its_mount_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +90,7 @@ def test_a_nodes_tier_is_not_made_where_its_mount_is_missing(tmp_path: Path, mon
     monkeypatch.setenv("SLURM_TMPDIR", str(tmp_path / "gone"))
     for path in (tmp_path / "local" / "$SLURM_JOB_ID", "$SLURM_TMPDIR/x", tmp_path / "fixed"):
         with pytest.raises(TierError, match="is not an existing folder"):
-            on_nodes(path).here()
+            tier(path, node=True).here()
     assert list(tmp_path.iterdir()) == []
 
 

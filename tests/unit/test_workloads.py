@@ -6,17 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.core.errors import NeurotierError, SettingsError, TierError, ToolError
+from neurotier.core.errors import SettingsError, TierError, ToolError
 from neurotier.core.tables import Row, read_table
 from neurotier.storage.workload.walk import write_tables
 from page_reader import page_of
-from workloads import left, run, settings_of
+from workloads import TINY_IOR, TINY_SWEEP, left, run, settings_of
 
-GRID = {"block_sizes": ["4 KiB", "64 KiB"], "processes": [1, 2], "file_size": "1 MiB", "seconds": 0.02}
+
+def sweep_of(**changes: Any) -> dict[str, Any]:
+    return {"sets": {"a": TINY_SWEEP | changes}}
+
+
 SECTIONS: dict[str, dict[str, Any]] = {
-    "sweep": {"sets": {"a": GRID}},
+    "sweep": sweep_of(),
     "daq": {"writers": [1, 2], "rate": "2 MB", "seconds": 0.2},
-    "ior": {"processes": [1, 2], "file_size": "1 MiB", "block_size": "64 KiB"},
+    "ior": TINY_IOR,
     "staging": {
         "engines": ["adios2-bp5"],
         "sets": {"a": {"writers": [1], "readers": [1], "bytes": "1 MiB"}},
@@ -26,40 +30,35 @@ SECTIONS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize(
-    ("target", "changes", "error", "line"),
+    ("target", "changes", "line"),
     [
-        *(
-            (target, {"tiers": []}, SettingsError, "tiers: there is nothing to measure; take one")
-            for target in SECTIONS
-        ),
-        ("sweep", {"sets": {}}, SettingsError, "sets: there is nothing to measure"),
-        ("sweep", {"tiers": ["fsat"]}, SettingsError, "tiers: no tier is named 'fsat'; did you"),
-        ("sweep", {"sets": {"a": {**GRID, "block_sizes": ["2 MiB"]}}}, SettingsError, "sets.a.block_sizes: a block"),
-        ("sweep", {"sets": {"a": {**GRID, "file_size": "much"}}}, SettingsError, "sets.a.file_size: 'much' is not"),
-        ("sweep", {"sets": {"a": {**GRID, "file_size": "8 MiB"}}}, TierError, "sweep set 'a' needs 16 MiB (2 files of"),
-        ("daq", {"rate": 100}, SettingsError, "rate: less than a record comes per second"),
-        ("daq", {"rate": "fast"}, SettingsError, "rate: 'fast' is not a size"),
-        ("daq", {"together": [["fast"]]}, SettingsError, "together: tiers are to be several"),
-        ("daq", {"rate": "1 GB"}, TierError, "daq set 'psync' needs "),
-        ("ior", {"block_size": "3 MiB"}, SettingsError, "block_size: blocks do not fill a file"),
-        ("ior", {"file_size": "much"}, SettingsError, "file_size: 'much' is not a size"),
-        ("ior", {"file_size": "1 GiB"}, TierError, "ior set 'none' needs 2 GiB (2 files of 1 GiB)"),
-        ("staging", {"sets": {"a": {"bytes": "4"}}}, SettingsError, "sets.a.bytes: 4 cannot be divided"),
+        *((target, {"tiers": []}, "tiers: there is nothing to measure; take one") for target in SECTIONS),
+        ("sweep", {"sets": {}}, "sets: there is nothing to measure"),
+        ("sweep", {"tiers": ["fsat"]}, "tiers: no tier is named 'fsat'; did you"),
+        ("sweep", sweep_of(block_sizes=["2 MiB"]), "sets.a.block_sizes: a block"),
+        ("sweep", sweep_of(file_size="much"), "sets.a.file_size: 'much' is not"),
+        ("sweep", sweep_of(file_size="8 MiB"), "tier 'fast': sweep set 'a' needs 16 MiB (2 files of"),
+        ("daq", {"rate": 100}, "rate: less than a record comes per second"),
+        ("daq", {"rate": "fast"}, "rate: 'fast' is not a size"),
+        ("daq", {"together": [["fast"]]}, "together: tiers are to be several"),
+        ("daq", {"rate": "1 GB"}, "tier 'fast': daq set 'psync' needs "),
+        ("ior", {"block_size": "3 MiB"}, "block_size: blocks do not fill a file"),
+        ("ior", {"file_size": "much"}, "file_size: 'much' is not a size"),
+        ("ior", {"file_size": "1 GiB"}, "tier 'fast': ior set 'none' needs 2 GiB (2 files of 1 GiB)"),
+        ("ior", {"nodes": [2]}, "target ior: nothing was measured: 2 points left out: several nodes are had"),
+        ("staging", {"sets": {"a": {"bytes": "4"}}}, "sets.a.bytes: 4 cannot be divided"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(
-    tmp_path: Path, memory: Path, target: str, changes: dict[str, Any], error: type[NeurotierError], line: str
+    tmp_path: Path, memory: Path, target: str, changes: dict[str, Any], line: str
 ) -> None:
+    """Of a tier, of the target, or of a key of its section."""
+    errors = {"tier 'fast'": TierError, "target ior": ToolError}
+    error = errors.get(line.partition(":")[0], SettingsError)
+    where = f"config key {target}." if error is SettingsError else ""
     with pytest.raises(error) as raised:
         run(target, settings_of(target, tmp_path / "results", {"fast": memory}, **SECTIONS[target] | changes))
-    where = "tier 'fast': " if error is TierError else f"config key {target}."
     assert str(raised.value).startswith(f"{where}{line}")
-
-
-def test_a_workload_that_measured_nothing_fails_with_the_reason(tmp_path: Path, memory: Path) -> None:
-    settings = settings_of("ior", tmp_path / "results", {"fast": memory}, **SECTIONS["ior"], nodes=[2])
-    with pytest.raises(ToolError, match=r"^target ior: nothing was measured: 2 points left out: several nodes are had"):
-        run("ior", settings)
 
 
 @pytest.mark.parametrize("target", SECTIONS)
