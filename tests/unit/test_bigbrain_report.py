@@ -17,16 +17,14 @@ from page_reader import read
 from published_logs import spark_log, write_checkout, write_log
 from told import told
 
-SUMS = {"start_up_s": 1.0, "load_header_s": 0.25, "read_s": 2.0, "increment_s": 1.0, "write_s": 3.0}
-START_S = 1_700_000_000
-
 
 def run(engine: str, tier: str, makespan_s: float, **cells: Any) -> Row:
     """A row of ``bigbrain_runs.tsv``: 24 blocks of 1 MB, two at once, once."""
     counts = {"parallelism": 2, "repetition": 1, "iterations": 2, "blocks": 24, "block_bytes": 24_000_000}
     about = {"engine": engine, "tier": tier, "pairing": "streaming", "cache": "cold", "pinned": "none", "host": "here"}
+    sums = {"start_up_s": 1.0, "load_header_s": 0.25, "read_s": 2.0, "increment_s": 1.0, "write_s": 3.0}
     valid = {"makespan_s": makespan_s, "valid": "valid", "sha256": "a" * 64}
-    return {**dict.fromkeys(columns("bigbrain_runs"), 0), **about, **counts, **SUMS, **valid, **cells}
+    return dict.fromkeys(columns("bigbrain_runs"), 0) | about | counts | sums | valid | cells
 
 
 BROKEN = "invalid: it was interrupted and taken up again"
@@ -58,7 +56,7 @@ def phases(run: Row) -> list[Row]:
     return [
         {**about, **cells, "block": block, "phase": phase, "start_s": start_s, "end_s": start_s + 1.0}
         for block in ("a", "b")
-        for start_s, phase in enumerate(names, START_S)
+        for start_s, phase in enumerate(names, 1_700_000_000)
     ]
 
 

@@ -76,9 +76,7 @@ def test_log_that_a_kill_cut_off_is_read_as_far_as_it_goes(done: Task, tmp_path:
     assert math.fsum(parts.values()) == pytest.approx(events.tasks[0]["end_s"] - driver.start_s)
     (tmp_path / "nothing").mkdir()
     nothing = read_events(tmp_path / "nothing")
-    assert driver_parts(killed, nothing) == pytest.approx(
-        dict(zip(DRIVER_PARTS, (driver.session_s, 0, 0, 0, 0), strict=True))
-    )
+    assert list(driver_parts(killed, nothing).values()) == pytest.approx([driver.session_s, 0, 0, 0, 0])
     assert set(task_parts(nothing, records_of(done)).values()) == {0}
 
 

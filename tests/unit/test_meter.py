@@ -118,7 +118,7 @@ def test_surroundings_are_the_callers(tmp_path: Path) -> None:
         (["sh", "-c", "exit 3"], 3),
         (["sh", "-c", "kill -TERM $$"], -signal.SIGTERM),
         (["sh", "-c", "kill -KILL $$"], -signal.SIGKILL),
-        (["/nonexistent"], 127),
+        (["/nowhere"], 127),
         (["/etc/passwd"], 126),
     ],
 )

@@ -107,7 +107,6 @@ def test_what_cannot_be_done_or_does_not_end_is_one_line(tmp_path: Path) -> None
 
 
 THROTTLE_BYTES_PER_S = 20_000_000
-GIB = 1 << 30
 
 
 @pytest.mark.alone
@@ -133,7 +132,7 @@ def test_a_throttled_disk_is_as_fast_as_its_throttle() -> None:
 def test_a_tier_that_fills_up_meanwhile_is_named(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> None:
     mount = mount_tmpfs(tmp_path / "small", "size=4m")
     workspace = Workspace("probe", Tier("small", mount, "tmpfs", None), mount)
-    walk = Walk(workspace, Effort(1, 1, 1.0, 16 * MIB, GIB), print)
+    walk = Walk(workspace, Effort(1, 1, 1.0, 16 * MIB, 1024 * MIB), print)
     with pytest.raises(TierError, match=r"^tier 'small': filled up during the probe, which needed 16 MiB; "):
         walk.measure([Measurement("write", "write", MIB, 16 * MIB, part="one_stream")])
     assert list(mount.iterdir()) == []
@@ -163,7 +162,6 @@ def test_what_was_probed_further_is_kept(tmp_path: Path, memory_folder: Path) ->
 
 
 MB = 1e6
-STREAMS = (1, 2, 4, 8, 16, 32, 64, 96)
 
 
 def measured(tier: str, kind: str, part: str, pattern: str, streams: int, bytes_per_s: float) -> Row:
@@ -188,7 +186,7 @@ def probed(tier: str, kind: str, single: float, most: float) -> list[Row]:
     return rows + [
         measured(tier, kind, "concurrency", name, streams, share * min(streams * single, most))
         for name, share in patterns.items()
-        for streams in STREAMS
+        for streams in (1, 2, 4, 8, 16, 32, 64, 96)
     ]
 
 
