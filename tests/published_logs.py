@@ -41,15 +41,19 @@ def whole_log(wave_s: float, at_once: int = 25, resolution_um: int = 40, failing
     )
 
 
+def spark_task(number: int, clock: float, at_once: int, times_s: Sequence[float] = (1.0, 2.0, 1.0)) -> str:
+    """The rows of one task of Spark, from a moment on."""
+    rows = ""
+    for phase, time_s in zip(("load_img", "increment_data", "save_incremented"), times_s, strict=True):
+        rows += f"{phase},{clock!r},{clock + time_s!r},{block_name(number, 20)},{140000 + number % at_once}\n"
+        clock += time_s
+    return rows
+
+
 def spark_log(blocks: int = 8, at_once: int = 4, driver_s: float = 20.0) -> str:
     """A log of Spark, in waves of 1 + 2 + 1 s from 5 s on."""
-    rows = [f"driver_program,0,{driver_s!r},/out/spark-run-0,allfiles\n"]
-    for number in range(blocks):
-        clock, name = 5.0 + 4.0 * (number // at_once), block_name(number, 20)
-        for phase, time_s in (("load_img", 1.0), ("increment_data", 2.0), ("save_incremented", 1.0)):
-            rows.append(f"{phase},{clock!r},{clock + time_s!r},{name},{140000 + number % at_once}\n")
-            clock += time_s
-    return "".join(rows)
+    tasks = [spark_task(number, 5.0 + 4.0 * (number // at_once), at_once) for number in range(blocks)]
+    return f"driver_program,0,{driver_s!r},/out/spark-run-0,allfiles\n{''.join(tasks)}"
 
 
 def write_log(folder: Path, name: str, text: str) -> Path:
@@ -60,11 +64,17 @@ def write_log(folder: Path, name: str, text: str) -> Path:
     return file
 
 
-def bids_tasks(minutes: int, participants: Iterable[str] = ("NYU_1_0025427",)) -> str:
-    """The log of a run of the BIDS App example, all tasks at once."""
-    times = {"real time": f"{minutes}m0.000s", "user time": "0m30.000s", "system time": "0m5.000s"}
-    days = {"Start": "Tue Sep  3 17:20:00 EDT 2019", "Finish": f"Tue Sep  3 17:{20 + minutes}:00 EDT 2019"}
-    return json.dumps({"tasks": [{"Name": name, "Exit code": "0", **days, **times} for name in participants]})
+def bids_task(name: str, start: str, end: str, **changes: str) -> dict[str, str]:
+    """What the log of a run of the BIDS App example says of a participant."""
+    times = {"user time": "0m30.500s", "real time": "1m0.250s", "system time": "0m4.500s"}
+    days = {"Start": f"Tue Sep  3 {start} EDT 2019", "Finish": f"Tue Sep  3 {end} EDT 2019"}
+    return {**days, "Name": name, "Exit code": "0", **times, **changes}
+
+
+def bids_tasks(minutes: int) -> str:
+    """The log of a run of one participant."""
+    only = bids_task("NYU_1_0025427", "17:20:00", f"17:{20 + minutes}:00", **{"real time": f"{minutes}m0.000s"})
+    return json.dumps({"tasks": [only]})
 
 
 def write_checkout(root: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Synthetic results folders for the tests of figures and report: real tables, invented numbers."""
+"""Synthetic results folders for the tests of figures and report: real tables, invented numbers; and their reports."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from neurotier.core.files import write_json
 from neurotier.core.parallelism import job_spans, mean, peak
 from neurotier.core.places import Places
 from neurotier.core.settings import ROLES, Settings
-from neurotier.core.tables import columns, write_table
+from neurotier.core.tables import Rows, columns, read_table, write_table
 from neurotier.meter.traffic import flow
 from neurotier.meter.usage import ACCOUNT
+from neurotier.pages.report import PAGE
 from neurotier.pages.report.data import participant_jobs
+from neurotier.pages.report.mosaics import mosaic_name
 from neurotier.run import group
+from page_reader import Reader, read
 from PIL import Image
 
 RUN = "20261121T044000Z-3f9a"
@@ -239,10 +242,20 @@ def make_results(
     return places, settings
 
 
-def draw(mosaic: Path) -> None:
-    """A picture that stands for a mosaic."""
-    mosaic.parent.mkdir(parents=True, exist_ok=True)
-    Image.new("L", (60, 36)).save(mosaic)
+def read_report(places: Places, settings: Settings) -> Reader:
+    """Write the run report with its figures, and read it."""
+    PAGE.write(places, settings)
+    return read(places.results / "report.html")
+
+
+def draw_mosaics(places: Places) -> Rows:
+    """A picture that stands for the mosaic of each brain mask; their rows of the group table."""
+    masks = read_table(places.group / "group.tsv", "group")
+    for row in masks:
+        mosaic = places.mosaics / mosaic_name(row["image"])
+        mosaic.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (60, 36)).save(mosaic)
+    return masks
 
 
 def facts(folder: Path, settings: Settings, slots: int) -> dict[str, Any]:

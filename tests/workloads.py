@@ -11,7 +11,7 @@ from typing import Any
 from conftest import missing
 from devices import loop_device
 from neurotier.core.places import Places
-from neurotier.core.settings import Settings
+from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tables import Row
 from neurotier.core.tiers import find_mount
 from neurotier.storage.daq.walk import Daq
@@ -39,8 +39,8 @@ def settings_of(
         name: {"path": str(given), "kind": find_mount(given).kind} if isinstance(given, Path) else given
         for name, given in {**tiers, "home": results}.items()
     }
-    placement = dict.fromkeys(("dataset", "work", "images", "results"), "home")
-    return Settings.from_config({"tiers": declared, "placement": placement, target: {"tiers": list(tiers), **section}})
+    asked = {"tiers": list(tiers), **section}
+    return Settings.from_config({"tiers": declared, "placement": dict.fromkeys(ROLES, "home"), target: asked})
 
 
 def run(target: str, settings: Settings, say: Callable[[str], None] = print) -> dict[str, list[Row]]:

@@ -26,10 +26,10 @@ def write_nodes(folder: Path, *nodes: tuple[str, int]) -> Path:
         place = folder / f"node{number}"
         place.mkdir(parents=True)
         (place / "cpulist").write_text(f"{cpus}\n")
-        lines = [f"Node {number} MemTotal:       {kib} kB", f"Node {number} MemFree:        {kib // 2} kB"]
-        (place / "meminfo").write_text("\n".join(lines) + "\n")
-    for name in ("online", "possible", "has_memory", "power"):
-        (folder / name).mkdir() if name == "power" else (folder / name).write_text(f"0-{len(nodes) - 1}\n")
+        memory = "Node {0} MemTotal:       {1} kB\nNode {0} MemFree:        1 kB\n"
+        (place / "meminfo").write_text(memory.format(number, kib))
+    (folder / "power").mkdir()
+    (folder / "online").write_text(f"0-{len(nodes) - 1}\n")
     return folder
 
 

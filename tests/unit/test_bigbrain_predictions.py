@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
+from bigbrain_blocks import task_of
 from configured import settings_at
 from neurotier.bigbrain.predictions import Calibration, Prospect, learn
-from neurotier.bigbrain.tasks import STREAMING, Block, Task
+from neurotier.bigbrain.tasks import Block, Task
 from neurotier.core.errors import InputError
 from neurotier.core.tables import Row
 from neurotier.model.machine import PageCache, Processors
@@ -57,7 +59,7 @@ def record(start_s: float, start_up_s: float, increment_s: float, end_s: float) 
 
 
 def task(run: str) -> Task:
-    return Task(run, "disk", "/folder", "/records", 1, 0, STREAMING, False, "none", BLOCKS[:4])
+    return task_of(Path("/"), BLOCKS[:4], run=run)
 
 
 def test_what_an_engine_costs_is_learned_from_its_records() -> None:

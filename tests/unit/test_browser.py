@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from conftest import missing
 from neurotier.core.tables import read_table, write_table
-from report_data import make_results
-from report_figures import read_report
+from report_data import make_results, read_report
 
 LOOK = """
 const page = window.frames[0].document, root = page.documentElement;

@@ -12,8 +12,7 @@ from neurotier.core.places import Places
 from neurotier.core.tables import Row, read_table, write_table
 from neurotier.pages.report.data import collect
 from page_reader import read_plain
-from report_data import make_results
-from report_figures import read_report
+from report_data import make_results, read_report
 
 
 def change(places: Places, table: str, edit: Callable[[Row], Row]) -> None:

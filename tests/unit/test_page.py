@@ -13,8 +13,7 @@ from neurotier.core.files import read_json, write_json
 from neurotier.core.tables import read_table, write_table
 from neurotier.pages.report import PAGE
 from neurotier.pages.report.mosaics import mosaic_name
-from report_data import RUN, draw, make_results
-from report_figures import read_report
+from report_data import RUN, draw_mosaics, make_results, read_report
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
@@ -58,9 +57,7 @@ def test_numbers_are_the_tables(tmp_path: Path) -> None:
 
 def test_what_a_reader_needs_comes_first_and_leads_on(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 60, failed=14)
-    masks = read_table(places.group / "group.tsv", "group")
-    for row in masks:
-        draw(places.mosaics / mosaic_name(row["image"]))
+    masks = draw_mosaics(places)
     for path in places.failures.rglob("*.json"):
         failure = read_json(path)
         reason = f"brainextractor ended on {failure['participant'].rpartition('/')[2]}_T1w.nii.gz"
@@ -156,9 +153,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 
 def test_mosaics_outliers_first_then_a_spread(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 60, mosaics=4)
-    group = read_table(places.group / "group.tsv", "group")
-    for row in group:
-        draw(places.mosaics / mosaic_name(row["image"]))
+    group = draw_mosaics(places)
     reader = read_report(places, settings)
     shown = [alt for alt in reader.alts if alt.startswith("Brain mask")]
     assert len(shown) == 4

@@ -57,7 +57,7 @@ def note(places: Places, run: str, **facts: Any) -> None:
 
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
-    return Places(tmp_path, tmp_path / "d", tmp_path / "w", tmp_path / "i", tmp_path / "s")
+    return Places(*[tmp_path] * 5)
 
 
 def test_each_phase_has_its_cpu_and_io_which_add_up_to_wall_and_its_traffic(places: Places) -> None:

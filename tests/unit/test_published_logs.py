@@ -17,7 +17,7 @@ from neurotier.published.bids_app import CONDITIONS, published_runs
 from neurotier.published.bigbrain import HEADER, INCREMENT, WRITE, read_run
 from neurotier.published.conditions import condition, device_and_mode
 from neurotier.published.table_one import find_bandwidths
-from published_logs import DISK_BENCH, DRAM_25, SPARK_25, spark_log, task, whole_log, write_log
+from published_logs import DISK_BENCH, DRAM_25, SPARK_25, bids_task, spark_log, task, whole_log, write_log
 from told import told
 
 PHASES = HEADER, INCREMENT, WRITE
@@ -89,28 +89,18 @@ def test_bandwidths(tmp_path: Path) -> None:
     assert slow.means == (117, 111)
 
 
-def entry(name: str, start: str, end: str, **changes: str) -> dict[str, str]:
-    times = {"user time": "0m30.500s", "real time": "1m0.250s", "system time": "0m4.500s"}
-    days = {"Start": f"Tue Sep  3 {start} EDT 2019", "Finish": f"Tue Sep  3 {end} EDT 2019"}
-    return {**days, "Name": name, "Exit code": "0", **times, **changes}
-
-
 TASKS = [
     # The first to start stands last, as in a log that is in order of its tasks' ends.
-    entry("NYU_1_0025001", "17:00:10", "17:01:10"),
-    entry("NYU_1_0025002", "17:01:10", "17:02:10"),
-    entry("NYU_1_0025003", "17:00:00", "17:02:00", **{"real time": "2m0.000s"}),
+    bids_task("NYU_1_0025001", "17:00:10", "17:01:10"),
+    bids_task("NYU_1_0025002", "17:01:10", "17:02:10"),
+    bids_task("NYU_1_0025003", "17:00:00", "17:02:00", **{"real time": "2m0.000s"}),
 ]
 
 
-def log(folder: Path, tasks: Any, makespan: str | None = "99\n") -> Path:
+def log(folder: Path, tasks: Any) -> None:
     """A run's folder."""
-    folder.mkdir(parents=True)
-    file = folder / "tasks.json"
-    file.write_text(tasks if isinstance(tasks, str) else json.dumps({"tasks": tasks}))
-    if makespan is not None:
-        (folder / "makespan_seconds").write_text(makespan)
-    return file
+    write_log(folder, "tasks.json", tasks if isinstance(tasks, str) else json.dumps({"tasks": tasks}))
+    write_log(folder, "makespan_seconds", "99\n")
 
 
 @pytest.mark.parametrize("inside", [".", "bids-app-example", "experiments/bids-app-example"])
@@ -131,7 +121,7 @@ def test_a_small_log(tmp_path: Path, inside: str) -> None:
 
 
 def test_beside_a_whole_log_one_of_a_failed_task_and_a_broken_one_are_invalid_runs(tmp_path: Path) -> None:
-    failed = entry("NYU_1_0025004", "16:00:00", "18:00:00", **{"Exit code": "1", "real time": ""})
+    failed = bids_task("NYU_1_0025004", "16:00:00", "18:00:00", **{"Exit code": "1", "real time": ""})
     for number, tasks in enumerate((TASKS, [*TASKS, failed], '{"tasks": [{'), 1):
         log(tmp_path / f"disk-{number}", tasks)
     published = published_runs(tmp_path)

@@ -18,7 +18,7 @@ from neurotier.published.own_columns import condition_of
 from neurotier.published.predictions import Predictor, width
 from neurotier.published.replay import Replay, read_published
 from neurotier.published.validation import ALONE, CONDITION, DEVICE, SPLITS, TWIN, has_twin, left_out, scores
-from published_logs import DISK_BENCH, block_name, spark_log, whole_log, write_log
+from published_logs import DISK_BENCH, spark_log, spark_task, whole_log, write_log
 from told import told
 
 DRAM_25, DRAM_96 = (condition(40, "gnu-parallel", processes, ("DRAM", "App Direct")) for processes in (25, 96))
@@ -67,13 +67,12 @@ def test_nothing_of_what_is_held_out_has_a_part_in_its_prediction(waves: Predict
 
 def test_the_jvm_stands_still_in_proportion_to_what_is_in_flight(tmp_path: Path) -> None:
     """Two blocks a second, but for one pause of 20 s in each minute: with 96 the pauses are 3.84 times as long."""
-    logs, rows, clock = tmp_path / "20bb_redo", [], 30.0
+    text, clock = "", 30.0
     for number in range(1000):
         clock += 20.5 if number % 80 == 79 else 0.5
-        for phase, start, end in (("load_img", 0.0, 1.0), ("increment_data", 1.0, 2.0), ("save_incremented", 2.0, 3.0)):
-            rows.append(f"{phase},{clock + start!r},{clock + end!r},{block_name(number, 20)},{number % 25}\n")
-    text = f"driver_program,0,{clock + 3!r},/out/run,allfiles\n" + "".join(rows)
-    write_log(logs, "spark-1-tmpfs_1it_25cpus_20bb-0.out", text)
+        text += spark_task(number, clock, 25, (1.0, 1.0, 1.0))
+    text = f"driver_program,0,{clock + 3!r},/out/run,allfiles\n{text}"
+    write_log(tmp_path / "20bb_redo", "spark-1-tmpfs_1it_25cpus_20bb-0.out", text)
     replay = read_published(tmp_path)
     seen = shipping_in(replay.runs[0])
     assert seen is not None

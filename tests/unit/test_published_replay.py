@@ -245,7 +245,7 @@ PEOPLE = [
     (TASKS.replace("2m0.000s", "60"), "no duration"),
     (TASKS.replace("Tue Sep  3 17:20:00 EDT 2019", "soon"), "no time of day"),
     (TASKS.replace("17:22:00", "17:19:00"), "ends before it starts"),
-    (TASKS.replace('"0m30.000s"', "30.5"), "no whole log"),
+    (TASKS.replace('"0m30.500s"', "30.5"), "no whole log"),
 ]
 LOGS = "bigbrain-incrementation/results"
 DAMAGES: dict[str, tuple[str | bytes, str]] = {
