@@ -22,20 +22,27 @@ from support import PATIENCE_S, wait_for
 from told import told
 
 
-def test_sigterm_is_not_lost_in_the_grace_time_of_what_is_left_over() -> None:
+@pytest.mark.parametrize(
+    ("command", "below"),
+    [
+        ("sleep 100 & sleep 101; true", 3),
+        ("sleep 100 & true", 1),  # the grace time of left-over processes is no time in which SIGTERM is lost
+    ],
+)
+def test_sigterm_ends_the_whole_tree(command: str, below: int) -> None:
     script = (
         "import sys; from neurotier.meter.measure import Interrupted, measure_command\n"
-        "try: measure_command(['sh', '-c', 'echo ready; sleep 100 & true'], grace_s=60)\n"
+        f"try: measure_command(['sh', '-c', 'echo ready; {command}'], grace_s=60)\n"
         "except Interrupted as stop: sys.exit(128 + stop.signal_number)"
     )
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.readline()
-    while len(tree := psutil.Process(process.pid).children(recursive=True)) != 1:
+    while len(tree := psutil.Process(process.pid).children(recursive=True)) != below:
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=PATIENCE_S) == 143
-    assert not tree[0].is_running()
+    assert not any(child.is_running() for child in tree)
 
 
 def test_sigkill_of_the_meter_takes_the_phase_with_it() -> None:
