@@ -153,8 +153,7 @@ def test_a_full_disk_is_a_line_where_snakemake_itself_has_no_room(
 ) -> None:
     mount_tmpfs(tmp_path / "small", "nr_inodes=2")  # its own, and one more
     rule = f"rule one:\n  output: {output!r}\n  log: 'small/logs/one.log'\n  shell: {command!r}\n"
-    code, said = ended(tmp_path, rule, "--logger", "neurotier")
-    assert code == 1
+    said = said_by(tmp_path, 1, rule, "--logger", "neurotier")
     assert "Error" not in said, said
     line = ": No space left on device; free some space there, and start the same command again"
     assert [found for found in said.splitlines() if found.endswith(line)], said
@@ -165,8 +164,7 @@ def test_a_full_disk_is_a_line_where_snakemake_has_no_room_for_its_notes(
     tmp_path: Path, mount_tmpfs: Callable[..., Path]
 ) -> None:
     notes = mount_tmpfs(tmp_path / ".snakemake" / "metadata", "nr_inodes=1")
-    code, said = ended(tmp_path, "rule one:\n  output: touch('done')\n", "--logger", "neurotier")
-    assert code == 1
+    said = said_by(tmp_path, 1, "rule one:\n  output: touch('done')\n", "--logger", "neurotier")
     assert "Error" not in said, said
     assert "permissions" not in said, said
     assert f"neurotier: {notes}/" in said
@@ -176,20 +174,17 @@ def test_a_full_disk_is_a_line_where_snakemake_has_no_room_for_its_notes(
 
 
 def test_a_command_that_runs_no_job_says_all_once(tmp_path: Path) -> None:
-    code, said = ended(tmp_path, "rule one:\n  output: 'done'\n", "--logger", "neurotier", "--unlock")
-    assert code == 0, said
+    said = said_by(tmp_path, 0, "rule one:\n  output: 'done'\n", "--logger", "neurotier", "--unlock")
     assert said.count("Unlocked working directory.") == 1
 
 
 def test_a_report_of_what_is_not_there_is_a_line_and_one_of_what_snakemake_did_not_make_is_made(tmp_path: Path) -> None:
     rule = "rule one:\n  output: report('made.txt')\n"
     arguments = ["--logger", "neurotier", "--report", "report.zip"]
-    code, said = ended(tmp_path, rule, *arguments)
     line = "neurotier: --report: made.txt is not there yet; start the same command without --report first"
-    assert (code, said.splitlines()) == (1, [line])
+    assert said_by(tmp_path, 1, rule, *arguments).splitlines() == [line]
     (tmp_path / "made.txt").touch()
-    code, said = ended(tmp_path, rule, *arguments)
-    assert code == 0
+    said = said_by(tmp_path, 0, rule, *arguments)
     assert "Missing metadata" not in said
     assert said.splitlines()[-1] == "Report created."
 

@@ -104,7 +104,7 @@ def show_images(results: Path, unused_days: float | None) -> int:
             print(f"{image.name}\t{size(image.size_bytes)}\tused {utc(image.used_s)}\tsha256:{image.sha256[:12]}")
         return 0
     if not unused_days * DAY_S >= 0:
-        raise SettingsError("is no number of days", where=f"--remove-unused {unused_days}", fix="give 30, for example")
+        raise SettingsError("is no number of days", f"--remove-unused {unused_days}", "give 30, for example")
     users = {results, *users_of(places.image_store), *users_of(places.images)}
     in_use = set[str]().union(*map(digests_used, users))
     for image, files in remove_unused(stored, unused_days, in_use):

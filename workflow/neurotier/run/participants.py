@@ -88,11 +88,8 @@ def require_all(places: Places, of: Collection[str] | None = None) -> int:
     names = participants(places) if of is None else list(of)
     left = [name for name in names if not places.record(name).exists()]
     if left:
-        raise ToolError(
-            f"{len(left)} of {counted(len(names), 'participant')} failed",
-            first_of(left),
-            fix="see the report, and start the same command again when that is mended",
-        )
+        fix = "see the report, and start the same command again when that is mended"
+        raise ToolError(f"{len(left)} of {counted(len(names), 'participant')} failed", first_of(left), fix)
     return len(names)
 
 

@@ -220,11 +220,8 @@ class Plan(Needs):
             If there is nothing to compare.
         """
         if not self.is_comparing:
-            raise SettingsError(
-                "there is nothing to compare",
-                where="target comparison",
-                fix="name campaign.placements, comparison.results or published",
-            )
+            fix = "name campaign.placements, comparison.results or published"
+            raise SettingsError("there is nothing to compare", "target comparison", fix)
         return [Path(folder, "profile", "runs.tsv") for folder in self.settings.comparison.results]
 
     def campaign(self) -> list[Path]:

@@ -70,7 +70,7 @@ def watch(results: Path, every_s: float, once: bool) -> int:
         If no run has begun there, or the time is none.
     """
     if not 0 < every_s <= TIMEOUT_MAX:
-        raise SettingsError("is no time", where=f"--every {every_s:g}", fix="give 1, for example")
+        raise SettingsError("is no time", f"--every {every_s:g}", "give 1, for example")
     shown = 0
     try:
         while True:
