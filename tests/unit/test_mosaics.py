@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from neurotier.analysis.brains import masks_of_app
 from neurotier.core.errors import KilledError
+from neurotier.core.files import write_text
+from neurotier.core.tables import read_table
 from neurotier.dataset.bids import Image as T1w
 from neurotier.pages.kit.chart import ORANGE
 from neurotier.pages.report.mosaic import SLICES, TILE_PX, TITLE_PX, draw_mosaic
@@ -160,3 +162,18 @@ def test_masks_of_an_app_have_volumes_and_mosaics(tmp_path: Path, pair: tuple[Pa
         replace(settings, app=replace(settings.app, image="app.sif")),
     )
     assert picture.mask == places.results / "app/SiteA/sub-1/sub-1/anat/sub-1_run-1_desc-brain_mask.nii.gz"
+
+
+def test_of_a_head_that_is_not_whole_on_its_tier_the_brain_is_drawn(tmp_path: Path) -> None:
+    places, settings = make_results(tmp_path / "results", 1)
+    row = read_table(places.group / "group.tsv", "group")[0]
+    content, head = (places.datasets / "demo" / name for name in (".git/annex/objects/MD5E-s4--a", row["image"]))
+    write_text(content, "head")
+    head.parent.mkdir(parents=True)
+    head.symlink_to(os.path.relpath(content, head.parent))
+    (picture,) = pictures_of([row], places, settings)
+    assert picture.t1w == content
+    write_text(content, "he")
+    (picture,) = pictures_of([row], places, settings)
+    assert picture.t1w.name == picture.mask.name.replace("_mask", "_T1w")
+    assert picture.title.endswith("(brain only: the head is not here)")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from neurotier.core.errors import InputError, KilledError, one_line
+from neurotier.core.errors import KilledError, one_line
 from neurotier.core.files import read_json, remove_whatever
 from neurotier.core.foreign import file_in_dataset
 from neurotier.core.places import Places
@@ -24,6 +24,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.core.tiers import FULL
 from neurotier.dataset.bids import strip_extension
+from neurotier.dataset.contents import is_present
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Picture:
 
 
 def pictures_of(rows: Iterable[Row], places: Places, settings: Settings) -> list[Picture]:
-    """The pictures of rows of ``group.tsv``; where an image was dropped from its tier, of the extracted brain.
+    """The pictures of rows of ``group.tsv``; where an image is not on its tier, or not whole, of the extracted brain.
 
     A head that only a link out of the dataset leads to is not there either, unless the settings name the link's target.
     """
@@ -48,11 +49,12 @@ def pictures_of(rows: Iterable[Row], places: Places, settings: Settings) -> list
             in_site = PurePosixPath(row["mask"]).relative_to(row["site"] or "")
             mask = places.analysed(row["participant"], by_app=True) / in_site
         title = f"{name.with_suffix('')}: {cm3(row['brain_volume_mm3'])}"
-        try:
-            t1w = Path(*file_in_dataset(dataset, row["image"], settings.dataset.links_to)).resolve(strict=True)
-        except (InputError, OSError):
+        where = dataset, row["image"], settings.dataset.links_to
+        if is_present(*where):
+            t1w = Path(*file_in_dataset(*where)).resolve()
+        else:
             t1w = mask.with_name(mask.name.replace("_mask.nii", "_T1w.nii"))
-            title += " (brain only: the head was dropped)"
+            title += " (brain only: the head is not here)"
         pictures.append(Picture(t1w, mask, name, title))
     return pictures
 
