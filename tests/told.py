@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 
 def told(found: object, names: str) -> str:
-    """Figures by their names: ``-`` is what is not known, and what is in ns is shown in s, to 0.1 ms as all times."""
+    """Figures by their names: ``-`` is what is not known, what is in ns is shown in s; numbers have seven digits."""
 
     def text(name: str) -> str:
         value = found[name] if isinstance(found, Mapping) else getattr(found, name)
         if name.endswith("_ns"):
             value /= 1e9
         if isinstance(value, float):
-            return format(round(value, 4) + 0, "g")
+            return format(round(value, 9) + 0, ".7g")
         return "-" if value is None else str(value)
 
     return " ".join(map(text, names.split()))
