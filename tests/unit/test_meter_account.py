@@ -117,6 +117,10 @@ def test_a_sampled_account_says_what_it_does_not_know() -> None:
     assert account(None, sampler(2, 1, 0, activity=APART), **given) == "sampled 2 1 1 0.5 0.25 3.75 1.5"
     misbooked = sampler(2, 1, 0, activity=APART | {"misbooked": True})
     assert account(None, misbooked, **given).endswith(" 2.5 2.75"), "what is in the books says nothing then"
+    unbooked = sampler(3, 1, 0, delays=False, activity=APART)
+    unbooked.asynchronous.found = "io_uring"
+    aio = given | UNBOOKED | {"bytes_reason": "io_uring"}
+    assert account(None, unbooked, **aio) == "sampled 2 1 1 - - 6 0", "whoever is off the cores counts as asleep then"
     nobody = account(None, sampler(activity=APART), **given)
     assert nobody.endswith(" 2.25 3"), "no thread seen: 3 s more, and no word of their waits"
     # several were active: in the books are 4.75 s, for certain 4 s of them apart

@@ -308,7 +308,8 @@ class Usage:
             unseen_s *= 1 + (self.run_queue_s or 0.0) / runtime_s if runtime_s else 1.0
             most_s += unseen_s
         is_booked = not sampler.activity.misbooked if branch is None else self.wait_source != "sampled"
-        if sampler.delays and is_booked:  # all that may be active is in the books
+        # all that may be active is in the books, or who waits for storage counts as asleep
+        if (sampler.delays and is_booked) or sampler.asynchronous.found:
             most_s = min(most_s, known_s + unseen_s)
         most_s = min(most_s, self.wall_s)
         return min(least_s, most_s), most_s
