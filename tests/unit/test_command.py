@@ -83,7 +83,7 @@ except NeurotierError as error:
     ("killed", "said"),
     [
         ("*version*", "SourceError git or git-annex: does not answer"),
-        ("*", "KilledError git or git-annex: git --git-dir=/dev/null was killed"),
+        ("*", "KilledError git or git-annex: git config was killed"),
     ],
 )
 def test_git_that_is_killed_is_said_in_a_line(tmp_path: Path, killed: str, said: str) -> None:

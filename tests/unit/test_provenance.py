@@ -128,6 +128,23 @@ def test_a_git_annex_that_is_killed_may_have_met_a_full_tier() -> None:
         raise CommandError(["git", "add"], code=128 + signal.SIGBUS)
 
 
+@pytest.mark.parametrize(
+    ("streams", "reason"),
+    [
+        ({"stderr": "no\nsuch file"}, "no such file"),
+        ({"stdout": "nothing to commit"}, "nothing to commit"),
+        ({}, "it gives no reason"),
+    ],
+)
+def test_a_git_that_fails_is_named_with_its_reason(streams: dict[str, str], reason: str) -> None:
+    prepare_environment()
+    from datalad.support.exceptions import CommandError
+
+    said = f"^git or git-annex: git commit failed with exit code 1: {reason}$"
+    with pytest.raises(SourceError, match=said), naming_commands():
+        raise CommandError(["git", "-c", "a.b=c", "commit", "-m", "text"], code=1, **streams)
+
+
 def test_a_commit_holds_those_made_in_one_way_and_its_command_fits() -> None:
     def one(number: int, how: How = HOW, inputs: int = 1) -> Made:
         return Made(f"A/sub-{number}", [f"{RAW}/sub-{number}/{'x' * 100}"] * inputs, how, [f"sub-{number}"])

@@ -807,7 +807,9 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_there: Path, pro
     planning, running = jobs_since(cluster, first, "JobIDRaw", "NodeList", "AllocCPUS")
     assert int(planning[2]) < int(running[2]) == 24, "a campaign has all cores of its node"
     subprocess.run(["scancel", running[0]], check=True)
-    assert ended(head).code != 0
+    done = ended(head)
+    assert done.code != 0
+    assert f"neurotier: Slurm ended job {running[0]} of rule run_campaign: CANCELLED" in done.output
     (there,) = runs.glob("*/*/condition.json")
 
     change = ["scontrol", "update", f"NodeName={running[1]}", "Reason=test"]

@@ -15,4 +15,4 @@ with script(snakemake) as context:
     for line in wrong:
         context.say(f"neurotier: {line} (on {rows[0]['host']})")
     if wrong:
-        raise TierError(f"{counted(len(wrong), 'tier')} in use cannot be used", where=f"target check, {table}")
+        raise TierError(f"{counted(len(wrong), 'tier')} in use cannot be used", f"target check, {table}")

@@ -241,6 +241,9 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
                         log.unlink()
             else:
                 self.avoid_node(number, jobs)
+                is_share = "share" in getattr(info.job, "wildcards_dict", ())  # its participants say so
+                if job.state != "FAILED" and not is_share:
+                    self.say(f"Slurm ended job {number} of rule {info.job.name}: {job.state}")
                 self.report_job_error(
                     info, msg=f"Slurm job {number}: {job.state}. ", aux_logs=[str(log)] if log else []
                 )

@@ -139,8 +139,8 @@ def choose_calibration(participants: ImagesByParticipant, settings: Settings, pl
         except NeurotierError as error:
             raise SourceError(
                 f"cannot be analysed as a calibration: {error.what}",
-                where=path,
-                fix="name in advice.calibration the results folder of another run with the same tool",
+                path,
+                "name in advice.calibration the results folder of another run with the same tool",
             ) from None
     return chosen
 
@@ -164,7 +164,7 @@ def read_observed(settings: Settings, places: Places, folder: Path | None) -> li
     table = where.index / "images.tsv"
     if folder is not None and not table.exists():
         raise SettingsError(
-            "is not the results folder of a run", where=f"config key advice.calibration: {folder}", fix="correct it"
+            "is not the results folder of a run", f"config key advice.calibration: {folder}", "correct it"
         )
     fix = "name the results folder of a run by this version"
     with nullcontext() if folder is None else reading(folder, fix):
@@ -184,8 +184,8 @@ def read_observed(settings: Settings, places: Places, folder: Path | None) -> li
             raise InputError(
                 f"has no record of {asked['name']} with these options"
                 + (f", but of {', '.join(tools)}" if tools else ""),
-                where=f"config key advice.calibration: {folder}",
-                fix="name the results folder of a run with the same tool",
+                f"config key advice.calibration: {folder}",
+                "name the results folder of a run with the same tool",
             )
         quiet = [record for record in same if DISTURBED not in (facts[record["run"]].get("row") or {}).get("valid", "")]
         return [observe(record, sizes[record["participant"]]) for record in quiet or same]

@@ -151,7 +151,7 @@ def run_job(places: Places, names: Sequence[str], log: Path, at_once: int = 1) -
     os.waitid(os.P_PID, job.pid, os.WEXITED | os.WNOWAIT)
     record = record_of(job.pid) if delays_accounted() else None
     if job.wait() != 0:
-        raise ToolError("could not be analysed once more", where=" ".join(names), fix=f"see {log}")
+        raise ToolError("could not be analysed once more", " ".join(names), f"see {log}")
     return record.block_io_ns / 1e9 if record else 0.0
 
 

@@ -84,7 +84,7 @@ class Situation:
         named = self.settings.advice.calibration
         observed = read_observed(self.settings, self.places, Path(named) if named else None)
         if not observed:
-            raise InputError("no participant has been analysed with these settings", where=str(self.places.results))
+            raise InputError("no participant has been analysed with these settings", str(self.places.results))
         return observed
 
     def others_share(self, rehearsed: Record) -> float | None:

@@ -185,7 +185,7 @@ def call_app(job: Job, folder: Path, placed: PlacedImage) -> Analysed:
     labels = sorted({image.session for image in job.images} - {""}) if app.level == "session" else [""]
     if not labels:
         fix = "leave the participant out, or set app.level to participant"
-        raise InputError("has no session, and the app is called by session", where=f"sub-{label}", fix=fix)
+        raise InputError("has no session, and the app is called by session", f"sub-{label}", fix)
     starts = []
     calls = []
     removal = Removal()

@@ -74,7 +74,7 @@ def stage_in(
             raise SourceError(
                 "its content is not on the dataset tier",
                 path,
-                fix="start the same command again to fetch it, or with --forcerun index_dataset if it was removed",
+                "start the same command again to fetch it, or with --forcerun index_dataset if it was removed",
             ) from None
         except PermissionError as error:
             raise InputError(f"cannot be read: {error.strerror}", path) from None

@@ -232,7 +232,7 @@ class Program(MaskTool):
             return file
         problem = f"{program} is not on PATH" if "/" not in program else f"no {program}"
         fix = f"install or load it, or name its image in tool.{self.name}.image and add --sdm apptainer"
-        raise ToolError(problem, where=f"tool {self.name!r}", fix=fix)
+        raise ToolError(problem, f"tool {self.name!r}", fix)
 
     def version(self) -> str:
         file, where = self.find(), f"tool {self.name!r}"
@@ -269,7 +269,7 @@ class BrainExtractor(MaskTool):
         try:
             return importlib.metadata.version("brainextractor")
         except importlib.metadata.PackageNotFoundError:
-            raise ToolError("not installed", where="tool 'brainextractor'", fix="pip install brainextractor") from None
+            raise ToolError("not installed", "tool 'brainextractor'", "pip install brainextractor") from None
 
     find = version
 

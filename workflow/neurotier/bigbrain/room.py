@@ -49,8 +49,8 @@ def ensure_blocks(plan: BigBrainPlan, task: Task) -> tuple[Block, ...]:
     if [replace(block, file="") for block in made] != [replace(block, file="") for block in task.blocks]:
         raise SourceError(
             "its blocks were lost from their tier, and the source has changed since they were made",
-            where=f"bigbrain.source {plan.settings.bigbrain.source!r}",
-            fix="start with --forcerun make_blocks",
+            f"bigbrain.source {plan.settings.bigbrain.source!r}",
+            "start with --forcerun make_blocks",
         )
     return made
 

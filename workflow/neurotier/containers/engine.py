@@ -40,8 +40,8 @@ def find_engine() -> str:
         return path
     raise ContainerError(
         f"neither {' nor '.join(NAMES)} is on PATH",
-        where="--sdm apptainer",
-        fix="install it (containers/README.md says how), or leave the switch out to run on the host",
+        "--sdm apptainer",
+        "install it (containers/README.md says how), or leave the switch out to run on the host",
     )
 
 

@@ -109,11 +109,11 @@ def read_reference(text: str, where: str) -> Reference:
         source = found["source"]
         if is_address(source):
             if reason := refusal(source):
-                raise SettingsError(reason, where, fix="correct it")
+                raise SettingsError(reason, where, "correct it")
         else:
             folder = absolute_path(source)
             if not folder.is_dir() or is_plain_folder(folder):
-                raise SettingsError(f"{folder} is no DataLad dataset", where, fix="correct the path")
+                raise SettingsError(f"{folder} is no DataLad dataset", where, "correct the path")
             source = str(folder)
         whole = f"datalad:{source}#{found['name']}{found['pin'] or ''}"
         return Reference(whole, "dataset", name, Path(), source, found["name"], found["digest"])
@@ -124,7 +124,7 @@ def read_reference(text: str, where: str) -> Reference:
     if archive and (path / within).is_file():
         return Reference(f"{archive[1]}:{path}", "archive", name, path)
     if archive:
-        raise SettingsError("no such archive", where, fix="correct the path (oci: takes a folder)")
+        raise SettingsError("no such archive", where, "correct the path (oci: takes a folder)")
     if not path.is_file():
         raise SettingsError("no such file", where, KINDS)
     if path.suffix not in (".sif", ".simg", ".def"):
@@ -269,8 +269,8 @@ def build_arguments(definition: Path, given: Mapping[str, str]) -> dict[str, str
         if not value:
             raise SettingsError(
                 f"{definition.name} asks for {name}, and nothing gives it",
-                where="config key containers.build_arguments",
-                fix=f"add {name}: VALUE (see the comment at the top of {definition.name})",
+                "config key containers.build_arguments",
+                f"add {name}: VALUE (see the comment at the top of {definition.name})",
             )
         values[name] = value
     return values
@@ -316,7 +316,7 @@ def content_of(text: str, given: Mapping[str, str]) -> str:
     try:
         below = content_of(str(path.parent / base), given) if base.endswith(".def") else ""
     except RecursionError:
-        raise SourceError("is built from itself", str(path), fix="correct its base") from None
+        raise SourceError("is built from itself", str(path), "correct its base") from None
     return f"{content}{sorted(arguments.items())}{below}"
 
 

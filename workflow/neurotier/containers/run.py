@@ -305,7 +305,7 @@ def further_binds(words: list[str]) -> list[Bind]:
         host, _, inside = word.removesuffix(":ro").partition(":")
         path = absolute_path(host)
         if not path.exists():
-            raise ContainerError("does not exist", where=f"config key containers.binds: {host}", fix="correct the path")
+            raise ContainerError("does not exist", f"config key containers.binds: {host}", "correct the path")
         binds.append(Bind(path, inside or str(path)))
     return binds
 

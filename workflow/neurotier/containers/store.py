@@ -393,7 +393,7 @@ class Store(Shelf):
         if not partition:
             raise ContainerError("holds no file system that could be unpacked", str(source), AGAIN)
         if not can_unpack():
-            raise ContainerError("unsquashfs is not on PATH", where="unpacking an image", fix="install squashfs-tools")
+            raise ContainerError("unsquashfs is not on PATH", "unpacking an image", "install squashfs-tools")
         command = ["unsquashfs", "-quiet", "-no-progress", "-no-xattrs", "-offset", partition[1], "-dest", str(target)]
         code, said = run_logged([*command, str(source)], self.log)
         if says_full(said):
@@ -463,11 +463,11 @@ def look_at(name: str, source: str) -> Cache:
     """
     folder, where = absolute_path(source), f"config key app.caches.{name}.source: {source}"
     if not folder.is_dir():
-        raise SourceError("there is no such folder", where, fix="correct the path")
+        raise SourceError("there is no such folder", where, "correct the path")
     with blaming(name):
         entries = list(checked_entries(folder.resolve()))
     if not entries:
-        raise SourceError("holds no file", where, fix="name the folder that does")
+        raise SourceError("holds no file", where, "name the folder that does")
     size_bytes = sum(entry.size_bytes for entry in entries if entry.is_file)
     return Cache(name, str(folder), placed_sha256(folder.resolve(), permissions=False), len(entries), size_bytes)
 
@@ -487,7 +487,7 @@ def place_cache(shelf: Shelf, cache: Cache) -> Path:
         shelf.say(f"placing {cache.name} ({cache.files} files, {cache.size_bytes} bytes) on the images tier")
         source, where = Path(cache.source), f"app.caches.{cache.name}: {cache.source}"
         if not source.is_dir():
-            raise SourceError("is not there any more", where, fix="have it there, and start again")
+            raise SourceError("is not there any more", where, "have it there, and start again")
         with blaming(cache.name):
             copy_tree(source.resolve(), partial, write_back=True)
         if placed_sha256(partial, permissions=False) != cache.sha256:

@@ -81,7 +81,7 @@ def require_valid(data: Any, schema: Record, where: str) -> None:
 
     error = best_match(Draft202012Validator(schema).iter_errors(data))
     if error is not None:
-        raise SettingsError(reason(error)[:300], where=f"{where} {key_path(error)}")
+        raise SettingsError(reason(error)[:300], f"{where} {key_path(error)}")
 
 
 def check(config: Facts) -> None:
@@ -102,33 +102,33 @@ def check(config: Facts) -> None:
         declared = config["tiers"][name]
         if declared["node"] and role in SHARED_ROLES:
             problem = f"tier {name!r} is each node's own (node: true), and all jobs must see the same {role}"
-            raise SettingsError(problem, where, fix="place it on a tier that all nodes share")
+            raise SettingsError(problem, where, "place it on a tier that all nodes share")
         if declared["read_only"] and role in WRITTEN_ROLES:
             problem = f"tier {name!r} is only read (read_only: true), and {role} is written"
-            raise SettingsError(problem, where, fix="place it on another tier")
+            raise SettingsError(problem, where, "place it on another tier")
     if config["bigbrain"]["numa"] != "none" and "spark" in config["bigbrain"]["engines"]:
         raise SettingsError(
             "Spark's tasks cannot be pinned one by one, as forks of one JVM's daemon",
-            where="config key bigbrain.numa",
-            fix="for spark set numa: none, start one worker of a standalone cluster per socket under numactl, and name"
+            "config key bigbrain.numa",
+            "for spark set numa: none, start one worker of a standalone cluster per socket under numactl, and name"
             " its master in bigbrain.spark_master",
         )
     if taken := {"campaign", "published"}.intersection(config["comparison"]["results"]):
         raise SettingsError(
             f"{taken.pop()!r} is what runs of another kind are called there",
-            where="config key comparison.results",
-            fix="write ./ before the name",
+            "config key comparison.results",
+            "write ./ before the name",
         )
     check_app(config["app"])
     check_tools(config["tool"], config["campaign"]["tools"])
     if any(c in config["results"] for c in "{}\n\r"):
-        raise SettingsError("braces and line breaks cannot stand in a path here", where="config key results")
+        raise SettingsError("braces and line breaks cannot stand in a path here", "config key results")
     results = Path(config["results"])
     if results.is_absolute() or ".." in results.parts or not results.parts:
         raise SettingsError(
             f"{config['results']!r} is not the name of a folder below the results tier",
-            where="config key results",
-            fix="name a folder, or give an absolute path",
+            "config key results",
+            "name a folder, or give an absolute path",
         )
 
 
@@ -139,8 +139,8 @@ def check_tools(tool: Facts, compared: list[str]) -> None:
         if name not in tools:
             raise SettingsError(
                 f"{name!r} is not one of {', '.join(tools)}{suggestion(name, tools)}",
-                where=f"config key {key}",
-                fix=f"give the command of a program of yours in tool.{name}.command",
+                f"config key {key}",
+                f"give the command of a program of yours in tool.{name}.command",
             )
     for name in tools:
         if "command" in tool[name]:
@@ -208,7 +208,7 @@ def expand(text: str, where: str) -> str:
     """Expand ``$VARIABLES`` and ``~``; an undefined variable is an error, not a literal ``$`` in a path."""
     expanded = os.path.expanduser(os.path.expandvars(text))
     if "$" in expanded:
-        raise SettingsError(f"an environment variable in {text!r} is not defined", where, fix="define it")
+        raise SettingsError(f"an environment variable in {text!r} is not defined", where, "define it")
     return expanded
 
 
@@ -240,16 +240,16 @@ def check_app(app: Facts) -> None:
     if app["filter_file"] and "filter_file" not in used:
         raise SettingsError(
             "the app is not told of it",
-            where="config key app.filter_file",
-            fix="add its option to app.arguments: [--bids-filter-file, '{filter_file}']",
+            "config key app.filter_file",
+            "add its option to app.arguments: [--bids-filter-file, '{filter_file}']",
         )
     taken: dict[str, str] = {}
     for name, folder in app["caches"].items():
         inside, key = folder["inside"].rstrip("/"), f"config key app.caches.{name}.inside"
         if inside in OF_THE_APP or not inside:
-            raise SettingsError(f"{folder['inside']!r} is taken", key, fix="name another folder")
+            raise SettingsError(f"{folder['inside']!r} is taken", key, "name another folder")
         if inside in taken:
-            raise SettingsError(f"{inside!r} is that of {taken[inside]}, too", key, fix="name another folder")
+            raise SettingsError(f"{inside!r} is that of {taken[inside]}, too", key, "name another folder")
         taken[inside] = name
 
 
@@ -265,18 +265,18 @@ def check_program(program: Facts, key: str) -> None:
     words = split_words(program["command"], f"{key}.command")
     if "input" not in check_templates(words, OF_A_PROGRAM, f"{key}.command"):
         fix = "say in it where the path of the image goes, and where that of the folder for what is written"
-        raise SettingsError("has no {input}", where=f"config key {key}.command", fix=f"{fix}: {{input}}, {{output}}")
+        raise SettingsError("has no {input}", f"config key {key}.command", f"{fix}: {{input}}, {{output}}")
     if program["version"]:
         split_words(program["version"], f"{key}.version")
     written = [(name, program[name]) for name in ("mask", "brain") if program[name]]
     if len(written) != 1:
         problem = "both mask and brain are given" if written else "neither mask nor brain is given"
-        raise SettingsError(problem, where=f"config key {key}", fix="name the one file that the program writes")
+        raise SettingsError(problem, f"config key {key}", "name the one file that the program writes")
     [(name, file)] = written
     path = PurePosixPath(file)
     if path.is_absolute() or ".." in path.parts or "{" in file:
         fix = "name a file in that folder, such as mask.nii.gz"
-        raise SettingsError(f"{file!r} is not below {{output}}", where=f"config key {key}.{name}", fix=fix)
+        raise SettingsError(f"{file!r} is not below {{output}}", f"config key {key}.{name}", fix)
 
 
 def split_words(command: str, where: str) -> list[str]:
@@ -295,10 +295,10 @@ def split_words(command: str, where: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise SettingsError(f"{command!r}: {error}", where=f"config key {where}", fix="close it") from None
+        raise SettingsError(f"{command!r}: {error}", f"config key {where}", "close it") from None
     if not words or ("/" in words[0] and not words[0].startswith("/")):
         said = f"{words[0]!r} is neither a name nor an absolute path" if words else "names no program"
-        raise SettingsError(said, where=f"config key {where}", fix="begin with a program on PATH, or its absolute path")
+        raise SettingsError(said, f"config key {where}", "begin with a program on PATH, or its absolute path")
     return words
 
 

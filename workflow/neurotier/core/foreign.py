@@ -328,7 +328,7 @@ def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str]) -> tuple[
     raise InputError(
         f"is a link that leads out of the dataset, to {str(real)!r}",
         path,
-        fix="if that place is trusted, name its folder in dataset.links_to",
+        "if that place is trusted, name its folder in dataset.links_to",
     )
 
 

@@ -386,9 +386,7 @@ class Settings(Section):
         complete = completed(config, config_schema())
         check(complete)
         if complete["app"]["image"] and not in_containers:
-            raise SettingsError(
-                "a BIDS App runs in a container", where="config key app.image", fix="add --sdm apptainer"
-            )
+            raise SettingsError("a BIDS App runs in a container", "config key app.image", "add --sdm apptainer")
         name, tiers = complete["tool"]["name"], complete["tiers"]
         options = dict(complete["tool"][name])
         tool = {"name": name, "image": options.pop("image"), "options": options}

@@ -77,7 +77,7 @@ class Tier:
         where = f"config key tiers.{settings.name}"
         text = settings.path if settings.node else expand(settings.path, f"{where}.path")
         if any(c in text for c in "{}\n\r"):
-            raise SettingsError("braces and line breaks cannot stand in a path here", where=f"{where}.path")
+            raise SettingsError("braces and line breaks cannot stand in a path here", f"{where}.path")
         capacity = settings.capacity
         capacity_bytes = None if capacity is None else parse_size(capacity, f"{where}.capacity")
         path = Path(text) if settings.node else Path(text).absolute()
@@ -105,7 +105,7 @@ class Tier:
         base = Path(expand(str(Path(*parts[: fixed or 1])), where))
         path = Path(expand(str(self.path), where)).absolute()
         if not base.is_dir():
-            raise TierError(f"{base} is not an existing folder", where, fix=f"correct tiers.{self.name}.path")
+            raise TierError(f"{base} is not an existing folder", where, f"correct tiers.{self.name}.path")
         tier = replace(self, path=path, node=False)
         tier.refuse_planted()
         try:
@@ -173,7 +173,7 @@ class Tier:
             raise TierError(
                 f"its path {self.path} is not an existing folder, or may not be entered",
                 where,
-                fix=f"mount it, or correct tiers.{self.name}.path",
+                f"mount it, or correct tiers.{self.name}.path",
             )
         self.refuse_planted()  # while it was not there, anybody might have made it
         mount = self.mount()
@@ -182,7 +182,7 @@ class Tier:
                 f"declared as {self.kind!r}, but {self.path} is on {mount.fs_type} ({mount.kind!r}), "
                 f"mounted at {mount.mount_point}",
                 where,
-                fix=f"correct tiers.{self.name}.kind or .path",
+                f"correct tiers.{self.name}.kind or .path",
             )
         if self.read_only:
             return
@@ -223,7 +223,7 @@ def parse_size(size: str | int, where: str) -> int:
         return size
     found = re.fullmatch(r"(\d+\.?\d*|\.\d+) *(?:([KMGTP])(i?))?B?", size, re.IGNORECASE)
     if found is None:
-        raise SettingsError(f"{size!r} is not a size", where, fix="write for example 64 GiB")
+        raise SettingsError(f"{size!r} is not a size", where, "write for example 64 GiB")
     number, prefix, binary = found.groups()
     power = "KMGTP".index(prefix.upper()) + 1 if prefix else 0
     return int(float(number) * (1024 if binary else 1000) ** power)
@@ -268,7 +268,7 @@ def require_answer(path: Path, where: str) -> None:
         raise TierError(
             f"{path} does not answer within {ANSWERS_WITHIN_S:g} s",
             where,
-            fix="see whether its server is there and mount it again, or place nothing there",
+            "see whether its server is there and mount it again, or place nothing there",
         ) from None
 
 
@@ -294,15 +294,15 @@ def with_folders_placed(config: Facts) -> Facts:
         if "results" in tiers:
             raise SettingsError(
                 f"{results!r} is an absolute path, which makes a tier named 'results', and there is one of that name",
-                where="config key results",
-                fix="rename that tier, or name a folder on it",
+                "config key results",
+                "rename that tier, or name a folder on it",
             )
         require_answer(folder.parent, "config key results")
         if not folder.parent.is_dir():
             raise SettingsError(
                 f"{folder.parent} is not an existing folder",
-                where="config key results",
-                fix="make it, or correct the path",
+                "config key results",
+                "make it, or correct the path",
             )
         tiers["results"], placement["results"], results = tier_of(folder.parent), "results", folder.name
     if "dataset" not in placement and "results" in placement:

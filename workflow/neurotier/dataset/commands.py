@@ -151,10 +151,10 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
             )
         except OSError as error:
             fix = "reinstall the environment"
-            raise SourceError(f"does not answer: {error.strerror}", where="git-annex", fix=fix) from None
+            raise SourceError(f"does not answer: {error.strerror}", "git-annex", fix) from None
         out, complaints = process.communicate()
         if process.returncode < 0 or process.returncode > 128 or KILLED.search(complaints):
-            raise KilledError(f"git-annex {command} was killed", where="git or git-annex")
+            raise KilledError(f"git-annex {command} was killed", "git or git-annex")
         if NO_ANNEX in complaints:
             raise SourceError("its content is not there: its repository has no annex", paths[0])
         own = [json.loads(line) for line in out.splitlines() if line]  # an empty one comes before a complaint
@@ -229,12 +229,14 @@ def naming_commands(problem: str = "failed", where: str = "DataLad", fix: str = 
             raise SourceError(f"does not answer: {one_line(str(error))}", "git or git-annex", fix) from None
         if not isinstance(code, int):
             raise
-        said = one_line(str(getattr(error, "stderr", "") or "")).strip()[:200]
-        command = " ".join(map(str, getattr(error, "cmd", [])[:2]))
+        said = getattr(error, "stderr", "") or getattr(error, "stdout", "") or "it gives no reason"
+        reason = one_line(str(said)).strip()[:200]
+        words = map(str, getattr(error, "cmd", []))
+        command = " ".join([word for word in words if word[:1] != "-" and "=" not in word][:2])  # without git's options
         if code < 0 or code > 128:
             fix = "see whether memory is short or a tier full, and start the same command again"
             raise KilledError(f"{command} was killed", "git or git-annex", fix) from None
-        raise SourceError(f"{command} failed with exit code {code}: {said}", where="git or git-annex") from None
+        raise SourceError(f"{command} failed with exit code {code}: {reason}", "git or git-annex") from None
 
 
 def message_of(results: Sequence[Any], otherwise: str) -> str:

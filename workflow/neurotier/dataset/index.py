@@ -94,8 +94,8 @@ def index_dataset(
             if not site or settings.sites:
                 raise InputError(
                     "is not a BIDS dataset: no dataset_description.json and no sub-* folder",
-                    where=f"{site or dataset.source!r}",
-                    fix="correct dataset.source or dataset.sites",
+                    f"{site or dataset.source!r}",
+                    "correct dataset.source or dataset.sites",
                 )
             deeper = (root / ".gitmodules").exists()
             more = "; it holds sub-datasets: name it as dataset.source to analyse them" if deeper else ""
@@ -118,7 +118,7 @@ def index_dataset(
         raise InputError(
             "holds participants both itself and in sub-datasets, whose derivatives an app would mix",
             where,
-            fix="name the sub-datasets to analyse in dataset.sites",
+            "name the sub-datasets to analyse in dataset.sites",
         )
     if not images:
         first_skipped = "".join(f"; skipped {item}: {reason}" for item, reason in list(skipped.items())[:1])
@@ -130,7 +130,7 @@ def index_dataset(
     asked = [image for image in images if is_participant(image.label)]
     selected = chosen(asked, settings.sessions, settings.runs, is_app)
     if not selected:
-        raise InputError("nothing is left to analyse", where, fix="see the filters under dataset")
+        raise InputError("nothing is left to analyse", where, "see the filters under dataset")
     return Index(sorted(selected, key=lambda image: image.path), dict(sorted(skipped.items())))
 
 
@@ -412,6 +412,6 @@ def check_known(key: str, prefix: str, wanted: Sequence[str | int], known: Itera
             bare = name.removeprefix(f"{prefix}-")
             raise InputError(
                 f"the dataset has no {prefix}-{bare}{suggestion(bare, labels)}",
-                where=f"dataset.{key}",
-                fix=f"it has {len(labels)}: {first_of(labels, 5)}",
+                f"dataset.{key}",
+                f"it has {len(labels)}: {first_of(labels, 5)}",
             )

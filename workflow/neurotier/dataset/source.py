@@ -89,7 +89,7 @@ def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Say) -> 
     """
     if is_address(source):
         if reason := refusal(source):
-            raise InputError(reason, where="dataset.source", fix="correct it")
+            raise InputError(reason, "dataset.source", "correct it")
     else:
         source = str(local_folder(source))
         if is_plain_folder(Path(source)):
@@ -143,9 +143,9 @@ def local_folder(source: str) -> Path:
     """
     path = absolute_path(source)
     if not path.exists():
-        raise SourceError("there is no such folder", where=f"dataset.source {source!r}", fix="correct the path")
+        raise SourceError("there is no such folder", f"dataset.source {source!r}", "correct the path")
     if not path.is_dir():
-        raise InputError("is a file, not a dataset", where=f"dataset.source {source!r}")
+        raise InputError("is a file, not a dataset", f"dataset.source {source!r}")
     return path
 
 
@@ -164,7 +164,7 @@ def clone(source: str, folder: Path, version: str | None, where: str = "") -> No
         if version is not None:
             check_out(partial, version, where)
         if not is_whole(partial):
-            raise SourceError(f"cannot be cloned: {NOT_WHOLE}", where, fix="start the same command again")
+            raise SourceError(f"cannot be cloned: {NOT_WHOLE}", where, "start the same command again")
 
 
 def check_out(repository: Path, version: str, where: str) -> None:
@@ -178,7 +178,7 @@ def check_out(repository: Path, version: str, where: str) -> None:
         found = commit(repository, name)
         if found and ask_git(repository, "checkout", "--quiet", "--detach", found) is not None:
             return
-    raise SourceError(f"has no branch, tag or commit {version!r}", where, fix="see dataset.version")
+    raise SourceError(f"has no branch, tag or commit {version!r}", where, "see dataset.version")
 
 
 def plain_sites(folder: Path, links_to: Sequence[str]) -> Reasons:
@@ -211,8 +211,8 @@ def check_tier(dataset: Dataset, tier: Tier) -> None:
         raise InputError(
             f"this plain folder is on {find_mount(dataset.path).mount_point}, not on the dataset tier {tier.name!r} "
             f"({tier.path})",
-            where=f"dataset.source {dataset.source!r}",
-            fix="declare a tier there and set placement.dataset to it, or make the folder a DataLad dataset",
+            f"dataset.source {dataset.source!r}",
+            "declare a tier there and set placement.dataset to it, or make the folder a DataLad dataset",
         )
 
 
@@ -228,8 +228,8 @@ def require_sites(dataset: Dataset) -> None:
         named = "; ".join(f"{path!r}: {reason}" for path, reason in dataset.unreachable.items())
         raise SourceError(
             f"{len(dataset.unreachable)} of the sub-datasets asked for cannot be reached: {named}",
-            where=f"dataset.source {dataset.source!r}",
-            fix="start the same command again to analyse what is missing, or name the others in dataset.sites",
+            f"dataset.source {dataset.source!r}",
+            "start the same command again to analyse what is missing, or name the others in dataset.sites",
         )
 
 
@@ -262,7 +262,7 @@ def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say
 
     check_own_files(folder)
     if reason := refused(folder):
-        raise InputError(reason, where=f"dataset.source {source!r}")
+        raise InputError(reason, f"dataset.source {source!r}")
     known = subdatasets(dataset=str(folder), result_renderer="disabled")
     recorded = {Path(one["path"]).relative_to(folder).as_posix(): one["gitshasum"] for one in known}
     sites = choose_sites(settings.sites, sites_among(list(recorded), is_bids(folder)), source)
@@ -402,7 +402,7 @@ def choose_sites(wanted: Sequence[str], known: Sequence[str], source: str) -> li
         if sites := [site for site in known if not NO_SITES.fullmatch(site)]:
             return sites
         fix = f"name another source, or in dataset.sites one of: {', '.join(known)}"
-        raise InputError("has neither participants nor sites", where=f"dataset.source {source!r}", fix=fix)
+        raise InputError("has neither participants nor sites", f"dataset.source {source!r}", fix)
     if list(known) == [""]:
         where, fix = f"dataset.source {source!r}", "leave out dataset.sites"
         raise InputError("has no sub-datasets to choose sites from", where, fix)
@@ -412,8 +412,8 @@ def choose_sites(wanted: Sequence[str], known: Sequence[str], source: str) -> li
         if not matching:
             raise InputError(
                 f"the dataset has no site {name!r}{suggestion(name, list(known))}",
-                where="dataset.sites",
-                fix=f"it has: {', '.join(known)}",
+                "dataset.sites",
+                f"it has: {', '.join(known)}",
             )
         chosen += matching
     return list(dict.fromkeys(chosen))

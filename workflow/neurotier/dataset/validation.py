@@ -71,7 +71,7 @@ def check(findings: Record, where: str) -> None:
         raise InputError(
             f"is not valid BIDS{named(findings['errors'])}",
             where,
-            fix="correct it, or set dataset.validation to report",
+            "correct it, or set dataset.validation to report",
         )
 
 

@@ -72,7 +72,7 @@ def make_demo_dataset(folder: Path, settings: DemoSettings, say: Say) -> None:
     head, description = head_of(settings)
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise TierError("the demonstration dataset needs a new folder", str(folder), fix="remove this one")
+            raise TierError("the demonstration dataset needs a new folder", str(folder), "remove this one")
         folder.parent.mkdir(parents=True, exist_ok=True)
         with made_whole(folder) as partial:
             say(f"Its heads are made from {description}.")
@@ -95,7 +95,7 @@ def head_of(settings: DemoSettings) -> tuple[nib.Nifti1Image, str]:
         return model_head(), "a simulated head around a real brain template"
     path = absolute_path(settings.head)
     if not path.is_file():
-        raise InputError("no such file", where=f"config key demo.head: {path}", fix=FIX)
+        raise InputError("no such file", f"config key demo.head: {path}", FIX)
     return load_head(path), f"the real head {path.name}"
 
 

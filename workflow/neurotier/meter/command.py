@@ -94,14 +94,14 @@ class Options:
                 continue
             if option not in KEPT or not (given or self.command):
                 what = "needs a value" if option in KEPT else "is no option"
-                raise SettingsError(what, where=option, fix="see neurotier meter --help")
+                raise SettingsError(what, option, "see neurotier meter --help")
             name, word = KEPT[option], value if given else self.command.pop(0)
             known = getattr(self, name)
             setattr(self, name, [*known, word] if isinstance(known, list) else word)
         try:
             self.grace_s = float(self.grace)
         except ValueError:
-            raise SettingsError(f"{self.grace!r} is no time in seconds", where="--grace") from None
+            raise SettingsError(f"{self.grace!r} is no time in seconds", "--grace") from None
 
 
 def run(options: Options) -> int:
@@ -114,7 +114,7 @@ def run(options: Options) -> int:
     """
     command = options.command
     if not command:
-        raise SettingsError("there is no command", where="meter", fix="write it after --")
+        raise SettingsError("there is no command", "meter", "write it after --")
     record = open_record(options.record) if options.record else None
     watches = [watch(word) for word in options.tiers]
     resident_before = residency(options.inputs)
@@ -146,7 +146,7 @@ def open_record(path: str) -> int:
     try:
         return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
-        raise SettingsError(f"cannot be written: {error.strerror}", where=f"--record {path}") from None
+        raise SettingsError(f"cannot be written: {error.strerror}", f"--record {path}") from None
 
 
 def append(record: int, path: str, report: dict[str, Any]) -> None:
@@ -186,10 +186,10 @@ def configured(name: str) -> str:
         with open("config/config.yaml") as file:
             path = yaml.safe_load(file)["tiers"][name]["path"]
     except (yaml.YAMLError, ValueError):
-        raise SettingsError("is no YAML", where="config/config.yaml", fix="mend it, or write NAME=FOLDER") from None
+        raise SettingsError("is no YAML", "config/config.yaml", "mend it, or write NAME=FOLDER") from None
     except (OSError, LookupError, TypeError):
         what = f"config/config.yaml here has no tier {name!r} with a path"
-        raise TierError(what, where="--tier", fix="write NAME=FOLDER") from None
+        raise TierError(what, "--tier", "write NAME=FOLDER") from None
     return expand(str(path), f"config key tiers.{name}.path")
 
 
@@ -203,7 +203,7 @@ def residency(paths: list[str], gone_is_empty: bool = False) -> tuple[int, float
         if not os.path.isfile(path):
             if gone_is_empty:
                 return 0, None
-            raise InputError("is not an existing file", where=f"--input {path}")
+            raise InputError("is not an existing file", f"--input {path}")
     return sum(map(os.path.getsize, paths)), resident_share(paths)
 
 

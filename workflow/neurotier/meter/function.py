@@ -63,7 +63,7 @@ def measure_function(
         file.seek(0)
         sent = file.read()
     if not sent:
-        raise KilledError(f"{describe_exit(shell_code(exit_code))} (out of memory?)", where=where)
+        raise KilledError(f"{describe_exit(shell_code(exit_code))} (out of memory?)", where)
     value, error = pickle.loads(sent)
     if error is not None:
         raise error

@@ -203,7 +203,7 @@ def wanted(paths: Sequence[str], only: str) -> list[str]:
     asked = [path for path in paths if not names or owner_of(path) in names]
     if not asked:
         known = first_of(list(dict.fromkeys(map(owner_of, paths))))
-        raise InputError("names nobody of this command", where=f"{ONLY}={only!r}", fix=f"it is about {known}")
+        raise InputError("names nobody of this command", f"{ONLY}={only!r}", f"it is about {known}")
     return asked
 
 
@@ -273,7 +273,7 @@ def placed(how: How, settings: Settings, places: Places, log: Path) -> PlacedIma
     try:
         image = store.obtain(reference, where="the recorded image")
     except SettingsError as error:
-        raise ContainerError(error.what, where=f"the recorded image {reference}", fix=fix) from None
+        raise ContainerError(error.what, f"the recorded image {reference}", fix) from None
     if f"sha256:{image.sha256}" != container["digest"]:
         problem = f"has the digest sha256:{image.sha256}, and {container['digest']} was recorded"
         raise ContainerError(problem, reference, fix)
@@ -285,7 +285,7 @@ def placed(how: How, settings: Settings, places: Places, log: Path) -> PlacedIma
         try:
             cache = look_at(name, source)
         except SourceError as error:
-            raise SourceError(error.what, where=f"cache {name}: {source}", fix=fix) from None
+            raise SourceError(error.what, f"cache {name}: {source}", fix) from None
         if recorded != f"sha256:{cache.sha256}":
             raise InputError(f"has other contents than when {recorded} was recorded", source, fix)
         caches[place_cache(store, cache)] = cache

@@ -116,8 +116,8 @@ def check_source(dataset: Dataset) -> None:
     if dataset.kind == "folder":
         raise SettingsError(
             f"a plain folder ({dataset.path}) has no commit that derivatives could name as their source",
-            where="config key results_dataset",
-            fix="make the folder a DataLad dataset, or set results_dataset: false",
+            "config key results_dataset",
+            "make the folder a DataLad dataset, or set results_dataset: false",
         )
 
 
@@ -335,7 +335,7 @@ def open_dataset(folder: Path, killed_on: str, say: Say) -> Any:
     repository = folder / ".git"
     take_dataset_back(folder)
     if os.path.lexists(repository) and (repository.is_symlink() or not repository.is_dir()):
-        raise InputError("is no folder", str(repository), fix="remove it, and start the same command again")
+        raise InputError("is no folder", str(repository), "remove it, and start the same command again")
     clear_locks(folder, killed_on)
     if not repository.exists():
         say(f"making {folder} a DataLad dataset")
@@ -360,7 +360,7 @@ def open_dataset(folder: Path, killed_on: str, say: Say) -> Any:
         raise InputError(
             "is damaged, or not a DataLad dataset with an annex",
             str(repository),
-            fix=f"`{move}`, and start the same command again: the derivatives stay, their history begins anew",
+            f"`{move}`, and start the same command again: the derivatives stay, their history begins anew",
         )
     run_git(folder, "reset", "--quiet")  # what a save that was killed, or met a full tier, has staged
     return Dataset(str(folder))
@@ -379,7 +379,7 @@ def clear_locks(folder: Path, killed_on: str) -> None:
         raise BusyError(
             f"another program is writing to this dataset ({held})",
             str(locks[0]),
-            fix="wait for it; if there is none, remove this file, and start the same command again",
+            "wait for it; if there is none, remove this file, and start the same command again",
         )
     for lock in locks:
         remove_whatever(lock)
@@ -417,12 +417,12 @@ def unsaved(folder: Path, reason: str) -> NeurotierError:
         return BusyError(
             f"another program is writing to this dataset: {one_line(reason)}",
             str(folder),
-            fix="wait for it, and start the same command again",
+            "wait for it, and start the same command again",
         )
     return TierError(
         f"the derivatives could not be saved: {one_line(reason)}",
         str(folder),
-        fix="mend that (is the tier full?), and start the same command again",
+        "mend that (is the tier full?), and start the same command again",
     )
 
 
@@ -439,7 +439,7 @@ def register(folder: Path, dataset: Dataset, site: str) -> str:
     clone = dataset.path / site
     here = commit(clone)
     if not here:
-        raise InputError("is not there any more", str(clone), fix="start with --forcerun clone_dataset")
+        raise InputError("is not there any more", str(clone), "start with --forcerun clone_dataset")
     address = without_credentials((ask_git(clone, "config", "remote.origin.url") or "").strip())
     if not address or refusal(address):
         raise InputError(f"has no address to register: {refusal(address) or 'no remote is named origin'}", str(clone))
@@ -466,7 +466,7 @@ def refuse_ignored(folder: Path) -> None:
         raise InputError(
             f"{one_line(ignored.split(chr(0))[0])} would not be saved: git is told to ignore it",
             str(folder),
-            fix="remove the .gitignore that names it (or see .git/info/exclude), and start the same command again",
+            "remove the .gitignore that names it (or see .git/info/exclude), and start the same command again",
         )
 
 

@@ -26,7 +26,7 @@ def asked_logs(published: str | None) -> list[str]:
     """
     if published is None:
         fix = "add --config published=PATH, a checkout of big-data-lab-team/paper-memory-storage or any part of it"
-        raise SettingsError("there is nothing to replay", where="target published", fix=fix)
+        raise SettingsError("there is nothing to replay", "target published", fix)
     return [published, fingerprint(Path(published))]
 
 

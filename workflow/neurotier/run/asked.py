@@ -84,7 +84,7 @@ def open_page(results: Path, name: str) -> int:
         fix = "give a results folder, or have one made: snakemake all"
         raise SettingsError("has no page" if results.is_dir() else "is no folder", str(results), fix)
     if name and name not in pages:
-        raise SettingsError(f"has no page {name!r}", str(results), fix=f"it has {', '.join(sorted(pages))}")
+        raise SettingsError(f"has no page {name!r}", str(results), f"it has {', '.join(sorted(pages))}")
     page = pages[name] if name else max(pages.values(), key=lambda file: file.stat().st_mtime)
     print(page)
     if {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():  # else a browser for terminals would be found, if any
@@ -128,7 +128,7 @@ def show_description(record: Path, phase: str | None, output: Path | None) -> in
     try:
         write_text(output, text)
     except OSError as error:
-        raise TierError(f"cannot be written: {error.strerror}", where=f"--output {output}") from None
+        raise TierError(f"cannot be written: {error.strerror}", f"--output {output}") from None
     return 0
 
 
@@ -156,7 +156,7 @@ def lay_out(folder: Path) -> list[str]:
     link = folder / LINKED
     added = []
     if (folder / "dataset_description.json").exists():
-        raise SettingsError("is a BIDS dataset, which is only read", str(folder), fix="choose another folder")
+        raise SettingsError("is a BIDS dataset, which is only read", str(folder), "choose another folder")
     if os.path.lexists(link) and not link.is_symlink():
         fix = "choose another folder; in a checkout there is nothing to lay out"
         raise SettingsError("is there already, and is no link to an installed workflow", str(link), fix)

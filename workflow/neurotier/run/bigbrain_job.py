@@ -58,7 +58,7 @@ def run_here(asked: Facts, settings: Settings, places: Places, log: Path) -> Pla
     again = ["--rerun-triggers", "mtime", "--rerun-incomplete"]
     last = inner_places.shortened().bigbrain / "bigbrain_predictions.tsv"
     if snakemake([str(last), *ALONE, *again, "--cores", str(cores), "--configfile", str(file)], log) != 0:
-        raise RunError(why(log), where="target bigbrain", fix=f"see {log}, and start the same command again")
+        raise RunError(why(log), "target bigbrain", f"see {log}, and start the same command again")
     return inner_places
 
 

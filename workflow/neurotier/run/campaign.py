@@ -316,8 +316,8 @@ def check_campaign(campaign: Campaign) -> None:
     if read_json(campaign.places.index / "dataset.json")["kind"] == "folder" and len(tiers) > 1:
         raise SettingsError(
             f"the dataset is a plain folder, which is read where it lies, and cannot be on {len(tiers)} tiers",
-            where="config key campaign.placements",
-            fix="place the role dataset on one tier, or make the folder a DataLad dataset",
+            "config key campaign.placements",
+            "place the role dataset on one tier, or make the folder a DataLad dataset",
         )
     for name, roles in needs(campaign, people).items():
         tier = tier_named(settings, name).here()
@@ -362,8 +362,8 @@ def check_room(tier: Tier, roles: Mapping[str, int], say: Say) -> None:
     if needed > free:
         raise TierError(
             f"the campaign needs {size(needed)} there ({parts}), and {size(free)} are free",
-            where=f"tier {tier.name!r}",
-            fix="make room, lower campaign.parallelism, or leave its placements out",
+            f"tier {tier.name!r}",
+            "make room, lower campaign.parallelism, or leave its placements out",
         )
 
 
@@ -374,7 +374,7 @@ def check_parallelism(run: PlannedRun, campaign: Campaign, people: Sequence[str]
         raise SettingsError(
             f"there are only {len(people)} participants to run {asked} at once",
             where,
-            fix=f"lower it to at most {len(people)}, or select more participants",
+            f"lower it to at most {len(people)}, or select more participants",
         )
     own = Needs(run.settings, campaign.places, elsewhere=False)
     limits = {"work_files": own.room.get("work_files"), "mem_mb": campaign.limits.get("mem_mb")}
@@ -383,7 +383,7 @@ def check_parallelism(run: PlannedRun, campaign: Campaign, people: Sequence[str]
         if room < asked:
             what, unit, fix = SCARCE[resource]
             problem = f"{asked} at once need more {what} than there is: {room} fit into {known[resource]:,} {unit}"
-            raise SettingsError(problem, where, fix=f"lower it, {fix}")
+            raise SettingsError(problem, where, f"lower it, {fix}")
 
 
 # The runs.
@@ -431,15 +431,19 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     if "mem_mb" in campaign.limits:
         arguments += ["--resources", f"mem_mb={campaign.limits['mem_mb']}"]
     arguments += ["--configfile", str(file)]
-    if snakemake(["ready", *arguments], log) != 0:
+
+    def failed(what: str) -> RunError:
         said = re.findall("^neurotier: (.*)", log.read_text(errors="replace"), re.MULTILINE)
-        raise RunError(": ".join(["could not be made ready", *said[-1:]]), str(condition), fix=f"see {log}")
+        return RunError(": ".join([what, *said[-1:]]), str(condition), f"see {log}")
+
+    if snakemake(["ready", *arguments], log) != 0:
+        raise failed("could not be made ready")
     cache = make_cache_ready(condition.cache, inner, places, log)
     snakemake([str(places.shortened().profile / "profile.tsv"), *arguments], log)
     # The run that made ready has no row.
     rows = [facts for facts in map(read_json, sorted(places.runs.glob("*.json"))) if facts.get("row") is not None]
     if not rows:
-        raise RunError("ended without analysing anyone", str(condition), fix=f"see {log}")
+        raise failed("ended without analysing anyone")
     facts = rows[-1]
     row, stopped = facts["row"], bool(facts.get("stopped_by"))
     begun = row["participants"] + row["failed"]  # of a job that was killed at once nothing is known

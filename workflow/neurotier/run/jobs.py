@@ -6,6 +6,7 @@ reason; any other exception is a bug in neurotier, whose traceback goes to the j
 
 from __future__ import annotations
 
+import errno
 import socket
 import sys
 import traceback
@@ -39,6 +40,12 @@ from neurotier.dataset.source import Dataset, is_installed, obtain
 from neurotier.meter.measure import Interrupted
 from neurotier.run import slurm
 from neurotier.run.participants import participants
+
+ADVICE = {
+    **dict.fromkeys(FULL, "free some space there"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "see to it that you may read and write there"),
+}
+"""What helps after an operating system's error."""
 
 READ_AGAIN = "start the same command again, or install this Python environment again"
 
@@ -253,13 +260,15 @@ def reason_of(error: BaseException) -> str:
     ('a.json: No such file or directory', "fault in neurotier: KeyError: 'x'")
     >>> reason_of(OSError(28, "No space left on device", "a.tsv"))
     'a.tsv: No space left on device; free some space there, and start the same command again'
+    >>> reason_of(OSError(13, "Permission denied", "a.tsv"))
+    'a.tsv: Permission denied; see to it that you may read and write there, and start the same command again'
     >>> reason_of(RuntimeError("FT_Load_Glyph (ft2font.cpp line 646) failed with error 0x55")).partition(": ")[2]
     'could not be read: FT_Load_Glyph (ft2font.cpp line 646) failed with error 0x55; start the same ...'
     """
     if isinstance(error, (NeurotierError, Interrupted)):
         return str(error)
     if isinstance(error, OSError):
-        fix = "; free some space there, and start the same command again" if error.errno in FULL else ""
+        fix = f"; {ADVICE[error.errno]}, and start the same command again" if error.errno in ADVICE else ""
         return f"{error.filename or 'a file'}: {error.strerror or error}{fix}"
     if is_unreadable(error):
         while below := error.__cause__ or error.__context__:

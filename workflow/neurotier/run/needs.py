@@ -193,8 +193,8 @@ class Needs:
         if granted.memory_mb is not None and taken_mb >= granted.memory_mb:
             raise TierError(
                 f"the group level's job has {granted.memory_mb} MB of memory, and its files take {taken_mb} MB of it",
-                where=f"tier {self.settings.placement['work']!r}",
-                fix="ask for more (--set-resources run_group_level:mem_mb=N), or place work on another tier",
+                f"tier {self.settings.placement['work']!r}",
+                "ask for more (--set-resources run_group_level:mem_mb=N), or place work on another tier",
             )
         return self.share_of(granted, files_mb)
 

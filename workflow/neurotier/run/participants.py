@@ -103,7 +103,7 @@ def images_of(places: Places, participant: str) -> list[Image]:
     """
     images = selected_in(places).get(participant)
     if not images:
-        raise InputError("no such participant is selected", participant, fix="see index/images.tsv")
+        raise InputError("no such participant is selected", participant, "see index/images.tsv")
     return images
 
 
@@ -214,5 +214,5 @@ def members_of(share: str, places: Places) -> list[str]:
     number, _, shares = name.partition("-of-")
     members = longest_first(places.index / "images.tsv")[int(number) - 1 :: max(1, int(shares))]
     if not members or not 1 <= int(number) <= int(shares):
-        raise InputError("there is no such share", where=f"share {share}", fix="name the target participants")
+        raise InputError("there is no such share", f"share {share}", "name the target participants")
     return members

@@ -88,8 +88,8 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
     if blind := next((rule for rule in AFTER_INDEX if rule in command.until), None):
         raise SettingsError(
             "Snakemake knows of these jobs only once the dataset is indexed, and so would do nothing",
-            where=f"--until {blind}",
-            fix="name a target instead: ready, participants",
+            f"--until {blind}",
+            "name a target instead: ready, participants",
         )
     if "advise" in command.targets and plan.elsewhere and settings.is_campaign:
         fix = "on a node, start it with --cores and without the Snakemake profile of a cluster"
@@ -125,8 +125,8 @@ def check_dataset(plan: Plan, say: Say) -> None:
         if written.is_relative_to(folder):
             raise SettingsError(
                 f"lies in the dataset {folder}, which is never written to",
-                where=f"{name.replace('_', ' ')} folder {written}",
-                fix="start in another working folder, or declare a tier outside the dataset and set placement to it",
+                f"{name.replace('_', ' ')} folder {written}",
+                "start in another working folder, or declare a tier outside the dataset and set placement to it",
             )
     table = places.index / "images.tsv"
     if (known.get("kind"), Path(known.get("path", "")).resolve()) == ("folder", folder) and table.exists():
@@ -206,7 +206,7 @@ def check_container_inputs(settings: Settings, elsewhere: bool) -> None:
         for name, cache in settings.app.caches.items():
             if not absolute_path(cache["source"]).is_dir():
                 where = f"config key app.caches.{name}.source: {cache['source']}"
-                raise SettingsError("there is no such folder", where, fix="correct the path")
+                raise SettingsError("there is no such folder", where, "correct the path")
 
 
 def check_filter_file(text: str | None) -> None:
@@ -215,14 +215,14 @@ def check_filter_file(text: str | None) -> None:
         return
     where, path = f"config key app.filter_file: {text}", absolute_path(text)
     if not path.is_file():
-        raise SettingsError("no such file", where, fix="correct the path")
+        raise SettingsError("no such file", where, "correct the path")
     try:
         with path.open("rb") as file:
             filters = json.loads(file.read(FILTER_BYTES))
     except OSError as error:
-        raise SettingsError(f"cannot be read: {error.strerror}", where, fix="correct its permissions") from None
+        raise SettingsError(f"cannot be read: {error.strerror}", where, "correct its permissions") from None
     except (ValueError, RecursionError) as error:
-        raise SettingsError(f"is no JSON: {error}", where, fix="correct it") from None
+        raise SettingsError(f"is no JSON: {error}", where, "correct it") from None
     if not isinstance(filters, dict):
         fix = 'write {"SUFFIX": {"ENTITY": VALUE}}, as in the documentation of the app'
         raise SettingsError("holds no filters", where, fix)
@@ -321,8 +321,8 @@ def other_results(plan: Plan, places: Places, accepted: bool, removed: bool) -> 
         more = ": the history of its datasets is that of one source" if is_history else again
         raise SettingsError(
             f"has {made}, and this run has {said(here, keys)}",
-            where=f"results folder {places.results}",
-            fix=f"choose another folder with --config results=NAME{more}",
+            f"results folder {places.results}",
+            f"choose another folder with --config results=NAME{more}",
         )
     return others
 

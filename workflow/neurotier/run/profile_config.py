@@ -133,9 +133,7 @@ def find_workflow_profile(asked: str | None, start: Path, snakefile: Path) -> Pa
     candidates = [start / name, start / "profiles" / name, snakefile.parent / "profiles" / name]
     found = next((candidate for candidate in candidates if candidate.exists()), None)
     if asked and found is None:
-        raise SettingsError(
-            "there is no such workflow profile", where=f"--workflow-profile {asked}", fix="give its full path"
-        )
+        raise SettingsError("there is no such workflow profile", f"--workflow-profile {asked}", "give its full path")
     return found
 
 

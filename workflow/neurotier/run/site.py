@@ -70,9 +70,7 @@ def draft() -> str:
     text, why = slurm.answer("sinfo", "--noheader", f"--format={BETWEEN.join(COLUMNS.values())}")
     nodes = nodes_in(text)
     if why or not nodes:
-        raise SourceError(
-            why or "sinfo names no partition", where="site", fix="run it on a login node of a Slurm cluster"
-        )
+        raise SourceError(why or "sinfo names no partition", "site", "run it on a login node of a Slurm cluster")
     lines = slurm.answer("scontrol", "--oneliner", "show", "partition")[0].splitlines()
     partitions = [dict(re.findall(r"(\w+)=(\S*)", line, re.ASCII)) for line in lines]
     return profile_of(nodes, {facts.get("PartitionName", ""): facts for facts in partitions}, asked_of_accounting())

@@ -127,7 +127,7 @@ def queue(*options: str) -> dict[str, Queued]:
     # Of a list of numbers of which one is forgotten, squeue tells nothing in some versions.
     said, reason = answer("squeue", "--me", "--noheader", "--array", "--format=%i|%T|%j|%r|%Z", *options)
     if reason and NOT_SET_UP not in reason:
-        raise BusyError(reason, where="Slurm", fix="start the same command again when squeue answers")
+        raise BusyError(reason, "Slurm", "start the same command again when squeue answers")
     found = (line.split("|", 4) for line in said.splitlines())
     # Numbers of a heterogeneous job are 100+0 and 100+1, those of an array 100_0 and 100_1.
     known = sorted((cells for cells in found if len(cells) == 5), key=lambda cells: int(re.split("[_+]", cells[0])[0]))

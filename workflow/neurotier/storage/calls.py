@@ -56,7 +56,7 @@ def run_call(
         try:
             output, errors = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
-            raise ToolError(f"{Path(command[0]).name} did not end within {timeout_s:.0f} s", where=where) from None
+            raise ToolError(f"{Path(command[0]).name} did not end within {timeout_s:.0f} s", where) from None
     return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
@@ -108,7 +108,7 @@ def started(
             )
         except OSError as error:
             what = f"{Path(command[0]).name} cannot be started: {error.strerror}"
-            raise ToolError(what, where=where) from None
+            raise ToolError(what, where) from None
         yield process
     finally:
         if process is None or process.returncode != 0:

@@ -236,7 +236,7 @@ def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:
     report = find_json(done.stdout)
     failed = report is None or not report["jobs"] or any(one.get("error") for one in report["jobs"])
     if report is None or failed or done.returncode != 0:
-        raise ToolError(f"fio: {reason(done.stdout, done.stderr, done.returncode)}", where=where)
+        raise ToolError(f"fio: {reason(done.stdout, done.stderr, done.returncode)}", where)
     if job.each:
         report["jobs"].sort(key=lambda one: int(one["jobname"].rpartition(".")[2]))  # fio has an order of its own
     return read_report(report)

@@ -97,8 +97,8 @@ class Workspace:
             needed, free = size(needed_bytes), size(self.tier.usable_bytes())
             raise TierError(
                 f"filled up during the {self.target}, which needed {needed}; {free} are free",
-                where=f"tier {self.tier.name!r}",
-                fix=f"make room, or lower {self.target}.share",
+                f"tier {self.tier.name!r}",
+                f"make room, or lower {self.target}.share",
             ) from None
 
     def remove_files(self) -> None:
@@ -131,8 +131,8 @@ def require_written(tier: Tier, target: str) -> None:
     if tier.read_only:
         raise TierError(
             f"is only read, and the {target} has to write there to measure it",
-            where=f"tier {tier.name!r}",
-            fix=f"declare a tier on {tier.mount().mount_point} in a folder of yours, and set placement.dataset to it",
+            f"tier {tier.name!r}",
+            f"declare a tier on {tier.mount().mount_point} in a folder of yours, and set placement.dataset to it",
         )
 
 

@@ -158,7 +158,7 @@ def parse(text: str, where: str) -> Description:
     require_valid(data, read_yaml((SCHEMAS / "rehearsal.schema.yaml").read_text()), f"{where}:")
     values = {name: figure["value"] for name, figure in data["figures"].items()}
     if not math.isfinite(values["cpu_s"]):
-        raise SettingsError("is no number of seconds", where=f"{where}: figures.cpu_s")
+        raise SettingsError("is no number of seconds", f"{where}: figures.cpu_s")
     for name in ("files", "results"):
         values[name] = tuple((int(count), int(each)) for count, each in values[name] if count)
     whole = {name: int(value) for name, value in values.items() if isinstance(value, float) and name != "cpu_s"}
@@ -245,7 +245,7 @@ def read_record(file: Path, where: str) -> list[Any]:
     for parts in ([content], content.splitlines()):
         with suppress(ValueError, RecursionError):
             return [json.loads(part) for part in parts if part.strip()]
-    raise InputError("is no JSON", where, fix="name a record or a file of neurotier meter --record")
+    raise InputError("is no JSON", where, "name a record or a file of neurotier meter --record")
 
 
 def phase_of(values: Sequence[Any], phase: str | None, where: str) -> Record:
@@ -255,7 +255,7 @@ def phase_of(values: Sequence[Any], phase: str | None, where: str) -> Record:
         phases = {each["phase"]: each for each in record["phases"]}
         if wanted not in phases:
             known = ", ".join(map(str, phases))
-            raise InputError(f"has no phase {wanted!r}", where, fix=f"use --phase with one of {known}")
+            raise InputError(f"has no phase {wanted!r}", where, f"use --phase with one of {known}")
         return {**phases[wanted], "flows": phases[wanted]["traffic"]}
     named = [value for value in values if phase in (None, value["phase"])]
     if not named:
@@ -271,7 +271,7 @@ def figures_of(values: Sequence[Any], found: Record, where: str) -> tuple[str, d
         raise InputError(
             "does not tell how many files were made",
             where,
-            fix="meter it with this version" + ("" if record else ", with --tier NAME=FOLDER of what it writes to"),
+            "meter it with this version" + ("" if record else ", with --tier NAME=FOLDER of what it writes to"),
         )
     images = images_in(record)
     many = "" if images == 1 else f", for one of {images} images"

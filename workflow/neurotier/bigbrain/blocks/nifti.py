@@ -144,6 +144,6 @@ class NewBlock:
             raise TierError(
                 f"tier {self.tier!r} is full: {written_bytes} of {self.size_bytes} bytes could be written, and "
                 f"{disk.f_bavail * disk.f_frsize} bytes are free without them",
-                where=f"block {self.final.name} ({self.final})",
-                fix="make room there, or ask for fewer or smaller blocks; nothing partial is kept",
+                f"block {self.final.name} ({self.final})",
+                "make room there, or ask for fewer or smaller blocks; nothing partial is kept",
             ) from None

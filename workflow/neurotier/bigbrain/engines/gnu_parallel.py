@@ -106,6 +106,6 @@ def require_complete(task: Task, reasons: Sequence[str]) -> None:
         names = first_of(incomplete, NAMED)
         raise RunError(
             f"{len(incomplete)} of {len(task.blocks)} blocks are incomplete: {names}{first}",
-            where=task.run,
-            fix="mend that, and start the same command again: what is complete stays",
+            task.run,
+            "mend that, and start the same command again: what is complete stays",
         )

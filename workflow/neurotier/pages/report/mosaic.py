@@ -67,7 +67,7 @@ def draw_mosaic(t1w: Path, mask: Path, out: Path, title: str) -> None:
     head, zooms = read_canonical(t1w)
     brain = read_canonical(mask)[0] > 0
     if head.shape != brain.shape:
-        raise InputError(f"its grid {brain.shape} is not that of the T1w image, {head.shape}", where=mask.name)
+        raise InputError(f"its grid {brain.shape} is not that of the T1w image, {head.shape}", mask.name)
     found = ndimage.find_objects(brain.view(np.uint8))
     box = found[0] if found else [slice(0, length) for length in head.shape]
     window = intensity_window(head)
@@ -96,7 +96,7 @@ def read_canonical(path: Path) -> tuple[Volume, list[float]]:
     if values.ndim > 3:
         values = values.reshape(*values.shape[:3], -1)[..., 0]
     if values.ndim != 3:
-        raise InputError(f"has {values.ndim} dimensions, not 3", where=path.name)
+        raise InputError(f"has {values.ndim} dimensions, not 3", path.name)
     image = as_closest_canonical(SpatialImage(values, stored.affine))
     return np.asarray(image.dataobj), [float(edge) or 1.0 for edge in voxel_sizes(image.affine)]
 

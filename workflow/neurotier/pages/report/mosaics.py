@@ -103,7 +103,7 @@ def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int, drawn:
                 reasons = list(pool.map(draw, stale, chunksize=4))
         except BrokenProcessPool:
             problem, fix = "a process that drew them was killed (out of memory?)", "start the same command again"
-            raise KilledError(problem, where="pictures of brain masks", fix=fix) from None
+            raise KilledError(problem, "pictures of brain masks", fix) from None
     else:
         reasons = list(map(draw, stale))
     listed = {drawn / picture.name for picture in pictures}

@@ -239,7 +239,7 @@ class Daq(Workload[Point]):
         rate_bytes_per_s = parse_size(section.rate, "config key daq.rate")
         if rate_bytes_per_s < section.record_bytes:
             fix = "raise daq.rate, which is in bytes per second, or lower daq.record_bytes"
-            raise SettingsError("less than a record comes per second", where="config key daq.rate", fix=fix)
+            raise SettingsError("less than a record comes per second", "config key daq.rate", fix)
         for group in section.together:
             if len(set(group)) < 2 or not set(group) <= set(section.tiers):
                 where, fix = "config key daq.together", "name two or more of daq.tiers"
@@ -272,7 +272,7 @@ class Daq(Workload[Point]):
         """Raise :class:`TierError` if an engine would not be what it is called on a tier, or has no room there."""
         engine, where = points[0].engine, f"tier {tier.name!r}"
         if engine == "libpmem" and engine not in dict(KINDS[tier.kind].fio_engines):
-            raise TierError(f"libpmem stores to persistent memory, and this is {tier.kind}", where=where)
+            raise TierError(f"libpmem stores to persistent memory, and this is {tier.kind}", where)
         if tier.name != points[0].tiers[0]:  # that of the first has been looked at
             self.check_room(tier, points[0].set_name, self.room(points), tier.usable_bytes())
 
@@ -306,7 +306,7 @@ class Daq(Workload[Point]):
                 workspace.remove_files()
         if checked * point.record_bytes != sum(written):
             lost = counted(sum(written) // point.record_bytes - checked, "record")
-            raise ToolError(f"{lost} cannot be read again", where=f"{point.writers} writers on {point.over}")
+            raise ToolError(f"{lost} cannot be read again", f"{point.writers} writers on {point.over}")
         flushed = flushes(point.engine, in_memory)
         curve = curve if flushed or in_memory else []  # what a mapped file holds may not be on the device yet
         facts = {

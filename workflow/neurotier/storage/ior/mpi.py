@@ -98,10 +98,10 @@ def run_ior(point: Point, pattern: str, direct: bool, folder: Path, timeout_s: f
     given = {"environment": ENVIRONMENT, "before": enter_own_network}
     done = run_call(ior_command(point, pattern, direct), folder, timeout_s, where, **given)
     if done.returncode != 0:
-        raise ToolError(f"ior: {reason(done.stdout, done.stderr, done.returncode)}", where=where)
+        raise ToolError(f"ior: {reason(done.stdout, done.stderr, done.returncode)}", where)
     if not (folder / SUMMARY).exists():
         fix = "take IOR 3.3 or later"
-        raise ToolError(f"ior: {reason(done.stdout, done.stderr, 0)}, and no summary", where=where, fix=fix)
+        raise ToolError(f"ior: {reason(done.stdout, done.stderr, 0)}, and no summary", where, fix)
     with blaming(f"{SUMMARY} of ior", ToolError):
         return read_summary(read_text(folder, SUMMARY), point, pattern, where)
 
@@ -121,14 +121,14 @@ def read_summary(text: str, point: Point, pattern: str, where: str) -> Row:
         processes, version = int(found["numTasks"]), str(report["Version"])
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         what = f"lacks {error}" if isinstance(error, KeyError) else "is not IOR's JSON"
-        raise ToolError(f"the summary of ior {what}", where=where, fix="take IOR 3.3 or later") from None
+        raise ToolError(f"the summary of ior {what}", where, "take IOR 3.3 or later") from None
     if not all(map(math.isfinite, (moved, span_s, bandwidth))) or bandwidth <= 0 or span_s < 0:
-        raise ToolError(f"ior says that it took {span_s} s at {bandwidth} MiB/s", where=where)
+        raise ToolError(f"ior says that it took {span_s} s at {bandwidth} MiB/s", where)
     if processes != point.processes:
         what = f"ior ran with {processes} of {point.processes} processes"
-        raise ToolError(what, where=where, fix="have the mpirun of the MPI that IOR was built with on PATH")
+        raise ToolError(what, where, "have the mpirun of the MPI that IOR was built with on PATH")
     if abs(moved * MIB - point.written_bytes) > ROUNDED_BYTES:
-        raise ToolError(f"ior moved {moved * MIB:.0f} of {point.written_bytes} bytes", where=where)
+        raise ToolError(f"ior moved {moved * MIB:.0f} of {point.written_bytes} bytes", where)
     measured = {"bytes": point.written_bytes, "span_s": span_s, "bytes_per_s": bandwidth * MIB}
     return {f"{pattern}_{name}": value for name, value in measured.items()} | {"ior_version": version}
 

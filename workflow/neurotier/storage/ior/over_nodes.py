@@ -278,7 +278,7 @@ def start(cluster: Cluster, command: Sequence[str], stderr: Any) -> tuple[subpro
         process: Any = start_process(command, env=cluster.environment, start_new_session=True, **pipes)
         return process, process.stdin, process.stdout
     except OSError as error:
-        raise ToolError(f"{command[0]} cannot be started: {error.strerror}", where="target ior") from None
+        raise ToolError(f"{command[0]} cannot be started: {error.strerror}", "target ior") from None
 
 
 def ended(process: subprocess.Popen[str]) -> int:

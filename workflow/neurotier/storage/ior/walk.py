@@ -41,15 +41,15 @@ class Ior(Workload[Point]):
         block_bytes = parse_size(section.block_size, "config key ior.block_size")
         if not 1 <= block_bytes <= file_bytes or file_bytes % block_bytes:
             fix = "choose an ior.file_size that is a multiple of it"
-            raise SettingsError("blocks do not fill a file", where="config key ior.block_size", fix=fix)
+            raise SettingsError("blocks do not fill a file", "config key ior.block_size", fix)
         if section.engine == IOR and (over_nodes(section) or section.numa != ["none"]):
             what = "IOR itself measures one node, and processes that are not pinned"
-            raise SettingsError(what, where="config key ior.engine", fix="take fio for ior.nodes and ior.numa")
+            raise SettingsError(what, "config key ior.engine", "take fio for ior.nodes and ior.numa")
         unfit = [count for count in section.concurrent if all(nodes % count for nodes in section.nodes)]
         if unfit:
             what = f"{unfit[0]} benchmarks at once cannot have as many nodes each"
             fix = f"add a multiple of {unfit[0]} to ior.nodes"
-            raise SettingsError(what, where="config key ior.concurrent", fix=fix)
+            raise SettingsError(what, "config key ior.concurrent", fix)
         axes = section.tiers, section.numa, range(1, section.repetitions + 1), section.nodes, section.concurrent
         for tier, numa, repetition, nodes, concurrent, processes in itertools.product(*axes, section.processes):
             if nodes % concurrent == 0:

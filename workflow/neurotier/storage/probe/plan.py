@@ -180,7 +180,7 @@ def effort_for(tier: Tier, settings: ProbeSettings, streams: int) -> Effort:
         raise TierError(
             f"a probe with {counted(streams, 'stream')} needs {size(needed)}, and it may take {size(room)} "
             f"({percent(settings.share)} of {size(free)} free)",
-            where=f"tier {tier.name!r}",
-            fix="make room, leave that tier out, raise probe.share, or lower probe.streams",
+            f"tier {tier.name!r}",
+            "make room, leave that tier out, raise probe.share, or lower probe.streams",
         )
     return Effort(streams, settings.repetitions, settings.time_s, settings.file_mib * MIB, room)

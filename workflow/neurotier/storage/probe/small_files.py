@@ -77,11 +77,11 @@ def measure_files(tier: str, folder: Path, streams: int, slice_s: float, timeout
     if done.returncode in FULL:
         raise TierError(
             f"had no room, or no inodes, for {LEAST_FILES * streams} small files",
-            where=f"tier {tier!r}",
-            fix="make room, or lower probe.streams",
+            f"tier {tier!r}",
+            "make room, or lower probe.streams",
         )
     if done.returncode != 0:
-        raise ToolError(one_line(done.stderr.strip()) or str(done.returncode), where=f"tier {tier!r}, small files")
+        raise ToolError(one_line(done.stderr.strip()) or str(done.returncode), f"tier {tier!r}, small files")
     measured: Measured = json.loads(done.stdout)
     return measured
 

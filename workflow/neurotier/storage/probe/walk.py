@@ -239,7 +239,7 @@ class Walk:
         row = self.workspace.run(job, TIMEOUT_S + 10 * self.effort.slice_s).cells() | {"name": job.name}
         if not row["operations_per_s"]:
             where = f"tier {self.workspace.tier.name!r}"
-            raise ToolError(f"{job.name} did nothing within {job.runtime_s} s", where=where)
+            raise ToolError(f"{job.name} did nothing within {job.runtime_s} s", where)
         return row
 
 

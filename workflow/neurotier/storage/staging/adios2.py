@@ -101,7 +101,7 @@ def read(exchange: Exchange, reader: int, asked: Connection) -> None:
             source = sources[writer]
             status = source.begin_step(timeout=NEVER_S)
             if status.name != "OK":
-                raise ToolError(f"the stream of writer {writer} ended ({status.name})", where=f"reader {reader}")
+                raise ToolError(f"the stream of writer {writer} ended ({status.name})", f"reader {reader}")
             variable = source.inquire_variable("data")
             for place, piece in pieces:
                 variable.set_selection([[piece * words], [words]])
@@ -158,7 +158,7 @@ def answers(clients: Sequence[Client]) -> list[Any]:
                 one.process.join(1)
                 raise ToolError(f"{one.name} is gone (exit code {one.process.exitcode})") from None
             if isinstance(found[one.name], str):
-                raise ToolError(found[one.name], where=one.name)
+                raise ToolError(found[one.name], one.name)
     return [found[one.name] for one in clients]
 
 

@@ -203,5 +203,5 @@ def answers(exchange: Exchange, asked: Sequence[tuple[str, Any]]) -> list[Any]:
                 if isinstance(error.cause, OutOfDiskError):
                     what = "filled up, and the disk of temporary files is nearly full, too"
                     raise TierError(what, f"tier of {exchange.folder}", "make room, or lower staging.share") from None
-                raise ToolError(str(error.cause).partition("\n")[0], where=names[reference]) from None
+                raise ToolError(str(error.cause).partition("\n")[0], names[reference]) from None
     return [ray.get(reference) for _, reference in asked]

@@ -139,12 +139,12 @@ def listen(
         text = process.stdout.readline()
         if not text:
             what = f"the service ended by itself (exit code {process.wait(PATIENCE_S)})"
-            raise ToolError(what, where=exchange.engine, fix="see the log")
+            raise ToolError(what, exchange.engine, "see the log")
         line = json.loads(text)
         if line.get("exit_code") == TierError.exit_code:
             raise TierError(line["error"])
         if "error" in line:
-            raise ToolError(line["error"], where=exchange.engine)
+            raise ToolError(line["error"], exchange.engine)
         if "ended" in line:
             return
         if "ready" in line:
@@ -156,7 +156,7 @@ def listen(
     if outcome.start_s is not None:
         done = f"{len(outcome.steps)} of {exchange.steps} steps were done"
         what = f"stalled: {done}, and the next did not end within {limit_s:.0f} s"
-    raise ToolError(what, where=exchange.engine, fix="see the log, or raise staging.timeout_s")
+    raise ToolError(what, exchange.engine, "see the log, or raise staging.timeout_s")
 
 
 def reason(error: ToolError, exchange: Exchange, outcome: Outcome) -> NeurotierError:
@@ -165,14 +165,14 @@ def reason(error: ToolError, exchange: Exchange, outcome: Outcome) -> NeurotierE
         needed = exchange.writers * exchange.bytes_per_writer
         return TierError(
             f"filled up in step {len(outcome.steps) + 1}, of {size(needed)}",
-            where=f"tier of {exchange.folder}",
-            fix="make room, or lower staging.share",
+            f"tier of {exchange.folder}",
+            "make room, or lower staging.share",
         )
     gone = [place for place, pid in enumerate(outcome.servers) if not is_there(pid)]
     if gone:
         names = ", ".join(str(place) for place in gone)
         what = f"server {names} of {exchange.servers} is gone; {len(outcome.steps)} of {exchange.steps} steps were done"
-        return ToolError(what, where=exchange.engine, fix="start the same command again")
+        return ToolError(what, exchange.engine, "start the same command again")
     return error
 
 

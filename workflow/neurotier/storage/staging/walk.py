@@ -117,7 +117,7 @@ def scratch() -> Iterator[Path]:
     remove_abandoned(parent)
     folder = parent / secrets.token_hex(3)  # numbers of processes are equal in containers that share it
     if len(str(folder)) > MOST_PATH:
-        raise ToolError("its path is too long for sockets", where=str(folder), fix="set TMPDIR=/tmp")
+        raise ToolError("its path is too long for sockets", str(folder), "set TMPDIR=/tmp")
     try:
         with work_folder(folder, identity=""):
             yield folder
@@ -137,7 +137,7 @@ def cells(exchange: Exchange, outcome: Outcome) -> Row:
         if step["wrong"]:
             readers = {one.split("/")[0] for one in step["wrong"]}
             what = f"other bytes than were written came to {counted(len(readers), 'reader')} in step {number}"
-            raise ToolError(f"{what} (reader/piece {step['wrong'][0]})", where=exchange.engine)
+            raise ToolError(f"{what} (reader/piece {step['wrong'][0]})", exchange.engine)
     read_from_device = [step["device_read_bytes"] for step in outcome.steps]
     known = [one for one in read_from_device if one is not None]
     return {

@@ -163,8 +163,8 @@ class Sweep(Workload[Point]):
                 if not 1 <= block_bytes <= file_bytes:
                     raise SettingsError(
                         f"a block of {text} does not fit into a file of {given.file_size}",
-                        where=f"{where}.block_sizes",
-                        fix="choose smaller blocks, or a larger file_size",
+                        f"{where}.block_sizes",
+                        "choose smaller blocks, or a larger file_size",
                     )
             fixed = (file_bytes, given.seconds, given.direct, given.engine)
             axes = range(1, given.repetitions + 1), given.patterns, given.queue_depths, blocks, given.processes

@@ -189,8 +189,8 @@ class Workload(ABC, Generic[AnyPoint]):
             raise TierError(
                 f"{self.target} set {set_name!r} needs {size(needed)} ({text}), more than {percent(share)} of the"
                 f" {size(free_bytes)} that are free",
-                where=f"tier {tier.name!r}",
-                fix=f"lower {self.smaller.format(set=set_name)}, or raise {self.target}.share",
+                f"tier {tier.name!r}",
+                f"lower {self.smaller.format(set=set_name)}, or raise {self.target}.share",
             )
 
 
@@ -229,7 +229,7 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
     for key in ("tiers", "sets"):
         if not getattr(section, key, True):
             fix = f"take one of config/examples/{target}*.yaml, or see config/keys.md"
-            raise SettingsError("there is nothing to measure", where=f"config key {target}.{key}", fix=fix)
+            raise SettingsError("there is nothing to measure", f"config key {target}.{key}", fix)
     plan = workload.plan(settings)
     workload.require()
     begun = []
@@ -270,7 +270,7 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
     found = Counter(row["status"] for row in rows)
     if rows and MEASURED not in found:
         why = "; ".join(f"{counted(count, 'point')} {reason}" for reason, count in found.items())
-        raise ToolError(f"nothing was measured: {why}", where=f"target {target}")
+        raise ToolError(f"nothing was measured: {why}", f"target {target}")
     return workload.tables(rows)
 
 
