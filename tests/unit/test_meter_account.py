@@ -379,6 +379,7 @@ def test_who_is_awake_at_two_looks_without_an_entry_was_awake_all_the_time_and_i
     # two ticks more than there was time for are believed
     assert told(activity((1 + 1.9 * TICK_S, 0.25, False)), bounds) == "False 1 1"
     assert told(activity((1 + 2.1 * TICK_S, 0.25, False)), bounds) == "True 0.25 1"
+    assert told(activity((0.5, 0.5, False), (9.0, 0.75, False)), bounds) == "True 0.75 1.5", "its time on cores is sure"
     assert told(activity((0.4, 0.4, False), (0.2, 0.2, False)), bounds) == "False 0.6 0.6", "another of its number"
     unbooked = activity(*[(0.2, 0.2, False)] * 2, waits_booked=False)
     assert told(unbooked, BOUNDS) == "0.2 1", "who did anything may have waited"

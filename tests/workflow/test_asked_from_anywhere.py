@@ -34,6 +34,9 @@ def test_the_caller_s_folder_does_not_matter(runs: Project, tmp_path: Path) -> N
     seen = asked("watch", str(runs.folder / "one"), "--once")
     assert " done after" in seen.output
     both = names(runs)
+    listed = asked("images", str(runs.folder / "one")).output.splitlines()
+    assert listed[0].startswith(f"{len(listed) - 1} kept in {runs.folder}/neurotier-"), "whose store it is"
+    assert len(listed) > 1
     kept = asked("images", str(runs.folder / "one"), "--remove-unused", "0")
     assert (kept.code, kept.output) == (0, "")
     assert names(runs) == both

@@ -288,7 +288,7 @@ def test_a_page_of_an_earlier_run_is_not_said_to_be_of_this_one(project: Project
     project.heads("01")
     arguments = project.configure(tool="bet")
     first = project.succeeds(*arguments, path=STAND_INS)
-    assert first.lines("Results: 1 of 1 participants done, 0 failed, 1 brain mask"), first.output
+    assert first.lines("Results: 1 of 1 participant done, 0 failed, 1 brain mask"), first.output
     project.heads("02")
     ended = project.succeeds("participants", *arguments, "--forcerun", "index_dataset", path=STAND_INS)
     assert ended.analysed == ["sub-02"]

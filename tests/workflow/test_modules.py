@@ -32,7 +32,7 @@ def test_two_modules_have_a_configuration_each(project: Project) -> None:
     arguments = ["--configfile", "own.yaml"]
     ended = run(project, *arguments)
     assert ended.code == 0, ended.output
-    assert len(ended.lines("Results: 1 of 1 participants done, 0 failed, 1 brain mask")) == 2, ended.output
+    assert len(ended.lines("Results: 1 of 1 participant done, 0 failed, 1 brain mask")) == 2, ended.output
     masks = [mask for name in ("one", "two") for mask in (project.folder / name).rglob("sub-*_mask.nii.gz")]
     assert int((project.folder / "count.txt").read_text()) == sum(mask.stat().st_size for mask in masks)
     assert len(masks) == 2
@@ -52,7 +52,7 @@ def test_what_snakedeploy_writes_runs(project: Project) -> None:
     arguments = project.configure(tool="bet")
     ended = run(project, *arguments)
     assert ended.code == 0, ended.output
-    assert ended.lines("Results: 1 of 1 participants done, 0 failed, 1 brain mask"), ended.output
+    assert ended.lines("Results: 1 of 1 participant done, 0 failed, 1 brain mask"), ended.output
     assert run(project, *arguments, "--dry-run").lines("Nothing to be done")
 
 

@@ -100,6 +100,7 @@ def show_images(results: Path, unused_days: float | None) -> int:
     places = Places.from_settings(load_settings(results) if unused_days is None else own_settings(results))
     stored = list(stored_images(places.image_store, places.images))
     if unused_days is None:
+        print(f"{len(stored)} kept in {places.image_store}:")
         for image in stored:
             print(f"{image.name}\t{size(image.size_bytes)}\tused {utc(image.used_s)}\tsha256:{image.sha256[:12]}")
         return 0

@@ -476,7 +476,7 @@ def count_states(places: Places, everyone: list[str], failures: list[Record], st
     made_s = {name: file.stat().st_mtime for name in everyone if (file := places.record(name)).exists()}
     failed = {failure["participant"] for failure in failures} - made_s.keys()
     left = len(everyone) - len(made_s) - len(failed) - stopped
-    counts = [f"{len(made_s)} of {len(everyone)} participants done", f"{len(failed)} failed"]
+    counts = [f"{len(made_s):,} of {counted(len(everyone), 'participant')} done", f"{len(failed)} failed"]
     counts += [f"{count} {state}" for state, count in (("stopped", stopped), ("not run", left)) if count]
     with suppress(*DAMAGED):  # the page says what is missing
         table = places.group / "group.tsv"
