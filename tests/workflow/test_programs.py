@@ -15,6 +15,7 @@ from container_images import Engine, make_tiny
 from support import ENVIRONMENT, ROOT, Project, checksums, save_image, script, small_head, t1w
 
 STRIP = """for word; do echo "word $word"; done
+echo "threads $OMP_NUM_THREADS $OPENBLAS_NUM_THREADS"
 cp "$1" "$2/brain.nii.gz"
 """
 """It prints its words, and copies the image, which is 0 in one voxel of 20 of the air, in the place of the brain."""
@@ -38,14 +39,16 @@ def test_the_same_bytes_on_the_host_and_in_an_image_and_no_shell_reads_its_words
     program = with_program(tmp_path / "programs")
     (tmp_path / "image").mkdir()
     image = make_tiny(engine, tmp_path / "image", programs={"strip": STRIP})
-    given = project.configure(tool={"name": "own", "own": {**OWN, "image": str(image), "version": "echo 1.2 ; $HOME"}})
+    own = {**OWN, "image": str(image), "version": "echo 1.2 ; $HOME", "threads": 2}
+    given = project.configure(tool={"name": "own", "own": own})
     made = {}
     for results, switches in (("on-host", ()), ("in-image", ("--sdm", "apptainer"))):
-        project.succeeds("participants", *given, "--config", f"results={results}", *switches, path=program)
+        project.succeeds("participants", *given, "--config", f"results={results}", *switches, path=program, cores=4)
         there = Project(project.folder, results_name=results)
         made[results] = checksums(there.derivatives)
         said = there.log("sub-01").read_text().splitlines()
         assert [line for line in said if line.startswith("word ")][2:] == [f"word {word}" for word in WORDS]
+        assert "threads 2 2" in said, "those of the participant, of the 4 of the job"
         record = there.record("sub-01")
         assert (record["tool"], record["tool_version"]) == ("own", "1.2 ; $HOME")
     assert made["on-host"] == made["in-image"]

@@ -72,13 +72,13 @@ def run_job(options: argparse.Namespace) -> int:
     """Run a job of the workflow; the exit code of the process."""
     gc.disable()  # nothing that is imported is garbage; to look for it takes a twentieth of a short job's CPU time
     from neurotier.core.errors import NeurotierError
-    from neurotier.core.processes import spare_collections, use_one_blas_thread
+    from neurotier.core.processes import spare_collections, use_threads
     from neurotier.meter.measure import Interrupted
     from neurotier.run.stops import unwinding
 
     spare_collections()
     gc.enable()
-    use_one_blas_thread()
+    use_threads(1)
     try:
         with unwinding():
             if options.command in ASKED:

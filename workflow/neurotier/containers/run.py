@@ -32,7 +32,7 @@ from neurotier.containers.engine import MISSING, clean_environment, explain, rea
 from neurotier.core.errors import ContainerError, ToolError
 from neurotier.core.files import absolute_path
 from neurotier.core.foreign import kind_of
-from neurotier.core.processes import RUN, fork_process, kill_all_marked, signals_wait
+from neurotier.core.processes import RUN, THREADS, fork_process, kill_all_marked, signals_wait
 from neurotier.core.settings import ContainerSettings
 from neurotier.meter.lap import lap_of
 from neurotier.meter.residency import resident_share
@@ -169,7 +169,8 @@ class Container:
             mode = folder.lstat().st_mode
             if not stat.S_ISDIR(mode):
                 raise ContainerError(f"is {kind_of(mode)} that a container has left, not a folder", str(folder))
-        variables = {"HOME": f"{WORK}/home", "TMPDIR": f"{WORK}/tmp", **self.settings.environment}  # noqa: S108
+        threads = {name: os.environ[name] for name in THREADS if name in os.environ}
+        variables = {"HOME": f"{WORK}/home", "TMPDIR": f"{WORK}/tmp", **threads, **self.settings.environment}  # noqa: S108
         lines = [f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()]
         with tempfile.TemporaryDirectory(prefix=f".{self.scratch.name}-", dir=self.scratch.parent) as made:
             state = Path(made)

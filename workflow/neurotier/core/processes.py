@@ -31,8 +31,8 @@ CAMPAIGN = "NEUROTIER_CAMPAIGN"
 The conditions of a campaign have results folders, and so runs, of their own; those are marked by :data:`RUN`.
 """
 
-BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
-"""Environment variables by which the libraries behind NumPy are told how many threads to start."""
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+"""Environment variables by which libraries are told how many threads to start; Snakemake sets most to a job's cores."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """What asks a process to end."""
@@ -62,14 +62,13 @@ def verifying_run() -> str:
     return os.environ.get(CAMPAIGN) or current_run()
 
 
-def use_one_blas_thread() -> None:
-    """Have this process and those that it starts use one BLAS thread, unless the user has asked for another number.
+def use_threads(count: int) -> None:
+    """Have libraries start so many threads, here if they are not loaded yet, and in the processes that this one starts.
 
-    There are as many jobs as cores: more threads would wait for each other's cores, and OpenBLAS starts one per core as
-    soon as NumPy is imported, which takes 0.06 s of CPU on two cores, and more on more.
+    Otherwise each participant of a job would use the cores of all: on a node of 96, 96 times 96 threads. Threads that
+    do nothing cost, too: OpenBLAS starts its own as soon as NumPy is imported, 0.1 s of CPU on two cores.
     """
-    if not {"OMP_NUM_THREADS", *BLAS_THREADS} & os.environ.keys():
-        os.environ.update(dict.fromkeys(BLAS_THREADS, "1"))
+    os.environ.update(dict.fromkeys(THREADS, str(count)))
 
 
 def spare_collections() -> None:

@@ -18,7 +18,7 @@ from neurotier import __version__
 from neurotier.analysis.activity import How
 from neurotier.analysis.app import call_arguments, run_level
 from neurotier.analysis.brains import Job, Share, root_files
-from neurotier.analysis.needs import described
+from neurotier.analysis.needs import described, threads_of
 from neurotier.analysis.participant import analyze, run_phase, staged_limit_bytes
 from neurotier.analysis.staging import publish, stage_in
 from neurotier.analysis.tools import make_tool
@@ -28,6 +28,7 @@ from neurotier.core.files import Facts, make_folders, remove_whatever, written_w
 from neurotier.core.foreign import blaming, open_file
 from neurotier.core.places import Places
 from neurotier.core.private import IN, OUT, work_folder
+from neurotier.core.processes import use_threads
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import tier_of, tiers_of
@@ -93,6 +94,7 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
         settings, log = settings_of(how, Path(scratch)), Path(scratch, "log")
         places = Places.from_settings(settings)
         log.touch()
+        use_threads(threads_of(settings))
         image, tool = placed(how, settings, places, log), make_tool(settings.tool)
         version = how["version"] if image else tool.version()  # an image is known by its digest
         versions = [("neurotier", how["neurotier"], __version__), (how["name"], how["version"], version)]

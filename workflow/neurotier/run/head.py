@@ -47,7 +47,7 @@ from neurotier.core.files import (
 from neurotier.core.installed import ROOT, search_path
 from neurotier.core.places import Places
 from neurotier.core.private import refuse_planted, remove_leftovers
-from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, processes_of, use_one_blas_thread
+from neurotier.core.processes import CAMPAIGN, RUN, THREADS, current_run, end, processes_of, use_threads
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table
@@ -126,7 +126,7 @@ def make_importable() -> None:
     """Have jobs find this Python and this library, installed or not: they run ``python3 -m neurotier``.
 
     It goes by the environment, since a command that named a path would be another one when the environment is moved:
-    a reason to analyse everyone again. Jobs inherit the number of BLAS threads, too.
+    a reason to analyse everyone again.
     """
     os.environ |= {
         "PATH": search_path("PATH", Path(sys.executable).parent),
@@ -134,7 +134,8 @@ def make_importable() -> None:
         "PYTHONUTF8": "1",
         "PYTHONOPTIMIZE": "",  # DataLad ends without assertions
     }
-    use_one_blas_thread()
+    if not {*THREADS} & os.environ.keys():  # what the user asks for counts in rules of their own
+        use_threads(1)
 
 
 def compile_library() -> None:

@@ -43,7 +43,14 @@ from neurotier.core.files import Facts, note, read_json, whole_json, write_json
 from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.core.places import Places
 from neurotier.core.private import names_in, remove_abandoned, remove_empty
-from neurotier.core.processes import current_run, end_forked, end_with_parent, fork_process, spare_collections
+from neurotier.core.processes import (
+    current_run,
+    end_forked,
+    end_with_parent,
+    fork_process,
+    spare_collections,
+    use_threads,
+)
 from neurotier.core.quantities import about, counted, first_of
 from neurotier.core.tiers import Tier, parse_size, tier_named, tiers_of
 from neurotier.dataset.commands import naming_commands
@@ -349,6 +356,7 @@ class Pool:
         """Remove what earlier analyses left of those who are not done, and have the tool and its image ready."""
         settings, places = self.settings, self.places
         self.clear_node()
+        use_threads(self.needs.threads)
         for name in names:  # were its images not to be had, an old result would pass for a new one
             is_done = self.exit_codes.get(name) == 0
             (places.failure(name) if is_done else places.record(name)).unlink(missing_ok=True)
@@ -359,6 +367,7 @@ class Pool:
         self.prepared = [file.stat().st_mtime for file in files if file.exists()]
         if settings.app.image:
             self.share = self.needs.share_in_pool(self.granted, names)
+            use_threads(self.share.threads)
         elif settings.results_dataset:
             digest = f"sha256:{self.placed.sha256}" if self.placed else None
             made_with = run_facts(places).get("made_with", {})

@@ -149,12 +149,13 @@ def shown_mosaics(drawn: Sequence[Row], count: int) -> list[Row]:
     """The images whose mosaics are embedded: those to be looked at, then others spread evenly over the dataset.
 
     >>> rows = [{"n": n, "outlier": n == 3, "robust_z": 4.0, "brain_volume_mm3": 1.4e6} for n in range(7)]
-    >>> [row["n"] for row in shown_mosaics(rows, 4)]
-    [3, 0, 2, 5]
+    >>> [[row["n"] for row in shown_mosaics(rows, count)] for count in (4, 24)]
+    [[3, 0, 2, 5], [3, 0, 1, 2, 4, 5, 6]]
     """
     first = sorted(filter(doubts, drawn), key=lambda row: not row["outlier"])[:count]
-    others, left = [row for row in drawn if not doubts(row)], count - len(first)
-    return first + [others[place * len(others) // left] for place in range(min(left, len(others)))]
+    others = [row for row in drawn if not doubts(row)]
+    left = min(count - len(first), len(others))
+    return first + [others[place * len(others) // left] for place in range(left)]
 
 
 def mosaic_view(data: ReportData, row: Row) -> str:
