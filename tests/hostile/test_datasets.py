@@ -267,9 +267,11 @@ ANNEX_HOOK = "thawcontent-annex"
 
 @pytest.mark.parametrize("nested", [False, *nightly(True)])
 def test_the_repository_of_a_source_on_this_machine_runs_nothing(
-    project: Project, demo_copy: Path, tmp_path: Path, nested: bool
+    project: Project, demo_copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nested: bool
 ) -> None:
     """A dataset unpacked from an archive is this user's, and so are its hooks and its ``.git/config``."""
+    (tmp_path / "gitconfig").write_text("[clone]\n defaultRemoteName = upstream\n")  # by which it is not asked for
+    monkeypatch.setitem(ENVIRONMENT, "GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
     mark, source = tmp_path / "ran", demo_copy if nested else demo_copy / "SiteA"
     evil = script(tmp_path / "evil", f'echo "$0 $*" >>{mark}')
     hooks = demo_copy / "SiteA" / ".git" / "hooks"

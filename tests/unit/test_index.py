@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,8 +16,6 @@ import yaml
 from configured import settings_at
 from neurotier.core.errors import InputError
 from neurotier.core.files import write_text
-from neurotier.dataset.bids import Image
-from neurotier.dataset.contents import content_if_readable
 from neurotier.dataset.index import Index, changed_since, index_dataset
 from neurotier.dataset.source import Dataset, plain_sites
 from support import plain_dataset, quiet, small_head, t1w
@@ -68,6 +67,15 @@ def test_images_and_what_is_left_out(dataset: Path) -> None:
     }
 
 
+def test_a_sub_dataset_in_a_site_is_said_to_be_one(tmp_path: Path) -> None:
+    plain_dataset(tmp_path / "A", {"sub-01/anat/sub-01_T1w.nii.gz": small_head()})
+    (tmp_path / "A" / "sub-02").mkdir()
+    assert index(tmp_path, sites=["A"]).skipped == {"A/sub-02": "no T1w image"}
+    (tmp_path / "A" / ".gitmodules").touch()
+    said = "a sub-dataset in a sub-dataset: name that one as dataset.source"
+    assert index(tmp_path, sites=["A"]).skipped == {"A/sub-02": said}
+
+
 def test_a_table_with_a_quote_that_does_not_end_is_said_to_be_none(tmp_path: Path) -> None:
     """What comes after the quote would be part of one cell, and the participants there unknown."""
     plain_dataset(tmp_path, {"sub-01/anat/sub-01_T1w.nii.gz": small_head()})
@@ -76,25 +84,32 @@ def test_a_table_with_a_quote_that_does_not_end_is_said_to_be_none(tmp_path: Pat
 
 
 def test_who_is_new_or_gone(tmp_path: Path) -> None:
-    """Neither a file, nor who is not selected or was there before, nor sites that are away, count or do harm."""
-    plain_dataset(tmp_path, {f"{site}/sub-01/anat/sub-01_T1w.nii.gz": small_head() for site in ("A", "B")})
-    dataset = Dataset("x", tmp_path, "folder", {site: {} for site in ("A", "B", "C")}, {})
-    images = {name: f"{name}/anat/sub-01_T1w.nii.gz" for name in ("A/sub-01", "A/sub-02", "B/sub-01", "C/sub-01")}
-    found = {name: content_if_readable(tmp_path, path, []).version for name, path in images.items()}
-    indexed = {
-        name: [Image(name, name[0], name[-2:], "", "", path, content=found[name])] for name, path in images.items()
-    }
-    settings = dataclasses.replace(SETTINGS, participants=["01", "02", "03"])
-    assert changed_since(dataset, settings, indexed, time.time() + 60) == []
-    before_s = time.time() - 60
-    assert changed_since(dataset, settings, indexed, before_s) == ["A/sub-02"]
-    for name in ("sub-03", "sub-04"):
-        (tmp_path / "A" / name).mkdir()
-    (tmp_path / "A/sub-03_note.txt").touch()
-    os.utime(tmp_path / images["B/sub-01"], (1, 1))  # as a copy may have
-    assert changed_since(dataset, settings, indexed, before_s) == ["A/sub-02", "A/sub-03", "B/sub-01"]
-    fewer = dataclasses.replace(SETTINGS, participants=["04"])
-    assert changed_since(dataset, fewer, indexed, before_s) == ["A/sub-02", "A/sub-04", "B/sub-01"], "not A/sub-01"
+    """Neither another file, nor who is not selected or was left out, nor sites that are away, count or do harm."""
+    heads = [f"{site}/sub-0{number}/anat/sub-0{number}_T1w.nii.gz" for site in ("A", "B") for number in (1, 2)]
+    plain_dataset(tmp_path, dict.fromkeys(heads, small_head()))
+    dataset = Dataset("x", tmp_path, "folder", {site: {} for site in ("A", "B")}, {})
+    indexed = {image.participant: [image] for image in index_dataset(dataset, SETTINGS, None, quiet).images}
+    away = dataclasses.replace(dataset, sites=dataset.sites | {"C": {}})
+    indexed["C/sub-01"] = [dataclasses.replace(indexed["A/sub-01"][0], participant="C/sub-01", site="C")]
+
+    def changed(*participants: str, since_s: float = -60.0) -> list[str]:
+        settings = dataclasses.replace(SETTINGS, participants=list(participants))
+        return changed_since(away, settings, None, indexed, time.time() + since_s)
+
+    (tmp_path / "A/sub-01/anat/sub-01_T1w.json").write_text("{}")
+    assert changed() == changed(since_s=60) == []
+    plain_dataset(tmp_path, {"A/sub-03/anat/sub-03_T1w.nii.gz": small_head()})
+    (tmp_path / "A/sub-04_note.txt").touch()
+    (tmp_path / "B/sub-02/ses-2/anat").mkdir(parents=True)
+    os.utime(tmp_path / heads[2], (1, 1))  # as a copy may have
+    assert changed() == ["A/sub-03", "B/sub-01"]
+    assert changed("01", "02") == ["B/sub-01"]
+    assert changed(since_s=60) == [], "nothing is younger"
+    shutil.copy(tmp_path / heads[3], tmp_path / "B/sub-02/ses-2/anat/sub-02_ses-2_T1w.nii.gz")
+    assert changed() == ["A/sub-03", "B/sub-01", "B/sub-02"], "another session"
+    shutil.rmtree(tmp_path / "A/sub-01")
+    shutil.rmtree(tmp_path / "B/sub-01")
+    assert changed("01", "02", since_s=60) == ["A/sub-01", "B/sub-01"], "named by the settings, and gone"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from neurotier.core.files import write_text
 from neurotier.core.tables import read_table
 from neurotier.dataset.bids import Image as T1w
 from neurotier.pages.kit.chart import ORANGE
-from neurotier.pages.report.mosaic import SLICES, TILE_PX, TITLE_PX, draw_mosaic
+from neurotier.pages.report.mosaic import SLICES, TILE_PX, TITLE_PX, draw_mosaic, read_canonical
 from neurotier.pages.report.mosaics import (
     Picture,
     draw_mosaics,
@@ -172,8 +172,15 @@ def test_of_a_head_that_is_not_whole_on_its_tier_the_brain_is_drawn(tmp_path: Pa
     head.parent.mkdir(parents=True)
     head.symlink_to(os.path.relpath(content, head.parent))
     (picture,) = pictures_of([row], places, settings)
-    assert picture.t1w == content
+    assert picture.t1w == head
     write_text(content, "he")
     (picture,) = pictures_of([row], places, settings)
     assert picture.t1w.name == picture.mask.name.replace("_mask", "_T1w")
     assert picture.title.endswith("(brain only: the head is not here)")
+
+
+def test_a_head_whose_content_has_a_name_without_an_ending_is_read(tmp_path: Path, pair: tuple[Path, Path]) -> None:
+    content = pair[0].rename(tmp_path / "SHA256-s1--a")
+    link = tmp_path / "sub-1_T1w.nii.gz"
+    link.symlink_to(content)
+    assert read_canonical(link)[0].shape == SHAPE

@@ -27,7 +27,8 @@ from neurotier.core.private import private_folder
 from neurotier.core.settings import DemoSettings
 from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.contents import content_of, drop_images, get_images, is_present
-from neurotier.dataset.source import Dataset, local_folder, obtain, require_sites
+from neurotier.dataset.index import index_dataset
+from neurotier.dataset.source import Dataset, local_folder, obtain, require_sites, site_facts
 from neurotier.demo.dataset import head_of
 from neurotier.run.preconditions import check_filter_file
 from support import NOBODY, git, plain_dataset, quiet, small_head, t1w
@@ -228,6 +229,15 @@ def test_unlocked_image_is_fetched(demo_copy: Path, tmp_path: Path) -> None:
     assert len(dataset.sites["SiteA"]["version"]) == 40
     assert not is_present(dataset.path, IMAGE)
     assert content_of(dataset.path, IMAGE).size_bytes == size_bytes
+    before = index_dataset(dataset, SETTINGS, None, quiet)
     assert get_images(dataset.path, [IMAGE], SETTINGS, quiet) == 1
     assert is_present(dataset.path, IMAGE)
     assert (dataset.path / IMAGE).stat().st_size == size_bytes
+    assert index_dataset(dataset, SETTINGS, None, quiet) == before, "or all would be analysed again"
+
+
+def test_a_site_has_an_address_of_its_own(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "config", "remote.origin.url", "https://me:secret@example.org/nyu.git/.git")
+    assert site_facts(tmp_path, "https://example.org/all.git", "NYU")["url"] == "https://example.org/nyu.git"
+    assert site_facts(tmp_path, "https://me@example.org/all.git", "")["url"] == "https://example.org/all.git"

@@ -9,6 +9,7 @@ run there: files may be missing, or replaced by links and FIFOs.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -84,12 +85,15 @@ def files_of(images: Sequence[Image], dataset: Path, settings: Settings) -> list
     return [*(image.path for image in images), *(str(Path(site, name)) for name in shared)]
 
 
+AT_ROOT = re.compile(r"(README|CHANGES|LICENSE|CITATION)(\..*)?|.*\.(json|tsv|bval|bvec)|\.bidsignore")
+"""Files that BIDS has at the root of a dataset: others may be archives, or links to what is not there."""
+
+
 def root_files(site: Path) -> list[str]:
     """Files at a dataset's root that every participant's app sees: description, README, participants, sidecars."""
     if not site.is_dir():
         return []
-    files = (path for path in site.iterdir() if not path.is_dir())
-    return sorted(path.name for path in files if not path.name.startswith(".") or path.name == ".bidsignore")
+    return sorted(path.name for path in site.iterdir() if AT_ROOT.fullmatch(path.name) and not path.is_dir())
 
 
 class Analysed(NamedTuple):

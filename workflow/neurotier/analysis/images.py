@@ -101,7 +101,7 @@ def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name:
         with opened_content(folder, below, f"{name}, mask of {tool}", ToolError) as content:
             stored = Stored(content)
             if stored.shape != head.shape or not np.allclose(stored.affine, head.affine, atol=1e-4):
-                grids = f"{stored.shape} and {head.shape}"
+                grids = f"{stored.shape} and {head.shape}" if stored.shape != head.shape else "another affine"
                 raise ToolError(f"the mask of {tool} is on another grid than the image ({grids})", name)
             data = stored.array()
     except FileNotFoundError:
@@ -153,14 +153,9 @@ def write_brain(mask: Mask, head: nib.Nifti1Image, path: Path) -> None:
 
     An image stored with slope and intercept is written as float32, since its stored numbers may have no exact 0.
     """
-    stored = head.dataobj  # has the slope and intercept, which nibabel clears in the header when it loads a file
-    if nib.is_proxy(stored) and (stored.slope, stored.inter) == (1, 0):
-        raw = np.asanyarray(stored.get_unscaled()).reshape(mask.shape)
-        brain, kind = np.where(mask, raw, raw.dtype.type(0)), raw.dtype
-    else:
-        kind = np.dtype(np.float32)
-        brain = np.where(mask, np.asanyarray(stored), 0).astype(kind)
-    save(brain, head, path, kind.newbyteorder("="))
+    values = np.asanyarray(head.dataobj)
+    kind = values.dtype if values.dtype == head.get_data_dtype() else np.dtype(np.float32)
+    save(np.where(mask, values, 0).astype(kind), head, path, kind.newbyteorder("="))
 
 
 def save(data: Volume, head: nib.Nifti1Image, path: Path, kind: np.dtype[Any]) -> None:
@@ -168,7 +163,7 @@ def save(data: Volume, head: nib.Nifti1Image, path: Path, kind: np.dtype[Any]) -
     header = head.header.copy()
     header.set_data_dtype(kind)
     header.set_slope_inter(1, 0)
-    header["descrip"] = b""
+    header["descrip"] = header["aux_file"] = b""
     header["cal_min"] = header["cal_max"] = 0
     header.extensions.clear()  # notes of the scanner may identify the participant
     path.parent.mkdir(parents=True, exist_ok=True)

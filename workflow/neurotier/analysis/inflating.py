@@ -54,7 +54,8 @@ def opened_content(folder: Path, below: str, name: str, blame: type[NeurotierErr
     folder, below
         The folder, and the file's path below it.
     name
-        What to call the file in an error.
+        What to call the file in an error. What a dataset calls it says whether it is compressed: some have its content
+        under another name.
     blame
         Class of the error.
 
@@ -67,7 +68,7 @@ def opened_content(folder: Path, below: str, name: str, blame: type[NeurotierErr
     """
     try:
         with open_file(folder, below) as file:
-            yield Content(file, below.lower().endswith(".gz"))
+            yield Content(file, any(one.lower().endswith(".gz") for one in (below, name)))
     except ForeignError as error:
         fix = "fetch it again or report it upstream" if blame is InputError else ""
         raise blame(f"the image file {error.what}", name, error.fix or fix) from None

@@ -52,9 +52,11 @@ OVERRULED = {
     "core.fsmonitor": "false",
     "annex.freezecontent-command": "true",
     "annex.thawcontent-command": "true",
+    "clone.defaultRemoteName": "origin",
 }
 """Keys by which the repository that a dataset is cloned from could have git and git-annex run commands: to get contents
-from a path of this machine, git-annex works in that repository. The first looks at what a dataset has it start."""
+from a path of this machine, git-annex works in that repository. The first looks at what a dataset has it start. The
+last is the name by which a clone is asked where it is from."""
 
 OF_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY")
 """What git sets for its hooks and for ``git rebase --exec``: git would work in that repository and no other."""

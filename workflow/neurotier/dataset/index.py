@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from neurotier.core.foreign import file_in_dataset, open_in_dataset
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import DatasetSettings, Say
 from neurotier.dataset.bids import EXTENSIONS, LABEL, SITE, Image, Reasons, is_bids, read_image, strip_extension
+from neurotier.dataset.commands import ask_git
 from neurotier.dataset.contents import content_if_readable
 from neurotier.dataset.source import Dataset
 
@@ -135,40 +137,43 @@ def index_dataset(
 
 
 def changed_since(
-    dataset: Dataset, settings: DatasetSettings, indexed: Mapping[str, Sequence[Image]], indexed_s: float
+    dataset: Dataset,
+    settings: DatasetSettings,
+    suffixes: Sequence[str] | None,
+    indexed: Mapping[str, Sequence[Image]],
+    indexed_s: float,
 ) -> list[str]:
     """Participants who have come into a plain folder, gone from it, or got other images since it was indexed.
 
+    Nobody of a site that is gone: they fail, and say so.
+
     Parameters
     ----------
-    dataset, settings
-        The folder, and section ``dataset`` of the configuration.
+    dataset, settings, suffixes
+        As for :func:`index_dataset`.
     indexed
         Participants of its index, with their images.
     indexed_s
-        When it was made, s since 1970. What was there then and is not of it was left out for a reason.
+        When it was made, s since 1970. Where no folder or file of theirs is younger, nothing has changed.
     """
-    is_participant = selector(settings.participants, "sub")
-    changed = set()
+    there = {site: facts for site, facts in dataset.sites.items() if (dataset.path / site).is_dir()}
+    known = [image for images in indexed.values() for image in images if image.site in there]
+    files = [PurePosixPath(image.path) for image in known]
+    looked = {PurePosixPath(site) for site in there}.union(files, *(file.parents for file in files))
 
-    def is_other(image: Image) -> bool:
-        with suppress(OSError):  # its content is not here, or it is gone
-            if os.stat(dataset.path / image.path).st_ctime <= indexed_s:
-                return False
-        return content_if_readable(dataset.path, image.path, settings.links_to).version != image.content
+    def is_younger(path: PurePosixPath) -> bool:
+        with suppress(OSError):  # it is gone, or leads to what is not mounted
+            return (dataset.path / path).stat().st_ctime > indexed_s
+        return True
 
-    for site in dataset.sites:
-        with suppress(OSError):  # those of a site that is gone fail, and say so
-            folder_s = (dataset.path / site).stat().st_mtime
-            of_site = {name: images for name, images in indexed.items() if images[0].site == site}
-            changed |= {name for name, images in of_site.items() if any(map(is_other, images))}
-            if folder_s > indexed_s:
-                folders = [one for one in os.scandir(dataset.path / site) if one.name[:4] == "sub-" and one.is_dir()]
-                there = {f"{site}/{one.name}".lstrip("/"): one for one in folders}
-                others = {name for name in there.keys() - of_site.keys() if is_participant(label_of(name))}
-                changed |= of_site.keys() - there.keys()
-                changed |= {name for name in others if there[name].stat(follow_symlinks=False).st_ctime > indexed_s}
-    return sorted(changed)
+    if not any(map(is_younger, looked)):
+        return []
+    try:
+        found = index_dataset(replace(dataset, sites=there), settings, suffixes, lambda _: None).images
+    except InputError:  # nobody is left, or somebody whom the settings name is gone
+        found = [image for image in known if (dataset.path / image.path).exists()]
+    before, now = ({(each.participant, each.path, each.content) for each in images} for images in (known, found))
+    return sorted({name for name, *_ in before ^ now})
 
 
 def label_of(participant: str) -> str:
@@ -197,7 +202,7 @@ def index_site(
         return path not in others and not any(each.search(f"/{below}") for each in IGNORE)
 
     files, refused = list_tree(dataset, site, may_enter, links_to)
-    images = []
+    images, blobs = [], cache(blobs_of)
     taken = set()
     skipped = {repr(path): reason for path, reason in refused.items()}
     for path in files:
@@ -210,10 +215,22 @@ def index_site(
                     raise InputError("the same image is there with another extension")
                 taken.add(strip_extension(path))
             content = content_if_readable(dataset, path, links_to)
-            images.append(replace(image, size_bytes=content.size_bytes, content=content.version))
+            version = content.version
+            if (dataset / ".git").exists() and not (
+                dataset / path
+            ).is_symlink():  # a clone, of which no one edits files
+                repository = next((up for up in (dataset / path).parents if (up / ".git").exists()), dataset)
+                version = blobs(repository).get((dataset / path).relative_to(repository).as_posix(), version)
+            images.append(replace(image, size_bytes=content.size_bytes, content=version))
         except InputError as error:
             skipped[repr(path)] = error.what
     return images, skipped
+
+
+def blobs_of(repository: Path) -> dict[str, str]:
+    """The blob that git has of each file: of one that git-annex unlocked its pointer, be its content here or not."""
+    listed = (ask_git(repository, "ls-files", "--stage", "-z") or "").split("\0")
+    return {path: facts.split()[1] for facts, _, path in (line.partition("\t") for line in listed if line)}
 
 
 def list_tree(
@@ -341,15 +358,20 @@ def participants_of(dataset: Path, site: str, links_to: Sequence[str], kind: str
             for row in csv.DictReader(io.StringIO(text, newline=""), delimiter="\t", strict=True):
                 if label := one_line(row.get("participant_id") or "")[:LABEL_SHOWN]:
                     members[f"{prefix}sub-{label.removeprefix('sub-')}"] = "in participants.tsv, but there is no folder"
-    except (OSError, csv.Error, InputError) as error:
-        no_table = f"is no table: {error} (a quotation mark?)"
-        why = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else no_table
-        members, skipped[repr(table)] = {}, error.what if isinstance(error, InputError) else why
+    except OSError as error:
+        members, skipped[repr(table)] = {}, f"cannot be read: {error.strerror}"
+    except (csv.Error, InputError) as error:
+        members, skipped[repr(table)] = {}, getattr(error, "what", f"is no table: {error} (a quotation mark?)")
+    is_nested = bool(site) and (dataset / site / ".gitmodules").exists()
     with os.scandir(dataset / site) as entries:
         for entry in entries:
             is_folder = entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and "." not in entry.name)
             if entry.name.startswith("sub-") and is_folder:
-                members[f"{prefix}{one_line(entry.name)}"] = f"no {kind}"
+                name = f"{prefix}{one_line(entry.name)}"
+                members[name] = f"no {kind}"
+                with suppress(OSError):
+                    if is_nested and not os.listdir(entry):
+                        members[name] = "a sub-dataset in a sub-dataset: name that one as dataset.source"
     return members
 
 

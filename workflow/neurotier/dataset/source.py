@@ -379,10 +379,10 @@ def sites_among(subdatasets: Sequence[str], root_is_bids: bool) -> list[str]:
 
     >>> sites_among(["NYU", "code/tools"], root_is_bids=False)
     ['NYU', 'code/tools']
-    >>> sites_among(["derivatives/fmriprep", "sub-01"], root_is_bids=True)
+    >>> sites_among(["derivatives/fmriprep", "sub-01", ".heudiconv"], root_is_bids=True)
     ['', 'derivatives/fmriprep']
     """
-    others = sorted(path for path in subdatasets if not path.startswith("sub-"))
+    others = sorted(path for path in subdatasets if not path.startswith(("sub-", ".")))
     return ([""] if root_is_bids or not others else []) + others
 
 
@@ -395,25 +395,26 @@ def commit(folder: Path, name: str = "HEAD") -> str:
 def choose_sites(wanted: Sequence[str], known: Sequence[str], source: str) -> list[str]:
     """The sites that the configuration names, by path or last folder name; all if it names none.
 
-    >>> choose_sites(["NYU"], ["sites/NYU", "sites/UPSM"], "corr")
-    ['sites/NYU']
+    >>> choose_sites(["NYU"], ["sites/NYU", "sites/UPSM"], "corr"), choose_sites(["."], ["", "inputs/x"], "corr")
+    (['sites/NYU'], [''])
     """
+    shown = [site or "." for site in known]
     if not wanted:
         if sites := [site for site in known if not NO_SITES.fullmatch(site)]:
             return sites
-        fix = f"name another source, or in dataset.sites one of: {', '.join(known)}"
+        fix = f"name another source, or in dataset.sites one of: {', '.join(shown)}"
         raise InputError("has neither participants nor sites", f"dataset.source {source!r}", fix)
     if list(known) == [""]:
         where, fix = f"dataset.source {source!r}", "leave out dataset.sites"
         raise InputError("has no sub-datasets to choose sites from", where, fix)
     chosen = []
     for name in wanted:
-        matching = [site for site in known if name.strip("/") in (site, site.rsplit("/", 1)[-1])]
+        matching = [site for site in known if name.strip("/") in (site or ".", site.rsplit("/", 1)[-1])]
         if not matching:
             raise InputError(
-                f"the dataset has no site {name!r}{suggestion(name, list(known))}",
+                f"the dataset has no site {name!r}{suggestion(name, shown)}",
                 "dataset.sites",
-                f"it has: {', '.join(known)}",
+                f"it has: {', '.join(shown)}",
             )
         chosen += matching
     return list(dict.fromkeys(chosen))
@@ -422,12 +423,14 @@ def choose_sites(wanted: Sequence[str], known: Sequence[str], source: str) -> li
 def site_facts(folder: Path, source: str, site: str) -> dict[str, str]:
     """A URI of a site that does not depend on the location of the clone, and its commit.
 
-    A public address is extended by the site's path; for any other source, the URI is made of the DataLad identifier.
-    User name and token stay out of it: derivatives are published with it.
+    It is its address, if that is public; else it is made of the DataLad identifier. User name and token stay out of it:
+    derivatives are published with it.
     """
-    address = f"https://datasets.datalad.org/{source[3:]}" if source.startswith("///") else without_credentials(source)
+    address = f"https://datasets.datalad.org/{source[3:]}" if source.startswith("///") else source
+    if site:
+        address = (ask_git(folder, "config", "remote.origin.url") or "").strip()
     if address.startswith(("http://", "https://")):
-        url = f"{address.rstrip('/')}/{site}".rstrip("/")
+        url = without_credentials(address).rstrip("/").removesuffix("/.git")
     else:
         url = f"urn:uuid:{identifier}" if (identifier := identifier_of(folder)) else "urn:neurotier:unidentified"
     return {"url": url, "version": commit(folder)}

@@ -25,6 +25,7 @@ from nibabel.affines import apply_affine, from_matvec, rescale_affine, voxel_siz
 from nibabel.eulerangles import euler2mat
 from nibabel.filebasedimages import ImageFileError
 from nibabel.processing import resample_from_to
+from nibabel.spatialimages import HeaderDataError
 from numpy.polynomial.polynomial import polygrid3d
 from numpy.typing import NDArray
 from scipy import ndimage
@@ -110,7 +111,7 @@ def load_head(path: Path) -> nib.Nifti1Image:
     try:
         image = nib.load(path)
         data = np.nan_to_num(image.get_fdata(dtype=np.float32))
-    except (ImageFileError, OSError, EOFError, ValueError, zlib.error) as error:
+    except (ImageFileError, HeaderDataError, OSError, EOFError, ValueError, zlib.error) as error:
         raise InputError(f"cannot be read as NIfTI ({error})", str(path), FIX) from error
     is_3d = data.ndim == 3 and min(data.shape) > 1
     if not is_3d or data.max() <= 0:

@@ -130,8 +130,9 @@ def check_dataset(plan: Plan, say: Say) -> None:
             )
     table = places.index / "images.tsv"
     if (known.get("kind"), Path(known.get("path", "")).resolve()) == ("folder", folder) and table.exists():
-        indexed, indexed_s = selected_in(places), table.stat().st_mtime
-        if changed := changed_since(load_dataset(places), plan.settings.dataset, indexed, indexed_s):
+        settings, indexed, indexed_s = plan.settings, selected_in(places), table.stat().st_mtime
+        suffixes = settings.app.suffixes if settings.app.image else None
+        if changed := changed_since(load_dataset(places), settings.dataset, suffixes, indexed, indexed_s):
             since = f"new, gone or changed since the dataset was indexed: {first_of(changed)}"
             say(f"{counted(len(changed), 'participant')} {since}; --forcerun index_dataset updates the index")
 

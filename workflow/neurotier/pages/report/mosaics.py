@@ -17,7 +17,6 @@ from pathlib import Path, PurePosixPath
 
 from neurotier.core.errors import KilledError, one_line
 from neurotier.core.files import read_json, remove_whatever
-from neurotier.core.foreign import file_in_dataset
 from neurotier.core.places import Places
 from neurotier.core.quantities import cm3
 from neurotier.core.settings import Settings
@@ -49,10 +48,8 @@ def pictures_of(rows: Iterable[Row], places: Places, settings: Settings) -> list
             in_site = PurePosixPath(row["mask"]).relative_to(row["site"] or "")
             mask = places.analysed(row["participant"], by_app=True) / in_site
         title = f"{name.with_suffix('')}: {cm3(row['brain_volume_mm3'])}"
-        where = dataset, row["image"], settings.dataset.links_to
-        if is_present(*where):
-            t1w = Path(*file_in_dataset(*where)).resolve()
-        else:
+        t1w = dataset / row["image"]
+        if not is_present(dataset, row["image"], settings.dataset.links_to):
             t1w = mask.with_name(mask.name.replace("_mask.nii", "_T1w.nii"))
             title += " (brain only: the head is not here)"
         pictures.append(Picture(t1w, mask, name, title))
