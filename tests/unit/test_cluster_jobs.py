@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -9,14 +10,16 @@ from typing import Any
 
 import pytest
 from configured import settings_at
+from neurotier.core.errors import BusyError
 from neurotier.core.files import read_json, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import RUN
 from neurotier.core.tables import read_table, write_table
-from neurotier.run import cluster_jobs
-from neurotier.run.adoption import left_jobs
+from neurotier.run import cluster_jobs, slurm
+from neurotier.run.adoption import left_jobs, prefix_of, take_over
 from neurotier.run.cluster_jobs import ask_accounting, close_jobs, job_rows, note_jobs, read_jobs, starts_in
-from neurotier.run.jobs import note_killed
+from neurotier.run.head import forget_runs_of_another
+from neurotier.run.jobs import note_killed, save_settings
 from neurotier.run.journal import add_entry, entries, job_note, read_notes
 from pool_jobs import image, write_index
 from support import script
@@ -62,10 +65,35 @@ def test_jobs_that_a_head_has_left_are_told_by_slurm_or_by_their_numbers(places:
     assert left_jobs(places) == ({}, others)
     script(tmp_path / "squeue", "echo 'slurm_load_jobs error: Could not establish a configuration source' >&2; exit 1")
     assert left_jobs(places) == ({}, others)
+    with pytest.raises(BusyError, match="configuration source"):  # for a moment, on a cluster that has its jobs
+        slurm.queue("--states=all")
     printed = "100+0 '' 100+1 '' 12_3 '' 4711 /elsewhere"  # two of one that is heterogeneous, and somebody else's
     script(tmp_path / "squeue", f"printf '%s|RUNNING|any|None|/here%s\\n' {printed}")
     running, others = left_jobs(places)
     assert (list(running), list(others)) == (["12_3"], ["265.head"])
+
+
+@pytest.mark.parametrize(("state", "taken"), [("RUNNING", {"1-of-2": "01"}), ("COMPLETING", {})])
+def test_a_job_that_slurm_is_ending_is_not_waited_for(
+    places: Places, tmp_path: Path, state: str, taken: dict[str, str]
+) -> None:
+    work = f"{prefix_of(places)}00000000-1-of-2"
+    script(tmp_path / "squeue", f"[ -e {tmp_path}/ended ] || echo '9|{state}|{work}.01|None|/here'")
+    script(tmp_path / "scancel", f": >{tmp_path}/ended")
+    said = list[str]()
+    assert take_over(places, {"1-of-2": work}, "", said.append) == taken
+    assert any("ended 1 cluster job" in line for line in said) == (not taken), said
+
+
+def test_a_copy_of_a_results_folder_leaves_the_jobs_of_the_other_alone(places: Places, tmp_path: Path) -> None:
+    submit(places, 4711)
+    save_settings(settings_at(tmp_path), places)
+    copy = Places.from_settings(settings_at(tmp_path, results="copy"))
+    shutil.copytree(places.results, copy.results)
+    forget_runs_of_another(copy)
+    assert left_jobs(copy) == ({}, {})
+    forget_runs_of_another(places)
+    assert left_jobs(places) == ({}, {"4711": "run"})
 
 
 def note(job: str | None, started_s: float, **more: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +11,11 @@ import pytest
 from configured import settings_at
 from neurotier.analysis.staging import publish
 from neurotier.core.errors import StateError
-from neurotier.core.files import write_json, write_text
+from neurotier.core.files import read_json, write_json, write_text
 from neurotier.core.places import Places, file_of
 from neurotier.run.head import acquire, close_killed
 from neurotier.run.healing import Damage, damage_lines, find_damage, note_outputs, remove, remove_partial
+from neurotier.run.jobs import keep_failure
 from neurotier.run.participants import checksum_of
 from pool_jobs import image, write_index
 
@@ -143,6 +145,29 @@ def test_readings_that_a_run_could_not_remove_go_at_the_next_start(places: Place
     places.readings("a").write_text("1 2 3 4 5\n")
     close_killed(places)
     assert [file.name for file in places.runs.iterdir()] == ["a.json"]
+
+
+def test_who_was_stopped_on_a_node_after_the_end_of_the_run_has_not_failed(places: Places) -> None:
+    write_json(places.runs / "a.json", {"run": "a", "row": None, "stopped_by": "SIGINT"})
+    keep_failure(places, "sub-01", "analyze_participant", "stopped", 143, places.logs / "log")
+    write_json(places.failure("sub-01"), read_json(places.failure("sub-01")) | {"run": "a"})
+    close_killed(places)
+    assert not places.failure("sub-01").exists()
+
+
+def test_a_disk_that_is_full_when_the_lock_is_taken_is_said_to_be(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock is this process's all the same: the next attempt is not refused for it."""
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", full)
+        with pytest.raises(OSError, match="No space"):
+            acquire(places)
+    acquire(places)
 
 
 def test_what_another_pipeline_made_beside_the_derivatives_is_left_alone(places: Places) -> None:

@@ -81,6 +81,16 @@ def test_what_cannot_be_used_says_why(tmp_path: Path, mount_tmpfs: Callable[...,
         assert "/nowhere" in line
 
 
+def test_a_tier_that_is_only_read_is_not_written_to(tmp_path: Path) -> None:
+    study = tmp_path / "study"
+    study.mkdir()
+    settings, places = configured(tmp_path, study=tier(study, read_only=True))
+    before_ns = study.stat().st_mtime_ns
+    row = checked(settings, places, mark_tiers(settings, places))["study"]
+    assert (row["there"], row["writable"], row["shared"], row["problem"]) == (True, False, None, None)
+    assert study.stat().st_mtime_ns == before_ns
+
+
 def test_a_fifo_in_the_place_of_the_mark_blocks_nobody(tmp_path: Path) -> None:
     """On a node the folder may be somebody else's, who waits there for a reader."""
     settings, places = configured(tmp_path)

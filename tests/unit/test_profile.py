@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from configured import settings_at
+from configured import settings_at, tier
 from fastjsonschema import JsonSchemaValueException
 from neurotier.core.files import Record, write_json
 from neurotier.core.places import Places
@@ -68,6 +68,13 @@ def test_each_phase_has_its_cpu_and_io_which_add_up_to_wall_and_its_traffic(plac
     for name, each in (("profile", rows), ("traffic", traffic)):
         write_table(places.profile / f"{name}.tsv", name, each)
     assert read_table(places.profile / "profile.tsv", "profile")[1]["site"] == "NYU"
+
+
+def test_a_run_whose_work_tier_is_gone_has_a_row(places: Places) -> None:
+    """As that of a batch job, named by its environment."""
+    settings = settings_at(tiers={"gone": tier("$NOT_DEFINED_ANYWHERE")}, placement={"work": "gone"})
+    note(places, "r1", settings=settings.to_json())
+    assert [row["makespan_s"] for row in run_rows(places, rows_of([record("a/sub-1", 100.0)]), [], 1)] == [2.0]
 
 
 def test_makespan_and_parallelism(places: Places) -> None:

@@ -292,3 +292,8 @@ def test_tier_and_source_paths_with_characters_a_shell_would_read(project: Proje
     project.succeeds(*project.configure(dataset=dataset, tool="bet", results=results), path=STAND_INS)
     assert len(checksums(project.folder / results / "derivatives" / "sub-01")) == 4
     assert not list(project.folder.rglob("pwned"))
+
+
+def test_braces_in_a_version_are_git_s(project: Project, demo_source: Path) -> None:
+    given = project.configure(dataset={"source": str(demo_source), "version": "HEAD@{0}"}, tool="noop")
+    project.succeeds("results/index/dataset.json", *given)

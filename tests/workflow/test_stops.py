@@ -17,7 +17,18 @@ import psutil
 import pytest
 from conftest import nightly, too_long
 from neurotier.core.places import short_hash
-from support import ENVIRONMENT, PATIENCE_S, SHOWN_TRACE, Project, lives, slow_project, wait_for, while_running
+from support import (
+    ENVIRONMENT,
+    PATIENCE_S,
+    SHOWN_TRACE,
+    STAND_INS,
+    Project,
+    lives,
+    script,
+    slow_project,
+    wait_for,
+    while_running,
+)
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
 BLOCKS = {"count": 4, "scale": 0.03, "iterations": 2, "parallelism": [2], "predict": False, "delay_s": 1.0}
@@ -280,3 +291,24 @@ def test_ctrl_c_while_a_script_imports_shows_no_trace(project: Project) -> None:
     assert snakemake.returncode != 0
     assert not SHOWN_TRACE.search(said), said
     assert processes_of(project) == []
+
+
+def test_work_goes_on_when_the_terminal_is_gone(project: Project) -> None:
+    """As in the background of a shell that has ended: whoever is killed then is tried again, and nobody else."""
+    project.heads("00", "01")
+    tools, terminal = project.folder / "tools", os.openpty()
+    dies = f"case $1 in *sub-00*) [ -e {tools}/again ] || {{ touch {tools}/again; kill -9 $PPID; }};; esac"
+    waits = f"echo $1 >>{tools}/calls; while [ ! -e {tools}/go ]; do sleep 0.1; done"
+    script(tools / "bet", f'{waits}\n{dies}\nexec {STAND_INS}/bet "$@"')
+    command = project.command("all", *project.configure(tool="bet"))
+    options: dict[str, Any] = {"cwd": project.folder, "env": project.environment(tools), "start_new_session": True}
+    streams: dict[str, int] = dict.fromkeys(("stdout", "stderr"), terminal[1])
+    snakemake = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options | streams)
+    os.close(terminal[1])
+    wait_for(lambda: (tools / "calls").exists() and len((tools / "calls").read_text().split()) == 2)
+    os.close(terminal[0])
+    (tools / "go").touch()
+    assert snakemake.wait(timeout=PATIENCE_S) == 0
+    assert len(project.records()) == 2
+    assert len((tools / "calls").read_text().split()) == 3
+    assert (project.results / "report.html").exists()

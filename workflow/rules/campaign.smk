@@ -31,7 +31,7 @@ rule plan_campaign:
         results=RESULTS,
         configuration=named,
         measured=lambda wildcards: measured(),
-        source=named_source(settings.dataset.source),
+        source=lambda wildcards: named_source(settings.dataset.source),
     message:
         "Planning the campaign"
     script:
@@ -51,7 +51,7 @@ rule run_campaign:
         results=RESULTS,
         configuration=named,
         measured=lambda wildcards: measured(),
-        source=named_source(settings.dataset.source),
+        source=lambda wildcards: named_source(settings.dataset.source),
     message:
         "Running the campaign"
     script:

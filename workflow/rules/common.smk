@@ -59,26 +59,18 @@ def index():
     return checkpoints.index_dataset.get().output.images
 
 
-def markers(wildcards):
-    index()
-    return plan.markers(wildcards.share)
+# An input function that asks the plan once the dataset is indexed.
+def after_index(answer):
+    def files(wildcards):
+        index()
+        return answer(wildcards)
+
+    return files
 
 
-def all_ready(wildcards):
-    index()
-    return plan.ready()
-
-
-def analysed(wildcards):
-    index()
-    return plan.analysed()
-
-
-def derivative_descriptions(wildcards):
-    index()
-    return [
-        places.derivatives / site / "dataset_description.json" for site in plan.sites()
-    ]
+def descriptions():
+    sites = plan.sites()
+    return [places.derivatives / site / "dataset_description.json" for site in sites]
 
 
 def valid_sites(wildcards):
@@ -88,16 +80,14 @@ def valid_sites(wildcards):
     return plan.validations()
 
 
-def steps_of_sites(wildcards):
-    index()
-    return plan.validations() + (
-        derivative_descriptions(wildcards) if plan.is_app else []
-    )
-
-
-def dropped_markers(wildcards):
-    index()
-    return plan.dropped()
+markers = after_index(lambda wildcards: plan.markers(wildcards.share))
+all_ready = after_index(lambda wildcards: plan.ready())
+analysed = after_index(lambda wildcards: plan.analysed())
+dropped_markers = after_index(lambda wildcards: plan.dropped())
+derivative_descriptions = after_index(lambda wildcards: descriptions())
+steps_of_sites = after_index(
+    lambda wildcards: plan.validations() + (descriptions() if plan.is_app else [])
+)
 
 
 def calibration():

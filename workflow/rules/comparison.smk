@@ -13,8 +13,8 @@ rule tabulate_comparison:
         LOGS / "tabulate_comparison/tabulate_comparison.log",
     params:
         results=RESULTS,
-        compared=settings.comparison.results,
-        published=settings.published,
+        compared=lambda wildcards: settings.comparison.results,
+        published=lambda wildcards: settings.published,
     message:
         "Tabulating what is compared"
     script:

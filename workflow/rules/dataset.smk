@@ -30,9 +30,9 @@ rule clone_dataset:
         LOGS / "clone_dataset/clone_dataset.log",
     params:
         results=RESULTS,
-        source=named_source(settings.dataset.source),
-        version=settings.dataset.version,
-        sites=settings.dataset.sites,
+        source=lambda wildcards: named_source(settings.dataset.source),
+        version=lambda wildcards: settings.dataset.version,
+        sites=lambda wildcards: settings.dataset.sites,
         # As text: Snakemake does not see that a path has changed.
         placement=lambda wildcards: str(places.datasets),
     message:

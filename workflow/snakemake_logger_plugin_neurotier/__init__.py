@@ -73,7 +73,10 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         elif not self.has_begun:
             self.early.append(record)
         elif line := self.line(record):
-            print(line, file=sys.stderr, flush=True)
+            try:
+                print(line, file=sys.stderr, flush=True)
+            except OSError:  # its terminal is gone
+                self.handleError(record)
 
     def line(self, record: Any) -> str:
         """What a person is told of a record; empty if nothing."""

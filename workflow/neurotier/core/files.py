@@ -120,14 +120,21 @@ def write_json(path: Path, data: Any, durable: bool = True) -> None:
     write_text(path, json.dumps(data, indent=2) + "\n", durable)
 
 
+@contextmanager
+def opened(path: str | Path, flags: int, folder: int | None = None) -> Iterator[int]:
+    """A descriptor of a file or folder, as :func:`os.open` gives it; ``folder`` is that of what holds it."""
+    descriptor = os.open(path, flags, 0o666, dir_fd=folder)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 def append_line(path: Path, line: str) -> None:
     """Append a line to a file, at once: other processes may append theirs. A link is not followed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-    try:
+    with opened(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW) as descriptor:
         os.write(descriptor, f"{line}\n".encode())
-    finally:
-        os.close(descriptor)
 
 
 def require_file(path: Path) -> None:
@@ -190,12 +197,8 @@ def once_per_version(read: Callable[[Path], Content]) -> Callable[[Path], Conten
 
 def flush_folder(folder: Path) -> None:
     """Flush the entries of a folder to its device."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        with suppress_unsupported():
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with opened(folder, os.O_RDONLY | os.O_DIRECTORY) as descriptor, suppress_unsupported():
+        os.fsync(descriptor)
 
 
 def flush_tree(folder: Path) -> None:
@@ -203,24 +206,18 @@ def flush_tree(folder: Path) -> None:
     for _, _, files, descriptor in os.fwalk(folder, topdown=False):
         for name in files:
             if stat.S_ISREG(os.lstat(name, dir_fd=descriptor).st_mode):
-                file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=descriptor)
-                try:
+                with opened(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, folder=descriptor) as file:
                     os.fsync(file)
-                finally:
-                    os.close(file)
         with suppress_unsupported():
             os.fsync(descriptor)
 
 
 def flush_file_system(path: Path) -> None:
     """Flush the whole file system that holds a path, whoever wrote to it."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
+    with opened(path, os.O_RDONLY) as descriptor:
         if LIBC.syncfs(descriptor) != 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number), str(path))
-    finally:
-        os.close(descriptor)
 
 
 def begin_write_back(descriptor: int, offset: int, count: int) -> None:
@@ -292,8 +289,8 @@ def remove_whatever(path: Path) -> None:
 
 
 def note(log: Path, line: str) -> None:
-    """Add a line to a job's log."""
-    with log.open("a") as file:
+    """Add a line to a job's log, if there is room: for want of that nobody's work is lost."""
+    with suppress(OSError), log.open("a") as file:
         file.write(without_credentials(line.rstrip()) + "\n")
 
 

@@ -323,7 +323,9 @@ def tier_of(folder: Path, read_only: bool = False) -> Record:
 def is_elsewhere(folder: Path, tiers: Facts, name: Any) -> bool:
     """Whether a folder is on another file system than an entry of ``tiers``, if that is one, and is there."""
     try:
-        return folder.stat().st_dev != os.stat(expand(tiers[name]["path"], "")).st_dev
+        path = absolute_path(expand(tiers[name]["path"], ""))
+        require_answer(path, f"tier {name!r}")
+        return folder.stat().st_dev != path.stat().st_dev
     except (TypeError, KeyError, OSError, SettingsError):  # which is said when it is checked
         return False
 

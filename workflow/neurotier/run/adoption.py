@@ -112,7 +112,8 @@ def take_over(places: Places, wanted: Mapping[str, str], command: str, say: Say)
     kept = []
     for number, job in list(left.items()):
         found = JOB_NAME.fullmatch(job.name)
-        if found and found["share"] not in taken and wanted.get(found["share"]) == found["work"]:
+        is_over = job.state == "COMPLETING"  # it was cancelled, and Slurm is ending it
+        if found and not is_over and found["share"] not in taken and wanted.get(found["share"]) == found["work"]:
             taken[found["share"]] = found["serial"]
             kept.append(number)
             del left[number]

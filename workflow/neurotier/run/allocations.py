@@ -20,14 +20,8 @@ from neurotier.run.adoption import prefix_of
 from neurotier.run.profile_config import SLURM, told_before
 from neurotier.storage.ior.points import over_nodes
 
-OPTIONS = {
-    "slurm_account": "account",
-    "slurm_partition": "partition",
-    "clusters": "clusters",
-    "constraint": "constraint",
-    "qos": "qos",
-}
-"""Resources of Snakemake that are options of Slurm."""
+OPTIONS = ("slurm_account", "slurm_partition", "clusters", "constraint", "qos")
+"""Resources of Snakemake that are options of Slurm, some with its name before them."""
 
 WHOLE = ("--ntasks-per-node=1", "--mem=0")
 """A program on each node, with all its memory."""
@@ -61,7 +55,7 @@ class Allocations:
     def __init__(self, places: Places, resources: Facts) -> None:
         self.name = f"{prefix_of(places)}ior"
         self.minutes = int(resources["runtime"])
-        given = [f"--{option}={resources[name]}" for name, option in OPTIONS.items() if resources.get(name)]
+        given = [f"--{name.removeprefix('slurm_')}={resources[name]}" for name in OPTIONS if resources.get(name)]
         self.options = [*given, *shlex.split(str(resources.get("slurm_extra") or ""))]
         granted = ("SLURM_", "SRUN_", "SBATCH_", "SALLOC_")  # to the job that Snakemake may be
         self.environment = {

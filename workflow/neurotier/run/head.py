@@ -260,9 +260,10 @@ class Head:
         made = Whole()
         if not places.state.is_dir():
             return made
+        if changes:
+            acquire(places)
         with suppress(OSError):  # not writable: the start of the run says so
             if changes:
-                acquire(places)
                 forget_runs_of_another(places)
                 last = last_facts(places)  # if it was on a cluster and came to no good end, it may have left jobs
                 if plan.elsewhere or (last.get("elsewhere") and not last.get("succeeded")):
@@ -468,6 +469,8 @@ def close_killed(places: Places) -> None:
         close_jobs(places, run, was_killed=True)
         forget_stopped(places, run)  # with their jobs
         close_run(places, run, participants(places), read_failures(places))
+    if (last := last_facts(places)).get("stopped_by"):  # what jobs of a cluster noted after its end
+        forget_stopped(places, last["run"])
     for file in places.runs.glob(places.readings("*").name):  # of a run that could not remove them
         remove_whatever(file)
 
@@ -545,9 +548,9 @@ def acquire(places: Places) -> None:
             problem = f"its file system cannot keep two runs apart (flock: {error.strerror})"
             fix = "choose a folder on another one with --config results=NAME"
         raise BusyError(problem, str(lock.parent.parent), fix) from None
+    held[lock] = descriptor
     os.ftruncate(descriptor, 0)
     os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
-    held[lock] = descriptor
     if not places.identity:
         write_text(places.state / "identity", secrets.token_hex(8) + "\n")
 
@@ -566,6 +569,7 @@ def forget_runs_of_another(places: Places) -> None:
     except DAMAGED:
         return
     if is_copy:
+        remove_whatever(places.journal(""))
         for file in places.runs.glob("*.json"):
             with suppress(*DAMAGED):
                 if "ended_s" not in read_json(file):

@@ -213,8 +213,8 @@ def remove_partial(places: Places, outputs_of: OutputsOf, targets: Collection[st
 
 def quickly_made(places: Places, outputs_of: OutputsOf, of: Collection[str] = QUICKLY_MADE) -> list[Path]:
     """Tables, figures and pages of some folders: those that are made in seconds lie there or in folder ``figures``."""
-    names = [name.parts for name in outputs_in(places, outputs_of, of)]
-    return [places.results.joinpath(*parts) for parts in names if len(parts) < 3 or parts[1] == "figures"]
+    names = outputs_in(places, outputs_of, of)
+    return [places.results / name for name in names if len(name.parts) < 3 or name.parts[1] == "figures"]
 
 
 def outputs_with(file: Path, places: Places, outputs_of: OutputsOf) -> list[Path]:

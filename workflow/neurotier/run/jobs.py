@@ -7,6 +7,7 @@ reason; any other exception is a bug in neurotier, whose traceback goes to the j
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import sys
 import traceback
@@ -14,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import psutil
 
@@ -284,6 +285,14 @@ def note_failure(log: Path, error: BaseException) -> None:
     note(log, reason_of(error))
 
 
-def say(line: str) -> None:
-    """Tell the user, where Snakemake tells its own progress."""
-    print(line, file=sys.stderr, flush=True)
+def say(line: str, file: TextIO | None = None) -> None:
+    """Tell the user, where Snakemake tells its own progress.
+
+    Where a terminal is gone, or a log's disk full, nobody hears: no reason to lose work.
+    """
+    file = file or sys.stderr
+    try:
+        print(line, file=file, flush=True)
+    except OSError:  # what it holds would fail once more when this process ends, and that with it
+        with open(os.devnull, "w") as nothing:
+            os.dup2(nothing.fileno(), file.fileno())

@@ -61,12 +61,12 @@ def remove_marks(settings: Settings, places: Places) -> None:
 
 
 def tiers_here(settings: Settings) -> Iterator[Tier]:
-    """The declared tiers that this machine has, but for those of each node."""
+    """The declared tiers that this machine has and may write to, but for those of each node."""
     for declared in settings.tiers.values():
         with suppress(NeurotierError, OSError):
             tier = Tier.from_settings(declared)
             tier.require_answer()
-            if not tier.node and tier.path.is_dir():
+            if not (tier.node or tier.read_only) and tier.path.is_dir():
                 yield tier
 
 
@@ -126,10 +126,12 @@ def saying_why(row: Row) -> Iterator[None]:
 
 
 def look_at(tier: Tier, places: Places, row: Row) -> None:
-    """What this node finds of a tier, on which a file of this job's own is written and removed."""
+    """What this node finds of a tier; if it may, it writes a file of this job's own there, and removes it."""
     mount = tier.mount()
     row |= {"found_kind": mount.kind, "fs_type": mount.fs_type, "device": mount.source}
     row |= {"total_bytes": shutil.disk_usage(tier.path).total, "usable_bytes": tier.usable_bytes()}
+    if tier.read_only:
+        return
     folder = folder_on(tier, places).with_name(f"{socket.gethostname()}-{os.getpid()}")
     with saying_why(row):
         try:

@@ -189,6 +189,7 @@ def run_row(
     taken = others(facts, rows, span, read_readings(places.readings(run)))
     facts = judged(places, facts) | {"others_cpu_share": taken["others_cpu_share"]}
     needed_by = Needs(Settings.from_json(facts["settings"]), places, elsewhere=False)
+    needed_by.room = facts["limits"]  # what there was then: the work tier may be gone
     needs = needs_of(needed_by, {row["participant"] for row in rows})
     return {
         "run": run,

@@ -18,6 +18,7 @@ from neurotier.core.tables import Rows, read_table, write_table
 from neurotier.core.tiers import on_nodes
 from neurotier.dataset.commands import naming_commands
 from neurotier.meter.measure import Interrupted
+from neurotier.run import jobs
 from neurotier.run.jobs import exit_code_of, load_settings, note_failure, reason_of, run_facts
 from neurotier.run.journal import Step, add_entry
 from neurotier.run.stops import ending_with, runner, unwinding
@@ -92,8 +93,8 @@ class Context(NamedTuple):
 
 def say(line: str) -> None:
     """Tell the user on the terminal, and the log."""
-    print(line, flush=True)
-    print(line, file=sys.__stderr__, flush=True)
+    jobs.say(line, sys.stdout)
+    jobs.say(line, sys.__stderr__)
 
 
 @contextlib.contextmanager

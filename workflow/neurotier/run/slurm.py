@@ -28,17 +28,10 @@ CANCEL_S = 90.0
 
 LOOK_S = 1.0
 
-OVER = {
-    "COMPLETED",
-    "CANCELLED",
-    "FAILED",
-    "TIMEOUT",
-    "OUT_OF_MEMORY",
-    "NODE_FAIL",
-    "PREEMPTED",
-    "BOOT_FAIL",
-    "DEADLINE",
-}
+OVER = (
+    *("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL"),
+    *("PREEMPTED", "BOOT_FAIL", "DEADLINE"),
+)
 """States in which a job does nothing any more."""
 
 
@@ -126,7 +119,7 @@ def queue(*options: str) -> dict[str, Queued]:
         return {}
     # Of a list of numbers of which one is forgotten, squeue tells nothing in some versions.
     said, reason = answer("squeue", "--me", "--noheader", "--array", "--format=%i|%T|%j|%r|%Z", *options)
-    if reason and NOT_SET_UP not in reason:
+    if reason and (NOT_SET_UP not in reason or options):  # who gives options has jobs there
         raise BusyError(reason, "Slurm", "start the same command again when squeue answers")
     found = (line.split("|", 4) for line in said.splitlines())
     # Numbers of a heterogeneous job are 100+0 and 100+1, those of an array 100_0 and 100_1.
