@@ -12,7 +12,7 @@ from neurotier.advice.calibration import BETWEEN, ObservedJob, observe, quantiti
 from neurotier.advice.placements import Candidate
 from neurotier.advice.predict import Fetching, Inputs, Participant, Storage, paper_s, predict
 from neurotier.advice.rehearsal import read_rehearsed
-from neurotier.advice.situation import Situation
+from neurotier.advice.situation import Situation, as_alone
 from neurotier.advice.table import files_of
 from neurotier.core.files import write_json
 from neurotier.core.places import short_hash
@@ -70,7 +70,8 @@ def record_of(name: str, *phases: dict[str, Any], **about: Any) -> dict[str, Any
 def phase_of(name: str, start_s: float, end_s: float, *flows: Any) -> dict[str, Any]:
     """A phase with what it moved."""
     times = {"start_s": start_s, "end_s": end_s, "cpu_s": 0.5, "account_other_s": 0.25, "run_queue_s": 0.0}
-    return {"phase": name, "traffic": list(flows), "input_bytes": 5, "max_rss_bytes": 9, **times}
+    own = {"wall_s": end_s - start_s, "residual_s": 0.125, "input_bytes": 5, "max_rss_bytes": 9}
+    return {"phase": name, "traffic": list(flows), **own, **times}
 
 
 def test_a_record_tells_bytes_and_files_by_phase() -> None:
@@ -93,7 +94,25 @@ def test_a_phase_that_counts_no_bytes_has_read_its_input_and_what_is_not_known_i
     known, cached = phase_of("compute", 0.0, 1.0), flow("disk", "page_cache", read=(7, None))
     unknown = quantities(known | {"input_bytes": None, "account_other_s": None})
     assert [quantities(known | {"traffic": flows})["read_bytes"] for flows in ([cached], [])] == [7, 5]
-    assert told(unknown, "read_bytes wait_s") == "0 0"
+    assert told(unknown, "read_bytes wait_s") == "0 0.125", (
+        "where no wait for storage is accounted, it is not explained"
+    )
+
+
+def test_a_job_of_several_threads_keeps_its_processors_as_long_as_one_of_them_computes() -> None:
+    """Of 10 s it sleeps 2; by eight threads."""
+    phase = phase_of("compute", 0.0, 10.0) | {"account_other_s": 2.0}
+    for cpu_s, threads, expected in ((40.0, 8, 8.0), (6.0, 8, 6.0), (80.0, 8, 10.0), (20.0, 1, 20.0)):
+        assert quantities(phase | {"cpu_s": cpu_s}, threads)["cpu_s"] == expected, (cpu_s, threads)
+
+
+def test_time_of_hardware_threads_that_shared_a_core_is_that_of_a_core(tmp_path: Path) -> None:
+    """Two at once on one core with two threads: each would have taken 0.735 of it alone, by which the model divides."""
+    jobs = [job(100, 10.0), replace(job(100, 10.0), start_s=1000.0, end_s=1010.0)]
+    machine = Processors(cores=1, threads=2, others=3.0)
+    assert as_alone(jobs, machine) == jobs, "one after the other"
+    together = as_alone([jobs[0], jobs[0]], machine)
+    assert [one.phases["compute"]["cpu_s"] for one in together] == [pytest.approx(7.35)] * 2
 
 
 def test_a_job_of_several_takes_what_one_took_that_was_tried() -> None:
@@ -251,6 +270,8 @@ def test_who_is_left_to_analyse_is_said(tmp_path: Path) -> None:
     assert first.startswith("3 participants to analyse, 2 of 5 done;")
     assert shared.startswith("What participants take that share a job was not tried")
     assert "of CPU time" in said(2, rehearsed=[job(50, 10.0)])[-1]
+    far = [replace(job(50, 10.0), host="node7")]
+    assert "Their times are those of node7, not of this machine" in said(2, observed=far)
     assert len(said(4)) == 2, "one shares no job"
     assert said(5)[0].startswith("5 participants to analyse;")
     assert Situation(settings, places).remaining == everyone, "who are all done are all predicted"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from configured import settings_at
+from neurotier.advice import situation as advice_situation
 from neurotier.advice.calibration import ObservedJob, analysis, choose_calibration, size_of
 from neurotier.advice.placements import AdvicePlan, Candidate, free_gib
 from neurotier.advice.predict import Fetching
@@ -152,17 +153,24 @@ def test_what_is_here_and_cached_is_not_fetched_or_read(tmp_path: Path) -> None:
     assert clone.clone_on("disk") == Tier.from_settings(clone.settings.tiers["disk"]).folder("datasets") / "bids"
 
 
-def test_the_model_is_given_what_was_found(tmp_path: Path) -> None:
+CORES = len(os.sched_getaffinity(0))
+
+
+def test_the_model_is_given_what_was_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Computing took 1.5 and 2.5 times as long as alone: twice."""
     jobs = [job(queue_s=1.0), job("sub-02", queue_s=3.0)]
     rehearsed = {"shared": {"records": [], "others_cpu_share": 0.25}, "load_s": {"compute": 1.0}, "why": "w"}
     found, campaign = situation(tmp_path, *jobs, kind="folder"), situation(tmp_path, *jobs, kind="folder", **CAMPAIGN)
     given = found.inputs([], rehearsed)
-    assert given.processors.others == pytest.approx(0.25 * len(os.sched_getaffinity(0)) * 2)
+    assert given.processors.others == pytest.approx(0.25 * CORES * 2)
     assert (given.observed, given.load_s, given.others_cpu_share) == (jobs, None, 0.25)
     assert [(one.size_bytes, one.to_fetch_bytes) for one in given.participants] == [
         (count * 9_000_000, count * 9_000_000) for count in (1, 3, 2, 2, 1)
     ]
+    assert [job.phases for job in given.observed] == [job.phases for job in jobs]
+    with monkeypatch.context() as quota:  # of one core: the others have what it leaves
+        quota.setattr(advice_situation, "usable_cores", lambda: 1.0)
+        assert found.inputs([], rehearsed).processors.others == max(0.0, given.processors.others - CORES + 1)
     known = campaign.inputs([], rehearsed)
     assert (known.load_s, known.load_unknown_because) == ({"compute": 1.0}, "w")
     probe = Probed(*[tier_figures("block", {1: 1.0}, {1: 1.0})] * 3)

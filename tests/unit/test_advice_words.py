@@ -11,7 +11,7 @@ from configured import settings_at
 from neurotier.advice.calibration import read_observed
 from neurotier.advice.placements import candidates
 from neurotier.advice.promise import KNOWN_BY, advised
-from neurotier.advice.words import advices, interval, matters, recommendation, text_table
+from neurotier.advice.words import AT_ONCE, advices, interval, matters, recommendation, text_table
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
@@ -33,9 +33,19 @@ def row(placement: str, predicted_s: float, share: float = 0.1, **changes: Any) 
     return filled | {"predicted_s": predicted_s, **ends, **limit, "fits": True, "reason": None} | changes
 
 
+MEMORY = f"computing, 4 at once, {AT_ONCE}"
+
+
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
+        (
+            [row("disk", 42.3, limit=MEMORY), row("tmpfs", 41.0, limit=MEMORY)],
+            (
+                "Limited by computing, 4 at once, for which memory has room (96 % of the jobs' time): tmpfs buys 3 %,"
+                " within the interval of the predictions: it does not matter where the work lies"
+            ),
+        ),
         (
             [row("disk", 42.3), row("tmpfs", 41.0)],
             (

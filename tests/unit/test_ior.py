@@ -14,9 +14,11 @@ from neurotier.core.errors import ToolError
 from neurotier.core.processes import marked
 from neurotier.core.tables import Row
 from neurotier.storage.fio import BUFFERED, run_fio
+from neurotier.storage.ior.medians import READ, Line, fastest
 from neurotier.storage.ior.mpi import read_summary, run_ior
 from neurotier.storage.ior.points import Point, job_of
 from neurotier.storage.numa import own_nodes
+from neurotier.storage.spread import Spread
 from support import STAND_INS
 from workloads import MIB, TINY_IOR, left, run, settings_of, throttled
 
@@ -48,6 +50,13 @@ def test_files_are_read_by_neighbours() -> None:
     pinned = [dict(each) for each in job_of(point, "write", BUFFERED, (0, 2)).each]
     assert [each["numa_cpu_nodes"] for each in pinned] == ["0", "2", "0"]
     assert pinned[1]["numa_mem_policy"] == "bind:2"
+
+
+def test_fewer_processes_are_faster_for_sure_only_by_three_repetitions() -> None:
+    def line(*few: float) -> Line:
+        return {2: {READ: Spread(few)}, 4: {READ: Spread(tuple(one / 2 for one in few))}}
+
+    assert [fastest(line(*[8.0] * count), READ) for count in (1, 2, 3)] == [(2, False), (2, False), (2, True)]
 
 
 def test_processes_are_pinned_by_fio(tmp_path: Path, memory: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import statistics
 from collections.abc import Sequence
 
@@ -25,6 +26,7 @@ def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> list[s
         + (f", {done} of {len(situation.participants)} done" if done else "")
         + f"; a participant's images have {size(statistics.median(sizes))} (median)",
         calibrated(situation, inputs, chosen),
+        *([] if situation.checks else other_hosts(inputs)),
         *(
             f"Predicted for one node of class {table.stem} that analyses everyone, with what one job has of it; more"
             " nodes, and waiting in the queue, are not predicted"
@@ -34,8 +36,14 @@ def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> list[s
         *passed_over(situation, inputs),
         *cold_programs(inputs),
         *fetching(situation, inputs),
-        *others_meanwhile(inputs, situation.settings.validity.others_cpu_share),
+        *others_meanwhile(inputs, situation.settings.validity.others_cpu_share, situation.plan.threads),
     ]
+
+
+def other_hosts(inputs: Inputs) -> list[str]:
+    """Whether the records are of another machine."""
+    hosts = {job.host for job in inputs.observed} - {socket.gethostname(), ""}
+    return [f"Their times are those of {', '.join(sorted(hosts))}, not of this machine"] if hosts else []
 
 
 def calibrated(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> str:
@@ -95,9 +103,9 @@ def fetching(situation: Situation, inputs: Inputs) -> list[str]:
     return [f"{size(to_fetch)} of images are to be fetched {how}, {seconds(fetching_s)} one after the other"]
 
 
-def others_meanwhile(inputs: Inputs, most: float) -> list[str]:
-    """What others took during the calibration, and whether that is more than they may take."""
-    share, busy = inputs.others_cpu_share, inputs.processors.others
+def others_meanwhile(inputs: Inputs, most: float, threads: int) -> list[str]:
+    """What others took during the calibration, and whether that is more than they may take; jobs have some threads."""
+    share, busy = inputs.others_cpu_share, inputs.processors.others * threads
     if share is None:
         return ["What others took of the processors during the calibration is not known, and taken for nothing"]
     lines = []

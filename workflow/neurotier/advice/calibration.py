@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from neurotier.analysis.needs import threads_of
 from neurotier.core.errors import InputError, NeurotierError, SettingsError, SourceError
 from neurotier.core.files import Record, read_json
 from neurotier.core.parallelism import PHASES
@@ -46,8 +47,9 @@ class ObservedJob:
     size_bytes
         Size of the participant's images by the index.
     phases
-        Phase, and :data:`BETWEEN`, to its quantities: CPU time and time asleep, s; bytes and files read from the tier
-        that the phase reads, and written to the tier that it writes; files that its work folder was seen to hold.
+        Phase, and :data:`BETWEEN`, to its quantities: time on a processor, counted in jobs, and asleep, s; bytes and
+        files read from the tier that the phase reads, and written to the tier that it writes; files that its work
+        folder was seen to hold.
     start_s, end_s
         Start of its process and end of its last phase, s since 1970.
     queue_s
@@ -59,8 +61,8 @@ class ObservedJob:
         ``None`` if there was no such job.
     fetched_files
         Files that had to be fetched; ``None`` for a plain folder, whose files are in place.
-    work_tier
-        Tier of its work folder; empty if it is not known.
+    work_tier, host
+        Tier of its work folder, and the machine; empty if it is not known.
     """
 
     participant: str
@@ -75,6 +77,7 @@ class ObservedJob:
     get_wait_s: float | None = None
     fetched_files: int | None = None
     work_tier: str = ""
+    host: str = ""
 
     @property
     def cpu_s(self) -> float:
@@ -188,7 +191,7 @@ def read_observed(settings: Settings, places: Places, folder: Path | None) -> li
                 "name the results folder of a run with the same tool",
             )
         quiet = [record for record in same if DISTURBED not in (facts[record["run"]].get("row") or {}).get("valid", "")]
-        return [observe(record, sizes[record["participant"]]) for record in quiet or same]
+        return [observe(record, sizes[record["participant"]], threads_of(settings)) for record in quiet or same]
 
 
 def analysis(settings: Record) -> Record:
@@ -199,8 +202,8 @@ def analysis(settings: Record) -> Record:
     return {"name": tool["name"], "options": tool["options"], "image": tool["image"] and settings["in_containers"]}
 
 
-def observe(record: Record, size_bytes: int) -> ObservedJob:
-    """A job from its record."""
+def observe(record: Record, size_bytes: int, threads: int = 1) -> ObservedJob:
+    """A job of so many threads, from its record."""
     rows = record["phases"]
     start_s, end_s = min(row["start_s"] for row in rows), max(row["end_s"] for row in rows)
     between_s = max(0.0, end_s - start_s - record["slot_wait_s"] - sum(row["end_s"] - row["start_s"] for row in rows))
@@ -209,7 +212,7 @@ def observe(record: Record, size_bytes: int) -> ObservedJob:
         participant=record["participant"],
         run=record["run"],
         size_bytes=size_bytes,
-        phases={row["phase"]: quantities(row) for row in rows},
+        phases={row["phase"]: quantities(row, threads) for row in rows},
         start_s=start_s,
         end_s=end_s,
         queue_s=None if None in queues else finite(sum(queues)),
@@ -218,22 +221,27 @@ def observe(record: Record, size_bytes: int) -> ObservedJob:
         get_wait_s=max(0.0, got["wall_s"] - got["cpu_s"] - got["run_queue_s"]) if got else None,
         fetched_files=got.get("fetched_files"),
         work_tier=record.get("work_tier") or "",
+        host=record.get("host") or "",
     )
     job.phases[BETWEEN] = dict.fromkeys(QUANTITIES, 0.0) | {"cpu_s": between_s / job.queueing}
     return job
 
 
-def quantities(row: Record) -> dict[str, float]:
-    """The quantities of one phase.
+def quantities(row: Record, threads: int = 1) -> dict[str, float]:
+    """The quantities of one phase of a job of so many threads, whose processors are counted in jobs.
 
+    It keeps those for as long as any of its threads is on one, and for no less than its CPU time takes on all of them.
     What the compute phase reads from the work tier is not measured; it is assumed to read its input once. Staging that
     sleeps waits for its tiers, which the model accounts for by their speeds.
     """
     exact = [flow for flow in row["traffic"] if flow["traffic_source"] in ("staging", "growth", "page_cache")]
     moved = {name: sum(flow[name] or 0 for flow in exact) for name in MOVED}
+    asleep_s = row["account_other_s"]
+    if asleep_s is None:  # it is in what is not explained: where the kernel accounts no waits for storage
+        asleep_s = max(0.0, row["residual_s"] or 0.0)
     found = moved | {
-        "cpu_s": row["cpu_s"],
-        "wait_s": 0.0 if row["phase"].startswith("stage_") else row["account_other_s"] or 0.0,
+        "cpu_s": max(row["cpu_s"] / threads, min(row["cpu_s"], row["wall_s"] - asleep_s)),
+        "wait_s": 0.0 if row["phase"].startswith("stage_") else asleep_s,
         "read_bytes": moved["read_bytes"] or (row["input_bytes"] or 0),
         "made_files": sum(flow["made_files"] or 0 for flow in exact if flow["traffic_source"] == "growth"),
     }

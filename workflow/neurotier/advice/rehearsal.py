@@ -54,7 +54,7 @@ PHASES = ("start_up", "container_start", "compute")
 """Phases that load programs; what staging reads are images, which the model knows."""
 
 
-def read_rehearsed(found: Record, sizes_bytes: Mapping[str, int]) -> list[ObservedJob]:
+def read_rehearsed(found: Record, sizes_bytes: Mapping[str, int], threads: int = 1) -> list[ObservedJob]:
     """The participants of the job that :func:`rehearse_shared` tried; none if it was not.
 
     Parameters
@@ -63,9 +63,11 @@ def read_rehearsed(found: Record, sizes_bytes: Mapping[str, int]) -> list[Observ
         What was written of the rehearsal.
     sizes_bytes
         Participant to the size of the images.
+    threads
+        Threads of each.
     """
     job = found.get("shared") or {"records": []}
-    return [observe(record, sizes_bytes[record["participant"]]) for record in job["records"]]
+    return [observe(record, sizes_bytes[record["participant"]], threads) for record in job["records"]]
 
 
 def rehearse_shared(settings: Settings, known: Places, participants: ImagesByParticipant, log: Path) -> Record:
@@ -95,7 +97,8 @@ def rehearse_shared(settings: Settings, known: Places, participants: ImagesByPar
     for _ in range(TRIES):
         with scratch_results(settings, known, participants, log) as places:
             before = read_processors(os.getpid())
-            run_job(places, list(participants), log, min(len(participants), max(1, round(usable_cores()))))
+            slots = max(1, round(usable_cores()) // threads_of(settings))
+            run_job(places, list(participants), log, min(len(participants), slots))
             time.sleep(max(0.0, before.time_s + SHORTEST_S - time.time()))
             after = read_processors(os.getpid())
             records = [read_json(places.record(name)) for name in participants]

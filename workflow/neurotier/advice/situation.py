@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -21,14 +21,18 @@ from neurotier.advice.calibration import (
 from neurotier.advice.placements import COLD, Candidate, caches
 from neurotier.advice.predict import Fetching, Inputs, Participant, Storage
 from neurotier.advice.rehearsal import LONGEST_S, measure_cold_start, read_rehearsed, rehearse_shared
+from neurotier.core.control_groups import usable_cores
 from neurotier.core.errors import InputError
 from neurotier.core.files import Record, read_json
+from neurotier.core.parallelism import peak
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
+from neurotier.core.tables import gathered
 from neurotier.core.tiers import tier_named
 from neurotier.dataset.contents import is_present
 from neurotier.meter.others import others_share
 from neurotier.meter.residency import resident_share
+from neurotier.model.machine import Processors
 from neurotier.model.this_machine import page_cache_here, processors_here, read_probed
 from neurotier.run.disturbance import read_readings
 from neurotier.run.jobs import load_dataset
@@ -218,19 +222,22 @@ class Situation:
         found = rehearsed or {}
         probes = {table.stem: read_probed(table) for table in tables}
         to_fetch = self.to_fetch(self.settings.placement["dataset"])
-        tried = read_rehearsed(found, {name: size_of(images) for name, images in self.participants.items()})
+        sizes = {name: size_of(images) for name, images in self.participants.items()}
+        tried = read_rehearsed(found, sizes, self.plan.threads)
         share = self.others_share(found)
         # processes of others wait for the processors as ours have
         queueing = statistics.fmean(job.queueing for job in tried or self.observed)
-        processors = len(os.sched_getaffinity(0))
+        cores = len(os.sched_getaffinity(0))
+        others = max(0.0, (share or 0.0) * cores * queueing - (cores - usable_cores()))  # what a quota leaves is theirs
+        processors, runs = processors_here(self.plan.threads, others), gathered((job.run, job) for job in self.observed)
         return Inputs(
-            observed=self.observed,
+            observed=[job for each in runs.values() for job in as_alone(each, processors)],
             participants=[Participant(size_of(self.participants[name]), to_fetch[name]) for name in self.remaining],
             fetching=self.fetching,
             probes=probes,
-            processors=processors_here(self.plan.threads, (share or 0.0) * processors * queueing),
+            processors=processors,
             page_cache=page_cache_here(0.0),
-            rehearsed=tried,
+            rehearsed=as_alone(tried, processors),
             load_s=found["load_s"] if rehearsed and COLD in caches(self.settings) else None,
             load_unknown_because=found.get("why", ""),
             others_cpu_share=share,
@@ -245,6 +252,19 @@ class Situation:
             expiry_s=inputs.page_cache.expiry_s,
             load_s=(inputs.load_s or {}) if cache == COLD else {},
         )
+
+
+def as_alone(jobs: Sequence[ObservedJob], processors: Processors) -> list[ObservedJob]:
+    """Jobs of one run with the CPU time that each would have taken on a core of its own: hardware threads that share
+    one are slower, and the model counts that itself."""
+    if not jobs:
+        return []
+    at_once = peak([(job.start_s, job.end_s) for job in jobs])
+    speed = replace(processors, others=0.0).speed(min(at_once, processors.threads))
+    return [
+        replace(job, phases={phase: took | {"cpu_s": took["cpu_s"] * speed} for phase, took in job.phases.items()})
+        for job in jobs
+    ]
 
 
 def choose_first(situation: Situation) -> list[str]:

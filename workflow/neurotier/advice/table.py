@@ -11,9 +11,10 @@ from neurotier.advice.predict import Inputs, paper_s, predict
 from neurotier.advice.room import free_on, room_for
 from neurotier.advice.situation import Situation
 from neurotier.advice.small_files import costs_here
-from neurotier.advice.words import limit_text
+from neurotier.advice.words import AT_ONCE, limit_text
 from neurotier.analysis.app import app_name
 from neurotier.analysis.needs import work_bytes
+from neurotier.core.control_groups import usable_cores
 from neurotier.core.parallelism import PHASES, fits
 from neurotier.core.tables import Row
 from neurotier.core.tiers import tier_named
@@ -49,6 +50,7 @@ def advice_row(
     prediction = predict(inputs, storage, at_once)
     usual = prediction.usual
     sums = usual.phase_sums_s
+    limit = limit_text(usual.limit, at_once, round(usable_cores()), situation.plan.threads)
     tiers = {f"{role}_tier": tier for role, tier in candidate.tiers.items()}
     return {
         "placement": candidate.name,
@@ -63,7 +65,7 @@ def advice_row(
         "low_s": prediction.low_s,
         "high_s": prediction.high_s,
         "paper_s": paper_s(inputs, storage),
-        "limit": limit_text(usual.limit, at_once, inputs.processors.threads),
+        "limit": limit + (f", {at_once} at once, {AT_ONCE}" if at_once < jobs else ""),
         "limit_share": usual.limits[usual.limit],
         "mean_parallelism": usual.mean_parallelism,
         **{f"{phase}_sum_s": sums[phase] for phase in PHASES},

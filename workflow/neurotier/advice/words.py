@@ -8,20 +8,23 @@ from neurotier.core.quantities import about, aligned, percent, seconds
 from neurotier.core.tables import Row, gathered
 
 COMPUTING = "computing"
+AT_ONCE = "for which memory has room"
 NOTHING = 0.005
 """Gains below this share are not mentioned."""
 
 
-def limit_text(limit: str, parallelism: int, cores: int) -> str:
-    """What takes most of the jobs' time.
+def limit_text(limit: str, parallelism: int, cores: int, threads: int = 1) -> str:
+    """What takes most of the time of so many jobs, each of some threads.
 
-    >>> limit_text("processors", 2, 2), limit_text("processors", 25, 2)
-    ('computing', 'computing, 25 jobs on 2 cores')
+    >>> limit_text("processors", 2, 2), limit_text("processors", 25, 16, threads=4)
+    ('computing', 'computing, 25 jobs of 4 threads on 16 cores')
     >>> [limit_text(limit, 2, 2) for limit in ("disk read", "one stream on disk", "launch", "the page cache write")]
     ['reading from disk', 'one stream on disk', 'starting jobs and fetching images', 'writing to the page cache']
     """
     if limit == "processors":
-        return COMPUTING if parallelism <= cores else f"{COMPUTING}, {parallelism} jobs on {cores} cores"
+        of = f" of {threads} threads" if threads > 1 else ""
+        is_free = parallelism * threads <= cores
+        return COMPUTING if is_free else f"{COMPUTING}, {parallelism} jobs{of} on {cores} cores"
     if limit in ("launch", "wait"):
         return {"launch": "starting jobs and fetching images", "wait": "waiting for neither processor nor tier"}[limit]
     if limit.startswith(("one stream on ", "small files on ")):
@@ -94,7 +97,8 @@ def matters(best: Row, other: Row) -> bool:
 
 def bound(row: Row) -> str:
     """What limits the jobs, as the beginning of a sentence."""
-    return "you are compute-bound: " if row["limit"].startswith(COMPUTING) else f"limited by {limited(row)}: "
+    by_cores = row["limit"].startswith(COMPUTING) and not row["limit"].endswith(AT_ONCE)
+    return "you are compute-bound: " if by_cores else f"limited by {limited(row)}: "
 
 
 def limited(row: Row) -> str:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from neurotier.core.quantities import counted, percent, seconds, share_of, shorten, size
+from neurotier.core.quantities import counted, percent, seconds, share_of, size
 from neurotier.core.tables import Row, gathered
 from neurotier.meter.usage import LABELS
 from neurotier.pages.comparison.statistics import Comparison, families, inputs_text, run_key, sum_of
@@ -162,7 +162,7 @@ def differences(data: Comparison) -> Chart:
             "ratio": contrast.ratio,
             "ratio_low": low,
             "ratio_high": high,
-            "lane": f"{shorten(slower.placement, 18)} - {shorten(faster.placement, 18)}",
+            "lane": f"{slower.placement} - {faster.placement}",
             "text": f"{seconds(median_s)}, {counted(len(longer), 'participant')}",
         }
         both = min(slower, faster, key=lambda condition: condition.cache == MEMORY)

@@ -12,6 +12,7 @@ from neurotier.storage.workload.records import measured
 READ, WRITE = "read", "write"
 WAYS = {WRITE: "writes", READ: "reads"}
 
+LEAST = 3
 MORE = 1.05
 """By how many times one number of processes must be faster than the next to be said so."""
 
@@ -50,10 +51,14 @@ def line_name(row: Row) -> str:
 
 
 def fastest(line: Line, way: str) -> tuple[int, bool]:
-    """The number of processes that is fastest, and whether it surely is faster than the most of them."""
+    """The number of processes that is fastest, and whether it surely is faster than the most of them.
+
+    Of fewer than three repetitions that none overlap is chance: one in six of two each.
+    """
     best = max(line, key=lambda processes: line[processes][way].median)
     own, most = line[best][way], line[max(line)][way]
-    return best, best < max(line) and own.low > most.high and own.median >= MORE * most.median
+    apart = min(len(own.values), len(most.values)) >= LEAST and own.low > most.high
+    return best, best < max(line) and apart and own.median >= MORE * most.median
 
 
 def verdict(name: str, line: Line) -> str:
