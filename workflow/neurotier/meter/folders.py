@@ -53,9 +53,8 @@ class Held:
 
     def add(self, other: Held, sign: int = 1) -> None:
         """Add what was counted elsewhere, or take it off, down to none."""
-        self.files = max(0, self.files + sign * other.files)
-        self.folders = max(0, self.folders + sign * other.folders)
-        self.bytes = max(0, self.bytes + sign * other.bytes)
+        for name in ("files", "folders", "bytes"):
+            setattr(self, name, max(0, getattr(self, name) + sign * getattr(other, name)))
         for magnitude, (files, total) in other.sizes.items():
             known_files, known_bytes = self.sizes.get(magnitude, (0, 0))
             self.sizes[magnitude] = max(0, known_files + sign * files), max(0, known_bytes + sign * total)

@@ -45,8 +45,7 @@ class Pressure:
 
     def since_start(self) -> dict[str, float]:
         """Stall time since the start, s, per resource that could be read."""
-        now = self.read()
-        return {name: now[name] - self.before[name] for name in RESOURCES if name in now and name in self.before}
+        return {name: total - self.before[name] for name, total in self.read().items() if name in self.before}
 
 
 def own_control_group() -> str | None:
