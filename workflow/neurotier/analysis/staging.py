@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import math
 import os
@@ -24,7 +23,7 @@ from neurotier.core.files import (
 )
 from neurotier.core.foreign import blaming, copy_file, copy_tree, entries_below, open_file, open_in_dataset
 from neurotier.core.quantities import size
-from neurotier.core.tiers import FULL, Tier, says_full
+from neurotier.core.tiers import DENIED, FULL, Tier, says_full
 from neurotier.meter.folders import Removal, held_in
 
 MARGIN_BYTES = 1_000_000
@@ -208,7 +207,8 @@ def naming_full_tier(tier: Tier, needed_bytes: int, needed_files: int | None = N
         if os.statvfs(tier.path).f_flag & os.ST_RDONLY:  # as the kernel mounts it after errors of its device
             fix = "look for errors of its device (dmesg), mount it again, and start the same command again"
             raise TierError(f"tier {tier.name!r} became read-only, at {tier.path}", fix=fix) from None
-        if not is_full(tier) and not says_full(error.what):
+        has_room = tier.free_bytes() > MARGIN_BYTES and tier.free_files() > MARGIN_FILES
+        if has_room and not says_full(error.what):
             raise
         raise full(tier, needed_bytes, needed_files, "became full") from None
     except NeurotierError:
@@ -216,14 +216,9 @@ def naming_full_tier(tier: Tier, needed_bytes: int, needed_files: int | None = N
     except OSError as error:
         if error.errno in FULL:
             raise full(tier, needed_bytes, needed_files, "became full") from None
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        if error.errno in DENIED:
             raise TierError(f"tier {tier.name!r} is not writable: {error.filename}: {error.strerror}") from None
         raise
-
-
-def is_full(tier: Tier) -> bool:
-    """Whether a tier has next to no room left, for bytes or for files."""
-    return tier.free_bytes() <= MARGIN_BYTES or tier.free_files() <= MARGIN_FILES
 
 
 def full(tier: Tier, needed_bytes: int, needed_files: int | None, state: str) -> TierError:

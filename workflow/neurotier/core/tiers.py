@@ -36,8 +36,8 @@ from neurotier.core.settings import Settings, TierSettings
 ANSWERS_WITHIN_S = 20.0
 """Time that a file system has to say what lies at a path, s: one that a server mounts only now takes a few."""
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
-"""Errors of a file system that is full, or of which a user has no more."""
+FULL, DENIED = (errno.ENOSPC, errno.EDQUOT), (errno.EACCES, errno.EPERM, errno.EROFS)
+"""Errors of a file system that is full, or of which a user has no more; and of one that a user may not write to."""
 
 
 class Mount(NamedTuple):

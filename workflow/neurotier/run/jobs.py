@@ -6,7 +6,6 @@ reason; any other exception is a bug in neurotier, whose traceback goes to the j
 
 from __future__ import annotations
 
-import errno
 import os
 import socket
 import sys
@@ -36,7 +35,7 @@ from neurotier.core.places import Places
 from neurotier.core.processes import SIGNALS, current_run
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import Say, Settings
-from neurotier.core.tiers import FULL, absolute, tier_named
+from neurotier.core.tiers import DENIED, FULL, absolute, tier_named
 from neurotier.dataset.source import Dataset, is_installed, obtain
 from neurotier.meter.measure import Interrupted
 from neurotier.run import slurm
@@ -44,7 +43,7 @@ from neurotier.run.participants import participants
 
 ADVICE = {
     **dict.fromkeys(FULL, "free some space there"),
-    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "see to it that you may read and write there"),
+    **dict.fromkeys(DENIED, "see to it that you may read and write there"),
 }
 """What helps after an operating system's error."""
 

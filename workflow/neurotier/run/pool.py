@@ -388,7 +388,7 @@ class Pool:
             problem = f"its version is {version} on {platform.node()} now, and the results are made with {wanted}"
             fix = "load that one again or, to analyse everyone with this one, add --forcerun prepare_tool"
             kind = ContainerError if self.needs.elsewhere else ToolError  # another node may have that version
-            raise kind(problem, where=f"tool {tool.name!r}", fix=fix)
+            raise kind(problem, f"tool {tool.name!r}", fix)
         tool.load()
 
     def clear_node(self) -> None:
