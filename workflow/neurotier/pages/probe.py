@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from neurotier.core.kinds import is_in_memory
-from neurotier.core.quantities import counted, rate
+from neurotier.core.quantities import counted, rate, three_digits
 from neurotier.core.tables import Row, gathered
 from neurotier.pages.kit.chart import BLUE, LIGHT_GREY, SKY, Chart
-from neurotier.pages.kit.findings import times_text
 from neurotier.pages.kit.lines import MEASURED, Lines, point
 from neurotier.pages.kit.marks import Kind, Lanes, Line, Stack
 from neurotier.pages.kit.page import OPEN, Data, Figure, Page, Section, Verdict
@@ -110,7 +109,7 @@ def concurrency(data: Data) -> Chart:
     streams = reads[fast][-1]["streams"]
     says = f"With {f'up to {streams} streams' if streams > 1 else 'one stream'}, {fast} reads {rate(most(reads[fast]))}"
     if len(ordered) > 1:
-        says += f", {times_text(most(reads[fast]) / most(reads[slow]))} times as much as {slow}"
+        says += f", {three_digits(most(reads[fast]) / most(reads[slow]))} times as much as {slow}"
     clauses = []
     for tier in ordered:
         last, full = reads[tier][-1]["streams"], full_at(reads[tier])

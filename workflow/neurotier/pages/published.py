@@ -10,7 +10,7 @@ from typing import Any
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.places import Places
-from neurotier.core.quantities import counted, number
+from neurotier.core.quantities import counted, number, three_digits
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, gathered, read_table
 from neurotier.model.prediction import MEASURED, PAPER
@@ -27,7 +27,7 @@ from neurotier.pages.bigbrain.tables import (
 from neurotier.pages.comparison import figures as comparison
 from neurotier.pages.comparison.statistics import Comparison
 from neurotier.pages.kit.chart import SKY, VERMILION, Chart
-from neurotier.pages.kit.findings import between, times_text
+from neurotier.pages.kit.findings import between
 from neurotier.pages.kit.marks import Lanes, Line, Points
 from neurotier.pages.kit.page import OPEN, Figure, Page, Section, Verdict
 from neurotier.published import own_columns
@@ -124,7 +124,9 @@ def held_against(rows: Sequence[Row]) -> list[Row]:
 
 def validation_text(rows: Sequence[Row]) -> str:
     """How far the members of the model are off of conditions whose runs they did not know."""
-    factors = [f"{times_text(one.factor)} ({MEMBERS[name].label})" for name, one in scores_of(rows, CONDITION).items()]
+    factors = [
+        f"{three_digits(one.factor)} ({MEMBERS[name].label})" for name, one in scores_of(rows, CONDITION).items()
+    ]
     return f"Without their own runs, conditions are predicted within a factor of {', '.join(factors)}"
 
 
@@ -143,7 +145,9 @@ def predicted(data: Replayed) -> Chart:
         lane[PAPER if row["member"] == PAPER else row["held_out"]] = ratio
         if (row["member"], row["held_out"]) == (MEASURED, CONDITION):
             ends = {end: row[f"{end}_s"] / row["measured_s"] for end in ("low", "high")}
-            lane |= ends | {"text": f"{times_text(ratio)} ({times_text(ends['low'])} to {times_text(ends['high'])})"}
+            lane |= ends | {
+                "text": f"{three_digits(ratio)} ({three_digits(ends['low'])} to {three_digits(ends['high'])})"
+            }
     label, marker, colour = MEMBERS[MEASURED]
     return Lanes(
         validation_text(data.validation),
@@ -197,7 +201,7 @@ def bandwidths_text(bandwidths: Sequence[Bandwidth]) -> str:
     """How far apart the devices are."""
     in_table = [one for one in bandwidths if one.mode == APP_DIRECT] or list(bandwidths)
     slow, *_, fast = sorted(in_table * 2, key=lambda one: one.means[0])
-    by_read, by_write = (times_text(high / low) for high, low in zip(fast.means, slow.means, strict=True))
+    by_read, by_write = (three_digits(high / low) for high, low in zip(fast.means, slow.means, strict=True))
     return f"{fast.device} reads {by_read} times and writes {by_write} times as fast as {slow.device}"
 
 

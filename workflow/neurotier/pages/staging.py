@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from neurotier.core.quantities import counted, percent, size
+from neurotier.core.quantities import counted, percent, size, three_digits
 from neurotier.core.tables import Row
 from neurotier.pages.kit.chart import NOTHING, Chart
-from neurotier.pages.kit.findings import between, times_text
+from neurotier.pages.kit.findings import between
 from neurotier.pages.kit.lines import Lines, measured
 from neurotier.pages.kit.page import OPEN, Data, Figure, Page, Verdict
 from neurotier.pages.kit.workloads import measured_of, measured_rows, method, published_numbers, tiers, unmeasured
@@ -62,16 +62,16 @@ def least_text(found: Sequence[Curve], verb: str, axis: str) -> str:
     worst = max(found, key=lambda curve: curve.slower())
     if worst.slower() < MATTERS:
         return text
-    return f"{text}, and with {max(worst.times)} up to {times_text(worst.slower())} times as long ({worst.name})"
+    return f"{text}, and with {max(worst.times)} up to {three_digits(worst.slower())} times as long ({worst.name})"
 
 
 def growth_text(found: Sequence[Curve], verb: str, axis: str) -> str:
     """How many times as long the greatest number takes as the smallest, where it grows least and most."""
     low, high = min(found, key=Curve.growth), max(found, key=Curve.growth)
     grown = f"{max(high.times) / min(high.times):.3g}"
-    text = f"{verb} with {grown} times as many {axis} and bytes takes {times_text(low.growth())}"
+    text = f"{verb} with {grown} times as many {axis} and bytes takes {three_digits(low.growth())}"
     if high.growth() >= MATTERS * low.growth():
-        text += f" ({low.name}) to {times_text(high.growth())}"
+        text += f" ({low.name}) to {three_digits(high.growth())}"
     return f"{text} times as long ({high.name})"
 
 
@@ -90,8 +90,8 @@ def page_cache(rows: Iterable[Row]) -> str:
         if some:
             known = [one.device_share for one in some if one.device_share is not None]
             device = f"{between(map(percent, sorted(known)))} of the bytes came from the device, and " if known else ""
-            reads = between(map(times_text, sorted(one.read_ratio for one in some)))
-            writes = between(map(times_text, sorted(one.write_ratio for one in some)))
+            reads = between(map(three_digits, sorted(one.read_ratio for one in some)))
+            writes = between(map(three_digits, sorted(one.write_ratio for one in some)))
             clauses.append(
                 f"reading {verdict} for {', '.join(place_text(one.tier, one.engine) for one in some)}: {device}it"
                 f" takes {reads} times as long as in memory, while writing takes {writes} times as long"

@@ -47,7 +47,7 @@ from neurotier.pages.kit.chart import (
     YELLOW,
     Chart,
 )
-from neurotier.pages.kit.findings import between, times_text
+from neurotier.pages.kit.findings import between
 from neurotier.pages.kit.marks import Lanes, Line, Mark, Points, Spans, in_lanes
 
 
@@ -101,7 +101,7 @@ def bigbrain_makespans(data: Tables) -> Chart:
                 table.append(cells(row) | {"kind": "predicted", "of": of} | times)
         lane = row | {"each_s": [run["makespan_s"] for run in row["repetitions"]], "text": seconds(row["makespan_s"])}
         if row["equation_one_ratio"]:
-            lane["text"] += f"; Eq. (1) {times_text(row['equation_one_ratio'])} x"
+            lane["text"] += f"; Eq. (1) {three_digits(row['equation_one_ratio'])} x"
         lanes.append(lane)
     marks: list[Mark] = [
         Points("makespan_s", data.middle, "|", above=0.15),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tabulation import outputs_text
 from neurotier.bigbrain.tasks import SPARK
-from neurotier.core.quantities import counted, percent, seconds
+from neurotier.core.quantities import counted, percent, seconds, three_digits
 from neurotier.core.tables import Row, columns, gathered
 from neurotier.pages.bigbrain.figures import bigbrain_gantts, bigbrain_makespans, bigbrain_phases
 from neurotier.pages.bigbrain.tables import (
@@ -22,7 +22,7 @@ from neurotier.pages.bigbrain.tables import (
     read_tables,
 )
 from neurotier.pages.kit.contrasts import Contrast, contrasts
-from neurotier.pages.kit.findings import at_once, times_text, words
+from neurotier.pages.kit.findings import at_once, words
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Figure, Page, Section, Verdict
 from neurotier.run.compared import is_compared
 
@@ -112,7 +112,7 @@ def effect_text(field: str, fast: Row, slow: Row, contrast: Contrast) -> str:
     about["parallelism"] = f", {at_once(fast['parallelism'])}"
     where = "".join(text for name, text in about.items() if name != field)
     doubt = "" if contrast.is_longer else f" ({contrast.doubt})"
-    return f"{longer} took {times_text(contrast.ratio)} times as long as {shorter}{where}{doubt}"
+    return f"{longer} took {three_digits(contrast.ratio)} times as long as {shorter}{where}{doubt}"
 
 
 def starts_text(row: Row) -> str:

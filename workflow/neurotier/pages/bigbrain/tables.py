@@ -16,11 +16,11 @@ from socket import gethostname
 from neurotier.bigbrain.conditions import ORIGIN, IncrementCondition
 from neurotier.bigbrain.tasks import GNU_PARALLEL, PUBLISHED, SPARK
 from neurotier.core.places import Places
-from neurotier.core.quantities import counted, seconds, size
+from neurotier.core.quantities import counted, seconds, size, three_digits
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, gathered, read_table
 from neurotier.model.prediction import FLUID, MEASURED, PAPER
-from neurotier.pages.kit.findings import at_once, between, times_text
+from neurotier.pages.kit.findings import at_once, between
 from neurotier.pages.kit.page import Section
 from neurotier.published import own_columns
 from neurotier.published.conditions import FIGURES
@@ -272,6 +272,6 @@ def factors_text(rows: Sequence[Row]) -> str:
     texts: list[str] = []
     for name, some in ratios.items():
         if (factor := off_factor(some)) is not None:
-            much = f"{times_text(factor)} ({counted(len(some), 'condition')})"
+            much = f"{three_digits(factor)} ({counted(len(some), 'condition')})"
             texts.append(f"{name} by {much}" if texts else f"{name} is off by a factor of {much}")
     return ", ".join(texts)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from neurotier.core.configuration import read_yaml
 from neurotier.core.installed import ROOT
-from neurotier.core.quantities import percent, seconds, three_digits
+from neurotier.core.quantities import percent, seconds
 from neurotier.pages.kit.contrasts import CHANCE, LEAST
 from neurotier.pages.kit.page import Section
 from neurotier.storage.spread import Spread
@@ -58,15 +58,6 @@ def spread_text(spread: Spread) -> str:
     median, low, high = (seconds(value).removesuffix(" s") for value in (spread.median, spread.low, spread.high))
     count = len(spread.values)
     return f"{median} s ({low} to {high}, {count} runs)" if count > 1 else f"{median} s (1 run)"
-
-
-def times_text(ratio: float) -> str:
-    """A ratio with three significant digits.
-
-    >>> times_text(0.468), times_text(5.153), times_text(14.2), times_text(239.6)
-    ('0.47', '5.15', '14.2', '240')
-    """
-    return three_digits(ratio)
 
 
 def between(texts: Iterable[str]) -> str:
