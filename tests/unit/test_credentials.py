@@ -20,7 +20,7 @@ from neurotier.pages.report import PAGE
 from neurotier.run.head import command_line
 from neurotier.run.jobs import noted, reporting
 from report_data import RUN, make_results
-from support import committed
+from support import committed, git
 
 WORD = "planted"
 SOURCE = f"https://me:{WORD}@gitlab.invalid/lab/ds.git"
@@ -46,7 +46,9 @@ def test_addresses_lose_who_asks_and_nothing_else(given: str, left: str) -> None
 
 def test_a_site_is_published_without_them(tmp_path: Path) -> None:
     write_text(tmp_path / ".datalad/config", '[datalad "dataset"]\n id = x\n')
-    facts = site_facts(committed(tmp_path), SOURCE, "NYU")
+    folder = committed(tmp_path)
+    git(folder, "config", "remote.origin.url", f"{SOURCE}/NYU/.git")
+    facts = site_facts(folder, SOURCE, "NYU")
     assert facts["url"] == f"{SHOWN}/NYU"
     write_description(tmp_path, "NYU", facts, "bet", "6.0", {})
     assert WORD not in (tmp_path / "dataset_description.json").read_text()
