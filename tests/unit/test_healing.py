@@ -147,6 +147,12 @@ def test_readings_that_a_run_could_not_remove_go_at_the_next_start(places: Place
     assert [file.name for file in places.runs.iterdir()] == ["a.json"]
 
 
+def test_a_step_whose_record_is_damaged_is_done_again(places: Places) -> None:
+    record, image = places.step("obtain_image", ""), places.index / "image.json"
+    write_text(record, "{")
+    assert {record, image} <= {*damages_in(places)[0].files}
+
+
 def test_who_was_stopped_on_a_node_after_the_end_of_the_run_has_not_failed(places: Places) -> None:
     write_json(places.runs / "a.json", {"run": "a", "row": None, "stopped_by": "SIGINT"})
     keep_failure(places, "sub-01", "analyze_participant", "stopped", 143, places.logs / "log")

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from neurotier.core.quantities import counted
 from neurotier.core.tables import Row
-from neurotier.pages.kit.chart import NOTHING, Chart
+from neurotier.pages.kit.chart import Chart
 from neurotier.pages.kit.lines import Lines, measured, published
-from neurotier.pages.kit.page import Data, Figure, Page, Verdict
-from neurotier.pages.kit.workloads import measured_of, method, published_numbers, tiers, unmeasured
+from neurotier.pages.kit.page import OPEN, Data, Figure, Page, Verdict
+from neurotier.pages.kit.workloads import measured_of, measured_rows, method, published_numbers, tiers, unmeasured
 from neurotier.storage.ior import scaling
 from neurotier.storage.ior.medians import READ, WRITE, Line, lines, verdict
 from neurotier.storage.published import IOR_LIST, IOR_NODE, IOR_NODES, PublishedNumber
@@ -21,7 +21,10 @@ def verdicts(data: Data) -> list[Verdict]:
     scaled = scaling.curves(rows)
     said = [scaling.verdict(name, each) for name, each in scaled.items()]
     said += [verdict(name, line) for name, line in lines(rows).items() if name not in scaled]
-    return [Verdict(text) for text in (*said, *scaling.at_once_text(rows), *scaling.late_text(rows))]
+    found = [Verdict(text) for text in (*said, *scaling.at_once_text(rows), *scaling.late_text(rows))]
+    if not found and measured_rows(rows):
+        return [Verdict("Only benchmarks at once were measured, and none alone to set beside them", OPEN)]
+    return found
 
 
 def lines_of(found: Mapping[str, Line], titles: Mapping[str, str], stated: Iterable[PublishedNumber]) -> list[Row]:
@@ -41,7 +44,7 @@ def bandwidth(data: Data) -> Chart:
     """
     found, titles = lines(data["ior"]), {WRITE: "Write, flushed", READ: "Read back by another process"}
     if not found:
-        return Chart(NOTHING)
+        return Chart("No point was measured of one benchmark on one node")
     return Lines(
         "; ".join(verdict(name, line) for name, line in found.items()),
         lines_of(found, titles, IOR_NODE),
@@ -57,7 +60,7 @@ def nodes(data: Data) -> Chart:
     """
     found, titles = scaling.curves(data["ior"]), {WRITE: "Write, flushed", READ: "Read back"}
     if not found:
-        return Chart(f"{NOTHING} on several nodes")
+        return Chart("No point was measured of one benchmark on several nodes")
     each = {
         f"{name}, {counted(processes, 'process')} each": curve
         for name, curves in found.items()

@@ -11,7 +11,7 @@ from neurotier.core.tables import Row
 from neurotier.pages.kit.chart import NOTHING, Chart
 from neurotier.pages.kit.findings import at_once
 from neurotier.pages.kit.lines import Lines, measured
-from neurotier.pages.kit.page import Data, Figure, Page, Verdict
+from neurotier.pages.kit.page import BAD, GOOD, Data, Figure, Page, Verdict
 from neurotier.pages.kit.workloads import measured_of, method, tiers, unmeasured
 from neurotier.storage.fio import access_text
 from neurotier.storage.sweep.medians import (
@@ -56,14 +56,14 @@ def fastest_text(rows: Sequence[Row]) -> str:
         if spot is not None:
             reached = rate(spots[spot].bandwidth.median)
             clauses.append(f"{verb} is fastest at {reached} ({setting_text(spot)})")
-    return f"{rows[0]['tier']}: {'; '.join(clauses)}" if clauses else NOTHING
+    return f"{rows[0]['tier']}: {'; '.join(clauses) or NOTHING.lower()}"
 
 
 def verdicts(data: Data) -> list[Verdict]:
     """Where each tier is fastest in each set."""
     sets = dict.fromkeys(f"{row['tier']}_{row['set']}" for row in data["sweep"])
     found = [rows_of(data, part) for part in sets]
-    return [Verdict(fastest_text(rows), about=f"Set {rows[0]['set']}") for rows in found]
+    return [Verdict(fastest_text(rows), GOOD if medians(rows) else BAD, f"Set {rows[0]['set']}") for rows in found]
 
 
 def lines(data: Data, part: str) -> Chart:

@@ -40,6 +40,9 @@ SAVED = {"sourcedata", "code", "prov"}
 ADDED_TO = {".bidsignore", ".gitattributes"}
 """Files that an app may write, and that get more lines when its derivatives are saved as a dataset."""
 
+MADE_IN = {"obtain_image": "image.json", "place_caches": "caches.json"}
+"""What steps make, whose records no rule makes: with those they are made again."""
+
 NO_RULES = {"records", "steps", "app", "logs", "failures"} | SAVED
 """Folders whose files no rule makes or waits for; records are checked by their content, and not by size."""
 
@@ -146,6 +149,8 @@ def damaged_json(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
                 yield Damage((file,), f"{file} is damaged: the facts of that run are lost", again=False)
             elif record is None:
                 files = outputs_with(file, places, outputs_of)
+                if file.stem in MADE_IN:
+                    files.append(places.index / MADE_IN[file.stem])
                 if files or places.index not in file.parents:
                     yield Damage((file, *files), f"{file} is damaged")
             elif file.name == "run_group_level.json":

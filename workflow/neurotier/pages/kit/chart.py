@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from neurotier.core.files import write_bytes, write_text
-from neurotier.core.quantities import percent, rate, seconds, size
+from neurotier.core.quantities import percent, rate, seconds, size, three_digits
 from neurotier.core.tables import Row, write_plain
 from neurotier.pages.kit import plot
 
@@ -56,7 +56,7 @@ UNITS = {
     "bytes/s": Unit("MB/s", 1e6, rate),
     "share": Unit("%", 0.01, percent),
     "cm³": Unit("cm³", 1.0, "{:,.0f} cm³".format),
-    "": Unit("", 1.0, "{:.3g}".format),
+    "": Unit("", 1.0, three_digits),
 }
 
 WIDTH_IN = 9.6

@@ -136,7 +136,8 @@ def draw_points(axes: plot.Axes, points: Sequence[Row], scale: float, line: Mapp
     kind, name, places = points[0]["kind"], points[0]["line"], [row["at"] for row in points]
     values = [row["median"] / scale for row in points]
     if kind == LIMIT:
-        axes.plot(places, values, color=line["color"], linestyle="--", linewidth=1)
+        alone = {"marker": "_", "markersize": 18} if len(places) == 1 else {}
+        axes.plot(places, values, color=line["color"], linestyle="--", linewidth=1, **alone)
     elif kind == MEASURED and points[0]["low"] is None:
         axes.plot(places, values, color=line["color"], linewidth=1.6, label=name)
     elif kind == MEASURED:

@@ -36,7 +36,10 @@ READABLE_DOTS = 100
 """Most values that get a dot each."""
 
 READABLE_LANES, SQUEEZED_IN = 40, 3.4
-"""Most lanes of a panel that have names; more, and lanes without names, are squeezed into this height, in."""
+"""Most lanes of a panel that all have names; more, and lanes without names, are squeezed into this height, in."""
+
+FEW_LANES, FEW_TEXTS = 20, 5
+"""About how many of them have names and texts then, and how many texts may stand anywhere."""
 
 DRAWN_SINGLY = 400
 """Of more, bars are pixels: the page would not open otherwise."""
@@ -112,7 +115,7 @@ class Stack(Mark):
                 axes.fill_betweenx(places, starts, ends, step="mid", rasterized=True, **kind.filling)
                 continue
             said = [
-                f"{row['lane']}, {kind.label}: {unit.words(value)}"
+                f"{', '.join(filter(None, (row['lane'], kind.label)))}: {unit.words(value)}"
                 for (_, row), value in zip(rows, values, strict=True)
             ]
             colours = {"facecolor": [row.get("colour", kind.colour) for _, row in rows]}
@@ -214,7 +217,8 @@ class Points(Mark):
             if values:
                 (points,) = axes.plot(values, side_by_side(place - self.above, len(values)), **self.look)
                 said = ", ".join(unit.words(value * unit.scale) for value in values)
-                points.set_url(hover(f"{own[0]['lane']}, {self.label}: {said}"))
+                named = ", ".join(filter(None, (own[0]["lane"], self.label)))
+                points.set_url(hover(f"{named}: {said}"))
             reach = max([reach, *values])
         return reach
 
@@ -306,15 +310,18 @@ class Lanes(Chart):
         if self.marked is not None:
             axes.axvline(self.marked, color=GREY, linewidth=1)
         lanes = dict(reversed(rows))
-        names = {place: shorten(row["lane"], 42) for place, row in lanes.items() if is_named(rows)}
+        kept = [*lanes][:: 1 if is_named(rows) else -(-len(lanes) // FEW_LANES)]  # of many, those that can be read
+        texts = [place for place, row in lanes.items() if row.get("text")]
+        texts = texts if len(texts) <= FEW_TEXTS else [place for place in texts if place in kept]
+        named = [place for place in kept if is_named(rows) or place in texts]
+        names = {place: shorten(lanes[place]["lane"], 42) for place in named if isinstance(lanes[place]["lane"], str)}
         heads = {place - 1: row["group"] for place, row in lanes.items() if place - 1 not in lanes and row.get("group")}
         axes.set_yticks([*heads, *names], [*heads.values(), *names.values()])
         for text in axes.get_yticklabels()[: len(heads)]:
             text.set_fontweight("bold")
         beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "fontsize": 8}
-        for place, row in lanes.items():
-            if row.get("text"):
-                axes.annotate(row["text"], (1, place), (6, 0), va="center", **beside)
+        for place in texts:
+            axes.annotate(lanes[place]["text"], (1, place), (6, 0), va="center", **beside)
         axes.set_ylim(max(lanes) + 0.6, -0.6)
         axes.set_title(shorten(rows[0][1].get("panel", ""), 110), fontsize=9, weight="bold")
         axes.set_xlabel(f"{self.x} ({unit.label})" if unit.label else self.x)

@@ -30,12 +30,13 @@ HERE = Path(__file__).resolve().parent
 
 
 def brief(value_s: float) -> str:
-    """A time, short ones in ms.
+    """A time, short ones in ms or µs.
 
-    >>> brief(0.00025), brief(31.25)
-    ('0.25 ms', '31.2 s')
+    >>> brief(2.6e-6), brief(0.00025), brief(31.25)
+    ('2.60 µs', '0.25 ms', '31.2 s')
     """
-    return seconds(1e3 * value_s).replace("s", "ms") if 0 < value_s < 0.01 else seconds(value_s)
+    scale, unit = (1e6, "µs") if value_s < 1e-4 else (1e3, "ms")
+    return seconds(scale * value_s).replace("s", unit) if 0 < value_s < 0.01 else seconds(value_s)
 
 
 WORDS: Mapping[str, Callable[[Any], str]] = {
@@ -326,7 +327,7 @@ def glue(text: str) -> str:
     >>> glue("took 31.2 s of 5 participants")
     'took 31.2\\xa0s of 5 participants'
     """
-    return type(text)(re.sub(r"(?<=\d) (?=(?:s|ms|%|h|min|cm³|mm³)(?![A-Za-z]))", "\u00a0", text))
+    return type(text)(re.sub(r"(?<=\d) (?=(?:s|ms|µs|%|h|min|cm³|mm³)(?![A-Za-z]))", "\u00a0", text))
 
 
 def anchor(heading: str) -> str:

@@ -85,8 +85,9 @@ class ReportData(Data):
 
     @property
     def last_run(self) -> Row | None:
-        """Row of the last run that finished participant jobs."""
-        return self["runs"][-1] if self["runs"] else None
+        """Row of the last run that finished participant jobs; of the last, if none did."""
+        finished = [run for run in self["runs"] if run["participants"]] or self["runs"]
+        return finished[-1] if finished else None
 
     @cached_property
     def jobs(self) -> list[Row]:

@@ -151,7 +151,8 @@ def brain_volume(data: ReportData) -> Chart:
     group = [row | {"brain_volume_cm3": row["brain_volume_mm3"] * CM3_PER_MM3} for row in data["group"]]
     if not group:
         return Chart("no brain mask was made")
-    sites = gathered((row["site"] or "all images", row) for row in sorted(group, key=lambda row: row["site"] or ""))
+    own = "the dataset itself" if any(row["site"] for row in group) else "all images"
+    sites = gathered((row["site"] or own, row) for row in sorted(group, key=lambda row: row["site"] or ""))
     rows = [
         {name: row[name] for name in ("site", "image", "brain_volume_cm3", "robust_z", "outlier")}
         | {"to_be_seen": doubts(row), "lane": f"{site} ({len(own):,})", "text": text}

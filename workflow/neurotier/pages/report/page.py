@@ -296,7 +296,8 @@ def facts(data: ReportData) -> list[Section]:
         name, checksum = container["reference"] or container["name"] or MISSING, container["sha256"] or MISSING
         tier = data.settings.placement["images"]
         about["Container image"] = f"{name}: {size(container['size_bytes'])}, on the tier {tier}, sha256:{checksum}"
-    sites = [f"{site} ({str(one.get('version') or '')[:8]})" for site, one in (dataset["sites"] or {}).items()]
+    versions = {site: str(one.get("version") or "")[:8] for site, one in (dataset["sites"] or {}).items()}
+    sites = [(site or "the dataset itself") + f" ({version})" * bool(version) for site, version in versions.items()]
     source = dataset["source"] or without_credentials(data.settings.dataset.source)
     about["Dataset"] = f"{source} ({dataset['kind']})" if dataset["kind"] else source
     about |= {f"Its {key}": str(dataset[key]) for key in ("version", "id", "path") if dataset[key]}

@@ -61,7 +61,7 @@ def judge_timings(data: ReportData) -> Verdict:
             f"Resumed: {counted(earlier, 'participant')} of earlier runs {'is' if earlier == 1 else 'are'} part of"
             " these results; makespan and parallelism are those of the last run alone."
         )
-    if again := sum(row["attempt"] > 1 for row in data.cluster):
+    if again := len({row["share"] for row in data.cluster if row["attempt"] > 1}):
         lines.append(f"{counted(again, 'job')} had to be started again (see Jobs of the cluster).")
     return Verdict(f"Timings: {timings(run['valid'])}", OPEN, more=lines)
 
