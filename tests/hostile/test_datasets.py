@@ -323,6 +323,20 @@ def write_remotes(site: Path, words: str, branch: str = "git-annex") -> None:
     git(site, "checkout", "--quiet", tree)
 
 
+def test_a_dataset_cannot_have_datalad_send_stored_passwords(project: Project, demo_copy: Path) -> None:
+    """Its providers name both the address and the credential; DataLad's own special remote looks at them."""
+    site = demo_copy / "SiteA"
+    providers = site / ".datalad" / "providers" / "evil.cfg"
+    providers.parent.mkdir(parents=True)
+    providers.write_text("[provider:evil]\nurl_re = http://evil/.*\nauthentication_type = http_basic_auth\n")
+    git(site, "-c", "annex.largefiles=nothing", "add", "--force", str(providers))
+    git(site, "commit", "--quiet", "-m", "hostile")
+    write_remotes(site, "autoenable=true externaltype=datalad type=external")
+    ended = clone(project, site)
+    assert ended.code != 0
+    assert ended.lines("its .datalad/providers could have DataLad send your passwords"), ended.output
+
+
 WORDS = [
     f"autoenable=true {EVIL}",
     f"autoenable=true\v{EVIL}".replace(" ", "\v"),

@@ -159,7 +159,8 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
             raise KilledError(f"git-annex {command} was killed", "git or git-annex")
         if NO_ANNEX in complaints:
             raise SourceError("its content is not there: its repository has no annex", paths[0])
-        own = [json.loads(line) for line in out.splitlines() if line]  # an empty one comes before a complaint
+        lines = [json.loads(line) for line in out.splitlines() if line]  # an empty one comes before a complaint
+        own = [record for record in lines if "success" in record]  # others are what a special remote has to say
         failed = [record for record in own if not record["success"]]
         reasons += [text for record in failed for text in record["error-messages"] or [record.get("note", "")]]
         if process.returncode and not failed:

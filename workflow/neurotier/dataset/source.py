@@ -347,6 +347,9 @@ def refused(clone: Path) -> str:
     if program := starting(clone):
         by = "have its owner say `git annex enableremote NAME autoenable=false`, or take it from elsewhere"
         return f"its special remotes would have git-annex start {program!r}: {by}"
+    key = r"^remote\..*\.annex-externaltype$"
+    if (clone / ".datalad/providers").exists() and ask_git(clone, "config", "--get-regexp", key, "^datalad"):
+        return "its .datalad/providers could have DataLad send your passwords to addresses that it names"
     return ""
 
 

@@ -29,6 +29,10 @@ ELSEWHERE = re.compile(r"(https?|ssh|git)://[^-]|[\w.]+@[\w.-]+:[^:]")
 """Locations that are no folder of the dataset, which could be a repository with hooks."""
 
 
+OPTION = re.compile(r"(//|@)(-|%2d)", re.IGNORECASE)
+"""In an address, what ssh would take for one of its options."""
+
+
 def refused(line: bytes) -> str:
     """What a line of ``remote.log`` would have git-annex start; empty if it may.
 
@@ -44,6 +48,10 @@ def refused(line: bytes) -> str:
     'rclone'
     >>> refused(b"u autoenable=yes location=http://x.org type=git"), refused(b"u autoenable=1 location=a type=git")
     ('', 'a')
+    >>> refused(b"u autoenable=true externaltype=ora type=external url=ria+ssh://-oProxyCommand=x/y")
+    'ria+ssh://-oProxyCommand=x/y'
+    >>> refused(b"u autoenable=true externaltype=ora type=external url=ria+ssh://me@x.org/y-z")
+    ''
     >>> refused(b"u autoenable=true\\x0bexternaltype=ora\\x0btype=external"), refused(b"u autoenable=true name=\\xa0")
     ('u autoenable=true\\x0bexternaltype=ora\\x0btype=external', 'u autoenable=true name=\\xa0')
     """
@@ -56,6 +64,12 @@ def refused(line: bytes) -> str:
     named = [f"git-annex-remote-{value}" for key, value in words if key == "externaltype" and value not in OF_DATALAD]
     named += [value for key, value in words if key == "type" and value not in FETCHING]
     named += [value for key, value in words if key == "location" and not ELSEWHERE.match(value)]
+    named += [value for _, value in words if OPTION.search(value)]
+    if "WEBDAV_PASSWORD" in os.environ:
+        named += [f"{key}={value} with your WEBDAV_PASSWORD" for key, value in words if value == "webdav"]
+    if "AWS_SECRET_ACCESS_KEY" in os.environ:
+        hosts = [value for key, value in words if key == "host" and not value.endswith(".amazonaws.com")]
+        named += [f"host={host} with your AWS_SECRET_ACCESS_KEY" for host in hosts]
     return next(filter(None, named), "")
 
 

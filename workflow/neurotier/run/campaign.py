@@ -460,6 +460,7 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     for name in KEPT:
         if (places.results / name).exists():
             shutil.move(places.results / name, partial / name)
+    (partial / "state" / "source").unlink(missing_ok=True)  # it may have a token
     remove_tree(places.results)
     taken_s = time.monotonic() - started_s
     kept = keep_run(campaign, run, row, cache, outputs, taken_s, accident or bool(facts.get("again")), stopped)
