@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -12,6 +13,7 @@ import pytest
 from neurotier.core.files import read_json, write_json
 from neurotier.core.tables import read_table, write_table
 from neurotier.pages.report import PAGE
+from neurotier.pages.report.data import collect
 from neurotier.pages.report.mosaics import mosaic_name
 from report_data import RUN, draw_mosaics, make_results, read_report
 
@@ -176,3 +178,13 @@ def test_many_participants_stay_readable_and_small(tmp_path: Path) -> None:
     first = path.read_bytes()
     read_report(places, settings)
     assert path.read_bytes() == first, "equal data give equal bytes"
+
+
+@pytest.mark.parametrize(("participants", "run"), [([4, 0], "0"), ([0, 4, 0, 0], "1"), ([0, 0], "1"), ([], None)])
+def test_times_are_of_the_last_run_that_finished_somebody(
+    tmp_path: Path, participants: list[int], run: str | None
+) -> None:
+    """After a start that tried none but those who fail, the report keeps what it said."""
+    runs = [{"run": str(number), "participants": count} for number, count in enumerate(participants)]
+    data = replace(collect(*make_results(tmp_path, 1)), tables={"runs": runs})
+    assert (data.last_run or {"run": None})["run"] == run
