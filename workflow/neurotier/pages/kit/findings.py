@@ -33,10 +33,10 @@ def words(*names: str) -> Section:
 
 
 def own_reference() -> str:
-    """Authors, year and address of neurotier, as ``CITATION.cff`` has them; before a release there is no year."""
+    """Authors, year and address of neurotier as ``CITATION.cff`` has them."""
     entry = read_yaml((ROOT / "CITATION.cff").read_text())
     authors = [one.get("name") or f"{one['given-names']} {one['family-names']}" for one in entry["authors"]]
-    known = [*authors, str(entry.get("date-released", ""))[:4], entry.get("url") or entry.get("repository-code")]
+    known = [*authors, str(entry["date-released"])[:4], entry.get("url") or entry.get("repository-code")]
     return ", ".join(filter(None, known))
 
 
