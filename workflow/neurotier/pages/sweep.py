@@ -56,7 +56,7 @@ def fastest_text(rows: Sequence[Row]) -> str:
         if spot is not None:
             reached = rate(spots[spot].bandwidth.median)
             clauses.append(f"{verb} is fastest at {reached} ({setting_text(spot)})")
-    return f"{rows[0]['tier']}: {'; '.join(clauses) or NOTHING.lower()}"
+    return f"{rows[0]['tier']}: {'; '.join(clauses)}" if clauses else f"{NOTHING} on {rows[0]['tier']}"
 
 
 def verdicts(data: Data) -> list[Verdict]:
