@@ -377,7 +377,7 @@ def test_jobs_of_a_dead_head_are_taken_over(cluster: Cluster, project: Project) 
     """
     labels = [f"{number:02d}" for number in range(12)]
     project.heads(*labels)
-    few, stuck = '[ "$(wc -l < $tools/calls)" -le 4 ]', "while [ -e $tools/old ]; do sleep 0.2; done"
+    few, stuck = '[ "$(wc -l < $tools/calls)" -le 3 ]', "while [ -e $tools/old ]; do sleep 0.2; done"
     tools = bet_that(project, f"{few} || {{ echo >> $tools/stuck; {stuck}; }}")
     (tools / "old").touch()
     script(tools / "sbatch", THIRD_UNHEARD.format(sbatch=shutil.which("sbatch"), folder=tools))
