@@ -203,6 +203,7 @@ def index_site(
 
     files, refused = list_tree(dataset, site, may_enter, links_to)
     images, blobs = [], cache(blobs_of)
+    is_clone = (dataset / ".git").exists()  # whose files nobody edits
     taken = set()
     skipped = {repr(path): reason for path, reason in refused.items()}
     for path in files:
@@ -216,10 +217,8 @@ def index_site(
                 taken.add(strip_extension(path))
             content = content_if_readable(dataset, path, links_to)
             version = content.version
-            if (dataset / ".git").exists() and not (
-                dataset / path
-            ).is_symlink():  # a clone, of which no one edits files
-                repository = next((up for up in (dataset / path).parents if (up / ".git").exists()), dataset)
+            if is_clone and not (dataset / path).is_symlink():
+                repository = next(up for up in (dataset / path).parents if (up / ".git").exists())
                 version = blobs(repository).get((dataset / path).relative_to(repository).as_posix(), version)
             images.append(replace(image, size_bytes=content.size_bytes, content=version))
         except InputError as error:
