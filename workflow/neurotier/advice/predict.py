@@ -313,7 +313,8 @@ def draw(inputs: Inputs, storage: Storage, machine: Machine, parallelism: int, r
     ways = ways_of(inputs.observed)
     way = ways[rng.integers(len(ways))]
     spread = scatter(inputs.observed, costs_of(inputs.observed, way))
-    together = float(rng.normal(0, spread / math.sqrt(len(inputs.observed))))
+    few = rng.standard_t(max(len(inputs.observed) - 1, 1))  # of few records the scatter, too, is known only roughly
+    together = float(few) * spread / math.sqrt(len(inputs.observed))
     slowness = np.exp(together + spread * rng.standard_normal(len(inputs.participants)) - spread**2 / 2)
     participants = [
         replace(one, slowness=float(factor)) for one, factor in zip(inputs.participants, slowness, strict=True)
