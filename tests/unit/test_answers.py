@@ -51,7 +51,10 @@ def texts(rows: list[Row], traffic: Sequence[Row] = ()) -> list[str]:
         ),
         (
             {"stage_in": {"run_queue": 19.0, "block_io": 1.0}, "compute": {"run_queue": 19.0, "user": 61.0}},
-            ["A faster tier saves at most 1 %", "Waiting for a core: 38 % of wall time; run fewer processes at once"],
+            [
+                "A faster tier saves at most 1 %",
+                "Waiting for a core: 38 % of wall time; more processes ran here than there are cores",
+            ],
         ),
         (
             {"compute": {"user": 88.0, "memory_stall": 12.0}},

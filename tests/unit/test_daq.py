@@ -73,7 +73,7 @@ def test_a_record_that_is_not_as_it_was_written_is_found(tmp_path: Path, spoil: 
 
 @pytest.mark.parametrize(
     ("reached", "peak_bytes", "expected"),
-    [(1.0, None, "0 -"), (0.91, 50.0, "0 50"), (0.89, 50.0, "1 11000"), (0.5, None, "1 50000")],
+    [(1.0, None, "0 -"), (0.99, 50.0, "0 50"), (0.91, 50.0, "0 4000"), (0.89, 50.0, "1 11000"), (0.5, None, "1 50000")],
 )
 def test_buffer_is_told_where_it_is_known_and_a_rare_flush_excuses_little(
     tmp_path: Path, reached: float, peak_bytes: float | None, expected: str

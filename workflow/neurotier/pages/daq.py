@@ -31,8 +31,9 @@ def held(data: Data) -> Chart:
     return Lines(
         "; ".join(f"{name} holds {counted(most_held(line), 'writer')}" for name, line in found.items()),
         rows,
-        f"Mean over writers, median over repetitions. Dashed: the least that counts as held, {percent(least)}. Star:"
-        " the most writers at 1 GB/s that the paper's six DCPMMs held, with PMDK.",
+        f"Mean over writers, median over repetitions. Dashed: the least that counts as held, {percent(least)}, of"
+        " which the data of one flush may be missing. Star: the most writers at 1 GB/s that the paper's six DCPMMs"
+        " held, with PMDK.",
         panels={"": "Writers at once"},
         label="Rate of a writer, of what comes to it",
         unit="share",
@@ -137,8 +138,8 @@ PAGE = Page(
         unmeasured("daq"),
         method(
             "Each writer is a process of fio with a file of its own, which gets records at a fixed rate. It holds its"
-            " rate if it reached all but daq.tolerance of it by the time when everything was flushed. Every record is"
-            " read again and checked."
+            " rate if it reached all but daq.tolerance of it, and the data of one flush, by the time when everything"
+            " was flushed. Every record is read again and checked."
         ),
     ),
 )

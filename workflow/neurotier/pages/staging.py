@@ -70,7 +70,7 @@ def growth_text(found: Sequence[Curve], verb: str, axis: str) -> str:
     low, high = min(found, key=Curve.growth), max(found, key=Curve.growth)
     grown = f"{max(high.times) / min(high.times):.3g}"
     text = f"{verb} with {grown} times as many {axis} and bytes takes {three_digits(low.growth())}"
-    if high.growth() >= MATTERS * low.growth():
+    if high.growth() >= MATTERS * low.growth() and low.times.keys() == high.times.keys():
         text += f" ({low.name}) to {three_digits(high.growth())}"
     return f"{text} times as long ({high.name})"
 

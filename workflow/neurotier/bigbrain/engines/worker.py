@@ -31,7 +31,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code of the process."""
     plan, name, which, log = sys.argv[1:] if arguments is None else arguments
-    start_s, exit_code = time.time() - age_s(), 0
+    start_s, exit_code = -age_s() + time.time(), 0  # held up in between, it would have begun too early
     try:
         task = Task.load(Path(plan))
         done = work(task, find_block(task, name), None if which == EVERY else int(which), start_s)

@@ -131,8 +131,8 @@ def method(data: Comparison) -> Section:
 
         For a paper: participant jobs of {tools} were run and timed with neurotier {__version__} ({own_reference()}).
         Makespans of placements were compared by their logarithms: within repetitions by Student's paired t-test where
-        they were run in turn, else by Welch's test; P values were adjusted over all pairs of placements (Holm, 1979,
-        Scandinavian Journal of Statistics 6(2), 65-70)."""
+        they were run in turn, else by Welch's test; P values were adjusted over all pairs of placements at one
+        parallelism (Holm, 1979, Scandinavian Journal of Statistics 6(2), 65-70)."""
     return Section("Methods", text)
 
 

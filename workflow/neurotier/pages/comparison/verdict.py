@@ -215,7 +215,7 @@ def causes_text(longer: Mapping[str, float]) -> str:
     """
     total_s = sum(longer.values())
     if total_s <= 0:
-        return "no longer; the makespans differ by how the jobs filled them"
+        return "no longer"
     mentioned = [cause for cause in longer if abs(longer[cause]) >= TOLD_SHARE * total_s]
     ordered = sorted(mentioned, key=lambda cause: -abs(longer[cause]))
     parts = (f"{'+' * (longer[cause] > 0)}{seconds(longer[cause])} {CAUSES[cause]}" for cause in ordered)

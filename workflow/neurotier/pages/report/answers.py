@@ -104,7 +104,7 @@ def time_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> lis
     bound = f"a faster tier saves at most {about(rows)}{percent(min(1.0, saved_s / causes['wall_s']))}"
     more = {
         BLOCK_IO: where(rows, BLOCK_IO, flows, kinds),
-        RUN_QUEUE: "; run fewer processes at once",
+        RUN_QUEUE: "; more processes ran here than there are cores",
         MEMORY_STALL: "; start fewer participants at once",
         OTHER: f"{where(rows, OTHER, flows, kinds)}; network, locks or timers",
         UNEXPLAINED: "",

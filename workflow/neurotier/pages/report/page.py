@@ -369,7 +369,7 @@ def methods(data: ReportData) -> Section:
         f" {app_name(data.settings)}{within}, with {software(data.facts['versions'] or {})}."
         f" {len(data.done):,} of {counted(len(data.selected), 'participant')} have results."
     )
-    if run and run["mean_parallelism"]:
+    if run and run["mean_parallelism"] and run["participants"] == len(data.done):
         text += (
             f" Datasets lay on a {kinds.get(run['dataset_tier'], 'storage')} tier, intermediate files on a"
             f" {kinds.get(run['work_tier'], 'storage')} tier, and {three_digits(run['mean_parallelism'])} participants"

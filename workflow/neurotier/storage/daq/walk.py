@@ -344,10 +344,12 @@ def judged(row: Row, writer_rates: list[float] | None, settings: DaqSettings) ->
     """How many writers fell behind, and the buffer that they need; what the configuration decides is kept nowhere."""
     if writer_rates is None:
         return {}
-    flush = settings.flush_s / settings.seconds if row["flushed"] == WHILE else 0.0  # under way when time is up
-    least = (1 - settings.tolerance - min(flush, settings.tolerance)) * row["rate_bytes_per_s"]
+    flush = settings.flush_s / settings.seconds if row["flushed"] == WHILE else 0.0
+    flush = min(flush, settings.tolerance)  # under way when time is up
+    least = (1 - settings.tolerance - flush) * row["rate_bytes_per_s"]
     late = sum(rate < least for rate in writer_rates)
+    behind = row["input_bytes_per_s"] * (1 if late else 1 - flush) - row["throughput_bytes_per_s"]
     known = [row["backlog_peak_bytes"]] if row["backlog_peak_bytes"] is not None else []
-    if late:
-        known.append((row["input_bytes_per_s"] - row["throughput_bytes_per_s"]) * settings.target_s)
+    if late or behind > 0:  # who holds the rate may be behind a little, and that grows, too
+        known.append(behind * settings.target_s)
     return {"late_writers": late, "buffer_bytes": max(known, default=None)}
