@@ -179,7 +179,7 @@ def validity(run: Row, everyone: int, kept: int) -> str:
     done, replaced = run["participants"], run["participants"] - kept
     reasons = []
     if done + run["failed"] < everyone:
-        reasons.append(f"{done} of {everyone} participants only, the others are of other runs")
+        reasons.append(some_only(done, everyone))
     if replaced > 0:
         reasons.append(f"later runs have replaced the records of {counted(replaced, 'participant')}")
     return valid_unless(reasons, run["valid"])
@@ -280,11 +280,17 @@ VALID, INVALID = "valid", "invalid: "
 """What a run that is fit for comparison is, and how the reasons of another begin."""
 
 
+def some_only(done: int, everyone: int) -> str:
+    """Why the times of a run that did some participants only mean something else."""
+    return f"{done} of {everyone} participants only, the others are of other runs"
+
+
 def valid_unless(reasons: Iterable[str], before: str = VALID) -> str:
     """The validity of a run: ``valid`` or, if there are reasons against it, these; ``before`` is what it was so far.
 
     >>> valid_unless([]), valid_unless(["the machine swapped"], "invalid: 1 participant failed")
     ('valid', 'invalid: 1 participant failed; the machine swapped')
     """
-    known = [*([] if before == VALID else [before.removeprefix(INVALID)]), *reasons]
+    known = [] if before == VALID else [before.removeprefix(INVALID)]
+    known += [reason for reason in reasons if reason not in before]
     return f"{INVALID}{'; '.join(known)}" if known else VALID

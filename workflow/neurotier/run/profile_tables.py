@@ -24,7 +24,7 @@ from neurotier.core.tables import Row, Rows, write_table, writing_table
 from neurotier.meter.traffic import FILE_SIZES
 from neurotier.meter.usage import ACCOUNT
 from neurotier.run.cluster_jobs import all_job_rows, note_jobs, read_jobs
-from neurotier.run.compared import INVALID, VALID, valid_unless
+from neurotier.run.compared import INVALID, VALID, some_only, valid_unless
 from neurotier.run.disturbance import DISTURBED, note_processors, others, read_readings
 from neurotier.run.jobs import add_facts, note_swapping, read_failures, run_facts
 from neurotier.run.journal import entries
@@ -193,7 +193,7 @@ def run_row(
     needs = needs_of(needed_by, {row["participant"] for row in rows})
     return {
         "run": run,
-        "valid": validity(facts, failed, everyone - done - len(failures), running=run == current_run()),
+        "valid": validity(facts, failed, everyone - done - len(failures), len(spans), everyone, run == current_run()),
         **{name: facts[name] for name in ("oversubscribed", "image", "cores", "parallelism")},
         "tool": facts["analysis"],
         **{f"{role}_tier": tier["name"] for role, tier in facts["tiers"].items()},
@@ -263,11 +263,13 @@ def account_sum_s(rows: Sequence[Row], column: str) -> float | None:
     return sum(known) if known and lost_s <= UNKNOWN_SHARE * sum(row["wall_s"] for row in rows) else None
 
 
-def validity(facts: Record, failed: int, not_run: int, running: bool) -> str:
+def validity(facts: Record, failed: int, not_run: int, done: int, everyone: int, running: bool) -> str:
     """``valid``, or ``invalid: `` and the reasons, from the facts of a run.
 
-    >>> validity({"ended_s": 1.0}, failed=2, not_run=0, running=False)
+    >>> validity({"ended_s": 1.0}, failed=2, not_run=0, done=1, everyone=3, running=False)
     'invalid: 2 participants failed'
+    >>> validity({"ended_s": 1.0}, failed=0, not_run=0, done=1, everyone=3, running=False)
+    'invalid: 1 of 3 participants only, the others are of other runs'
     """
     taken = facts.get("others_cpu_share") or 0.0
     reasons = {
@@ -276,6 +278,7 @@ def validity(facts: Record, failed: int, not_run: int, running: bool) -> str:
         "participants were analysed again after a kill": facts.get("again"),
         f"{counted(failed, 'participant')} failed": failed,
         f"{counted(not_run, 'participant')} not run": not_run > 0,
+        some_only(done, everyone): done + failed + not_run < everyone,
         "the machine swapped": facts.get("swap_out_bytes", 0) > 0,
         f"{DISTURBED}: others took {100 * taken:.0f} % of the CPU time": taken
         and taken > facts["settings"]["validity"]["others_cpu_share"],
