@@ -96,7 +96,8 @@ def plan(places: Places, settings: Settings) -> None:
     from neurotier.run.plan import Plan
 
     whole: dict[str, Made] = {}
-    assert not damage_lines(find_damage(places, lambda file: [file], by_app=False, whole=whole), removed=False)
+    found = find_damage(places, lambda file: [file], by_app=False, selection="", whole=whole)
+    assert not damage_lines(found, removed=False)
     asked = Plan(settings, places)
     images = selected_by(places.index / "images.tsv")  # of which the invented records do not know the contents
     whole = {name: {**made, "analysis": key_of(asked.analysis, images[name])} for name, made in whole.items()}

@@ -41,6 +41,8 @@ FILES = {
     **{f"{BIGBRAIN}/{name}.json": '{"x": 1}' for name in ("plan", "checked", "records/block_1")},
 }
 
+SELECTION = "# {}\n"
+
 
 def outputs_of(file: Path) -> list[Path]:
     """As if a rule made each file, and a table of images what was skipped."""
@@ -57,7 +59,7 @@ def places(tmp_path: Path) -> Places:
     _, kept = publish(made, places.analysed("sub-01", False))
     write_json(places.record("sub-01"), {"participant": "sub-01", "derivatives": kept})
     write_index(places, [image("01")])
-    write_text(places.index / "images.sha256", checksum_of((places.index / "images.tsv").read_bytes()))
+    write_text(places.index / "images.sha256", checksum_of((places.index / "images.tsv").read_bytes()) + SELECTION)
     for name, text in FILES.items():
         write_text(places.results / name, text)
     note_outputs(places, outputs_of)
@@ -133,7 +135,7 @@ def files(places: Places) -> set[str]:
 
 
 def damages_in(places: Places) -> list[Damage]:
-    return find_damage(places, outputs_of, by_app=False, whole={})
+    return find_damage(places, outputs_of, by_app=False, selection=SELECTION, whole={})
 
 
 def test_nothing_is_found_where_all_is_well(places: Places) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,17 @@ def test_a_folder_that_was_moved_or_copied_says_so(project: Project) -> None:
         assert ended.output == said + "start a run here, or name that folder\n"
     project.succeeds("here/index/tool.json", *given, "--config", "results=here")
     assert project.run("-m", "neurotier", "watch", str(here), "--once").code == 0
+
+
+def test_another_selection_counts_also_in_a_folder_that_was_moved(project: Project) -> None:
+    """Snakemake remembers what was asked for by the paths of results."""
+    project.heads("00", "01")
+    project.succeeds("participants", *project.configure(tool="noop"))
+    project.results.rename(project.folder / "moved")
+    moved = replace(project, results_name="moved")
+    for chosen, left in ((["sub-01"], ["sub-01"]), ([], ["sub-00", "sub-01"])):
+        given = moved.configure(tool="noop", results="moved", dataset={"source": "bids", "participants": chosen})
+        ended = moved.succeeds("participants", *given)
+        assert ended.analysed == []
+        assert sorted(row["participant"] for row in moved.table("index/images.tsv")) == left
+        assert moved.succeeds("participants", *given).lines("Nothing to be done")

@@ -1,6 +1,7 @@
 """Index the dataset's images (for an app: its files), filtered: ``index/images.tsv``, ``index/skipped.tsv``.
 
-A checksum goes with it: nothing else shows that a table was cut at the end of a line.
+A checksum and the selection go with it: nothing else shows that a table was cut at the end of a line, or, once the
+results folder was moved, that something else is asked for.
 """
 
 from neurotier.core.files import write_text
@@ -19,9 +20,9 @@ with script(snakemake) as context:
     skipped = [{"item": item, "reason": reason} for item, reason in index.skipped.items()]
     context.write_table("skipped", "skipped", skipped)
     context.write_table("images", "images", index.rows())
-    write_text(context.output("checksum"), checksum_of(context.output("images").read_bytes()))
     facts = context.run_facts
     plan = Plan(context.settings, context.places, elsewhere=bool(facts.get("elsewhere")))
+    write_text(context.output("checksum"), checksum_of(context.output("images").read_bytes()) + plan.selection)
     plan.settle(whole_records(context.places, plan.is_app), facts["forced"], facts["parallelism"])
     people = counted(len(participants(context.places)), "participant")
     found = counted(len(index.images), kind_of_file(suffixes))

@@ -271,7 +271,7 @@ class Head:
                     plan.taken_over = take_over(places, wanted, command.cancel, say)
                 if not plan.taken_over:  # nothing may be left to run
                     clear_up(places, tiers_of(self.settings, elsewhere=plan.elsewhere)["work"])
-            damages = [] if is_replaced else find_damage(places, self.outputs_of, plan.is_app, made)
+            damages = [] if is_replaced else find_damage(places, self.outputs_of, plan.is_app, plan.selection, made)
             if changes:
                 with suppress(*DAMAGED):  # then it is tried again without what is removed here
                     close_killed(places)
@@ -441,10 +441,11 @@ class Head:
             say(f"failed  {failure['participant']}: {failure['reason']}")
         # A campaign that was stopped does this run again.
         if not succeeded and not (stopped_by is not None and CAMPAIGN in os.environ):
-            if everyone and not settings.is_campaign:
-                pages.report(settings, places)
-            elif everyone and (places.campaign / "plan.tsv").exists():  # else it was refused, and what is there stays
-                pages.comparison(settings, places)
+            page, of = pages.report, places.index / "dataset.json"
+            if settings.is_campaign:
+                page, of = pages.comparison, places.campaign / "plan.tsv"
+            if everyone and of.exists():  # else it was refused, and what is there stays
+                page(settings, places)
             if (places.bigbrain / "runs").is_dir():
                 for line in pages.bigbrain(settings, places):
                     if stopped_by is None:

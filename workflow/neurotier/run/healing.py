@@ -79,7 +79,7 @@ class Damage(NamedTuple):
     again: bool = True
 
 
-def find_damage(places: Places, outputs_of: OutputsOf, by_app: bool, whole: Whole) -> list[Damage]:
+def find_damage(places: Places, outputs_of: OutputsOf, by_app: bool, selection: str, whole: Whole) -> list[Damage]:
     """All damage in a results folder; what no rule makes is the user's own.
 
     Parameters
@@ -90,13 +90,15 @@ def find_damage(places: Places, outputs_of: OutputsOf, by_app: bool, whole: Whol
         Tells what is made together.
     by_app
         Whether an app made these results, and not a tool.
+    selection
+        What the index shall be of (:attr:`neurotier.run.plan.Plan.selection`).
     whole
         Takes how everyone was analysed whose record and derivatives are whole.
     """
     damages = [
         *damaged_records(places, by_app, whole),
         *damaged_json(places, outputs_of),
-        *damaged_index(places),
+        *damaged_index(places, selection),
         *damaged_outputs(places, outputs_of),
         *lost_datasets(places),
     ]
@@ -168,19 +170,25 @@ def lost_datasets(places: Places) -> Iterator[Damage]:
             yield Damage((places.saved,), f"{repository} is gone")
 
 
-def damaged_index(places: Places) -> Iterator[Damage]:
-    """The index of images, if it or what is made with it is not as it was written, or its dataset is not known."""
+def damaged_index(places: Places, selection: str) -> Iterator[Damage]:
+    """The index of images, if it or what is made with it is not as it was written, or of something else.
+
+    That another selection is asked for, Snakemake sees only where and as the results folder was before.
+    """
     index, table = places.index, places.index / "images.tsv"
     if not os.path.lexists(table):
         return
     names = ("skipped.tsv", "images.json", "skipped.json")  # without, Snakemake would end with exit code 0
     lost = [index / name for name in names if not content_of(index / name)]
-    if content_of(index / "images.sha256") != checksum_of(content_of(table)).encode():
+    noted, written = content_of(index / "images.sha256"), checksum_of(content_of(table)).encode()
+    if not noted.startswith(written):
         lost.append(table)
     if lost:
         yield Damage((table,), f"{lost[0]} is not as it was written")
     elif whole_json(index / "dataset.json") is None:
         yield Damage((table,), f"{table} is of a dataset that is not known any more")
+    elif noted != written + selection.encode():
+        yield Damage((table, index / "dataset.json"), f"{table} is of another selection")
 
 
 def damaged_outputs(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:

@@ -281,8 +281,15 @@ class Plan(Needs):
     def filters(self) -> Record:
         """The selection: when it changes, the dataset is indexed again."""
         dataset = self.settings.dataset
-        chosen = {key: getattr(dataset, key) for key in ("sites", "participants", "sessions", "runs", "links_to")}
-        return chosen | ({"suffixes": self.settings.app.suffixes} if self.is_app else {})
+        keys = ("version", "sites", "participants", "sessions", "runs", "links_to")
+        demo = {"demo": vars(self.settings.demo)} if dataset.source == "demo" else {}
+        suffixes = {"suffixes": self.settings.app.suffixes} if self.is_app else {}
+        return {key: getattr(dataset, key) for key in keys} | demo | suffixes
+
+    @property
+    def selection(self) -> str:
+        """The same as the line that goes with the index: Snakemake forgets it when the results folder is moved."""
+        return f"# {json.dumps(self.filters())}\n"
 
     def share_minutes(self, share: str, attempt: int = 1) -> int:
         """Time that the job of a share asks a cluster for, min."""
