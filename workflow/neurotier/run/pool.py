@@ -276,8 +276,6 @@ class Pool:
     ----------
     placed
         The container image, if there is one.
-    prepared
-        Times at which tool and container image were ready, s since 1970.
     share
         What an app may take for one participant.
     activity
@@ -287,7 +285,6 @@ class Pool:
     """
 
     placed: PlacedImage | None = None
-    prepared: Sequence[float] = ()
     share: Share | None = None
     activity = ""
 
@@ -362,9 +359,7 @@ class Pool:
             (places.failure(name) if is_done else places.record(name)).unlink(missing_ok=True)
         if len(self.exit_codes) < len(names) and not settings.app.image:
             self.load_tool()
-        files = [places.index / name for name in ("tool.json", "image.json", "caches.json")]
         self.placed = placed_image(settings, places, self.log)
-        self.prepared = [file.stat().st_mtime for file in files if file.exists()]
         if settings.app.image:
             self.share = self.needs.share_in_pool(self.granted, names)
             use_threads(self.share.threads)
@@ -470,10 +465,10 @@ class Pool:
 
     def are_here(self, name: str) -> bool:
         """Whether a participant's images are on the dataset tier; an app's other files are looked at in a child."""
-        paths, links_to = [image.path for image in self.selected[name]], self.settings.dataset.links_to
-        if self.settings.app.image or not all(is_present(self.dataset, path, links_to) for path in paths):
+        images, links_to = self.selected[name], self.settings.dataset.links_to
+        if self.settings.app.image or not all(is_present(self.dataset, image.path, links_to) for image in images):
             return False
-        self.fetched[name] = {**NOTHING_TOOK, "end_s": time.time(), "files": len(paths)}
+        self.fetched[name] = NOTHING_TOOK
         return True
 
     def run(self) -> int:
@@ -585,7 +580,7 @@ class Pool:
         else:
             self.exit_codes[name] = code
             if code and stage == FETCH:
-                self.fetched[name] = {"failed": code, "end_s": time.time()}
+                self.fetched[name] = {"failed": code}
             elif not code and self.users:
                 self.users.subtract(image.content for image in self.selected[name])
                 self.to_drop.append(name)
@@ -641,12 +636,12 @@ class Pool:
             dataset = ensure_clone(self.settings, self.places, images[0].site, say_in_log)
             paths = files_of(images, dataset.path, self.settings)
             fetched = get_images(dataset.path, paths, self.settings.dataset, say_in_log)
-            said.send({**times_so_far(), "end_s": time.time(), "files": len(paths), "fetched_files": fetched})
+            said.send({**times_so_far(), "fetched_files": fetched})
         return result.exit_code
 
     def analyse(self, name: str, said: Connection) -> int:
-        """Analyse a participant, which may have waited last for its images to be fetched."""
-        places, log, got = self.places, self.places.log(name).absolute(), self.fetched.get(name)
+        """Analyse a participant."""
+        places, log = self.places, self.places.log(name).absolute()
 
         def wait_for(turn: str) -> None:
             if self.turns.limits:
@@ -657,13 +652,6 @@ class Pool:
             places.failure(name).unlink(missing_ok=True)
             begin_log(log)
             images = self.selected[name]
-            # Snakemake updates the times of files when their jobs end, so for other inputs only their order is known.
-            waited_last = got and all(time_s <= got["end_s"] for time_s in self.prepared)
-            before = {
-                "analysis": key_of(self.wanted.analysis, images),
-                "ready_s": got["end_s"] if got and waited_last else None,
-                "got": got and dict(got),
-            }
             job = Job(
                 participant=name,
                 run=current_run(),
@@ -673,7 +661,7 @@ class Pool:
                 tool_version=self.wanted.tool.get("version") or "",
                 log=log,
                 placed=self.placed,
-                before=before,
+                before={"analysis": key_of(self.wanted.analysis, images), "got": self.fetched.get(name)},
                 share=self.share,
                 activity=self.activity,
                 wait_for=wait_for,
