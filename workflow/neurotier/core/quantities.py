@@ -6,10 +6,7 @@ The meter prints by these functions, too, so this module imports next to nothing
 from __future__ import annotations
 
 import time
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 MISSING = "n/a"
 CM3_PER_MM3 = 1e-3

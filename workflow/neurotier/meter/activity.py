@@ -12,16 +12,13 @@ awake at two looks without an entry between them was awake all the time.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 """Steps in which ``/proc`` gives waits for storage, s."""
 
 TOLERANCE_S = 2 * TICK_S
 """How much an entry may exceed the time there was for it."""
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class Books:

@@ -14,13 +14,10 @@ import errno
 import os
 import struct
 import sys
+from collections.abc import Iterator
 
 from neurotier.meter.records import Branch, Branches
 from neurotier.meter.tree import read_proc
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Generic netlink: requests with one attribute, their answers, and messages that the kernel sends. Written here
 # because the netlink library on the package index takes 0.12 s to import, three times what `neurotier meter` may cost,

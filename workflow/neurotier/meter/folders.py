@@ -11,10 +11,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
 
 COST_SHARE = 0.01
 """Share of the time that may go to walks while the phase runs."""

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import errno
 import struct
+from collections.abc import Mapping
 
 from neurotier.meter.usage import BYTES, COUNTS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 RECORD = struct.Struct("=H14x 8xQ8xQ8xQ8xQ 48x II 8x 5Q 16x Q 8x 2Q 16x 5Q 32x Q 8x Q 16x Q I4xQ")
 """``struct taskstats`` up to version 12; later versions append, except 15, which inserted and was undone by 16."""

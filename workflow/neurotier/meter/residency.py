@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import stat
+from collections.abc import Iterable
 
 from neurotier.core.libc import LIBC
 
@@ -25,10 +26,6 @@ LIBC.mmap.restype = ctypes.c_void_p
 LIBC.mmap.argtypes = [*(ctypes.c_void_p, ctypes.c_size_t), *(ctypes.c_int,) * 3, ctypes.c_int64]
 LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 LIBC.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 def resident_share(paths: Iterable[str | os.PathLike[str]]) -> float | None:
