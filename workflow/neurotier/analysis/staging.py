@@ -13,6 +13,8 @@ from pathlib import Path
 
 from neurotier.core.errors import InputError, NeurotierError, SourceError, TierError, ToolError
 from neurotier.core.files import (
+    DENIED,
+    FULL,
     flush_file_system,
     flush_folder,
     flush_tree,
@@ -23,7 +25,7 @@ from neurotier.core.files import (
 )
 from neurotier.core.foreign import blaming, copy_file, copy_tree, entries_below, open_file, open_in_dataset
 from neurotier.core.quantities import size
-from neurotier.core.tiers import DENIED, FULL, Tier, says_full
+from neurotier.core.tiers import Tier, says_full
 from neurotier.meter.folders import Removal, held_in
 
 MARGIN_BYTES = 1_000_000

@@ -46,6 +46,7 @@ from neurotier.containers.reference import (
 )
 from neurotier.core.errors import ContainerError, SourceError, StateError, TierError
 from neurotier.core.files import (
+    FULL,
     Record,
     absolute_path,
     exclusive,
@@ -62,7 +63,7 @@ from neurotier.core.files import (
 from neurotier.core.foreign import FILE, blaming, checked_entries, copy_tree
 from neurotier.core.places import short_hash
 from neurotier.core.settings import ContainerSettings, DatasetSettings, Say
-from neurotier.core.tiers import FULL, says_full
+from neurotier.core.tiers import says_full
 
 FORM = "folder"
 """Ending of a placed cache, as ``sif`` and ``sandbox`` are those of images."""

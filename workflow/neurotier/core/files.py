@@ -34,6 +34,9 @@ Record = dict[str, Any]
 Facts = Mapping[str, Any]
 """The same, only read."""
 
+FULL, DENIED = (errno.ENOSPC, errno.EDQUOT), (errno.EACCES, errno.EPERM, errno.EROFS)
+"""Errors of a file system that is full, or of which a user has no more; and of one that a user may not write to."""
+
 PARTIAL = re.compile(r"\..+\.partial")
 """Names of files and folders that are not finished."""
 

@@ -10,7 +10,6 @@ resolves it on its node: variables such as ``$SLURM_TMPDIR`` are not defined whe
 
 from __future__ import annotations
 
-import errno
 import math
 import os
 import re
@@ -28,16 +27,13 @@ import psutil
 from neurotier.core.configuration import SHARED_ROLES, expand
 from neurotier.core.control_groups import memory
 from neurotier.core.errors import SettingsError, TierError
-from neurotier.core.files import Facts, Record, absolute_path
+from neurotier.core.files import FULL, Facts, Record, absolute_path
 from neurotier.core.kinds import KINDS, kind_of_mount
 from neurotier.core.private import check_private, make_private, private_folder, refuse_planted, user_name
 from neurotier.core.settings import Settings, TierSettings
 
 ANSWERS_WITHIN_S = 20.0
 """Time that a file system has to say what lies at a path, s: one that a server mounts only now takes a few."""
-
-FULL, DENIED = (errno.ENOSPC, errno.EDQUOT), (errno.EACCES, errno.EPERM, errno.EROFS)
-"""Errors of a file system that is full, or of which a user has no more; and of one that a user may not write to."""
 
 
 class Mount(NamedTuple):

@@ -30,12 +30,23 @@ from neurotier.core.errors import (
     one_line,
     without_credentials,
 )
-from neurotier.core.files import Record, clear_log, content_of, note, read_json, write_json, write_secret, write_text
+from neurotier.core.files import (
+    DENIED,
+    FULL,
+    Record,
+    clear_log,
+    content_of,
+    note,
+    read_json,
+    write_json,
+    write_secret,
+    write_text,
+)
 from neurotier.core.places import Places
 from neurotier.core.processes import SIGNALS, current_run
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import Say, Settings
-from neurotier.core.tiers import DENIED, FULL, absolute, tier_named
+from neurotier.core.tiers import absolute, tier_named
 from neurotier.dataset.source import Dataset, is_installed, obtain
 from neurotier.meter.measure import Interrupted
 from neurotier.run import slurm

@@ -6,7 +6,6 @@ block is 352 bytes with a fixed place for everything. A test holds this reader t
 
 from __future__ import annotations
 
-import errno
 import math
 import os
 import struct
@@ -20,7 +19,7 @@ import numpy as np
 
 from neurotier.bigbrain.tasks import size_of
 from neurotier.core.errors import TierError
-from neurotier.core.files import partial_of
+from neurotier.core.files import FULL, partial_of
 
 HEADER_BYTES = 352
 """Header with the four bytes that say whether extensions follow."""
@@ -92,9 +91,6 @@ def require_size(expected_bytes: int, found_bytes: int) -> None:
     if found_bytes != expected_bytes:
         problem = "is truncated" if found_bytes < expected_bytes else "is too long"
         raise ValueError(f"{problem}: expected {expected_bytes} bytes, found {found_bytes}")
-
-
-FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class NewBlock:

@@ -16,12 +16,11 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from neurotier.core.errors import KilledError, one_line
-from neurotier.core.files import read_json, remove_whatever
+from neurotier.core.files import FULL, read_json, remove_whatever
 from neurotier.core.places import Places
 from neurotier.core.quantities import cm3
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
-from neurotier.core.tiers import FULL
 from neurotier.dataset.bids import strip_extension
 from neurotier.dataset.contents import is_present
 

@@ -8,7 +8,6 @@ and removes them. Between the three, all wait for each other.
 
 from __future__ import annotations
 
-import errno
 import json
 import multiprocessing
 import os
@@ -23,6 +22,7 @@ from threading import BrokenBarrierError
 from typing import Any
 
 from neurotier.core.errors import TierError, ToolError, one_line
+from neurotier.core.files import FULL
 from neurotier.core.processes import end_with_parent
 from neurotier.core.tables import Row
 from neurotier.meter.tree import queued_s
@@ -41,9 +41,6 @@ INODE_SHARE = 0.1
 """Share of a tier's free inodes that all streams may take together; its bytes have been looked at before."""
 
 SIZE_BYTES = 4096
-
-FULL = (errno.ENOSPC, errno.EDQUOT)
-
 
 Measured = dict[str, Row]
 """The operations by name, as cells of the table."""
