@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from neurotier.advice.basis import basis, calibrated
-from neurotier.advice.calibration import BETWEEN, ObservedJob, observe, quantities, read_observed, size_of
+from neurotier.advice.calibration import BETWEEN, ObservedJob, observe, quantities, read_observed
 from neurotier.advice.placements import Candidate
 from neurotier.advice.predict import Fetching, Inputs, Participant, Storage, paper_s, predict
 from neurotier.advice.rehearsal import read_rehearsed
@@ -18,6 +18,7 @@ from neurotier.core.files import write_json
 from neurotier.core.places import short_hash
 from neurotier.core.settings import ROLES
 from neurotier.core.tables import read_table, write_table
+from neurotier.dataset.bids import size_of
 from neurotier.meter.traffic import flow
 from neurotier.model.machine import Processors
 from neurotier.model.prediction import Prediction

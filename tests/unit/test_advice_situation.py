@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from configured import settings_at
 from neurotier.advice import situation as advice_situation
-from neurotier.advice.calibration import ObservedJob, analysis, choose_calibration, size_of
+from neurotier.advice.calibration import ObservedJob, analysis, choose_calibration
 from neurotier.advice.placements import AdvicePlan, Candidate, free_gib
 from neurotier.advice.predict import Fetching
 from neurotier.advice.rehearsal import loading_s
@@ -22,6 +22,7 @@ from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import write_json
 from neurotier.core.settings import ROLES
 from neurotier.core.tiers import Tier
+from neurotier.dataset.bids import size_of
 from neurotier.model.machine import PageCache
 from neurotier.model.this_machine import Probed
 from neurotier.run.plan import Plan

@@ -6,11 +6,12 @@ import socket
 import statistics
 from collections.abc import Sequence
 
-from neurotier.advice.calibration import FEW, costs_of, scatter, size_of
+from neurotier.advice.calibration import FEW, costs_of, scatter
 from neurotier.advice.placements import candidates
 from neurotier.advice.predict import Inputs
 from neurotier.advice.situation import Situation
 from neurotier.core.quantities import counted, percent, seconds, size
+from neurotier.dataset.bids import size_of
 
 SHOWN = 3
 BUSY_SHOWN = 0.2

@@ -20,7 +20,7 @@ from neurotier.core.parallelism import PHASES
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import finite, read_table
-from neurotier.dataset.bids import Image
+from neurotier.dataset.bids import Image, size_of
 from neurotier.dataset.contents import check_known_somewhere, is_present
 from neurotier.run.compared import reading
 from neurotier.run.disturbance import DISTURBED
@@ -88,11 +88,6 @@ class ObservedJob:
     def queueing(self) -> float:
         """How many times as long as with a processor of its own it took to compute."""
         return 1 + (self.queue_s or 0.0) / self.cpu_s if self.cpu_s else 1.0
-
-
-def size_of(images: Sequence[Image]) -> int:
-    """Size of a participant's images by the index, bytes."""
-    return sum(image.size_bytes or 0 for image in images)
 
 
 def choose(sizes: Mapping[str, int], count: int) -> list[str]:

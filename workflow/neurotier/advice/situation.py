@@ -16,7 +16,6 @@ from neurotier.advice.calibration import (
     fit,
     proportional,
     read_observed,
-    size_of,
 )
 from neurotier.advice.placements import COLD, Candidate, caches
 from neurotier.advice.predict import Fetching, Inputs, Participant, Storage
@@ -29,6 +28,7 @@ from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import gathered
 from neurotier.core.tiers import tier_named
+from neurotier.dataset.bids import size_of
 from neurotier.dataset.contents import is_present
 from neurotier.meter.others import others_share
 from neurotier.meter.residency import resident_share

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from neurotier.advice.calibration import costs_of, size_of
+from neurotier.advice.calibration import costs_of
 from neurotier.advice.placements import Candidate, caches, candidates
 from neurotier.advice.predict import Inputs, paper_s, predict
 from neurotier.advice.room import free_on, room_for
@@ -18,8 +18,9 @@ from neurotier.core.control_groups import usable_cores
 from neurotier.core.parallelism import PHASES, fits
 from neurotier.core.tables import Row
 from neurotier.core.tiers import tier_named
+from neurotier.dataset.bids import size_of
 from neurotier.model.this_machine import page_cache_here
-from neurotier.run.needs import Needs, needs_of
+from neurotier.run.needs import Needs, largest, needs_of
 
 
 def advice_rows(
@@ -102,7 +103,7 @@ def room_of(situation: Situation, inputs: Inputs, candidate: Candidate, at_once:
     results = costs_of(inputs.observed)["stage_out"]["written_bytes"]
     needed = {
         "dataset": 0 if situation.plan.is_plain else sum(situation.to_fetch(candidate.tiers["dataset"]).values()),
-        "work": sum(sorted(work, reverse=True)[: situation.present(at_once)]),
+        "work": largest(work, situation.present(at_once)),
         "results": round(sum(results.of(size_of(participants[name])) for name in situation.remaining)),
     }
     free = {name: free_on(tier_named(settings, name)) for name in candidate.tiers.values()}

@@ -11,7 +11,7 @@ from neurotier.core.errors import StateError
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.dataset.bids import Image
+from neurotier.dataset.bids import Image, size_of
 
 OWN_FILES = 20
 """Files and folders of the job itself in a work folder, besides a file and its folders for each image."""
@@ -37,7 +37,7 @@ def described(settings: Settings) -> dict[str, str]:
 
 def work_bytes(images: list[Image], settings: Settings) -> int:
     """Upper bound of the room that a participant needs on the work tier at any time, bytes."""
-    input_bytes = sum(image.size_bytes or 0 for image in images)
+    input_bytes = size_of(images)
     if settings.app.image:
         return MARGIN_BYTES + int(settings.app.work_factor * input_bytes)
     return MARGIN_BYTES + make_tool(settings.tool).work_bytes(len(images), input_bytes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -63,6 +64,11 @@ class Image:
     def in_site(self) -> PurePosixPath:
         """Path of the image, relative to its site."""
         return PurePosixPath(self.path).relative_to(self.site)
+
+
+def size_of(images: Iterable[Image]) -> int:
+    """Size of some images, bytes, as far as it is known."""
+    return sum(image.size_bytes or 0 for image in images)
 
 
 def entities(file_name: str) -> dict[str, str]:

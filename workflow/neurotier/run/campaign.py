@@ -70,14 +70,14 @@ from neurotier.core.quantities import counted, seconds, size
 from neurotier.core.settings import Say, Settings, TierSettings, ToolSettings
 from neurotier.core.tables import Rows, read_table
 from neurotier.core.tiers import Tier, tier_named
-from neurotier.dataset.bids import Image
+from neurotier.dataset.bids import Image, size_of
 from neurotier.dataset.contents import is_present
 from neurotier.run.compared import OF_CAMPAIGN, VALID, Condition, valid_unless
 from neurotier.run.disturbance import DISTURBED
 from neurotier.run.images import image_store
 from neurotier.run.jobs import load_dataset, read_failures, reason_of
 from neurotier.run.needs import Needs, largest, needs_of
-from neurotier.run.participants import Selected, participants, selected_in, size_bytes
+from neurotier.run.participants import Selected, participants, selected_in
 from neurotier.run.plan import Plan
 from neurotier.run.scripting import Context
 from neurotier.storage.page_cache import CacheState, prepare_cache
@@ -330,7 +330,7 @@ def check_campaign(campaign: Campaign) -> None:
 def needs(campaign: Campaign, people: Selected) -> dict[str, dict[str, int]]:
     """Bytes that each role still needs on each tier (tier to role) at the same time, at most, but for images."""
     images = [image for own in people.values() for image in own]
-    dataset = size_bytes(images)
+    dataset = size_of(images)
     needed: dict[str, dict[str, int]] = {}
     for run in {run.condition: run for run in campaign.to_do}.values():
         each, tiers = [work_bytes(own, run.settings) for own in people.values()], run.settings.placement
@@ -351,7 +351,7 @@ def there_bytes(campaign: Campaign, tier: str, images: Sequence[Image]) -> int:
     if dataset["kind"] != "folder":
         clone = tier_named(campaign.settings, tier).folder("datasets") / clone.name
     links_to = campaign.settings.dataset.links_to
-    return size_bytes(image for image in images if is_present(clone, image.path, links_to))
+    return size_of(image for image in images if is_present(clone, image.path, links_to))
 
 
 def check_room(tier: Tier, roles: Mapping[str, int], say: Say) -> None:

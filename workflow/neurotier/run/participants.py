@@ -12,7 +12,7 @@ gives these shares its own number.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from neurotier.core.files import Facts, Record, once_per_version, whole_json
 from neurotier.core.places import Places, short_hash
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Settings
-from neurotier.dataset.bids import Image
+from neurotier.dataset.bids import Image, size_of
 
 Selected = dict[str, list[Image]]
 """Participants, in the order of the index, with the images of each."""
@@ -165,16 +165,11 @@ def wanted_by(places: Places, analysis: str, forced: bool, run: str = "") -> Wan
     return Wanted(analysis, whole_json(places.index / "tool.json") or {}, forced, run)
 
 
-def size_bytes(images: Iterable[Image]) -> int:
-    """Size of some images, as far as it is known."""
-    return sum(image.size_bytes or 0 for image in images)
-
-
 @once_per_version
 def longest_first(table: Path) -> list[str]:
     """Everyone whom an index selects, by the size of their images: who starts last should not be who takes longest."""
     selected = selected_by(table)
-    return sorted(selected, key=lambda name: -size_bytes(selected[name]))
+    return sorted(selected, key=lambda name: -size_of(selected[name]))
 
 
 def names_of_shares(count: int, settings: Settings, elsewhere: bool) -> list[str]:

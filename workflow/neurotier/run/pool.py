@@ -53,6 +53,7 @@ from neurotier.core.processes import (
 )
 from neurotier.core.quantities import about, counted, first_of
 from neurotier.core.tiers import Tier, parse_size, tier_named, tiers_of
+from neurotier.dataset.bids import size_of
 from neurotier.dataset.commands import naming_commands
 from neurotier.dataset.contents import drop_images, get_images, is_present
 from neurotier.dataset.validation import check
@@ -71,7 +72,7 @@ from neurotier.run.jobs import (
 )
 from neurotier.run.journal import SAY_S, Entry, add_entry, job_end, job_note
 from neurotier.run.needs import Granted, Needs
-from neurotier.run.participants import images_of, key_of, members_of, name_of, selected_in, size_bytes, wanted_by
+from neurotier.run.participants import images_of, key_of, members_of, name_of, selected_in, wanted_by
 from neurotier.run.stops import unwinding
 
 OOM_SCORE = 300
@@ -551,7 +552,7 @@ class Pool:
 
     def bytes_of(self, names: Iterable[str]) -> int:
         """Size of the images of participants."""
-        return sum(size_bytes(self.selected[name]) for name in names)
+        return sum(size_of(self.selected[name]) for name in names)
 
     def has_ended(self, child: Child, code: int) -> None:
         """See to a participant whose child has ended."""
