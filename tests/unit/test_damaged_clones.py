@@ -15,7 +15,7 @@ from conftest import nightly
 from neurotier.core.errors import SourceError
 from neurotier.core.private import private_folder
 from neurotier.dataset.contents import content_of, get_images
-from neurotier.dataset.source import Dataset, is_broken, is_whole, obtain
+from neurotier.dataset.source import Dataset, fault_of, is_whole, obtain
 from support import git, quiet, script
 
 IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
@@ -52,7 +52,7 @@ LATER = [case for case in itertools.product(("SiteA", ""), SPOILED) if case not 
 def test_clone_that_git_cannot_use_is_cloned_anew(demo_source: Path, tmp_path: Path, name: str, site: str) -> None:
     dataset = clone(demo_source, tmp_path)
     repository = dataset.path / site
-    assert not is_broken(repository)
+    assert not fault_of(repository)
     tree = git(repository, "rev-parse", "HEAD^{tree}")
     for pack in (repository / ".git/objects/pack").glob("*.pack"):  # so that its objects are files
         pack.rename(tmp_path / pack.name)
@@ -65,11 +65,11 @@ def test_clone_that_git_cannot_use_is_cloned_anew(demo_source: Path, tmp_path: P
     file.unlink(missing_ok=True)
     if name != "no object":
         file.touch()
-    assert is_broken(repository)
+    assert fault_of(repository)
     said: list[str] = []
     again = clone(demo_source, tmp_path, said.append)
     assert again == dataset
-    assert not is_broken(repository)
+    assert not fault_of(repository)
     assert any("cloned anew" in line or "installing 1" in line for line in said), said
     assert get_images(again.path, [IMAGE], SETTINGS, quiet) == 1
 

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -63,13 +62,15 @@ def labelled_version(text: str) -> str:
     return "unknown"
 
 
-def clean_environment(given: Mapping[str, str], scratch: Path | None = None) -> dict[str, str]:
+def clean_environment(scratch: Path | None = None) -> dict[str, str]:
     """The environment for the engine, without :data:`OWN_VARIABLES`.
 
-    >>> clean_environment({"APPTAINER_BIND": "/home", "PATH": "/bin"})
+    >>> from unittest.mock import patch
+    >>> with patch.dict(os.environ, {"APPTAINER_BIND": "/home", "PATH": "/bin"}, clear=True):
+    ...     clean_environment()
     {'PATH': '/bin'}
     """
-    kept = {name: value for name, value in given.items() if not OWN_VARIABLES.match(name)}
+    kept = {name: value for name, value in os.environ.items() if not OWN_VARIABLES.match(name)}
     if scratch is not None:
         for prefix in ("APPTAINER", "SINGULARITY"):
             kept |= {f"{prefix}_TMPDIR": str(scratch), f"{prefix}_CACHEDIR": str(scratch / "cache")}

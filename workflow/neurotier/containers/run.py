@@ -224,7 +224,7 @@ class Container:
         resident_before = resident_share(image)
         token = os.urandom(8).hex()
         with self.prepared(script) as (state, said, go), log.open("ab") as file:
-            environment, begin = clean_environment(os.environ), file.tell()
+            environment, begin = clean_environment(), file.tell()
             start_s, began_s = time.time(), time.monotonic()
             process = subprocess.Popen(
                 self.command_line(command, state, token),

@@ -268,7 +268,7 @@ def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say
     sites = choose_sites(settings.sites, sites_among(list(recorded), is_bids(folder)), source)
     # Where each participant is a sub-dataset, all of them belong to the one site that is the dataset itself.
     wanted = [site for site in sites if site] + [path for path in recorded if path.startswith("sub-") and "" in sites]
-    missing = [path for path in wanted if commit(folder / path) != recorded[path] or is_broken(folder / path)]
+    missing = [path for path in wanted if commit(folder / path) != recorded[path] or fault_of(folder / path)]
     unreachable = refused_subdatasets(folder, missing)
     missing = [path for path in missing if path not in unreachable]
     if missing:
@@ -464,17 +464,18 @@ def is_whole(repository: Path) -> bool:
     )
 
 
-def is_broken(repository: Path) -> bool:
-    """Whether git or git-annex cannot or must not work in a repository.
+def fault_of(repository: Path) -> str:
+    """Why git or git-annex must not or cannot work in a repository; empty if they can.
 
-    It is asked twice, since a run for other results may share the clone and be fetching into it.
+    Git is asked twice, since a run for other results may share the clone and be fetching into it.
     """
-    if starting(repository):
-        return True
-    if not looks_broken(repository):
-        return False
-    time.sleep(LOOK_AGAIN_S)
-    return looks_broken(repository)
+    if program := starting(repository):
+        return f"would have git-annex start {program!r}"
+    if looks_broken(repository):
+        time.sleep(LOOK_AGAIN_S)
+        if looks_broken(repository):
+            return "is damaged (after a power cut?)"
+    return ""
 
 
 def looks_broken(repository: Path) -> bool:
@@ -543,8 +544,6 @@ def renew_clone(places: Places, say: Say) -> None:
 
 def set_aside_if_broken(folder: Path, clone: Path, say: Say) -> None:
     """Make way for a new clone, as :func:`set_aside`, where git or git-annex cannot or must not work in this one."""
-    if is_broken(folder):
-        program = starting(folder)
-        why = f"would have git-annex start {program!r}" if program else "is damaged (after a power cut?)"
+    if why := fault_of(folder):
         say(f"{folder} {why}, and is cloned again")
         set_aside(folder, clone, say)

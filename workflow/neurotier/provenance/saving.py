@@ -58,7 +58,7 @@ from neurotier.core.settings import Say, Settings
 from neurotier.core.tables import gathered
 from neurotier.dataset.addresses import refusal
 from neurotier.dataset.commands import ask_git, call_git, message_of, naming_commands, prepare_environment
-from neurotier.dataset.source import Dataset, commit, identifier_of, is_broken
+from neurotier.dataset.source import Dataset, commit, fault_of, identifier_of
 from neurotier.provenance.description import DESCRIBING, RAW, WRITTEN, add_lines, command_of, describe, owner_of
 from neurotier.run.participants import Selected, selected_by
 
@@ -354,7 +354,7 @@ def open_dataset(folder: Path, killed_on: str, say: Say) -> Any:
     elif (
         not ask_git(folder, "config", "--local", "annex.uuid")
         or ask_git(folder, "cat-file", "-e", "HEAD:.datalad/config") is None
-        or is_broken(folder)
+        or fault_of(folder)
     ):
         move = shlex.join(["mv", "--no-target-directory", "--backup=numbered", str(repository), f"{folder}.git"])
         raise InputError(

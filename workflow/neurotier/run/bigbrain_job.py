@@ -19,11 +19,9 @@ from neurotier.core.files import Facts, read_json, remove_tree, write_json, writ
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier
-from neurotier.run.campaign import ALONE, inner_settings, snakemake
+from neurotier.run.campaign import ALONE, inner_settings, last_said, snakemake
 
 FOLDER = "node"
-SAID = "neurotier: "
-"""How lines begin that Snakemake's own process, or a script, tells the user."""
 
 
 def run_here(asked: Facts, settings: Settings, places: Places, log: Path) -> Places:
@@ -58,14 +56,9 @@ def run_here(asked: Facts, settings: Settings, places: Places, log: Path) -> Pla
     again = ["--rerun-triggers", "mtime", "--rerun-incomplete"]
     last = inner_places.shortened().bigbrain / "bigbrain_predictions.tsv"
     if snakemake([str(last), *ALONE, *again, "--cores", str(cores), "--configfile", str(file)], log) != 0:
-        raise RunError(why(log), "target bigbrain", f"see {log}, and start the same command again")
+        problem = last_said(log) or "its runs did not come to their end"
+        raise RunError(problem, "target bigbrain", f"see {log}, and start the same command again")
     return inner_places
-
-
-def why(log: Path) -> str:
-    """What the Snakemake on the node said last of what went wrong."""
-    said = [line.removeprefix(SAID) for line in log.read_text(errors="replace").splitlines() if line.startswith(SAID)]
-    return said[-1] if said else "its runs did not come to their end"
 
 
 def forget_others(settings: Settings, plan: BigBrainPlan) -> None:

@@ -433,8 +433,7 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     arguments += ["--configfile", str(file)]
 
     def failed(what: str) -> RunError:
-        said = re.findall("^neurotier: (.*)", log.read_text(errors="replace"), re.MULTILINE)
-        return RunError(": ".join([what, *said[-1:]]), str(condition), f"see {log}")
+        return RunError(": ".join(filter(None, [what, last_said(log)])), str(condition), f"see {log}")
 
     if snakemake(["ready", *arguments], log) != 0:
         raise failed("could not be made ready")
@@ -515,6 +514,12 @@ def snakemake(arguments: list[str], log: Path) -> int:
             ).wait()
         finally:
             end(marked(CAMPAIGN, [current_run()]))  # also jobs whose Snakemake was killed
+
+
+def last_said(log: Path) -> str:
+    """What neurotier said last in the log of a Snakemake; empty if it said nothing."""
+    said = re.findall("^neurotier: (.*)", log.read_text(errors="replace"), re.MULTILINE)
+    return next(reversed(said), "")
 
 
 def make_cache_ready(asked: str, inner: Settings, places: Places, log: Path) -> CacheState:

@@ -64,7 +64,7 @@ class Tables:
     @property
     def own_runs(self) -> list[Row]:
         """Runs of this machine, the invalid ones, too."""
-        return [run for run in self.runs if run["origin"] != ORIGIN]
+        return own(self.runs)
 
 
 def run_key(row: Row) -> tuple[object, ...]:
@@ -170,7 +170,7 @@ ENGINES = {GNU_PARALLEL: "GNU Parallel", SPARK: "Spark"}
 
 
 def own(rows: Iterable[Row]) -> list[Row]:
-    """Conditions that this machine, not the paper, has measured."""
+    """Conditions, or runs, that this machine, not the paper, has measured."""
     return [row for row in rows if row["origin"] != ORIGIN]
 
 

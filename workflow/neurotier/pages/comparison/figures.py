@@ -41,6 +41,9 @@ CAUSES |= {"cpu_s": Kind("CPU time", BLUE), "io_s": Kind(PAPER_IO, ORANGE)}
 PHASES = {phase: Kind(phase, colour) for phase, colour in PHASE_COLOURS.items()}
 WAYS = {"read": Kind("read", SKY), "written": Kind("written", VERMILION)}
 
+Parts = Mapping[str, Mapping[str, Spread | None]]
+"""What the runs of a condition have, by name: by tier, or without one."""
+
 Bars = Mapping[tuple[Condition, str], Mapping[str, Spread]]
 """What a bar consists of, by name, as far as it is known: by condition, and by tier where that has several bars."""
 
@@ -60,7 +63,7 @@ def in_panels(says: str, rows: Sequence[tuple[Condition, Row]], note: str, mark:
     return Lanes(says, table, f"{note} Valid runs only.", (mark, Points("dots")), x, lanes=lanes, **look)
 
 
-def bars_of(data: Comparison, parts_of: Callable[[Sequence[Row]], Mapping[str, Mapping[str, Spread | None]]]) -> Bars:
+def bars_of(data: Comparison, parts_of: Callable[[Sequence[Row]], Parts]) -> Bars:
     """The bars of each condition, from what its runs have: by tier, or one without a tier."""
     found = {
         (condition, tier): {name: one for name, one in parts.items() if one}
@@ -189,7 +192,7 @@ def phases(data: Comparison) -> Chart:
     for row in data.participants:
         sums_s[*run_key(row), row["phase"]] += row["wall_s"]
 
-    def parts_of(runs: Sequence[Row]) -> Mapping[str, Mapping[str, Spread | None]]:
+    def parts_of(runs: Sequence[Row]) -> Parts:
         found = {phase: Spread(tuple(sums_s[*run_key(run), phase] for run in runs)) for phase in PHASES}
         return {"": {phase: one if one.high else None for phase, one in found.items()}}
 
@@ -205,7 +208,7 @@ def tier_bytes(data: Comparison) -> Chart:
     """What had to be read from and written to each tier: D of the model."""
     flows = gathered((run_key(row), row) for row in data.traffic)
 
-    def parts_of(runs: Sequence[Row]) -> Mapping[str, Mapping[str, Spread | None]]:
+    def parts_of(runs: Sequence[Row]) -> Parts:
         tiers = gathered((row["tier"], row) for run in runs for row in flows.get(run_key(run), []))
         return {tier: {name: spread(tiers[tier], f"{name}_bytes") for name in WAYS} for tier in sorted(tiers)}
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from neurotier.core.errors import NeurotierError, ToolError
 from neurotier.core.files import Record
-from neurotier.core.private import make_private, names_in, remove_empty, remove_private
+from neurotier.core.private import clear, make_private, names_in, remove_private
 from neurotier.core.processes import postpone
 from neurotier.core.tiers import Tier
 from neurotier.storage.fio import BUFFERED, Access, find_access, require_fio
@@ -95,12 +95,6 @@ def move(
         job = replace(job, options=(("allow_file_create", "0"),))  # else fio lays out what it misses
     done, spans = run_logged(Workspace(FILES, tier, folder), job, patience_s(point.written_bytes), own)
     return {"spans": spans, "cpu_s": done.cpu_s, "fio_version": done.fio_version}
-
-
-def clear(folder: Path) -> None:
-    """Remove what is there."""
-    remove_private(folder)
-    remove_empty(folder.parent)
 
 
 def say(answer: Record) -> None:

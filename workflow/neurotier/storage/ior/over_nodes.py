@@ -22,12 +22,12 @@ from typing import IO, Any, Protocol
 
 from neurotier.core.errors import NeurotierError, TierError, ToolError, one_line
 from neurotier.core.places import Places, short_hash
+from neurotier.core.private import clear
 from neurotier.core.processes import start_process
 from neurotier.core.quantities import counted, seconds
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier, tier_named
-from neurotier.storage.ior.node import clear
 from neurotier.storage.ior.points import PIN, Point, cells_of
 from neurotier.storage.ior.walk import OTHER_NODE, OTHER_PROCESS, SPANS, Ior
 from neurotier.storage.workload.walk import LeftOutError, Say, files_text

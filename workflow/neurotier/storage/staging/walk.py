@@ -144,7 +144,7 @@ def cells(exchange: Exchange, outcome: Outcome) -> Row:
         "piece_bytes": exchange.piece_bytes,
         "start_s": outcome.start_s,
         **{name: statistics.mean(step[name] for step in outcome.steps) for name in TIMES},
-        "write_bytes": exchange.steps * exchange.writers * exchange.bytes_per_writer,
+        "write_bytes": exchange.written_bytes,
         "read_bytes": exchange.steps * exchange.readers * exchange.bytes_per_reader,
         "device_read_bytes": sum(known) if len(known) == len(read_from_device) else None,
         "engine_version": f"{ENGINES[exchange.engine]} {version(ENGINES[exchange.engine])}",
