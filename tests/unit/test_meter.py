@@ -15,8 +15,9 @@ from typing import Any
 import psutil
 import pytest
 from conftest import missing
+from neurotier.core.processes import start_process
 from neurotier.core.tables import checker, columns
-from neurotier.meter.function import measure_function, run_in_phase
+from neurotier.meter.function import measure_function
 from neurotier.meter.traffic import FILE_SIZES
 from support import PATIENCE_S, wait_for
 from told import told
@@ -47,8 +48,9 @@ def test_sigterm_ends_the_whole_tree(command: str, below: int) -> None:
 
 def test_sigkill_of_the_meter_takes_the_phase_with_it() -> None:
     script = (
-        "from neurotier.meter.function import measure_function, run_in_phase\n"
-        "measure_function(lambda: run_in_phase(['sleep', '100']))"
+        "from neurotier.core.processes import start_process\n"
+        "from neurotier.meter.function import measure_function\n"
+        "measure_function(lambda: start_process(['sleep', '100']).wait())"
     )
     process = subprocess.Popen([sys.executable, "-c", script])
     while len(tree := psutil.Process(process.pid).children(recursive=True)) < 2:
@@ -62,7 +64,7 @@ def test_sigkill_of_the_meter_takes_the_phase_with_it() -> None:
 def test_a_tool_begins_with_the_signals_of_a_shell(tmp_path: Path) -> None:
     """Python ignores SIGPIPE; a tool that inherited that would write on into a pipe that nobody reads."""
     with (tmp_path / "status").open("w") as file:
-        assert run_in_phase(["grep", "SigIgn", "/proc/self/status"], log=file) == 0
+        assert start_process(["grep", "SigIgn", "/proc/self/status"], stdout=file).wait() == 0
     ignored = int((tmp_path / "status").read_text().split()[1], 16)
     assert not ignored & (1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1)
 

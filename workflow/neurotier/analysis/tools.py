@@ -27,8 +27,8 @@ from neurotier.core.files import once_per_version
 from neurotier.core.foreign import read_text
 from neurotier.core.places import short_hash
 from neurotier.core.private import OUT
+from neurotier.core.processes import start_process
 from neurotier.core.settings import ProgramSettings, ToolSettings
-from neurotier.meter.function import run_in_phase
 from neurotier.meter.tree import describe_exit, shell_code
 
 UNKNOWN = "unknown"
@@ -153,10 +153,11 @@ class Tool:
         os.environ.update(self.environment)
         with log.open("ab") as file, self.starting(name):
             before = file.tell()
-            code = run_in_phase(self.command(str(image), str(folder)), log=file, cwd=str(folder))
+            command = self.command(str(image), str(folder))
+            code = start_process(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, cwd=folder).wait()
             has_said = file.tell() > before
         if code:
-            raise failed(self.name, code, end_of(log) if has_said else "", name)
+            raise failed(self.name, shell_code(code), end_of(log) if has_said else "", name)
         return self.read_mask(folder, "", head, name)
 
     @contextmanager

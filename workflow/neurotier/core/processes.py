@@ -196,8 +196,7 @@ def fork_process(work: Callable[[], int]) -> int:
     The copy ends with this process. Signals that come meanwhile are heard by both, as in :func:`start_process`.
     """
     global forked_s, postponed
-    sys.stdout.flush()
-    sys.stderr.flush()
+    flush_output()
     parent, postponed, now_s = os.getpid(), [], time.clock_gettime(time.CLOCK_BOOTTIME)
     try:
         pid = os.fork()
@@ -217,9 +216,14 @@ def fork_process(work: Callable[[], int]) -> int:
         print(f"neurotier: {type(error).__name__} in a copy of a process: {error}", file=sys.stderr)
     finally:
         with suppress(OSError, ValueError):
-            sys.stdout.flush()
-            sys.stderr.flush()
+            flush_output()
         os._exit(code)
+
+
+def flush_output() -> None:
+    """Write what is buffered, which a copy of this process would write, too."""
+    sys.stdout.flush()
+    sys.stderr.flush()
 
 
 def end_forked(pids: Collection[int]) -> None:

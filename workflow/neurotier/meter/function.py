@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 from neurotier.core.errors import KilledError
-from neurotier.core.processes import start_process
+from neurotier.core.processes import flush_output
 from neurotier.meter.folders import FolderWatch
 from neurotier.meter.measure import measure_child
 from neurotier.meter.tree import describe_exit, shell_code
@@ -54,10 +52,10 @@ def measure_function(
             outcome = (None, error)
         with os.fdopen(outcome_file, "wb") as file:
             file.write(to_bytes(outcome))
-        flush()
+        flush_output()
         return 0 if outcome[1] is None else 1
 
-    flush()  # or both processes would write what is buffered now
+    flush_output()  # or both processes would write what is buffered now
     with os.fdopen(outcome_file, "rb") as file:
         usage, exit_code = measure_child(child, watches=watches)
         file.seek(0)
@@ -70,12 +68,6 @@ def measure_function(
     return value, usage
 
 
-def flush() -> None:
-    """Write buffered output."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-
-
 def to_bytes(outcome: tuple[Any, BaseException | None]) -> bytes:
     """Pickle an outcome; instead of an exception that cannot be pickled, its description."""
     try:
@@ -84,24 +76,3 @@ def to_bytes(outcome: tuple[Any, BaseException | None]) -> bytes:
         return sent
     except Exception:
         return pickle.dumps((None, RuntimeError(f"{type(outcome[1]).__name__}: {outcome[1]}")))
-
-
-def run_in_phase(command: list[str], log: IO[Any] | None = None, cwd: str | None = None) -> int:
-    """Run a tool inside a metered function, with whose process it dies; its exit code as a shell gives it.
-
-    Parameters
-    ----------
-    command
-        Program and arguments; no shell is involved.
-    log
-        Open file that takes both output streams; those of this process if ``None``.
-    cwd
-        Working folder.
-
-    Raises
-    ------
-    OSError
-        If the program or the folder does not exist, or cannot be used.
-    """
-    flush()
-    return shell_code(start_process(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=cwd).wait())
