@@ -182,7 +182,7 @@ def command_of(workflow: Any, own: Callable[..., frozenset[str]]) -> Command:
         until=own(asked.until),
         forced=bool(asked.forceall) or "analyze_participants" in own(asked.forcerun),
         keep_going=executor is not None and bool(workflow.execution_settings.keep_going),
-        cancel=str(getattr(getattr(workflow, "executor_settings", None), "cancel_cmd", None) or ""),
+        cancel=str(getattr(workflow.executor_settings, "cancel_cmd", None) or ""),
     )
 
 
@@ -305,7 +305,7 @@ def log_apart(workflow: Any, folder: Path) -> None:
     When it ends, it removes all empty folders below its log folder. By default that is one for all runs of a working
     folder, and jobs of another run that wait for nodes then die, since Slurm cannot open their logs.
     """
-    executor: Any = getattr(workflow.scheduler, "_executor", None)
+    executor = workflow.scheduler._executor
     if (name := getattr(executor, "run_uuid", None)) is not None:
         executor.slurm_logdir = (executor.slurm_logdir if workflow.executor_settings.logdir else folder) / name
 
