@@ -25,6 +25,7 @@ from neurotier.core.tiers import Tier
 from neurotier.dataset.bids import size_of
 from neurotier.model.machine import PageCache
 from neurotier.model.this_machine import Probed
+from neurotier.run.jobs import clone_on
 from neurotier.run.plan import Plan
 from probed_tiers import inputs_of, job_of, spent, tier_figures
 from report_data import make_results
@@ -68,7 +69,7 @@ def done(found: Situation, *names: str) -> None:
 def put(found: Situation, *names: str, hole: bool = False) -> None:
     """Images of participants into the plain folder: just written, or such that no page was read or written."""
     for image in (image for name in names for image in found.participants[name]):
-        file = found.clone_on("disk") / image.path
+        file = clone_on(found.settings, found.places, "disk") / image.path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(bytes(0 if hole else 1000))
         if hole:
@@ -148,10 +149,13 @@ def test_what_is_here_and_cached_is_not_fetched_or_read(tmp_path: Path) -> None:
     assert found.resident("as found", "disk") == pytest.approx(1.0, abs=1e-3)
     put(found, first, second, hole=True)
     assert found.resident("as found", "disk") == pytest.approx(5 / 9), "what is yet to be fetched will be cached"
-    assert (found.plan.is_plain, found.clone_on("disk")) == (True, tmp_path / "bids")
+    assert (found.plan.is_plain, clone_on(found.settings, found.places, "disk")) == (True, tmp_path / "bids")
     assert set(choose_calibration(found.participants, found.settings, found.places)) == {first, second}
     clone = situation(tmp_path)
-    assert clone.clone_on("disk") == Tier.from_settings(clone.settings.tiers["disk"]).folder("datasets") / "bids"
+    assert (
+        clone_on(clone.settings, clone.places, "disk")
+        == Tier.from_settings(clone.settings.tiers["disk"]).folder("datasets") / "bids"
+    )
 
 
 CORES = len(os.sched_getaffinity(0))

@@ -8,7 +8,7 @@ advising = AdvicePlan(plan, CORES)
 # The participants of the calibration are analysed by the ordinary rules, and their results are kept.
 checkpoint choose_calibration:
     input:
-        images=places.index / "images.tsv",
+        images=places.images_table,
         others=lambda wildcards: advising.others(),
         checks=ancient(advising.checks),
     output:
@@ -50,7 +50,7 @@ rule rehearse:
 rule tabulate_advice:
     input:
         checks=ancient(advising.checks),
-        images=places.index / "images.tsv",
+        images=places.images_table,
         calibration=places.advice / "calibration.json",
         analysed=lambda wildcards: advising.analysed(calibration()),
         probes=lambda wildcards: advising.probed(calibration()),

@@ -22,7 +22,7 @@ def measured():
 rule plan_campaign:
     input:
         sites=places.index / "sites.json",
-        images=places.index / "images.tsv",
+        images=places.images_table,
     output:
         plan=places.campaign / "plan.tsv",
     log:

@@ -25,7 +25,7 @@ rule clone_dataset:
             else []
         ),
     output:
-        dataset=places.index / "dataset.json",
+        dataset=places.dataset_facts,
     log:
         LOGS / "clone_dataset/clone_dataset.log",
     params:
@@ -44,7 +44,7 @@ rule clone_dataset:
 # If a site cannot be reached, this rule and with it the run fails; all that does not need the site is still done.
 rule require_sites:
     input:
-        dataset=places.index / "dataset.json",
+        dataset=places.dataset_facts,
     output:
         sites=places.index / "sites.json",
     log:
@@ -57,9 +57,9 @@ rule require_sites:
 
 checkpoint index_dataset:
     input:
-        dataset=places.index / "dataset.json",
+        dataset=places.dataset_facts,
     output:
-        images=places.index / "images.tsv",
+        images=places.images_table,
         skipped=places.index / "skipped.tsv",
         checksum=places.index / "images.sha256",
     log:
@@ -75,7 +75,7 @@ checkpoint index_dataset:
 
 rule validate_dataset:
     input:
-        dataset=places.index / "dataset.json",
+        dataset=places.dataset_facts,
     output:
         issues=places.index / "{site_folder}validation.json",
     log:

@@ -3,7 +3,7 @@
 
 rule describe_derivatives:
     input:
-        dataset=places.index / "dataset.json",
+        dataset=places.dataset_facts,
         tool=places.index / "tool.json",
     output:
         description=places.derivatives / "{site_folder}dataset_description.json",

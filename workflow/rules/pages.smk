@@ -7,7 +7,7 @@ MORE_INPUTS = {
     "advice": {"basis": places.advice / "basis.json"},
     "bigbrain": bigbrain.published,
     "comparison": {"campaign": lambda wildcards: plan.campaign()},
-    "report": {"dataset": places.index / "dataset.json", "mosaics": places.mosaics},
+    "report": {"dataset": places.dataset_facts, "mosaics": places.mosaics},
 }
 
 for page in map(page_called, PAGES):

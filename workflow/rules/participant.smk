@@ -54,7 +54,7 @@ rule analyze_participants:
 # If a participant has failed, this rule and with it the run fails, when all others are done.
 rule require_participants:
     input:
-        images=places.index / "images.tsv",
+        images=places.images_table,
         analysed=analysed,
     output:
         complete=places.complete,

@@ -4,7 +4,7 @@
 # It waits for shares and not for everyone: derivatives that are there are saved, even if others have failed. An app has its group level.
 rule save_derivatives:
     input:
-        index=places.index / "images.tsv",
+        index=places.images_table,
         descriptions=derivative_descriptions,
         analysed=analysed,
     output:

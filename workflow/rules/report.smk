@@ -5,7 +5,7 @@
 # start of every command.
 rule draw_mosaics:
     input:
-        dataset=places.index / "dataset.json",
+        dataset=places.dataset_facts,
         group=places.group / "group.tsv",
     output:
         mosaics=report(

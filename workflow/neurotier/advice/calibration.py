@@ -159,7 +159,7 @@ def read_observed(settings: Settings, places: Places, folder: Path | None) -> li
         If the other folder is no results folder of this version, or has no record of this tool.
     """
     where = places if folder is None else Places(folder, folder, folder, folder, folder)
-    table = where.index / "images.tsv"
+    table = where.images_table
     if folder is not None and not table.exists():
         raise SettingsError(
             "is not the results folder of a run", f"config key advice.calibration: {folder}", "correct it"

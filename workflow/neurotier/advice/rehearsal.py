@@ -127,7 +127,7 @@ def scratch_results(
             if (known.index / file).exists():
                 write_json(places.index / file, read_json(known.index / file))
         index = Index([image for images in participants.values() for image in images], {})
-        write_table(places.index / "images.tsv", "images", index.rows())
+        write_table(places.images_table, "images", index.rows())
         placed_image(own, places, log)
         yield places
     finally:

@@ -27,7 +27,6 @@ from neurotier.core.parallelism import peak
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import gathered
-from neurotier.core.tiers import tier_named
 from neurotier.dataset.bids import size_of
 from neurotier.dataset.contents import is_present
 from neurotier.meter.others import others_share
@@ -35,7 +34,7 @@ from neurotier.meter.residency import resident_share
 from neurotier.model.machine import Processors
 from neurotier.model.this_machine import page_cache_here, processors_here, read_probed
 from neurotier.run.disturbance import read_readings
-from neurotier.run.jobs import load_dataset
+from neurotier.run.jobs import clone_on, load_dataset
 from neurotier.run.participants import names_of_shares, selected_by
 from neurotier.run.plan import Plan
 
@@ -67,7 +66,7 @@ class Situation:
     @cached_property
     def participants(self) -> ImagesByParticipant:
         """Every participant that the index selects, with the images."""
-        return selected_by(self.places.index / "images.tsv")
+        return selected_by(self.places.images_table)
 
     @cached_property
     def remaining(self) -> list[str]:
@@ -184,14 +183,9 @@ class Situation:
             found["load_s"] = measure_cold_start(self.settings, self.places, name, images[name], files, log)
         return found
 
-    def clone_on(self, tier: str) -> Path:
-        """Where the dataset is, or would be, if a tier held the role ``dataset``."""
-        path = Path(read_json(self.places.index / "dataset.json")["path"])
-        return path if self.plan.is_plain else tier_named(self.settings, tier).folder("datasets") / path.name
-
     def to_fetch(self, tier: str) -> dict[str, int]:
         """Participant to the bytes that are still to be fetched to the dataset tier."""
-        clone, links_to = self.clone_on(tier), self.settings.dataset.links_to
+        clone, links_to = clone_on(self.settings, self.places, tier), self.settings.dataset.links_to
         return {
             name: size_of([image for image in self.participants[name] if not is_present(clone, image.path, links_to)])
             for name in self.remaining
@@ -201,7 +195,7 @@ class Situation:
         """Share of the images in the page cache when the jobs read them. Images yet to be fetched count as cached."""
         if cache in ("cold", "warm"):
             return 0.0 if cache == "cold" else 1.0
-        clone, links_to = self.clone_on(tier), self.settings.dataset.links_to
+        clone, links_to = clone_on(self.settings, self.places, tier), self.settings.dataset.links_to
         paths = [image.path for name in self.remaining for image in self.participants[name]]
         here = [clone / path for path in paths if is_present(clone, path, links_to)]
         share = resident_share(here)

@@ -81,7 +81,7 @@ class Job:
 def files_of(images: Sequence[Image], dataset: Path, settings: Settings) -> list[str]:
     """What an analysis of a participant's images reads, as paths below the dataset: an app also those at its root."""
     site = images[0].site
-    shared = root_files(dataset / site) if settings.app.image else []
+    shared = root_files(dataset / site) if settings.is_app else []
     return [*(image.path for image in images), *(str(Path(site, name)) for name in shared)]
 
 

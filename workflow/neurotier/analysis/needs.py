@@ -28,7 +28,7 @@ def described(settings: Settings) -> dict[str, str]:
 
     Those in a container are its image's.
     """
-    if settings.image or settings.app.image:
+    if settings.image or settings.is_app:
         return {}
     tool = make_tool(settings.tool)
     key = tool.content_key()
@@ -38,14 +38,14 @@ def described(settings: Settings) -> dict[str, str]:
 def work_bytes(images: list[Image], settings: Settings) -> int:
     """Upper bound of the room that a participant needs on the work tier at any time, bytes."""
     input_bytes = size_of(images)
-    if settings.app.image:
+    if settings.is_app:
         return MARGIN_BYTES + int(settings.app.work_factor * input_bytes)
     return MARGIN_BYTES + make_tool(settings.tool).work_bytes(len(images), input_bytes)
 
 
 def work_files(images: list[Image], settings: Settings) -> int | None:
     """Upper bound of the files and folders of a participant on the work tier at any time; ``None`` if nobody knows."""
-    if settings.app.image:
+    if settings.is_app:
         return settings.app.work_files
     made = make_tool(settings.tool).work_files(len(images))
     return None if made is None else OWN_FILES + FILES_OF_AN_IMAGE * len(images) + made
@@ -68,7 +68,7 @@ def merged_bytes(settings: Settings, places: Places, participants: Iterable[str]
 
 def threads_of(settings: Settings) -> int:
     """Cores that one participant takes."""
-    return settings.app.threads if settings.app.image else make_tool(settings.tool).threads
+    return settings.app.threads if settings.is_app else make_tool(settings.tool).threads
 
 
 def placed_bytes(settings: Settings, places: Places) -> int:
@@ -81,7 +81,7 @@ def placed_bytes(settings: Settings, places: Places) -> int:
         return 0
     try:
         image_bytes = int(read_json(places.index / "image.json")["size_bytes"])
-        caches = read_json(places.index / "caches.json") if settings.app.image and settings.app.caches else {}
+        caches = read_json(places.index / "caches.json") if settings.is_app and settings.app.caches else {}
     except (FileNotFoundError, StateError):
         return 0
     factor = 1.0 if settings.containers.form == "sif" else UNPACKED_FACTOR

@@ -92,10 +92,10 @@ def run_participant(job: Job) -> None:
         phases.append(phase_row("compute", usage, traffic=[growth(work_tier.name, watch, analysed.removal)]))
 
         made = folder / OUT
-        if not settings.app.image:
+        if not settings.is_app:
             made /= f"sub-{job.images[0].label}"
         written = [made / entry.path for entry in entries_below(made) if entry.is_file]
-        final = places.analysed(job.participant, bool(settings.app.image))
+        final = places.analysed(job.participant, settings.is_app)
         turn("stage_out")  # until the record is there: its flush may wait for what others write
         with naming_full_tier(tiers["results"], needed_bytes, needed_files):
             (copied, kept), usage = run_phase("stage_out", lambda: publish(made, final), written)
@@ -112,7 +112,6 @@ def run_participant(job: Job) -> None:
         "container": job.placed and f"sha256:{job.placed.sha256}",
         "work_tier": work_tier.name,
         "work_path": str(work_tier.path),
-        "work_fs_type": work_tier.mount().fs_type,
         **job.before,
         "slot_wait_s": waited_s,
         "phases": phases,
@@ -126,7 +125,7 @@ def run_participant(job: Job) -> None:
 
 def analyze(job: Job, folder: Path) -> Analysed:
     """The compute phase, including the start of the container."""
-    if job.settings.app.image and job.placed is not None:
+    if job.settings.is_app and job.placed is not None:
         return call_app(job, folder, job.placed)
     return analyze_images(job, folder, uri(job.activity) if job.settings.results_dataset else "")
 

@@ -77,6 +77,8 @@ class Places:
 
     derivatives = Below("derivatives")
     index = Below("index")
+    dataset_facts = Below("index/dataset.json")
+    images_table = Below("index/images.tsv")
     profile = Below("profile")
     group = Below("group")
     mosaics = Below("figures/mosaics")

@@ -341,6 +341,11 @@ class Settings(Section):
         """The container image in use; ``None`` on the host."""
         return (self.app.image or self.tool.image) if self.in_containers else None
 
+    @property
+    def is_app(self) -> bool:
+        """Whether a BIDS App is run, and not a tool."""
+        return self.app.image is not None
+
     def kind_of(self, role: str) -> Kind:
         """The kind of the tier that holds a role."""
         return KINDS[self.tiers[self.placement[role]].kind]

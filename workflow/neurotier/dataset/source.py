@@ -530,7 +530,7 @@ def renew_clone(places: Places, say: Say) -> None:
     start of a run, before Snakemake decides what to do, and while no other run works on the results. Plain folders and
     anything else of the user's is never touched.
     """
-    data = read_if_whole(places.index / "dataset.json")
+    data = read_if_whole(places.dataset_facts)
     clone = Path(data.get("path", ""))
     if data.get("kind") == "datalad" and clone.parent.absolute() == places.datasets.absolute() and clone.exists():
         prepare_environment()
@@ -539,7 +539,7 @@ def renew_clone(places: Places, say: Say) -> None:
                 if (folder / ".git").exists():
                     set_aside_if_broken(folder, clone, say)
     if data.get("unreachable"):
-        (places.index / "dataset.json").unlink(missing_ok=True)
+        places.dataset_facts.unlink(missing_ok=True)
 
 
 def set_aside_if_broken(folder: Path, clone: Path, say: Say) -> None:

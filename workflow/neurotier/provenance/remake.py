@@ -296,7 +296,7 @@ def placed(how: How, settings: Settings, places: Places, log: Path) -> PlacedIma
 
 def images_of(raw: Path, participant: str, paths: Sequence[str], settings: Settings) -> list[Image]:
     """The images of a participant; for an app, the files that it was given of the chosen sessions and runs."""
-    if not settings.app.image:
+    if not settings.is_app:
         return [read_image(path, "") for path in paths]
     files = [file for file in index_site(raw, "", settings.app.suffixes)[0] if file.participant == participant]
     return chosen(files, settings.dataset.sessions, settings.dataset.runs, of_none=True)

@@ -94,7 +94,7 @@ def save_derivatives(dataset: Dataset, settings: Settings, places: Places, say: 
     """
     check_source(dataset)
     prepare_environment()
-    people = made_by_participants(selected_by(places.index / "images.tsv"), settings, places)
+    people = made_by_participants(selected_by(places.images_table), settings, places)
     for attempts_left in reversed(range(ATTEMPTS)):
         try:
             with writing(places) as killed_on:
@@ -161,7 +161,7 @@ def save_sites(
             save(datalad_dataset, f"{group[0].how['name']} of {of}" if group[0].how else unknown, made=group)
         if gone := sorted(name for name in changed if not os.path.lexists(folder / name)):  # the history keeps them
             save(datalad_dataset, f"Remove {first_of(gone)}, no longer there", gone)
-        if settings.app.image and of_site:
+        if settings.is_app and of_site:
             name = app_name(settings)
             if shared:
                 save(datalad_dataset, f"What participants share of {name}", shared)
@@ -197,7 +197,7 @@ def prepare_site(folder: Path, dataset: Dataset, site: str, ways: Sequence[How])
 
 def made_by_participants(everyone: Selected, settings: Settings, places: Places) -> list[Made]:
     """What participants with the images of each have made, of those that have a record and whole derivatives."""
-    found, by_app = [], bool(settings.app.image)
+    found, by_app = [], settings.is_app
     for name, images in everyone.items():
         record = read_if_whole(places.record(name))
         manifest, (site, _, label) = record.get("derivatives", {}), name.rpartition("/")

@@ -75,7 +75,7 @@ from neurotier.dataset.contents import is_present
 from neurotier.run.compared import OF_CAMPAIGN, VALID, Condition, valid_unless
 from neurotier.run.disturbance import DISTURBED
 from neurotier.run.images import image_store
-from neurotier.run.jobs import load_dataset, read_failures, reason_of
+from neurotier.run.jobs import clone_on, load_dataset, read_failures, reason_of
 from neurotier.run.needs import Needs, largest, needs_of
 from neurotier.run.participants import Selected, participants, selected_in
 from neurotier.run.plan import Plan
@@ -133,7 +133,7 @@ class PlannedRun(NamedTuple):
 def conditions(settings: Settings) -> list[Condition]:
     """The conditions of a campaign, in the order of the configuration."""
     campaign = settings.campaign
-    tools = [app_name(settings)] if settings.app.image else campaign.tools or [settings.tool.name]
+    tools = [app_name(settings)] if settings.is_app else campaign.tools or [settings.tool.name]
     matrix = itertools.product(campaign.placements, campaign.parallelism, campaign.cache, tools)
     return [Condition(OF_CAMPAIGN, tool, cache, count, placement) for placement, count, cache, tool in matrix]
 
@@ -145,7 +145,7 @@ def configuration_of(base: Facts, settings: Settings, condition: Condition) -> R
     placed = settings.campaign.placements[condition.placement]
     own["placement"] = settings.placement | {role: tier for role, tier in placed.items() if tier is not None}
     own["tiers"] = {name: tier for name, tier in own["tiers"].items() if name in own["placement"].values()}
-    if not settings.app.image:
+    if not settings.is_app:
         own["tool"] = {**(own.get("tool") or {}), "name": condition.tool}
     return own
 
@@ -313,7 +313,7 @@ def check_campaign(campaign: Campaign) -> None:
         f"Campaign: {counts} ({kinds}, {counted(settings.campaign.repetitions, 'time')}, seed {settings.campaign.seed})"
     )
     tiers = {run.settings.placement["dataset"] for run in planned}
-    if read_json(campaign.places.index / "dataset.json")["kind"] == "folder" and len(tiers) > 1:
+    if load_dataset(campaign.places).kind == "folder" and len(tiers) > 1:
         raise SettingsError(
             f"the dataset is a plain folder, which is read where it lies, and cannot be on {len(tiers)} tiers",
             "config key campaign.placements",
@@ -346,10 +346,7 @@ def needs(campaign: Campaign, people: Selected) -> dict[str, dict[str, int]]:
 
 def there_bytes(campaign: Campaign, tier: str, images: Sequence[Image]) -> int:
     """Bytes of the dataset that a tier holds already; all of them if it is a folder that is read where it lies."""
-    dataset = read_json(campaign.places.index / "dataset.json")
-    clone = Path(dataset["path"])
-    if dataset["kind"] != "folder":
-        clone = tier_named(campaign.settings, tier).folder("datasets") / clone.name
+    clone = clone_on(campaign.settings, campaign.places, tier)
     links_to = campaign.settings.dataset.links_to
     return size_of(image for image in images if is_present(clone, image.path, links_to))
 
@@ -525,7 +522,7 @@ def last_said(log: Path) -> str:
 def make_cache_ready(asked: str, inner: Settings, places: Places, log: Path) -> CacheState:
     """Bring the page cache into the state that is asked for."""
     dataset = load_dataset(places)
-    inputs = [dataset.path / row["path"] for row in read_table(places.index / "images.tsv", "images")]
+    inputs = [dataset.path / row["path"] for row in read_table(places.images_table, "images")]
     others = []
     if inner.image and not inner.kind_of("images").in_memory:
         images = image_store(inner, places, log, lambda _: None).images

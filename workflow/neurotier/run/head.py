@@ -435,7 +435,7 @@ class Head:
         close_run(places, run, everyone, failures)
         for one in failed_on_nodes if stopped_by is None else ():
             say(str(one.get("line")))
-        for path, reason in read_if_whole(places.index / "dataset.json").get("unreachable", {}).items():
+        for path, reason in read_if_whole(places.dataset_facts).get("unreachable", {}).items():
             say(f"failed  {path}: cannot be reached: {reason}")
         for failure in failures:
             say(f"failed  {failure['participant']}: {failure['reason']}")

@@ -175,7 +175,7 @@ def damaged_index(places: Places, selection: str) -> Iterator[Damage]:
 
     That another selection is asked for, Snakemake sees only where and as the results folder was before.
     """
-    index, table = places.index, places.index / "images.tsv"
+    index, table = places.index, places.images_table
     if not os.path.lexists(table):
         return
     names = ("skipped.tsv", "images.json", "skipped.json")  # without, Snakemake would end with exit code 0
@@ -188,7 +188,7 @@ def damaged_index(places: Places, selection: str) -> Iterator[Damage]:
     elif whole_json(index / "dataset.json") is None:
         yield Damage((table,), f"{table} is of a dataset that is not known any more")
     elif noted != written + selection.encode():
-        yield Damage((table, index / "dataset.json"), f"{table} is of another selection")
+        yield Damage((table, places.dataset_facts), f"{table} is of another selection")
 
 
 def damaged_outputs(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
@@ -270,7 +270,7 @@ def outputs_in(places: Places, outputs_of: OutputsOf, of: Collection[str]) -> li
 
     No link is followed. Folders beside those of sites in the derivatives are somebody's own: another pipeline's.
     """
-    sites = [places.derivatives / site for site in (whole_json(places.index / "dataset.json") or {}).get("sites", ())]
+    sites = [places.derivatives / site for site in (whole_json(places.dataset_facts) or {}).get("sites", ())]
     names = (file.relative_to(places.results) for file in files_of_rules(places) if stat.S_ISREG(file.lstat().st_mode))
     return [
         name

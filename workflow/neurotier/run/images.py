@@ -84,7 +84,7 @@ def placed_image(settings: Settings, places: Places, log: Path) -> PlacedImage |
         return None
     store = image_store(settings, places, log, lambda line: note(log, line))
     image = ContainerImage(**read_json(places.index / "image.json"))
-    names = settings.app.caches if settings.app.image else ()
+    names = settings.app.caches if settings.is_app else ()
     known = read_json(places.index / "caches.json") if names else {}
     caches = [Cache(**known[name]) for name in names]
     placed = {place_cache(store, cache): cache for cache in caches}
@@ -114,7 +114,7 @@ def prepare_tool(settings: Settings, places: Places, log: Path) -> Record:
     try:
         with work_folder(places.preparing, places.identity) as folder:
             container = Container(placed.engine, placed.path, settings.containers, folder / SCRATCH)
-            if settings.app.image:
+            if settings.is_app:
                 version = read_labels(container, log)
             else:
                 version = prepare_in_container(make_tool(settings.tool), container, placed.cache, log)

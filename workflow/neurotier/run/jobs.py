@@ -110,8 +110,16 @@ def results_folder(settings: Settings) -> Path:
 
 def load_dataset(places: Places) -> Dataset:
     """The dataset that was cloned."""
-    data = read_json(places.index / "dataset.json")
+    data = read_json(places.dataset_facts)
     return Dataset(**data | {"path": Path(data["path"])})
+
+
+def clone_on(settings: Settings, places: Places, tier: str) -> Path:
+    """Where the dataset is, or would be if a tier held the role ``dataset``; a plain folder is read where it lies."""
+    dataset = load_dataset(places)
+    if dataset.kind == "folder":
+        return dataset.path
+    return tier_named(settings, tier).folder("datasets") / dataset.path.name
 
 
 def source_of(settings: Settings, places: Places) -> str:

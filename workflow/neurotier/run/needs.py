@@ -106,7 +106,7 @@ class Needs:
     def __init__(self, settings: Settings, places: Places, elsewhere: bool) -> None:
         self.settings, self.places, self.elsewhere = settings, places, elsewhere
         self.slots: int | None = None
-        self.is_app, self.threads = settings.app.image is not None, threads_of(settings)
+        self.is_app, self.threads = settings.is_app, threads_of(settings)
         self.fills_memory = settings.kind_of("work").takes_memory
         self.share = cache(self.needs_of_share)
 

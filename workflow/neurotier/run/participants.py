@@ -50,7 +50,7 @@ def selected_by(table: Path) -> Selected:
 def selected_in(places: Places) -> Selected:
     """The same of a results folder; nobody while there is no index."""
     try:
-        return selected_by(places.index / "images.tsv")
+        return selected_by(places.images_table)
     except FileNotFoundError:
         return {}
 
@@ -180,7 +180,7 @@ def names_of_shares(count: int, settings: Settings, elsewhere: bool) -> list[str
     >>> names_of_shares(33, settings, elsewhere=True), names_of_shares(33, settings, elsewhere=False)
     (['1-of-3', '2-of-3', '3-of-3'], ['1-of-1'])
     """
-    size = settings.shares.participants or (1 if settings.app.image else PARTICIPANTS_OF_A_JOB)
+    size = settings.shares.participants or (1 if settings.is_app else PARTICIPANTS_OF_A_JOB)
     shares = -(-count // size) if elsewhere else min(count, 1)
     return [f"{number}-of-{shares}" for number in range(1, shares + 1)]
 
@@ -207,7 +207,7 @@ def members_of(share: str, places: Places) -> list[str]:
         names = (whole_json(places.advice / "calibration.json") or {}).get("participants")
         return names if isinstance(names, list) else []
     number, _, shares = name.partition("-of-")
-    members = longest_first(places.index / "images.tsv")[int(number) - 1 :: max(1, int(shares))]
+    members = longest_first(places.images_table)[int(number) - 1 :: max(1, int(shares))]
     if not members or not 1 <= int(number) <= int(shares):
         raise InputError("there is no such share", f"share {share}", "name the target participants")
     return members

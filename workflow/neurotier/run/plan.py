@@ -73,7 +73,7 @@ class Plan(Needs):
     @property
     def is_plain(self) -> bool:
         """Whether the dataset is a plain folder, whose files are there without being fetched."""
-        return bool(read_dataset(self.places.index / "dataset.json")["kind"] == "folder")
+        return bool(read_dataset(self.places.dataset_facts)["kind"] == "folder")
 
     def sites(self) -> list[str]:
         """Sites of the participants to analyse; ``""`` for a dataset without sites."""

@@ -65,6 +65,7 @@ from neurotier.run.jobs import (
     begin_log,
     ensure_clone,
     keep_failure,
+    load_dataset,
     load_settings,
     reporting,
     run_facts,
@@ -291,9 +292,9 @@ class Pool:
 
     def __init__(self, needs: Needs, request: Request, granted: Granted, log: Path) -> None:
         self.needs, self.settings, self.places = needs, needs.settings, (places := needs.places)
-        dataset, facts = read_json(places.index / "dataset.json"), run_facts(places)
+        dataset, facts = load_dataset(places), run_facts(places)
         self.log, self.request, self.granted = log, request, granted
-        self.dataset, self.selected, self.stage = Path(dataset["path"]), selected_in(places), request.stage
+        self.dataset, self.selected, self.stage = dataset.path, selected_in(places), request.stage
         self.keep_going = facts.get("keep_going", True)
         self.wanted = wanted_by(places, request.analysis, facts.get("forced", False), current_run())
         self.children = Children()
@@ -314,7 +315,7 @@ class Pool:
         self.limits = memory_mb, granted.work_mb, granted.work_files
         self.count = self.known = 0
         self.began_s = self.said_s = time.monotonic()
-        self.fetches = dataset["kind"] != "folder" and bool(request.share) and not needs.elsewhere
+        self.fetches = dataset.kind != "folder" and bool(request.share) and not needs.elsewhere
         ahead = needs.settings.dataset.ahead
         self.limit_bytes = math.inf if ahead is None else parse_size(ahead, "config key dataset.ahead")
 
@@ -358,10 +359,10 @@ class Pool:
         for name in names:  # were its images not to be had, an old result would pass for a new one
             is_done = self.exit_codes.get(name) == 0
             (places.failure(name) if is_done else places.record(name)).unlink(missing_ok=True)
-        if len(self.exit_codes) < len(names) and not settings.app.image:
+        if len(self.exit_codes) < len(names) and not settings.is_app:
             self.load_tool()
         self.placed = placed_image(settings, places, self.log)
-        if settings.app.image:
+        if settings.is_app:
             self.share = self.needs.share_in_pool(self.granted, names)
             use_threads(self.share.threads)
         elif settings.results_dataset:
@@ -467,7 +468,7 @@ class Pool:
     def are_here(self, name: str) -> bool:
         """Whether a participant's images are on the dataset tier; an app's other files are looked at in a child."""
         images, links_to = self.selected[name], self.settings.dataset.links_to
-        if self.settings.app.image or not all(is_present(self.dataset, image.path, links_to) for image in images):
+        if self.settings.is_app or not all(is_present(self.dataset, image.path, links_to) for image in images):
             return False
         self.fetched[name] = NOTHING_TOOK
         return True

@@ -116,7 +116,7 @@ def check_dataset(plan: Plan, say: Say) -> None:
     source, places = plan.settings.dataset.source, Places.from_settings(plan.settings)
     if source == "demo" or is_address(source):
         return
-    folder, known = absolute_path(source), read_if_whole(places.index / "dataset.json")
+    folder, known = absolute_path(source), read_if_whole(places.dataset_facts)
     if not folder.exists() and (known.get("kind"), known.get("source")) == ("datalad", str(folder)):
         return  # its clone is there, and may do
     folder = local_folder(source).resolve()
@@ -128,10 +128,10 @@ def check_dataset(plan: Plan, say: Say) -> None:
                 f"{name.replace('_', ' ')} folder {written}",
                 "start in another working folder, or declare a tier outside the dataset and set placement to it",
             )
-    table = places.index / "images.tsv"
+    table = places.images_table
     if (known.get("kind"), Path(known.get("path", "")).resolve()) == ("folder", folder) and table.exists():
         settings, indexed, indexed_s = plan.settings, selected_in(places), table.stat().st_mtime
-        suffixes = settings.app.suffixes if settings.app.image else None
+        suffixes = settings.app.suffixes if settings.is_app else None
         if changed := changed_since(load_dataset(places), settings.dataset, suffixes, indexed, indexed_s):
             since = f"new, gone or changed since the dataset was indexed: {first_of(changed)}"
             say(f"{counted(len(changed), 'participant')} {since}; --forcerun index_dataset updates the index")
@@ -202,7 +202,7 @@ def check_container_inputs(settings: Settings, elsewhere: bool) -> None:
         return
     if not elsewhere:
         further_binds(settings.containers.binds)
-    if settings.app.image:
+    if settings.is_app:
         check_filter_file(settings.app.filter_file)
         for name, cache in settings.app.caches.items():
             if not absolute_path(cache["source"]).is_dir():

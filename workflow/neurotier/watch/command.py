@@ -219,7 +219,7 @@ class Look:
 def names_in(places: Places) -> set[str]:
     """Everyone whom the index selects; nobody before there is an index that can be read."""
     with suppress(OSError, NeurotierError):
-        return set(participants(places)) if (places.index / "images.tsv").is_file() else set()
+        return set(participants(places)) if places.images_table.is_file() else set()
     return set()
 
 

@@ -201,7 +201,7 @@ def collect(places: Places, settings: Settings) -> ReportData:
         tables,
         settings,
         places,
-        dataset=record(places.index / "dataset.json"),
+        dataset=record(places.dataset_facts),
         container=record(places.index / "image.json") if settings.image else Known(),
         facts=max(facts, key=lambda each: each["started_s"] or 0.0, default=Known()),
         failures=[failure for failure in failures if failure["participant"]],

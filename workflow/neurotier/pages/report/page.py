@@ -249,7 +249,7 @@ def cluster(data: ReportData) -> Section | None:
 def participants(data: ReportData) -> Section:
     """Times of each, with links to derivatives, masks and log."""
     images = gathered((row["participant"], row["image"]) for row in data["group"])
-    by_app, several = data.settings.app.image is not None, len({job["run"] for job in data.jobs}) > 1
+    by_app, several = data.settings.is_app, len({job["run"] for job in data.jobs}) > 1
     columns = (
         *("participant", "masks", "log", "wall_s", "cpu_s", RUN_QUEUE, BLOCK_IO),
         *(f"{phase}_s" for phase in PHASES),
@@ -316,7 +316,7 @@ def facts(data: ReportData) -> list[Section]:
 
 def selection(data: ReportData) -> str:
     """What is to be analysed of how many participants."""
-    noun = "T1w image" if data.settings.app.image is None else "file"
+    noun = "file" if data.settings.is_app else "T1w image"
     return f"{counted(len(data['images']), noun)} of {counted(len(data.selected), 'participant')}"
 
 
