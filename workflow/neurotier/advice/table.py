@@ -16,16 +16,14 @@ from neurotier.analysis.app import app_name
 from neurotier.analysis.needs import work_bytes
 from neurotier.core.control_groups import usable_cores
 from neurotier.core.parallelism import PHASES, fits
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, Rows
 from neurotier.core.tiers import tier_named
 from neurotier.dataset.bids import size_of
 from neurotier.model.this_machine import page_cache_here
 from neurotier.run.needs import Needs, largest, needs_of
 
 
-def advice_rows(
-    situation: Situation, inputs: Inputs, parallelism: Sequence[int], limits: Mapping[str, int]
-) -> list[Row]:
+def advice_rows(situation: Situation, inputs: Inputs, parallelism: Sequence[int], limits: Mapping[str, int]) -> Rows:
     """All rows of the table.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from neurotier.core.quantities import about, aligned, percent, seconds
-from neurotier.core.tables import Row, gathered
+from neurotier.core.tables import Row, Rows, gathered
 
 COMPUTING = "computing"
 AT_ONCE = "for which memory has room"
@@ -117,12 +117,12 @@ def sentence(text: str, more: Sequence[str]) -> str:
     return f"{text[:1].upper()}{text[1:]}" + "".join(f"; {part}" for part in more)
 
 
-def alike(rows: Sequence[Row]) -> dict[tuple[int, str], list[Row]]:
+def alike(rows: Sequence[Row]) -> dict[tuple[int, str], Rows]:
     """The placements at each parallelism and state of the page cache."""
     return gathered(((row["parallelism"], row["cache"]), row) for row in rows)
 
 
-def advices(rows: list[Row]) -> list[str]:
+def advices(rows: Rows) -> list[str]:
     """A recommendation for each parallelism and state of the page cache."""
     lines = []
     groups = alike(rows)
@@ -132,7 +132,7 @@ def advices(rows: list[Row]) -> list[str]:
     return lines
 
 
-def text_table(rows: list[Row]) -> list[str]:
+def text_table(rows: Rows) -> list[str]:
     """The table for a terminal."""
     head = ["placement", "at once", "cache", "makespan", "Eq. (1)", "limited by", "fits"]
     cells = [

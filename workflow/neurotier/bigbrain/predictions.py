@@ -29,7 +29,7 @@ from neurotier.core.files import Record
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.parallelism import gaps_s, peak, span_s
 from neurotier.core.settings import BigBrainSettings
-from neurotier.core.tables import Row
+from neurotier.core.tables import Rows
 from neurotier.model.machine import LAUNCH, PageCache, Processors, Step, Workload
 from neurotier.model.prediction import FLUID, PAPER, Prediction, least_makespan_s, predict_among
 from neurotier.model.this_machine import Probed, machines_of, page_cache_here, processors_here, read_probed
@@ -131,7 +131,7 @@ class Prospect:
         """Whether the engine has a job per block and iteration, and not per block."""
         return self.engine == SNAKEMAKE or (self.engine == SPARK and self.asked.pairing == PUBLISHED)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> Rows:
         """Rows of ``bigbrain_predictions.tsv``: what each member predicts."""
         simulated, around_s = self.fluid(), self.calibration.around_s
         about = {"engine": self.engine, "tier": self.tier, "parallelism": self.parallelism}
@@ -199,7 +199,7 @@ def predict(
     blocks: Mapping[str, Sequence[Block]],
     probes: Mapping[str, Path],
     calibrations: Iterable[Path],
-) -> list[Row]:
+) -> Rows:
     """Rows of ``bigbrain_predictions.tsv`` for every engine and parallelism on every tier that was probed.
 
     Parameters

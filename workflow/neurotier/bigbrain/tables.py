@@ -12,15 +12,15 @@ from neurotier.bigbrain.tabulation import outputs_text, phase_rows, records_of, 
 from neurotier.bigbrain.tasks import Task
 from neurotier.core.files import read_json
 from neurotier.core.quantities import seconds
-from neurotier.core.tables import Row, write_table
+from neurotier.core.tables import Row, Rows, write_table
 
 
-def tabulate(folders: Iterable[Path]) -> dict[str, list[Row]]:
+def tabulate(folders: Iterable[Path]) -> dict[str, Rows]:
     """Rows of ``bigbrain_phases.tsv``, ``bigbrain_runs.tsv`` and ``bigbrain_spark.tsv``, by the middle of the names.
 
     Each run, of which the folder in the results is given, has begun, and may not have ended.
     """
-    rows: dict[str, list[Row]] = {"phases": [], "runs": [], "spark": []}
+    rows: dict[str, Rows] = {"phases": [], "runs": [], "spark": []}
     for folder in folders:
         task, drivers = Task.load(folder / "plan.json"), drivers_of(folder)
         records = records_of(task)

@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from neurotier.bigbrain.tasks import HEADER, INCREMENT, READ, START_UP, WORK_PHASES, WRITE, Task
 from neurotier.core.files import read_json
 from neurotier.core.parallelism import Span, extent, peak
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, Rows
 
 TICK_S = 0.01
 """How exactly the kernel tells when a process was started, s."""
 
 
-def records_of(task: Task) -> list[Row]:
+def records_of(task: Task) -> Rows:
     """What all iterations of all blocks left, as far as they are done."""
     places = [task.record(block, k) for block in task.blocks for k in range(1, task.iterations + 1)]
     return [read_json(place) for place in places if place.exists()]
@@ -26,7 +26,7 @@ def condition(task: Task) -> Row:
     return {name: getattr(task, name) for name in ("engine", "tier", "parallelism", "repetition")}
 
 
-def phase_rows(task: Task, records: Iterable[Row]) -> list[Row]:
+def phase_rows(task: Task, records: Iterable[Row]) -> Rows:
     """One row per phase, iteration and block."""
     return [
         condition(task) | {"iteration": record["iteration"], "block": record["block"]} | phase
@@ -35,7 +35,7 @@ def phase_rows(task: Task, records: Iterable[Row]) -> list[Row]:
     ]
 
 
-def run_row(task: Task, records: list[Row], checked: Row, finished: Row, starts: int = 1) -> Row:
+def run_row(task: Task, records: Rows, checked: Row, finished: Row, starts: int = 1) -> Row:
     """One run: makespan, phase sums, parallelism, and whether it is valid.
 
     Parameters
@@ -94,7 +94,7 @@ def busy(record: Row) -> Span:
     return start_s + TICK_S * any(phase["phase"] == START_UP for phase in record["phases"]), end_s
 
 
-def invalid_because(task: Task, records: list[Row], checked: Row, most: int, starts: int) -> list[str]:
+def invalid_because(task: Task, records: Rows, checked: Row, most: int, starts: int) -> list[str]:
     """Why a run's makespan cannot stand beside those of others; empty if it can.
 
     Every incomplete block is named: the published runs lost some in silence.

@@ -13,7 +13,7 @@ import psutil
 from neurotier.core.control_groups import MOUNTED, memory, usable_cores
 from neurotier.core.errors import InputError
 from neurotier.core.kinds import KINDS, is_in_memory
-from neurotier.core.tables import Row, gathered, read_table
+from neurotier.core.tables import Rows, gathered, read_table
 from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
 
 SYSCTL = Path("/proc/sys/vm")
@@ -95,7 +95,7 @@ class TierFigures:
     buffered_bytes: Curve = field(default_factory=lambda: {1: 0.0})
 
 
-def figures_of(rows: list[Row]) -> TierFigures:
+def figures_of(rows: Rows) -> TierFigures:
     """Figures of one tier from its rows."""
     single = {row["pattern"]: row for row in rows if row["part"] == "one_stream"}
     alone = (row for row in rows if row["part"] in ("small", "files") and row["queue_depth"] == row["streams"] == 1)
@@ -121,7 +121,7 @@ def figures_of(rows: list[Row]) -> TierFigures:
     )
 
 
-def file_costs(rows: list[Row]) -> dict[int, FileCost]:
+def file_costs(rows: Rows) -> dict[int, FileCost]:
     """What a small file takes, by streams."""
     named = gathered((row["streams"], row) for row in rows if row["part"] == "files")
     costs = {}
@@ -135,7 +135,7 @@ def file_costs(rows: list[Row]) -> dict[int, FileCost]:
     return costs
 
 
-def curve(rows: list[Row], pattern: str) -> Curve:
+def curve(rows: Rows, pattern: str) -> Curve:
     """Bandwidth by streams of one pattern."""
     bandwidths = {
         row["streams"]: row["bandwidth_bytes_per_s"]

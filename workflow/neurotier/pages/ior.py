@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from neurotier.core.quantities import counted
-from neurotier.core.tables import Row
+from neurotier.core.tables import Rows
 from neurotier.pages.kit.chart import Chart
 from neurotier.pages.kit.lines import Lines, measured, published
 from neurotier.pages.kit.page import OPEN, Data, Figure, Page, Verdict
@@ -27,7 +27,7 @@ def verdicts(data: Data) -> list[Verdict]:
     return found
 
 
-def lines_of(found: Mapping[str, Line], titles: Mapping[str, str], stated: Iterable[PublishedNumber]) -> list[Row]:
+def lines_of(found: Mapping[str, Line], titles: Mapping[str, str], stated: Iterable[PublishedNumber]) -> Rows:
     """What was written and read back, in a panel each, a line for each of some; and what is published beside it."""
     rows = [
         measured(title, name, count, one[way])

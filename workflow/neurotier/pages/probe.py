@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.quantities import counted, rate, three_digits
-from neurotier.core.tables import Row, gathered
+from neurotier.core.tables import Row, Rows, gathered
 from neurotier.pages.kit.chart import BLUE, LIGHT_GREY, SKY, Chart
 from neurotier.pages.kit.lines import MEASURED, Lines, point
 from neurotier.pages.kit.marks import Kind, Lanes, Line, Stack
@@ -37,7 +37,7 @@ COLOURS = {"device": BLUE, "memory": SKY, "Table I": LIGHT_GREY}
 BANDWIDTH = ("bandwidth_bytes_per_s", "bandwidth_low_bytes_per_s", "bandwidth_high_bytes_per_s")
 
 
-def curves(rows: Sequence[Row]) -> list[Row]:
+def curves(rows: Sequence[Row]) -> Rows:
     """Rows of the curves in order of their patterns and streams."""
     known = [row for row in rows if row["part"] == "concurrency"]
     return sorted(known, key=lambda row: (list(PATTERNS).index(row["pattern"]), row["streams"]))
@@ -64,7 +64,7 @@ def one_stream(data: Data) -> Chart:
     rows = [row for row in data["probe"] if row["part"] == "one_stream"]
     if not rows:
         return Chart(NONE)
-    speeds, like, bars = dict[str, dict[str, float]](), dict[str, list[str]](), list[Row]()
+    speeds, like, bars = dict[str, dict[str, float]](), dict[str, list[str]](), Rows()
     for row in rows:
         speeds.setdefault(row["tier"], {})[row["pattern"]] = row[BANDWIDTH[0]]
         memory = row["pattern"] == "cached_read" or is_in_memory(row["kind"])

@@ -12,7 +12,7 @@ from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, number, three_digits
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, gathered, read_table
+from neurotier.core.tables import Row, Rows, gathered, read_table
 from neurotier.model.prediction import MEASURED, PAPER
 from neurotier.pages.bigbrain.figures import MEMBERS, bigbrain_makespans, bigbrain_phases, gantt_chart
 from neurotier.pages.bigbrain.tables import (
@@ -67,7 +67,7 @@ class Replayed(Tables):
     claims: Sequence[Row] = ()
 
     @property
-    def drawn(self) -> list[Row]:
+    def drawn(self) -> Rows:
         """The conditions that are in figures of the paper."""
         return [row for row in self.conditions if not row["variant"]]
 
@@ -104,7 +104,7 @@ def replayed(
         error = {"equation_one_s": equation_s, "equation_one_ratio": ratio(equation_s, row["makespan_s"])}
         conditions.append(row | error)
 
-    def phases_of(run: Row) -> list[Row]:
+    def phases_of(run: Row) -> Rows:
         return own_columns.phase_rows(logs[run["run"]])
 
     about: dict[str, Any] = {"predicted": predicted, "validation": validation, "claims": claims}
@@ -117,7 +117,7 @@ def scores_of(rows: Sequence[Row], held_out: str) -> dict[str, Score]:
     return {member: found[member] for member in MEMBERS if member in found}
 
 
-def held_against(rows: Sequence[Row]) -> list[Row]:
+def held_against(rows: Sequence[Row]) -> Rows:
     """The predictions of conditions that were measured."""
     return [row for row in rows if row["measured_s"] and row["predicted_s"] > 0]
 
@@ -170,7 +170,7 @@ def predicted(data: Replayed) -> Chart:
 
 def table_one(data: Replayed) -> Chart:
     """Read and write bandwidth of each device by the published storage benchmark."""
-    bandwidths, rows = data.replay.bandwidths, list[Row]()
+    bandwidths, rows = data.replay.bandwidths, Rows()
     if not bandwidths:
         return Chart("These logs have no storage benchmark")
     for place, way in enumerate(("Read", "Write")):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from neurotier.core.quantities import percent, rate
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, Rows
 from neurotier.pages.kit.chart import NOTHING, Chart
 from neurotier.pages.kit.findings import at_once
 from neurotier.pages.kit.lines import Lines, measured
@@ -43,7 +43,7 @@ def parts(settings: Any) -> dict[str, str]:
     return {f"{tier}_{name}": f"{tier}, set {name}" for tier, name in sets}
 
 
-def rows_of(data: Data, part: str) -> list[Row]:
+def rows_of(data: Data, part: str) -> Rows:
     """The points of a set on a tier."""
     return [row for row in data["sweep"] if f"{row['tier']}_{row['set']}" == part]
 

@@ -30,7 +30,7 @@ from neurotier.bigbrain.conditions import ORIGIN
 from neurotier.core.errors import InputError
 from neurotier.core.parallelism import extent, mean, peak
 from neurotier.core.quantities import counted
-from neurotier.core.tables import Row, columns
+from neurotier.core.tables import Row, Rows, columns
 from neurotier.published.conditions import EXPERIMENT
 from neurotier.published.skipped import DAMAGED, FIX, Skipped, skipping
 from neurotier.run.compared import MEMORY, Compared, valid_unless
@@ -123,7 +123,7 @@ def asked_parallelism(running: int) -> int:
     return next((asked for asked in PARALLELISMS if running <= asked), running)
 
 
-def read_tasks(log: Path) -> tuple[list[Row], int]:
+def read_tasks(log: Path) -> tuple[Rows, int]:
     """The tasks of a log that ended well, as rows of ``compared_participants.tsv``, and how many did not."""
     try:
         entries = json.loads(log.read_text())["tasks"]

@@ -37,7 +37,7 @@ import yaml
 
 from neurotier.bigbrain.conditions import BLOCKS
 from neurotier.core.quantities import three_digits
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, Rows
 from neurotier.model.loaded import loaded
 from neurotier.published.bigbrain import HEADER, INCREMENT, TASK, WRITE, BlockRun
 from neurotier.published.conditions import PLACES, condition, steady, tier_of
@@ -277,7 +277,7 @@ def truths(check: Row, found: Mapping[Case, float]) -> list[bool]:
     return is_so
 
 
-def claim_rows(replay: Replay) -> list[Row]:
+def claim_rows(replay: Replay) -> Rows:
     """Rows of ``published_claims.tsv``, in the order of the paper."""
     rows = []
     for claim in written()["claims"]:

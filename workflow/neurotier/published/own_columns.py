@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tasks import HEADER, INCREMENT, WRITE
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, Rows
 from neurotier.published import bigbrain
 from neurotier.published.bigbrain import BlockRun
 from neurotier.published.conditions import condition, order
@@ -23,7 +23,7 @@ def condition_of(row: Row) -> IncrementCondition:
     return condition(row["resolution_um"], row["engine"], row["processes"], place, *about)
 
 
-def run_rows(runs: Iterable[Row], phases: Iterable[Row]) -> list[Row]:
+def run_rows(runs: Iterable[Row], phases: Iterable[Row]) -> Rows:
     """Published runs with the columns that conditions and figures need, in the order of the paper's figures.
 
     Parameters
@@ -42,7 +42,7 @@ def run_rows(runs: Iterable[Row], phases: Iterable[Row]) -> list[Row]:
     ]
 
 
-def phase_rows(run: BlockRun) -> list[Row]:
+def phase_rows(run: BlockRun) -> Rows:
     """Rows of ``bigbrain_phases.tsv`` for a run: those of its blocks' phases, the n-th one of a kind of iteration n."""
     about = {name: getattr(run.condition, name) for name in ("engine", "tier", "parallelism")}
     about |= {"repetition": run.repetition}

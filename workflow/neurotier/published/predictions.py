@@ -18,7 +18,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 
 from neurotier.bigbrain.conditions import IncrementCondition
-from neurotier.core.tables import Row, columns
+from neurotier.core.tables import Row, Rows, columns
 from neurotier.model.fluid import SimulatedRun, simulate
 from neurotier.model.prediction import MEASURED, PAPER, Prediction
 from neurotier.published.conditions import described, expected, steady
@@ -43,16 +43,16 @@ class Predictor:
         """Those that have runs, and those of the paper's figures that have none."""
         self.made: dict[tuple[IncrementCondition, Knowledge], SimulatedRun] = {}
 
-    def predictions(self) -> list[Row]:
+    def predictions(self) -> Rows:
         """Rows of ``published_predictions.tsv``: each member for each of the paper's conditions on a known device."""
         return self.rows(self.conditions, CONDITION, "published_predictions")
 
-    def validation(self) -> list[Row]:
+    def validation(self) -> Rows:
         """Rows of ``published_validation.tsv``: each member for each condition, without it and without its device."""
         held_out = CONDITION, DEVICE
         return [row for one in held_out for row in self.rows(self.measured_s, one, "published_validation")]
 
-    def parameters(self) -> list[Row]:
+    def parameters(self) -> Rows:
         """Rows of ``published_parameters.tsv``: all that the measured member is given, by condition."""
         return [
             described(one) | vars(parameter)
@@ -60,7 +60,7 @@ class Predictor:
             for parameter in self.knowledge(one, frozenset([one])).parameters
         ]
 
-    def rows(self, conditions: Iterable[IncrementCondition], held_out: str, table: str) -> list[Row]:
+    def rows(self, conditions: Iterable[IncrementCondition], held_out: str, table: str) -> Rows:
         """What the members predict for some conditions, as rows of a table."""
         return [
             {name: row[name] for name in columns(table)} for one in conditions for row in self.judged(one, held_out)

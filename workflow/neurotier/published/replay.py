@@ -9,7 +9,7 @@ from pathlib import Path
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.errors import InputError
-from neurotier.core.tables import Row, write_table
+from neurotier.core.tables import Rows, write_table
 from neurotier.published.bids_app import find_published
 from neurotier.published.bigbrain import DRIVER, HEADER, INCREMENT, TASK, WRITE, BlockRun, find_runs
 from neurotier.published.conditions import APP_DIRECT, MEMORY_MODE, described, device_and_mode, order
@@ -98,7 +98,7 @@ def name_of(replay: Replay, path: Path) -> str:
     return path.name if path == replay.root else path.relative_to(replay.root).as_posix()
 
 
-def run_rows(replay: Replay) -> list[Row]:
+def run_rows(replay: Replay) -> Rows:
     """Rows of ``published_runs.tsv``: every BigBrain run, whole or not."""
     return [
         described(run.condition)
@@ -116,7 +116,7 @@ def run_rows(replay: Replay) -> list[Row]:
     ]
 
 
-def phase_rows(replay: Replay) -> list[Row]:
+def phase_rows(replay: Replay) -> Rows:
     """Rows of ``published_phases.tsv``: every phase of every BigBrain run."""
     return [
         {"run": name_of(replay, run.path), "phase": name, "sum_s": sum(times)}
@@ -126,6 +126,6 @@ def phase_rows(replay: Replay) -> list[Row]:
     ]
 
 
-def skipped_rows(replay: Replay) -> list[Row]:
+def skipped_rows(replay: Replay) -> Rows:
     """Rows of ``published_skipped.tsv``: files that were not read, and runs that are not whole."""
     return [{"path": name_of(replay, one.path), "kind": one.kind, "reason": one.reason} for one in replay.skipped]

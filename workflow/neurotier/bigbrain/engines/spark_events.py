@@ -16,7 +16,7 @@ from neurotier.bigbrain.tabulation import condition, span
 from neurotier.bigbrain.tasks import DELAY, WORK_PHASES, Task
 from neurotier.core.files import read_json
 from neurotier.core.parallelism import Span
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, Rows
 
 DRIVER, TASKS = "driver", "tasks"
 DRIVER_PARTS = ("jvm_start", "context", "planning", "tasks", "ending")
@@ -177,7 +177,7 @@ def union_s(spans: Sequence[Span]) -> float:
     return total_s
 
 
-def spark_rows(task: Task, drivers: Sequence[Driver], records: Sequence[Row]) -> list[Row]:
+def spark_rows(task: Task, drivers: Sequence[Driver], records: Sequence[Row]) -> Rows:
     """One row per start of Spark and part of its time.
 
     Parameters

@@ -23,7 +23,7 @@ from neurotier.bigbrain.tasks import (
     WRITE,
 )
 from neurotier.core.quantities import counted, percent, seconds, three_digits
-from neurotier.core.tables import Row, gathered
+from neurotier.core.tables import Row, Rows, gathered
 from neurotier.model.prediction import FLUID, MEASURED, PAPER
 from neurotier.pages.bigbrain.tables import (
     NO_RUN,
@@ -88,7 +88,7 @@ def bigbrain_makespans(data: Tables) -> Chart:
         return Chart(NO_RUN)
     images = gathered((row["blocks"], row) for row in known).values()
     says = "; ".join(filter(None, [*map(range_text, images), factors_text(known)]))
-    table, lanes = list[Row](), []
+    table, lanes = Rows(), []
     for row in in_panels(data.conditions):
         for run in row["repetitions"]:
             times = {"makespan_s": run["makespan_s"], "low_s": None, "high_s": None}
@@ -176,7 +176,7 @@ def gantt_chart(data: Tables, rows: Sequence[Row]) -> Chart:
     """The repetition of middle makespan of each condition, and how much of the time its workers were busy."""
     if not rows:
         return Chart(NO_RUN)
-    table, lanes, shares = list[Row](), list[Row](), dict[str, float]()
+    table, lanes, shares = Rows(), Rows(), dict[str, float]()
     for row in rows:
         run = middle_of(row["repetitions"])
         panel = f"{name_of(row)}: {seconds(run['makespan_s'])}, {three_digits(run['mean_parallelism'])} in a phase"
@@ -220,7 +220,7 @@ def drawn_phase(phase: Row) -> Row:
     return about | {"start_s": phase["start_s"], "end_s": phase["end_s"]}
 
 
-def one_after_the_other(phases: Sequence[Row]) -> list[Row]:
+def one_after_the_other(phases: Sequence[Row]) -> Rows:
     """Phases of streaming, which alternate, one after the other: each as long as its pieces together."""
     found, iterations = [], gathered(((phase["block"], phase["iteration"]), phase) for phase in phases)
     for members in iterations.values():

@@ -8,7 +8,7 @@ from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tabulation import outputs_text
 from neurotier.bigbrain.tasks import SPARK
 from neurotier.core.quantities import counted, percent, seconds, three_digits
-from neurotier.core.tables import Row, columns, gathered
+from neurotier.core.tables import Row, Rows, columns, gathered
 from neurotier.pages.bigbrain.figures import bigbrain_gantts, bigbrain_makespans, bigbrain_phases
 from neurotier.pages.bigbrain.tables import (
     NO_RUN,
@@ -81,7 +81,7 @@ def contrasts_of(runs: Sequence[Row]) -> dict[tuple[IncrementCondition, Incremen
     return contrasts(gathered((IncrementCondition.of(run), run) for run in runs if is_compared(run)), paired=True)
 
 
-def not_beaten(known: Sequence[Row], runs: Sequence[Row]) -> list[Row]:
+def not_beaten(known: Sequence[Row], runs: Sequence[Row]) -> Rows:
     """The conditions of which it is not sure that they take longer than the one of the shortest median makespan."""
     if len(known) < 2:
         return []

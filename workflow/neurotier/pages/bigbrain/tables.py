@@ -18,7 +18,7 @@ from neurotier.bigbrain.tasks import GNU_PARALLEL, PUBLISHED, SPARK
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, seconds, size, three_digits
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, gathered, read_table
+from neurotier.core.tables import Row, Rows, gathered, read_table
 from neurotier.model.prediction import FLUID, MEASURED, PAPER
 from neurotier.pages.kit.findings import at_once, between
 from neurotier.pages.kit.page import Section
@@ -55,14 +55,14 @@ class Tables:
         What the values of a condition are of its repetitions.
     """
 
-    conditions: list[Row]
-    runs: list[Row]
-    phases_of: Callable[[Row], list[Row]] = lambda _: []
-    spark: list[Row] = field(default_factory=list)
+    conditions: Rows
+    runs: Rows
+    phases_of: Callable[[Row], Rows] = lambda _: []
+    spark: Rows = field(default_factory=list)
     middle: str = "median"
 
     @property
-    def own_runs(self) -> list[Row]:
+    def own_runs(self) -> Rows:
         """Runs of this machine, the invalid ones, too."""
         return own(self.runs)
 
@@ -79,13 +79,13 @@ def read_tables(places: Places, settings: Settings) -> Tables:
     is not known; so runs that went on on another node of a cluster are conditions of their own.
     """
 
-    def read(name: str, folder: Path = places.bigbrain) -> list[Row]:
+    def read(name: str, folder: Path = places.bigbrain) -> Rows:
         file = folder / f"{name}.tsv"
         return read_table(file, name) if file.exists() else []
 
     runs = [{"origin": run["host"] or gethostname(), **run} for run in read("bigbrain_runs")]
     by_run = gathered((run_key(row), row) for row in read("bigbrain_phases"))
-    said = list[Row]()
+    said = Rows()
     if settings.published:
         published_runs, phases, said = (
             read(f"published_{name}", places.published) for name in ("runs", "phases", "predictions")
@@ -95,7 +95,7 @@ def read_tables(places: Places, settings: Settings) -> Tables:
     return Tables(conditions, runs, lambda run: by_run.get(run_key(run), []), read("bigbrain_spark"))
 
 
-def by_condition(runs: Iterable[Row]) -> dict[IncrementCondition, list[Row]]:
+def by_condition(runs: Iterable[Row]) -> dict[IncrementCondition, Rows]:
     """Runs by condition; those of one's own by parallelism, else in the order given."""
     found = gathered((IncrementCondition.of(run), run) for run in runs)
     ordered = sorted(found, key=lambda one: (one.is_published, 0 if one.is_published else one.parallelism))
@@ -120,7 +120,7 @@ def predictions_by_condition(runs: Iterable[Row], own: Iterable[Row], published:
     return {one: {row["member"]: row for row in rows} for one, rows in found.items()}
 
 
-def condition_rows(runs: Iterable[Row], predictions: Predictions, middle: str = "median") -> list[Row]:
+def condition_rows(runs: Iterable[Row], predictions: Predictions, middle: str = "median") -> Rows:
     """Rows about conditions that have a valid run: their valid runs, a middle of what these have, what is predicted.
 
     Parameters
@@ -169,12 +169,12 @@ ENGINES = {GNU_PARALLEL: "GNU Parallel", SPARK: "Spark"}
 """What the paper calls the engines."""
 
 
-def own(rows: Iterable[Row]) -> list[Row]:
+def own(rows: Iterable[Row]) -> Rows:
     """Conditions, or runs, that this machine, not the paper, has measured."""
     return [row for row in rows if row["origin"] != ORIGIN]
 
 
-def published(rows: Iterable[Row]) -> list[Row]:
+def published(rows: Iterable[Row]) -> Rows:
     """Conditions of the paper's figures."""
     return [row for row in rows if row["origin"] == ORIGIN and not row["variant"]]
 
@@ -222,7 +222,7 @@ def heading_of(row: Row) -> str:
     return f"{ENGINES[one.engine]}, {at_once(one.parallelism)}" + (f" (Figure {number})" if number else "")
 
 
-def in_panels(rows: Iterable[Row]) -> list[Row]:
+def in_panels(rows: Iterable[Row]) -> Rows:
     """Conditions as rows of a chart: a panel for each origin and image, in it a group for each parallelism."""
     found = [row | {"panel": image_of(row), "group": heading_of(row), "lane": label_of(row)} for row in rows]
     panels, groups = ([row[name] for row in found] for name in ("panel", "group"))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from neurotier.core.tables import Row, gathered
+from neurotier.core.tables import Row, Rows, gathered
 from neurotier.pages.kit.contrasts import Contrast, blocks, contrasts
 from neurotier.published.bids_app import published_runs
 from neurotier.run.compared import MEMORY, OF_CAMPAIGN, Compared, Condition, campaign_runs, is_compared, runs_of_results
@@ -48,7 +48,7 @@ class Comparison(Compared):
     lacking: str = ""
 
     @cached_property
-    def conditions(self) -> dict[Condition, list[Row]]:
+    def conditions(self) -> dict[Condition, Rows]:
         """Valid runs by condition, in order."""
         return dict(sorted(gathered((Condition.of(run), run) for run in self.runs if is_compared(run)).items()))
 

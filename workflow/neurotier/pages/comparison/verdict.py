@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from neurotier.core.quantities import counted, percent, seconds
-from neurotier.core.tables import Row, gathered
+from neurotier.core.tables import Row, Rows, gathered
 from neurotier.meter.usage import LABELS
 from neurotier.pages.comparison.statistics import Comparison, Groups, families, inputs_text, set_against, sum_of
 from neurotier.pages.kit.causes import BLOCK_IO, CPU, OTHER, PAPER_IO, RUN_QUEUE
@@ -238,7 +238,7 @@ def cache_lines(groups: Groups) -> list[str]:
     ]
 
 
-def by_nodes(runs: Runs) -> dict[str | None, list[Row]]:
+def by_nodes(runs: Runs) -> dict[str | None, Rows]:
     """Runs by the nodes that they were on: ``None`` where that is not known, as of published logs."""
     return gathered((run["nodes"], run) for run in runs)
 

@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from neurotier.core.quantities import shorten
-from neurotier.core.tables import Row, gathered
+from neurotier.core.tables import Row, Rows, gathered
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.chart import (
     BLACK,
@@ -373,7 +373,7 @@ def side_by_side(lane: float, count: int) -> list[float]:
     return [lane + 0.4 * (place - (count - 1) / 2) / max(4, count) for place in range(count)]
 
 
-def in_lanes(rows: Iterable[Row], name: str, slack_s: float = 0.0) -> list[Row]:
+def in_lanes(rows: Iterable[Row], name: str, slack_s: float = 0.0) -> Rows:
     """Phases with the lane of their job: the lowest that is free when it starts, so as many as ran at once.
 
     Parameters
@@ -395,7 +395,7 @@ def in_lanes(rows: Iterable[Row], name: str, slack_s: float = 0.0) -> list[Row]:
     """
     ordered = sorted(rows, key=lambda row: (row["start_s"], row[name]))
     jobs = gathered(((row[name], row.get("iteration")), row) for row in ordered)
-    placed, ends_s = list[Row](), list[float]()
+    placed, ends_s = Rows(), list[float]()
     for phases in jobs.values():
         free = (lane for lane, end_s in enumerate(ends_s) if end_s <= phases[0]["start_s"] + slack_s)
         lane = next(free, len(ends_s))

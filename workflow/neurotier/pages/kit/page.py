@@ -23,7 +23,7 @@ from neurotier.core.installed import ROOT
 from neurotier.core.places import Places
 from neurotier.core.quantities import cm3, number, percent, rate, seconds, size, three_digits
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, read_table
+from neurotier.core.tables import Rows, read_table
 from neurotier.pages.kit.chart import NOTHING, Chart
 
 HERE = Path(__file__).resolve().parent
@@ -90,11 +90,11 @@ class Verdict(NamedTuple):
 class Data:
     """What a page is made of: its tables by name, the settings, and the places of the run."""
 
-    tables: Mapping[str, list[Row]]
+    tables: Mapping[str, Rows]
     settings: Any
     places: Any = None
 
-    def __getitem__(self, name: str) -> list[Row]:
+    def __getitem__(self, name: str) -> Rows:
         return self.tables[name]
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from neurotier.core.quantities import counted
-from neurotier.core.tables import Row, gathered
+from neurotier.core.tables import Row, Rows, gathered
 from neurotier.pages.kit.page import Data, Section
 from neurotier.storage.published import PublishedNumber
 from neurotier.storage.workload.records import MEASURED, measured
@@ -16,7 +16,7 @@ VERSIONS = ("fio_version", "ior_version", "engine_version")
 """Columns that tell what measured."""
 
 
-def measured_rows(rows: Iterable[Row], *order: str) -> list[Row]:
+def measured_rows(rows: Iterable[Row], *order: str) -> Rows:
     """The points that were measured, sorted by some columns."""
     return sorted(measured(rows), key=lambda row: [row[name] for name in order])
 

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from neurotier.core.parallelism import MOVING_PHASES
 from neurotier.core.quantities import percent
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, Rows
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.causes import (
     BLOCK_IO,
@@ -156,6 +156,6 @@ def where(rows: Sequence[Row], cause: str, flows: Sequence[Row], kinds: Kinds) -
     return f", most of it in {phase}" + (f" on tier {' or '.join(sorted(waited))}" if waited else "")
 
 
-def of_phase(rows: Iterable[Row], phase: str) -> list[Row]:
+def of_phase(rows: Iterable[Row], phase: str) -> Rows:
     """The rows of one phase."""
     return [row for row in rows if row["phase"] == phase]

@@ -9,13 +9,13 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from neurotier.core.quantities import counted, first_of, percent, seconds
-from neurotier.core.tables import Row, gathered
+from neurotier.core.tables import Row, Rows, gathered
 
 CLOCKS_S = 3.0
 """By how much the clocks of a node and of the scheduler may differ; the latter's times are whole seconds."""
 
 
-def started(jobs: Iterable[Row]) -> list[Row]:
+def started(jobs: Iterable[Row]) -> Rows:
     """Those that began, in order of time."""
     return sorted((row for row in jobs if row["started_s"] is not None), key=lambda row: float(row["started_s"]))
 
@@ -36,7 +36,7 @@ def nodes_of(jobs: Iterable[Row]) -> list[str]:
     return sorted({row["node"] for row in jobs if row["node"]})
 
 
-def by_node(participants: Iterable[Row]) -> dict[str, list[Row]]:
+def by_node(participants: Iterable[Row]) -> dict[str, Rows]:
     """Participant jobs of each node that has any, as far as that is known."""
     return gathered(sorted(((row["node"], row) for row in participants if row["node"]), key=lambda item: item[0]))
 

@@ -17,7 +17,7 @@ from neurotier.core.files import read_json
 from neurotier.core.parallelism import PHASES
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, gathered, read_table
+from neurotier.core.tables import Row, Rows, gathered, read_table
 from neurotier.meter.usage import ACCOUNT
 from neurotier.pages.kit.page import Data
 from neurotier.pages.report.cluster import node_of
@@ -80,7 +80,7 @@ class ReportData(Data):
     failures: Sequence[Record] = ()
     missing: Sequence[str] = ()
 
-    def __getitem__(self, name: str) -> list[Row]:
+    def __getitem__(self, name: str) -> Rows:
         return self.tables.get(name, [])
 
     @property
@@ -90,18 +90,18 @@ class ReportData(Data):
         return finished[-1] if finished else None
 
     @cached_property
-    def jobs(self) -> list[Row]:
+    def jobs(self) -> Rows:
         """The participant jobs of the profile, slowest first."""
         return participant_jobs(self["profile"])
 
     @cached_property
-    def cluster(self) -> list[Row]:
+    def cluster(self) -> Rows:
         """Starts of cluster jobs with participants in the last run: rows of ``jobs.tsv``; none on one machine."""
         last = self.last_run
         return [row for row in self["jobs"] if last and row["run"] == last["run"] and row["share"] is not None]
 
     @cached_property
-    def last_jobs(self) -> list[Row]:
+    def last_jobs(self) -> Rows:
         """The participant jobs of the last run, slowest first, each with its ``node`` if that is known."""
         jobs = [job for job in self.jobs if self.last_run and job["run"] == self.last_run["run"]]
         nodes = node_of(self.cluster, jobs)
@@ -134,7 +134,7 @@ class ReportData(Data):
         return {name: tier.kind for name, tier in self.settings.tiers.items()}
 
 
-def participant_jobs(profile: Iterable[Row]) -> list[Row]:
+def participant_jobs(profile: Iterable[Row]) -> Rows:
     """A row for each participant job, slowest first: its ``phases``, which are rows of the profile, and their sums."""
     rows = []
     for (participant, run), phases in gathered(((row["participant"], row["run"]), row) for row in profile).items():
@@ -146,12 +146,12 @@ def participant_jobs(profile: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: (-row["wall_s"], row["participant"]))
 
 
-def accounted(jobs: Iterable[Row]) -> list[Row]:
+def accounted(jobs: Iterable[Row]) -> Rows:
     """Participant jobs of which some phase has an account of its wall time."""
     return [job for job in jobs if any(row["account"] is not None for row in job["phases"])]
 
 
-def phases_of(jobs: Iterable[Row], *names: str) -> list[Row]:
+def phases_of(jobs: Iterable[Row], *names: str) -> Rows:
     """The phases of some participant jobs, by default all."""
     return [row for job in jobs for row in job["phases"] if not names or row["phase"] in names]
 
@@ -186,7 +186,7 @@ def collect(places: Places, settings: Settings) -> ReportData:
             missing.append(f"{path.relative_to(places.results)} cannot be read: {one_line(str(error))}")
         return None
 
-    def table(folder: Path, name: str) -> list[Row]:
+    def table(folder: Path, name: str) -> Rows:
         return read(folder / f"{name}.tsv", lambda path: read_table(path, name, SHOWN_COLUMNS.get(name))) or []
 
     def record(path: Path) -> Record:

@@ -17,7 +17,7 @@ from neurotier.core.quantities import (
     shorten,
     three_digits,
 )
-from neurotier.core.tables import Row, gathered
+from neurotier.core.tables import Row, Rows, gathered
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.causes import MEMORY_STALL, UNEXPLAINED, Causes, about, ranked, sum_causes, why_no_account
 from neurotier.pages.kit.chart import CAUSE_COLOURS, PHASE_COLOURS, Chart
@@ -49,7 +49,7 @@ def account(data: ReportData) -> Chart:
         why = f"Where the time went is not known: {why_no_account(data['profile'])}"
         return Chart(why if data["profile"] else NONE_FINISHED)
     rows, phases = phases_of(known), [phase for phase in PHASES if phases_of(known, phase)]
-    whole, table = sum_causes(rows), list[Row]()
+    whole, table = sum_causes(rows), Rows()
     for job in known:
         table.append({"participant": job["participant"], "run": job["run"]} | sum_causes(job["phases"]))
         for phase in phases:
@@ -57,7 +57,7 @@ def account(data: ReportData) -> Chart:
     memory = whole[MEMORY_STALL] or not any(row[MEMORY_STALL] is None for row in rows if row["account"])
     shown = [cause for cause in LABELS if cause != MEMORY_STALL or memory]
     panel = f"{counted(len(table), 'participant')}, slowest on top; at the right: wall time"
-    lanes: list[Row] = [{"panel": panel, "lane": row["participant"]} | row for row in table]
+    lanes: Rows = [{"panel": panel, "lane": row["participant"]} | row for row in table]
     many = [(len(table) - 1) * quarter // 4 for quarter in range(5)]
     for place in many if len(table) > READABLE_LANES else range(len(table)):
         lanes[place]["text"] = seconds(lanes[place]["wall_s"])

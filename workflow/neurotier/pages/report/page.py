@@ -26,7 +26,7 @@ from neurotier.core.quantities import (
     three_digits,
     utc,
 )
-from neurotier.core.tables import Row, gathered
+from neurotier.core.tables import Row, Rows, gathered
 from neurotier.pages.kit.causes import BLOCK_IO, RUN_QUEUE
 from neurotier.pages.kit.findings import own_reference, words
 from neurotier.pages.kit.page import SHOWN_ROWS, Figure, Page, Section, link, linked
@@ -145,7 +145,7 @@ def masks(data: ReportData) -> Section:
     return Section("Brain masks", text, more=Markup('<div class="mosaics">{}</div>').format(pictures))
 
 
-def shown_mosaics(drawn: Sequence[Row], count: int) -> list[Row]:
+def shown_mosaics(drawn: Sequence[Row], count: int) -> Rows:
     """The images whose mosaics are embedded: those to be looked at, then others spread evenly over the dataset.
 
     >>> rows = [{"n": n, "outlier": n == 3, "robust_z": 4.0, "brain_volume_mm3": 1.4e6} for n in range(7)]

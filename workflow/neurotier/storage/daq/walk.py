@@ -20,7 +20,7 @@ from neurotier.core.errors import NeurotierError, SettingsError, TierError, Tool
 from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.core.quantities import counted
 from neurotier.core.settings import DaqSettings
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, Rows
 from neurotier.core.tiers import Tier, parse_size, tier_named
 from neurotier.storage.fio import Access, FioJob, FioResult, attempt
 from neurotier.storage.workload.walk import Say, Workload, files_text
@@ -317,7 +317,7 @@ class Daq(Workload[Point]):
         }
         return cells(done, curve) | facts
 
-    def tables(self, rows: list[Row]) -> dict[str, list[Row]]:
+    def tables(self, rows: Rows) -> dict[str, Rows]:
         """The points, and their backlogs over time."""
         backlogs = []
         for row in rows:

@@ -26,7 +26,7 @@ from neurotier.core.private import clear
 from neurotier.core.processes import start_process
 from neurotier.core.quantities import counted, seconds
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, Rows
 from neurotier.core.tiers import Tier, tier_named
 from neurotier.storage.ior.points import PIN, Point, cells_of
 from neurotier.storage.ior.walk import OTHER_NODE, OTHER_PROCESS, SPANS, Ior
@@ -230,7 +230,7 @@ def await_grant(cluster: Cluster, its_output: IO[str], nodes: int) -> None:
             raise LeftOutError(f"Slurm has no {counted(nodes, 'node')} for one job: {why}")
 
 
-def run_step(cluster: Cluster, job: str, nodes: int, plan: Row) -> list[Row]:
+def run_step(cluster: Cluster, job: str, nodes: int, plan: Row) -> Rows:
     """Have every node do its part of a step, once all are ready; the answer of each, in order.
 
     Raises
@@ -240,7 +240,7 @@ def run_step(cluster: Cluster, job: str, nodes: int, plan: Row) -> list[Row]:
     """
     program = [sys.executable, "-m", "neurotier.storage.ior.node", json.dumps(plan)]
     process, its_input, its_output = start(cluster, cluster.step(job, nodes, program), subprocess.STDOUT)
-    answers, said = list[Row](), list[str]()
+    answers, said = Rows(), list[str]()
     try:
         for line in its_output:
             node, _, text = line.partition(": ")

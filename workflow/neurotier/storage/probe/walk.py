@@ -16,7 +16,7 @@ from neurotier.core.kinds import is_in_memory
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, seconds, size
 from neurotier.core.settings import ProbeSettings
-from neurotier.core.tables import Row, columns
+from neurotier.core.tables import Row, Rows, columns
 from neurotier.core.tiers import Tier
 from neurotier.storage.fio import Access, FioJob, find_access, require_fio
 from neurotier.storage.probe.plan import BLOCK_BYTES, SMALLEST_BYTES, Effort, effort_for, levels
@@ -44,7 +44,7 @@ class Measurement(FioJob):
     part: str = ""
 
 
-Samples = dict[Measurement, list[Row]]
+Samples = dict[Measurement, Rows]
 """Figures of each measurement, by repetition."""
 
 
@@ -122,7 +122,7 @@ def probe_tier(
     places: Places,
     say: Callable[[str], None],
     tell: Callable[[str], None],
-) -> list[Row]:
+) -> Rows:
     """Measure one tier on this node; the rows of its table.
 
     Parameters
@@ -209,14 +209,14 @@ class Walk:
         self.measure_files()
         return groups
 
-    def measure(self, group: list[Measurement]) -> list[Row]:
+    def measure(self, group: list[Measurement]) -> Rows:
         """Measure a group, and keep the figures of each, which are returned."""
         rows = self.measured(group)
         for each, row in zip(group, rows, strict=True):
             self.samples.setdefault(each, []).append(row)
         return rows
 
-    def measured(self, group: list[Measurement]) -> list[Row]:
+    def measured(self, group: list[Measurement]) -> Rows:
         """Figures of a group, measured on files that it shares with no other."""
         try:
             return [self.measure_one(each) for each in group]
@@ -243,12 +243,12 @@ class Walk:
         return row
 
 
-def rate_of(rows: list[Row]) -> float:
+def rate_of(rows: Rows) -> float:
     """Bandwidth to or from the device, bytes/s, whichever is less."""
     return min(float(row["bandwidth_bytes_per_s"]) for row in rows if row["name"] in ("read", "write"))
 
 
-def probe_rows(tier: Tier, samples: Samples) -> list[Row]:
+def probe_rows(tier: Tier, samples: Samples) -> Rows:
     """Rows of ``probe.tsv`` for a tier that was measured on this node now; small files come last."""
     facts = {
         **dict.fromkeys(columns("probe")),

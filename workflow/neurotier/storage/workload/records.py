@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, Rows
 
 MEASURED = "measured"
 """Status of a point that was; else it says why it was not."""
 
 
-def measured(rows: Iterable[Row]) -> list[Row]:
+def measured(rows: Iterable[Row]) -> Rows:
     """Rows of points that were measured."""
     return [row for row in rows if row["status"] == MEASURED]

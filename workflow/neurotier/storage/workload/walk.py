@@ -31,7 +31,7 @@ from neurotier.core.files import read_json, remove_whatever, whole_json, write_j
 from neurotier.core.places import Places, short_hash
 from neurotier.core.quantities import clock, counted, percent, seconds, size
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, columns, write_table
+from neurotier.core.tables import Row, Rows, columns, write_table
 from neurotier.core.tiers import Tier, tier_named
 from neurotier.storage.fio import require_fio
 from neurotier.storage.workload.records import MEASURED
@@ -178,7 +178,7 @@ class Workload(ABC, Generic[AnyPoint]):
         a :class:`LeftOutError` as the reason why it is left out.
         """
 
-    def tables(self, rows: list[Row]) -> dict[str, list[Row]]:
+    def tables(self, rows: Rows) -> dict[str, Rows]:
         """The tables of these rows, by name."""
         return {self.target: rows}
 
@@ -203,7 +203,7 @@ def files_text(count: int, file_bytes: int) -> tuple[int, str]:
     return count * file_bytes, f"{counted(count, 'file')} of {size(file_bytes)}"
 
 
-def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[str, list[Row]]:
+def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[str, Rows]:
     """Measure what is not there yet; the workload's tables, with all points in the order in which they are planned.
 
     Parameters
@@ -257,7 +257,7 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
         + (f", up to {size(written)} written" if written else "")
     )
     step = progress(missing, say)
-    rows: list[Row] = []
+    rows: Rows = []
     for workspace, facts, files, left in begun:
         reasons: dict[AnyPoint, str] = {}
         if left:
@@ -274,7 +274,7 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
     return workload.tables(rows)
 
 
-def write_tables(tables: Mapping[str, list[Row]], files: Mapping[str, str]) -> None:
+def write_tables(tables: Mapping[str, Rows], files: Mapping[str, str]) -> None:
     """Write tables to files of the same names; cells that are no columns stay in the files of the points."""
     for name, rows in tables.items():
         write_table(Path(files[name]), name, ({column: row.get(column) for column in columns(name)} for row in rows))
