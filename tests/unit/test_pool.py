@@ -21,7 +21,7 @@ from neurotier.core.files import read_json, write_json
 from neurotier.core.parallelism import COMPUTING_PHASES, job_spans, peak
 from neurotier.core.places import Places
 from neurotier.dataset.index import index_dataset
-from neurotier.dataset.source import obtain
+from neurotier.dataset.source import Dataset, obtain
 from neurotier.run.jobs import dataset_json, load_dataset, load_settings
 from neurotier.run.journal import entries
 from neurotier.run.needs import Granted, Needs
@@ -326,7 +326,7 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
     places = places_of(prepared_results(tmp_path, [], dataset=dataset))
     images = [image(str(number), dice.randint(1, 30_000_000), "") for number in range(dice.randint(1, 12))]
     write_index(places, images)
-    write_json(places.index / "dataset.json", {"path": str(tmp_path / "gone"), "kind": "datalad"})
+    write_json(places.index / "dataset.json", dataset_json(Dataset("x", tmp_path / "gone", "datalad", {})))
     keep_going = dice.random() < 0.8
     write_json(places.runs / "manual.json", {"keep_going": keep_going})
     most_mb, work_mb, at_once = dice.randint(1, 1000), dice.randint(1, 500), dice.randint(1, 4)
