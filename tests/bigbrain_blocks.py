@@ -13,7 +13,6 @@ from neurotier.bigbrain.blocks.making import make_blocks
 from neurotier.bigbrain.blocks.sources import source_of
 from neurotier.bigbrain.tasks import NONE, STREAMING, Block, Task
 from neurotier.core.settings import BigBrainSettings
-from support import quiet
 
 SMALL = {"count": 3, "scale": 0.04}
 
@@ -24,7 +23,7 @@ def settings(**keys: object) -> BigBrainSettings:
 
 def make(folder: Path, **keys: object) -> tuple[Block, ...]:
     """Blocks in a folder."""
-    return tuple(make_blocks(source_of(settings(**keys)), folder / "blocks", "disk", quiet))
+    return tuple(make_blocks(source_of(settings(**keys)), folder / "blocks", "disk"))
 
 
 def task_of(place: Path, blocks: tuple[Block, ...], **keys: object) -> Task:

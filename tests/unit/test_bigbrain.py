@@ -29,7 +29,7 @@ from neurotier.core.places import Places
 from neurotier.core.tiers import find_mount
 from neurotier.dataset.commands import prepare_environment
 from neurotier.run.bigbrain_job import forget_interrupted, forget_others
-from support import git, quiet
+from support import git
 
 GIVEN = "given"  # what Spark does when it reads files itself
 
@@ -116,19 +116,19 @@ def test_iterations_are_chained_and_kept_as_asked_and_a_wrong_voxel_is_found(tmp
     task = task_of(tmp_path, blocks, iterations=4, keep=keep)
     for block in blocks:
         assert work(task, block, None, None) == [1, 2, 3, 4]
-    checked = check_task(task, quiet)
+    checked = check_task(task)
     assert all(one.equal for one in checked)
     there = [iteration for iteration in range(1, 5) if task.file(blocks[0], iteration).exists()]
     assert there == ([1, 2, 3, 4] if keep == ALL else [3, 4])
     other = task_of(tmp_path / "other", blocks, iterations=4, pairing=PUBLISHED)
     for block in blocks:
         work(other, block, None, None)
-    assert checksum_of(check_task(other, quiet)) == checksum_of(checked)
+    assert checksum_of(check_task(other)) == checksum_of(checked)
     assert task.incomplete() == []
     last = task.file(blocks[0], 4)
     *content, voxel = last.read_bytes()
     last.write_bytes(bytes([*content, voxel ^ 1]))
-    assert [one.equal for one in check_task(task, quiet)] == [False, True, True]
+    assert [one.equal for one in check_task(task)] == [False, True, True]
 
 
 def random_voxels(seed: int) -> np.ndarray:
@@ -151,7 +151,7 @@ def test_blocks_of_a_folder_are_copied_as_they_are_and_packed_ones_unpacked(
         content = file.read_bytes()
         assert Path(block.file).read_bytes() == (gzip.decompress(content) if extension == "nii.gz" else content)
         work(task, block, None, None)
-    assert all(one.equal for one in check_task(task, quiet))
+    assert all(one.equal for one in check_task(task))
 
 
 @pytest.mark.parametrize(

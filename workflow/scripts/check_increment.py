@@ -6,4 +6,4 @@ from neurotier.bigbrain.tasks import Task
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:
-    write_checked(check_task(Task.load(context.input("plan")), print), context.output("checked"))
+    write_checked(check_task(Task.load(context.input("plan"))), context.output("checked"))

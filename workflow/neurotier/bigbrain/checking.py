@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,7 +52,7 @@ def check_block(task: Task, block: Block) -> Checked:
     return Checked(block.block, equal, checksum.hexdigest())
 
 
-def check_task(task: Task, say: Callable[[str], None]) -> list[Checked]:
+def check_task(task: Task) -> list[Checked]:
     """Check all blocks of a run; one that is not there, or not whole, is as wrong as one with wrong voxels."""
     checked = []
     for block in task.blocks:
@@ -62,7 +61,7 @@ def check_task(task: Task, say: Callable[[str], None]) -> list[Checked]:
         except InputError as error:
             one = Checked(block.block, False, "", str(error))
         checked.append(one)
-        say(f"{block.block}: {'as expected' if one.equal else one.reason or 'NOT what was read + 1 per iteration'}")
+        print(f"{block.block}: {'as expected' if one.equal else one.reason or 'NOT what was read + 1 per iteration'}")
     return checked
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +14,10 @@ from neurotier.bigbrain.tasks import ALL, NONE, Block, Task, size_of
 from neurotier.core.errors import SourceError
 from neurotier.core.private import remove_empty
 from neurotier.core.quantities import size
+from neurotier.core.settings import Say
 
 
-def fill_tier(plan: BigBrainPlan, name: str, say: Callable[[str], None]) -> list[Block]:
+def fill_tier(plan: BigBrainPlan, name: str, say: Say) -> list[Block]:
     """Make the blocks on a tier, in place of those that are there; ``say`` tells if they will not fit."""
     tier, source = plan.tier(name), source_of(plan.settings.bigbrain)
     tier.claim()
@@ -27,7 +27,7 @@ def fill_tier(plan: BigBrainPlan, name: str, say: Callable[[str], None]) -> list
     if needed > free:  # said, and tried: a file system that compresses may hold more than it seems
         problem = f"the blocks and what runs make of them need {size(needed)} at a time, and {size(free)} are free"
         say(f"Tier {name!r} will be full before the end: {problem}")
-    return make_blocks(source, folder, name, print)
+    return make_blocks(source, folder, name)
 
 
 def ensure_blocks(plan: BigBrainPlan, task: Task) -> tuple[Block, ...]:
@@ -45,7 +45,7 @@ def ensure_blocks(plan: BigBrainPlan, task: Task) -> tuple[Block, ...]:
     for blocks in (task.blocks, moved):
         if all(size_of(Path(block.file)) == block.bytes for block in blocks):
             return blocks
-    made = tuple(make_blocks(plan.source(task.run), folder, task.tier, print))
+    made = tuple(make_blocks(plan.source(task.run), folder, task.tier))
     if [replace(block, file="") for block in made] != [replace(block, file="") for block in task.blocks]:
         raise SourceError(
             "its blocks were lost from their tier, and the source has changed since they were made",

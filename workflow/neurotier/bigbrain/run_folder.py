@@ -40,7 +40,7 @@ def begin(plan: BigBrainPlan, run: str, file: Path) -> None:
     shutil.rmtree(task.folder, ignore_errors=True)
     make_room(plan)
     if is_calibration(run):
-        blocks = make_blocks(plan.source(run), plan.blocks_folder(run), task.tier, print)
+        blocks = make_blocks(plan.source(run), plan.blocks_folder(run), task.tier)
         task = replace(task, blocks=tuple(blocks))
     task = replace(task, blocks=ensure_blocks(plan, task))
     files = [Path(block.file) for block in task.blocks]

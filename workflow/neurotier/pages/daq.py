@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from neurotier.core.quantities import counted, percent, rate, seconds, size
 from neurotier.pages.kit.chart import Chart
 from neurotier.pages.kit.lines import LIMIT, MEASURED, Lines, measured, point, published
 from neurotier.pages.kit.page import BAD, GOOD, Data, Figure, Page, Section, Verdict
-from neurotier.pages.kit.workloads import measured_of, measured_rows, method, published_numbers, tiers, unmeasured
+from neurotier.pages.kit.workloads import measured_of, method, published_numbers, tiers, unmeasured
 from neurotier.storage.daq.holding import answer, line_name, lines, most_held
 from neurotier.storage.published import DAQ
+from neurotier.storage.workload.records import measured_rows
 
 
 def verdicts(data: Data) -> list[Verdict]:
@@ -108,7 +111,7 @@ def points(data: Data) -> Section:
     return Section(
         "Points",
         f"Buffer: for {seconds(data.settings.daq.target_s)}. Latency: of a record.",
-        measured_rows(data["daq"], "over", "engine", "writers", "repetition"),
+        sorted(measured_rows(data["daq"]), key=itemgetter("over", "engine", "writers", "repetition")),
         columns=(
             *("over", "engine", "writers", "input_bytes_per_s", "throughput_bytes_per_s", "late_writers"),
             *("buffer_bytes", "records_checked", "latency_p99_s", "latency_p999_s", "latency_max_s", "cpu_s_per_gb"),

@@ -9,10 +9,11 @@ from neurotier.core.tables import Rows
 from neurotier.pages.kit.chart import Chart
 from neurotier.pages.kit.lines import Lines, measured, published
 from neurotier.pages.kit.page import OPEN, Data, Figure, Page, Verdict
-from neurotier.pages.kit.workloads import measured_of, measured_rows, method, published_numbers, tiers, unmeasured
+from neurotier.pages.kit.workloads import measured_of, method, published_numbers, tiers, unmeasured
 from neurotier.storage.ior import scaling
 from neurotier.storage.ior.medians import READ, WRITE, Line, lines, verdict
 from neurotier.storage.published import IOR_LIST, IOR_NODE, IOR_NODES, PublishedNumber
+from neurotier.storage.workload.records import measured_rows
 
 
 def verdicts(data: Data) -> list[Verdict]:

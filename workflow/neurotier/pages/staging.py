@@ -11,7 +11,7 @@ from neurotier.pages.kit.chart import NOTHING, Chart
 from neurotier.pages.kit.findings import between
 from neurotier.pages.kit.lines import Lines, measured
 from neurotier.pages.kit.page import OPEN, Data, Figure, Page, Verdict
-from neurotier.pages.kit.workloads import measured_of, measured_rows, method, published_numbers, tiers, unmeasured
+from neurotier.pages.kit.workloads import measured_of, method, published_numbers, tiers, unmeasured
 from neurotier.storage.published import STAGING
 from neurotier.storage.staging.curves import (
     COUNTS,
@@ -24,6 +24,7 @@ from neurotier.storage.staging.curves import (
     synchronising,
 )
 from neurotier.storage.staging.exchange import STEP
+from neurotier.storage.workload.records import measured_rows
 
 CLIENT = "client"
 MATTERS = 1.1

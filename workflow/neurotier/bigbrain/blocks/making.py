@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from neurotier.bigbrain.tasks import Block
 from neurotier.core.files import remove_whatever
 
 
-def make_blocks(source: Source, folder: Path, tier: str, say: Callable[[str], None]) -> list[Block]:
+def make_blocks(source: Source, folder: Path, tier: str) -> list[Block]:
     """Write all blocks of a source to a folder, one at a time and piece by piece; none of them needs to fit in memory.
 
     Parameters
@@ -26,8 +25,6 @@ def make_blocks(source: Source, folder: Path, tier: str, say: Callable[[str], No
         Where they go; what else lies there is removed.
     tier
         Its tier's name.
-    say
-        Called with a line for each block.
 
     Raises
     ------
@@ -43,7 +40,7 @@ def make_blocks(source: Source, folder: Path, tier: str, say: Callable[[str], No
     made = []
     for number, name in enumerate(names, start=1):
         made.append(make_block(source, name, folder / f"{name}.nii", tier))
-        say(f"Block {number} of {len(names)}: {name}, {made[-1].shape}, {made[-1].bytes} bytes.")
+        print(f"Block {number} of {len(names)}: {name}, {made[-1].shape}, {made[-1].bytes} bytes.")
     return made
 
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from neurotier.core.quantities import counted
-from neurotier.core.tables import Row, Rows, gathered
+from neurotier.core.tables import gathered
 from neurotier.pages.kit.page import Data, Section
 from neurotier.storage.published import PublishedNumber
-from neurotier.storage.workload.records import MEASURED, measured
+from neurotier.storage.workload.records import MEASURED, measured_rows
 
 MOVED = ("read_bytes", "write_bytes")
 VERSIONS = ("fio_version", "ior_version", "engine_version")
 """Columns that tell what measured."""
-
-
-def measured_rows(rows: Iterable[Row], *order: str) -> Rows:
-    """The points that were measured, sorted by some columns."""
-    return sorted(measured(rows), key=lambda row: [row[name] for name in order])
 
 
 def measured_of(table: str, what: str = "") -> Callable[[Data], str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from neurotier.core.quantities import counted, rate, seconds, size
 from neurotier.core.tables import Row, gathered
 from neurotier.storage.spread import Spread, spread
-from neurotier.storage.workload.records import measured
+from neurotier.storage.workload.records import measured_rows
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ Line = dict[int, Held]
 
 def lines(rows: Sequence[Row]) -> dict[str, Line]:
     """What was measured, by tier and engine, in the order of the table."""
-    found: dict[str, Line] = {line_name(row): {} for row in measured(rows)}
-    groups = gathered(((line_name(row), row["writers"]), row) for row in measured(rows))
+    found: dict[str, Line] = {line_name(row): {} for row in measured_rows(rows)}
+    groups = gathered(((line_name(row), row["writers"]), row) for row in measured_rows(rows))
     for (name, writers), members in sorted(groups.items()):
         found[name][writers] = Held(
             Spread(tuple(row["writer_mean_bytes_per_s"] / row["rate_bytes_per_s"] for row in members)),

@@ -19,11 +19,11 @@ import numpy as np
 from neurotier.core.errors import NeurotierError, SettingsError, TierError, ToolError
 from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.core.quantities import counted
-from neurotier.core.settings import DaqSettings
+from neurotier.core.settings import DaqSettings, Say
 from neurotier.core.tables import Row, Rows
 from neurotier.core.tiers import Tier, parse_size, tier_named
 from neurotier.storage.fio import Access, FioJob, FioResult, attempt
-from neurotier.storage.workload.walk import Say, Workload, files_text
+from neurotier.storage.workload.walk import Workload, files_text
 from neurotier.storage.workspace import Workspace, claim, patience_s
 
 MAGIC = 0xACCA

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from neurotier.core.quantities import counted, rate
 from neurotier.core.tables import Row, gathered
 from neurotier.storage.spread import Spread
-from neurotier.storage.workload.records import measured
+from neurotier.storage.workload.records import measured_rows
 
 READ, WRITE = "read", "write"
 WAYS = {WRITE: "writes", READ: "reads"}
@@ -28,7 +28,7 @@ def reached(rows: Sequence[Row]) -> dict[str, Spread]:
 
 def by_processes(rows: Iterable[Row]) -> dict[str, dict[int, Line]]:
     """What was measured, by tier and pinning in the order of the table, by the processes of each node, and by nodes."""
-    alone = [row for row in measured(rows) if row["concurrent"] == 1]
+    alone = [row for row in measured_rows(rows) if row["concurrent"] == 1]
     found: dict[str, dict[int, Line]] = {line_name(row): {} for row in alone}
     groups = gathered(((line_name(row), row["processes"], row["nodes"]), row) for row in alone)
     for (name, processes, nodes), members in sorted(groups.items()):

@@ -25,12 +25,12 @@ from neurotier.core.places import Places, short_hash
 from neurotier.core.private import clear
 from neurotier.core.processes import start_process
 from neurotier.core.quantities import counted, seconds
-from neurotier.core.settings import Settings
+from neurotier.core.settings import Say, Settings
 from neurotier.core.tables import Row, Rows
 from neurotier.core.tiers import Tier, tier_named
 from neurotier.storage.ior.points import PIN, Point, cells_of
 from neurotier.storage.ior.walk import OTHER_NODE, OTHER_PROCESS, SPANS, Ior
-from neurotier.storage.workload.walk import LeftOutError, Say, files_text
+from neurotier.storage.workload.walk import LeftOutError, files_text
 from neurotier.storage.workspace import Workspace
 
 CLOCKS_S = 2.0

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from neurotier.core.quantities import counted, percent, rate
 from neurotier.core.tables import Row, gathered
 from neurotier.storage.ior.medians import MORE, READ, WAYS, WRITE, Line, by_processes, fastest, line_name, reached
-from neurotier.storage.workload.records import measured
+from neurotier.storage.workload.records import measured_rows
 
 LATE = 0.2
 """Share of the time of a point that may pass between the starts of its processes; above it files are too small."""
@@ -61,7 +61,7 @@ def fewer_text(each: dict[int, Line], way: str) -> str:
 def at_once_text(rows: Sequence[Row]) -> list[str]:
     """A sentence on the most benchmarks on the most nodes of each tier, beside the one on all of these nodes."""
     names = ("nodes", "concurrent", "processes")
-    groups = gathered(((line_name(row), *(row[name] for name in names)), row) for row in measured(rows))
+    groups = gathered(((line_name(row), *(row[name] for name in names)), row) for row in measured_rows(rows))
     last = {}
     for (name, nodes, concurrent, processes), members in sorted(groups.items()):
         one = groups.get((name, nodes, 1, processes))
@@ -79,7 +79,7 @@ def late_text(rows: Sequence[Row]) -> list[str]:
     """Whether processes of several nodes began so far apart that the files are too small to tell what nodes reach."""
     shares = [
         max(row[f"{way}_start_spread_s"], row.get("clock_spread_s") or 0.0) / row[f"{way}_span_s"]
-        for row in measured(rows)
+        for row in measured_rows(rows)
         if row["nodes"] > 1
         for way in WAYS
         if row[f"{way}_span_s"]

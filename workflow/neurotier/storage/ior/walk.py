@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from neurotier.core.errors import SettingsError
 from neurotier.core.kinds import KINDS
 from neurotier.core.quantities import counted
-from neurotier.core.settings import IorSettings
+from neurotier.core.settings import IorSettings, Say
 from neurotier.core.tables import Row
 from neurotier.core.tiers import parse_size
 from neurotier.storage.fio import BUFFERED, Access, access_text, find_access, takes_direct
 from neurotier.storage.ior.mpi import require_engine, run_ior
 from neurotier.storage.ior.points import IOR, PIN, Point, cells_of, job_of, over_nodes, run_logged
 from neurotier.storage.numa import own_nodes
-from neurotier.storage.workload.walk import Say, Workload
+from neurotier.storage.workload.walk import Workload
 from neurotier.storage.workspace import Workspace, patience_s
 
 SPANS = "spans"

@@ -8,14 +8,14 @@ from __future__ import annotations
 import platform
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from neurotier.core.errors import ToolError
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, seconds, size
-from neurotier.core.settings import ProbeSettings
+from neurotier.core.settings import ProbeSettings, Say
 from neurotier.core.tables import Row, Rows, columns
 from neurotier.core.tiers import Tier
 from neurotier.storage.fio import Access, FioJob, find_access, require_fio
@@ -120,8 +120,8 @@ def probe_tier(
     settings: ProbeSettings,
     streams: int,
     places: Places,
-    say: Callable[[str], None],
-    tell: Callable[[str], None],
+    say: Say,
+    tell: Say,
 ) -> Rows:
     """Measure one tier on this node; the rows of its table.
 
@@ -173,7 +173,7 @@ class Walk:
         Takes how far it is.
     """
 
-    def __init__(self, workspace: Workspace, effort: Effort, tell: Callable[[str], None]) -> None:
+    def __init__(self, workspace: Workspace, effort: Effort, tell: Say) -> None:
         self.workspace, self.effort, self.tell = workspace, effort, tell
         self.samples: Samples = {}
         self.began_s = time.monotonic()

@@ -14,7 +14,7 @@ from neurotier.core.quantities import counted
 from neurotier.core.tables import Row, columns, gathered
 from neurotier.storage.spread import Spread
 from neurotier.storage.staging.exchange import IN_MEMORY
-from neurotier.storage.workload.records import measured
+from neurotier.storage.workload.records import measured_rows
 
 COUNTS = ("writers", "readers", "servers")
 FIXED = ("tier", "engine", "per", "set")
@@ -98,7 +98,7 @@ def curves(rows: Iterable[Row], axis: str, way: str, per: str | None = None) -> 
         Only those of strong (``step``) or of weak scaling (``client``).
     """
     others = [name for name in COUNTS if name != axis]
-    groups = gathered((tuple(row[name] for name in (*FIXED, *others)), row) for row in measured(rows))
+    groups = gathered((tuple(row[name] for name in (*FIXED, *others)), row) for row in measured_rows(rows))
     found = []
     for (tier, engine, own_per, _, *rest), members in groups.items():
         by_count = gathered((row[axis], row) for row in members)
@@ -139,7 +139,9 @@ def hidden(rows: Iterable[Row]) -> list[Hidden]:
     """Every tier that is no memory beside one that is, over the points that both have."""
     from pandas import DataFrame  # here, since rules read what the pages show
 
-    known = DataFrame([row for row in measured(rows) if row["engine"] not in IN_MEMORY], columns=columns("staging"))
+    known = DataFrame(
+        [row for row in measured_rows(rows) if row["engine"] not in IN_MEMORY], columns=columns("staging")
+    )
     fast = known["kind"].map(is_in_memory).astype(bool)
     both = known[~fast].merge(known[fast].drop_duplicates(SAME), on=SAME, suffixes=("", "_memory"))
     found = []
@@ -162,7 +164,7 @@ def synchronising(rows: Iterable[Row]) -> tuple[float, Row, str] | None:
     """
     found = [
         (1 - row[f"{way}_client_s"] / row[f"{way}_round_s"], row, way)
-        for row in measured(rows)
+        for row in measured_rows(rows)
         for way in ("write", "read")
     ]
     return max(found, key=lambda one: one[0], default=None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from neurotier.core.quantities import counted, size, three_digits
 from neurotier.core.tables import Row, gathered
 from neurotier.storage.spread import Spread
-from neurotier.storage.workload.records import measured
+from neurotier.storage.workload.records import measured_rows
 
 PATTERNS = {
     "read": "sequential read",
@@ -45,7 +45,7 @@ class Measured:
 def medians(rows: Iterable[Row]) -> dict[Spot, Measured]:
     """What was measured at every spot that has a measured point."""
     names = ("tier", "set", "queue_depth", "pattern", "block_bytes", "processes")
-    groups = gathered((Spot(*(row[name] for name in names)), row) for row in measured(rows))
+    groups = gathered((Spot(*(row[name] for name in names)), row) for row in measured_rows(rows))
     return {
         spot: Measured(
             Spread.of(members, "bandwidth_bytes_per_s"),

@@ -18,11 +18,11 @@ import psutil
 from neurotier.core.errors import SettingsError
 from neurotier.core.kinds import KINDS
 from neurotier.core.quantities import size
-from neurotier.core.settings import SweepSettings
+from neurotier.core.settings import Say, SweepSettings
 from neurotier.core.tables import Row
 from neurotier.core.tiers import parse_size
 from neurotier.storage.fio import BUFFERED, Access, FioJob, find_access, takes_direct
-from neurotier.storage.workload.walk import Say, Workload
+from neurotier.storage.workload.walk import Workload
 from neurotier.storage.workspace import Workspace, patience_s
 
 BUFFER_SHARE = 0.5

@@ -10,6 +10,6 @@ MEASURED = "measured"
 """Status of a point that was; else it says why it was not."""
 
 
-def measured(rows: Iterable[Row]) -> Rows:
+def measured_rows(rows: Iterable[Row]) -> Rows:
     """Rows of points that were measured."""
     return [row for row in rows if row["status"] == MEASURED]

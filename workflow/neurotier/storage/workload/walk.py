@@ -30,7 +30,7 @@ from neurotier.core.errors import SettingsError, TierError, ToolError
 from neurotier.core.files import read_json, remove_whatever, whole_json, write_json
 from neurotier.core.places import Places, short_hash
 from neurotier.core.quantities import clock, counted, percent, seconds, size
-from neurotier.core.settings import Settings
+from neurotier.core.settings import Say, Settings
 from neurotier.core.tables import Row, Rows, columns, write_table
 from neurotier.core.tiers import Tier, tier_named
 from neurotier.storage.fio import require_fio
@@ -44,8 +44,6 @@ REPORT_S = 10.0
 
 FAILED_IN_A_ROW = 3
 """So many points that fail one after the other have a common reason, and the walk ends."""
-
-Say = Callable[[str], None]
 
 
 class Point(Protocol):
