@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from neurotier.bigbrain.engines.numa import node_of, pinning, prefix
 from neurotier.bigbrain.tasks import ALL, GNU_PARALLEL, NONE, SNAKEMAKE, SPARK, Block, Task
 from neurotier.core.errors import SettingsError
-from neurotier.core.files import Record, once_per_version
+from neurotier.core.files import Record, once_per_version, without
 from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tables import read_table
@@ -120,7 +120,7 @@ class BigBrainPlan:
         """The part of a configuration, as it was given, that says what a node of a cluster is to do."""
         results_tier = self.settings.placement["results"]
         return {
-            "probe": {key: value for key, value in (configuration.get("probe") or {}).items() if key != "tiers"},
+            "probe": without(configuration.get("probe") or {}, "tiers"),
             "bigbrain": {**(configuration.get("bigbrain") or {}), "tiers": self.tiers},
             "tiers": {name: dict(configuration["tiers"][name]) for name in dict.fromkeys([*self.tiers, results_tier])},
             "placement": dict.fromkeys(ROLES, results_tier),

@@ -47,6 +47,11 @@ LIBC.sync_file_range.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, c
 SYNC_FILE_RANGE_WRITE = 2
 
 
+def without(facts: Facts, *names: str) -> Record:
+    """A record less some of its keys."""
+    return {key: value for key, value in facts.items() if key not in names}
+
+
 def absolute_path(text: str) -> Path:
     """The path that a user wrote, in full. ``~nobody``, a home that there is not, stays: ``Path.expanduser`` raises."""
     return Path(os.path.expanduser(text)).absolute()

@@ -12,7 +12,7 @@ from typing import Any, TypedDict, cast, dataclass_transform, get_args, get_orig
 
 from neurotier.core.configuration import WORKLOADS, check, completed, config_schema
 from neurotier.core.errors import SettingsError
-from neurotier.core.files import Facts, Record
+from neurotier.core.files import Facts, Record, without
 from neurotier.core.kinds import KINDS, Kind
 
 Say = Callable[[str], None]
@@ -122,7 +122,7 @@ class ToolSettings(Section):
     @property
     def deciding(self) -> Record:
         """Options that the results depend on: not what the tool needs, nor how it is asked for its version."""
-        return {name: value for name, value in self.options.items() if name not in NEEDS}
+        return without(self.options, *NEEDS)
 
 
 class ContainerSettings(Section):

@@ -50,6 +50,7 @@ from neurotier.core.files import (
     read_if_whole,
     remove_tree,
     remove_whatever,
+    without,
     write_text,
 )
 from neurotier.core.places import Places
@@ -517,7 +518,7 @@ def save(dataset: Any, message: str, paths: Sequence[str] = (), made: Sequence[M
         inject=True,  # it has been run: nothing is executed here
         message=message,
         # of the group level, all of it would name everyone once more
-        extra_info={"exit": 0, "neurotier": {key: value for key, value in how.items() if key != "group"}},
+        extra_info={"exit": 0, "neurotier": without(how, "group")},
     )
     if bad := [result for result in results if result["status"] in ("error", "impossible")]:
         raise unsaved(Path(dataset.path), message_of(bad, "DataLad gave no reason"))

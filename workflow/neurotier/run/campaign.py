@@ -57,6 +57,7 @@ from neurotier.core.files import (
     remove_tree,
     rename_durably,
     whole_json,
+    without,
     write_json,
     write_secret,
     write_text,
@@ -140,7 +141,7 @@ def conditions(settings: Settings) -> list[Condition]:
 
 def configuration_of(base: Facts, settings: Settings, condition: Condition) -> Record:
     """The configuration of a run of a condition, but for its results folder. It drops nothing while it is measured."""
-    own = {key: value for key, value in copy.deepcopy(dict(base)).items() if key not in APART}
+    own = without(copy.deepcopy(dict(base)), *APART)
     own["dataset"] = {**(own.get("dataset") or {}), "source": settings.dataset.source, "drop": False}
     placed = settings.campaign.placements[condition.placement]
     own["placement"] = settings.placement | {role: tier for role, tier in placed.items() if tier is not None}
@@ -175,7 +176,7 @@ def planned_runs(
             if own.tool.name not in versions:
                 versions[own.tool.name] = version_here(own.tool)
             measured["version"] = versions[own.tool.name]
-        analysed = {key: value for key, value in measured.items() if key not in PLACED}
+        analysed = without(measured, *PLACED)
         identity, analysis = (short_hash(json.dumps(each, sort_keys=True)) for each in (measured, analysed))
         made.append((condition, configuration, own, identity, analysis))
     order = in_order(len(made), settings.campaign.repetitions, settings.campaign.seed)
@@ -209,9 +210,9 @@ def in_order(conditions: int, repetitions: int, seed: int) -> list[tuple[int, in
 
 def what_is_measured(checked: Facts) -> Record:
     """The part of a run's settings that changes what it measures."""
-    measured = {key: value for key, value in checked.items() if key not in (*APART, "validity")}
+    measured = without(checked, *APART, "validity")
     dataset = checked["dataset"] | {"source": without_credentials(checked["dataset"]["source"])}
-    measured["dataset"] = {key: value for key, value in dataset.items() if key not in FETCHING}
+    measured["dataset"] = without(dataset, *FETCHING)
     if checked["dataset"]["source"] != "demo":
         del measured["demo"]
     return measured
@@ -497,8 +498,7 @@ def snakemake(arguments: list[str], log: Path) -> int:
 
     A signal that ends this process ends it too: the way of jobs that were asked to, and not that of a run that fails.
     """
-    environment = {key: value for key, value in os.environ.items() if key not in OWN_VARIABLES}
-    environment[CAMPAIGN] = current_run()
+    environment = without(os.environ, *OWN_VARIABLES) | {CAMPAIGN: current_run()}
     note(log, f"$ snakemake {' '.join(arguments)}")
     with log.open("a") as file:
         try:

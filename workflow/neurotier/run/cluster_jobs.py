@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any
 
 from neurotier.core.errors import BusyError
-from neurotier.core.files import Record, remove_whatever, whole_json, write_json
+from neurotier.core.files import Record, remove_whatever, whole_json, without, write_json
 from neurotier.core.places import Places
 from neurotier.core.tables import Row, Rows, columns, write_table
 from neurotier.run import slurm
@@ -148,7 +148,7 @@ def row_of(head: Row, note: Entry, start: Start) -> Row:
     """A row, but for which attempt it is; the accounting counts most, then what the job noted, then the head."""
     row = dict.fromkeys(columns("jobs"))
     late = ("state", "elapsed_s") if "state" in note and start.get("state") in GOING else ()  # done, its Snakemake ends
-    for known in (head, note, {key: value for key, value in start.items() if key not in late}):
+    for known in (head, note, without(start, *late)):
         row |= {key: value for key, value in known.items() if key in row and value is not None}
     if row["started_s"] is not None and row["submitted_s"] is not None:
         row["queue_wait_s"] = max(0.0, row["started_s"] - row["submitted_s"])

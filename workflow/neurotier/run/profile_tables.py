@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from neurotier.analysis.steps import step_rows
-from neurotier.core.files import Record, flush_file_system, read_json
+from neurotier.core.files import Record, flush_file_system, read_json, without
 from neurotier.core.parallelism import COMPUTING_PHASES, extent, job_spans, limited_by, mean, peak
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
@@ -84,11 +84,6 @@ def traffic_rows(record: Record) -> Rows:
         for phase in record["phases"]
         for flow in phase["traffic"]
     ]
-
-
-def without(row: Row, name: str) -> Row:
-    """A row less one of its cells."""
-    return {key: value for key, value in row.items() if key != name}
 
 
 def tabulate_profile(places: Places, records: Sequence[Path], tables: Mapping[str, Path]) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from neurotier.core.files import write_bytes, write_text
+from neurotier.core.files import without, write_bytes, write_text
 from neurotier.core.quantities import percent, rate, seconds, size, three_digits
 from neurotier.core.tables import Row, write_plain
 from neurotier.pages.kit import plot
@@ -148,7 +148,7 @@ class Chart:
         write_text(stem.with_name(f"{stem.name}.svg"), content)
         write_bytes(stem.with_name(f"{stem.name}.png"), png.getvalue())
         hidden = {name for row in self.table[:1] for name in row if name in LAYOUT or isinstance(row[name], list)}
-        written = [{name: value for name, value in row.items() if name not in hidden} for row in self.table]
+        written = [without(row, *hidden) for row in self.table]
         write_plain(stem.with_name(f"{stem.name}.tsv"), written)
         return content[content.index("<svg") :]
 
