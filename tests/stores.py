@@ -9,17 +9,18 @@ from typing import Any
 from container_images import Engine
 from neurotier.containers.run import Container
 from neurotier.containers.store import Store
-from neurotier.core.settings import ContainerSettings
+from neurotier.core.settings import ContainerSettings, DatasetSettings
 from support import quiet
 
 SETTINGS = ContainerSettings("sif", network=False, environment={}, binds=[], build_arguments={})
+DATASET = DatasetSettings("demo", None, [], [], [], [], 1, 1, 1.0, drop=False, validation="off", links_to=[])
 
 
 def store_in(folder: Path, engine: Engine, form: str = "sif", **own: Any) -> Store:
     """A store that keeps images in one folder, and places them in another."""
     kept, images, log = (folder / name for name in ("kept", "images", "log"))
     settings = replace(SETTINGS, form=form)
-    return replace(Store(kept, images, quiet, engine=engine.path, settings=settings, log=log), **own)
+    return replace(Store(kept, images, quiet, engine=engine.path, settings=settings, log=log, dataset=DATASET), **own)
 
 
 def names(folder: Path) -> list[str]:

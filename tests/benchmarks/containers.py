@@ -23,14 +23,13 @@ from neurotier.containers.engine import find_engine
 from neurotier.containers.run import Container
 from neurotier.containers.store import ContainerImage, Store, placed_sha256
 from neurotier.core.errors import NeurotierError
-from neurotier.core.settings import ContainerSettings
 from slow_network import available, slow_network_folder
+from stores import DATASET, SETTINGS
 
 REPETITIONS = 3
 AT_ONCE = 25
 RATE = "400mbit"
 TRUE, TOOL = ["true"], ["python3", "-c", "import brainextractor"]
-SETTINGS = ContainerSettings("sif", network=False, environment={}, binds=[], build_arguments={})
 
 
 def start(engine: str, image: Path, command: list[str], cold: bool = False) -> tuple[float, float]:
@@ -89,7 +88,7 @@ def main(reference: str = "containers/brainextractor.def") -> None:
     engine, rows, places = find_engine(), [], []
     with tempfile.TemporaryDirectory(prefix="neurotier-store-", dir="/var/tmp") as name, tiers() as folders:
         kept = Path(name)
-        given = Store(kept, kept / "images", print, engine=engine, settings=SETTINGS, log=kept / "log")
+        given = Store(kept, kept / "images", print, engine=engine, settings=SETTINGS, log=kept / "log", dataset=DATASET)
         image = given.obtain(reference, "tool.brainextractor.image")
         for tier, folder in folders.items():
             states = ["cold", "warm"] if os.geteuid() == 0 and tier != "tmpfs" else ["warm"]

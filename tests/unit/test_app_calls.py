@@ -63,7 +63,7 @@ class Called:
         settings = settings_of(app)
         names = ["sub-01_T1w.nii.gz", *(f"ses-{name}/anat/sub-01_ses-{name}_T1w.nii.gz" for name in "12")]
         files = [image for name in names if (image := image_at(f"sub-01/{name}", "", []))]
-        job = Job("sub-01", "run", files, self.work, settings, "1", self.log, self.placed, share=Share(2, 3500))
+        job = Job("sub-01", files, self.work, settings, "1", self.log, self.placed, share=Share(2, 3500))
         return call_app(job, self.work, self.placed).calls or []
 
     @property

@@ -60,7 +60,6 @@ class Job:
     """
 
     participant: str
-    run: str
     images: list[Image]
     dataset: Path
     settings: Settings
@@ -301,7 +300,6 @@ def prepare_in_container(tool: Tool, container: Container, cache: Path, log: Pat
         The version.
     """
     head = container.scratch / "head.nii.gz"
-    container.scratch.mkdir(parents=True, exist_ok=True)
     program = shlex.quote(tool.command("", "")[0])
     missing = shlex.quote(f"{tool.name}: the image has no program {program}")
     lines = [f"command -v {program} >/dev/null || {{ echo {missing} >&2; exit 127; }}"]
@@ -311,8 +309,8 @@ def prepare_in_container(tool: Tool, container: Container, cache: Path, log: Pat
     if tool.cache_variable and not cache.exists():
         import nibabel as nib
 
+        (container.scratch / "0").mkdir(parents=True)
         nib.save(smallest_head(), head)
-        (container.scratch / "0").mkdir()
         lines.append(f"[ ! -d {COMPILED} ] || cp -R {COMPILED} {WORK}/{CACHE}")
         lines.append(script(tool, [tool.command(f"{WORK}/{head.name}", f"{WORK}/0")]))
     code, _ = container.run(["/bin/sh", SCRIPT], log, program=tool.name, script="set -e\n" + "\n".join(lines) + "\n")
@@ -334,7 +332,6 @@ def prepare_in_container(tool: Tool, container: Container, cache: Path, log: Pat
 
 def read_labels(container: Container, log: Path) -> str:
     """The version in an image's labels, read inside the container: their file may be a link to one of the host."""
-    container.scratch.mkdir(parents=True, exist_ok=True)
     lines = f'while read -r line || [ -n "$line" ]; do printf \'%s\\n\' "$line"; done <{LABELS} >{WORK}/labels'
     container.run(["/bin/sh", SCRIPT], log, script=f"[ ! -r {LABELS} ] || {lines}\n")
     return labelled_version(said_in(container.scratch, "labels", f"{container.image.name}: labels") or "")

@@ -23,6 +23,7 @@ from neurotier.core.files import Record, write_json
 from neurotier.core.foreign import entries_below
 from neurotier.core.places import Places
 from neurotier.core.private import IN, OUT, remove_empty, work_folder
+from neurotier.core.processes import current_run
 from neurotier.core.tiers import Tier, tiers_of
 from neurotier.dataset.bids import Image
 from neurotier.meter.folders import FolderWatch
@@ -105,7 +106,7 @@ def run_participant(job: Job) -> None:
     caches = {cache.name: f"sha256:{cache.sha256}" for cache in job.placed.caches.values()} if job.placed else {}
     record = {
         "participant": job.participant,
-        "run": job.run,
+        "run": current_run(),
         "host": socket.gethostname(),
         "tool": app_name(settings),
         "tool_version": job.tool_version,

@@ -256,7 +256,7 @@ class Store(Shelf):
     engine: str
     settings: ContainerSettings
     log: Path
-    dataset: DatasetSettings | None = None
+    dataset: DatasetSettings
 
     def obtain(self, text: str, where: str, placing: bool = True) -> ContainerImage:
         """Have an image in the store and, if ``placing``, on its tier; otherwise it is compared in the store.
@@ -332,7 +332,7 @@ class Store(Shelf):
 
         If the base of a definition file is one, too, that is obtained first.
         """
-        if reference.kind == "dataset" and self.dataset is not None:
+        if reference.kind == "dataset":
             return {"origin": fetch(reference, target, self.dataset, self.say)}
         arguments = {}
         if reference.kind == "definition":

@@ -187,7 +187,7 @@ def start_process(
     finally:
         came, postponed = postponed, None
         for number in came:
-            os.kill(os.getpid(), number)
+            signal.raise_signal(number)
 
 
 def fork_process(work: Callable[[], int]) -> int:
@@ -204,13 +204,13 @@ def fork_process(work: Callable[[], int]) -> int:
         came, postponed = postponed, None
     if pid:
         for number in came:
-            os.kill(os.getpid(), number)
+            signal.raise_signal(number)
         return pid
     code, forked_s = 70, now_s
     try:
         end_with_parent()
         for number in [*came, *([signal.SIGTERM] if os.getppid() != parent else [])]:
-            os.kill(os.getpid(), number)
+            signal.raise_signal(number)
         code = work()
     except BaseException as error:
         print(f"neurotier: {type(error).__name__} in a copy of a process: {error}", file=sys.stderr)

@@ -116,7 +116,7 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
                 else:
                     own = [path for path in paths if owner_of(path) == name]
                     images = images_of(raw, name, own, settings)
-                    job = Job(name, "", images, raw, settings, version, log, image, activity=how_file.stem)
+                    job = Job(name, images, raw, settings, version, log, image, activity=how_file.stem)
                     limit_bytes = staged_limit_bytes(images, tiers_of(settings)["work"])
                     stage_in(raw, job.staged_files, folder / IN, limit_bytes)
                     run_phase("compute", partial(analyze, job, folder), [])

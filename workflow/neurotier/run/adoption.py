@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from neurotier.core.errors import BusyError, InputError
-from neurotier.core.files import Record, read_json, whole_json
+from neurotier.core.files import Record, read_json, whole_json, without
 from neurotier.core.foreign import read_text
 from neurotier.core.places import Places, short_hash
 from neurotier.core.processes import RUN, current_run
@@ -74,10 +74,10 @@ def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
         for number, job in slurm.queue().items()
         if job.name.startswith(prefix) or job.folder == works_in.get(number)
     }
-    others = {number: run for number, run in submitted.items() if number not in known}
+    others = without(submitted, *known)
     plain = {number for number in others if number.replace("_", "").isdigit()}
     ended = plain if plain and slurm.is_set_up() else set()
-    return known, {number: run for number, run in others.items() if number not in ended}
+    return known, without(others, *ended)
 
 
 def last_facts(places: Places) -> Record:

@@ -656,7 +656,6 @@ class Pool:
             images = self.selected[name]
             job = Job(
                 participant=name,
-                run=current_run(),
                 images=images,
                 dataset=self.dataset,
                 settings=self.settings,
