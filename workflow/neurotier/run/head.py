@@ -417,7 +417,7 @@ class Head:
         settings, places, pages, run = self.settings, self.places, self.pages, current_run()
         end(processes_of([run]))
         remove_leftovers(places.work, places.identity)
-        note_swapping(places, run)
+        note_swapping(places)
         again, is_good = bool(entries(places, run, "again")), succeeded and stopped_by is None
         add_facts(places, run, ended_s=time.time(), succeeded=is_good, stopped_by=stopped_by, again=again)
         if self.plan.elsewhere:
@@ -440,8 +440,8 @@ class Head:
         for failure in failures:
             say(f"failed  {failure['participant']}: {failure['reason']}")
         # A campaign that was stopped does this run again.
-        if not succeeded and not (stopped_by is not None and CAMPAIGN in os.environ):
-            page, of = pages.report, places.index / "dataset.json"
+        if not succeeded and (stopped_by is None or CAMPAIGN not in os.environ):
+            page, of = pages.report, places.dataset_facts
             if settings.is_campaign:
                 page, of = pages.comparison, places.campaign / "plan.tsv"
             if everyone and of.exists():  # else it was refused, and what is there stays

@@ -222,11 +222,11 @@ def add_facts(places: Places, run: str, /, **more: Any) -> None:
         write_json(places.runs / f"{run}.json", facts | more)
 
 
-def note_swapping(places: Places, run: str) -> None:
-    """Note how many bytes the machine has swapped out since the run began, which makes timings invalid."""
-    facts = run_facts(places, run)
+def note_swapping(places: Places) -> None:
+    """Note how many bytes the machine has swapped out since this run began, which makes timings invalid."""
+    facts = run_facts(places)
     if facts.get("host") == socket.gethostname():
-        add_facts(places, run, swap_out_bytes=psutil.swap_memory().sout - facts["swap_out_before_bytes"])
+        add_facts(places, facts["run"], swap_out_bytes=psutil.swap_memory().sout - facts["swap_out_before_bytes"])
 
 
 def begin_log(log: Path) -> None:

@@ -115,7 +115,7 @@ def tabulate_profile(places: Places, records: Sequence[Path], tables: Mapping[st
             for row in traffic_rows(record):
                 write_traffic(row)
     note_flush(places, flush, rows)
-    note_swapping(places, current_run())
+    note_swapping(places)
     note_processors(places, current_run())
     write_table(tables["runs"], "runs", run_rows(places, rows, read_failures(places), len(records)))
     write_table(tables["steps"], "steps", step_rows(places))
