@@ -242,8 +242,11 @@ def made_by_group_level(
     if not step:
         return [], None
     apart = {*OF_DATASET, *(entry for one in people for entry in one.outputs)}
-    files = {path: str(content) for path, (_, content) in step["derivatives"].items()}
-    files = {path: content for path, content in files.items() if PurePosixPath(path).parts[0] not in apart}
+    files = {
+        path: str(content)
+        for path, (_, content) in step["derivatives"].items()
+        if PurePosixPath(path).parts[0] not in apart
+    }
     shared = sorted(files.items() & {written for one in people for written in one.shared.items()})
     names = [path for path, _ in shared]
     made = sorted(files.keys() - {*names, *DESCRIBING})
