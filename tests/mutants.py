@@ -62,7 +62,7 @@ KNOWN: dict[str, str] = {
     "core/files.py: SYNC_FILE_RANGE_WRITE = 2: 2 -> (4)": "it is faster, and no other",
     "run/journal.py: LARGEST_BYTES = 16 << 20: 16 -> (32)": ANY,
     "run/journal.py: LARGEST_BYTES = 16 << 20: 20 -> (40)": ANY,
-    "run/participants.py: return sum(image.size_bytes or 0 for image in images): 0 -> (1)": "a byte of what is unknown",
+    "dataset/bids.py: return sum(image.size_bytes or 0 for image in images): 0 -> (1)": "a byte of what is unknown",
     "run/pool.py: OOM_SCORE = 300: 300 -> (600)": ANY,
     "run/pool.py: return code > 128 or (self.needs.elsewhere and may_pass(code)): code > 128 -> (code >= 128)": NONE,
     "run/pool.py: return code > 128 or not self.keep_going: code > 128 -> (code >= 128)": NONE,
