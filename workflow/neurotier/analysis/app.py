@@ -342,7 +342,8 @@ def run_group_level(
             image, name = {"Container": {"Type": "apptainer", "Tag": f"sha256:{placed.sha256}"}}, app_name(settings)
             write_description(out, site, dataset.sites[site], name, version, image, name)
         with naming_full_tier(tiers["results"], needed_bytes):
-            (_, kept), usage = measure_function(lambda: publish(out, places.derivatives / site, in_dataset=True))
+            publishing = partial(publish, out, places.derivatives / site, settings.results_dataset, in_dataset=True)
+            (_, kept), usage = measure_function(publishing)
         phases.append(("stage_out", usage))
     write_step(places, "run_group_level", site, site or "dataset", phases, kept)
     return differing

@@ -11,6 +11,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -99,7 +100,8 @@ def run_participant(job: Job) -> None:
         final = places.analysed(job.participant, settings.is_app)
         turn("stage_out")  # until the record is there: its flush may wait for what others write
         with naming_full_tier(tiers["results"], needed_bytes, needed_files):
-            (copied, kept), usage = run_phase("stage_out", lambda: publish(made, final), written)
+            publishing = partial(publish, made, final, settings.results_dataset)
+            (copied, kept), usage = run_phase("stage_out", publishing, written)
         phases.append(phase_row("stage_out", usage, copied[0], staged(copied, work_tier, tiers["results"])))
     if settings.tiers[work_tier.name].node:
         remove_empty(places.work)  # the end of the run cannot reach a tier of this node

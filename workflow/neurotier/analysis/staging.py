@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from neurotier.core.errors import InputError, NeurotierError, SourceError, TierError, ToolError
+from neurotier.core.errors import NeurotierError, SourceError, TierError, ToolError
 from neurotier.core.files import (
     DENIED,
     FULL,
@@ -77,12 +77,12 @@ def stage_in(
                 path,
                 "start the same command again to fetch it, or with --forcerun index_dataset if it was removed",
             ) from None
-        except PermissionError as error:
-            raise InputError(f"cannot be read: {error.strerror}", path) from None
     return copied, len(paths)
 
 
-def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[tuple[int, int], Manifest]:
+def publish(
+    made: Path, final: Path, is_saved: bool = False, in_dataset: bool = False
+) -> tuple[tuple[int, int], Manifest]:
     """Copy a folder to the results tier under a hidden name, flush it, then rename it.
 
     Parameters
@@ -93,6 +93,8 @@ def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[tuple[in
         Where; what is there is replaced.
     in_dataset
         Whether what is there may be a DataLad dataset, whose repository then stays.
+    is_saved
+        Whether it is going to be saved in one, which takes no odd names.
 
     Returns
     -------
@@ -115,6 +117,8 @@ def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[tuple[in
         planted = next((name for name, path in paths.items() if ".git" in path.split("/")), None)
         if planted is not None:  # git would run what its configuration names
             raise ToolError("is part of a git repository, which is not kept", planted)
+        if is_saved and (odd := next((name for name in kept if "\\" in name or not name.isprintable()), None)):
+            raise ToolError("has a name that git-annex does not take", repr(odd))
         (flush_tree if len(kept) <= FLUSHED_EACH else flush_file_system)(hidden)
         if in_dataset:
             set_dataset_aside(final)

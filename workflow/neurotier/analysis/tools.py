@@ -150,7 +150,7 @@ class Tool:
         Mask or None
             Booleans on the head's grid; ``None`` from a tool that makes no masks.
         """
-        os.environ.update(self.environment)
+        os.environ.update({"TMPDIR": str(folder), **self.environment})  # also what is temporary is on the work tier
         with log.open("ab") as file, self.starting(name):
             before = file.tell()
             command = self.command(str(image), str(folder))

@@ -21,6 +21,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
+from glob import glob
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -244,13 +245,13 @@ QUICK = ["--mksquashfs-args", "-comp zstd -Xcompression-level 3"]
 
 
 def section(definition: str, name: str) -> list[str]:
-    """The lines of the first section of a name in the text of a definition file, but for empty ones.
+    """The lines of all sections of a name in the text of a definition file, but for empty ones.
 
     >>> section("%files\\n  a.txt /opt\\n\\n%post\\n  true", "files")
     ['a.txt /opt']
     """
-    found = re.search(rf"^%{name}\s*\n(.*?)(?=^%|\Z)", definition, re.MULTILINE | re.DOTALL)
-    return [line.strip() for line in found[1].splitlines() if line.strip()] if found else []
+    found = re.findall(rf"^%{name}\s*\n(.*?)(?=^%|\Z)", definition, re.MULTILINE | re.DOTALL)
+    return [line.strip() for line in "\n".join(found).splitlines() if line.strip()]
 
 
 def build_arguments(definition: Path, given: Mapping[str, str]) -> dict[str, str]:
@@ -289,9 +290,9 @@ def content_of(text: str, given: Mapping[str, str]) -> str:
     """What determines the image of a reference: when it changes, the image is obtained again.
 
     Of a definition file that is its text, the files that it copies, the arguments except the mirror, and all that of
-    its base, if that is another one. Only files that the first ``%files`` names beside the definition count, not
-    folders and patterns: to read them would take every start as long as they are large, and what lies in them beside
-    the code, such as results, would have everyone analysed again.
+    its base, if that is another one. Only files that ``%files`` names relative to the definition count, not folders: to
+    read them would take every start as long as they are large, and what lies in them beside the code, such as results,
+    would have everyone analysed again.
 
     Parameters
     ----------
@@ -309,9 +310,9 @@ def content_of(text: str, given: Mapping[str, str]) -> str:
         return f"{reference.text} {facts.st_size} {facts.st_mtime_ns}"
     content, arguments = path.read_text(errors="replace"), build_arguments(path, {"MIRROR": "any", **given})
     arguments.pop("MIRROR", None)
-    for name in (line.split()[0] for line in section(content, "files")):
-        if not name.startswith(("/", "#")) and (path.parent / name).is_file():
-            content += (path.parent / name).read_text(errors="replace")
+    for name in re.findall(r'^(?![/#]|"/)("[^"]+"|\S+)', "\n".join(section(content, "files")), re.MULTILINE):
+        for file in sorted(path.parent / found for found in glob(name.strip('"'), root_dir=path.parent)):
+            content += file.read_text(errors="replace") if file.is_file() else ""
     base = arguments.get(BASE, "")
     try:
         below = content_of(str(path.parent / base), given) if base.endswith(".def") else ""

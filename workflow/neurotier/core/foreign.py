@@ -132,6 +132,8 @@ def open_file(folder: Path, below: str | PurePath, flags: int = FILE) -> Buffere
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
             raise behind from None
+        if error.errno == errno.EACCES:
+            raise ForeignError(f"cannot be read: {error.strerror}") from None
         error.filename = str(Path(folder, below))  # of which the call was told the last part
         raise
     finally:

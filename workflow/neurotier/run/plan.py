@@ -232,7 +232,8 @@ class Plan(Needs):
     def tool(self) -> Record:
         """The tool's name and options: others are others' results (:mod:`neurotier.run.preconditions`)."""
         settings = self.settings
-        given = {"environment": settings.containers.environment} if settings.image else {}
+        binds = {"binds": settings.containers.binds} if settings.containers.binds else {}
+        given = {"environment": settings.containers.environment, **binds} if settings.image else {}
         if self.is_app:
             return {"name": app_name(settings), **app_options(settings.app), **given}
         options = settings.tool.deciding
