@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
+from cases import CASES
 from conftest import missing
 from neurotier.core.processes import start_process
 from neurotier.core.tables import checker, columns
@@ -23,27 +24,15 @@ from support import PATIENCE_S, wait_for
 from told import told
 
 
-@pytest.mark.parametrize(
-    ("command", "below"),
-    [
-        ("sleep 100 & sleep 101; true", 3),
-        ("sleep 100 & true", 1),  # the grace time of left-over processes is no time in which SIGTERM is lost
-    ],
-)
-def test_sigterm_ends_the_whole_tree(command: str, below: int) -> None:
-    script = (
-        "import sys; from neurotier.meter.measure import Interrupted, measure_command\n"
-        f"try: measure_command(['sh', '-c', 'echo ready; {command}'], grace_s=60)\n"
-        "except Interrupted as stop: sys.exit(128 + stop.signal_number)"
-    )
-    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    process.stdout.readline()
-    while len(tree := psutil.Process(process.pid).children(recursive=True)) != below:
+def tree_of(process: subprocess.Popen[bytes], count: int) -> list[psutil.Process]:
+    """All below a process, once there are so many."""
+    while len(tree := psutil.Process(process.pid).children(recursive=True)) != count:
         time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=PATIENCE_S) == 143
-    assert not any(child.is_running() for child in tree)
+    return tree
+
+
+def python(script: str, *words: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", script, *words], stdout=subprocess.PIPE)
 
 
 def test_sigkill_of_the_meter_takes_the_phase_with_it() -> None:
@@ -52,13 +41,11 @@ def test_sigkill_of_the_meter_takes_the_phase_with_it() -> None:
         "from neurotier.meter.function import measure_function\n"
         "measure_function(lambda: start_process(['sleep', '100']).wait())"
     )
-    process = subprocess.Popen([sys.executable, "-c", script])
-    while len(tree := psutil.Process(process.pid).children(recursive=True)) < 2:
-        time.sleep(0.05)
+    process = python(script)
+    tree = tree_of(process, 2)
     process.kill()
     process.wait()
-    _, alive = psutil.wait_procs(tree, timeout=PATIENCE_S)
-    assert alive == []
+    assert psutil.wait_procs(tree, timeout=PATIENCE_S)[1] == []
 
 
 def test_a_tool_begins_with_the_signals_of_a_shell(tmp_path: Path) -> None:
@@ -74,8 +61,7 @@ def test_what_a_function_prints_is_printed_once() -> None:
         "from neurotier.meter.function import measure_function\n"
         "print('before'); measure_function(lambda: print('inside')); print('after')"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
-    assert done.stdout == b"before\ninside\nafter\n"
+    assert python(script).communicate()[0] == b"before\ninside\nafter\n"
 
 
 def test_alarms_that_come_as_a_wait_ends_are_no_stop() -> None:
@@ -96,6 +82,12 @@ def meter(*words: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([*METER, *words], capture_output=True, check=False, **options)
 
 
+def recorded(folder: Path, *words: str, **options: Any) -> Any:
+    """The record of a command that ends well in a folder."""
+    assert meter("-q", "--record", "record", *words, cwd=folder, **options).returncode == 0
+    return json.loads((folder / "record").read_text())
+
+
 def start(*words: str, **options: Any) -> subprocess.Popen[bytes]:
     """Start the meter, and wait until the command says that it is ready."""
     process = subprocess.Popen([*METER, "-q", *words], stdout=subprocess.PIPE, **options)
@@ -104,21 +96,21 @@ def start(*words: str, **options: Any) -> subprocess.Popen[bytes]:
     return process
 
 
-def test_streams_pass_through_untouched() -> None:
-    done = meter("-q", "sh", "-c", "cat; echo problem >&2", input=b"\0words\n")
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"\0words\n", b"problem\n")
-
-
 def test_surroundings_are_the_callers(tmp_path: Path) -> None:
-    """Environment, folder, open files, limits and what signals do: as without the meter."""
-    show = "env | grep -v ^_= | sort; pwd; cat <&3; umask; ulimit -a; grep -E 'Sig(Blk|Ign|Cgt)' /proc/self/status"
+    """Streams, environment, folder, open files, limits and what signals do: as without the meter.
+
+    SIGPIPE, which Python ignores, too: or a command would write on after its reader has left.
+    """
+    show = "cat; env | grep -v ^_= | sort; pwd; cat <&3; umask; ulimit -a; grep -E 'Sig(Blk|Ign|Cgt)' /proc/self/status"
     (tmp_path / "third").write_text("from the third file\n")
     seen = []
     for before in ([], [*METER, "-q", "--"]):
-        command = ["bash", "-c", 'exec 3< third; exec "$@"', "bash", *before, "sh", "-c", show]
-        seen.append(subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout)
+        command = ["bash", "-c", 'exec 3< third; exec "$@"', "bash", *before, "sh", "-c", f"{show}; echo problem >&2"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, input=b"\0words\n")
+        seen.append((done.stdout, done.stderr))
     assert seen[0] == seen[1]
-    assert b"from the third file" in seen[0]
+    assert seen[0][0].startswith(b"\0words\n")
+    assert b"from the third file" in seen[0][0]
 
 
 @pytest.mark.parametrize(
@@ -131,33 +123,36 @@ def test_surroundings_are_the_callers(tmp_path: Path) -> None:
         (["/etc/passwd"], 126),
     ],
 )
-def test_ends_as_the_command_ended(words: list[str], code: int) -> None:
+def test_ends_as_the_command_ended_though_nobody_reads_the_summary(words: list[str], code: int) -> None:
     assert meter("-q", "--", *words).returncode == code
+    with open("/dev/full" if words[0] == "sh" else os.devnull, "w") as full:
+        assert subprocess.run([*METER, "--", *words], stderr=full, check=False).returncode == code
 
 
-@pytest.mark.parametrize(("command", "code"), [("exit 3", 3), ("kill -9 $$", -signal.SIGKILL)])
-def test_a_summary_that_nobody_reads_hides_no_exit_code(command: str, code: int) -> None:
-    with open("/dev/full", "w") as full:
-        done = subprocess.run([*METER, "sh", "-c", command], stderr=full, check=False)
-    assert done.returncode == code
+LIBRARY = """
+import sys
+from neurotier.meter.measure import Interrupted, measure_command
+try: measure_command(["sh", "-c", sys.argv[1]], grace_s=60)
+except Interrupted as stop: sys.exit(128 + stop.signal_number)
+"""
 
 
-def test_a_reader_that_leaves_ends_the_command() -> None:
-    """SIGPIPE, which Python ignores, must reach the command."""
-    pipeline = f"{' '.join(METER)} -q yes | head -n 1"
-    done = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {pipeline}"], capture_output=True, check=False, timeout=PATIENCE_S
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGPIPE, b"y\n", b"")
-
-
-def test_signal_reaches_the_whole_tree() -> None:
-    process = start("sh", "-c", "setsid sleep 100 & sleep 101 & echo ready; wait")
-    tree = psutil.Process(process.pid).children(recursive=True)
-    assert len(tree) == 3
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=PATIENCE_S) == -signal.SIGINT
-    assert not any(member.is_running() for member in tree)
+@pytest.mark.parametrize(
+    ("command", "below"),
+    [
+        ("setsid sleep 100 & sleep 101 & echo ready; wait", 3),
+        ("sleep 100 & echo ready", 1),  # the grace time of left-over processes is no time in which a signal is lost
+    ],
+)
+def test_a_signal_ends_the_whole_tree_of_a_call_or_a_command(command: str, below: int) -> None:
+    for process, code in (
+        (python(LIBRARY, command), 128 + signal.SIGTERM),
+        (start("--grace", "60", "sh", "-c", command), -signal.SIGTERM if below > 1 else 0),
+    ):
+        tree = tree_of(process, below)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=PATIENCE_S) == code
+        assert not any(child.is_running() for child in tree)
 
 
 @pytest.mark.parametrize(("grace_s", "answer", "code"), [("5", "exit 7", 7), ("0.3", "", -signal.SIGKILL)])
@@ -206,11 +201,8 @@ def test_what_was_ignored_stays_ignored() -> None:
 
 def test_no_orphan_stays(tmp_path: Path) -> None:
     """A daemon that outlives the command is given the grace time, then ended; its cost is in the record."""
-    record = tmp_path / "record.jsonl"
     daemon = "setsid sh -c 'echo $$ > daemon; sleep 100' > /dev/null 2>&1 & until [ -s daemon ]; do sleep 0.05; done"
-    done = meter("-q", "--record", str(record), "--grace", "0.3", "sh", "-c", daemon, cwd=tmp_path)
-    assert done.returncode == 0
-    said = json.loads(record.read_text())
+    said = recorded(tmp_path, "--grace", "0.3", "sh", "-c", daemon)
     assert told(said, "left_behind account") == "1 -", "seconds after the phase are none of its wall time"
     assert not psutil.pid_exists(int((tmp_path / "daemon").read_text()))
 
@@ -242,17 +234,14 @@ def test_meters_that_share_a_record_do_not_mix_lines(tmp_path: Path) -> None:
 
 @pytest.mark.alone  # a campaign of another test would empty the page cache
 def test_tier_and_page_cache(tmp_path: Path) -> None:
-    record, image = tmp_path / "record.jsonl", tmp_path / "image"
+    image, folder = tmp_path / "image", tmp_path / "tier"
     image.write_bytes(bytes(3_000_000))
     with image.open("rb") as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    folder = tmp_path / "tier"
     folder.mkdir()
     script = f"cat {image} > {folder}/copy; sync {folder}/copy"
-    words = ["--tier", f"disk={folder}", "--input", str(image), "sh", "-c", script]
-    assert meter("-q", "--record", str(record), *words).returncode == 0
-    measured = json.loads(record.read_text())
+    measured = recorded(tmp_path, "--tier", f"disk={folder}", "--input", str(image), "sh", "-c", script)
     assert told(measured, "input_bytes input_resident_before") == "3000000 0"
     assert measured["input_resident_after"] == pytest.approx(1, abs=0.01)  # the kernel may take a page back at any time
     growth = next(flow for flow in measured["tiers"] if flow["traffic_source"] == "growth")
@@ -262,53 +251,29 @@ def test_tier_and_page_cache(tmp_path: Path) -> None:
             assert flow["written_bytes"] >= 3_000_000
 
 
+def configure(folder: Path, text: str) -> None:
+    (folder / "config").mkdir()
+    (folder / "config" / "config.yaml").write_text(text)
+
+
 def test_tier_by_its_name_in_the_configuration(tmp_path: Path) -> None:
-    (tmp_path / "config").mkdir()
-    (tmp_path / "config" / "config.yaml").write_text("tiers: {work: {path: $HERE/w, kind: block}}\n")
+    configure(tmp_path, "tiers: {work: {path: $HERE/w, kind: block}}\n")
     (tmp_path / "w").mkdir()
-    environment = os.environ | {"HERE": str(tmp_path)}
-    words = ["--record", "r", "--tier", "work", "sh", "-c", "echo 1234567 > w/file"]
-    assert meter(*words, cwd=tmp_path, env=environment).returncode == 0
-    assert json.loads((tmp_path / "r").read_text())["tiers"][0]["written_bytes"] == 8
+    script = "--tier", "work", "sh", "-c", "echo 1234567 > w/file"
+    said = recorded(tmp_path, *script, env=os.environ | {"HERE": str(tmp_path)})
+    assert said["tiers"][0]["written_bytes"] == 8
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--"], "there is no command; write it after --"),
-        (
-            ["--record", "/nowhere/r", "touch", "ran"],
-            "--record /nowhere/r: cannot be written: No such file or directory",
-        ),
-        (
-            ["--tier", "wrok", "touch", "ran"],
-            "--tier: config/config.yaml here has no tier 'wrok' with a path; write NAME=FOLDER",
-        ),
-        (["--tier", "a=/nowhere", "touch", "ran"], "tier 'a': /nowhere is not an existing folder; --tier NAME=FOLDER"),
-        (["--input", "/nowhere", "touch", "ran"], "--input /nowhere: is not an existing file"),
-    ],
-)
-def test_wrong_options_are_told_before_the_command_starts(tmp_path: Path, words: list[str], message: str) -> None:
+@pytest.mark.parametrize("case", CASES["wrong_options"])
+def test_wrong_options_are_told_before_the_command_starts(tmp_path: Path, case: list[Any]) -> None:
+    words, message, *text = case
+    if text:
+        configure(tmp_path, *text)
     done = meter(*words, cwd=tmp_path)
     assert done.returncode not in (0, 1)
     (line,) = done.stderr.decode().splitlines()
     assert message in line
     assert not (tmp_path / "ran").exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("tiers: {", "config/config.yaml: is no YAML; mend it, or write NAME=FOLDER"),
-        *((text, "has no tier 'x' with a path") for text in ("", "- x", "tiers: [x]", "tiers: {x: {kind: block}}")),
-    ],
-)
-def test_a_configuration_that_does_not_say_where_a_tier_is_gives_a_line(
-    tmp_path: Path, text: str, message: str
-) -> None:
-    (tmp_path / "config").mkdir()
-    (tmp_path / "config" / "config.yaml").write_text(text)
-    test_wrong_options_are_told_before_the_command_starts(tmp_path, ["--tier", "x", "touch", "ran"], message)
 
 
 def in_a_terminal(words: list[str], keys: bytes = b"") -> tuple[int, str]:

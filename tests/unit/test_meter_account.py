@@ -179,9 +179,10 @@ def test_exit_records_tell_waits_and_what_nobody_waited_for() -> None:
 LOOKED: dict[str, Any] = {"looked_s": 5.0, "disk_threads_s": 1.0, "most_active": 1}
 
 
-@pytest.mark.parametrize(
-    ("misbooked_s", "delays", "looked", "expected"),
-    [
+def test_where_the_kernel_books_no_or_wrong_waits_states_tell_of_them() -> None:
+    own = {"runtime_ns": 3, "run_queue_ns": 1, "block_io_ns": 3}
+    names = "wait_source block_io_s memory_stall_s"
+    for misbooked_s, delays, looked, expected in (
         (0.10, True, {}, "taskstats 3 0"),  # 10 ms a second, and 5 ms
         (0.11, True, {}, "sampled 2 0"),  # 1 of 5 s: 2 of 10
         (0, False, {}, "sampled 2 -"),
@@ -189,15 +190,11 @@ LOOKED: dict[str, Any] = {"looked_s": 5.0, "disk_threads_s": 1.0, "most_active":
         (0, False, {"looked_s": 0.0}, "sampled - -"),
         (0, False, {"looked_s": 1.0}, "sampled 6 -"),  # one thread, off a core for 10 - 3 - 1 s at most
         (0, False, {"looked_s": 1.0, "most_active": 2}, "sampled 10 -"),
-    ],
-)
-def test_where_the_kernel_books_no_or_wrong_waits_states_tell_of_them(
-    misbooked_s: float, delays: bool, looked: dict[str, Any], expected: str
-) -> None:
-    own = {"runtime_ns": 3, "run_queue_ns": 1, "block_io_ns": 3}
-    samples = sampler(**LOOKED | looked)
-    names = "wait_source block_io_s memory_stall_s"
-    assert exits(names, own | {"misbooked_ns": misbooked_s}, samples, delays, **UNBOOKED) == expected
+    ):
+        samples = sampler(**LOOKED | looked)
+        found = exits(names, own | {"misbooked_ns": misbooked_s}, samples, delays, **UNBOOKED)
+        assert found == expected, (misbooked_s, delays, looked)
+    samples = sampler(**LOOKED)
     samples.asynchronous.found = "aio"
     assert exits("block_io_s", own, samples, delays=False, block_io_s=None) == "-", "who waits for such looks asleep"
 
@@ -296,24 +293,19 @@ def test_waits_are_told_apart_and_too_long_ones_are_not_believed() -> None:
     assert one(runtime_ns=11, block_io_ns=0.0015) == "0 0 0 11", "more than one is not believed"
 
 
-@pytest.mark.parametrize(
-    ("children", "parent_s", "expected"),
-    [
+def test_at_most_so_long_a_process_was_active_beside_its_children() -> None:
+    for children, parent_s, expected in (
         ([(5, 2)], 3, "0 10 5"),  # one child of 5 s beside 3 s in 10: one after the other, perhaps
         ([(5, 2)], 8, "2 10 10"),  # 8 + 5 > 10 by 3: as much as the child did
         ([(5, 4)], 8, "3 10 12"),
         ([(10, 1), (10, 1)], 4, "2 10 6"),
-    ],
-)
-def test_at_most_so_long_a_process_was_active_beside_its_children(
-    children: list[tuple[int, int]], parent_s: int, expected: str
-) -> None:
-    records = [
-        record(number, PARENT, lifetime_us=lifetime_s * 1_000_000, runtime_ns=active_s)
-        for number, (lifetime_s, active_s) in enumerate(children, start=CHILD)
-    ]
-    found = tree(*records, record(PARENT, ROOT, runtime_ns=parent_s)).branch(ROOT)
-    assert told(found, "overlap_ns children_lifetime_ns children_active_ns") == expected
+    ):
+        records = [
+            record(number, PARENT, lifetime_us=lifetime_s * 1_000_000, runtime_ns=active_s)
+            for number, (lifetime_s, active_s) in enumerate(children, start=CHILD)
+        ]
+        found = tree(*records, record(PARENT, ROOT, runtime_ns=parent_s)).branch(ROOT)
+        assert told(found, "overlap_ns children_lifetime_ns children_active_ns") == expected
 
 
 def test_threads_count_to_their_process_which_may_live_longer_than_its_first() -> None:
@@ -349,24 +341,21 @@ def activity(*looks: tuple[float, float, bool], waits_booked: bool = True, begin
 BOUNDS = "least_s most_s"
 
 
-@pytest.mark.parametrize(
-    ("booked", "awake", "expected"),
-    [
+def test_a_second_of_activity() -> None:
+    """Who has ended counts like who is there."""
+    for booked, awake, expected in (
         ([], False, "0 0"),
         ([(0.3, 0.2)], False, "0.3 0.3"),  # of the second, asleep before and after
         ([(0.3, 0.2), (0.5, 0.1)], False, "0.5 0.8"),  # beside each other, or one after the other
         ([(0.6, 0.6), (0.7, 0.7), (0.9, 0.9)], False, "1 1"),  # 2.2 s on two cores
         ([(0.4, 0.4), (0.4, 0.4), (0.4, 0.4)], False, "0.6 1"),  # 1.2 s on two cores
         ([(0.3, 0.2)], True, "0.3 1"),  # awake at the end: it may not all be booked yet
-    ],
-)
-def test_a_second_of_activity(booked: list[tuple[float, float]], awake: bool, expected: str) -> None:
-    """Who has ended counts like who is there."""
-    books = [(number, Books(*one, awake=awake)) for number, one in enumerate(booked)]
-    alive, ended = activity(), activity()
-    alive.add(1.0, dict(books), [], awake)
-    ended.add(1.0, {}, books, awake)
-    assert told(alive, BOUNDS) == told(ended, BOUNDS) == expected
+    ):
+        books = [(number, Books(*one, awake=awake)) for number, one in enumerate(booked)]
+        alive, ended = activity(), activity()
+        alive.add(1.0, dict(books), [], awake)
+        ended.add(1.0, {}, books, awake)
+        assert told(alive, BOUNDS) == told(ended, BOUNDS) == expected
 
 
 def test_who_is_awake_at_two_looks_without_an_entry_was_awake_all_the_time_and_is_booked_once() -> None:

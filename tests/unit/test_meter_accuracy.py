@@ -94,17 +94,14 @@ def test_cpu_time_is_exact_for_everyone(where: Bench, load: tuple[object, ...], 
     assert said["cpu_source"] == "wait4"
 
 
-def test_children_of_microseconds_are_all_counted(exact: Bench) -> None:
-    truth, said = exact.metered("forks", 5000)
-    assert said["processes"] == truth["processes"] == 5001
+@pytest.mark.parametrize(("count", "load", "source"), [(5000, ["forks"], "wait4"), (4, ["unheard", 0.3], "taskstats")])
+def test_children_of_microseconds_and_those_nobody_waits_for_are_counted(
+    exact: Bench, count: int, load: list[object], source: str
+) -> None:
+    truth, said = exact.metered(load[0], count, *load[1:])
+    assert said["processes"] == truth["processes"] == count + 1
     assert close(said["cpu_s"], truth["cpu_s"], share=0.02)
-
-
-def test_children_nobody_waits_for_are_heard_of(exact: Bench) -> None:
-    truth, said = exact.metered("unheard", 4, 0.3)
-    assert said["processes"] == truth["processes"] == 5
-    assert close(said["cpu_s"], truth["cpu_s"], share=0.02)
-    assert said["cpu_source"] == "taskstats"
+    assert said["cpu_source"] == source
 
 
 def test_an_ordinary_user_sees_children_nobody_waits_for(where: Bench) -> None:
