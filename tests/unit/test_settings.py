@@ -69,93 +69,14 @@ def test_a_key_of_bet_is_laid_over_its_defaults() -> None:
     assert tool.image == "containers/fsl-bet.def"
 
 
-@pytest.mark.parametrize(
-    ("config", "line"),
-    [
-        ("results: ../elsewhere", "results: '../elsewhere' is not the name of a folder"),
-        ("results: a{b}", "results: braces"),
-        ("comparison: {results: [campaign]}", "comparison.results: 'campaign' is what runs of another kind are"),
-        (
-            "tool.bet.image: x",
-            "tool.bet.image: unknown key; on the command line write --config 'tool={bet: {image: VALUE}}'",
-        ),
-        ("tool: {brainextractor: {fractional_threshold: 2}}", "tool.brainextractor.fractional_threshold: 2 is"),
-        ("dataset: {source:../bids}", "dataset.source:../bids: unknown key; write a space after the colon: "),
-        ("tool: {bet: {comand: x}}", "tool.bet.comand: unknown key; did you mean 'comm"),
-        ("tool: {own: {mask: m.nii}}", "tool.own.command: this key is missing"),
-        ("tool: {../own: {}}", "tool: '../own'"),
-        ("campaign: {tools: [bte]}", "campaign.tools: 'bte' is not one of brainextractor"),
-        ("dataset: '{sites: [A]'", "dataset: '{sites: [A]' is no YAML; close every brace"),
-        ("tool: noop", "tool: 'noop' stands alone; write {name: noop}"),
-        ("ior: {file_size: {each: 2}}", "ior.file_size: {'each': 2} is not"),
-        ("dataset: {sites: [null]}", "dataset.sites.0: nothing is given"),
-        ("shares: {participants: many}", "shares.participants: 'many' is not of type"),
-        ("dataset: {sites: A}", "dataset.sites: 'A' stands alone; write [A]"),
-        (
-            "campaign: {placements: {a: {work: dsik}}}",
-            "campaign.placements.a.work: no tier is named 'dsik'; did you mean 'disk'?",
-        ),
-        (
-            "{tiers: {own: {path: /x, kind: block, node: true}}, placement: {results: own}}",
-            "placement.results: tier 'own' is each node's own (node: true), and all jobs must see the same results",
-        ),
-        (
-            "{tiers: {old: {path: /x, kind: block, read_only: true}}, campaign: {placements: {a: {work: old}}}}",
-            "campaign.placements.a.work: tier 'old' is only read (read_only: true), and work is written",
-        ),
-        ("probe: {tiers: [dsik]}", "probe.tiers: no tier is named 'dsik'; did you mean 'disk'?"),
-        ("tiers: {a b: {path: ., kind: block}}", "tiers"),
-        ("node_class: ../elsewhere", "node_class: '../elsewhere'"),
-        ("node_class: figures", "node_class: 'figures'"),
-        ("app: {arguments: ['--mem={memory}']}", "app.arguments: '--mem={memory}': nothing is called {memory}"),
-        ("app: {arguments: ['{session}']}", "app.arguments: '{session}': nothing is called {session} here"),
-        ("app: {arguments: ['{a.b}']}", "app.arguments: '{a.b}' has something other than a name in braces"),
-        ("app: {arguments: ['{threads!r}']}", "app.arguments: '{threads!r}' has something other than a name"),
-        ("app: {arguments: ['{threads:>9}']}", "app.arguments: '{threads:>9}' has something other than a"),
-        ("app: {arguments: ['{']}", "app.arguments: '{': "),
-        ("app: {group_arguments: ['{participant}']}", "app.group_arguments: '{participant}': nothing is"),
-        ("app: {arguments: ['{filter_file}']}", "app.arguments: '{filter_file}': nothing is called"),
-        ("app: {filter_file: a.json}", "app.filter_file: the app is not told of it; add its option to app."),
-        ("app: {caches: {one: {source: a, inside: /data/}}}", "app.caches.one.inside: '/data/' is"),
-        ("app: {caches: {one: {source: a, inside: data}}}", "app.caches.one.inside: 'data'"),
-        (
-            "app: {caches: {one: {source: a, inside: /same}, two: {source: a, inside: /same}}}",
-            "app.caches.two.inside: '/same' is that of one, too",
-        ),
-        ("app: {retry_exit_codes: [0]}", "app.retry_exit_codes.0: 0 is less than"),
-        ("app: {attempts: 0}", "app.attempts: 0 is less than"),
-        ("tool: {name: bte}", "tool.name: 'bte' is not one of brainextractor, bet, noop"),
-        ("tiers: {disk: {path: .}}", "tiers.disk.kind: this key is missing"),
-        ("dataset: {participants: [1]}", "dataset.participants.0: 1 was read as a number"),
-        ("dataset: {version: 2024-01-01}", "dataset.version: 2024-01-01 was read as a date; put it in"),
-        ("tiers: {disk: {path: ., kind: block, capacity: much}}", "tiers.disk.capacity: 'much' is not a size"),
-    ],
-)
-def test_what_is_wrong_is_said_with_its_key(config: str, line: str) -> None:
+WRONG = yaml.safe_load(Path(__file__).with_name("wrong_settings.yaml").read_text())
+
+
+@pytest.mark.parametrize(("line", "config"), WRONG.items(), ids=str)
+def test_what_is_wrong_is_said_with_its_key(line: str, config: dict[str, Any]) -> None:
     """How a command says it: workflow/test_bad_input.py."""
     with pytest.raises(SettingsError, match=f"^config key {re.escape(line)}"):
-        tiers_of(settings_at(**yaml.safe_load(config)))  # which reads sizes
-
-
-@pytest.mark.parametrize(
-    ("keys", "line"),
-    [
-        ('command: "p {output}", mask: m.nii', "own.command: has no {input}; say in it where the path of the"),
-        ('command: "p {input} {mask}", mask: m.nii', "own.command: '{mask}': nothing is called {mask} here; use"),
-        ('command: "p \'{input}", mask: m.nii', 'own.command: "p \'{input}": No closing quotation'),
-        ('command: " ", mask: m.nii', "own.command: names no program; begin with a program on PATH"),
-        ('command: "./p {input}", mask: m.nii', "own.command: './p' is neither a name nor an absolute path"),
-        ('command: "p {input}", mask: m.nii, version: "\'"', 'own.version: "\'": No closing quotation'),
-        ('command: "p {input}"', "own: neither mask nor brain is given; name the one"),
-        ('command: "p {input}", mask: m.nii, brain: b.nii', "own: both mask and brain are given"),
-        ('command: "p {input}", mask: /m.nii', "own.mask: '/m.nii' is not below {output}; name"),
-        ('command: "p {input}", mask: ../m.nii', "own.mask: '../m.nii' is not below {output}"),
-        ('command: "p {input}", mask: "{output}/m"', "own.mask: '{output}/m' is not below {output}"),
-    ],
-)
-def test_what_is_wrong_with_a_program_is_said_with_its_key(keys: str, line: str) -> None:
-    with pytest.raises(SettingsError, match=rf"^config key tool\.{re.escape(line)}"):
-        settings_at(tool=yaml.safe_load(f"{{name: own, own: {{{keys}}}}}"))
+        tiers_of(settings_at(**config))  # which reads sizes
 
 
 def over_shipped(*texts: str, in_containers: bool = True, words: Any = None) -> None:
