@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from neurotier.core.tables import Row
 from neurotier.meter.traffic import flow
 from neurotier.meter.usage import ACCOUNT, LABELS
 from neurotier.pages.kit.causes import sum_causes
 from neurotier.pages.kit.chart import CAUSE_COLOURS
-from neurotier.pages.report.answers import run_answers, saved_at_most_s
+from neurotier.pages.report.answers import run_answers
 from neurotier.pages.report.data import participant_jobs
 from report_data import RUN, phase_row, sampled, without_account
 
@@ -42,76 +44,10 @@ def texts(rows: list[Row], traffic: Sequence[Row] = ()) -> list[str]:
     return run_answers(rows, traffic, KINDS)
 
 
-@pytest.mark.parametrize(
-    ("phases", "said"),
-    [
-        (  # staging less user, and compute's storage
-            {"stage_in": {"system": 2.0, "user": 1.0, "block_io": 1.0}, "compute": {"user": 94.0, "block_io": 2.0}},
-            ["Compute-bound: a faster tier saves at most 5 %"],
-        ),
-        (
-            {"stage_in": {"run_queue": 19.0, "block_io": 1.0}, "compute": {"run_queue": 19.0, "user": 61.0}},
-            [
-                "A faster tier saves at most 1 %",
-                "Waiting for a core: 38 % of wall time; more processes ran here than there are cores",
-            ],
-        ),
-        (
-            {"compute": {"user": 88.0, "memory_stall": 12.0}},
-            [
-                "Compute-bound: a faster tier saves at most 0 %",
-                "Short of memory: 12 % of wall time; start fewer participants at once",
-            ],
-        ),
-        ({"compute": {"user": 91.0, "system": 9.0}}, ["Compute-bound: a faster tier saves at most 0 %"]),
-        (
-            {"compute": {"user": 90.0, "unexplained": 10.0}},
-            ["Compute-bound: a faster tier saves at most 10 %", "Unexplained: 10 % of wall time"],
-        ),
-    ],
-)
-def test_what_the_time_was_spent_for_is_said(phases: dict[str, dict[str, Any]], said: list[str]) -> None:
-    assert texts([spent(phase, **causes) for phase, causes in phases.items()]) == said
-
-
-def test_a_run_is_compute_bound_from_three_quarters_on() -> None:
-    for share, is_bound in ((0.75, True), (0.74, False)):
-        assert texts([spent("compute", user=share, other=1 - share)])[0].startswith("Compute-bound") == is_bound
-
-
-def test_what_is_explained_twice_saves_nothing() -> None:
-    assert saved_at_most_s(spent("compute", user=90.0, unexplained=-10.0) | {"wall_s": 80.0}, KINDS) == 0
-
-
-def test_waiting_for_storage_says_where() -> None:
-    rows = [
-        spent("stage_in", block_io=40.0, other=2.0, tier="memory"),
-        spent("compute", user=53.0, block_io=5.0, tier="memory"),
-    ]
-    expected = "Waiting for storage: 45 % of wall time, most of it in stage_in"
-    for traffic, where in (
-        (staged("nfs", "memory"), " on tier nfs"),  # memory has no storage to wait for
-        (staged("nfs", "disk"), " on tier disk or nfs"),
-        ([], ""),  # the tiers of staging are not known
-    ):
-        assert texts(rows, traffic) == ["A faster tier saves at most 47 %", expected + where]
-
-
-def test_no_phase_is_named_that_has_not_most() -> None:
-    rows = [spent("stage_in", block_io=10.0), spent("compute", block_io=10.0, user=40.0, other=2.0)]
-    assert texts(rows, staged("nfs", "disk"))[1].endswith("Waiting for storage: 32 % of wall time")
-
-
-def test_sleep_on_a_network_tier_counts_as_storage() -> None:
-    rows = [spent("stage_in", user=1.0, tier="nfs"), spent("compute", user=62.0, block_io=7.0, other=30.0, tier="nfs")]
-    saves, _, asleep = texts(rows)
-    assert saves == "A faster tier saves at most 37 %"
-    assert asleep == "Asleep: 30 % of wall time, most of it in compute on tier nfs; network, locks or timers"
-
-
-def test_small_shares_are_not_worth_a_sentence() -> None:
-    said = texts([spent("compute", user=40.0, run_queue=20.0, other=33.0, memory_stall=4.0, block_io=3.0)])
-    assert [text.partition(":")[0] for text in said[1:]] == ["Waiting for a core", "Asleep"]
+@pytest.mark.parametrize("case", yaml.safe_load(Path(__file__).with_name("answers.yaml").read_text()))
+def test_what_the_time_was_spent_for_is_said(case: dict[str, Any]) -> None:
+    rows = [spent(phase, **causes) for phase, causes in case["phases"].items()]
+    assert texts(rows, staged(*case["staged"]) if "staged" in case else ()) == case["said"]
 
 
 def test_participants_add_up() -> None:
