@@ -64,21 +64,6 @@ def test_a_job_that_comes_after_its_run_does_nothing(tmp_path: Path) -> None:
     assert record(results, "sub-00") == made, "who is done is not done again"
 
 
-def test_phases_in_which_a_pool_was_stopped_are_said(tmp_path: Path) -> None:
-    """By Ctrl-Z, or by ``scontrol suspend``, which stop all its processes: those phases have no account."""
-    results = sleeping(tmp_path, 3.0, "01")
-    process = job(results)
-    sleepers(process, 1)
-    pool = psutil.Process(process.pid)
-    for number in (signal.SIGSTOP, signal.SIGCONT):
-        for each in (pool, *pool.children(recursive=True)):
-            each.send_signal(number)
-        time.sleep(0.5)
-    said_by(process)
-    lacking = [phase for phase in record(results, "sub-01")["phases"] if phase["account"] is None]
-    assert [(phase["phase"], phase["account_reason"]) for phase in lacking] == [("compute", "it was stopped meanwhile")]
-
-
 @pytest.mark.parametrize(
     ("number", "whole_group", "beside"),
     [(signal.SIGTERM, False, 0), (signal.SIGINT, True, 0), (signal.SIGTERM, False, 2)],
