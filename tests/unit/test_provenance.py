@@ -1,18 +1,23 @@
-"""Derivatives as datasets: what is registered, grouped, described and remade, and repositories that change folders."""
+"""Derivatives as datasets: what is registered, grouped, described and remade, repositories that change folders, and who
+may write to them: locks of git are removed only of a save that was killed here."""
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 from configured import settings_at
 from neurotier.analysis.activity import How, identifier
 from neurotier.analysis.staging import OF_DATASET, aside, publish, set_dataset_aside, take_dataset_back
-from neurotier.core.errors import InputError, KilledError, SourceError, ToolError
+from neurotier.core.errors import BusyError, InputError, KilledError, SourceError, ToolError
 from neurotier.core.files import remove_whatever, write_text
+from neurotier.core.libc import LIBC, PR_SET_CHILD_SUBREAPER
 from neurotier.core.places import Places
 from neurotier.dataset.commands import naming_commands, prepare_environment
 from neurotier.dataset.source import Dataset
@@ -22,14 +27,17 @@ from neurotier.provenance.saving import (
     COMMAND_BYTES,
     Made,
     changed_entries,
+    clear_locks,
     groups,
     open_dataset,
     refuse_ignored,
     register,
     save,
     save_sites,
+    unsaved,
+    writing,
 )
-from support import committed, git
+from support import committed, git, wait_for
 
 HOW: How = {"neurotier": "0.1.0", "name": "bet", "version": "6.0", "options": {"fractional_threshold": 0.5}}
 
@@ -103,14 +111,11 @@ def test_what_of_others_was_removed_is_put_back(tmp_path: Path) -> None:
     assert [name for name in names if (tmp_path / name).exists()] == names[:-1]
 
 
-@pytest.mark.parametrize("name", ["/a.json", "/b/a.json", "code/a.json", "code/neurotier/b/a.json"])
-def test_a_file_that_does_not_lie_where_it_is_said_how_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match="is not below code/neurotier/ of a dataset of derivatives"):
-        remake(Path(name), [], None)
-
-
-def test_derivatives_are_not_made_again_without_their_repository_or_inputs(tmp_path: Path) -> None:
+def test_derivatives_are_not_made_again_from_elsewhere_or_without_their_repository_or_inputs(tmp_path: Path) -> None:
     """As they are after a copy of the files alone."""
+    for name in ("/a.json", "/b/a.json", "code/a.json", "code/neurotier/b/a.json"):
+        with pytest.raises(InputError, match="is not below code/neurotier/ of a dataset of derivatives"):
+            remake(Path(name), [], None)
     describe(tmp_path, [HOW])
     file, image = tmp_path / how_file(identifier(HOW)), tmp_path / RAW / "sub-01/anat/sub-01_T1w.nii.gz"
     with pytest.raises(SourceError, match="could not be fetched: No installed dataset found"), naming_commands():
@@ -119,30 +124,23 @@ def test_derivatives_are_not_made_again_without_their_repository_or_inputs(tmp_p
         remake(file, [], None)
 
 
-def test_a_git_annex_that_is_killed_may_have_met_a_full_tier() -> None:
-    """Its database is mapped to memory, and the kernel ends by SIGBUS who has no room for what is written there."""
-    prepare_environment()
-    from datalad.support.exceptions import CommandError
-
-    with pytest.raises(KilledError, match=r"git add was killed; .* tier full, and start the same"), naming_commands():
-        raise CommandError(["git", "add"], code=128 + signal.SIGBUS)
-
-
 @pytest.mark.parametrize(
-    ("streams", "reason"),
+    ("ended", "said"),
     [
-        ({"stderr": "no\nsuch file"}, "no such file"),
-        ({"stdout": "nothing to commit"}, "nothing to commit"),
-        ({}, "it gives no reason"),
+        ({"stderr": "no\nsuch file"}, "failed with exit code 1: no such file$"),
+        ({"stdout": "nothing to commit"}, "failed with exit code 1: nothing to commit$"),
+        ({}, "failed with exit code 1: it gives no reason$"),
+        ({"code": 128 + signal.SIGBUS}, "was killed; .* tier full, and start the same"),
     ],
 )
-def test_a_git_that_fails_is_named_with_its_reason(streams: dict[str, str], reason: str) -> None:
+def test_a_git_that_fails_or_is_killed_is_named_with_its_reason(ended: dict[str, Any], said: str) -> None:
+    """git-annex maps its database to memory: the kernel ends by SIGBUS who has no room for what is written there."""
     prepare_environment()
     from datalad.support.exceptions import CommandError
 
-    said = f"^git or git-annex: git commit failed with exit code 1: {reason}$"
-    with pytest.raises(SourceError, match=said), naming_commands():
-        raise CommandError(["git", "-c", "a.b=c", "commit", "-m", "text"], code=1, **streams)
+    kind = KilledError if "code" in ended else SourceError
+    with pytest.raises(kind, match=f"^git or git-annex: git commit {said}"), naming_commands():
+        raise CommandError(["git", "-c", "a.b=c", "commit", "-m", "text"], **{"code": 1, **ended})
 
 
 def test_a_commit_holds_those_made_in_one_way_and_its_command_fits() -> None:
@@ -285,3 +283,77 @@ def test_thousands_of_participants_leave_in_one_commit(tmp_path: Path) -> None:
     save(dataset, "gone", names)
     assert git(folder, "log", "-1", "--format=%s") == "gone"
     assert not [name for name in git(folder, "ls-files").splitlines() if name.startswith("sub-")]
+
+
+HERE = socket.gethostname()
+LOCKS = ("index.lock", "HEAD.lock", "refs/heads/main.lock", "objects/maintenance.lock", "annex/index.lock")
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Path:
+    """A repository with every lock that a killed git has been seen to leave."""
+    made = tmp_path / "derivatives"
+    made.mkdir()
+    git(made, "init")
+    (made / ".git/annex").mkdir()
+    for lock in LOCKS:
+        (made / ".git" / lock).touch()
+    return made
+
+
+def locks_in(locked: Path) -> int:
+    return len(list(locked.rglob("*.lock")))
+
+
+@pytest.mark.parametrize(
+    ("killed_on", "said"),
+    [("", r"HEAD\.lock: another program is writing .* wait for it"), ("elsewhere", "a save on elsewhere was killed")],
+)
+def test_locks_of_somebody_else_stay(locked: Path, killed_on: str, said: str) -> None:
+    with pytest.raises(BusyError, match=said):
+        clear_locks(locked, killed_on)
+    assert locks_in(locked) == len(LOCKS)
+
+
+def test_a_lock_of_the_list_of_subdatasets_is_removed_with_the_others(locked: Path) -> None:
+    lock = locked / ".gitmodules.lock"
+    lock.touch()
+    (locked / ".gitmodules").touch()
+    words = ["git", "config", "--file", ".gitmodules", "a.b", "c"]
+    done = subprocess.run(words, cwd=locked, capture_output=True, text=True)
+    assert isinstance(unsaved(locked, done.stderr), BusyError)
+    clear_locks(locked, HERE)
+    assert not locks_in(locked)
+
+
+def test_locks_stay_while_a_git_works_there(locked: Path) -> None:
+    """Such as a user's own commit, which waits for an editor; none that this process has started."""
+    LIBC.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)  # a meter in this worker makes orphans its children: its own gits
+    waits, ends = os.pipe()
+    start = "exec 3<&0; git cat-file --batch <&3 >/dev/null & echo $!"
+    started = subprocess.run(["sh", "-c", start], cwd=locked, stdin=waits, stdout=subprocess.PIPE, check=True)
+    os.close(waits)
+    reader = psutil.Process(int(started.stdout))
+    wait_for(lambda: reader.name() == "git")  # until then it is still the shell
+    with pytest.raises(BusyError, match=rf"process {reader.pid}, git"):
+        clear_locks(locked, HERE)
+    assert locks_in(locked)
+    os.close(ends)
+    wait_for(lambda: not reader.is_running())
+    clear_locks(locked, HERE)
+
+
+def test_a_save_that_fails_leaves_a_note_until_another_has_come_to_its_end(tmp_path: Path) -> None:
+    places = Places(*[tmp_path] * 5)
+    write_text(places.saving, "elsewhere")
+    with pytest.raises(KeyError), writing(places):
+        raise KeyError
+    with writing(places) as killed_on:
+        assert killed_on == "elsewhere", "what that has left may be there"
+    with pytest.raises(KeyError), writing(places):
+        raise KeyError
+    assert places.saving.read_text() == HERE
+    places.saving.unlink()
+    with pytest.raises(BusyError), writing(places):
+        raise BusyError("somebody else writes")
+    assert not places.saving.exists(), "locks that are found next are not ours"
