@@ -1,4 +1,5 @@
-"""Images from where they are kept: DataLad container datasets, and archives of Docker and OCI."""
+"""Images from where they are kept: container datasets of DataLad, archives of Docker and OCI, and a registry, which
+may lack an image or hold a changed one."""
 
 from __future__ import annotations
 
@@ -6,18 +7,21 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from configured import settings_at
+from conftest import need
 from container_images import Engine, make_docker_archive, make_oci_layout, tiny_root
 from neurotier.containers.store import Store, sha256
 from neurotier.core.errors import ContainerError, NeurotierError, SettingsError, SourceError
 from stores import names, runs, store_in
-from support import ENVIRONMENT, ROOT, git
+from support import ENVIRONMENT, git, wait_for, while_running
 
+SAID = yaml.safe_load(Path(__file__).with_name("references.yaml").read_text())
 FETCHING = settings_at(dataset={"get_attempts": 1}).dataset
 
 
@@ -79,22 +83,7 @@ def hostile(source: Path, tmp_path: Path) -> Callable[..., str]:
     return make
 
 
-@pytest.mark.parametrize(
-    ("path", "said"),
-    [
-        ("/etc/hostname", r"its image 'bad' is at '/etc/hostname', which leads out of it"),
-        ("../../secret", r"its image 'bad' is at '\.\./\.\./secret', which leads out of it"),
-        (".git/config", r"its image 'bad' is at '\.git/config', which leads out of it"),
-        ("images", r"its image 'bad' is at 'images', which is a folder, and no image file"),
-        ("nowhere.sif", r"its image 'bad' is at 'nowhere\.sif', which is not in it; if that is in a sub-dataset"),
-        ("-oops", r"its image 'bad' is at '-oops', which is not in it"),
-        ("out", r"out: is a link that leads out of the dataset"),
-        ("circle", r"circle: is a link that leads in a circle"),
-        ("to-git", r"to-git: is a link that leads out of the dataset"),
-        ("gone", r"gone: its content is not there"),
-        ("images/lab/lab-tiny--1.0.sing", r"images/lab/.*\.sing: its content is not there"),
-    ],
-)
+@pytest.mark.parametrize(("path", "said"), SAID["paths"].items())
 def test_a_dataset_cannot_lead_elsewhere(
     store: Store, hostile: Callable[..., str], tmp_path: Path, path: str, said: str
 ) -> None:
@@ -106,7 +95,7 @@ def test_a_dataset_cannot_lead_elsewhere(
     key = "MD5E-s4--0123456789abcdef0123456789abcdef.sif"
     (folder / "gone").symlink_to(f".git/annex/objects/aa/bb/{key}/{key}")
     text = hostile(path)
-    with pytest.raises(SourceError, match=rf"^container dataset .*hostile: {said}.*\Z"):  # in a line
+    with pytest.raises(SourceError, match=rf"^container dataset .*hostile: {re.escape(said)}.*\Z"):  # in a line
         store.obtain(text, "app.image")
     assert names(store.kept) == []
 
@@ -120,35 +109,13 @@ def test_a_configuration_that_is_a_link_is_not_read(store: Store, hostile: Calla
         store.obtain(text, "app.image")
 
 
-@pytest.mark.parametrize(
-    ("reference", "said"),
-    [
-        ("docker://bids/example:latest", r"is not pinned"),
-        ("docker://bids/example@sha256:123", r"is not pinned"),
-        ("library://lab/set/tool:1.0", r"is not pinned"),
-        ("containers/nowhere.def", r"no such file"),
-        (str(ROOT / "README.md"), r"is neither a \.sif nor a \.def file"),
-        ("datalad:nowhere#x", r"nowhere is no DataLad dataset; correct the path"),
-        ("datalad:.#x", r" is no DataLad dataset"),
-        ("datalad:///repronim/containers", r"names no image of a dataset; write datalad:SOURCE#NAME"),
-        ("datalad:///repronim/containers#", r"names no image of a dataset"),
-        ("datalad:///repronim/containers#a/b", r"names no image of a dataset"),
-        ("datalad:///repronim/containers#a@sha256:12", r"names no image of a dataset"),
-        ("datalad:ext::sh -c date#x", r"its address 'ext::sh -c date' would run a helper of git"),
-        ("datalad:ssh://-oProxyCommand=date/x#x", r"would be read as an option"),
-        ("docker-archive:nowhere.tar", r"no such archive"),
-        ("oci:.", r"no such archive; correct the path \(oci: takes a folder\)"),
-        (
-            "oci:a:1",
-            r"no such file; give a \.sif or \.def file, docker-archive: or oci: and a path, datalad:SOURCE#NAME",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("reference", "said"), SAID["refused"].items())
 def test_references_that_cannot_be_are_refused(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reference: str, said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SettingsError, match=rf"^config key app\.image: {re.escape(reference)}.*{said}"):
+    (tmp_path / "README.md").touch()
+    with pytest.raises(SettingsError, match=rf"^config key app\.image: {re.escape(reference)}.*{re.escape(said)}"):
         store.obtain(reference, "app.image")
 
 
@@ -169,3 +136,60 @@ def test_archives_of_docker_and_oci_are_converted_once(store: Store, engine: Eng
     (tmp_path / "layout/index.json").touch()
     with pytest.raises(NeurotierError, match=r"^converting oci:.*layout: is no such archive, or a damaged one"):
         store.obtain(f"oci:{tmp_path / 'layout'}", "app.image")
+
+
+CONFIGURATION = """version: 0.1
+log: {{level: info}}
+storage: {{filesystem: {{rootdirectory: {folder}}}}}
+http: {{addr: "127.0.0.1:0"}}
+"""
+
+
+@pytest.fixture
+def pushed(engine: Engine, tiny_image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """What names the tiny image in Debian's docker-registry, which listens on a port of loopback that it chooses."""
+    program = need("docker-registry", "docker-registry")
+    monkeypatch.setenv("APPTAINER_NOHTTPS", "1")
+    configuration, log = tmp_path / "registry.yml", tmp_path / "registry.log"
+    configuration.write_text(CONFIGURATION.format(folder=tmp_path / "registry"))
+    listening = re.compile(r"listening on (127\.0\.0\.1:\d+)")
+    with log.open("wb") as file:
+        process = subprocess.Popen([program, "serve", str(configuration)], stdout=file, stderr=file)
+    try:
+        address = wait_for(lambda: listening.search(log.read_text()), while_running(process))[1]
+        push = [engine.path, "--quiet", "push", str(tiny_image), f"oras://{address}/tiny:1"]
+        subprocess.run(push, check=True, capture_output=True)
+        (manifest,) = tmp_path.glob("registry/**/_manifests/revisions/sha256/*")
+        yield f"oras://{address}/tiny@sha256:{manifest.name}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def test_pulled_image_is_the_pushed_one_and_runs(
+    pushed: str, store: Store, engine: Engine, tiny_image: Path, tmp_path: Path
+) -> None:
+    image = store.obtain(pushed, "tool.image")
+    placed = store.file(image)
+    assert (image.name, image.size_bytes) == ("tiny", tiny_image.stat().st_size)
+    assert image.sha256 == sha256(placed) == sha256(tiny_image)
+    assert names(store.images) == [placed.name]
+    assert [Path(name).suffix for name in names(store.kept)] == [".json", ".sif"]
+    assert runs(engine, placed, tmp_path / "run")
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_what_the_registry_has_not_or_has_changed_leaves_nothing(
+    pushed: str, store: Store, tiny_image: Path, tmp_path: Path, changed: bool
+) -> None:
+    """Content is not what its digest says where the registry's disk is bad, or somebody is between."""
+    if changed:
+        (content,) = tmp_path.glob(f"registry/**/blobs/sha256/*/{sha256(tiny_image)}/data")
+        with content.open("r+b") as file:
+            file.seek(-1000, os.SEEK_END)
+            file.write(b"changed")
+    other = f"{pushed.partition('@')[0]}@sha256:{64 * '0'}"
+    why = "sha256 checksum" if changed else "the registry has no such image"
+    with pytest.raises(SourceError, match=rf"^pulling oras://.*{why}.*\Z"):  # in a line
+        store.obtain(pushed if changed else other, "tool.image")
+    assert names(store.kept) == names(store.images) == []
