@@ -99,8 +99,7 @@ def test_source_that_is_away_is_said_in_a_line(clone: Path) -> None:
     with pytest.raises(SourceError, match=r"^a b.nii: could not be fetched: Unable to access these remotes: origin$"):
         get_images(clone, ["a b.nii"], SETTINGS, attempts.append)
     assert len(attempts) == 2
-    kept = drop_images(clone, ["-x.nii"])
-    assert kept.startswith("1 of 1: unsafe Could not verify the existence of the 1 necessary copy.")
+    assert drop_images(clone, ["-x.nii"]).startswith("1 of 1: unsafe Could not verify the existence")
 
 
 @pytest.mark.parametrize(

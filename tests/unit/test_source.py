@@ -28,7 +28,7 @@ from neurotier.core.settings import DemoSettings
 from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.contents import content_of, drop_images, get_images, is_present
 from neurotier.dataset.index import index_dataset
-from neurotier.dataset.source import Dataset, local_folder, obtain, require_sites, site_facts
+from neurotier.dataset.source import Dataset, local_folder, obtain, require_sites
 from neurotier.demo.dataset import head_of
 from neurotier.run.preconditions import check_filter_file
 from support import NOBODY, git, plain_dataset, quiet, small_head, t1w
@@ -234,10 +234,3 @@ def test_unlocked_image_is_fetched(demo_copy: Path, tmp_path: Path) -> None:
     assert is_present(dataset.path, IMAGE)
     assert (dataset.path / IMAGE).stat().st_size == size_bytes
     assert index_dataset(dataset, SETTINGS, None, quiet) == before, "or all would be analysed again"
-
-
-def test_a_site_has_an_address_of_its_own(tmp_path: Path) -> None:
-    git(tmp_path, "init", "--quiet")
-    git(tmp_path, "config", "remote.origin.url", "https://me:secret@example.org/nyu.git/.git")
-    assert site_facts(tmp_path, "https://example.org/all.git", "NYU")["url"] == "https://example.org/nyu.git"
-    assert site_facts(tmp_path, "https://me@example.org/all.git", "")["url"] == "https://example.org/all.git"
