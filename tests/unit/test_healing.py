@@ -30,6 +30,8 @@ FILES = {
     "index/dataset.json": '{"source": "x", "sites": {"": {}}}',
     "derivatives/dataset_description.json": "{}",
     "derivatives/mine/dataset_description.json": "{}",
+    "profile/steps/obtain_image.json": "{}",
+    "index/image.json": "{}",
     "index/skipped.tsv": "item\treason\n",
     "index/skipped.json": '{"x": {"Description": "x"}}',
     "group/group.tsv": "participant\nsub-01\n",
@@ -108,6 +110,7 @@ cut, no object, lost  | state/outputs.json         | group/group.json group/grou
 cut, a line less, a FIFO | index/images.tsv        | index/images.tsv report.html
 cut, a FIFO           | index/dataset.json         | index/dataset.json index/images.tsv report.html
 lost                  | index/dataset.json         | index/images.tsv report.html
+cut                   | profile/steps/obtain_image.json | index/image.json profile/steps/obtain_image.json
 lost                  | index/skipped.tsv          | index/images.tsv report.html
 cut                   | index/skipped.tsv          | index/images.tsv index/skipped.tsv report.html
 cut                   | index/skipped.json         | index/images.tsv index/skipped.json report.html
@@ -138,21 +141,11 @@ def damages_in(places: Places) -> list[Damage]:
     return find_damage(places, outputs_of, by_app=False, selection=SELECTION, whole={})
 
 
-def test_nothing_is_found_where_all_is_well(places: Places) -> None:
-    assert damages_in(places) == []
-
-
 def test_readings_that_a_run_could_not_remove_go_at_the_next_start(places: Places) -> None:
     (places.runs / "a.json").write_text('{"run": "a", "row": {}}')
     places.readings("a").write_text("1 2 3 4 5\n")
     close_killed(places)
     assert [file.name for file in places.runs.iterdir()] == ["a.json"]
-
-
-def test_a_step_whose_record_is_damaged_is_done_again(places: Places) -> None:
-    record, image = places.step("obtain_image", ""), places.index / "image.json"
-    write_text(record, "{")
-    assert {record, image} <= {*damages_in(places)[0].files}
 
 
 def test_who_was_stopped_on_a_node_after_the_end_of_the_run_has_not_failed(places: Places) -> None:
