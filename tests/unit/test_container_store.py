@@ -1,4 +1,5 @@
-"""The store of container images: obtained once, whole or not at all, and placed again where a tier has lost them."""
+"""The store of container images: obtained once, whole or not at all, and placed again where a tier has lost them; and
+caches, folders that apps read, which are placed likewise."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import json
 import os
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,11 +18,20 @@ from typing import Any
 import pytest
 from container_images import Engine, make_tiny, tiny_root
 from neurotier.containers.reference import build_arguments, content_of, make_image, mirror, read_reference
-from neurotier.containers.store import Store, placed_sha256, remove_unused, sha256, stored_images
-from neurotier.core.errors import ContainerError, SettingsError, SourceError, TierError
+from neurotier.containers.store import (
+    Shelf,
+    Store,
+    look_at,
+    place_cache,
+    placed_sha256,
+    remove_unused,
+    sha256,
+    stored_images,
+)
+from neurotier.core.errors import ContainerError, InputError, SettingsError, SourceError, TierError
 from neurotier.core.files import exclusive, read_json, write_text
 from stores import SETTINGS, names, store_in
-from support import ROOT, quiet, script, wait_for
+from support import ENVIRONMENT, ROOT, quiet, script, wait_for, while_running
 
 LOCKS = Path("/proc/locks")
 
@@ -58,8 +69,8 @@ def test_definition_files_take_their_mirror_from_this_machine() -> None:
     assert mirror()
     with pytest.raises(SettingsError, match=r"containers\.build_arguments: fsl-bet\.def asks for FSL_CHANNEL"):
         build_arguments(ROOT / "containers/fsl-bet.def", {})
-    for file in (ROOT / "containers").iterdir():
-        assert mirror().rstrip("/") not in file.read_text(), f"{file.name} names this machine's mirror"
+    named = [file.name for file in (ROOT / "containers").iterdir() if mirror().rstrip("/") in file.read_text()]
+    assert named == [], "they name this machine's mirror"
 
 
 def test_a_tag_beside_the_digest_is_not_told_to_the_engine(tmp_path: Path) -> None:
@@ -71,9 +82,22 @@ def test_a_tag_beside_the_digest_is_not_told_to_the_engine(tmp_path: Path) -> No
         assert target.read_text() == f"{name}@sha256:{64 * '0'}"
 
 
-def test_what_another_start_is_placing_is_waited_for_and_kept(engine: Engine, tiny_image: Path, tmp_path: Path) -> None:
-    said: list[str] = []
-    made = store_in(tmp_path, engine, "sandbox", say=said.append)
+@pytest.fixture
+def said() -> list[str]:
+    """What stores have said."""
+    return []
+
+
+@pytest.fixture
+def made(engine: Engine, tmp_path: Path, said: list[str]) -> Store:
+    """A store of unpacked images, in a first run of some results."""
+    return store_in(tmp_path, engine, "sandbox", verified=tmp_path / "verified", run="first", say=said.append)
+
+
+def test_what_another_start_is_placing_is_waited_for_and_kept(
+    made: Store, said: list[str], tiny_image: Path, tmp_path: Path
+) -> None:
+    made = replace(made, verified=None)
     image = made.obtain(str(tiny_image), "tool.bet.image")
     placed, (notes,) = made.file(image), made.kept.glob("*.tree")
     files = {path: path.rename(tmp_path / path.name) for path in (placed, notes)}
@@ -99,23 +123,21 @@ def test_a_changed_definition_or_file_means_something_else(definition: Path, tin
     base.write_text("Bootstrap: localimage\nFrom: {{ BASE }}\n%arguments\n    BASE=base.def\n")
     with pytest.raises(SourceError, match="is built from itself"):
         content_of(str(definition), given)
-    own = tmp_path / "own.sif"
-    own.write_bytes(tiny_image.read_bytes())
-    before = content_of(str(own), {})
-    own.write_bytes(tiny_image.read_bytes() + b"more")
-    assert content_of(str(own), {}) != before
+    own, meant = tmp_path / "own.sif", []
+    for more in (b"", b"more"):
+        own.write_bytes(tiny_image.read_bytes() + more)
+        meant.append(content_of(str(own), {}))
+    assert meant[0] != meant[1]
 
 
 def test_a_definition_is_built_once_for_all_who_ask_at_the_same_time(
-    engine: Engine, definition: Path, tmp_path: Path
+    engine: Engine, definition: Path, tmp_path: Path, said: list[str]
 ) -> None:
-    said: list[str] = []
     made = building(tmp_path, engine, "1", say=said.append)
     with ThreadPoolExecutor(8) as others:
         images = list(others.map(made.obtain, [str(definition)] * 8, ["tool.bet.image"] * 8))
-    assert len([line for line in said if line.startswith("building")]) == 1
-    assert len({image.sha256 for image in images}) == 1
-    assert len(names(made.images)) == 1
+    assert sum(line.startswith("building") for line in said) == 1
+    assert len({image.sha256 for image in images}) == len(names(made.images)) == 1
     assert [name.rpartition(".")[2] for name in names(made.kept)] == ["json", "sif"]
 
 
@@ -162,38 +184,33 @@ def own_image(engine: Engine, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("alteration", ALTERATIONS)
 def test_an_unpacked_image_that_was_altered_is_placed_again_by_the_next_run(
-    engine: Engine, own_image: Path, tmp_path: Path, alteration: str
+    made: Store, own_image: Path, said: list[str], alteration: str
 ) -> None:
-    said: list[str] = []
-    first = store_in(tmp_path, engine, "sandbox", verified=tmp_path / "verified", run="first", say=said.append)
-    image = first.obtain(str(own_image), "tool.bet.image")
-    placed = first.file(image)
+    image = made.obtain(str(own_image), "tool.bet.image")
+    placed = made.file(image)
     genuine = placed_sha256(placed)
     subprocess.run(["sh", "-c", ALTERATIONS[alteration]], cwd=placed, check=True)
     said.clear()
-    assert replace(first, run="second").place(image) == placed
+    assert replace(made, run="second").place(image) == placed
     assert placed_sha256(placed) == genuine
-    again = [line for line in said if line.endswith("(its digest has changed): placing it again")]
-    assert len(again) == (alteration != "nothing else"), said
+    again = sum(line.endswith("(its digest has changed): placing it again") for line in said)
+    assert again == (alteration != "nothing else"), said
     assert (placed / "opt/link").read_text() == "mine"
 
 
-def test_a_run_verifies_an_image_once_for_all_its_jobs(engine: Engine, own_image: Path, tmp_path: Path) -> None:
-    """Jobs that come later read nothing of it: told by the access times of a file in it."""
-    first = store_in(tmp_path, engine, "sandbox", verified=tmp_path / "verified", run="first")
-    image = first.obtain(str(own_image), "tool.bet.image")
+def test_a_run_verifies_an_image_once_for_all_its_jobs(made: Store, own_image: Path, tmp_path: Path) -> None:
+    """Jobs that come later read nothing of it, by the access times of a file in it; a damaged marker says nothing."""
+    image = made.obtain(str(own_image), "tool.bet.image")
     (marker,) = (tmp_path / "verified").iterdir()
-    placed = first.file(image)
+    placed = made.file(image)
     assert read_json(marker) == {"run": "first", "host": socket.gethostname(), "path": str(placed)}
     file = placed / "opt/tool"
-    for job, reads in ((first, False), (replace(first, run="second"), True), (replace(first, run="second"), False)):
+    for run, damaged, reads in (("first", 0, False), ("second", 0, True), ("second", 0, False), ("second", 1, True)):
+        if damaged:
+            os.truncate(marker, 5)
         os.utime(file, (0, file.stat().st_mtime))
-        job.place(image)
+        replace(made, run=run).place(image)
         assert (file.stat().st_atime > 0) == reads
-    marker.write_text('{"run"')
-    os.utime(file, (0, file.stat().st_mtime))
-    replace(first, run="second").place(image)
-    assert file.stat().st_atime > 0, "a damaged marker says nothing"
 
 
 def test_an_image_file_that_was_altered_is_placed_again_or_refused(
@@ -221,9 +238,9 @@ def damage(image: Path) -> None:
 
 
 def test_an_image_that_both_store_and_tier_have_lost_is_obtained_again_unless_it_has_changed(
-    engine: Engine, own_image: Path, tmp_path: Path
+    made: Store, own_image: Path
 ) -> None:
-    made = store_in(tmp_path, engine, "sandbox")
+    made = replace(made, verified=None)
     image = made.obtain(str(own_image), "tool.bet.image")
     for file in made.kept.glob("*.json"):
         file.unlink()
@@ -273,3 +290,99 @@ def test_the_image_of_these_results_and_one_that_was_just_used_stay(tmp_path: Pa
     os.utime(kept / "own-44444444.json")  # a run has begun since the store was listed
     assert not list(remove_unused(stored, 30, in_use=["a" * 64]))
     assert len(names(kept)) == 8
+
+
+PLACE = """
+import sys
+from pathlib import Path
+from neurotier.containers.store import Shelf, look_at, place_cache
+folder = Path(sys.argv[1])
+cache = look_at("flow", str(folder / "source"))
+place_cache(Shelf(folder / "kept", folder / "images", print, folder / "verified", "one"), cache)
+"""
+"""A program that places a cache, as a job does."""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A small TemplateFlow: a file, a link that stays, and a folder of another name."""
+    folder = tmp_path / "source"
+    write_text(folder / "tpl-A/tpl-A_T1w.nii.gz", "x" * 1000)
+    write_text(folder / "template_description.json", "{}")
+    (folder / "tpl-A/latest.nii.gz").symlink_to("tpl-A_T1w.nii.gz")
+    return folder
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, said: list[str]) -> Shelf:
+    (tmp_path / "images").mkdir()
+    return Shelf(tmp_path / "kept", tmp_path / "images", said.append, tmp_path / "verified", "one")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_cache_is_placed_once_and_known_by_its_contents(source: Path, shelf: Shelf, said: list[str]) -> None:
+    cache = look_at("flow", str(source))
+    placed = place_cache(shelf, cache)
+    assert contents(placed) == contents(source)
+    assert os.readlink(placed / "tpl-A/latest.nii.gz") == "tpl-A_T1w.nii.gz"
+    assert placed.name == f"flow-{cache.sha256[:12]}.folder"
+    for again in (shelf, replace(shelf, run="two")):
+        assert place_cache(again, cache) == placed
+    assert len(said) == 1
+    (source / "template_description.json").chmod(0o600)
+    assert look_at("flow", str(source)) == cache, "permissions are those of a file system"
+    (source / "template_description.json").write_text("[]")
+    assert look_at("flow", str(source)).sha256 != cache.sha256
+
+
+def test_an_altered_cache_is_placed_again_by_the_next_run(source: Path, shelf: Shelf) -> None:
+    cache = look_at("flow", str(source))
+    placed = place_cache(shelf, cache)
+    (placed / "template_description.json").write_text("[]")
+    assert (place_cache(shelf, cache) / "template_description.json").read_text() == "[]", "this run has compared it"
+    assert contents(place_cache(replace(shelf, run="two"), cache)) == contents(source)
+    (placed / "planted").symlink_to("/etc")
+    assert contents(place_cache(replace(shelf, run="three"), cache)) == contents(source)
+
+
+def test_a_source_that_has_changed_or_gone_is_said_so(source: Path, shelf: Shelf) -> None:
+    cache = look_at("flow", str(source))
+    (source / "more").write_text("more")
+    with pytest.raises(SourceError, match=r"^app\.caches\.flow: .*source: has changed since it was looked at; start w"):
+        place_cache(shelf, cache)
+    source.rename(source.with_name("away"))
+    with pytest.raises(SourceError, match="is not there any more"):
+        place_cache(shelf, cache)
+    assert [path.name for path in shelf.images.iterdir() if not path.name.endswith(".lock")] == []
+
+
+@pytest.mark.parametrize("kind", ["absolute", "upwards", "pipe"])
+def test_what_leads_out_of_a_cache_is_refused(source: Path, kind: str) -> None:
+    if kind == "pipe":
+        os.mkfifo(source / "bad")
+    else:
+        (source / "bad").symlink_to("/etc/passwd" if kind == "absolute" else "../kept")
+    with pytest.raises(InputError, match=r"^flow/bad: is a "):
+        look_at("flow", str(source))
+
+
+def test_a_copy_that_is_killed_half_way_has_no_name_and_is_made_again(
+    source: Path, shelf: Shelf, said: list[str], tmp_path: Path
+) -> None:
+    for number in range(3000):  # it takes a moment
+        (source / f"{number:04d}").write_bytes(b"x")
+    command = [sys.executable, "-c", PLACE, str(tmp_path)]
+    killed = subprocess.Popen(command, env=ENVIRONMENT)
+    wait_for(lambda: list(shelf.images.glob(".flow-*.partial/0*")), while_running(killed))
+    killed.kill()
+    killed.wait()
+    assert not list(shelf.images.glob("flow-*"))
+    with ThreadPoolExecutor(3) as others:
+        jobs = others.map(place_cache, [shelf] * 3, [look_at("flow", str(source))] * 3)
+    (placed,) = {*jobs}
+    assert len(said) == 1, "others wait for the one that copies"
+    assert contents(placed) == contents(source)
+    assert not list(shelf.images.glob(".*.partial"))
