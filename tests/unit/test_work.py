@@ -276,33 +276,28 @@ def test_two_who_remove_at_once_both_end_well(work: Path) -> None:
     assert names_in(work) == []
 
 
+ELSEWHERE, OURS = {"host": "elsewhere", "pid": 1}, {"identity": "id"}
+
+
 @pytest.mark.parametrize(
-    "owner", ["[]", "1", "{", '{"locked": 3, "host": 3}', "\xff", *map(json.dumps, (HERE, LOCKED | {"host": "other"}))]
+    ("owner", "ours"),
+    [
+        *((text, True) for text in ("[]", "1", "{", '{"locked": 3, "host": 3, "identity": "id"}', "\xff", "a pipe")),
+        *((json.dumps(OURS | own), True) for own in (HERE, LOCKED | ELSEWHERE, ELSEWHERE)),
+        (json.dumps(ELSEWHERE | {"identity": "other"}), False),
+    ],
 )
-def test_nothing_of_which_it_is_not_known_is_taken_for_abandoned(work: Path, owner: str) -> None:
-    """Its file system may have no locks, its owner be on another host; the same results may remove it."""
+def test_nothing_of_which_it_is_not_known_is_taken_for_abandoned(work: Path, owner: str, ours: bool) -> None:
+    """Its file system may have no locks, its owner be on another host; the same results may remove it, but not those of
+    the same path on that host, with which they share the tier."""
     mark = leave(work / "sub-01") / "owner.json"
-    mark.write_bytes(owner.encode("latin-1"))
+    os.mkfifo(mark) if owner == "a pipe" else mark.write_bytes(owner.encode("latin-1"))
     remove_abandoned(work)
     assert names_in(work) == ["sub-01"]
-    write_json(mark, HERE | LOCKED)
-    remove_abandoned(work)
-    assert names_in(work) == []
-
-
-def test_a_pipe_in_place_of_the_owner_blocks_nobody(work: Path) -> None:
-    os.mkfifo(leave(work / "sub-01") / "owner.json")
-    remove_abandoned(work)
-    assert remove_leftovers(work, "id") == ["sub-01"]
-
-
-def test_folder_of_another_host_is_removed_for_the_same_results_only(work: Path) -> None:
-    """Two hosts may have results of the same path, each on its own disk, and share a work tier."""
-    leave(work / "ours", host="elsewhere", pid=1, identity="id")
-    leave(work / "theirs", host="elsewhere", pid=1, identity="other")
-    assert remove_leftovers(work, "id") == ["ours"]
-    with pytest.raises(BusyError, match="in use for other results"), work_folder(work / "theirs", "id"):
-        pass
+    if not ours:
+        with pytest.raises(BusyError, match="in use for other results"), work_folder(work / "sub-01", "id"):
+            pass
+    assert remove_leftovers(work, "id") == ["sub-01"] * ours
 
 
 def test_to_remove_a_folder_changes_no_file_of_another_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
