@@ -8,7 +8,7 @@ from typing import Any
 
 import psutil
 import pytest
-from neurotier.model.fluid import simulate, split
+from neurotier.model.fluid import simulate
 from neurotier.model.machine import PageCache, Processors, Step, TierSpeed, Workload, cache_of
 from neurotier.model.this_machine import (
     UNEVENNESS,
@@ -135,23 +135,3 @@ def test_this_node_has_what_the_kernel_tells() -> None:
 def test_in_a_control_group_less_may_be_dirty() -> None:
     group = in_group(PageCache(1000.0, background_ratio=0.05, ratio=0.2), 400.0, is_unified=True)
     assert told(group, "background_bytes throttling_bytes") == "20 50"
-
-
-@pytest.mark.parametrize(
-    ("reading", "writing", "mixed", "expected"),
-    [
-        (0.25, 3.0, 1.0, (0.25, 0.75)),  # what reading does not need goes to writing
-        (3.0, 3.0, 1.5, (0.75, 0.75)),
-        (3.0, 0.5, 1.5, (1.0, 0.5)),  # one direction is never more than all of the device
-        (3.0, 0.25, 2.0, (1.0, 0.25)),
-        (0.25, 3.0, 2.0, (0.25, 1.0)),
-        (0.0, 3.0, 1.0, (0.0, 1.0)),
-        (0.0, 0.5, 1.0, (0.0, 0.5)),
-        (0.5, 0.0, 1.0, (0.5, 0.0)),
-        (0.5, 0.25, 1.0, (0.5, 0.25)),
-    ],
-)
-def test_both_directions_get_a_half_of_what_a_device_can(
-    reading: float, writing: float, mixed: float, expected: tuple[float, float]
-) -> None:
-    assert split(reading, writing, mixed) == pytest.approx(expected)

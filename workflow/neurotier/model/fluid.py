@@ -32,6 +32,8 @@ def split(reading: float, writing: float, mixed: float) -> tuple[float, float]:
     --------
     >>> split(2.0, 2.0, mixed=1.0), split(2.0, 0.25, mixed=1.0), split(2.0, 2.0, mixed=2.0), split(2.0, 0.0, mixed=0.5)
     ((0.5, 0.5), (0.75, 0.25), (1.0, 1.0), (1.0, 0.0))
+    >>> split(0.25, 3.0, mixed=1.0), split(0.5, 0.25, mixed=1.0), split(3.0, 0.5, mixed=1.5), split(0.25, 3.0, mixed=2)
+    ((0.25, 0.75), (0.5, 0.25), (1.0, 0.5), (0.25, 1.0))
     """
     reading, writing = min(reading, 1.0), min(writing, 1.0)
     if not reading or not writing:
