@@ -30,7 +30,7 @@ from devices import loop_device
 from neurotier.core.tables import read_table
 from neurotier.storage.page_cache import evict
 from noise import make_noise
-from support import ENVIRONMENT, Project
+from support import ENVIRONMENT, Project, script
 
 PARTICIPANTS = 40
 AT_ONCE = (2, 4)
@@ -45,12 +45,10 @@ BET_S = 0.2
 
 def stand_in(folder: Path, sleep_s: float) -> str:
     """The search path with a bet that sleeps, and finds a brain nearly everywhere."""
-    folder.mkdir(exist_ok=True)
+    script(folder / "bet", f'sleep {sleep_s}\ncp {folder}/mask.nii.gz "$2_mask.nii.gz"')
     brain = np.ones((EDGE, EDGE, EDGE), dtype=np.uint8)
     brain[0] = 0
     nib.save(nib.Nifti1Image(brain, np.eye(4)), folder / "mask.nii.gz")
-    (folder / "bet").write_text(f'#!/bin/sh\nsleep {sleep_s}\ncp {folder}/mask.nii.gz "$2_mask.nii.gz"\n')
-    (folder / "bet").chmod(0o755)
     return f"{folder}{os.pathsep}{ENVIRONMENT['PATH']}"
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from bench import prepare, print_table, restore, spread, spread_of, timed
 from neurotier.run.participants import PARTICIPANTS_OF_A_JOB
 from slurm_cluster import Cluster, slurm
-from support import ENVIRONMENT, Project, save_image, small_head
+from support import ENVIRONMENT, Project, save_image, script, small_head
 
 PARTICIPANTS, AT_ONCE, TOOL_S = 200, 4, 2
 ROUNDS = 3
@@ -35,8 +35,7 @@ HEADER = [
     *("by", "Slurm jobs", "wall, s", "span of the jobs, s", "CPU of the head, s", "CPU of the nodes, s"),
     *(f"beside {BY_HAND}: wall", "span", "CPU"),
 ]
-TOOL = """#!/bin/sh
-# bet IN OUT -m -f F: copies what stands for a brain and its mask.
+TOOL = """# bet IN OUT -m -f F: copies what stands for a brain and its mask.
 sleep {tool_s} && cp "$1" "$2.nii.gz" && cp "{mask}" "$2_mask.nii.gz"
 """
 
@@ -74,7 +73,7 @@ def ready(cluster: Cluster) -> tuple[Project, Path, dict[str, list[str]]]:
     folder, tools = project.folder, project.folder / "tools"
     project.heads(*(f"{number:03d}" for number in range(PARTICIPANTS)))
     mask = save_image(folder / "mask.nii.gz", (small_head() > 250).astype(np.int16))
-    write_commands(tools, {"bet": TOOL.format(tool_s=TOOL_S, mask=mask)})
+    script(tools / "bet", TOOL.format(tool_s=TOOL_S, mask=mask))
     tasks = -(-PARTICIPANTS // PARTICIPANTS_OF_A_JOB)
     (folder / "by-hand.sh").write_text(CHUNKS.format(tasks=tasks, last=tasks - 1, at_once=AT_ONCE))
     arguments = project.configure(tool="bet")
@@ -88,14 +87,6 @@ def ready(cluster: Cluster) -> tuple[Project, Path, dict[str, list[str]]]:
         "the same, --executor slurm": [*by_profile, "--executor", "slurm"],
     }
     return project, tools, ways
-
-
-def write_commands(folder: Path, scripts: dict[str, str]) -> None:
-    """A folder of commands."""
-    folder.mkdir()
-    for name, text in scripts.items():
-        (folder / name).write_text(text)
-        (folder / name).chmod(0o755)
 
 
 def measure(cluster: Cluster, project: Project, command: list[str], tools: Path) -> Cost:

@@ -29,7 +29,7 @@ import numpy as np
 import psutil
 from slurm_cluster import Cluster, slurm, wait_until
 from slurm_hosts import LOGIN
-from support import ENVIRONMENT, Project, checksums, plain_dataset, save_image, small_head, t1w
+from support import ENVIRONMENT, Project, checksums, save_image, script, small_head
 
 FAULTS = ("Ctrl-C", "kill -9", "reboot")
 
@@ -47,7 +47,7 @@ KEPT, OTHER = ("results", ".snakemake"), "other"
 PATIENCE_S = 600.0
 """How long a run may take, s: the machine may be busy."""
 
-TOOL = """#!/bin/sh
+TOOL = """
 # bet IN OUT -m -f F: says so if this image is being analysed elsewhere; copies what stands for a brain and its mask.
 exec 9> "{locks}/$(basename "$1")"
 flock --nonblock 9 || echo "$1" >> "{twice}"
@@ -140,15 +140,13 @@ def prepare(cluster: Cluster, participants: int, sleep_s: float, took_s: float |
     """
     project = cluster.project("heads")
     folder, labels = project.folder, [f"{number:03d}" for number in range(participants)]
-    plain_dataset(folder / "bids", {t1w(label): small_head(number) for number, label in enumerate(labels)})
+    project.heads(*labels)
     mask = save_image(folder / "mask.nii.gz", (small_head() > 250).astype(np.int16))
     tools, locks, twice = (folder / name for name in ("tools", "locks", "twice"))
-    for place in (tools, locks):
-        place.mkdir()
-    (tools / "bet").write_text(TOOL.format(locks=locks, twice=twice, sleep_s=sleep_s, mask=mask))
-    (tools / "bet").chmod(0o755)
+    script(tools / "bet", TOOL.format(locks=locks, twice=twice, sleep_s=sleep_s, mask=mask))
+    locks.mkdir()
     twice.touch()
-    config = project.configure(dataset={"source": "bids"}, tool="bet")
+    config = project.configure(tool="bet")
     cluster.give(folder)
     indexed = project.snakemake("results/index/images.tsv", "results/index/tool.json", *config, path=tools)
     assert indexed.code == 0, indexed.output
