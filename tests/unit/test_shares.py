@@ -142,15 +142,19 @@ def test_markers_of_shares_that_are_no_more_are_removed(tmp_path: Path) -> None:
     assert not [marker for marker in gone if marker.exists()]
 
 
-@pytest.mark.parametrize("name", ["shares", "dropped"])
-def test_a_planted_link_to_a_folder_is_removed_and_the_folder_is_not(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(("name", "is_indexed"), [("shares", True), ("dropped", True), ("shares", False)])
+def test_a_planted_link_to_a_folder_is_removed_and_the_folder_is_not(
+    tmp_path: Path, name: str, is_indexed: bool
+) -> None:
+    """Without an index nothing is removed there."""
     start, precious = Start(tmp_path, 1), tmp_path / "precious"
-    precious.mkdir()
-    (precious / "thesis").touch()
+    write_json(precious / "calibration.7", {})
     (start.places.state / name).symlink_to(precious)
-    start.left({})
-    assert (precious / "thesis").exists()
-    assert not (start.places.state / name).is_symlink()
+    if not is_indexed:
+        (start.places.index / "images.tsv").unlink()
+    start.settle({}, forced=False, slots=1)
+    assert (precious / "calibration.7").exists()
+    assert (start.places.state / name).is_symlink() != is_indexed
 
 
 def plan(folder: Path, capacity: str, size_bytes: int, tool: str = "brainextractor") -> Plan:
@@ -185,13 +189,3 @@ def test_without_an_index_nobody_is_known_to_be_complete(tmp_path: Path) -> None
     assert all(marker.exists() for marker in markers), "a command that only looks changes nothing"
     made.settle({}, forced=False, slots=1)
     assert not any(marker.exists() for marker in markers)
-
-
-def test_without_an_index_nothing_is_removed_where_a_planted_link_leads(tmp_path: Path) -> None:
-    made, precious = plan(tmp_path, "1 GB", 1), tmp_path / "precious"
-    write_json(precious / "calibration.7", {})
-    made.places.state.mkdir(parents=True, exist_ok=True)
-    (made.places.state / "shares").symlink_to(precious)
-    (made.places.index / "images.tsv").unlink()
-    made.settle({}, forced=False, slots=1)
-    assert (precious / "calibration.7").exists()
