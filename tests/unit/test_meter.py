@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
-from cases import CASES
+import yaml
 from conftest import missing
 from neurotier.core.processes import start_process
 from neurotier.core.tables import checker, columns
@@ -264,7 +264,7 @@ def test_tier_by_its_name_in_the_configuration(tmp_path: Path) -> None:
     assert said["tiers"][0]["written_bytes"] == 8
 
 
-@pytest.mark.parametrize("case", CASES["wrong_options"])
+@pytest.mark.parametrize("case", yaml.safe_load(Path(__file__).with_name("meter_options.yaml").read_text()))
 def test_wrong_options_are_told_before_the_command_starts(tmp_path: Path, case: list[Any]) -> None:
     words, message, *text = case
     if text:
