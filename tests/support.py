@@ -96,7 +96,7 @@ class Project:
     @classmethod
     def at(cls, folder: Path, before: Callable[[], Sequence[str]] = tuple, tools: Path | None = None) -> Project:
         folder.mkdir(parents=True)
-        for name in ("workflow", "config", "profiles", "containers", "requirements.lock"):
+        for name in ("workflow", "config", "profiles", "containers"):
             (folder / name).symlink_to(ROOT / name)
         return cls(folder, before, tools=tools)
 

@@ -220,6 +220,13 @@ def test_a_program_is_identified_by_its_version_or_its_file(file: Path) -> None:
     assert calling(file, version=f"'{file}' 1.2", environment={"WHICH": "b"}).version() == "own 1.2 b"
 
 
+def test_temporary_files_of_a_program_are_on_the_work_tier(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", "/tmp")
+    script(file, 'echo "in $TMPDIR"; exit 3')
+    with pytest.raises(ToolError, match=f"in {file.parent}$"):
+        calling(file).extract(None, file.with_name("in"), file.parent, file.with_name("log"), "sub-01")
+
+
 @pytest.mark.parametrize(
     ("text", "version", "line"),
     [

@@ -42,9 +42,14 @@ From: {{ BASE }}
 
 %files
     extra.txt /opt/extra.txt
+    /etc/hostname /opt/hostname
 
 %post
     sleep {{ PAUSE }}
+
+%files
+    "two words.txt" /opt
+    *.sh /opt
 """
 
 
@@ -53,7 +58,8 @@ def definition(tmp_path: Path) -> Path:
     """A definition file that builds in a second, with one build argument and one file."""
     file = tmp_path / "definition/tool.def"
     write_text(file, DEFINITION)
-    write_text(file.with_name("extra.txt"), "extra\n")
+    for name in ("extra.txt", "two words.txt", "one.sh"):
+        write_text(file.with_name(name), "extra\n")
     return file
 
 
@@ -116,10 +122,10 @@ def test_a_changed_definition_or_file_means_something_else(definition: Path, tin
     base.write_bytes(b"Bootstrap: debootstrap\nMirrorURL: {{ MIRROR }}\n# Jos\xe9\n")  # in whatever encoding
     meant = [content_of(str(definition), given)]
     assert content_of(str(definition), given) == meant[0]
-    for changed in (definition, definition.parent / "extra.txt", base):
+    for changed in (definition, *map(definition.with_name, ("extra.txt", "two words.txt", "one.sh")), base):
         changed.write_bytes(changed.read_bytes() + b"# another line\n")
         meant.append(content_of(str(definition), given))
-    assert len(set(meant)) == 4
+    assert len(set(meant)) == 6
     base.write_text("Bootstrap: localimage\nFrom: {{ BASE }}\n%arguments\n    BASE=base.def\n")
     with pytest.raises(SourceError, match="is built from itself"):
         content_of(str(definition), given)

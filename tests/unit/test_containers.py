@@ -149,6 +149,11 @@ def test_an_ordinary_user_runs_an_unpacked_image(engine: Engine, tiny_image: Pat
         assert (folder / "scratch/made").stat().st_uid == 65534
 
 
+def without_a_shell(_: Path, image: Path) -> None:
+    (tiny_root(image.parent / "made") / "bin/sh").unlink()
+    (image.parent / "made/root").rename(image)
+
+
 NO_IMAGE = "is not a container image, or a truncated one"
 
 
@@ -158,6 +163,7 @@ NO_IMAGE = "is not a container image, or a truncated one"
         (lambda tiny, image: image.write_bytes(tiny.read_bytes()[:70_000]), NO_IMAGE),
         (lambda _, image: image.write_text("hello\n"), NO_IMAGE),
         (lambda *_: None, "the image is missing or not readable"),
+        (without_a_shell, "the image has no shell"),
         (of_another_architecture, "the image is of another architecture than this machine"),
     ],
 )

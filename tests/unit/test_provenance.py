@@ -99,6 +99,17 @@ def test_a_repository_that_an_app_plants_is_refused_and_the_own_one_stays(tmp_pa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["derivatives", "made"]
 
 
+@pytest.mark.parametrize("name", ["new\nline", "back\\slash", "latin \udce9"])
+def test_a_name_that_git_annex_does_not_take_fails_who_wrote_it(tmp_path: Path, name: str) -> None:
+    """And not every save; what is not saved may have it."""
+    write_text(tmp_path / "made" / name, "")
+    with pytest.raises(ToolError, match="has a name that git-annex does not take"):
+        publish(tmp_path / "made", tmp_path / "final", is_saved=True)
+    assert not (tmp_path / "final").exists()
+    publish(tmp_path / "made", tmp_path / "final")
+    assert (tmp_path / "final" / name).exists()
+
+
 def test_what_of_others_was_removed_is_put_back(tmp_path: Path) -> None:
     """``datalad rerun`` removes outputs whose contents are not there, of everyone of the commit."""
     names = ["sub-01/a.json", "sub-01.html", "sub-01_T1w.html", "sub-01-x.html", "sub-012.html"]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from neurotier.containers.reference import section
 from support import ENVIRONMENT, PATIENCE_S, ROOT, Project, git
 
 
@@ -99,6 +100,9 @@ def test_a_folder_that_was_laid_out_is_renewed_and_keeps_what_is_its_own(install
         assert neurotier(installed, tmp_path, "init", "lab")[0] == 0
         assert own.read_text() == "# mine\n"
         assert (tmp_path / "lab" / "workflow" / "Snakefile").is_file()
+    for definition in (tmp_path / "lab" / "containers").glob("*.def"):
+        needed = [line.split()[0] for line in section(definition.read_text(), "files")]
+        assert [name for name in needed if not definition.parent.joinpath(name).exists()] == []
 
 
 def test_nothing_is_laid_out_over_a_checkout(installed: Path, tmp_path: Path) -> None:
