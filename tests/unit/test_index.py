@@ -67,6 +67,14 @@ def test_images_and_what_is_left_out(dataset: Path) -> None:
     }
 
 
+def test_of_names_that_differ_in_case_alone_one_is_taken(tmp_path: Path) -> None:
+    """BIDS forbids them: on some tiers the results of one would replace those of the other."""
+    plain_dataset(tmp_path, {t1w(label): small_head() for label in ("a1", "A1", "b1")})
+    found = index(tmp_path)
+    assert [image.participant for image in found.images] == ["sub-A1", "sub-b1"]
+    assert found.skipped == {"sub-a1": "differs from sub-A1 in case alone"}
+
+
 def test_a_sub_dataset_in_a_site_is_said_to_be_one(tmp_path: Path) -> None:
     plain_dataset(tmp_path / "A", {"sub-01/anat/sub-01_T1w.nii.gz": small_head()})
     (tmp_path / "A" / "sub-02").mkdir()

@@ -30,10 +30,12 @@ BAD_CONFIG, NO_CONFIG = "Invalid config definition: ", "FileNotFoundError: [Errn
 """With these Snakemake ends traces, before it has read anything of ours."""
 
 NO_ROOM = re.compile(
-    rf"(?:OSError: |\()\[Errno (?:{errno.ENOSPC}|{errno.EDQUOT})\] (.*): '(.*)'(?:$|\)\. Please ensure)"
+    rf"(?:OSError: |\()\[Errno (?:{errno.ENOSPC}|{errno.EDQUOT})\] ([^:\n]*)(?:: '(.*)')?(?:$|\)\. Please ensure)"
 )
-"""The last line of what Snakemake shows, a trace even, where it has no room for a folder or a log of a rule, or for its
-notes, of which it would have the permissions looked at."""
+"""The last line of what Snakemake shows, a trace even, where it has no room for a folder or a log of a rule, for what
+it keeps in the home folder, or for its notes, of which it would have the permissions looked at."""
+
+OWN_PLACES = "Snakemake's folders (.cache/snakemake in your home, .snakemake here)"
 
 NO_METADATA = "Missing metadata for file"
 """Snakemake says it of every file in a report, dozens, that a page of a failed run has, or that another user made."""
@@ -99,7 +101,8 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         if found := NOT_MADE.search(said):
             return f"neurotier: --report: {found[1]} is not there yet; start the same command without --report first"
         if found := NO_ROOM.search(said):
-            return f"neurotier: {found[2]}: {found[1]}; free some space there, and start the same command again"
+            full = found[2] or OWN_PLACES
+            return f"neurotier: {full}: {found[1]}; free some space there, and start the same command again"
         return said
 
     def now_and_then(self, subject: str, line: str) -> str:

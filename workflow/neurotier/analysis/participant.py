@@ -19,7 +19,7 @@ from neurotier.analysis.activity import uri
 from neurotier.analysis.app import app_name, call_app
 from neurotier.analysis.brains import Analysed, Job, analyze_images
 from neurotier.analysis.needs import work_bytes, work_files
-from neurotier.analysis.staging import check_room, naming_full_tier, publish, stage_in
+from neurotier.analysis.staging import MARGIN_BYTES, check_room, naming_full_tier, publish, stage_in
 from neurotier.core.files import Record, write_json
 from neurotier.core.foreign import entries_below
 from neurotier.core.places import Places
@@ -63,6 +63,7 @@ def run_participant(job: Job) -> None:
     places, work_tier = Places.from_settings(settings, tiers), tiers["work"]
     needed_bytes, needed_files = work_bytes(job.images, settings), work_files(job.images, settings)
     check_room(work_tier, needed_bytes, needed_files)
+    check_room(tiers["results"], MARGIN_BYTES)  # before hours of work that could not be kept
     phases, waited_s = [phase_row("start_up", usage_since_birth())], 0.0
 
     def turn(name: str) -> None:

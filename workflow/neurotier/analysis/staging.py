@@ -221,7 +221,7 @@ def naming_full_tier(tier: Tier, needed_bytes: int, needed_files: int | None = N
         raise
     except OSError as error:
         if error.errno in FULL:
-            raise full(tier, needed_bytes, needed_files, "became full") from None
+            raise full(tier, needed_bytes, needed_files, f"became full ({error.strerror})") from None
         if error.errno in DENIED:
             raise TierError(f"tier {tier.name!r} is not writable: {error.filename}: {error.strerror}") from None
         raise

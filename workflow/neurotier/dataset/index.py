@@ -115,6 +115,11 @@ def index_dataset(
             name: members[name] for name in sorted(members.keys() - with_images) if is_participant(label_of(name))
         }
         skipped |= refused | lacking
+    twins = dict[str, str]()  # BIDS forbids names that differ in case alone: on some tiers they are one
+    for name in sorted({image.participant for image in images}):
+        if (first := twins.setdefault(name.lower(), name)) != name:
+            skipped[name] = f"differs from {first} in case alone"
+    images = [image for image in images if image.participant in twins.values()]
     sites = {image.site for image in images}
     if is_app and "" in sites and len(sites) > 1:
         raise InputError(
