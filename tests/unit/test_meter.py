@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -125,7 +126,7 @@ def test_surroundings_are_the_callers(tmp_path: Path) -> None:
 )
 def test_ends_as_the_command_ended_though_nobody_reads_the_summary(words: list[str], code: int) -> None:
     assert meter("-q", "--", *words).returncode == code
-    with open("/dev/full" if words[0] == "sh" else os.devnull, "w") as full:
+    with open("/dev/full", "w") as full:
         assert subprocess.run([*METER, "--", *words], stderr=full, check=False).returncode == code
 
 
@@ -188,6 +189,29 @@ def test_a_command_that_was_stopped_is_said(tmp_path: Path, pause_s: float) -> N
     said = json.loads(record.read_text())
     assert said["wall_s"] > pause_s
     assert (said["account"] is None) == (said["account_reason"] == "it was stopped meanwhile") == bool(pause_s)
+
+
+def test_children_that_the_caller_leaves_are_none_of_the_command_s(tmp_path: Path) -> None:
+    """bash leaves them: what takes the summary lives to do so, and what runs in the background goes on."""
+    metered = shlex.join([*METER, "--record", "record", "true"])
+    script = f"sleep 60 & echo $! >pid; {shlex.join([*METER, 'true'])} 2> >(cat >said); exec {metered}"
+    subprocess.run(["bash", "-c", script], cwd=tmp_path, check=True, stderr=subprocess.DEVNULL)
+    wait_for(lambda: (tmp_path / "said").read_text().startswith("---"))
+    assert told(json.loads((tmp_path / "record").read_text()), "left_behind processes") == "0 1"
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+
+def test_who_asks_to_end_by_timeout_stopped_nobody(tmp_path: Path) -> None:
+    """timeout sends SIGCONT along."""
+    busy = "import signal, sys; signal.signal(15, lambda *_: sys.exit(0))\nwhile True: pass"
+    metered = [*METER, "--record", "record", sys.executable, "-c", busy]
+    subprocess.run(["timeout", "1", *metered], cwd=tmp_path, capture_output=True)
+    assert "stopped" not in (tmp_path / "record").read_text()
+
+
+def test_a_closed_terminal_takes_no_exit_code() -> None:
+    closed = shlex.join([*METER, "sh", "-c", "exit 3"]) + " 2>&-"
+    assert subprocess.run(["sh", "-c", closed]).returncode == 3
 
 
 def test_what_was_ignored_stays_ignored() -> None:

@@ -41,7 +41,8 @@ def sampler(*seen: float, delays: bool = True, activity: Mapping[str, Any] | Non
     vars(found.activity).update(activity or {})
     if seen:
         runtime_s, run_queue_s, booked_s = seen
-        found.threads[7, 1] = (runtime_s, run_queue_s, booked_s, 3, 1)
+        user, system = (round(share * runtime_s * TICKS_PER_S) for share in (0.75, 0.25))
+        found.threads[7, 1] = (runtime_s, run_queue_s, booked_s, user, system)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.containers.reference import section
 from support import ENVIRONMENT, PATIENCE_S, ROOT, Project, git
 
 
@@ -101,7 +101,7 @@ def test_a_folder_that_was_laid_out_is_renewed_and_keeps_what_is_its_own(install
         assert own.read_text() == "# mine\n"
         assert (tmp_path / "lab" / "workflow" / "Snakefile").is_file()
     for definition in (tmp_path / "lab" / "containers").glob("*.def"):
-        needed = [line.split()[0] for line in section(definition.read_text(), "files")]
+        needed = re.findall(r"^    (\S+) /opt/", definition.read_text(), re.MULTILINE)
         assert [name for name in needed if not definition.parent.joinpath(name).exists()] == []
 
 

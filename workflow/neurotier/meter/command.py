@@ -113,7 +113,7 @@ def run(options: Options) -> int:
         Before the command is started, if an option is wrong.
     """
     command = options.command
-    if not command:
+    if not command or not command[0]:
         raise SettingsError("there is no command", "meter", "write it after --")
     record = open_record(options.record) if options.record else None
     watches = [watch(word) for word in options.tiers]
@@ -134,11 +134,11 @@ def run(options: Options) -> int:
     }
     if record is not None:
         append(record, str(options.record), report)
-    if not options.quiet and (record is None or sys.stderr.isatty()):
+    if not options.quiet and sys.stderr and (record is None or sys.stderr.isatty()):
         print_summary(report, usage)
     if exit_code < 0:
         die_by(-exit_code)
-    return exit_code
+    return shell_code(exit_code)  # process 1 of a name space dies by no signal of its own
 
 
 def open_record(path: str) -> int:
@@ -225,7 +225,6 @@ def die_by(number: int) -> None:
     import resource
     import signal
 
-    sys.stderr.flush()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(number, signal.SIG_DFL) if number not in (signal.SIGKILL, signal.SIGSTOP) else None
     os.kill(os.getpid(), number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import suppress
 
 from neurotier.meter.exits import ExitRecords, delays_accounted, run_queue_accounted
 from neurotier.meter.pressure import Pressure
@@ -98,7 +99,7 @@ def measure_child(
                 if isinstance(error, Interrupted):
                     tell_handler(error.signal_number)
                 raise
-            instruments.fill(usage, tree.was_stopped or signal.SIGCONT in signal.sigpending())
+            instruments.fill(usage, tree.was_stopped or (not tree.asked and signal.SIGCONT in signal.sigpending()))
         finally:
             instruments.close()
     assert tree.exit_code is not None  # noqa: S101  # for the type checker: `watch` waited for it
@@ -123,7 +124,8 @@ def measure_command(
         try:
             os.execvp(command[0], command)
         except OSError as error:
-            os.write(2, f"neurotier: {command[0]}: {error.strerror}\n".encode())
+            with suppress(OSError):
+                os.write(2, os.fsencode(f"neurotier: {command[0]}: {error.strerror}\n"))
             return 127 if isinstance(error, FileNotFoundError) else 126
 
     return measure_child(execute, grace_s, forward, watches)

@@ -137,7 +137,8 @@ class Sampler:
             except OSError:
                 continue
             for thread in threads:
-                state, books = self.look_at(f"/proc/{pid}/task/{thread}", int(thread))
+                # the first thread's file outside of `task` has the ticks of all, also of those that have ended
+                state, books = self.look_at(f"/proc/{pid}" + f"/task/{thread}" * (int(thread) != pid), int(thread))
                 active += state in (b"R", b"")  # a thread that vanishes meanwhile was active to its end
                 disk += state == b"D"
                 if books:
@@ -186,7 +187,8 @@ class Sampler:
         start_ticks, waited_s = int(fields[19]), int(fields[39]) / TICKS_PER_S
         runtime_s, run_queue_s = int(runtime_ns) / 1e9, int(run_queue_ns) / 1e9
         if self.exits is None:
-            seen = (runtime_s, run_queue_s, waited_s, int(fields[11]), int(fields[12]))
+            ticks = (0, 0) if "/task/" in folder else (int(fields[11]), int(fields[12]))
+            seen = (runtime_s, run_queue_s, waited_s, *ticks)
             self.threads[thread, start_ticks] = seen
         active_s = runtime_s + run_queue_s + (waited_s if self.delays else 0.0)
         return fields[0], Books(active_s, runtime_s, fields[0] in (b"R", b"D"))

@@ -33,13 +33,18 @@ SI_KERNEL = 0x80
 
 IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 STOP_PATIENCE_S = 2.0
+
+inherited: set[int] = set()
+"""Children that this process had before, which are none of the tree: a shell that becomes the meter by ``exec`` leaves
+it its background jobs and ``>(...)``."""
+
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class Tree:
     """The tree below one child, which is forked.
 
-    The caller must have a single thread and no other children: every child that ends counts towards this tree.
+    The caller must have a single thread: every child that comes and ends counts towards this tree.
 
     Parameters
     ----------
@@ -70,10 +75,12 @@ class Tree:
     ) -> None:
         self.exit_code: int | None = None
         self.ended_s = float("inf")
-        self.empty = self.was_stopped = False
+        self.empty = self.was_stopped = self.asked = False
         self.usage, self.signals, self.before_reaping = usage, mask.blocked, before_reaping
         check(LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
         parent = os.getpid()
+        inherited.clear()
+        inherited.update(children(parent))
         self.pid = os.fork()
         if self.pid == 0:
             run_child(child, parent, mask)
@@ -85,8 +92,12 @@ class Tree:
         """
         received = signal.sigtimedwait(self.signals, max(0.0, timeout_s))
         self.reap()
-        self.was_stopped |= received is not None and received.si_signo == signal.SIGCONT
-        return received if received is not None and received.si_signo in self.signals - NOTICES else None
+        if received is None:
+            return None
+        # who asks to end sends SIGCONT along (`timeout`), to who never was stopped
+        self.asked |= received.si_signo in STOP_SIGNALS
+        self.was_stopped |= received.si_signo == signal.SIGCONT and not self.asked
+        return received if received.si_signo in self.signals - NOTICES else None
 
     def reap(self) -> None:
         """Add every child that has ended to the sums."""
@@ -97,7 +108,12 @@ class Tree:
                 self.empty = True
                 return
             if ended is None:
+                self.empty = bool(inherited) and not children(os.getpid())
                 return
+            if ended.si_pid in inherited:
+                os.waitpid(ended.si_pid, 0)
+                inherited.discard(ended.si_pid)
+                continue
             if ended.si_pid == self.pid:
                 self.ended_s = time.monotonic()
             self.before_reaping(ended.si_pid)
@@ -177,12 +193,15 @@ def children(pid: int) -> list[int]:
             pids += map(int, read_proc(f"/proc/{pid}/task/{thread}/children").split())
     except OSError:
         pass
-    return pids
+    return [child for child in pids if child not in inherited]
 
 
 def descendants(pid: int) -> list[int]:
     """All descendants of a process, parents before children."""
-    return [each for child in children(pid) for each in (child, *descendants(child))]
+    pids = children(pid)
+    for each in pids:  # which grows meanwhile; no recursion, since processes may be nested deeper than Python's stack
+        pids += children(each)
+    return pids
 
 
 def bytes_of_children() -> list[int] | None:

@@ -19,6 +19,8 @@ Of a process itself (:mod:`neurotier.meter.own`), CPU times come from ``getrusag
 
 from __future__ import annotations
 
+from neurotier.meter.tree import TICKS_PER_S
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -231,9 +233,8 @@ class Usage:
         if run_queue:
             self.run_queue_s, self.wait_source = run_queue_s, "sampled"
             self.seen_share = min(1.0, runtime_s / self.cpu_s) if self.cpu_s else 1.0
-            if runtime_s > self.cpu_s * (1 + UNHEARD_SHARE) + UNHEARD_S:
-                self.user_s = runtime_s * user / (user + system or 1)
-                self.system_s = runtime_s - self.user_s
+            if (user + system) / TICKS_PER_S > self.cpu_s * (1 + UNHEARD_SHARE) + UNHEARD_S:
+                self.user_s, self.system_s = user / TICKS_PER_S, system / TICKS_PER_S
                 self.cpu_source, self.seen_share = "sampled", None
         if run_queue and (delays or not sampler.asynchronous.found):
             is_booked = delays and not sampler.activity.misbooked
