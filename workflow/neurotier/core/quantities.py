@@ -61,7 +61,7 @@ def percent(share: float | None) -> str:
     hundredths = 100 * share
     near_end = 0.05 <= abs(hundredths) < 1 or 99 < hundredths < 99.95
     digits = 1 if near_end else 0
-    return f"{round(hundredths, digits) + 0.0:.{digits}f} %"  # + 0.0: no minus before a zero
+    return f"{hundredths:z.{digits}f} %"  # z: no minus before a zero
 
 
 def share_of(part: float | None, whole: float) -> float | None:
@@ -106,10 +106,10 @@ def cm3(volume_mm3: float | None) -> str:
 def number(value: float | None, digits: int = 0) -> str:
     """A bare number with thousands separators, for table columns and counts.
 
-    >>> number(1233), number(2.46, 1)
-    ('1,233', '2.5')
+    >>> number(1233), number(2.46, 1), number(-0.01, 1)
+    ('1,233', '2.5', '0.0')
     """
-    return MISSING if value is None else f"{value:,.{digits}f}"
+    return MISSING if value is None else f"{value:z,.{digits}f}"
 
 
 def three_digits(value: float | None) -> str:
