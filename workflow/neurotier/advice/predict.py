@@ -40,6 +40,10 @@ READS = {"stage_in": "dataset", "container_start": "images", "compute": "work", 
 WRITES = {"stage_in": "work", "compute": "work", "stage_out": "results"}
 """Roles of the tiers that a phase reads from and writes to."""
 
+FURTHEST = math.log(10)
+"""How far off the mean of few records is drawn at most: with two of them Student's distribution knows no bound, and
+what would take ages to happen would take hours to simulate."""
+
 
 @dataclass(frozen=True)
 class Participant:
@@ -314,7 +318,7 @@ def draw(inputs: Inputs, storage: Storage, machine: Machine, parallelism: int, r
     way = ways[rng.integers(len(ways))]
     spread = scatter(inputs.observed, costs_of(inputs.observed, way))
     few = rng.standard_t(max(len(inputs.observed) - 1, 1))  # of few records the scatter, too, is known only roughly
-    together = float(few) * spread / math.sqrt(len(inputs.observed))
+    together = max(-FURTHEST, min(float(few) * spread / math.sqrt(len(inputs.observed)), FURTHEST))
     slowness = np.exp(together + spread * rng.standard_normal(len(inputs.participants)) - spread**2 / 2)
     participants = [
         replace(one, slowness=float(factor)) for one, factor in zip(inputs.participants, slowness, strict=True)

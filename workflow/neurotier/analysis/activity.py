@@ -14,7 +14,6 @@ from contextlib import suppress
 from neurotier import __version__
 from neurotier.analysis.app import app_name
 from neurotier.analysis.tools import make_tool
-from neurotier.containers.run import further_binds
 from neurotier.core.files import Facts, Record, absolute_path
 from neurotier.core.places import short_hash
 from neurotier.core.settings import Settings
@@ -74,7 +73,7 @@ def how_of(
             "digest": container,
             "network": containers.network,
             "environment": containers.environment,
-            "binds": [bind.word() for bind in further_binds(containers.binds)],
+            "binds": [str(absolute_path(word)) for word in containers.binds],
         }
         how["app"] = bool(app.image)
     if app.image and caches:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -117,7 +118,7 @@ def publish(
         planted = next((name for name, path in paths.items() if ".git" in path.split("/")), None)
         if planted is not None:  # git would run what its configuration names
             raise ToolError("is part of a git repository, which is not kept", planted)
-        if is_saved and (odd := next((name for name in kept if "\\" in name or not name.isprintable()), None)):
+        if is_saved and (odd := next(filter(UNSAVED.search, kept), None)):
             raise ToolError("has a name that git-annex does not take", repr(odd))
         (flush_tree if len(kept) <= FLUSHED_EACH else flush_file_system)(hidden)
         if in_dataset:
@@ -130,6 +131,9 @@ def publish(
         raise
     return copied, kept
 
+
+UNSAVED = re.compile(r"[\\\n\udc80-\udcff]")
+"""What DataLad or git-annex takes in no name: a backslash, the end of a line, and what is not UTF-8."""
 
 OF_DATASET = (".datalad", ".gitattributes", ".gitmodules", ".bidsignore", "code", "prov", "sourcedata", ".git")
 """Entries of a DataLad dataset that stay when the rest of its folder is replaced; its repository is moved last."""

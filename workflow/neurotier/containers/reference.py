@@ -286,6 +286,16 @@ def mirror() -> str:
     return next((line for line in said.split() if re.search(r"/debian/?$", line)), "")
 
 
+LARGE_BYTES = 1_000_000
+"""Size of files that no start reads as a whole."""
+
+
+def version_of(file: Path) -> str:
+    """What tells that a large file is another one."""
+    facts = file.stat()
+    return f"{facts.st_size} {facts.st_mtime_ns}"
+
+
 def content_of(text: str, given: Mapping[str, str]) -> str:
     """What determines the image of a reference: when it changes, the image is obtained again.
 
@@ -306,13 +316,14 @@ def content_of(text: str, given: Mapping[str, str]) -> str:
     if reference.kind in ("registry", "dataset"):
         return reference.text
     if reference.kind != "definition":
-        facts = (path / "index.json" if path.is_dir() else path).stat()
-        return f"{reference.text} {facts.st_size} {facts.st_mtime_ns}"
+        return f"{reference.text} {version_of(path / 'index.json' if path.is_dir() else path)}"
     content, arguments = path.read_text(errors="replace"), build_arguments(path, {"MIRROR": "any", **given})
     arguments.pop("MIRROR", None)
     for name in re.findall(r'^(?![/#]|"/)("[^"]+"|\S+)', "\n".join(section(content, "files")), re.MULTILINE):
         for file in sorted(path.parent / found for found in glob(name.strip('"'), root_dir=path.parent)):
-            content += file.read_text(errors="replace") if file.is_file() else ""
+            if file.is_file():
+                is_large = file.stat().st_size > LARGE_BYTES
+                content += version_of(file) if is_large else file.read_text(errors="replace")
     base = arguments.get(BASE, "")
     try:
         below = content_of(str(path.parent / base), given) if base.endswith(".def") else ""

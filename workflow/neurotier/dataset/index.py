@@ -119,7 +119,7 @@ def index_dataset(
     for name in sorted({image.participant for image in images}):
         if (first := twins.setdefault(name.lower(), name)) != name:
             skipped[name] = f"differs from {first} in case alone"
-    images = [image for image in images if image.participant in twins.values()]
+    images = [image for image in images if twins[image.participant.lower()] == image.participant]
     sites = {image.site for image in images}
     if is_app and "" in sites and len(sites) > 1:
         raise InputError(

@@ -188,7 +188,10 @@ def damaged_index(places: Places, selection: str) -> Iterator[Damage]:
     elif whole_json(index / "dataset.json") is None:
         yield Damage((table,), f"{table} is of a dataset that is not known any more")
     elif noted != written + selection.encode():
-        yield Damage((table, places.dataset_facts), f"{table} is of another selection")
+        # The clone, too, if it is known to be of something else: where its source is gone it is all that there is.
+        is_other = noted.count(b"#") > 1 and selection.split("\n")[0].encode() not in noted
+        files = (table, places.dataset_facts) if is_other else (table,)
+        yield Damage(files, f"{table} is of another selection")
 
 
 def damaged_outputs(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:

@@ -282,15 +282,19 @@ class Plan(Needs):
     def filters(self) -> Record:
         """The selection: when it changes, the dataset is indexed again."""
         dataset = self.settings.dataset
-        keys = ("version", "sites", "participants", "sessions", "runs", "links_to")
+        chosen = {key: getattr(dataset, key) for key in ("participants", "sessions", "runs", "links_to")}
+        return self.cloned() | chosen | ({"suffixes": self.settings.app.suffixes} if self.is_app else {})
+
+    def cloned(self) -> Record:
+        """What a clone is of, besides its source."""
+        dataset = self.settings.dataset
         demo = {"demo": vars(self.settings.demo)} if dataset.source == "demo" else {}
-        suffixes = {"suffixes": self.settings.app.suffixes} if self.is_app else {}
-        return {key: getattr(dataset, key) for key in keys} | demo | suffixes
+        return {"version": dataset.version, "sites": dataset.sites, **demo}
 
     @property
     def selection(self) -> str:
-        """The same as the line that goes with the index: Snakemake forgets it when the results folder is moved."""
-        return f"# {json.dumps(self.filters())}\n"
+        """Both as lines that go with the index: Snakemake forgets them when the results folder is moved."""
+        return f"# {json.dumps(self.cloned())}\n# {json.dumps(self.filters())}\n"
 
     def share_minutes(self, share: str, attempt: int = 1) -> int:
         """Time that the job of a share asks a cluster for, min."""
