@@ -170,6 +170,8 @@ def test_disturbed_runs_are_left_out_of_the_calibration_and_images_without_a_siz
     assert size_of(Situation(settings, places).participants[second]) == 0
     places.record(second).unlink()
     assert [one.participant for one in read_observed(settings, places, None)] == [first]
+    (places.runs / f"{short_hash(first)}.json").unlink()
+    assert [one.participant for one in read_observed(settings, places, None)] == [first], "its facts were lost"
 
 
 def test_what_passes_between_phases_is_work_that_waits_as_the_phases_did() -> None:

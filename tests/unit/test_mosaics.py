@@ -95,6 +95,10 @@ def test_one_bad_image_does_not_cost_the_others(tmp_path: Path, pair: tuple[Path
         assert [path.name for path in folder.rglob("*.png")] == ["good.png"]
         times_ns.add((folder / "good.png").stat().st_mtime_ns)
     assert len(times_ns) == 1, "it is drawn once"
+    (tmp_path / "drawn/good.png").unlink()
+    (tmp_path / "drawn/good.png/a folder").mkdir(parents=True)
+    draw_mosaics(pictures, folder, workers, tmp_path / "drawn")
+    assert (folder / "good.png").is_file()
 
 
 def test_a_process_that_is_killed_while_it_draws_is_said(

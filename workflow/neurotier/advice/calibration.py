@@ -172,20 +172,20 @@ def read_observed(settings: Settings, places: Places, folder: Path | None) -> li
         records = [read_json(where.record(name)) for name in sizes if where.record(name).exists()]
         facts = {file.stem: read_json(file) for file in where.runs.glob("*.json")}
         asked = analysis(settings.to_json())
-        same = [
-            record
-            for record in records
-            if record["run"] in facts and analysis(facts[record["run"]]["settings"]) == asked
-        ]
+        # Results of one's own are of one tool (neurotier.run.preconditions), also those whose run has lost its facts.
+        lost = {} if folder else asked
+        tools = {name: analysis(each["settings"]) for name, each in facts.items()}
+        same = [record for record in records if tools.get(record["run"], lost) == asked]
         if not same and folder is not None:
-            tools = sorted({str(record["tool"]) for record in records})
+            others = sorted({str(record["tool"]) for record in records})
             raise InputError(
                 f"has no record of {asked['name']} with these options"
-                + (f", but of {', '.join(tools)}" if tools else ""),
+                + (f", but of {', '.join(others)}" if others else ""),
                 f"config key advice.calibration: {folder}",
                 "name the results folder of a run with the same tool",
             )
-        quiet = [record for record in same if DISTURBED not in (facts[record["run"]].get("row") or {}).get("valid", "")]
+        rows = {name: each.get("row") or {} for name, each in facts.items()}
+        quiet = [record for record in same if DISTURBED not in rows.get(record["run"], {}).get("valid", "")]
         return [observe(record, sizes[record["participant"]], threads_of(settings)) for record in quiet or same]
 
 

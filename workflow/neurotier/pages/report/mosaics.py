@@ -107,7 +107,7 @@ def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int, drawn:
     folder.mkdir(parents=True)  # there is none to draw with the tool noop
     for path in [*drawn.rglob("*.png")]:
         if path not in listed:
-            path.unlink()
+            remove_whatever(path)
             continue
         shown = folder / path.relative_to(drawn)
         shown.parent.mkdir(parents=True, exist_ok=True)
@@ -126,7 +126,7 @@ def link_or_copy(file: Path, name: Path) -> None:
 def is_current(mask: Path, picture: Path) -> bool:
     """Whether a picture is there, and newer than its mask."""
     try:
-        return picture.stat().st_mtime_ns >= mask.stat().st_mtime_ns
+        return picture.is_file() and picture.stat().st_mtime_ns >= mask.stat().st_mtime_ns
     except OSError:
         return False
 
@@ -142,6 +142,8 @@ def why_not_drawn(picture: Picture, drawn: Path) -> str:
     from neurotier.pages.report.mosaic import draw_mosaic
 
     out = drawn / picture.name
+    if out.is_dir():
+        remove_whatever(out)
     try:
         draw_mosaic(picture.t1w, picture.mask, out, picture.title)
     except Exception as error:  # whatever is wrong with one image must not cost the pictures of the others
