@@ -203,9 +203,9 @@ def test_results_tier_whose_device_fails(project: Project, tmp_path: Path) -> No
 
 
 def test_results_tier_that_becomes_full(project: Project, mount_tmpfs: Callable[..., Path]) -> None:
-    """Derivatives take 290 kB: there is room for those of three, one after the other, and not for a further copy."""
-    folder = mount_tmpfs(project.folder / "small", "size=1080k")
-    noise = np.random.default_rng(0).integers(100, 999, (60, 60, 60)).astype(np.int16)
+    """Derivatives take 1.5 MB: there is room for those of three, one after the other, and not for a further copy."""
+    folder = mount_tmpfs(project.folder / "small", "size=6000k")
+    noise = np.random.default_rng(0).integers(100, 999, (106, 106, 106)).astype(np.int16)
     project.heads(**dict.fromkeys(map("{:02d}".format, range(5)), noise))
     sections = {"tiers": {"small": {"path": str(folder), "kind": "tmpfs"}}, "placement": {"results": "small"}}
     arguments = project.configure(**sections, tool="bet")

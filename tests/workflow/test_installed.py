@@ -101,7 +101,7 @@ def test_a_folder_that_was_laid_out_is_renewed_and_keeps_what_is_its_own(install
         assert own.read_text() == "# mine\n"
         assert (tmp_path / "lab" / "workflow" / "Snakefile").is_file()
     for definition in (tmp_path / "lab" / "containers").glob("*.def"):
-        needed = re.findall(r"^    (\S+) /opt/", definition.read_text(), re.MULTILINE)
+        needed = re.findall(r"^    (\S+\.\w+) /opt/", definition.read_text(), re.MULTILINE)
         assert [name for name in needed if not definition.parent.joinpath(name).exists()] == []
 
 
