@@ -224,12 +224,12 @@ def test_a_program_is_identified_by_its_version_or_its_file(file: Path) -> None:
 def test_temporary_files_of_a_program_are_on_the_work_tier(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unless a socket could not be among them."""
     monkeypatch.setenv("TMPDIR", "/tmp")
-    monkeypatch.setattr(tools, "TEMPORARY", 500)  # the folder of this test is deep
+    monkeypatch.setattr(tools, "LONGEST_TMPDIR_BYTES", 500)  # the folder of this test is deep
     script(file, 'echo "in $TMPDIR"; exit 3')
     with pytest.raises(ToolError, match=f"in {file.parent}$"):
         calling(file).extract(None, file.with_name("in"), file.parent, file.with_name("log"), "sub-01")
     monkeypatch.setenv("TMPDIR", "/tmp")
-    monkeypatch.setattr(tools, "TEMPORARY", 5)
+    monkeypatch.setattr(tools, "LONGEST_TMPDIR_BYTES", 5)
     with pytest.raises(ToolError, match=r"in /tmp$"):
         calling(file).extract(None, file.with_name("in"), file.parent, file.with_name("log"), "sub-01")
 

@@ -92,10 +92,10 @@ def publish(
         What to publish; if it does not exist, an empty folder.
     final
         Where; what is there is replaced.
-    in_dataset
-        Whether what is there may be a DataLad dataset, whose repository then stays.
     is_saved
-        Whether it is going to be saved in one, which takes no odd names.
+        Whether it is going to be saved in a DataLad dataset, which takes no odd names.
+    in_dataset
+        Whether what is there may be such a dataset, whose repository then stays.
 
     Returns
     -------

@@ -39,7 +39,7 @@ VERSION_BYTES = 200
 LOG_END_BYTES = 64 << 10
 """Length of the end of a log in which the last line is looked for."""
 
-TEMPORARY = 75
+LONGEST_TMPDIR_BYTES = 75
 """Longest path for temporary files: sockets in it, such as Python's multiprocessing makes, may have 107 bytes."""
 
 OWN_MEMORY_MB = 100
@@ -153,7 +153,7 @@ class Tool:
         Mask or None
             Booleans on the head's grid; ``None`` from a tool that makes no masks.
         """
-        if len(os.fsencode(folder)) <= TEMPORARY:  # also what is temporary is on the work tier
+        if len(os.fsencode(folder)) <= LONGEST_TMPDIR_BYTES:  # also what is temporary is on the work tier
             os.environ["TMPDIR"] = str(folder)
         os.environ.update(self.environment)
         with log.open("ab") as file, self.starting(name):

@@ -185,7 +185,7 @@ def damaged_index(places: Places, selection: str) -> Iterator[Damage]:
         lost.append(table)
     if lost:
         yield Damage((table,), f"{lost[0]} is not as it was written")
-    elif whole_json(index / "dataset.json") is None:
+    elif whole_json(places.dataset_facts) is None:
         yield Damage((table,), f"{table} is of a dataset that is not known any more")
     elif noted != written + selection.encode():
         # The clone, too, if it is known to be of something else: where its source is gone it is all that there is.
