@@ -228,7 +228,6 @@ def test_temporary_files_of_a_program_are_on_the_work_tier(file: Path, monkeypat
     script(file, 'echo "in $TMPDIR"; exit 3')
     with pytest.raises(ToolError, match=f"in {file.parent}$"):
         calling(file).extract(None, file.with_name("in"), file.parent, file.with_name("log"), "sub-01")
-    monkeypatch.setenv("TMPDIR", "/tmp")
     monkeypatch.setattr(tools, "LONGEST_TMPDIR_BYTES", 5)
     with pytest.raises(ToolError, match=r"in /tmp$"):
         calling(file).extract(None, file.with_name("in"), file.parent, file.with_name("log"), "sub-01")

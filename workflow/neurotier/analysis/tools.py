@@ -153,13 +153,15 @@ class Tool:
         Mask or None
             Booleans on the head's grid; ``None`` from a tool that makes no masks.
         """
-        if len(os.fsencode(folder)) <= LONGEST_TMPDIR_BYTES:  # also what is temporary is on the work tier
-            os.environ["TMPDIR"] = str(folder)
-        os.environ.update(self.environment)
+        is_short = len(os.fsencode(folder)) <= LONGEST_TMPDIR_BYTES
+        temporary = {"TMPDIR": str(folder)} if is_short else {}  # it is on the work tier, too
+        environment = {**os.environ, **temporary, **self.environment}
         with log.open("ab") as file, self.starting(name):
             before = file.tell()
             command = self.command(str(image), str(folder))
-            code = start_process(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, cwd=folder).wait()
+            code = start_process(
+                command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, cwd=folder, env=environment
+            ).wait()
             has_said = file.tell() > before
         if code:
             raise failed(self.name, shell_code(code), end_of(log) if has_said else "", name)
