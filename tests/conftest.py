@@ -19,6 +19,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -146,6 +147,13 @@ def missing_data(reason: str) -> None:
     if SHARED.is_dir():
         missing(reason)
     pytest.skip(reason)
+
+
+@pytest.fixture(autouse=True)
+def _own_environment() -> Iterator[None]:
+    """Whatever a test does to the environment of this process is undone."""
+    with patch.dict(os.environ):
+        yield
 
 
 @pytest.fixture(scope="session")
