@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from neurotier.core.errors import TierError
 from neurotier.core.places import Places
+from neurotier.meter.measure import Interrupted
 from neurotier.run.jobs import reporting
 from support import ENVIRONMENT, script
 
@@ -65,6 +68,16 @@ def test_a_package_whose_files_cannot_be_read_is_no_fault_of_ours(
     assert "[Errno 5] Input/output error: '/library/array.so'; start the same command again" in line
     assert "fault in neurotier" not in line
     assert "PLEASE READ" in log.read_text()
+
+
+def test_a_stop_while_a_module_makes_a_class_is_a_stop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Stopped:
+        def __set_name__(self, *_: Any) -> None:
+            raise Interrupted(signal.SIGTERM)
+
+    with reporting(Places(*[tmp_path] * 5), ["sub-01"], "analyze", tmp_path / "log") as result:
+        type("Made", (), {"attribute": Stopped()})
+    assert (result.exit_code, capsys.readouterr().err) == (128 + signal.SIGTERM, "")
 
 
 GET = """
