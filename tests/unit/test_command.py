@@ -15,6 +15,7 @@ from neurotier.core.errors import TierError
 from neurotier.core.places import Places
 from neurotier.meter.measure import Interrupted
 from neurotier.run.jobs import reporting
+from neurotier.run.stops import unwinding
 from support import ENVIRONMENT, script
 
 WITHOUT_A_MODULE = """
@@ -71,12 +72,14 @@ def test_a_package_whose_files_cannot_be_read_is_no_fault_of_ours(
 
 
 def test_a_stop_while_a_module_makes_a_class_is_a_stop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    class Stopped:
+    class Stopping:
         def __set_name__(self, *_: Any) -> None:
-            raise Interrupted(signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
 
-    with reporting(Places(*[tmp_path] * 5), ["sub-01"], "analyze", tmp_path / "log") as result:
-        type("Made", (), {"attribute": Stopped()})
+    with unwinding(), reporting(Places(*[tmp_path] * 5), ["sub-01"], "analyze", tmp_path / "log") as result:
+        type("Made", (), {"attribute": Stopping()})
+    with pytest.raises(Interrupted), unwinding():
+        type("Made", (), {"attribute": Stopping()})
     assert (result.exit_code, capsys.readouterr().err) == (128 + signal.SIGTERM, "")
 
 

@@ -248,7 +248,8 @@ def reporting(places: Places, participants: Sequence[str], stage: str, log: Path
     try:
         yield result
     except (Exception, Interrupted) as raised:
-        error = stop_behind(raised)
+        hidden = raised.__cause__  # by Python 3.11, of what comes while a class is made, as in imports
+        error = hidden if isinstance(hidden, Interrupted) else raised
         result.exit_code, reason = exit_code_of(error), reason_of(error)
         with suppress(OSError):  # the results tier may be full, and the output go to a file on it
             if not isinstance(error, Interrupted):  # the end of the run tells the user
@@ -257,11 +258,6 @@ def reporting(places: Places, participants: Sequence[str], stage: str, log: Path
             note_failure(log, error)
             for participant in participants:
                 keep_failure(places, participant, stage, reason, result.exit_code, log)
-
-
-def stop_behind(error: BaseException) -> BaseException:
-    """The stop behind an error, if there is one: Python 3.11 hides what comes while a class is made, as in imports."""
-    return error.__cause__ if isinstance(error.__cause__, Interrupted) else error
 
 
 def exit_code_of(error: BaseException) -> int:

@@ -19,7 +19,7 @@ from neurotier.core.tiers import on_nodes
 from neurotier.dataset.commands import naming_commands
 from neurotier.meter.measure import Interrupted
 from neurotier.run import jobs
-from neurotier.run.jobs import exit_code_of, load_settings, note_failure, reason_of, run_facts, stop_behind
+from neurotier.run.jobs import exit_code_of, load_settings, note_failure, reason_of, run_facts
 from neurotier.run.journal import Step, add_entry
 from neurotier.run.stops import ending_with, runner, unwinding
 
@@ -115,8 +115,7 @@ def script(snakemake: Any) -> Iterator[Context]:
             step = Step(places, rule if own == rule else f"{rule} {own}", say)
             with naming_commands(), ending_with(runner(places.runs / f"{current_run()}.json")), step:
                 yield Context(snakemake, settings, places, step)
-    except (Exception, Interrupted) as raised:
-        error = stop_behind(raised)
+    except (Exception, Interrupted) as error:
         with contextlib.suppress(OSError):
             note_failure(log, error)
         if not isinstance(error, Interrupted):  # the end of the run tells the user

@@ -133,6 +133,10 @@ def unwinding() -> Iterator[None]:
     except KeyboardInterrupt:  # PySpark has a handler of its own for Ctrl-C
         came.append(signal.SIGINT)
         raise Interrupted(signal.SIGINT) from None
+    except RuntimeError:  # Python 3.11 makes one of what comes while a class is made, as in imports
+        if came:
+            raise Interrupted(came[0]) from None
+        raise
     finally:
         if came:
             end(psutil.Process().children(recursive=True))
