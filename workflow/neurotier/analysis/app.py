@@ -23,7 +23,7 @@ from pathlib import Path
 
 from neurotier.analysis.brains import Analysed, Job, Share, masks_of_app
 from neurotier.analysis.derivatives import write_description
-from neurotier.analysis.staging import MARGIN_BYTES, TIME_STAMP, check_room, naming_full_tier, publish, remove_counted
+from neurotier.analysis.staging import MARGIN_BYTES, check_room, naming_full_tier, publish, remove_counted
 from neurotier.analysis.steps import write_step
 from neurotier.analysis.tools import end_of, last_line
 from neurotier.containers.reference import short_name
@@ -269,7 +269,7 @@ def merge_outputs(folders: Sequence[Path], target: Path, tell: Say = lambda _: N
                 differing.append(str(entry.path))
 
         with blaming(folder.parent.name if folder.name == OUT else folder.name, ToolError):
-            copy_tree(folder, target, existing=compare, skipped=[TIME_STAMP])
+            copy_tree(folder, target, existing=compare)
     return differing
 
 

@@ -112,7 +112,7 @@ def publish(
     make_folders(hidden)
     try:
         with blaming(made.name, ToolError):
-            copied = copy_tree(made, hidden, skipped=[TIME_STAMP], write_back=True) if made.exists() else (0, 0)
+            copied = copy_tree(made, hidden, write_back=True) if made.exists() else (0, 0)
         kept = manifest_of(hidden)
         paths = {name: f"{name}/{str(content).removeprefix('-> ')}".lower() for name, (_, content) in kept.items()}
         planted = next((name for name, path in paths.items() if ".git" in path.split("/")), None)
@@ -166,16 +166,10 @@ def aside(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.aside")
 
 
-TIME_STAMP = ".snakemake_timestamp"
-"""File that Snakemake puts into folders that are outputs of rules."""
-
-
 def manifest_of(folder: Path) -> Manifest:
-    """Sizes and checksums of the files below a folder in order of name, without Snakemake's own file."""
+    """Sizes and checksums of the files below a folder in order of name."""
     manifest: Manifest = {}
     for entry in entries_below(folder):
-        if entry.path.name == TIME_STAMP:
-            continue
         name = str(entry.path)
         if entry.is_link:
             manifest[name] = [0, f"-> {os.readlink(folder / entry.path)}"]

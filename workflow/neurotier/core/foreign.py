@@ -17,7 +17,7 @@ import filecmp
 import os
 import stat
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path, PurePath
@@ -348,15 +348,13 @@ def open_in_dataset(dataset: Path, path: str, links_to: Sequence[str] = ()) -> B
         return open_file(*file_in_dataset(dataset, path, links_to))
 
 
-def checked_entries(folder: Path, skipped: Collection[str] = ()) -> Iterator[Entry]:
+def checked_entries(folder: Path) -> Iterator[Entry]:
     """Entries below a folder, each checked to be a regular file or a link that stays in the folder.
 
     Parameters
     ----------
     folder
         The folder, which need not be one; the path to it is trusted.
-    skipped
-        Names to skip.
 
     Raises
     ------
@@ -367,8 +365,6 @@ def checked_entries(folder: Path, skipped: Collection[str] = ()) -> Iterator[Ent
     if not stat.S_ISDIR(mode):
         raise ForeignError(f"is {kind_of(mode)}, not a folder")
     for entry in entries_below(folder):
-        if entry.path.name in skipped:
-            continue
         if entry.is_link:
             check_link(entry.path, os.readlink(folder / entry.path))
         elif not entry.is_file:
@@ -381,7 +377,6 @@ def copy_tree(
     target: Path,
     existing: Callable[[Entry], None] | None = None,
     *,
-    skipped: Collection[str] = (),
     limit_bytes: float = float("inf"),
     limit_files: float = float("inf"),
     write_back: bool = False,
@@ -396,8 +391,6 @@ def copy_tree(
         A folder of ours, made if missing. Nothing is written through a link in it.
     existing
         Called with entries that the target already has, which are then not copied; without it, they are an error.
-    skipped
-        Names to skip.
     limit_bytes, limit_files
         Most that is copied.
     write_back
@@ -413,7 +406,7 @@ def copy_tree(
     real = target.resolve()
     made = set()
     copied = files = 0
-    for entry in checked_entries(source, skipped):
+    for entry in checked_entries(source):
         copy, below = target / entry.path, entry.path.parent
         files += 1
         if copied + entry.size_bytes > limit_bytes or files > limit_files:
