@@ -34,8 +34,8 @@ import yaml
 
 from neurotier.analysis.app import app_name
 from neurotier.analysis.needs import threads_of, work_bytes
+from neurotier.analysis.staging import manifest_of
 from neurotier.analysis.tools import make_tool
-from neurotier.containers.store import sha256
 from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import (
     NeurotierError,
@@ -399,9 +399,6 @@ OWN_VARIABLES = (RUN, "SNAKEMAKE_PROFILE")
 OUTPUTS = ("derivatives", "app")
 """Folders whose contents are the same on every tier, or the run is invalid."""
 
-UNTOLD = {".snakemake_timestamp"}
-"""Files that Snakemake leaves in folders, with a time in them."""
-
 KEPT = ("profile", "state", "index", "logs")
 """What a run leaves to its campaign."""
 
@@ -446,10 +443,9 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     begun = row["participants"] + row["failed"]  # of a job that was killed at once nothing is known
     accident = any(may_pass(one["exit_code"]) for one in read_failures(places)) or begun < len(participants(places))
     outputs = {
-        path.relative_to(places.results).as_posix(): sha256(path)
+        f"{name}/{path}": str(content)
         for name in OUTPUTS
-        for path in sorted((places.results / name).rglob("*"))
-        if path.is_file() and path.name not in UNTOLD
+        for path, (_, content) in manifest_of(places.results / name).items()
     }
     partial = partial_of(folder)
     shutil.rmtree(partial, ignore_errors=True)
