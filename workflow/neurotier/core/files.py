@@ -85,7 +85,7 @@ def written_whole(path: Path, durable: bool = True, mode: int = 0o666) -> Iterat
     Its permissions are those of ``mode``, less the umask.
     """
     make_folders(path.parent, durable)
-    temporary = partial_of(path, os.urandom(4).hex())
+    temporary = partial_of(path.with_name(f"{path.name}.{os.urandom(4).hex()}"))
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -114,13 +114,13 @@ def make_folders(folder: Path, durable: bool = True) -> None:
         flush_folder(path.parent)
 
 
-def partial_of(path: Path, writer: str = "") -> Path:
+def partial_of(path: Path) -> Path:
     """The hidden name of an unfinished file or folder, next to its final name.
 
-    >>> partial_of(Path("a/b.tsv")).name, partial_of(Path("a/b.tsv"), "1f").name
-    ('.b.tsv.partial', '.b.tsv.1f.partial')
+    >>> partial_of(Path("a/b.tsv")).name
+    '.b.tsv.partial'
     """
-    return path.with_name(f".{path.name}.{writer}.partial" if writer else f".{path.name}.partial")
+    return path.with_name(f".{path.name}.partial")
 
 
 def write_json(path: Path, data: Any, durable: bool = True) -> None:
