@@ -96,7 +96,8 @@ def save_derivatives(dataset: Dataset, settings: Settings, places: Places, say: 
     check_source(dataset)
     prepare_environment()
     people = made_by_participants(selected_by(places.images_table), settings, places)
-    for attempts_left in reversed(range(ATTEMPTS)):
+    attempts_left = ATTEMPTS
+    while True:
         try:
             with writing(places) as killed_on:
                 try:
@@ -105,11 +106,11 @@ def save_derivatives(dataset: Dataset, settings: Settings, places: Places, say: 
                 except SourceError as error:  # of git, git-annex or DataLad
                     raise unsaved(places.derivatives, error.what) from None
         except BusyError as error:  # such as a user's own commit
+            attempts_left -= 1
             if not attempts_left:
                 raise
             say(f"waiting: {error}")
             time.sleep(PAUSE_S)
-    raise AssertionError("the last attempt returns or raises")
 
 
 def check_source(dataset: Dataset) -> None:
