@@ -13,7 +13,6 @@ to white matter. It is meant to look like a head to brain extraction, not to ana
 from __future__ import annotations
 
 import itertools
-import logging
 import zlib
 from collections.abc import Sequence
 from functools import cache
@@ -172,7 +171,6 @@ def save_datasets(folder: Path) -> None:
     """
     from datalad import api  # slow, and reads the environment on import
 
-    logging.getLogger("datalad").setLevel(logging.ERROR)
     quiet, superdataset = {"result_renderer": "disabled"}, str(folder)
     with naming_commands("could not save the demonstration dataset", superdataset):
         for name, within in {"": None, **dict.fromkeys(SITES, superdataset)}.items():
