@@ -278,7 +278,7 @@ def varied_head(head: nib.Nifti1Image, seed: int, voxel_size_mm: float, scan: in
         int16, isotropic, qform and sform set, mm; the same for the same arguments.
     """
     image = moved(head, seed, voxel_size_mm)
-    signal = np.clip(np.nan_to_num(image.dataobj), 0, None)
+    signal = np.clip(image.dataobj, 0, None)
     inside = signal > 0.1 * signal.max()
     signal /= np.percentile(signal[inside], 99) if inside.any() else 1.0
 
