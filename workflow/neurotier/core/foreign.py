@@ -179,12 +179,11 @@ def read_named(file: Path, limit_bytes: int, kind: str) -> bytes:
         If it cannot be read, or is larger.
     """
     try:
-        real = file.resolve()
+        real = Path(os.path.realpath(file))  # which stops at a circle, as at a link that is not followed
         with open_file(real.parent, real.name) as opened:
             content = opened.read(limit_bytes + 1)
-    except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
-        reason = error.strerror if isinstance(error, OSError) else "links in a circle"
-        raise ForeignError(f"cannot be read: {reason}") from None
+    except OSError as error:
+        raise ForeignError(f"cannot be read: {error.strerror}") from None
     if len(content) > limit_bytes:
         raise ForeignError(f"is larger than {kind} ({limit_bytes >> 10:,} KiB)")
     return content
