@@ -24,6 +24,7 @@ from neurotier.containers.run import further_binds
 from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import ContainerError, SettingsError, TierError, ToolError, without_credentials
 from neurotier.core.files import Facts, Record, absolute_path, read_if_whole, remove_whatever, whole_json
+from neurotier.core.foreign import blaming, read_named
 from neurotier.core.places import Places, participant_of
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Say, Settings
@@ -218,10 +219,8 @@ def check_filter_file(text: str | None) -> None:
     if not path.is_file():
         raise SettingsError("no such file", where, "correct the path")
     try:
-        with path.open("rb") as file:
-            filters = json.loads(file.read(FILTER_BYTES))
-    except OSError as error:
-        raise SettingsError(f"cannot be read: {error.strerror}", where, "correct its permissions") from None
+        with blaming(where, SettingsError):
+            filters = json.loads(read_named(path, FILTER_BYTES, "a filter file"))
     except (ValueError, RecursionError) as error:
         raise SettingsError(f"is no JSON: {error}", where, "correct it") from None
     if not isinstance(filters, dict):
