@@ -59,8 +59,6 @@ class Reference(NamedTuple):
         As the configuration has it, with paths made absolute.
     kind
         ``registry``, ``file``, ``definition``, ``archive`` or ``dataset``.
-    name
-        What to call it: the last part, without extension, tag and digest.
     path
         Of a file, definition file or archive.
     source, name_there, digest
@@ -69,7 +67,6 @@ class Reference(NamedTuple):
 
     text: str
     kind: str
-    name: str
     path: Path = Path()
     source: str = ""
     name_there: str = ""
@@ -87,8 +84,8 @@ def read_reference(text: str, where: str) -> Reference:
 
     Examples
     --------
-    >>> read_reference("docker://bids/example@sha256:" + 64 * "0", "app.image").name
-    'example'
+    >>> read_reference("docker://bids/example@sha256:" + 64 * "0", "app.image").kind
+    'registry'
     >>> read_reference("docker://bids/example:latest", "app.image")
     Traceback (most recent call last):
     ...
@@ -96,12 +93,12 @@ def read_reference(text: str, where: str) -> Reference:
     >>> read_reference("datalad:///repronim/containers#bids-mriqc", "app.image").source
     '///repronim/containers'
     """
-    where, name = f"config key {where}: {text}", short_name(text)
+    where = f"config key {where}: {text}"
     if REGISTRY.match(text):
         if not DIGEST.search(text):
             fix = "add @sha256:DIGEST (library://: :sha256.DIGEST)"
             raise SettingsError("is not pinned: another image may have this name tomorrow", where, fix)
-        return Reference(text, "registry", name)
+        return Reference(text, "registry")
     if text.startswith("datalad:"):
         found = DATASET.fullmatch(text)
         if found is None:
@@ -117,20 +114,20 @@ def read_reference(text: str, where: str) -> Reference:
                 raise SettingsError(f"{folder} is no DataLad dataset", where, "correct the path")
             source = str(folder)
         whole = f"datalad:{source}#{found['name']}{found['pin'] or ''}"
-        return Reference(whole, "dataset", name, Path(), source, found["name"], found["digest"])
+        return Reference(whole, "dataset", Path(), source, found["name"], found["digest"])
     archive = ARCHIVE.fullmatch(text)
     path = Path(os.path.expanduser(archive["path"] if archive else text))
     within = "index.json" if text.startswith("oci:") else ""
     path = next((each for each in (path.absolute(), ROOT / path) if (each / within).is_file()), path)
     if archive and (path / within).is_file():
-        return Reference(f"{archive[1]}:{path}", "archive", name, path)
+        return Reference(f"{archive[1]}:{path}", "archive", path)
     if archive:
         raise SettingsError("no such archive", where, "correct the path (oci: takes a folder)")
     if not path.is_file():
         raise SettingsError("no such file", where, KINDS)
     if path.suffix not in (".sif", ".simg", ".def"):
         raise SettingsError("is neither a .sif nor a .def file", where)
-    return Reference(str(path), "definition" if path.suffix == ".def" else "file", name, path)
+    return Reference(str(path), "definition" if path.suffix == ".def" else "file", path)
 
 
 def short_name(text: str) -> str:

@@ -302,7 +302,7 @@ class Store(Shelf):
         """Have the image file in the store, or a file of the user's where it is; the path of the notes about it."""
         reference = read_reference(text, where)
         content = content_of(reference.text, self.settings.build_arguments)
-        kept = self.kept / f"{reference.name}-{short_hash(content)}.sif"
+        kept = self.kept / f"{short_name(text)}-{short_hash(content)}.sif"
         notes, is_own = kept.with_suffix(".json"), reference.kind != "file"
         with exclusive(kept):
             if notes.exists() and (kept.exists() or not is_own):
