@@ -129,7 +129,7 @@ def run_level(
     starts = []
     while True:
         (scratch / "intermediate").mkdir(parents=True)
-        code, start = container.run([RUN_SCRIPT, *arguments], log, program=RUN_SCRIPT)
+        code, start = container.run([RUN_SCRIPT, *arguments], log)
         starts.append(start)
         if code not in app.retry_exit_codes or len(starts) == app.attempts:
             break
