@@ -62,7 +62,7 @@ def labelled_version(text: str) -> str:
     return "unknown"
 
 
-def clean_environment(scratch: Path | None = None) -> dict[str, str]:
+def clean_environment() -> dict[str, str]:
     """The environment for the engine, without :data:`OWN_VARIABLES`.
 
     >>> from unittest.mock import patch
@@ -70,11 +70,7 @@ def clean_environment(scratch: Path | None = None) -> dict[str, str]:
     ...     clean_environment()
     {'PATH': '/bin'}
     """
-    kept = {name: value for name, value in os.environ.items() if not OWN_VARIABLES.match(name)}
-    if scratch is not None:
-        for prefix in ("APPTAINER", "SINGULARITY"):
-            kept |= {f"{prefix}_TMPDIR": str(scratch), f"{prefix}_CACHEDIR": str(scratch / "cache")}
-    return kept
+    return {name: value for name, value in os.environ.items() if not OWN_VARIABLES.match(name)}
 
 
 def explain(

@@ -349,7 +349,10 @@ def make_image(
     say(doing + (" (some minutes, once)" if reference.kind == "definition" else ""))
     text = re.sub(r":[^/:@]+(?=@sha256:)", "", reference.text)  # the engine refuses a tag beside a digest
     command = [engine, *words, str(target), text]
-    code, said = run_logged(command, log, cwd=folder, env=clean_environment(target.parent))
+    environment = clean_environment()
+    for prefix in ("APPTAINER", "SINGULARITY"):
+        environment |= {f"{prefix}_TMPDIR": str(target.parent), f"{prefix}_CACHEDIR": str(target.with_name("cache"))}
+    code, said = run_logged(command, log, cwd=folder, env=environment)
     if code != 0:
         error = explain(said, doing, reference.kind, "failed", f"see {log}")
         raise SourceError(error.what, error.where, error.fix) if reference.kind == "registry" else error
