@@ -110,9 +110,9 @@ def plan(places: Places, settings: Settings) -> None:
 
 def everyone_records(places: Places) -> list[Path]:
     """The inputs of the rules that tabulate."""
-    from neurotier.run.participants import participants
+    from neurotier.run.participants import selected_in
 
-    return [places.record(name) for name in participants(places)]
+    return [places.record(name) for name in selected_in(places)]
 
 
 def tabulate(places: Places, settings: Settings) -> None:
@@ -145,11 +145,11 @@ def end(places: Places, settings: Settings) -> None:
     from neurotier.run.head import count_states
     from neurotier.run.healing import note_outputs
     from neurotier.run.jobs import note_killed, read_failures
-    from neurotier.run.participants import participants
+    from neurotier.run.participants import selected_in
     from neurotier.run.profile_tables import close_run
 
     note_killed(places, RUN, [])
-    everyone, failures = participants(places), read_failures(places)
+    everyone, failures = selected_in(places), read_failures(places)
     close_run(places, RUN, everyone, failures)
     assert count_states(places, everyone, failures).startswith(f"{len(everyone)} of {len(everyone)} ")
     note_outputs(places, lambda file: [file])

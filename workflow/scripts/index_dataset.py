@@ -9,7 +9,7 @@ from neurotier.core.quantities import counted
 from neurotier.dataset.index import index_dataset, kind_of_file
 from neurotier.run.healing import whole_records
 from neurotier.run.jobs import ensure_dataset
-from neurotier.run.participants import checksum_of, participants
+from neurotier.run.participants import checksum_of, selected_in
 from neurotier.run.plan import Plan
 from neurotier.run.scripting import script
 
@@ -24,7 +24,7 @@ with script(snakemake) as context:
     plan = Plan(context.settings, context.places, elsewhere=bool(facts.get("elsewhere")))
     write_text(context.output("checksum"), checksum_of(context.output("images").read_bytes()) + plan.selection)
     plan.settle(whole_records(context.places, plan.is_app), facts["forced"], facts["parallelism"])
-    people = counted(len(participants(context.places)), "participant")
+    people = counted(len(selected_in(context.places)), "participant")
     found = counted(len(index.images), kind_of_file(suffixes))
     context.say(f"{found} of {people}; {len(index.skipped)} skipped")
     for item, reason in index.skipped.items():

@@ -78,7 +78,7 @@ from neurotier.run.disturbance import DISTURBED
 from neurotier.run.images import image_store
 from neurotier.run.jobs import clone_on, load_dataset, read_failures, reason_of
 from neurotier.run.needs import Needs, largest, needs_of
-from neurotier.run.participants import Selected, participants, selected_in
+from neurotier.run.participants import Selected, selected_in
 from neurotier.run.plan import Plan
 from neurotier.run.scripting import Context
 from neurotier.storage.page_cache import CacheState, prepare_cache
@@ -441,7 +441,7 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     facts = rows[-1]
     row, stopped = facts["row"], bool(facts.get("stopped_by"))
     begun = row["participants"] + row["failed"]  # of a job that was killed at once nothing is known
-    accident = any(may_pass(one["exit_code"]) for one in read_failures(places)) or begun < len(participants(places))
+    accident = any(may_pass(one["exit_code"]) for one in read_failures(places)) or begun < len(selected_in(places))
     outputs = {
         f"{name}/{path}": str(content)
         for name in OUTPUTS

@@ -20,7 +20,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -82,7 +82,7 @@ from neurotier.run.jobs import (
 )
 from neurotier.run.journal import add_entry, entries
 from neurotier.run.node_check import remove_marks
-from neurotier.run.participants import participants
+from neurotier.run.participants import selected_in
 from neurotier.run.plan import Plan
 from neurotier.run.preconditions import (
     WITHOUT_PARTICIPANTS,
@@ -384,12 +384,12 @@ class Head:
             note_outputs(places, self.outputs_of)
         is_campaign = self.settings.is_campaign
         if stopped_by is not None:
-            said = f": {counts}" if participants(places) and not is_campaign else ""
+            said = f": {counts}" if selected_in(places) and not is_campaign else ""
             say(f"Stopped by {stopped_by}{said}; start the same command again to go on")
             return
         analyses = self.targets(command_of(self.workflow, self.own_names)) - WITHOUT_PARTICIPANTS
         has_report = not is_campaign and self.has_written(report)
-        if has_report or (succeeded and analyses and participants(places)):
+        if has_report or (succeeded and analyses and selected_in(places)):
             say(f"Results: {counts}")
         if has_report:
             with suppress(*DAMAGED):  # the page says what is missing
@@ -422,7 +422,7 @@ class Head:
         add_facts(places, run, ended_s=time.time(), succeeded=is_good, stopped_by=stopped_by, again=again)
         if self.plan.elsewhere:
             remove_marks(settings, places)
-        failed_on_nodes, everyone = entries(places, run, "failed"), participants(places)
+        failed_on_nodes, everyone = entries(places, run, "failed"), selected_in(places)
         if not succeeded and stopped_by is None:  # then nobody has tabulated it
             note_flush(places, flush_results(places), read_timed_rows(map(places.record, everyone)))
         close_jobs(places, run)
@@ -469,14 +469,14 @@ def close_killed(places: Places) -> None:
     for run in [file.stem for file in sorted(places.runs.glob("*.json")) if "row" not in read_json(file)]:
         close_jobs(places, run, was_killed=True)
         forget_stopped(places, run)  # with their jobs
-        close_run(places, run, participants(places), read_failures(places))
+        close_run(places, run, selected_in(places), read_failures(places))
     if (last := last_facts(places)).get("stopped_by"):  # what jobs of a cluster noted after its end
         forget_stopped(places, last["run"])
     for file in places.runs.glob(places.readings("*").name):  # of a run that could not remove them
         remove_whatever(file)
 
 
-def count_states(places: Places, everyone: list[str], failures: list[Record], stopped: int = 0) -> str:
+def count_states(places: Places, everyone: Collection[str], failures: list[Record], stopped: int = 0) -> str:
     """How many participants are done, failed, stopped and left, and how many brain masks there are."""
     made_s = {name: file.stat().st_mtime for name in everyone if (file := places.record(name)).exists()}
     failed = {failure["participant"] for failure in failures} - made_s.keys()

@@ -50,7 +50,7 @@ from neurotier.core.tiers import absolute, tier_named
 from neurotier.dataset.source import Dataset, is_installed, obtain
 from neurotier.meter.measure import Interrupted
 from neurotier.run import slurm
-from neurotier.run.participants import participants
+from neurotier.run.participants import selected_in
 
 ADVICE = {
     **dict.fromkeys(FULL, "free some space there"),
@@ -165,7 +165,7 @@ def dataset_json(dataset: Dataset) -> Record:
 
 def read_failures(places: Places) -> list[Record]:
     """Failure records of the participants that the index still selects, in order of name."""
-    selected = set(participants(places))
+    selected = selected_in(places)
     failures = [read_json(file) for file in sorted(places.failures.rglob("*.json"))]
     return [failure for failure in failures if failure["participant"] in selected]
 
@@ -178,7 +178,7 @@ def note_killed(places: Places, run: str, jobs: Sequence[Record]) -> None:
     """
     started_s = read_json(places.runs / f"{run}.json")["started_s"]
     last = {name: job for job in jobs for name in (job["members"] or "").split()}
-    for name in participants(places):
+    for name in selected_in(places):
         log = places.log(name)
         if places.record(name).exists() or not log.exists() or log.stat().st_mtime < started_s:
             continue

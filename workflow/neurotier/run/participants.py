@@ -67,14 +67,9 @@ def image_of(cells: dict[str, str]) -> Image:
     return Image(**known, size_bytes=int(size_bytes) if size_bytes else None)
 
 
-def participants(places: Places) -> list[str]:
-    """All participants that the index selects; none while there is no index."""
-    return list(selected_in(places))
-
-
 def records_of(places: Places) -> list[Path]:
     """The records of everyone whom the index selects; those of participants that failed are not there."""
-    return [places.record(name) for name in participants(places)]
+    return [places.record(name) for name in selected_in(places)]
 
 
 def require_all(places: Places, of: Collection[str] | None = None) -> int:
@@ -85,7 +80,7 @@ def require_all(places: Places, of: Collection[str] | None = None) -> int:
     ToolError
         If one has none, because it failed.
     """
-    names = participants(places) if of is None else list(of)
+    names = list(selected_in(places) if of is None else of)
     left = [name for name in names if not places.record(name).exists()]
     if left:
         fix = "see the report, and start the same command again when that is mended"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import socket
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -133,7 +133,7 @@ def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record], ev
     return [row for row in made if row is not None]
 
 
-def close_run(places: Places, run: str, everyone: Sequence[str], failures: Sequence[Record]) -> None:
+def close_run(places: Places, run: str, everyone: Collection[str], failures: Sequence[Record]) -> None:
     """Write the final row of a run that has ended into its facts."""
     facts = judged(places, read_json(places.runs / f"{run}.json"))
     row = run_row(places, facts, read_timed_rows(map(places.record, everyone)), failures, len(everyone))

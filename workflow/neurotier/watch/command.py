@@ -30,7 +30,7 @@ from neurotier.core.tiers import on_nodes, tier_named
 from neurotier.run.adoption import latest_run
 from neurotier.run.jobs import load_settings, run_facts
 from neurotier.run.journal import LARGEST_BYTES, read_notes, read_steps
-from neurotier.run.participants import participants
+from neurotier.run.participants import selected_in
 from neurotier.run.stops import runner
 
 UP, CLEAR = "\x1b[{}A", "\x1b[J"
@@ -219,7 +219,7 @@ class Look:
 def names_in(places: Places) -> set[str]:
     """Everyone whom the index selects; nobody before there is an index that can be read."""
     with suppress(OSError, NeurotierError):
-        return set(participants(places)) if places.images_table.is_file() else set()
+        return set(selected_in(places)) if places.images_table.is_file() else set()
     return set()
 
 
