@@ -180,13 +180,11 @@ def read_if_whole(path: Path) -> Record:
     return {}
 
 
-def whole_json(file: Path) -> Record | None:
-    """The JSON object that a file holds; ``None`` if it is missing, damaged or unreadable in whatever way."""
-    try:
-        data = json.loads(content_of(file))
-    except ValueError:
-        return None
-    return data if isinstance(data, dict) else None
+def whole_json(file: Path) -> Record:
+    """The JSON object that a file holds; an empty one if it is missing, damaged or unreadable in whatever way."""
+    with suppress(TypeError, ValueError):
+        return dict(json.loads(content_of(file)))
+    return {}
 
 
 def once_per_version(read: Callable[[Path], Content]) -> Callable[[Path], Content]:

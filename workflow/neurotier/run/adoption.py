@@ -82,7 +82,7 @@ def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
 
 def last_facts(places: Places) -> Record:
     """What the run that began last has noted of itself; nothing if there was none, or it cannot be read."""
-    return whole_json(places.runs / f"{latest_run(places)}.json") or {}
+    return whole_json(places.runs / f"{latest_run(places)}.json")
 
 
 def take_over(places: Places, wanted: Mapping[str, str], command: str, say: Say) -> dict[str, str]:

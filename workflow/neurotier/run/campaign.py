@@ -252,8 +252,8 @@ class Campaign(NamedTuple):
         """Where the records of a run are."""
         return self.places.campaign / "runs" / run.name / str(run.repetition)
 
-    def condition_of(self, run: PlannedRun) -> Record | None:
-        """What was run, and what speaks against it; ``None`` if it is not there, or that cannot be read any more."""
+    def condition_of(self, run: PlannedRun) -> Record:
+        """What was run, and what speaks against it; nothing if it is not there, or that cannot be read any more."""
         return whole_json(self.folder(run) / "condition.json")
 
     @property
@@ -264,7 +264,7 @@ class Campaign(NamedTuple):
         return [
             run
             for run, condition in noted
-            if condition is None or condition.get("stopped") or (again and condition["valid"] != VALID)
+            if not condition or condition.get("stopped") or (again and condition["valid"] != VALID)
         ]
 
 
@@ -290,7 +290,7 @@ def plan_rows(campaign: Campaign) -> Rows:
             "tool": run.condition.tool,
             **{f"{role}_tier": tier for role, tier in run.settings.placement.items()},
             "folder": f"{run.name}/{run.repetition}",
-            "there": campaign.condition_of(run) is not None,
+            "there": bool(campaign.condition_of(run)),
         }
         for run in campaign.planned
     ]
@@ -557,7 +557,7 @@ def keep_run(
         Whether it was told to stop from outside.
     """
     folder, before = campaign.folder(run), campaign.condition_of(run)
-    stopped = stopped or (accident and not (before and before.get("stopped")))
+    stopped = stopped or (accident and not before.get("stopped"))
     problems = [cache.problem] if cache.problem else []
     possible, most = min(run.condition.parallelism, row["participants"] + row["failed"]), row["peak_parallelism"]
     if most < possible and not row["failed"]:  # whose times are not known
@@ -593,7 +593,7 @@ def differing(campaign: Campaign, run: PlannedRun, outputs: Mapping[str, str]) -
     """
     file = campaign.places.campaign / "outputs" / f"{run.analysis}.json"
     first = whole_json(file)
-    if first is None:
+    if not first:
         write_json(file, {"of": str(run.condition), "checksums": outputs})
         return []
     names = {*outputs, *first["checksums"]}

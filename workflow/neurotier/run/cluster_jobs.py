@@ -52,9 +52,9 @@ def note_jobs(places: Places, run: str, left: Collection[str] = ()) -> None:
         return
     known, reason, file = list[Start](), NO_SLURM, places.cluster_jobs(run)
     if asked := [number for number in numbers if number.isdigit()]:  # cluster-generic may have called sshare
-        facts = whole_json(places.runs / f"{run}.json") or {}
+        facts = whole_json(places.runs / f"{run}.json")
         known, reason = ask_accounting(asked, facts.get("started_s", 0.0))
-    known = known or (whole_json(file) or {}).get("starts", [])
+    known = known or whole_json(file).get("starts", [])
     rows = job_rows(run, submitted, notes, known, "" if known else reason)
     write_json(file, {"starts": known, "rows": [row for row in rows if row["job"] not in left]})
 
@@ -74,7 +74,7 @@ def close_jobs(places: Places, run: str, was_killed: bool = False) -> None:
 
 def read_jobs(places: Places, run: str) -> Rows:
     """Rows of ``jobs.tsv`` of one run; none if it had no jobs, or the file is damaged."""
-    rows = (whole_json(places.cluster_jobs(run)) or {}).get("rows", [])
+    rows = whole_json(places.cluster_jobs(run)).get("rows", [])
     return [dict.fromkeys(columns("jobs")) | row for row in rows]  # an earlier version has fewer columns
 
 

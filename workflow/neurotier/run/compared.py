@@ -225,7 +225,7 @@ def campaign_runs(plan: Path) -> Compared:
     for row in read_table(plan, "plan"):
         folder = plan.parent / "runs" / row["folder"]
         condition = whole_json(folder / "condition.json")
-        if condition is not None:
+        if condition:
             cache = condition["cache_state"]["state"]
             found = runs_of_results(folder, OF_CAMPAIGN, row["placement"], row["repetition"], cache)
             judged = {"valid": condition["valid"], "parallelism": row["parallelism"], "cache": row["cache"]}
@@ -236,7 +236,7 @@ def campaign_runs(plan: Path) -> Compared:
 def lacking(plan: Path) -> str:
     """What a campaign has not done yet, for people; empty if it is done."""
     rows = read_table(plan, "plan")
-    there = sum(whole_json(plan.parent / "runs" / row["folder"] / "condition.json") is not None for row in rows)
+    there = sum(bool(whole_json(plan.parent / "runs" / row["folder"] / "condition.json")) for row in rows)
     if there == len(rows):
         return ""
     return f"{there} of {counted(len(rows), 'run')} of the campaign are there; the same command goes on with the others"

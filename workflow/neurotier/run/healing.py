@@ -112,7 +112,7 @@ def damaged_records(places: Places, by_app: bool, whole: Whole) -> Iterator[Dama
     """
     for file in sorted(places.records.rglob("*.json")):
         participant, record = participant_of(file, places.records), whole_json(file)
-        if record is None:
+        if not record:
             yield Damage((file,), f"{file} is damaged")
         elif name := lost_of(record, places.analysed(participant, by_app)):
             yield Damage((file,), f"{participant}: {name} is not as it was written")
@@ -141,15 +141,15 @@ def damaged_json(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
     steps = places.profile / "steps"
     runs = places.bigbrain_run("")
     for file in sorted(runs.glob("*/*/*/*/**/*.json")):
-        if whole_json(file) is None:  # it is all done again: a run is measured as a whole
+        if not whole_json(file):  # it is all done again: a run is measured as a whole
             run = runs.joinpath(*file.relative_to(runs).parts[:4])
             yield Damage((file, run / "plan.json", run / "checked.json"), f"{file} is damaged")
     for folder in (places.failures, steps, places.index, places.runs):
         for file in sorted(folder.rglob("*.json")):
             record = whole_json(file)
-            if record is None and file.parent == places.runs:
+            if not record and file.parent == places.runs:
                 yield Damage((file,), f"{file} is damaged: the facts of that run are lost", again=False)
-            elif record is None:
+            elif not record:
                 files = outputs_with(file, places, outputs_of)
                 if file.stem in MADE_IN:
                     files.append(places.index / MADE_IN[file.stem])
@@ -163,7 +163,7 @@ def damaged_json(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
 
 def lost_datasets(places: Places) -> Iterator[Damage]:
     """Sites whose derivatives have been saved as a DataLad dataset that is not there any more."""
-    saved = whole_json(places.saved) or {}
+    saved = whole_json(places.saved)
     for site in {*saved, ""} if saved else ():  # and the dataset above those of sites
         repository = places.derivatives / site / ".git"
         if not (repository / "HEAD").is_file():
@@ -185,7 +185,7 @@ def damaged_index(places: Places, selection: str) -> Iterator[Damage]:
         lost.append(table)
     if lost:
         yield Damage((table,), f"{lost[0]} is not as it was written")
-    elif whole_json(places.dataset_facts) is None:
+    elif not whole_json(places.dataset_facts):
         yield Damage((table,), f"{table} is of a dataset that is not known any more")
     elif noted != written + selection.encode():
         # The clone, too, if it is known to be of something else: where its source is gone it is all that there is.
@@ -201,11 +201,11 @@ def damaged_outputs(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
     Without the list of sizes damage cannot be detected, so whatever is made in seconds is made again.
     """
     known = whole_json(places.outputs)
-    if known is None and "ended_s" in (last_facts(places) or {"ended_s"}):  # one that was killed has listed nothing
+    if not known and "ended_s" in (last_facts(places) or {"ended_s"}):  # one that was killed has listed nothing
         if files := tuple(quickly_made(places, outputs_of)):
             yield Damage(files, f"{places.outputs}, which lists the outputs, is gone or damaged")
         return
-    for name, size_bytes in (known or {}).items():
+    for name, size_bytes in known.items():
         file = places.results / name
         if places.holds(name) and not (file.is_file() and file.stat().st_size == size_bytes):
             page = places.results / f"{PAGE_OF.get(name.split('/')[0], 'report')}.html"
@@ -273,7 +273,7 @@ def outputs_in(places: Places, outputs_of: OutputsOf, of: Collection[str]) -> li
 
     No link is followed. Folders beside those of sites in the derivatives are somebody's own: another pipeline's.
     """
-    sites = [places.derivatives / site for site in (whole_json(places.dataset_facts) or {}).get("sites", ())]
+    sites = [places.derivatives / site for site in whole_json(places.dataset_facts).get("sites", ())]
     names = (file.relative_to(places.results) for file in files_of_rules(places) if stat.S_ISREG(file.lstat().st_mode))
     return [
         name
@@ -297,10 +297,10 @@ def remove_from_records() -> None:
     """Remove what is no record among Snakemake's, at which it would end; its own folders begin with ``@``."""
     walk = os.walk(".snakemake/metadata")
     known = [Path(root, name) for root, names, files in walk for name in [*names, *files] if not name.startswith("@")]
-    damaged = [file for file in known if whole_json(file) is None]
+    damaged = [file for file in known if not whole_json(file)]
     time.sleep(LOOK_AGAIN_S * bool(damaged))
     for file in damaged:
-        if whole_json(file) is None:
+        if not whole_json(file):
             remove_whatever(file)
 
 

@@ -157,7 +157,7 @@ def key_of(analysis: str, images: Sequence[Image]) -> str:
 
 def wanted_by(places: Places, analysis: str, forced: bool, run: str = "") -> Wanted:
     """What records must say, by the tool that was prepared, if one was."""
-    return Wanted(analysis, whole_json(places.index / "tool.json") or {}, forced, run)
+    return Wanted(analysis, whole_json(places.index / "tool.json"), forced, run)
 
 
 @once_per_version
@@ -199,7 +199,7 @@ def members_of(share: str, places: Places) -> list[str]:
     """
     name = name_of(share)
     if name == CALIBRATION:
-        names = (whole_json(places.advice / "calibration.json") or {}).get("participants")
+        names = whole_json(places.advice / "calibration.json").get("participants")
         return names if isinstance(names, list) else []
     number, _, shares = name.partition("-of-")
     members = longest_first(places.images_table)[int(number) - 1 :: max(1, int(shares))]

@@ -327,7 +327,7 @@ class Pool:
             self.to_drop.extend(name for name in names if places.record(name).exists())
         else:
             if self.request.share and stage == ANALYSE:  # else times are lost
-                self.fetched = (whole_json(places.got(self.request.share)) or {}).get("participants", {})
+                self.fetched = whole_json(places.got(self.request.share)).get("participants", {})
             codes = {name: self.code_before(name) for name in names}
             self.exit_codes = {name: code for name, code in codes.items() if code is not None}
             self.known = len(self.exit_codes)
@@ -418,7 +418,7 @@ class Pool:
 
     def failure_of(self, name: str) -> Facts:
         """The failure record that this run has written of a participant; empty without one."""
-        failure = whole_json(self.places.failure(name)) or {}
+        failure = whole_json(self.places.failure(name))
         return failure if failure.get("run") == current_run() else {}
 
     def note_killed(self, name: str, stage: str, number: int) -> int:
@@ -440,7 +440,7 @@ class Pool:
     def code_before(self, name: str) -> int | None:
         """The exit code of a participant that is done, not valid, not fetched, or has failed in this run; else none."""
         record, images = whole_json(self.places.record(name)), images_of(self.places, name)
-        if record is not None and (self.stage == FETCH or self.wanted.is_met(record, images)):
+        if record and (self.stage == FETCH or self.wanted.is_met(record, images)):
             return 0  # at whose derivatives the start has looked
         missed = self.fetched.get(name, {}).get("failed")
         if missed is not None:

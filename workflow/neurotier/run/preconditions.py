@@ -330,7 +330,7 @@ def other_results(plan: Plan, places: Places, accepted: bool, removed: bool) -> 
 def made_before(places: Places) -> Facts:
     """What the results were made with; nothing if there are none, or the facts of all of their runs are lost."""
     for file in places.records.rglob("*.json"):
-        facts = whole_json(places.runs / f"{(whole_json(file) or {}).get('run')}.json") or {}
+        facts = whole_json(places.runs / f"{whole_json(file).get('run')}.json")
         if isinstance(made := facts.get("made_with"), dict):
             return made
     return {}

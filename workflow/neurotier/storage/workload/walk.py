@@ -241,7 +241,7 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
         for set_name, points in sets.items():
             kept = places.workload(target) / "points" / name
             files = {point: kept / f"{'_'.join(map(str, astuple(point)))}_{where}.json" for point in points}
-            left = [point for point in points if whole_json(files[point]) is None]
+            left = [point for point in points if not whole_json(files[point])]
             for point in left:  # what is there is damaged
                 remove_whatever(files[point])
             begun.append((workspace, facts, files, left))
