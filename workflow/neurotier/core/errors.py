@@ -170,10 +170,6 @@ def all_without_credentials(value: Any) -> Any:
     >>> all_without_credentials({"source": "https://me:secret@x.org/a", "sites": ["A"], "attempts": 3})
     {'source': 'https://x.org/a', 'sites': ['A'], 'attempts': 3}
     """
-    if isinstance(value, str):
-        return without_credentials(value)
-    if isinstance(value, dict):
-        return {key: all_without_credentials(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [all_without_credentials(each) for each in value]
-    return value
+    import json
+
+    return json.loads(without_credentials(json.dumps(value)))
