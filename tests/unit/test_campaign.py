@@ -149,7 +149,7 @@ def places(tmp_path: Path) -> Places:
     """Places of a results folder whose index has four participants of 1 MB."""
     places = Places.from_settings(Settings.from_config(configuration(tmp_path)))
     write_index(places, [image(str(number), 1_000_000) for number in range(4)])
-    write_json(places.index / "dataset.json", dataset_json(Dataset("x", tmp_path / "clone", "datalad", {})))
+    write_json(places.index / "dataset.json", dataset_json(Dataset("x", tmp_path / "clone", "datalad", {}, {})))
     return places
 
 
@@ -175,7 +175,7 @@ def test_preflight_refuses_what_cannot_fit(places: Places, tmp_path: Path) -> No
         preflight(places, tmp_path, mem_mb=900)
     with pytest.raises(SettingsError, match=r"parallelism: there are only 4 participants to run 96 at once"):
         preflight(places, tmp_path, parallelism=[96])
-    write_json(places.index / "dataset.json", dataset_json(Dataset("x", tmp_path, "folder", {})))
+    write_json(places.index / "dataset.json", dataset_json(Dataset("x", tmp_path, "folder", {}, {})))
     with pytest.raises(SettingsError, match=r"the dataset is a plain folder, .* cannot be on 2 tiers"):
         preflight(places, tmp_path, placements={"disk": {}, "memory": {"dataset": "tmpfs"}})
 

@@ -311,7 +311,7 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
     places = places_of(prepared_results(tmp_path, [], dataset=dataset))
     images = [image(str(number), dice.randint(1, 30_000_000), "") for number in range(dice.randint(1, 12))]
     write_index(places, images)
-    write_json(places.index / "dataset.json", dataset_json(Dataset("x", tmp_path / "gone", "datalad", {})))
+    write_json(places.index / "dataset.json", dataset_json(Dataset("x", tmp_path / "gone", "datalad", {}, {})))
     keep_going = dice.random() < 0.8
     write_json(places.runs / "manual.json", {"keep_going": keep_going})
     most_mb, work_mb, at_once = dice.randint(1, 1000), dice.randint(1, 500), dice.randint(1, 4)

@@ -20,9 +20,9 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import FileIO
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -123,7 +123,7 @@ class Container:
     image: Path
     settings: ContainerSettings
     scratch: Path
-    binds: list[Bind] = field(default_factory=list)
+    binds: Sequence[Bind] = ()
 
     def command_line(self, command: list[str], state: Path, token: str) -> list[str]:
         """The engine's command line.

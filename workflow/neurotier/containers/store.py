@@ -29,7 +29,7 @@ import stat
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -209,7 +209,7 @@ class ContainerImage:
     name: str
     sha256: str
     size_bytes: int
-    origin: Mapping[str, str] = field(default_factory=dict)
+    origin: Mapping[str, str]
 
 
 @dataclass(frozen=True)

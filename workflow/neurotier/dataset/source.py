@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -63,7 +63,7 @@ class Dataset:
     path: Path
     kind: str
     sites: Sites
-    unreachable: Reasons = field(default_factory=dict)
+    unreachable: Reasons
 
 
 def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Say) -> Dataset:
