@@ -17,18 +17,15 @@ from neurotier.analysis.app import app_name, app_options
 from neurotier.analysis.needs import described
 from neurotier.containers.reference import content_of
 from neurotier.core.errors import NeurotierError, SettingsError
-from neurotier.core.files import Record, once_per_version, read_json, remove_whatever, write_json
+from neurotier.core.files import Record, remove_whatever, write_json
 from neurotier.core.places import Places, participant_of, short_hash
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import absolute, on_nodes
 from neurotier.run.adoption import name_of_job
-from neurotier.run.jobs import noted, run_facts
+from neurotier.run.jobs import load_dataset, noted, run_facts
 from neurotier.run.needs import Needs
 from neurotier.run.participants import CALIBRATION, Made, name_of, names_of_shares, selected_in, wanted_by
 from neurotier.run.snakemake_internals import errors_in_a_line
-
-read_dataset = once_per_version(read_json)
-"""Reads what is known of the dataset: each share asks."""
 
 
 class Plan(Needs):
@@ -73,7 +70,7 @@ class Plan(Needs):
     @property
     def is_plain(self) -> bool:
         """Whether the dataset is a plain folder, whose files are there without being fetched."""
-        return bool(read_dataset(self.places.dataset_facts)["kind"] == "folder")
+        return load_dataset(self.places).kind == "folder"
 
     def sites(self) -> list[str]:
         """Sites of the participants to analyse; ``""`` for a dataset without sites."""
