@@ -282,12 +282,9 @@ def plan_rows(campaign: Campaign) -> Rows:
     """Rows of ``plan.tsv``."""
     return [
         {
+            **without(vars(run.condition), "origin"),
             "position": run.position,
             "repetition": run.repetition,
-            "placement": run.condition.placement,
-            "parallelism": run.condition.parallelism,
-            "cache": run.condition.cache,
-            "tool": run.condition.tool,
             **{f"{role}_tier": tier for role, tier in run.settings.placement.items()},
             "folder": f"{run.name}/{run.repetition}",
             "there": bool(campaign.condition_of(run)),
