@@ -108,7 +108,7 @@ def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Say) -> 
             set_aside_if_broken(folder, folder, say)
         if not folder.exists():
             say(f"cloning {without_credentials(source)}")
-            retry(lambda: clone(source, folder, settings.version), settings, say)
+            retry(lambda: clone(source, folder, settings.version, f"dataset.source {source!r}"), settings, say)
         return Dataset(without_credentials(source), folder, "datalad", *install_sites(settings, source, folder, say))
 
 
@@ -149,14 +149,10 @@ def local_folder(source: str) -> Path:
     return path
 
 
-def clone(source: str, folder: Path, version: str | None, where: str = "") -> None:
-    """Clone by DataLad and check out the version; only a complete clone gets the final name.
-
-    Errors name ``where``, or else the key ``dataset.source``.
-    """
+def clone(source: str, folder: Path, version: str | None, where: str) -> None:
+    """Clone by DataLad and check out the version; only a complete clone gets the final name; errors name ``where``."""
     from datalad.api import clone as datalad_clone
 
-    where = where or f"dataset.source {source!r}"
     with naming_commands("cannot be cloned", where, "check the address and the network"), made_whole(folder) as partial:
         datalad_clone(source=source, path=str(partial), result_renderer="disabled")
         if reason := refused(partial):
