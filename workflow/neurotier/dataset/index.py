@@ -26,7 +26,7 @@ from neurotier.core.foreign import file_in_dataset, open_in_dataset
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import DatasetSettings, Say
 from neurotier.dataset.bids import EXTENSIONS, LABEL, SITE, Image, Reasons, is_bids, read_image, strip_extension
-from neurotier.dataset.commands import ask_git
+from neurotier.dataset.commands import ask_git, repository_of
 from neurotier.dataset.contents import content_if_readable
 from neurotier.dataset.source import Dataset
 
@@ -223,7 +223,7 @@ def index_site(
             content = content_if_readable(dataset, path, links_to)
             version = content.version
             if is_clone and not (dataset / path).is_symlink():
-                repository = next(up for up in (dataset / path).parents if (up / ".git").exists())
+                repository = repository_of(dataset, path)
                 version = blobs(repository).get((dataset / path).relative_to(repository).as_posix(), version)
             images.append(replace(image, size_bytes=content.size_bytes, content=version))
         except InputError as error:
