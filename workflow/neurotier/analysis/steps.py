@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from neurotier.core.files import Facts, Record, read_json, write_json
+from neurotier.core.files import Facts, Record, read_json, without, write_json
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
 from neurotier.meter.usage import Usage
@@ -48,7 +48,7 @@ def write_step(
 def step_rows(places: Places) -> list[Record]:
     """Rows of ``steps.tsv``: one per phase of every step, in order of time."""
     rows = [
-        {"run": record["run"], "step": record["step"], "item": record["item"], **phase}
+        without(record, "phases", "derivatives") | phase
         for record in map(read_json, sorted((places.profile / "steps").rglob("*.json")))
         for phase in record["phases"]
     ]
