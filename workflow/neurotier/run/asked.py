@@ -12,7 +12,7 @@ from pathlib import Path
 from neurotier.analysis.rehearsal.description import describe
 from neurotier.containers.store import DAY_S, remove_unused, stored_images, users_of
 from neurotier.core.errors import SettingsError, TierError
-from neurotier.core.files import made_whole, partial_of, remove_whatever, write_text
+from neurotier.core.files import made_whole, write_text
 from neurotier.core.installed import ROOT
 from neurotier.core.places import Places
 from neurotier.core.private import refuse_planted
@@ -169,10 +169,8 @@ def lay_out(folder: Path) -> list[str]:
                     shutil.copytree(ROOT / name, partial, ignore=shutil.ignore_patterns("__pycache__"))
                 added.append(name)
         if not link.is_symlink() or link.resolve() != (ROOT / LINKED).resolve():
-            new = partial_of(link)
-            remove_whatever(new)
-            new.symlink_to(ROOT / LINKED)
-            new.replace(link)
+            with made_whole(link) as partial:
+                partial.symlink_to(ROOT / LINKED)
             added.append(LINKED)
     except OSError as error:
         is_copy = isinstance(error, shutil.Error)  # of copytree: what was copied, where to, and why not, of each file
