@@ -7,12 +7,12 @@ import errno
 import os
 import pickle
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from neurotier.core.files import (
-    clear_log,
     once_per_version,
     suppress_unsupported,
     write_bytes,
@@ -59,15 +59,14 @@ def test_a_file_is_read_once_until_it_is_written_anew(tmp_path: Path) -> None:
     assert read == ["a", "b", "a"]
 
 
-def test_what_would_block_or_mislead_a_log_s_writer_goes_and_a_log_stays(tmp_path: Path) -> None:
+def test_what_would_block_or_mislead_a_log_s_writer_gives_way_to_a_file(tmp_path: Path) -> None:
     log = tmp_path / "log"
     for make in (os.mkfifo, os.mkdir, lambda path: path.symlink_to("elsewhere")):
         make(log)
-        clear_log(log)
-        assert not os.path.lexists(log)
-    log.write_text("kept")
-    clear_log(log)
-    assert log.read_text() == "kept"
+        write_text(log, "begun", durable=False)
+        assert (stat.S_ISREG(log.lstat().st_mode), log.read_text()) == (True, "begun")
+        log.unlink()
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_a_disk_that_fails_is_no_file_system_that_cannot_flush() -> None:

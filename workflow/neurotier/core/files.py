@@ -300,12 +300,6 @@ def note(log: Path, line: str) -> None:
         file.write(without_credentials(line.rstrip()) + "\n")
 
 
-def clear_log(log: Path) -> None:
-    """Remove anything but a regular file from the path of a log: a FIFO would block the writer."""
-    if os.path.lexists(log) and not stat.S_ISREG(log.lstat().st_mode):
-        remove_whatever(log)
-
-
 def remove_partials(folder: Path) -> None:
     """Remove unfinished files and folders that killed writers left below a folder, where no process may write now.
 

@@ -34,7 +34,6 @@ from neurotier.core.files import (
     DENIED,
     FULL,
     Record,
-    clear_log,
     content_of,
     note,
     read_json,
@@ -231,7 +230,6 @@ def note_swapping(places: Places) -> None:
 
 def begin_log(log: Path) -> None:
     """Begin a new log, by the job of a cluster that it is of."""
-    clear_log(log)
     write_text(log, slurm.job_line(), durable=False)
 
 

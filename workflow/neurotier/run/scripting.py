@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from neurotier.core.errors import NeurotierError
-from neurotier.core.files import Facts, Record, clear_log, read_json, write_json
+from neurotier.core.files import Facts, Record, read_json, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run, spare_collections
 from neurotier.core.settings import Settings
@@ -106,8 +106,7 @@ def script(snakemake: Any) -> Iterator[Context]:
     spare_collections()
     log, results, rule = Path(snakemake.log[0]), Path(snakemake.params.results), snakemake.rule
     try:
-        clear_log(log)
-        log.write_text("")  # then everybody appends, tools too
+        write_text(log, "", durable=False)  # then everybody appends, tools too
         with unwinding(), log.open("a") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
             settings = load_settings(results)
             places = Places.from_settings(settings)
