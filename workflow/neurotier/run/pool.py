@@ -173,7 +173,7 @@ class Turns:
             self.asked[child] = turn
         for waiting, wanted in self.asked.items():
             taken = sum(self.asked[other] == wanted for other in self.having)
-            if waiting not in self.having and taken < self.limits.get(wanted, 1):
+            if waiting not in self.having and taken < self.limits[wanted]:
                 self.having.add(waiting)
                 with suppress(OSError):  # it has ended, which is heard of next
                     waiting.said.send(wanted)
@@ -326,7 +326,7 @@ class Pool:
         if stage == DROP:
             self.to_drop.extend(name for name in names if places.record(name).exists())
         else:
-            if self.request.share and stage == ANALYSE:  # else times are lost
+            if stage == ANALYSE:  # else times are lost
                 self.fetched = whole_json(places.got(self.request.share)).get("participants", {})
             codes = {name: self.code_before(name) for name in names}
             self.exit_codes = {name: code for name, code in codes.items() if code is not None}
@@ -534,7 +534,7 @@ class Pool:
     def tiers(self) -> dict[str, Tier]:
         """The tiers that are looked at; that of the node this is on, if each has its own."""
         tiers = tiers_of(self.settings)
-        return {"work": tiers["work"].here(), "dataset": tiers["dataset"]}
+        return tiers | {"work": tiers["work"].here()}
 
     def may_fetch(self, name: str) -> bool:
         """Whether to fetch a participant's images now: for a slot that is free, or ahead of it if there is room."""
@@ -634,7 +634,7 @@ class Pool:
         say_in_log = partial(note, self.log)
         with reporting(self.places, [name], FETCH, self.log) as result, naming_commands():
             self.places.failure(name).unlink(missing_ok=True)
-            images = images_of(self.places, name)
+            images = self.selected[name]
             dataset = ensure_clone(self.settings, self.places, images[0].site, say_in_log)
             paths = files_of(images, dataset.path, self.settings)
             fetched = get_images(dataset.path, paths, self.settings.dataset, say_in_log)
