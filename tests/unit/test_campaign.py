@@ -15,7 +15,7 @@ import pytest
 import yaml
 from configured import tier
 from neurotier.core.errors import RunError, SettingsError, TierError
-from neurotier.core.files import partial_of, write_json
+from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table, write_table
@@ -27,7 +27,7 @@ from neurotier.run.campaign import (
     PlannedRun,
     check_campaign,
     check_room,
-    keep_run,
+    judged,
     plan_rows,
     planned_runs,
     walk,
@@ -197,11 +197,12 @@ def keep(
     campaign: Campaign, run: PlannedRun, outputs: dict[str, str], valid: str = "valid", peak: int = 2, **ended: bool
 ) -> dict[str, Any]:
     """What is noted of a run of two participants."""
-    partial_of(campaign.folder(run)).mkdir(parents=True)
     row = {"valid": valid, "participants": 2, "failed": 0, "makespan_s": 3.0, "peak_parallelism": peak}
     row |= {"limited_by": "memory has room for 1 at once" if peak < 2 else None}
     cache = prepare_cache("as found", [], [], in_memory=False)
-    return keep_run(campaign, run, row, cache, outputs, 4.0, **{"accident": False, "stopped": False} | ended)
+    noted = judged(campaign, run, row, cache, outputs, 4.0, **{"accident": False, "stopped": False} | ended)
+    write_json(campaign.folder(run) / "condition.json", noted)
+    return noted
 
 
 def test_a_run_is_judged_and_kept(campaign: Campaign, tmp_path: Path) -> None:

@@ -50,12 +50,10 @@ from neurotier.core.files import (
     Facts,
     Record,
     flush_folder,
-    flush_tree,
+    made_whole,
     note,
-    partial_of,
     read_json,
     remove_tree,
-    rename_durably,
     whole_json,
     without,
     write_json,
@@ -444,16 +442,17 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
         for name in OUTPUTS
         for path, (_, content) in manifest_of(places.results / name).items()
     }
-    partial = partial_of(folder)
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    for name in KEPT:
-        if (places.results / name).exists():
-            shutil.move(places.results / name, partial / name)
-    (partial / "state" / "source").unlink(missing_ok=True)  # it may have a token
-    remove_tree(places.results)
-    taken_s = time.monotonic() - started_s
-    kept = keep_run(campaign, run, row, cache, outputs, taken_s, accident or bool(facts.get("again")), stopped)
+    with made_whole(folder) as partial:
+        partial.mkdir(parents=True)
+        for name in KEPT:
+            if (places.results / name).exists():
+                shutil.move(places.results / name, partial / name)
+        (partial / "state" / "source").unlink(missing_ok=True)  # it may have a token
+        remove_tree(places.results)
+        taken_s = time.monotonic() - started_s
+        kept = judged(campaign, run, row, cache, outputs, taken_s, accident or bool(facts.get("again")), stopped)
+        write_json(partial / "condition.json", kept)
+    flush_folder(folder.parent.parent)
     file.unlink(missing_ok=True)
     return kept
 
@@ -523,7 +522,7 @@ def make_cache_ready(asked: str, inner: Settings, places: Places, log: Path) -> 
     return prepare_cache(asked, inputs, others, in_memory=inner.kind_of("dataset").in_memory)
 
 
-def keep_run(
+def judged(
     campaign: Campaign,
     run: PlannedRun,
     row: Record,
@@ -533,12 +532,12 @@ def keep_run(
     accident: bool,
     stopped: bool,
 ) -> Record:
-    """Judge a run, note what it was, and let its folder appear; what was noted.
+    """What is noted of a run: what it was, and what speaks against it.
 
     Parameters
     ----------
     campaign, run
-        Which run it was; its records are in the folder's unfinished form.
+        Which run it was.
     row
         Its row of ``runs.tsv``.
     cache
@@ -553,7 +552,7 @@ def keep_run(
     stopped
         Whether it was told to stop from outside.
     """
-    folder, before = campaign.folder(run), campaign.condition_of(run)
+    before = campaign.condition_of(run)
     stopped = stopped or (accident and not before.get("stopped"))
     problems = [cache.problem] if cache.problem else []
     possible, most = min(run.condition.parallelism, row["participants"] + row["failed"]), row["peak_parallelism"]
@@ -563,7 +562,7 @@ def keep_run(
     # Nobody has failed, either, in a job that was killed before its participants began.
     if campaign.settings.campaign.compare_outputs and not (row["failed"] or accident or stopped):
         problems += differing(campaign, run, outputs)
-    condition = {
+    return {
         **vars(run.condition),
         "repetition": run.repetition,
         "position": run.position,
@@ -574,13 +573,6 @@ def keep_run(
         "taken_s": taken_s,
         "stopped": stopped,
     }
-    partial = partial_of(folder)
-    write_json(partial / "condition.json", condition)
-    flush_tree(partial)
-    shutil.rmtree(folder, ignore_errors=True)  # an invalid one that was done again
-    rename_durably(partial, folder)
-    flush_folder(folder.parent.parent)
-    return condition
 
 
 def differing(campaign: Campaign, run: PlannedRun, outputs: Mapping[str, str]) -> list[str]:
