@@ -7,8 +7,7 @@ from contextlib import suppress
 
 from neurotier.analysis.staging import MARGIN_BYTES
 from neurotier.analysis.tools import make_tool
-from neurotier.core.errors import StateError
-from neurotier.core.files import read_json
+from neurotier.core.files import read_if_whole
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.dataset.bids import Image, size_of
@@ -60,8 +59,8 @@ def merged_bytes(settings: Settings, places: Places, participants: Iterable[str]
         return 0
     outputs_bytes = 0
     for name in participants:
-        with suppress(FileNotFoundError, StateError, AttributeError, TypeError, ValueError):
-            manifest = read_json(places.record(name)).get("derivatives", {})  # records of earlier versions have none
+        with suppress(AttributeError, TypeError, ValueError):
+            manifest = read_if_whole(places.record(name)).get("derivatives", {})  # earlier versions have none
             outputs_bytes += sum(int(size_bytes) for size_bytes, _ in manifest.values())
     return MARGIN_BYTES + outputs_bytes
 
@@ -79,10 +78,7 @@ def placed_bytes(settings: Settings, places: Places) -> int:
     """
     if settings.image is None or not settings.kind_of("images").takes_memory:
         return 0
-    try:
-        image_bytes = int(read_json(places.index / "image.json")["size_bytes"])
-        caches = read_json(places.index / "caches.json") if settings.is_app and settings.app.caches else {}
-    except (FileNotFoundError, StateError):
-        return 0
+    image_bytes = int(read_if_whole(places.index / "image.json").get("size_bytes", 0))
+    caches = read_if_whole(places.index / "caches.json") if settings.is_app and settings.app.caches else {}
     factor = 1.0 if settings.containers.form == "sif" else UNPACKED_FACTOR
     return int(factor * image_bytes) + sum(int(cache["size_bytes"]) for cache in caches.values())
