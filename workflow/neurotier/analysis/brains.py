@@ -71,11 +71,6 @@ class Job:
     activity: str = ""
     wait_for: Callable[[str], None] = lambda _: None
 
-    @property
-    def staged_files(self) -> list[str]:
-        """Files to stage, as paths below the dataset."""
-        return files_of(self.images, self.dataset, self.settings)
-
 
 def files_of(images: Sequence[Image], dataset: Path, settings: Settings) -> list[str]:
     """What an analysis of a participant's images reads, as paths below the dataset: an app also those at its root."""

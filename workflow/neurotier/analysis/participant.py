@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from neurotier.analysis.activity import uri
 from neurotier.analysis.app import app_name, call_app
-from neurotier.analysis.brains import Analysed, Job, analyze_images
+from neurotier.analysis.brains import Analysed, Job, analyze_images, files_of
 from neurotier.analysis.needs import work_bytes, work_files
 from neurotier.analysis.staging import MARGIN_BYTES, check_room, naming_full_tier, publish, stage_in
 from neurotier.core.files import Record, write_json
@@ -77,7 +77,7 @@ def run_participant(job: Job) -> None:
         work_folder(places.work_of(job.participant), places.identity) as folder,
         naming_full_tier(work_tier, needed_bytes, needed_files),  # before the folder goes, and makes room
     ):
-        files = job.staged_files
+        files = files_of(job.images, job.dataset, settings)
         sources = [job.dataset / path for path in files]
         limit_bytes, links_to = staged_limit_bytes(job.images, work_tier), settings.dataset.links_to
         turn("stage_in")  # between two phases, as all waiting for others: it is no part of either

@@ -17,7 +17,7 @@ from pathlib import Path
 from neurotier import __version__
 from neurotier.analysis.activity import How
 from neurotier.analysis.app import call_arguments, run_level
-from neurotier.analysis.brains import Job, Share, root_files
+from neurotier.analysis.brains import Job, Share, files_of, root_files
 from neurotier.analysis.needs import described, threads_of
 from neurotier.analysis.participant import analyze, run_phase, staged_limit_bytes
 from neurotier.analysis.staging import publish, stage_in
@@ -118,7 +118,7 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
                     images = images_of(raw, name, own, settings)
                     job = Job(name, images, raw, settings, version, log, image, activity=how_file.stem)
                     limit_bytes = staged_limit_bytes(images, tiers_of(settings)["work"])
-                    stage_in(raw, job.staged_files, folder / IN, limit_bytes)
+                    stage_in(raw, files_of(images, raw, settings), folder / IN, limit_bytes)
                     run_phase("compute", partial(analyze, job, folder), [])
                     # what an app writes for all is the group level's
                     made = [entry for entry in sorted(os.listdir(folder / OUT)) if owner_of(entry) == name]
