@@ -66,7 +66,7 @@ from neurotier.core.places import Places, short_hash
 from neurotier.core.private import clear, private_folder
 from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, marked, start_process
 from neurotier.core.quantities import counted, seconds, size
-from neurotier.core.settings import Say, Settings, TierSettings, ToolSettings
+from neurotier.core.settings import Say, Settings, ToolSettings
 from neurotier.core.tables import Rows, read_table
 from neurotier.core.tiers import Tier, tier_named
 from neurotier.dataset.bids import Image, size_of
@@ -458,18 +458,17 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
 
 
 def inner_settings(given: Facts, outer: Settings, results: Path, file: Path) -> Settings:
-    """The settings of an inner run, whose tiers are those that this machine has; ``file`` takes its configuration."""
-    tiers = {name: here(tier, outer.tiers[name]) for name, tier in given["tiers"].items()}
+    """The settings of an inner run, whose tiers are those that this machine has; ``file`` takes its configuration.
+
+    A tier of each node is that of the node that the campaign is on.
+    """
+    tiers = {
+        name: {**tier, "path": str(tier_named(outer, name).here().path), "node": False}
+        for name, tier in given["tiers"].items()
+    }
     configuration = {**given, "tiers": tiers, "results": str(results)}
     write_secret(file, yaml.safe_dump(configuration, sort_keys=False))
     return Settings.from_config(configuration, outer.in_containers)
-
-
-def here(given: Facts, settings: TierSettings) -> Record:
-    """A tier as a run on this machine has it: that of each node is the one of the node that the campaign is on."""
-    if not settings.node:
-        return dict(given)
-    return {**given, "path": str(Tier.from_settings(settings).here().path), "node": False}
 
 
 def inner_results(places: Places) -> Path:
