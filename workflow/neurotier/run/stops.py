@@ -19,7 +19,7 @@ from typing import Any
 
 import psutil
 
-from neurotier.core.files import read_json
+from neurotier.core.files import whole_json
 from neurotier.core.processes import SIGNALS, end, lives, postpone
 from neurotier.meter.measure import Interrupted
 
@@ -146,15 +146,12 @@ def unwinding() -> Iterator[None]:
 
 def runner(run_facts: Path) -> psutil.Process | None:
     """The Snakemake of a run, if it runs on this host; ``None`` if it does not, or cannot be seen from here."""
-    if not run_facts.exists():
-        return None
-    facts = read_json(run_facts)
-    if facts["host"] != socket.gethostname():
-        return None
+    facts = whole_json(run_facts)
     with suppress(psutil.Error):
-        process = psutil.Process(facts["pid"])
-        if process.create_time() <= facts["started_s"] and lives(process):
-            return process
+        if facts.get("host") == socket.gethostname():
+            process = psutil.Process(facts["pid"])
+            if process.create_time() <= facts["started_s"] and lives(process):
+                return process
     return None
 
 
