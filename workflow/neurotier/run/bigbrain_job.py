@@ -15,7 +15,7 @@ from pathlib import Path
 from neurotier.bigbrain.blocks.sources import versions_of
 from neurotier.bigbrain.plan import BLOCK_KEYS, INCREMENT_KEYS, SPARK_KEYS, BigBrainPlan
 from neurotier.core.errors import RunError
-from neurotier.core.files import Facts, read_json, remove_tree, write_json, write_text
+from neurotier.core.files import Facts, read_if_whole, remove_tree, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier
@@ -71,11 +71,11 @@ def forget_others(settings: Settings, plan: BigBrainPlan) -> None:
     wanted["versions"] = versions_of(settings.bigbrain)
     wanted |= {f"tier {name}": vars(settings.tiers[name]) for name in plan.tiers}
     file = plan.places.results.with_name(f"{FOLDER}.json")
-    before = read_json(file) if file.exists() else None  # then nobody knows what they were
-    if before is None or any(before.get(key, value) != value for key, value in wanted.items()):
+    before = read_if_whole(file)
+    if not before or any(before.get(key, value) != value for key, value in wanted.items()):
         remove_tree(plan.places.results)
-        before = None
-    write_json(file, (before or {}) | wanted)  # runs on a tier that is left out today stay, and so does its path
+        before = {}
+    write_json(file, before | wanted)  # runs on a tier that is left out today stay, and so does its path
 
 
 def forget_interrupted(plan: BigBrainPlan) -> None:
