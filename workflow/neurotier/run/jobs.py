@@ -37,6 +37,7 @@ from neurotier.core.files import (
     content_of,
     note,
     read_json,
+    whole_json,
     write_json,
     write_secret,
     write_text,
@@ -182,8 +183,7 @@ def note_killed(places: Places, run: str, jobs: Sequence[Record]) -> None:
         if places.record(name).exists() or not log.exists() or log.stat().st_mtime < started_s:
             continue
         reason, exit_code = "the job was killed before it could say why", KilledError.exit_code
-        if places.failure(name).exists():
-            failure = read_json(places.failure(name))
+        if failure := whole_json(places.failure(name)):
             reason, exit_code = failure["reason"], failure["exit_code"]
             if failure["run"] != run or exit_code <= 128:
                 continue
