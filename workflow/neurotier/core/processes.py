@@ -152,8 +152,7 @@ def wait_for(processes: Collection[psutil.Process]) -> list[psutil.Process]:
     left = list(processes)
     while left and time.monotonic() < deadline:
         left = [process for process in left if lives(process)]
-        if left:
-            psutil.wait_procs(left, timeout=0.05)
+        psutil.wait_procs(left, timeout=0.05)
     return left
 
 
@@ -228,18 +227,10 @@ def flush_output() -> None:
 
 def end_forked(pids: Collection[int]) -> None:
     """Tell processes of :func:`fork_process` to end, and wait; who does not is killed when this process ends."""
-    left = set(pids)
-    for pid in left:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGTERM)
-    deadline = time.monotonic() + CLEAR_UP_S
-    while left and time.monotonic() < deadline:
-        for pid in list(left):
-            with suppress(ChildProcessError):
-                if os.waitpid(pid, os.WNOHANG)[0] == 0:
-                    continue
-            left.discard(pid)
-        time.sleep(0.02 if left else 0)
+    forked = [process for process in psutil.Process().children() if process.pid in pids]
+    for process in forked:
+        process.terminate()
+    psutil.wait_procs(forked, timeout=CLEAR_UP_S)
 
 
 @contextmanager
