@@ -72,15 +72,14 @@ def records_of(places: Places) -> list[Path]:
     return [places.record(name) for name in selected_in(places)]
 
 
-def require_all(places: Places, of: Collection[str] | None = None) -> int:
-    """How many participants the index selects, or how many of some, if they have a record each.
+def require_all(places: Places, names: Collection[str]) -> int:
+    """How many participants there are, if they have a record each.
 
     Raises
     ------
     ToolError
         If one has none, because it failed.
     """
-    names = list(selected_in(places) if of is None else of)
     left = [name for name in names if not places.record(name).exists()]
     if left:
         fix = "see the report, and start the same command again when that is mended"
