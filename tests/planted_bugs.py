@@ -177,7 +177,8 @@ BUGS = (
         "planted-results",
         "results below what another user made are refused, and nothing is touched",
         "neurotier/run/head.py",
-        "            refuse_planted_places(places.results, tiers)\n        starts",
+        "            refuse_planted_results(places.results)\n"
+        "            for tier in tiers:\n                tier.refuse_planted()\n        starts",
         "            pass\n        starts",
         ("hostile/test_shared_tiers.py::test_results_below_what_another_user_made_are_refused",),
     ),

@@ -16,7 +16,7 @@ from conftest import missing
 from neurotier.core.errors import ContainerError, SettingsError, SourceError, TierError, ToolError
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
-from neurotier.run.head import acquire, refuse_planted_places
+from neurotier.run.head import acquire, refuse_planted_results
 from neurotier.run.plan import Plan
 from neurotier.run.preconditions import check_programs, check_start
 from neurotier.run.snakemake_internals import Command
@@ -85,7 +85,7 @@ def test_results_that_another_user_makes_after_the_look_are_refused(tmp_path: Pa
     (victim / "journal").mkdir(parents=True)
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o1777)
-    refuse_planted_places(places.results)
+    refuse_planted_results(places.results)
     places.results.mkdir(parents=True)
     places.state.symlink_to(victim)
     for path in (places.results.parent, places.results, places.state):

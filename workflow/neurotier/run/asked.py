@@ -20,7 +20,7 @@ from neurotier.core.quantities import size, utc
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
 from neurotier.run.adoption import end_jobs, latest_run, left_jobs, prefix_of
-from neurotier.run.head import acquire, refuse_planted_places
+from neurotier.run.head import acquire, refuse_planted_results
 from neurotier.run.images import digests_used
 from neurotier.run.jobs import forget_stopped, load_settings
 
@@ -55,9 +55,10 @@ def own_settings(results: Path) -> Settings:
     TierError
         If one may have.
     """
-    refuse_planted_places(results)
+    refuse_planted_results(results)
     settings = load_settings(results)
-    refuse_planted_places(results, tiers_of(settings).values())
+    for tier in tiers_of(settings).values():
+        tier.refuse_planted()
     return settings
 
 

@@ -20,7 +20,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -219,7 +219,9 @@ class Head:
             tier.require_answer()
         if not command.is_dry_run:  # --delete-all-output removes files, too
             refuse_planted(Path(".snakemake/metadata"), "Snakemake's folder", "start in a folder of your own")
-            refuse_planted_places(places.results, tiers)
+            refuse_planted_results(places.results)
+            for tier in tiers:
+                tier.refuse_planted()
         starts = changes or command.is_dry_run
         with naming_unwritable(places):
             others = other_results(plan, places, command.forced, removed=changes) if starts else None
@@ -500,11 +502,9 @@ held: dict[Path, int] = {}
 """Locks held by this process until it ends, with their descriptors."""
 
 
-def refuse_planted_places(results: Path, tiers: Iterable[Tier] = ()) -> None:
-    """Raise :class:`TierError` if another user may have planted the results folder or a tier, or what leads there."""
+def refuse_planted_results(results: Path) -> None:
+    """Raise :class:`TierError` if another user may have planted the results folder, or what leads there."""
     refuse_planted(results, "results folder", "use one of your own (snakemake: --config results=NAME)", own=True)
-    for tier in tiers:
-        tier.refuse_planted()
 
 
 @contextmanager
@@ -533,7 +533,7 @@ def acquire(places: Places) -> None:
     if lock in held:
         return
     places.results.mkdir(parents=True, exist_ok=True)
-    refuse_planted_places(places.results)  # now that it is there, nobody else can exchange it
+    refuse_planted_results(places.results)  # now that it is there, nobody else can exchange it
     descriptor = open_lock(lock)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a FIFO cannot be written over
         os.close(descriptor)
