@@ -27,7 +27,7 @@ def looked(
     folder: Path, dryrun: bool = False, tier: str = ".", elsewhere: bool = False, target: str = "", **sections: Any
 ) -> list[str]:
     """What is said at the start of a run whose tier is a folder."""
-    targets, until = frozenset(filter(None, [target])), frozenset[str]()
+    targets, until = frozenset([target or "all"]), frozenset[str]()
     command = Command(not dryrun, dryrun, targets=targets, until=until, forced=False, keep_going=True, cancel="")
     settings = settings_at(folder / tier, **sections)
     said: list[str] = []

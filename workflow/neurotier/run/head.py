@@ -183,18 +183,20 @@ class Head:
                 close_logs(workflow)
                 known = slots(workflow, plan.threads)
                 plan.most_mb = known["limits"].get("mem_mb")
-                command = command_of(workflow, self.own_names)
+                command = self.command()
                 self.look_ahead(command, None if plan.elsewhere else known["parallelism"])
-                asked = sorted(PAGES.keys() & self.targets(command))
+                asked = sorted(PAGES.keys() & command.targets)
                 name_pages([plan.places.results / f"{PAGES[target]}.html" for target in asked])
                 ends = {"onsuccess": partial(self.finish, True), "onerror": partial(self.finish, False)}
                 call_around(workflow, onstart=self.begin, **ends)
             set_limits(workflow, plan.limits())
         return []
 
-    def targets(self, command: Command) -> frozenset[str]:
-        """What a command is to make."""
-        return command.targets or frozenset({"comparison" if self.settings.is_campaign else "all"})
+    def command(self) -> Command:
+        """What Snakemake is started for; without a target, for the first rule."""
+        command = command_of(self.workflow, self.own_names)
+        first = frozenset({"comparison" if self.settings.is_campaign else "all"})
+        return command._replace(targets=command.targets or first)
 
     def look_ahead(self, command: Command, at_once: int | None) -> None:
         """Before the graph is built: have what was lost made again, decide on shares, refuse what cannot end well.
@@ -241,7 +243,7 @@ class Head:
                 if changes:
                     others.remove()
             missing = plan.settle(made, command.forced, at_once, write=changes)
-        analyses = self.targets(command) - WITHOUT_PARTICIPANTS
+        analyses = command.targets - WITHOUT_PARTICIPANTS
         said_here = command.is_dry_run or (changes and plan.elsewhere)  # a pool on this machine says it itself
         if missing and analyses and said_here:
             would = "would be" if command.is_dry_run else "to be"
@@ -313,7 +315,7 @@ class Head:
         check_programs(self.rules_here(), settings, say)
         compile_library()
         end_at_signals()
-        command = command_of(workflow, self.own_names)
+        command = self.command()
         facts = {
             "command_line": command_line(),
             **slots(workflow, plan.threads),
@@ -389,7 +391,7 @@ class Head:
             said = f": {counts}" if selected_in(places) and not is_campaign else ""
             say(f"Stopped by {stopped_by}{said}; start the same command again to go on")
             return
-        analyses = self.targets(command_of(self.workflow, self.own_names)) - WITHOUT_PARTICIPANTS
+        analyses = self.command().targets - WITHOUT_PARTICIPANTS
         has_report = not is_campaign and self.has_written(report)
         if has_report or (succeeded and analyses and selected_in(places)):
             say(f"Results: {counts}")

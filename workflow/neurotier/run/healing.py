@@ -219,7 +219,7 @@ def remove_partial(places: Places, outputs_of: OutputsOf, targets: Collection[st
     They may show a part. A target such as ``all`` asks for what they are made from, too, and that is made first; of a
     page alone Snakemake would say that there is nothing to be done.
     """
-    if not targets or last_facts(places).get("succeeded"):
+    if last_facts(places).get("succeeded"):
         return
     made = quickly_made(places, outputs_of, {*QUICKLY_MADE, "bigbrain", "bigbrain.html"})
     if not {str(file.absolute()) for file in made}.isdisjoint(targets):

@@ -95,7 +95,7 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
     if "advise" in command.targets and plan.elsewhere and settings.is_campaign:
         fix = "on a node, start it with --cores and without the Snakemake profile of a cluster"
         raise SettingsError("the runs of a campaign are not predicted for a cluster", "target advise", fix)
-    if not command.targets or command.targets - WITHOUT_DATASET:
+    if command.targets - WITHOUT_DATASET:
         check_dataset(plan, say)
         check_container_inputs(settings, plan.elsewhere)
     if "comparison" in command.targets:  # Snakemake would show a trace of what an input function raises

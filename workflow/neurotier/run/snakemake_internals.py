@@ -37,7 +37,7 @@ class Command(NamedTuple):
     is_dry_run
         Whether it is asked what would be run.
     targets
-        Rules and files that are asked for, as :func:`translated` gives them; none for the first rule.
+        Rules and files that are asked for, as :func:`translated` gives them.
     until
         Rules after whose jobs it ends (``--until``).
     forced
