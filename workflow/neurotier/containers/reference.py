@@ -346,7 +346,7 @@ def make_image(
         doing, folder = f"building {reference.path.name}", reference.path.parent  # whose files it copies
         given = [word for name, value in arguments.items() for word in ("--build-arg", f"{name}={value}")]
         words = ["build", "--fakeroot", *QUICK, *given]
-    say(doing + (" (some minutes, once)" if reference.kind == "definition" else ""))
+    say(f"{doing} (some minutes, once)")
     text = re.sub(r":[^/:@]+(?=@sha256:)", "", reference.text)  # the engine refuses a tag beside a digest
     command = [engine, *words, str(target), text]
     environment = clean_environment()
