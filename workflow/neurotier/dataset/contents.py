@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from neurotier.core.errors import InputError, SourceError
 from neurotier.core.files import flush_folder
-from neurotier.core.foreign import blaming, file_in_dataset, kind_of, open_file
+from neurotier.core.foreign import blaming, file_in_dataset, kind_of, open_file, open_in_dataset
 from neurotier.core.settings import DatasetSettings, Say
 from neurotier.dataset.commands import ask_annex, retry
 
@@ -158,10 +158,9 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
 
     retry(fetch, settings, say)
     for path in missing:
-        trusted, below = file_in_dataset(dataset, path, links_to)
-        with blaming(path), open_file(trusted, below) as file:
+        with open_in_dataset(dataset, path, links_to) as file:
             os.fsync(file.fileno())
-        for folder in list((trusted / below).parents)[:3]:  # which git-annex made for it
+        for folder in Path(os.path.realpath(dataset / path)).parents[:3]:  # which git-annex made for it
             flush_folder(folder)
     return len(missing)
 
