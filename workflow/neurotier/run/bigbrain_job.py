@@ -8,7 +8,6 @@ node the next job is; runs that are through are not done again, and their table 
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -82,7 +81,7 @@ def forget_interrupted(plan: BigBrainPlan) -> None:
     """Remove runs that have begun and are not through: their blocks may be on another node."""
     for run in plan.order:
         if not plan.checked(run).exists():
-            shutil.rmtree(plan.places.bigbrain_run(run), ignore_errors=True)
+            remove_tree(plan.places.bigbrain_run(run))
 
 
 def take_over(inner: Places, tables: Sequence[Path]) -> None:
