@@ -387,7 +387,7 @@ class Head:
             renew_jobs_table(places)
             note_outputs(places, self.outputs_of)
         is_campaign = self.settings.is_campaign
-        if stopped_by is not None:
+        if stopped_by:
             said = f": {counts}" if selected_in(places) and not is_campaign else ""
             say(f"Stopped by {stopped_by}{said}; start the same command again to go on")
             return
@@ -415,36 +415,36 @@ class Head:
             return page.stat().st_mtime >= self.places.latest_run.stat().st_mtime
         return False
 
-    def close(self, succeeded: bool, stopped_by: str | None) -> str:
+    def close(self, succeeded: bool, stopped_by: str) -> str:
         """End the run's processes, clear the work tier, note what became of the run and its participants, and write
         pages after failures; counts of participants."""
         settings, places, pages, run = self.settings, self.places, self.pages, current_run()
         end(processes_of([run]))
         remove_leftovers(places.work, places.identity)
         note_swapping(places)
-        again, is_good = bool(entries(places, run, "again")), succeeded and stopped_by is None
+        again, is_good = bool(entries(places, run, "again")), succeeded and not stopped_by
         add_facts(places, run, ended_s=time.time(), succeeded=is_good, stopped_by=stopped_by, again=again)
         if self.plan.elsewhere:
             remove_marks(settings, places)
         failed_on_nodes, everyone = entries(places, run, "failed"), selected_in(places)
-        if not succeeded and stopped_by is None:  # then nobody has tabulated it
+        if not succeeded and not stopped_by:  # then nobody has tabulated it
             note_flush(places, flush_results(places), read_timed_rows(map(places.record, everyone)))
         close_jobs(places, run)
         stopped = 0
-        if stopped_by is None:
+        if not stopped_by:
             note_killed(places, run, read_jobs(places, run))
         else:
             stopped = forget_stopped(places, run)
         failures = read_failures(places)
         close_run(places, run, everyone, failures)
-        for one in failed_on_nodes if stopped_by is None else ():
+        for one in failed_on_nodes if not stopped_by else ():
             say(str(one.get("line")))
         for path, reason in read_if_whole(places.dataset_facts).get("unreachable", {}).items():
             say(f"failed  {path}: cannot be reached: {reason}")
         for failure in failures:
             say(f"failed  {failure['participant']}: {failure['reason']}")
         # A campaign that was stopped does this run again.
-        if not succeeded and (stopped_by is None or CAMPAIGN not in os.environ):
+        if not succeeded and (not stopped_by or CAMPAIGN not in os.environ):
             page, of = pages.report, places.dataset_facts
             if settings.is_campaign:
                 page, of = pages.comparison, places.campaign / "plan.tsv"
@@ -452,7 +452,7 @@ class Head:
                 page(settings, places)
             if (places.bigbrain / "runs").is_dir():
                 for line in pages.bigbrain(settings, places):
-                    if stopped_by is None:
+                    if not stopped_by:
                         say(line)
         return count_states(places, everyone, failures, stopped)
 

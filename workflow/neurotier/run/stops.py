@@ -85,13 +85,13 @@ def end_at_signals() -> None:
     spare_jobs_interrupts()
 
 
-def jobs_have_ended() -> str | None:
-    """From now on a signal ends this process as any other; the name of the one that ended the run, if one did."""
+def jobs_have_ended() -> str:
+    """From now on a signal ends this process as any other; the name of what ended the run, empty if none did."""
     if main_stop.timer is not None:
         main_stop.timer.cancel()
     for number in main_stop.before:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-    return None if main_stop.came is None else signal.Signals(main_stop.came).name
+    return "" if main_stop.came is None else signal.Signals(main_stop.came).name
 
 
 def end_jobs() -> None:
