@@ -496,9 +496,8 @@ def place_cache(shelf: Shelf, cache: Cache) -> Path:
             raise SourceError("has changed since it was looked at", where, fix)
 
     def note_use() -> None:
-        facts = {"sha256": cache.sha256, "size_bytes": cache.size_bytes, "source": cache.source}
         with suppress(OSError):  # the results tier may be full, and the cache be there all the same
-            write_json(shelf.kept / f"{cache.name}-{short_hash(cache.source + cache.sha256)}.json", facts)
+            write_json(shelf.kept / f"{cache.name}-{short_hash(cache.source + cache.sha256)}.json", vars(cache))
 
     placed = shelf.images / f"{cache.name}-{cache.sha256[:12]}.{FORM}"
     return shelf.place_once(placed, lambda: cache.sha256, put, note_use, permissions=False)
