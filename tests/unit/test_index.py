@@ -175,6 +175,12 @@ def test_filters_that_select_nothing_say_so(dataset: Path, filters: str, line: s
         index(dataset, **yaml.safe_load(filters))
 
 
+def test_a_session_of_a_dataset_without_sessions_is_said_so(tmp_path: Path) -> None:
+    plain_dataset(tmp_path, {t1w("01"): small_head()})
+    with pytest.raises(InputError, match=r"^dataset\.sessions: the dataset has no ses-1; leave it out$"):
+        index(tmp_path, sessions=["1"])
+
+
 def test_a_site_in_a_dataset_that_has_participants_itself_is_a_site_alone(tmp_path: Path) -> None:
     sites = ("", "NYU", "more/UPSM")
     for folder in sites:

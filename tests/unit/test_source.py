@@ -197,6 +197,12 @@ def test_site_of_a_folder_that_may_not_be_read_is_said(tmp_path: Path) -> None:
     assert told.stdout == "{'NYU': 'cannot be read', 'UPSM': ''}\n", told.stderr
 
 
+def test_a_plain_folder_has_no_version(tmp_path: Path) -> None:
+    source = plain_dataset(tmp_path / "bids", {t1w("01"): small_head()})
+    with pytest.raises(InputError, match=r"^dataset\.version: a plain folder has no versions; leave it out$"):
+        cloned(source, tmp_path, sites=[], version="v1")
+
+
 def test_dataset_with_raw_data_below_sourcedata_alone_has_no_sites(demo_copy: Path, tmp_path: Path) -> None:
     (demo_copy / "sourcedata").mkdir()
     git(demo_copy, "rm", "SiteB")

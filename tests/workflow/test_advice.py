@@ -141,7 +141,8 @@ def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Projec
     they rest.
     """
     campaign = {"placements": {"disk": {}}, "parallelism": [2], "cache": ["cold", "warm"], "repetitions": 1}
-    given = {"dataset": {"source": str(demo_source)}, "tool": "noop", "probe": SMALL, "campaign": campaign}
+    dataset = {"source": str(demo_source), "drop": True}
+    given = {"dataset": dataset, "tool": "noop", "probe": SMALL, "campaign": campaign}
     arguments = project.configure(**given, validity={"others_cpu_share": 0.3})
     while_trying = project.results / "advice" / ".rehearsal.partial"
     busy = [sys.executable, "-c", BUSY, str(while_trying)]

@@ -78,7 +78,7 @@ def test_a_run_that_fails_is_left_out_and_done_again_when_asked(project: Project
     """The tool is missing in one condition: that cannot be run; the others are, and are reported."""
     campaign = {"tools": ["noop", "bet"], "repetitions": 1, "placements": {"disk": {}}, "parallelism": [1]}
     ended = project.fails(*configure(project, demo_source, campaign))
-    assert ended.lines("disk, 1 at once, cache cold, bet: could not be made ready; see"), ended.output
+    assert ended.lines("disk, 1 at once, cache cold, bet: could not be made ready: tool 'bet': bet is not on PATH; ")
     assert "1 run compared, 0 left out" in project.page("comparison")
 
 

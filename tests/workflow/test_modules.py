@@ -43,6 +43,10 @@ def test_two_modules_have_a_configuration_each(project: Project) -> None:
     forced = run(project, *arguments, "--forcerun", "first_analyze_participants")
     assert forced.code == 0, forced.output
     assert forced.analysed == ["sub-one"]
+    both["second"] |= {"dataset": {"source": "demo"}, "results": "three"}
+    (project.folder / "own.yaml").write_text(yaml.safe_dump(both))
+    planned = run(project, "second_all", *arguments, "--dry-run")
+    assert planned.code == 0, planned.output
 
 
 @pytest.mark.nightly

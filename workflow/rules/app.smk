@@ -22,6 +22,6 @@ rule run_group_level:
         participants=lambda wildcards: plan.of_site(wildcards.site_folder),
         arguments=lambda wildcards: settings.app.of_group,  # Snakemake would fill in braces
     message:
-        "Running the group level, for {output.description}"
+        "Merging the outputs of participants"
     script:
         "../scripts/run_group_level.py"

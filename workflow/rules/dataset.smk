@@ -2,19 +2,21 @@
 
 from neurotier.dataset.source import named_source
 
+# Two modules would both have this rule for one file.
+if settings.dataset.source == "demo":
 
-rule make_demo_dataset:
-    output:
-        facts=places.demo_facts(settings.demo),
-    log:
-        LOGS / "make_demo_dataset/make_demo_dataset.log",
-    params:
-        results=RESULTS,
-        demo=vars(settings.demo),
-    message:
-        "Making the demonstration dataset: 5 participants at 2 sites"
-    script:
-        "../scripts/make_demo_dataset.py"
+    rule make_demo_dataset:
+        output:
+            facts=places.demo_facts(settings.demo),
+        log:
+            LOGS / "make_demo_dataset/make_demo_dataset.log",
+        params:
+            results=RESULTS,
+            demo=vars(settings.demo),
+        message:
+            "Making the demonstration dataset: 5 participants at 2 sites"
+        script:
+            "../scripts/make_demo_dataset.py"
 
 
 rule clone_dataset:

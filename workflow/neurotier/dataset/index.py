@@ -439,5 +439,5 @@ def check_known(key: str, prefix: str, wanted: Sequence[str | int], known: Itera
             raise InputError(
                 f"the dataset has no {prefix}-{bare}{suggestion(bare, labels)}",
                 f"dataset.{key}",
-                f"it has {len(labels)}: {first_of(labels, 5)}",
+                f"it has {len(labels)}: {first_of(labels, 5)}" if labels else "leave it out",
             )

@@ -93,6 +93,8 @@ def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Say) -> 
     else:
         source = str(local_folder(source))
         if is_plain_folder(Path(source)):
+            if settings.version:
+                raise InputError("a plain folder has no versions", "dataset.version", "leave it out")
             known = plain_sites(Path(source), settings.links_to)
             sites = choose_sites(settings.sites, list(known), source)
             unreachable = {site: known[site] for site in sites if known[site]}

@@ -73,7 +73,7 @@ from neurotier.run.jobs import (
 )
 from neurotier.run.journal import SAY_S, Entry, add_entry, job_end, job_note
 from neurotier.run.needs import Granted, Needs
-from neurotier.run.participants import images_of, key_of, members_of, name_of, selected_in, wanted_by
+from neurotier.run.participants import CALIBRATION, images_of, key_of, members_of, name_of, selected_in, wanted_by
 from neurotier.run.stops import unwinding
 
 OOM_SCORE = 300
@@ -347,7 +347,8 @@ class Pool:
             doing = "Fetching the images of" if stage == FETCH else "Analysing"
             if left:
                 self.say(f"{doing} {len(left)} of {counted(len(names), 'participant')}: {first_of(left, shown=5)}")
-        if stage == DROP or (self.settings.dataset.drop and self.fetches and stage != FETCH):
+        again = self.request.share.startswith(CALIBRATION)  # it is tried once more, with its images
+        if stage == DROP or (self.settings.dataset.drop and self.fetches and stage != FETCH and not again):
             waiting = (images for name, images in self.selected.items() if not places.record(name).exists())
             self.users.update(image.content for images in waiting for image in images)
 
