@@ -66,15 +66,16 @@ class Activity:
         :class:`neurotier.meter.records.Branch`): how long threads waited for storage is then not known.
     """
 
+    misbooked = False
+    awake = True  # the tree begins with a process that runs
+    least_s = most_s = seen_s = 0.0
+    turned_squared = open_squared = open_awake = 0.0
+    open_intervals = 0
+
     def __init__(self, waits_booked: bool) -> None:
         self.waits_booked = waits_booked
         self.cores = len(os.sched_getaffinity(0))
         self.threads: dict[int, Books] = {}
-        self.misbooked = False
-        self.awake = True  # the tree begins with a process that runs
-        self.least_s = self.most_s = self.seen_s = 0.0
-        self.turned_squared = self.open_squared = self.open_awake = 0.0
-        self.open_intervals = 0
 
     def add(self, passed_s: float, alive: dict[int, Books], ended: Iterable[tuple[int, Books]], awake: bool) -> None:
         """Add the interval since the last look.

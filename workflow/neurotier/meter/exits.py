@@ -100,10 +100,11 @@ class ExitRecords:
         True if the kernel dropped records because they were not read in time, or sent some in another layout.
     """
 
+    lost = False
+
     def __init__(self, sock: _socket.socket, family_number: int, cpus: bytes) -> None:
         self.sock, self.family_number, self.cpus = sock, family_number, cpus
         self.branches = Branches(os.getpid())
-        self.lost = False
 
     @classmethod
     def listen(cls) -> ExitRecords | None:

@@ -36,8 +36,9 @@ class Held:
         Files and their bytes by magnitude: under n those of 2^(n-1) bytes or more and less than 2^n; under 0 the empty.
     """
 
+    files = folders = bytes = 0
+
     def __init__(self) -> None:
-        self.files = self.folders = self.bytes = 0
         self.sizes: dict[int, tuple[int, int]] = {}
 
     def add_file(self, size_bytes: int) -> None:
@@ -117,10 +118,11 @@ class FolderWatch:
         When the next slice of a walk is due, by the monotonic clock, s.
     """
 
+    walks = gone_files = 0
+
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = folder
         self.before = self.last = self.after = held_in(folder)
-        self.walks = self.gone_files = 0
         self.peak_files, self.peak_bytes = self.before.files, self.before.bytes
         self.begin_s = time.monotonic()
         self.due_s = self.begin_s + FIRST_WALK_S
@@ -169,10 +171,8 @@ class Removal(Held):
         How long counting and removing took, and its CPU time, s.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.most_files = self.most_bytes = 0
-        self.removal_s = self.removal_cpu_s = 0.0
+    most_files = most_bytes = 0
+    removal_s = removal_cpu_s = 0.0
 
     def take(self, held: Held, removal_s: float, removal_cpu_s: float) -> None:
         """Add one folder."""

@@ -140,12 +140,13 @@ class Instruments:
         How long this process waited for a core before it could notice the phase's end, s.
     """
 
-    def __init__(self, watches: Sequence[FolderWatch] = ()) -> None:
+    noticed_late_s = 0.0
+
+    def __init__(self, watches: Sequence[FolderWatch]) -> None:
         self.watches = watches
         self.exits = ExitRecords.listen()
         self.delays = delays_accounted()
         self.sampler = Sampler(os.getpid(), self.exits, self.delays)
-        self.noticed_late_s = 0.0
         self.pressure = Pressure()
         self.bytes_before = bytes_of_children()
         self.next_drain_s = time.monotonic() + DRAIN_INTERVAL_S

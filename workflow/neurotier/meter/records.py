@@ -55,15 +55,13 @@ class Branch:
         Lifetime and active thread-time of the direct children.
     """
 
-    def __init__(self) -> None:
-        self.runtime_ns = self.run_queue_ns = self.block_io_ns = self.memory_ns = 0
-        self.user_us = self.system_us = self.lifetime_us = 0
-        self.minor_faults = self.major_faults = self.voluntary_switches = self.involuntary_switches = 0
-        self.logical_read_bytes = self.logical_written_bytes = 0
-        self.device_read_bytes = self.device_written_bytes = 0
-        self.max_rss_bytes = self.processes = self.threads = 0
-        self.misbooked_ns = self.overlap_ns = self.children_lifetime_ns = self.children_active_ns = 0
-        self.other_threads_ns = self.parent = 0
+    runtime_ns = run_queue_ns = block_io_ns = memory_ns = 0
+    user_us = system_us = lifetime_us = 0
+    minor_faults = major_faults = voluntary_switches = involuntary_switches = 0
+    logical_read_bytes = logical_written_bytes = device_read_bytes = device_written_bytes = 0
+    max_rss_bytes = processes = threads = 0
+    misbooked_ns = overlap_ns = children_lifetime_ns = children_active_ns = 0
+    other_threads_ns = parent = 0
 
     @property
     def active_ns(self) -> int:

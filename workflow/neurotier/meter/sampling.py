@@ -32,8 +32,9 @@ class AsynchronousCalls:
         ``io_uring`` or ``aio``, as soon as a process was seen with it; else ``None``.
     """
 
+    found: str | None = None
+
     def __init__(self) -> None:
-        self.found: str | None = None
         self.looks: dict[int, int] = {}
 
     def look(self, pids: list[int]) -> None:
@@ -114,14 +115,15 @@ class Sampler:
         Whether processes were seen that move bytes by asynchronous calls.
     """
 
+    looked_s = disk_threads_s = cost_s = 0.0
+    most_active = 0
+    interval_s = FIRST_INTERVAL_S
+
     def __init__(self, root: int, exits: ExitRecords | None, delays: bool) -> None:
         self.root, self.exits, self.delays = root, exits, delays
         self.activity, self.asynchronous = Activity(delays), AsynchronousCalls()
         self.gone: list[tuple[int, Books]] = []
         self.family: set[int] = set()
-        self.looked_s = self.disk_threads_s = self.cost_s = 0.0
-        self.most_active = 0
-        self.interval_s = FIRST_INTERVAL_S
         self.first_look_s = self.last_look_s = time.monotonic()
         self.threads: dict[tuple[int, int], tuple[float, float, float, int, int]] = {}
 

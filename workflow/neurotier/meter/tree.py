@@ -70,12 +70,13 @@ class Tree:
         processes compete for a core (Linux 6.18).
     """
 
+    exit_code: int | None = None
+    ended_s = float("inf")
+    empty = was_stopped = asked = False
+
     def __init__(
         self, child: Callable[[], int], mask: Mask, usage: Usage, before_reaping: Callable[[int], None]
     ) -> None:
-        self.exit_code: int | None = None
-        self.ended_s = float("inf")
-        self.empty = self.was_stopped = self.asked = False
         self.usage, self.signals, self.before_reaping = usage, mask.blocked, before_reaping
         check(LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
         parent = os.getpid()

@@ -63,11 +63,11 @@ class Dirty:
         How fast it is written back now.
     """
 
+    dirty_bytes = rate_bytes_per_s = 0.0
+    too_much = False
+
     def __init__(self, cache: PageCache) -> None:
         self.cache = cache
-        self.dirty_bytes = 0.0
-        self.rate_bytes_per_s = 0.0
-        self.too_much = False
         self.chunks: deque[list[float]] = deque()
 
     def is_due(self, now_s: float) -> bool:
@@ -234,10 +234,11 @@ def simulate(workload: Workload, machine: Machine, parallelism: int, seed: int =
 class Simulation:
     """The state of one simulation."""
 
+    now_s, going = 0.0, 0
+
     def __init__(self, workload: Workload, machine: Machine, parallelism: int, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
         self.workload, self.machine, self.parallelism = workload, machine, parallelism
-        self.now_s, self.going = 0.0, 0
         self.slots, self.fetching = Slots(parallelism), Slots(workload.fetches_at_once)
         self.arrivals = [Slots() for _ in workload.fetches]
         self.flows: dict[tuple[object, ...], Flow] = {}
