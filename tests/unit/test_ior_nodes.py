@@ -56,7 +56,7 @@ def settings_of(folder: Path, tier: dict[str, Any], **section: Any) -> Settings:
 
 def measure(cluster: Here, settings: Settings) -> list[Row]:
     places = Places.from_settings(settings)
-    return walk(IorOverNodes(cluster, settings, places), print, "class")["ior"]
+    return walk(IorOverNodes(settings, places, cluster), print, "class")["ior"]
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ with script(snakemake) as context:
     if job.params.over_nodes:
         from neurotier.storage.ior.over_nodes import IorOverNodes
 
-        workload = IorOverNodes(Allocations(places, job.resources), settings, places)
+        workload = IorOverNodes(settings, places, Allocations(places, job.resources))
     else:
         workload = getattr(import_module(f"neurotier.storage.{target}.walk"), target.capitalize())(settings, places)
     write_tables(walk(workload, context.say, job.params.node_class), job.output)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from neurotier.core.errors import NeurotierError
 from neurotier.core.files import Record, read_json
-from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import tier_named
@@ -50,9 +49,7 @@ class AdvicePlan:
     """
 
     def __init__(self, plan: Plan, cores: int | None) -> None:
-        self.plan, self.cores = plan, cores
-        self.settings: Settings = plan.settings
-        self.places: Places = plan.places
+        self.plan, self.cores, self.settings, self.places = plan, cores, plan.settings, plan.places
 
     @property
     def candidates(self) -> list[Candidate]:

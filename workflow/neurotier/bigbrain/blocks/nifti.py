@@ -93,6 +93,7 @@ def require_size(expected_bytes: int, found_bytes: int) -> None:
         raise ValueError(f"{problem}: expected {expected_bytes} bytes, found {found_bytes}")
 
 
+@dataclass
 class NewBlock:
     """A block file under a hidden name, renamed by :meth:`finish`; left before that, it is removed.
 
@@ -109,11 +110,13 @@ class NewBlock:
         The tier it is on, for messages.
     """
 
-    def __init__(self, final: Path, size_bytes: int, tier: str) -> None:
-        self.final, self.size_bytes, self.tier, self.partial = final, size_bytes, tier, partial_of(final)
+    final: Path
+    size_bytes: int
+    tier: str
 
     def __enter__(self) -> NewBlock:
         self.final.parent.mkdir(parents=True, exist_ok=True)
+        self.partial = partial_of(self.final)
         self.file = self.partial.open("wb")
         self.write = self.file.write
         return self

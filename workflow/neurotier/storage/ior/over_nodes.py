@@ -15,17 +15,17 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from secrets import token_hex
 from typing import IO, Any, Protocol
 
 from neurotier.core.errors import NeurotierError, TierError, ToolError, one_line
-from neurotier.core.places import Places, short_hash
+from neurotier.core.places import short_hash
 from neurotier.core.private import clear
 from neurotier.core.processes import start_process
 from neurotier.core.quantities import counted, seconds
-from neurotier.core.settings import Say, Settings
+from neurotier.core.settings import Say
 from neurotier.core.tables import Row, Rows
 from neurotier.core.tiers import Tier, tier_named
 from neurotier.storage.ior.points import PIN, Point, cells_of
@@ -90,22 +90,20 @@ class Cluster(Protocol):
         ...
 
 
+@dataclass
 class IorOverNodes(Ior):
     """Points of an IOR run over the nodes of a cluster, an allocation for each.
 
     Parameters
     ----------
-    cluster
-        How nodes are had.
     settings, places
         Of the run.
+    cluster
+        How nodes are had.
     """
 
     elsewhere = True
-
-    def __init__(self, cluster: Cluster, settings: Settings, places: Places) -> None:
-        super().__init__(settings, places)
-        self.cluster = cluster
+    cluster: Cluster
 
     def require(self) -> None:
         """Nothing here: nodes look for their programs."""

@@ -39,6 +39,7 @@ JOBS, JOBS_OF_LEVEL = 7, 7
 files count as one each; fewer on memory-backed tiers."""
 
 
+@dataclass
 class ProbePlan:
     """Answers for the rules.
 
@@ -54,11 +55,11 @@ class ProbePlan:
         Whether they are others than this one, of which nothing here is true.
     """
 
-    def __init__(
-        self, settings: Settings, places: Places, cores: int | None, node_class: str = "", elsewhere: bool = False
-    ) -> None:
-        self.settings, self.places, self.cores = settings, places, cores
-        self.node_class, self.elsewhere = node_class, elsewhere
+    settings: Settings
+    places: Places
+    cores: int | None
+    node_class: str = ""
+    elsewhere: bool = False
 
     @property
     def tiers(self) -> list[str]:

@@ -9,7 +9,7 @@ import platform
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from neurotier.core.errors import ToolError
 from neurotier.core.kinds import is_in_memory
@@ -160,6 +160,7 @@ def probe_tier(
     return rows
 
 
+@dataclass
 class Walk:
     """A probe under way.
 
@@ -173,10 +174,11 @@ class Walk:
         Takes how far it is.
     """
 
-    def __init__(self, workspace: Workspace, effort: Effort, tell: Say) -> None:
-        self.workspace, self.effort, self.tell = workspace, effort, tell
-        self.samples: Samples = {}
-        self.began_s = time.monotonic()
+    workspace: Workspace
+    effort: Effort
+    tell: Say
+    samples: Samples = field(default_factory=dict)
+    began_s: float = field(default_factory=time.monotonic)
 
     def run(self) -> Samples:
         """Measure everything, and again while there is time; raises as :meth:`Workspace.run`."""

@@ -20,7 +20,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -90,6 +90,7 @@ class LeftOutError(ToolError):
     """A point cannot be measured here, which is found out as it is tried; the next one may."""
 
 
+@dataclass
 class Workload(ABC, Generic[AnyPoint]):
     """What a storage workload brings; the walk does the rest.
 
@@ -116,8 +117,8 @@ class Workload(ABC, Generic[AnyPoint]):
     smaller: ClassVar[str]
     elsewhere: ClassVar[bool] = False
 
-    def __init__(self, settings: Settings, places: Places) -> None:
-        self.settings, self.places = settings, places
+    settings: Settings
+    places: Places
 
     @staticmethod
     @abstractmethod
