@@ -275,26 +275,15 @@ def processors_here(threads_per_job: int, others: float) -> Processors:
     """
     threads = max(1, round(usable_cores()))
     cores = min(psutil.cpu_count(logical=False) or threads, threads)
-    return in_jobs(Processors(cores, threads, others=others), threads_per_job)
-
-
-def in_jobs(processors: Processors, threads_per_job: int) -> Processors:
-    """Processors counted in jobs that have several threads each.
-
-    >>> in_jobs(Processors(cores=12, threads=24, others=3.0), 5)
-    Processors(cores=2, threads=4, smt_factor=1.47, others=0.6)
-    >>> in_jobs(Processors(cores=2, threads=4), 5)
-    Processors(cores=1, threads=1, smt_factor=1.47, others=0.0)
-    """
-    cores, threads = (max(1, count // threads_per_job) for count in (processors.cores, processors.threads))
-    return replace(processors, cores=cores, threads=threads, others=processors.others / threads_per_job)
+    cores, threads = (max(1, count // threads_per_job) for count in (cores, threads))
+    return Processors(cores, threads, others=others / threads_per_job)
 
 
 def page_cache_here(taken_bytes: float) -> PageCache:
     """What this node's kernel, and the control groups of this process, let be dirty, with memory taken by the jobs."""
     names = ("dirty_background_bytes", "dirty_bytes", "dirty_background_ratio", "dirty_ratio", "dirty_expire_centisecs")
     settings = {name: int((SYSCTL / name).read_text()) for name in names}
-    cache = page_cache_of(settings, psutil.virtual_memory().available, taken_bytes)
+    cache = page_cache_of(settings, left_for_cache(psutil.virtual_memory().available, taken_bytes))
     left = min((left_bytes for _, left_bytes in memory()), default=math.inf)
     return in_group(cache, left_for_cache(left, taken_bytes), (MOUNTED / "cgroup.controllers").exists())
 
@@ -331,24 +320,23 @@ def left_for_cache(available_bytes: float, taken_bytes: float) -> float:
     return max(available_bytes - taken_bytes, LEAST_PAGE_CACHE * available_bytes)
 
 
-def page_cache_of(sysctl: Mapping[str, int], available_bytes: float, taken_bytes: float = 0.0) -> PageCache:
-    """The page cache by the kernel's settings; those in bytes rule where they are not 0.
+def page_cache_of(sysctl: Mapping[str, int], left_bytes: float) -> PageCache:
+    """The page cache by the kernel's settings, with memory left for it; those in bytes rule where they are not 0.
 
     Examples
     --------
     >>> vm = dict(dirty_background_bytes=0, dirty_bytes=4000, dirty_background_ratio=10, dirty_ratio=20)
     >>> page_cache_of(vm | {"dirty_expire_centisecs": 3000}, 10_000)
-    PageCache(available_bytes=10000.0, background_ratio=0.1, ratio=0.4, expiry_s=30.0)
+    PageCache(available_bytes=10000, background_ratio=0.1, ratio=0.4, expiry_s=30.0)
     >>> vm |= dict(dirty_background_bytes=100, dirty_bytes=500, dirty_expire_centisecs=1500)
-    >>> page_cache_of(vm, 2000, taken_bytes=1000)
+    >>> page_cache_of(vm, 1000)
     PageCache(available_bytes=1000, background_ratio=0.1, ratio=0.5, expiry_s=15.0)
     """
-    left = left_for_cache(available_bytes, taken_bytes)
     background, most = (
-        min(sysctl[f"{name}_bytes"] / left, 1.0) if sysctl[f"{name}_bytes"] else sysctl[f"{name}_ratio"] / 100
+        sysctl[f"{name}_bytes"] / left_bytes if sysctl[f"{name}_bytes"] else sysctl[f"{name}_ratio"] / 100
         for name in ("dirty_background", "dirty")
     )
-    return limited(PageCache(left, background, most, sysctl["dirty_expire_centisecs"] / 100))
+    return limited(PageCache(left_bytes, background, most, sysctl["dirty_expire_centisecs"] / 100))
 
 
 def limited(cache: PageCache) -> PageCache:
