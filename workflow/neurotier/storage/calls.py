@@ -7,7 +7,6 @@ who connects get a network of their own.
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import os
 import secrets
@@ -24,6 +23,7 @@ from typing import Any
 from neurotier.core.errors import ToolError, one_line
 from neurotier.core.libc import LIBC
 from neurotier.core.processes import PATIENCE_S, kill_all_marked, start_process
+from neurotier.meter.tree import check
 
 CALL = "NEUROTIER_CALL"
 """Environment variable that marks the processes of one call."""
@@ -150,8 +150,7 @@ def enter_own_network() -> None:
     """
     user, group = os.geteuid(), os.getegid()
     if LIBC.unshare(CLONE_NEWNET) != 0:
-        if LIBC.unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0:
-            raise OSError(ctypes.get_errno(), "unshare")
+        check(LIBC.unshare(CLONE_NEWUSER | CLONE_NEWNET))
         for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
             Path("/proc/self", name).write_text(text)
     with socket.socket() as any_socket:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from neurotier.core.errors import ToolError, one_line
+from neurotier.core.files import opened
 from neurotier.core.kinds import KINDS
 from neurotier.core.tables import Row, gathered
 from neurotier.storage.calls import reason_of, require_program, run_call
@@ -372,12 +373,9 @@ def takes_direct(folder: Path, block_bytes: int) -> bool:
     file = folder / "direct"
     file.write_bytes(bytes(2 * block_bytes))
     try:
-        handle = os.open(file, os.O_RDONLY | os.O_DIRECT)
-        try:
-            with mmap.mmap(-1, block_bytes) as buffer:  # aligned to a page, as fio's are
-                return os.preadv(handle, [buffer], block_bytes) == block_bytes
-        finally:
-            os.close(handle)
+        # a buffer that is aligned to a page, as fio's are
+        with opened(file, os.O_RDONLY | os.O_DIRECT) as handle, mmap.mmap(-1, block_bytes) as buffer:
+            return os.preadv(handle, [buffer], block_bytes) == block_bytes
     except OSError:
         return False
     finally:

@@ -25,6 +25,7 @@ from neurotier.core.errors import TierError, ToolError
 from neurotier.core.files import Record
 from neurotier.core.libc import LIBC
 from neurotier.core.quantities import size
+from neurotier.meter.tree import check
 from neurotier.storage.staging.exchange import Exchange, Point, Sink, Source
 from neurotier.storage.staging.program import Service
 
@@ -101,8 +102,7 @@ class Reader:
 def flush(piece: np.ndarray) -> None:
     """Have a piece of the mapped store on its device, as far as whole pages."""
     begin = piece.ctypes.data // mmap.PAGESIZE * mmap.PAGESIZE
-    if LIBC.msync(begin, piece.ctypes.data + piece.nbytes - begin, MS_SYNC) != 0:
-        raise OSError(ctypes.get_errno(), f"msync: {os.strerror(ctypes.get_errno())}")
+    check(LIBC.msync(begin, piece.ctypes.data + piece.nbytes - begin, MS_SYNC))
 
 
 @contextmanager
