@@ -31,7 +31,7 @@ from neurotier.core.files import read_json, remove_whatever, whole_json, write_j
 from neurotier.core.places import Places, short_hash
 from neurotier.core.quantities import clock, counted, percent, seconds, size
 from neurotier.core.settings import Say, Settings
-from neurotier.core.tables import Row, Rows, columns, write_table
+from neurotier.core.tables import Row, Rows, columns, gathered, write_table
 from neurotier.core.tiers import Tier, tier_named
 from neurotier.storage.fio import require_fio
 from neurotier.storage.workload.records import MEASURED
@@ -79,8 +79,7 @@ AnyPoint = TypeVar("AnyPoint", bound=Point)
 def in_order(points: list[AnyPoint], seed: int) -> list[AnyPoint]:
     """Points in the order in which they are measured: repetition by repetition, and at random within each."""
     order: list[AnyPoint] = []
-    for repetition in sorted({point.repetition for point in points}):
-        block = [point for point in points if point.repetition == repetition]
+    for repetition, block in sorted(gathered((point.repetition, point) for point in points).items()):
         rng = np.random.default_rng([seed, repetition])
         order += [block[place] for place in rng.permutation(len(block))]
     return order
@@ -134,12 +133,13 @@ class Workload(ABC, Generic[AnyPoint]):
     @classmethod
     def plan(cls, settings: Settings) -> dict[str, dict[str, list[AnyPoint]]]:
         """The points of every set on every tier, in the order in which they are measured; each is there once."""
-        section, found = getattr(settings, cls.target), dict[str, dict[str, dict[AnyPoint, None]]]()
-        for tier, point in cls.points(section):
-            found.setdefault(tier, {}).setdefault(point.set_name, {})[point] = None
+        section = getattr(settings, cls.target)
         return {
-            tier: {name: in_order([*points], section.seed) for name, points in sets.items()}
-            for tier, sets in found.items()
+            tier: {
+                name: in_order([*dict.fromkeys(some)], section.seed)
+                for name, some in gathered((point.set_name, point) for point in points).items()
+            }
+            for tier, points in gathered(cls.points(section)).items()
         }
 
     @classmethod
