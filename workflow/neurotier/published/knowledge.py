@@ -33,6 +33,7 @@ from neurotier.core.configuration import read_yaml
 from neurotier.core.kinds import KINDS
 from neurotier.core.parallelism import gaps_s
 from neurotier.core.quantities import percent
+from neurotier.core.tables import Rows
 from neurotier.model.loaded import BUSIER, FASTEST, Loaded, Stream, loaded, pooled, unevenness
 from neurotier.model.machine import LAUNCH, Machine, PageCache, Processors, Step, TierSpeed, Workload, cache_of
 from neurotier.published.bigbrain import HEADER, INCREMENT, TASK, WRITE, BlockRun
@@ -168,17 +169,6 @@ def shipping_in(run: BlockRun) -> Shipping | None:
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """One figure that the model is given: SI units, its origin (one of three), and in words where it is from."""
-
-    name: str
-    value: float
-    unit: str
-    origin: str
-    source: str
-
-
-@dataclass(frozen=True)
 class Jvm:
     """What Spark's JVM does at a number of processes.
 
@@ -200,13 +190,19 @@ class Jvm:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What the model is given for a condition: of the JVM ``None`` without Spark, or without a run of it."""
+    """What the model is given for a condition: of the JVM ``None`` without Spark, or without a run of it.
+
+    Attributes
+    ----------
+    parameters
+        Every figure of it, as the columns of ``published_parameters.tsv`` say it.
+    """
 
     tier: TierSpeed
     memory: TierSpeed
     launch_s: float
     jvm: Jvm | None
-    parameters: tuple[Parameter, ...] = field(compare=False)
+    parameters: Rows = field(compare=False)
 
 
 @dataclass
@@ -226,7 +222,7 @@ class Learner:
     condition: IncrementCondition
     evidence: DataFrame
     replay: Replay
-    parameters: list[Parameter] = field(default_factory=list)
+    parameters: Rows = field(default_factory=list)
 
     @cached_property
     def printed(self) -> tuple[TierSpeed, TierSpeed]:
@@ -240,7 +236,8 @@ class Learner:
     def note(self, how: str, value: float, *shown: object) -> float:
         """Note a figure by how it is known, and what shows it; it is given back."""
         name, unit, origin, source = SOURCES[how]
-        self.parameters.append(Parameter(name, float(value), unit, origin, source.format(*shown, **SERVER)))
+        about = {"unit": unit, "origin": origin, "source": source.format(*shown, **SERVER)}
+        self.parameters.append({"name": name, "value": float(value), **about})
         return float(value)
 
     def learn(self) -> Knowledge:
@@ -255,7 +252,7 @@ class Learner:
             self.note("expiry", cache.expiry_s)
         spark = self.condition.engine == SPARK
         launch_s, jvm = (0.0, self.jvm(tier.read_bytes_per_s)) if spark else (self.launch_s(), None)
-        return Knowledge(tier, memory, launch_s, jvm, tuple(self.parameters))
+        return Knowledge(tier, memory, launch_s, jvm, self.parameters)
 
     def has_as_many(self, one: IncrementCondition) -> bool:
         """Whether a condition has as many processes as the one to be predicted."""

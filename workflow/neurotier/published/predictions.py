@@ -55,7 +55,7 @@ class Predictor:
     def parameters(self) -> Rows:
         """Rows of ``published_parameters.tsv``: all that the measured member is given, by condition."""
         return [
-            described(one) | vars(parameter)
+            described(one) | parameter
             for one in self.conditions
             for parameter in self.knowledge(one, frozenset([one])).parameters
         ]
