@@ -134,16 +134,10 @@ class Usage:
     input_resident_after: float | None
     account: str | None
     account_reason: str | None
-    account_user_s: float | None
-    account_system_s: float | None
-    account_run_queue_s: float | None
-    account_block_io_s: float | None
-    account_memory_stall_s: float | None
-    account_other_s: float | None
     residual_s: float | None
 
     def __init__(self, start_s: float) -> None:
-        vars(self).update(dict.fromkeys(Usage.__annotations__))
+        vars(self).update(dict.fromkeys((*Usage.__annotations__, *ACCOUNT)))
         self.start_s = self.end_s = start_s
         self.wall_s = self.user_s = self.system_s = 0.0
         self.minor_faults = self.major_faults = self.voluntary_switches = self.involuntary_switches = 0
@@ -293,10 +287,9 @@ class Usage:
         late_s = min(noticed_late_s, other_s)
         parts[2], other_s = parts[2] + late_s, other_s - late_s
         self.account = "sampled" if self.wait_source == "sampled" else "scaled" if several else "exact"
-        self.account_user_s, self.account_system_s, self.account_run_queue_s = parts[:3]
-        self.account_block_io_s = None if self.block_io_s is None else parts[3]
-        self.account_memory_stall_s = None if self.memory_stall_s is None else parts[4]
-        self.account_other_s = None if self.block_io_s is None and self.bytes_reason is None else other_s
+        waits = self.block_io_s and parts[3], self.memory_stall_s and parts[4]  # neither has a part if it is not known
+        asleep_s = None if self.block_io_s is None and self.bytes_reason is None else other_s
+        vars(self).update(zip(ACCOUNT, (*parts[:3], *waits, asleep_s), strict=True))
         self.residual_s = self.unexplained_s
 
     def active_bounds_s(self, sampler: Sampler, branch: Branch | None, known_s: float) -> tuple[float, float]:
