@@ -39,7 +39,7 @@ LATENCIES = {
 
 @dataclass(frozen=True)
 class FioJob:
-    """What one fio process does.
+    """What one fio process does; it evicts its files from the page cache first, so that reads are cold.
 
     Attributes
     ----------
@@ -65,10 +65,6 @@ class FioJob:
         Go over the files again until ``runtime_s`` has passed.
     end_fsync
         Flush to the device at the end, within the time that is measured.
-    evict
-        Evict the files from the page cache first: a cold read.
-    preread
-        Read the files into the page cache first, outside the time that is measured.
     fresh
         Remove the files first: space is then allocated while it is written, as programs do.
     files
@@ -91,8 +87,6 @@ class FioJob:
     runtime_s: float | None = None
     repeat: bool = False
     end_fsync: bool = False
-    evict: bool = True
-    preread: bool = False
     fresh: bool = False
     files: str = "data"
     options: tuple[tuple[str, str], ...] = ()
@@ -110,8 +104,6 @@ class FioJob:
             "ioengine": self.engine,
             "direct": int(self.direct),
             "end_fsync": int(self.end_fsync),
-            "invalidate": int(self.evict),
-            "pre_read": int(self.preread),
             "filename_format": f"{self.files}.$jobnum.$filenum",
             "lat_percentiles": 1,
             "fallocate": "none",  # else the writes would find their space allocated

@@ -52,7 +52,7 @@ def one_stream(kind: str, file_bytes: int) -> list[Measurement]:
     """One stream as by ``dd``: a write with its flush, a read from the device, and a read from the page cache."""
     read = Measurement("read", "read", BLOCK_BYTES, file_bytes, files="one", part="one_stream")
     write = replace(read, name="write", pattern="write", end_fsync=True, fresh=True)
-    cached = [] if is_in_memory(kind) else [replace(read, name="cached_read", evict=False)]
+    cached = [] if is_in_memory(kind) else [replace(read, name="cached_read", options=(("invalidate", "0"),))]
     return [write, read, *cached]
 
 
@@ -103,7 +103,8 @@ def concurrency(access: Access, kind: str, streams: int, file_bytes: int, slice_
         replace(again, name="mixed", pattern="rw", end_fsync=True),
     ]
     if not is_in_memory(kind):
-        cached = replace(buffered, name="cached_read", pattern="read", preread=True, runtime_s=slice_s, repeat=True)
+        again = replace(buffered, name="cached_read", pattern="read", runtime_s=slice_s, repeat=True)
+        cached = replace(again, options=(("pre_read", "1"),))
         measurements += [cached, replace(buffered, name="buffered_write", fresh=True)]
     return measurements
 
