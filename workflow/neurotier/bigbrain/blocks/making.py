@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-import numpy as np
-
-from neurotier.bigbrain.blocks.nifti import NewBlock, bytes_of
+from neurotier.bigbrain.blocks.nifti import NewBlock
 from neurotier.bigbrain.blocks.sources import Source
 from neurotier.bigbrain.engines.increment import shape_text
 from neurotier.bigbrain.tasks import Block
@@ -39,20 +37,14 @@ def make_blocks(source: Source, folder: Path, tier: str) -> list[Block]:
         remove_whatever(other)
     made = []
     for number, name in enumerate(names, start=1):
-        made.append(make_block(source, name, folder / f"{name}.nii", tier))
-        print(f"Block {number} of {len(names)}: {name}, {made[-1].shape}, {made[-1].bytes} bytes.")
+        file, (layout, header, pieces) = folder / f"{name}.nii", source.block(name)
+        checksum, shape = hashlib.sha256(header), shape_text(layout.shape)
+        with NewBlock(file, layout.file_bytes, tier) as new:
+            new.write(header)
+            for piece in pieces:
+                checksum.update(piece)
+                new.write(piece)
+            new.finish()
+        made.append(Block(name, str(file), shape, layout.dtype.str, layout.file_bytes, checksum.hexdigest()))
+        print(f"Block {number} of {len(names)}: {name}, {shape}, {layout.file_bytes} bytes.")
     return made
-
-
-def make_block(source: Source, name: str, file: Path, tier: str) -> Block:
-    """Write one block."""
-    layout, header, pieces = source.block(name)
-    checksum = hashlib.sha256(header)
-    with NewBlock(file, layout.file_bytes, tier) as new:
-        new.write(header)
-        for piece in pieces:
-            flat = bytes_of(piece.ravel(order="F")) if isinstance(piece, np.ndarray) else piece
-            checksum.update(flat)
-            new.write(flat)
-        new.finish()
-    return Block(name, str(file), shape_text(layout.shape), layout.dtype.str, layout.file_bytes, checksum.hexdigest())

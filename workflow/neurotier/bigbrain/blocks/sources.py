@@ -28,7 +28,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, Layout, read_layout, require_size
+from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, Layout, bytes_of, read_layout, require_size
 from neurotier.bigbrain.conditions import BLOCKS, GRIDS
 from neurotier.core.errors import InputError, SourceError
 from neurotier.core.files import absolute_path
@@ -71,7 +71,7 @@ def layout_of_part(image: Any, part: Part) -> Layout:
     return Layout(tuple(one.stop - one.start for one in part), np.dtype(kept).newbyteorder("<"), HEADER_BYTES)
 
 
-def pieces_of_part(path: Path, part: Part, layout: Layout) -> Iterator[np.ndarray]:
+def pieces_of_part(path: Path, part: Part, layout: Layout) -> Iterator[memoryview]:
     """The voxels of a part, some planes of the last axis at a time; values that are no whole numbers are rounded.
 
     Raises
@@ -80,7 +80,7 @@ def pieces_of_part(path: Path, part: Part, layout: Layout) -> Iterator[np.ndarra
         If they cannot be read, or do not fit.
     """
     planes = planes_of(layout.shape, 8)  # scaled voxels are read as float64
-    largest = 2 ** (8 * layout.dtype.itemsize) - 1
+    largest = np.iinfo(layout.dtype.name).max
     for begin in range(part[2].start, part[2].stop, planes):
         piece = (part[0], part[1], slice(begin, min(begin + planes, part[2].stop)))
         try:
@@ -92,7 +92,7 @@ def pieces_of_part(path: Path, part: Part, layout: Layout) -> Iterator[np.ndarra
         if not (voxels.min() >= 0 and voxels.max() <= largest):
             problem = f"has voxels from {voxels.min()} to {voxels.max()}, which {layout.dtype.name} cannot hold"
             raise InputError(problem, str(path), "scale it to 0 ... 65535")
-        yield voxels.astype(layout.dtype, order="F")
+        yield bytes_of(voxels.astype(layout.dtype, order="F").ravel(order="F"))
 
 
 def header_of(layout: Layout, affine: np.ndarray) -> bytes:
@@ -242,34 +242,6 @@ STRETCH = 257
 """What makes 16 bits of 8."""
 
 
-def histology(shape: tuple[int, int, int], seed: int, number: int, planes: int) -> Iterator[np.ndarray]:
-    """Voxels that look like histology to a storage tier: tissue with fine texture beside a white slide (uint16, first
-    axis fastest), some planes of the last axis at a time.
-
-    Grey levels are those of an 8-bit scan stretched to 16 bits, as BigBrain's sections were scanned; the slide is
-    white, 65535, so its voxels wrap around at the first increment. gzip makes 2.0 to 2.7 times less of a block (a test
-    holds that), where zeros would shrink to nothing on a tier that compresses, and noise of 16 bits not at all. How
-    well the real BigBrain compresses was not measured here.
-
-    Parameters
-    ----------
-    shape
-        Voxels along each axis.
-    seed, number
-        Of the image, and of the block in it: the same ones give the same voxels.
-    planes
-        How many planes are made at once; the voxels do not depend on it.
-    """
-    random = np.random.default_rng([seed, number])
-    for begin in range(0, shape[2], planes):
-        made = np.empty((min(planes, shape[2] - begin), shape[1], shape[0]), np.uint16)
-        for plane in made:
-            noise = np.frombuffer(random.bytes(plane.size), np.uint8).reshape(plane.shape)
-            np.multiply(DARKEST + (noise & TEXTURE), STRETCH, out=plane, dtype=np.uint16)
-        made[:, :, : round(SLIDE_FRACTION * shape[0])] = WHITE
-        yield made.T
-
-
 SYNTHETIC = "synthetic"
 
 
@@ -317,11 +289,29 @@ class SyntheticSource:
         places = itertools.islice(itertools.product(range(along), repeat=3), count)
         return [block_name([at * size for at, size in zip(place, self.shape, strict=True)]) for place in places]
 
-    def block(self, name: str) -> tuple[Layout, bytes, Iterator[np.ndarray | bytes]]:
-        layout = Layout(self.shape, np.dtype("<u2"), HEADER_BYTES)
+    def voxels(self, name: str) -> Iterator[memoryview]:
+        """Voxels that look like histology to a storage tier: tissue with fine texture beside a white slide (uint16,
+        first axis fastest), some planes of the last axis at a time; the same of the same block of the same image.
+
+        Grey levels are those of an 8-bit scan stretched to 16 bits, as BigBrain's sections were scanned; the slide is
+        white, 65535, so its voxels wrap around at the first increment. gzip makes 2.0 to 2.7 times less of a block (a
+        test holds that), where zeros would shrink to nothing on a tier that compresses, and noise of 16 bits not at
+        all. How well the real BigBrain compresses was not measured here.
+        """
+        width, height, depth = self.shape
+        random = np.random.default_rng([self.settings.seed, self.names().index(name)])
         planes = planes_of(self.shape, 2)
-        pieces = histology(self.shape, self.settings.seed, self.names().index(name), planes)
-        return layout, header_of(layout, affine_of(name, self.settings.resolution_um / 1000)), pieces
+        for begin in range(0, depth, planes):
+            made = np.empty((min(planes, depth - begin), height, width), np.uint16)
+            for plane in made:
+                noise = np.frombuffer(random.bytes(plane.size), np.uint8).reshape(plane.shape)
+                np.multiply(DARKEST + (noise & TEXTURE), STRETCH, out=plane, dtype=np.uint16)
+            made[:, :, : round(SLIDE_FRACTION * width)] = WHITE
+            yield bytes_of(made.ravel())
+
+    def block(self, name: str) -> tuple[Layout, bytes, Iterator[memoryview]]:
+        layout = Layout(self.shape, np.dtype("<u2"), HEADER_BYTES)
+        return layout, header_of(layout, affine_of(name, self.settings.resolution_um / 1000)), self.voxels(name)
 
 
 @dataclass(frozen=True)
@@ -354,7 +344,7 @@ class VolumeSource:
     def names(self) -> list[str]:
         return list(self.corners())
 
-    def block(self, name: str) -> tuple[Layout, bytes, Iterator[np.ndarray | bytes]]:
+    def block(self, name: str) -> tuple[Layout, bytes, Iterator[memoryview]]:
         cut, image = self.corners()[name], open_volume(self.path)
         layout = layout_of_part(image, cut)
         voxel_mm = float(image.header.get_zooms()[0])
