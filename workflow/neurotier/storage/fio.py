@@ -227,8 +227,7 @@ def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:
     where = f"{job.name} ({access_text(job.engine, job.direct)}) in {folder}"
     done = run_call(job.command(), folder, timeout_s, where)
     report = find_json(done.stdout)
-    failed = report is None or not report["jobs"] or any(one.get("error") for one in report["jobs"])
-    if report is None or failed or done.returncode != 0:
+    if done.returncode != 0 or not report["jobs"] or any(one.get("error") for one in report["jobs"]):
         raise ToolError(f"fio: {reason(done.stdout, done.stderr, done.returncode)}", where)
     if job.each:
         report["jobs"].sort(key=lambda one: int(one["jobname"].rpartition(".")[2]))  # fio has an order of its own
@@ -244,11 +243,12 @@ def access_text(engine: str, direct: bool) -> str:
     return f"{engine}, {'direct' if direct else 'buffered'}"
 
 
-def find_json(text: str) -> Row | None:
-    """The report in fio's output, which may have stray text before its first brace, and after its last.
+def find_json(text: str) -> Row:
+    """The report in fio's output, which may have stray text before its first brace, and after its last; without a job
+    if there is none.
 
     >>> find_json('note: both iodepth >= 1 and synchronous I/O engine\\n{"jobs": []}\\n'), find_json("fio: {no")
-    ({'jobs': []}, None)
+    ({'jobs': []}, {'jobs': []})
     """
     start = text.find("{")
     while start >= 0:
@@ -257,7 +257,7 @@ def find_json(text: str) -> Row | None:
             if "jobs" in report:
                 return dict(report)
         start = text.find("{", start + 1)
-    return None
+    return {"jobs": []}
 
 
 def reason(output: str, errors: str, exit_code: int) -> str:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 NODES = Path("/sys/devices/system/node")
 STATUS = Path("/proc/self/status")
+MEMORY = re.compile(r"^Mems_allowed_list:(.*)", re.MULTILINE)
 NO_MEMORY = re.compile(r"MemTotal:\s+0 ")
 
 
 def own_nodes() -> tuple[int, ...]:
     """Nodes that this process can use, in order; none where the kernel knows no NUMA."""
-    lines = (line.split(":", 1) for line in STATUS.read_text().splitlines())
-    memory = next((read_list(rest) for name, rest in lines if name == "Mems_allowed_list"), None)
-    return usable_nodes(NODES, os.sched_getaffinity(0), memory)
+    memory = MEMORY.search(STATUS.read_text())
+    return usable_nodes(NODES, os.sched_getaffinity(0), read_list(memory[1]) if memory else None)
 
 
 def usable_nodes(folder: Path, cpus: set[int], memory: set[int] | None = None) -> tuple[int, ...]:

@@ -64,12 +64,11 @@ def backlog(
         How long they wrote, s.
     """
     stamps = [read_stamps(*one, record_bytes) for one in zip(files, written, strict=True)]
-    known = [one for one in stamps if one]
-    if len(known) < len(stamps):
+    if not all(stamps):
         return []
-    begun_s = min(one[0][0] for one in known)
-    times = np.linspace(0, min(writing_s, max(one[-1][0] for one in known) - begun_s), STEPS)
-    total = sum((np.interp(times, [at - begun_s for at, _ in one], [by for _, by in one]) for one in known), 0 * times)
+    begun_s = min(one[0][0] for one in stamps)
+    times = np.linspace(0, min(writing_s, max(one[-1][0] for one in stamps) - begun_s), STEPS)
+    total = sum((np.interp(times + begun_s, *np.array(one).T) for one in stamps), 0 * times)
     held = np.maximum(0.0, times * input_bytes_per_s - total)
     return list(zip(times.tolist(), held.tolist(), strict=True))
 
@@ -86,7 +85,7 @@ def read_stamps(file: Path, written_bytes: int, record_bytes: int) -> list[tuple
     if not ((looked["magic"] == MAGIC) & (looked["len"] == record_bytes)).all():
         return []
     times = looked["seconds"] + 1e-9 * looked["nanoseconds"]
-    return [(float(at), int(before)) for at, before in zip(times, looked["offset"], strict=True)]
+    return list(zip(times.tolist(), looked["offset"].tolist(), strict=True))
 
 
 GB = 1e9

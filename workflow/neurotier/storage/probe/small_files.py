@@ -79,8 +79,7 @@ def measure_files(tier: str, folder: Path, streams: int, slice_s: float, timeout
         )
     if done.returncode != 0:
         raise ToolError(one_line(done.stderr.strip()) or str(done.returncode), f"tier {tier!r}, small files")
-    measured: Measured = json.loads(done.stdout)
-    return measured
+    return dict(json.loads(done.stdout))
 
 
 def spent() -> tuple[float, float, float]:
