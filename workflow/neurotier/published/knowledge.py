@@ -17,7 +17,6 @@ what they do not show, from Table I, from the device's data sheet, or from what 
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -331,10 +330,10 @@ class Learner:
         else:
             seen, runs = self.weighted(own), words(own)
             speeds = [
-                self.note(way, finite(seen[f"{way}_bytes_per_s"], speed), seen[f"{way}_only_s"], runs)
+                self.note(way, np.nan_to_num(seen[f"{way}_bytes_per_s"], nan=speed), seen[f"{way}_only_s"], runs)
                 for way, speed in zip(WAYS, speeds, strict=True)
             ]
-            mixed = self.note("mixed", min(finite(seen.mixed, mixed), MOST_MIXED), runs)
+            mixed = self.note("mixed", min(np.nan_to_num(seen.mixed, nan=mixed), MOST_MIXED), runs)
         speeds += [self.note(f"fastest {way}", speed) for way, speed in zip(WAYS, self.fastest(), strict=True)]
         return TierSpeed(speeds[0], speeds[1], speeds[2], speeds[3], mixed)
 
@@ -415,11 +414,6 @@ def exceeds_cache(condition: IncrementCondition) -> bool:
     return device_and_mode(condition) == ("Optane", MEMORY_MODE) and 2 * condition.block_bytes > int(
         SERVER["dram_bytes"]
     )
-
-
-def finite(value: float, otherwise: float) -> float:
-    """A value, or what stands for it where there was no such time."""
-    return value if math.isfinite(value) else otherwise
 
 
 def words(own: DataFrame) -> str:
