@@ -43,10 +43,6 @@ class Pressure:
                 continue
         return totals
 
-    def since_start(self) -> dict[str, float]:
-        """Stall time since the start, s, per resource that could be read."""
-        return {name: total - self.before[name] for name, total in self.read().items() if name in self.before}
-
 
 def own_control_group() -> str | None:
     """The folder of this process's control group, if no process but its ancestors shares it."""

@@ -242,9 +242,10 @@ class Usage:
 
     def take_pressure(self, pressure: Pressure) -> None:
         """Take the stall times, where there are any."""
-        for name, stalled_s in pressure.since_start().items():
-            setattr(self, f"pressure_{name}_s", stalled_s)
-            self.pressure_source = pressure.source
+        for name, total_s in pressure.read().items():
+            if name in pressure.before:
+                setattr(self, f"pressure_{name}_s", total_s - pressure.before[name])
+                self.pressure_source = pressure.source
 
     def divide(self, branch: Branch | None, sampler: Sampler | None, noticed_late_s: float = 0.0) -> None:
         """Divide the wall time by cause: fill the account.

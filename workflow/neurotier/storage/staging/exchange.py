@@ -119,15 +119,6 @@ class Exchange(Point):
         total = self.writers * self.pieces_per_writer
         return [piece % total for piece in range(reader * count, (reader + 1) * count)]
 
-    def server_of(self, client: int) -> int:
-        """Server that a writer or a reader is attached to.
-
-        >>> exchange = Exchange("set", "ray", 4, 4, 2, "step", 8, 8, 1, False, 1, 1, "", "")
-        >>> [exchange.server_of(client) for client in range(4)]
-        [0, 1, 0, 1]
-        """
-        return client % self.servers
-
 
 class Source:
     """What a writer writes."""

@@ -133,7 +133,7 @@ def serving(exchange: Exchange) -> Iterator[Service]:
         (
             f"{kind.__name__.lower()} {number}",
             ray.remote(kind)
-            .options(num_cpus=0, max_restarts=0, resources={server(exchange.server_of(number)): 1})
+            .options(num_cpus=0, max_restarts=0, resources={server(number % exchange.servers): 1})
             .remote(exchange, number),
         )
         for kind, count in ((Writer, exchange.writers), (Reader, exchange.readers))
