@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from neurotier.core.parallelism import span_s
+from neurotier.core.tables import gathered
 from neurotier.model.machine import LAUNCH, Job, Machine, PageCache, Step, Workload, cache_of
 
 
@@ -171,8 +172,8 @@ class Process:
 
     number: int
     needs: Needs
-    phase: str = field(init=False)
-    began_s: float = field(init=False)
+    phase: str = ""
+    began_s: float = 0.0
 
 
 @dataclass(eq=False)
@@ -191,8 +192,8 @@ class Flow:
     step: Step
     server: str
     moved: float = 0.0
-    rate: float = field(init=False)
-    limit: str = field(init=False)
+    rate: float = 0.0
+    limit: str = ""
     ends: list[tuple[float, int, Process]] = field(default_factory=list)
 
     @property
@@ -364,19 +365,16 @@ class Simulation:
     def set_rates(self, flows: list[Flow]) -> dict[str, float]:
         """Give every flow its rate; what then flows into the page cache, by tier, bytes/s."""
         speed = self.machine.processors.speed(sum([flow.streams for flow in flows if flow.step.kind == "compute"]))
-        served = {name: list[Flow]() for name in self.dirty}
-        for flow in flows:
-            if flow.server:
-                served.setdefault(flow.server, []).append(flow)
-            else:
-                flow.rate, flow.limit = (1.0, "wait") if flow.step.kind == "wait" else (speed, "processors")
-                flow.limit = LAUNCH if flow.step.phase == LAUNCH else flow.limit
-        for name, some in served.items():
-            self.share_tier(name, some)
+        served = gathered((flow.server, flow) for flow in flows)
+        for flow in served.pop("", []):
+            flow.rate, flow.limit = (1.0, "wait") if flow.step.kind == "wait" else (speed, "processors")
+            flow.limit = LAUNCH if flow.step.phase == LAUNCH else flow.limit
+        for name in dict.fromkeys([*self.dirty, *served]):
+            self.share_tier(name, served.get(name, []))
         inflows = {}
         for name, dirty in self.dirty.items():
-            buffered = [flow for flow in served.get(cache_of(name), []) if flow.step.kind == "write"]
-            writers = [flow for flow in buffered if not flow.step.cached]
+            cache = served.get(cache_of(name), [])
+            writers = [flow for flow in cache if flow.step.kind == "write" and not flow.step.cached]
             inflow = sum(flow.rate * flow.streams for flow in writers)
             if dirty.throttles and inflow > dirty.rate_bytes_per_s:  # writers wait for what is written back
                 for flow in writers:
