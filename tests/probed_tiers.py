@@ -33,6 +33,7 @@ def tier_figures(kind: str, curve: dict[int, float], memory: dict[int, float], *
         make_s=0.0,
         look_s=0.0,
         files={},
+        buffered_bytes={1: 0.0},
     )
     return replace(usual, **changes)
 

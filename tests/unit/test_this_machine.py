@@ -39,6 +39,7 @@ FIGURES = TierFigures(
     make_s=0.5,
     look_s=0.125,
     files={1: FileCost(0.001, 0.01), 4: FileCost(0.003, 0.02)},
+    buffered_bytes={1: 0.0},
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass, field, fields, replace
+from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -91,8 +91,8 @@ class TierFigures:
     random_read_s: float
     make_s: float
     look_s: float
-    files: Mapping[int, FileCost] = field(default_factory=dict)
-    buffered_bytes: Curve = field(default_factory=lambda: {1: 0.0})
+    files: Mapping[int, FileCost]
+    buffered_bytes: Curve
 
 
 def figures_of(rows: Rows) -> TierFigures:
@@ -125,7 +125,7 @@ def file_costs(rows: Rows) -> dict[int, FileCost]:
     """What a small file takes, by streams."""
     named = gathered((row["streams"], row) for row in rows if row["part"] == "files")
     costs = {}
-    for streams, each in sorted(named.items()):
+    for streams, each in named.items():
         cpu_s = sum(row["operation_cpu_s"] for row in each)
         # in memory there is nothing to wait for: what is not accounted for there, a virtual machine's host has taken
         wait_s = 0.0 if is_in_memory(rows[0]["kind"]) else sum(row["operation_wait_s"] for row in each)
@@ -144,7 +144,7 @@ def curve(rows: Rows, pattern: str) -> Curve:
     }
     if not bandwidths:
         raise KeyError(pattern)
-    return dict(sorted(bandwidths.items()))
+    return bandwidths
 
 
 @dataclass(frozen=True)
