@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from neurotier.advice.basis import basis, calibrated
 from neurotier.advice.calibration import BETWEEN, ObservedJob, observe, quantities, read_observed
-from neurotier.advice.placements import Candidate
 from neurotier.advice.predict import Fetching, Inputs, Participant, Storage, paper_s, predict
 from neurotier.advice.rehearsal import read_rehearsed
 from neurotier.advice.situation import Situation, as_alone
@@ -198,7 +197,7 @@ def test_files_of_all_and_what_those_of_one_take() -> None:
     made.phases["compute"]["made_files"] = 40.0
     given = inputs(3, observed=[made, made], probes={"disk": Probed(slow, slow, slow)})
     for each, expected in ((given, "120 30"), (replace(given, participants=[]), "0 0")):
-        assert told(files_of(each, Candidate("disk", FOUR_ROLES, True), 1), "work_files files_s") == expected
+        assert told(files_of(each, FOUR_ROLES, 1), "work_files files_s") == expected
 
 
 TO_FETCH = [Participant(1, to_fetch_bytes=size) for size in (1 << 20, 3 << 20)]

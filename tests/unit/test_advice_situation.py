@@ -12,7 +12,7 @@ import pytest
 from configured import settings_at
 from neurotier.advice import situation as advice_situation
 from neurotier.advice.calibration import ObservedJob, analysis, choose_calibration
-from neurotier.advice.placements import AdvicePlan, Candidate, free_gib
+from neurotier.advice.placements import AdvicePlan, free_gib
 from neurotier.advice.predict import Fetching
 from neurotier.advice.rehearsal import loading_s
 from neurotier.advice.room import free_on, room_for
@@ -31,7 +31,7 @@ from probed_tiers import inputs_of, job_of, spent, tier_figures
 from report_data import make_results
 from told import told
 
-HERE = Candidate("here", dict.fromkeys(ROLES, "disk"), True)
+HERE = dict.fromkeys(ROLES, "disk")
 CAMPAIGN: dict[str, Any] = {
     "campaign": {"placements": {"here": {"work": "disk"}}, "parallelism": [1], "cache": ["cold"]}
 }
@@ -235,7 +235,7 @@ def test_memory_bounds_how_many_are_predicted_at_once_and_each_takes_the_most_th
     bounded, _ = at_parallelism(beside, given, HERE, 4, {"mem_mb": int(2.5 * need_mb)})
     assert (bounded.jobs, bounded.computing) == (beside.jobs(2), 2)
     much = at_parallelism(found, inputs_of([*given.observed, job(max_rss_bytes=1 << 50)]), HERE, 1, {})[0]
-    memory = replace(HERE, tiers=HERE.tiers | {"work": "memory"})
+    memory = HERE | {"work": "memory"}
     tiers = {"memory": {"path": "/dev/shm", "kind": "tmpfs"}}
     for work in ("disk", "memory"):  # what counts is where the candidate's files are, not those of the next run
         found = situation(tmp_path, tiers=tiers, placement={"work": work})

@@ -153,14 +153,14 @@ def settings_with(folder: Path, **sections: Any) -> Settings:
 
 
 def test_placements_that_are_judged(tmp_path: Path) -> None:
-    assert [(one.name, one.tiers["work"], one.in_use) for one in candidates(settings_with(tmp_path))] == [
-        ("disk", "disk", True),
-        ("tmpfs", "tmpfs", False),
-    ]
+    settings = settings_with(tmp_path)
+    found = candidates(settings)
+    assert found == {"disk": settings.placement, "tmpfs": settings.placement | {"work": "tmpfs"}}
+    assert settings.placement["work"] == "disk"
     campaign = {"placements": {"fast": {"work": "tmpfs", "dataset": "tmpfs"}}}
-    (only,) = candidates(settings_with(tmp_path, campaign=campaign))
-    assert told(only, "name in_use") == "fast False"
-    assert told(only.tiers, "dataset results") == "tmpfs disk"
+    only = candidates(settings_with(tmp_path, campaign=campaign))
+    assert only == {"fast": settings.placement | {"work": "tmpfs", "dataset": "tmpfs"}}
+    assert settings.placement["results"] == "disk"
 
 
 def test_wrong_calibration_is_said(tmp_path: Path) -> None:

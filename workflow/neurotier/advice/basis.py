@@ -75,7 +75,7 @@ def shared_jobs(inputs: Inputs) -> list[str]:
 
 def passed_over(situation: Situation, inputs: Inputs) -> list[str]:
     """Which tiers are there, but were too full to be probed."""
-    tiers = [one.tiers["work"] for one in candidates(situation.settings, situation.checks)]
+    tiers = [one["work"] for one in candidates(situation.settings, situation.checks).values()]
     full = [f"tier {name}" for name in tiers if name not in inputs.probes]
     return [f"Not judged, since the smallest probe has no room there: {', '.join(full)}"] if full else []
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from neurotier.core.errors import NeurotierError
@@ -17,24 +16,8 @@ from neurotier.storage.probe.plan import ProbePlan
 GIB = 1 << 30
 COLD = "cold"
 
-
-@dataclass(frozen=True)
-class Candidate:
-    """A placement to judge.
-
-    Attributes
-    ----------
-    name
-        Name for people.
-    tiers
-        Role to name of the tier.
-    in_use
-        Whether the next run uses it as configured.
-    """
-
-    name: str
-    tiers: dict[str, str]
-    in_use: bool
+Placement = dict[str, str]
+"""Role to name of the tier."""
 
 
 class AdvicePlan:
@@ -52,13 +35,14 @@ class AdvicePlan:
         self.plan, self.cores, self.settings, self.places = plan, cores, plan.settings, plan.places
 
     @property
-    def candidates(self) -> list[Candidate]:
+    def candidates(self) -> dict[str, Placement]:
         """Placements to judge; those whose tier has no room for a probe are not, unless they were asked for."""
         found = candidates(self.settings, self.checks)
         if self.checks or self.settings.campaign.placements:
             return found
         probing = ProbePlan(self.settings, self.places, self.cores)
-        return [one for one in found if one.in_use or probing.has_room(one.tiers["work"])]
+        used = self.settings.placement
+        return {name: tiers for name, tiers in found.items() if tiers == used or probing.has_room(tiers["work"])}
 
     @property
     def checks(self) -> list[Path]:
@@ -69,8 +53,8 @@ class AdvicePlan:
         """Probe tables of the tiers that placements use; asked for once the calibration has been chosen."""
         used = {
             tier
-            for one in self.candidates
-            for role, tier in one.tiers.items()
+            for tiers in self.candidates.values()
+            for role, tier in tiers.items()
             if role != "images" or self.settings.image
         }
         return [self.places.probed(name, self.plan.node_class) for name in self.settings.tiers if name in used]
@@ -95,8 +79,10 @@ class AdvicePlan:
         """
         records = sorted(self.places.profile.glob("records/**/*.json"))
         return {
+            "placement": self.settings.placement,
             "candidates": [
-                vars(one) | ({} if self.checks else free_gib(self.settings, one)) for one in self.candidates
+                {"name": name, "tiers": tiers} | ({} if self.checks else free_gib(self.settings, tiers))
+                for name, tiers in self.candidates.items()
             ],
             "parallelism": self.parallelism,
             "cache": caches(self.settings),
@@ -114,9 +100,11 @@ class AdvicePlan:
         return [min(slots, self.settings.shares.at_once or 1) if self.plan.elsewhere else slots]
 
 
-def candidates(settings: Settings, checks: Sequence[Path] = ()) -> list[Candidate]:
-    """The campaign's placements; without a campaign, the one in use, and for every other tier that exists, one with the
-    role ``work`` moved there.
+def candidates(settings: Settings, checks: Sequence[Path] = ()) -> dict[str, Placement]:
+    """Placements to judge, by their names for people.
+
+    The campaign's; without a campaign, the one in use, and for every other tier that exists, one with the role ``work``
+    moved there.
 
     Parameters
     ----------
@@ -127,21 +115,17 @@ def candidates(settings: Settings, checks: Sequence[Path] = ()) -> list[Candidat
     """
     used = settings.placement
     if settings.campaign.placements:
-        chosen = []
-        for name, changed in settings.campaign.placements.items():
-            tiers = used | {role: tier for role, tier in changed.items() if tier is not None}
-            chosen.append(Candidate(name, tiers, tiers == used))
-        return chosen
+        return {
+            name: used | {role: tier for role, tier in changed.items() if tier is not None}
+            for name, changed in settings.campaign.placements.items()
+        }
     if checks:
         rows = [row for table in checks if table.exists() for row in read_table(table, "check")]
         there = {row["tier"] for row in rows if not row["problem"]}
     else:
         there = {name for name in settings.tiers if exists(settings, name)}
-    others = [name for name in settings.tiers if name in there and name != used["work"]]
-    return [
-        Candidate(used["work"], dict(used), True),
-        *(Candidate(name, used | {"work": name}, False) for name in others),
-    ]
+    others = [name for name in settings.tiers if name in there]
+    return {name: used | {"work": name} for name in [used["work"], *others]}
 
 
 def exists(settings: Settings, name: str) -> bool:
@@ -159,7 +143,7 @@ def caches(settings: Settings) -> list[str]:
     return settings.campaign.cache if settings.campaign.placements else ["as found"]
 
 
-def free_gib(settings: Settings, candidate: Candidate) -> dict[str, Sequence[int]]:
+def free_gib(settings: Settings, placement: Placement) -> dict[str, Sequence[int]]:
     """Free room on a placement's tiers, in whole GiB."""
-    tiers = [tier_named(settings, name) for name in candidate.tiers.values()]
+    tiers = [tier_named(settings, name) for name in placement.values()]
     return {"free_gib": [tier.free_bytes() // GIB for tier in tiers if not tier.node and tier.path.is_dir()]}

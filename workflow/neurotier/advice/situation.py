@@ -17,7 +17,7 @@ from neurotier.advice.calibration import (
     proportional,
     read_observed,
 )
-from neurotier.advice.placements import COLD, Candidate, caches
+from neurotier.advice.placements import COLD, Placement, caches
 from neurotier.advice.predict import Fetching, Inputs, Participant, Storage
 from neurotier.advice.rehearsal import LONGEST_S, measure_cold_start, read_rehearsed, rehearse_shared
 from neurotier.core.control_groups import usable_cores
@@ -237,12 +237,12 @@ class Situation:
             others_cpu_share=share,
         )
 
-    def storage(self, candidate: Candidate, cache: str, inputs: Inputs) -> Storage:
+    def storage(self, tiers: Placement, cache: str, inputs: Inputs) -> Storage:
         """The storage that a workload sees with a placement."""
         return Storage(
-            tiers=candidate.tiers,
+            tiers=tiers,
             figures={name: probe.usual for name, probe in inputs.probes.items()},
-            resident=self.resident(cache, candidate.tiers["dataset"]),
+            resident=self.resident(cache, tiers["dataset"]),
             expiry_s=inputs.page_cache.expiry_s,
             load_s=(inputs.load_s or {}) if cache == COLD else {},
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from neurotier.advice.calibration import costs_of
-from neurotier.advice.placements import Candidate, caches, candidates
+from neurotier.advice.placements import Placement, caches, candidates
 from neurotier.advice.predict import Inputs, paper_s, predict
 from neurotier.advice.room import free_on, room_for
 from neurotier.advice.situation import Situation
@@ -32,28 +32,27 @@ def advice_rows(situation: Situation, inputs: Inputs, parallelism: Sequence[int]
         Snakemake resources that the jobs share, MB.
     """
     return [
-        advice_row(situation, inputs, candidate, cache, jobs, limits)
+        {"placement": name, **advice_row(situation, inputs, placement, cache, jobs, limits)}
         for jobs in parallelism
         for cache in caches(situation.settings)
-        for candidate in candidates(situation.settings, situation.checks)
-        if candidate.tiers["work"] in inputs.probes
+        for name, placement in candidates(situation.settings, situation.checks).items()
+        if placement["work"] in inputs.probes
     ]
 
 
 def advice_row(
-    situation: Situation, inputs: Inputs, candidate: Candidate, cache: str, jobs: int, limits: Mapping[str, int]
+    situation: Situation, inputs: Inputs, placement: Placement, cache: str, jobs: int, limits: Mapping[str, int]
 ) -> Row:
     """One row. Where memory has room for fewer jobs than are asked for, it is predicted with fewer."""
-    inputs, at_once = at_parallelism(situation, inputs, candidate, jobs, limits)
-    storage = situation.storage(candidate, cache, inputs)
+    inputs, at_once = at_parallelism(situation, inputs, placement, jobs, limits)
+    storage = situation.storage(placement, cache, inputs)
     prediction = predict(inputs, storage, at_once)
     usual = prediction.usual
     sums = usual.phase_sums_s
     limit = limit_text(usual.limit, at_once, round(usable_cores()), situation.plan.threads)
-    tiers = {f"{role}_tier": tier for role, tier in candidate.tiers.items()}
+    tiers = {f"{role}_tier": tier for role, tier in placement.items()}
     return {
-        "placement": candidate.name,
-        "in_use": candidate.in_use,
+        "in_use": placement == situation.settings.placement,
         **tiers,
         "images_tier": tiers["images_tier"] if situation.settings.image else None,
         "tool": app_name(situation.settings),
@@ -68,14 +67,14 @@ def advice_row(
         "limit_share": usual.limits[usual.limit],
         "mean_parallelism": usual.mean_parallelism,
         **{f"{phase}_sum_s": sums[phase] for phase in PHASES},
-        **files_of(inputs, candidate, at_once),
-        **room_of(situation, inputs, candidate, at_once),
+        **files_of(inputs, placement, at_once),
+        **room_of(situation, inputs, placement, at_once),
     }
 
 
-def files_of(inputs: Inputs, candidate: Candidate, at_once: int) -> Row:
+def files_of(inputs: Inputs, placement: Placement, at_once: int) -> Row:
     """Files on the work tier of all participants, and what those of one take there."""
-    cost = costs_here(inputs.observed, inputs.probes, at_once)[candidate.tiers["work"]]
+    cost = costs_here(inputs.observed, inputs.probes, at_once)[placement["work"]]
     made = costs_of(inputs.observed).get("compute", {}).get("made_files")
     files = sum(made.of(one.size_bytes) for one in inputs.participants) if made else 0.0
     each_s = files / max(1, len(inputs.participants)) * (cost.cpu_s + cost.wait_s)
@@ -83,10 +82,10 @@ def files_of(inputs: Inputs, candidate: Candidate, at_once: int) -> Row:
 
 
 def at_parallelism(
-    situation: Situation, inputs: Inputs, candidate: Candidate, jobs: int, limits: Mapping[str, int]
+    situation: Situation, inputs: Inputs, placement: Placement, jobs: int, limits: Mapping[str, int]
 ) -> tuple[Inputs, int]:
     """What the model is given for so many jobs at once, and for how many of them memory has room."""
-    placed = replace(situation.settings, placement=candidate.tiers)  # its work tier may be memory
+    placed = replace(situation.settings, placement=placement)  # its work tier may be memory
     needs_mb = needs_of(Needs(placed, situation.places, situation.plan.elsewhere), situation.remaining)["mem_mb"]
     at_once = min(jobs, max(1, fits(limits, {"mem_mb": needs_mb}).get("mem_mb", jobs)))
     page_cache = page_cache_here(at_once * max(job.max_rss_bytes for job in inputs.observed))
@@ -94,15 +93,15 @@ def at_parallelism(
     return replace(inputs, page_cache=page_cache, jobs=together, computing=computing), at_once
 
 
-def room_of(situation: Situation, inputs: Inputs, candidate: Candidate, at_once: int) -> Row:
+def room_of(situation: Situation, inputs: Inputs, placement: Placement, at_once: int) -> Row:
     """The room that a placement needs and has. On the work tier it needs what Snakemake reserves for the jobs."""
     settings, participants = situation.settings, situation.participants
     work = (work_bytes(list(participants[name]), settings) for name in situation.remaining)
     results = costs_of(inputs.observed)["stage_out"]["written_bytes"]
     needed = {
-        "dataset": 0 if situation.plan.is_plain else sum(situation.to_fetch(candidate.tiers["dataset"]).values()),
+        "dataset": 0 if situation.plan.is_plain else sum(situation.to_fetch(placement["dataset"]).values()),
         "work": largest(work, situation.present(at_once)),
         "results": round(sum(results.of(size_of(participants[name])) for name in situation.remaining)),
     }
-    free = {name: free_on(tier_named(settings, name)) for name in candidate.tiers.values()}
-    return room_for(candidate.tiers, needed, free)
+    free = {name: free_on(tier_named(settings, name)) for name in placement.values()}
+    return room_for(placement, needed, free)
