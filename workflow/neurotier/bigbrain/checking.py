@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +40,7 @@ def check_block(task: Task, block: Block) -> Checked:
         written, new_header, _ = open_block(block, after)
         with written:
             equal, checksum = header == new_header, hashlib.sha256(new_header)
-            count = (block.bytes - layout.offset_bytes) // layout.dtype.itemsize
+            count = math.prod(layout.shape)
             expected = np.empty(min(count, PIECE_BYTES // layout.dtype.itemsize), layout.dtype)
             actual = np.empty_like(expected)
             for begin in range(0, count, len(expected)):

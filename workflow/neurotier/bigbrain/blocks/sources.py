@@ -44,6 +44,8 @@ READ_ERRORS = (OSError, EOFError, ValueError, KeyError)
 FIX = "give bigbrain.source a NIfTI or MINC volume, or a folder of blocks (.nii or .nii.gz)"
 
 Part = tuple[slice, ...]
+Made = tuple[Layout, bytes, Iterator[Any]]
+"""A block's layout, what stands before its voxels, and its voxels piece by piece, in memory."""
 
 
 @lru_cache(maxsize=2)  # not more: each holds its file open, and a folder may have a thousand
@@ -160,7 +162,7 @@ class FolderSource:
         check_present(list(self.files.values()))
         return layout_in(next(iter(self.files.values()))).dtype
 
-    def block(self, name: str) -> tuple[Layout, bytes, Iterator[bytes]]:
+    def block(self, name: str) -> Made:
         expected, file = self.dtype, self.files[name]
         layout = layout_in(file)
         with said_of(file, "convert it, or take it away"):
@@ -309,7 +311,7 @@ class SyntheticSource:
             made[:, :, : round(SLIDE_FRACTION * width)] = WHITE
             yield bytes_of(made.ravel())
 
-    def block(self, name: str) -> tuple[Layout, bytes, Iterator[memoryview]]:
+    def block(self, name: str) -> Made:
         layout = Layout(self.shape, np.dtype("<u2"), HEADER_BYTES)
         return layout, header_of(layout, affine_of(name, self.settings.resolution_um / 1000)), self.voxels(name)
 
@@ -344,7 +346,7 @@ class VolumeSource:
     def names(self) -> list[str]:
         return list(self.corners())
 
-    def block(self, name: str) -> tuple[Layout, bytes, Iterator[memoryview]]:
+    def block(self, name: str) -> Made:
         cut, image = self.corners()[name], open_volume(self.path)
         layout = layout_of_part(image, cut)
         voxel_mm = float(image.header.get_zooms()[0])
@@ -352,8 +354,7 @@ class VolumeSource:
 
 
 Source = SyntheticSource | VolumeSource | FolderSource
-"""What blocks are made from: ``names()`` of the blocks, and ``block(name)``, which gives a block's layout, what stands
-before its voxels, and its voxels piece by piece."""
+"""What blocks are made from: ``names()`` of the blocks, and ``block(name)``, which makes one."""
 
 
 def affine_of(name: str, voxel_mm: float) -> np.ndarray:

@@ -8,6 +8,7 @@ file with NiBabel as the paper's program did: nothing is read before the voxels 
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -119,7 +120,7 @@ def increment_streaming(block: Block, source: Path, new: NewBlock, watch: Stopwa
     with file:
         with watch.timing(WRITE, len(header)):
             new.write(header)
-        count = (block.bytes - layout.offset_bytes) // layout.dtype.itemsize
+        count = math.prod(layout.shape)
         buffer = np.empty(min(count, PIECE_BYTES // layout.dtype.itemsize), layout.dtype)
         wrapped = 0
         for begin in range(0, count, len(buffer)):
