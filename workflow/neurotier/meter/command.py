@@ -119,7 +119,8 @@ def run(options: Options) -> int:
     watches = [watch(word) for word in options.tiers]
     resident_before = residency(options.inputs)
 
-    usage, exit_code = measure_command(command, options.grace_s, forward=True, watches=[tier.watch for tier in watches])
+    folders = [tier.watch for tier in watches]
+    usage, exit_code = measure_command(command, grace_s=options.grace_s, forward=True, watches=folders)
 
     if options.inputs:
         usage.input_bytes, usage.input_resident_before = resident_before

@@ -31,6 +31,7 @@ from neurotier.meter.usage import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from neurotier.meter.folders import FolderWatch
     from neurotier.meter.records import Branch
@@ -115,9 +116,7 @@ def tell_handler(number: int) -> None:
         signal.raise_signal(number)
 
 
-def measure_command(
-    command: list[str], grace_s: float = 5.0, forward: bool = False, watches: Sequence[FolderWatch] = ()
-) -> tuple[Usage, int]:
+def measure_command(command: list[str], **how: Any) -> tuple[Usage, int]:
     """Run a command with this process's standard streams and measure its tree; otherwise as :func:`measure_child`."""
 
     def execute() -> int:
@@ -128,7 +127,7 @@ def measure_command(
                 os.write(2, os.fsencode(f"neurotier: {command[0]}: {error.strerror}\n"))
             return 127 if isinstance(error, FileNotFoundError) else 126
 
-    return measure_child(execute, grace_s, forward, watches)
+    return measure_child(execute, **how)
 
 
 class Instruments:
