@@ -42,17 +42,20 @@ Line = dict[int, Held]
 
 def lines(rows: Sequence[Row]) -> dict[str, Line]:
     """What was measured, by tier and engine, in the order of the table."""
-    found: dict[str, Line] = {line_name(row): {} for row in measured_rows(rows)}
-    groups = gathered(((line_name(row), row["writers"]), row) for row in measured_rows(rows))
-    for (name, writers), members in sorted(groups.items()):
-        found[name][writers] = Held(
-            Spread(tuple(row["writer_mean_bytes_per_s"] / row["rate_bytes_per_s"] for row in members)),
-            Spread.of(members, "throughput_bytes_per_s"),
-            spread(members, "buffer_bytes"),
-            max(row["late_writers"] for row in members),
-            members[0]["input_bytes_per_s"],
-        )
-    return found
+    of_lines = gathered((line_name(row), row) for row in measured_rows(rows))
+    return {
+        name: {
+            writers: Held(
+                Spread(tuple(row["writer_mean_bytes_per_s"] / row["rate_bytes_per_s"] for row in members)),
+                Spread.of(members, "throughput_bytes_per_s"),
+                spread(members, "buffer_bytes"),
+                max(row["late_writers"] for row in members),
+                members[0]["input_bytes_per_s"],
+            )
+            for writers, members in sorted(gathered((row["writers"], row) for row in some).items())
+        }
+        for name, some in of_lines.items()
+    }
 
 
 def line_name(row: Row) -> str:

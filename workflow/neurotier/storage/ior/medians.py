@@ -38,11 +38,8 @@ def by_processes(rows: Iterable[Row]) -> dict[str, dict[int, Line]]:
 
 def lines(rows: Iterable[Row]) -> dict[str, Line]:
     """What was measured of one node, by tier and pinning, and by its processes."""
-    on_one = {
-        name: {processes: curve[1] for processes, curve in each.items() if 1 in curve}
-        for name, each in by_processes(rows).items()
-    }
-    return {name: line for name, line in on_one.items() if line}
+    on_one = by_processes(row for row in rows if row["nodes"] == 1)
+    return {name: {processes: curve[1] for processes, curve in each.items()} for name, each in on_one.items()}
 
 
 def line_name(row: Row) -> str:
