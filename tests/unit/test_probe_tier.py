@@ -51,8 +51,8 @@ def test_a_job_says_what_it_moved(where: str, request: pytest.FixtureRequest) ->
 @pytest.mark.parametrize(
     ("job", "line"),
     [
-        (FioJob("w", "write", 4096, MIB, engine="nosuch"), "nosuch"),
-        (FioJob("w", "write", 100, MIB, engine="libaio", direct=True), "Invalid argument"),
+        (FioJob("w", "write", 4096, MIB, way=Access("nosuch", False)), "nosuch"),
+        (FioJob("w", "write", 100, MIB, way=Access("libaio", True)), "Invalid argument"),
     ],
 )
 def test_what_fio_refuses_is_one_line(tmp_path: Path, job: FioJob, line: str) -> None:

@@ -38,6 +38,23 @@ LATENCIES = {
 
 
 @dataclass(frozen=True)
+class Access:
+    """A way to files: fio's engine, and whether it passes the page cache."""
+
+    engine: str
+    direct: bool
+
+    @property
+    def queues(self) -> bool:
+        """Whether a stream can have several requests under way at once."""
+        return self.engine in ("libaio", "io_uring")
+
+
+BUFFERED = Access("psync", direct=False)
+"""As programs read and write, and ``dd``."""
+
+
+@dataclass(frozen=True)
 class FioJob:
     """What one fio process does; it evicts its files from the page cache first, so that reads are cold.
 
@@ -55,10 +72,8 @@ class FioJob:
         Processes, each with a file of its own (``numjobs``).
     queue_depth
         Requests that each stream has under way at once; engines without a queue take 1.
-    engine
-        fio's I/O engine.
-    direct
-        Whether to go past the page cache (``O_DIRECT``).
+    way
+        The way to the files.
     runtime_s
         Stop after this time, s, though files are not finished; ``None`` for never.
     repeat
@@ -82,8 +97,7 @@ class FioJob:
     file_bytes: int
     streams: int = 1
     queue_depth: int = 1
-    engine: str = "psync"
-    direct: bool = False
+    way: Access = BUFFERED
     runtime_s: float | None = None
     repeat: bool = False
     end_fsync: bool = False
@@ -101,8 +115,8 @@ class FioJob:
             "size": self.file_bytes,
             "numjobs": 1 if self.each else self.streams,
             "iodepth": self.queue_depth,
-            "ioengine": self.engine,
-            "direct": int(self.direct),
+            "ioengine": self.way.engine,
+            "direct": int(self.way.direct),
             "end_fsync": int(self.end_fsync),
             "filename_format": f"{self.files}.$jobnum.$filenum",
             "lat_percentiles": 1,
@@ -224,7 +238,7 @@ def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:
     if job.fresh:
         for file in folder.glob(f"{job.files}.*"):
             file.unlink()
-    where = f"{job.name} ({access_text(job.engine, job.direct)}) in {folder}"
+    where = f"{job.name} ({access_text(**vars(job.way))}) in {folder}"
     done = run_call(job.command(), folder, timeout_s, where)
     report = find_json(done.stdout)
     if done.returncode != 0 or not report["jobs"] or any(one.get("error") for one in report["jobs"]):
@@ -309,23 +323,6 @@ def together(flows: Sequence[Flow]) -> Flow:
     return Flow(sum(flow.bytes for flow in moved), operations, max(flow.runtime_s for flow in moved), latencies_s)
 
 
-@dataclass(frozen=True)
-class Access:
-    """A way to files: fio's engine, and whether it passes the page cache."""
-
-    engine: str
-    direct: bool
-
-    @property
-    def queues(self) -> bool:
-        """Whether a stream can have several requests under way at once."""
-        return self.engine in ("libaio", "io_uring")
-
-
-BUFFERED = Access("psync", direct=False)
-"""As programs read and write, and ``dd``."""
-
-
 def find_access(folder: Path, kind: str) -> Access:
     """The best way that the file system and this fio take.
 
@@ -349,7 +346,7 @@ def attempt(way: Access, folder: Path) -> None:
     """Write and read a MiB."""
     try:
         for pattern in ("write", "read"):
-            job = FioJob("trial", pattern, MIB, MIB, engine=way.engine, direct=way.direct, files="trial")
+            job = FioJob("trial", pattern, MIB, MIB, way=way, files="trial")
             run_fio(job, folder, TRIAL_TIMEOUT_S)
     finally:
         for file in folder.glob("trial.*"):

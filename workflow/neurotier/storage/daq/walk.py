@@ -143,6 +143,11 @@ class Point:
         return CHECKED_TIMES * self.writing_s
 
     @property
+    def way(self) -> Access:
+        """How writers go to their files."""
+        return Access(self.engine, self.engine == "libpmem")
+
+    @property
     def records(self) -> int:
         """Records that come to each writer."""
         return max(1, math.ceil(self.rate_bytes_per_s * self.writing_s / self.record_bytes))
@@ -184,8 +189,7 @@ def write_job(point: Point, folders: Sequence[Path], in_memory: bool) -> FioJob:
         pattern="write",
         block_bytes=point.record_bytes,
         file_bytes=point.file_bytes,
-        engine=point.engine,
-        direct=point.engine == "libpmem",
+        way=point.way,
         runtime_s=point.writing_s,
         end_fsync=True,
         fresh=True,
@@ -262,7 +266,7 @@ class Daq(Workload[Point]):
             with self.folders(workspace, point) as folders:
                 for name, folder in folders.items():
                     self.check_tier(tier_named(self.settings, name).here(), points)
-                    attempt(Access(point.engine, point.engine == "libpmem"), folder)
+                    attempt(point.way, folder)
         except NeurotierError as error:
             return dict.fromkeys(points, str(error))
         return {}

@@ -73,7 +73,7 @@ class Ior(Workload[Point]):
         elif point.wants_direct:
             self.way = find_access(workspace.folder, tier.kind)
         several = [point for point in points if point.nodes > 1]
-        way = access_text(self.way.engine, self.way.direct)
+        way = access_text(**vars(self.way))
         say(f"tier {tier.name}: {counted(len(points) - len(several), 'point')}, {way}")
         return dict.fromkeys(several, "several nodes are had from Slurm alone (--profile profiles/slurm)")
 

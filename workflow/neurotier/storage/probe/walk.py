@@ -25,6 +25,7 @@ from neurotier.storage.spread import Spread
 from neurotier.storage.workspace import Workspace, claim, facts_of
 
 FILES = "files"
+CALLS = Access("calls", direct=False)
 
 SMALL_BYTES = 4096
 DEEP = 32
@@ -66,8 +67,7 @@ def small(access: Access, kind: str, file_bytes: int, slice_s: float) -> list[Me
         pattern="randread",
         block_bytes=SMALL_BYTES,
         file_bytes=file_bytes,
-        engine=access.engine,
-        direct=access.direct,
+        way=access,
         runtime_s=slice_s,
         repeat=True,
         files="one",
@@ -95,7 +95,7 @@ def concurrency(access: Access, kind: str, streams: int, file_bytes: int, slice_
         files="curve",
         part="concurrency",
     )
-    past = replace(buffered, engine=access.engine, direct=access.direct)
+    past = replace(buffered, way=access)
     again = replace(past, runtime_s=slice_s, repeat=True) if access.direct or is_in_memory(kind) else past
     measurements = [
         replace(past, end_fsync=True, fresh=True),
@@ -232,7 +232,7 @@ class Walk:
         for streams in levels(self.effort.streams):
             self.tell(f"small files by {counted(streams, 'stream')}")
             for name, row in measure_files(tier, folder, streams, slice_s, TIMEOUT_S + 10 * slice_s).items():
-                each = Measurement(name, name, SIZE_BYTES, SIZE_BYTES, streams, engine="calls", part=FILES)
+                each = Measurement(name, name, SIZE_BYTES, SIZE_BYTES, streams, way=CALLS, part=FILES)
                 self.samples.setdefault(each, []).append(row)
 
     def measure_one(self, job: FioJob) -> Row:
@@ -268,7 +268,7 @@ def probe_rows(tier: Tier, samples: Samples) -> Rows:
 def cells(measurement: Measurement, results: Sequence[Row]) -> Row:
     """What was measured, and how."""
     row = {name: getattr(measurement, name) for name in columns("probe") if hasattr(measurement, name)}
-    row |= {"pattern": measurement.name, "repetitions": len(results)}
+    row |= vars(measurement.way) | {"pattern": measurement.name, "repetitions": len(results)}
     for name in results[0].keys() & set(columns("probe")):
         known = [result[name] for result in results if result[name] is not None]
         row[name] = statistics.median(known) if known else None
