@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.tables import Row, Rows, columns
@@ -31,7 +32,7 @@ COVERED = 0.9
 
 
 class Predictor:
-    """All members of the model for one replay; each simulation is made once."""
+    """All members of the model for one replay."""
 
     def __init__(self, replay: Replay) -> None:
         self.replay, self.evidence = replay, evidence_of(replay)
@@ -41,7 +42,6 @@ class Predictor:
         }
         self.conditions = list(dict.fromkeys([*self.measured_s, *expected()]))
         """Those that have runs, and those of the paper's figures that have none."""
-        self.made: dict[tuple[IncrementCondition, Knowledge], SimulatedRun] = {}
 
     def predictions(self) -> Rows:
         """Rows of ``published_predictions.tsv``: each member for each of the paper's conditions on a known device."""
@@ -90,10 +90,7 @@ class Predictor:
 
     def run(self, condition: IncrementCondition, held: Held) -> SimulatedRun:
         """The simulated run of a condition without what is held out."""
-        key = condition, self.knowledge(condition, held)
-        if key not in self.made:
-            self.made[key] = simulate(*situation(*key), condition.parallelism)
-        return self.made[key]
+        return simulated(condition, self.knowledge(condition, held))
 
     def predict(self, condition: IncrementCondition, held: Held, held_out: str) -> Prediction:
         """The prediction of the measured member, with its interval."""
@@ -105,6 +102,12 @@ class Predictor:
         ]
         factor = width(ratios)
         return Prediction(run.makespan_s / factor, run.makespan_s * factor, run)
+
+
+@cache
+def simulated(condition: IncrementCondition, given: Knowledge) -> SimulatedRun:
+    """The simulated run of a condition by what is given, made once."""
+    return simulate(*situation(condition, given), condition.parallelism)
 
 
 def width(ratios: Sequence[float]) -> float:
