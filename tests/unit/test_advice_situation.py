@@ -58,7 +58,8 @@ def job(name: str = "sub-01", **changes: Any) -> ObservedJob:
 
 
 def fetched(size_bytes: int, wait_s: float, files: int = 1) -> ObservedJob:
-    return job(size_bytes=size_bytes, get_cpu_s=3.0, get_wait_s=wait_s, fetched_files=files)
+    got = {"wall_s": 4.0 + wait_s, "cpu_s": 3.0, "run_queue_s": 1.0, "fetched_files": files}
+    return job(size_bytes=size_bytes, got=got)
 
 
 def done(found: Situation, *names: str) -> None:
@@ -87,6 +88,8 @@ TWICE = fetched(100, 2.0), fetched(300, 4.0)
         (TWICE, {"dataset": {"concurrent_gets": 1}}, [], Fetching(1.5, 1.0, 0.01, 1)),
         # two of one size do not say how much of it is for their bytes: then it is all of it
         ([fetched(100, 2.0), fetched(100, 4.0)], {"dataset": {"concurrent_gets": 4}}, [], Fetching(1.5, 0.0, 0.03, 2)),
+        # several took more than passed
+        ([fetched(100, -1.0), fetched(300, 2.0)], {"dataset": {"concurrent_gets": 4}}, [], Fetching(1.5, 0, 0.006, 2)),
         ([fetched(100, 0.0, 0)] * 2, {"dataset": {"concurrent_gets": 4}}, [], Fetching(0.0, 0.0, 0.0, 4)),
         ([job()], {}, [], Fetching()),  # nothing had to be fetched: not known
         (TWICE, {}, [Path("checked.tsv")], Fetching()),  # the head fetches

@@ -56,11 +56,8 @@ class ObservedJob:
         Time spent waiting for a processor, s; ``None`` where the kernel does not account it.
     max_rss_bytes
         Peak memory of its largest process.
-    get_cpu_s, get_wait_s
-        CPU time of the job that fetched its images, and that job's other time but for waiting for a processor, s;
-        ``None`` if there was no such job.
-    fetched_files
-        Files that had to be fetched; ``None`` for a plain folder, whose files are in place.
+    got
+        What the job took that fetched its images, as its record has it; ``None`` if there was no such job.
     work_tier, host
         Tier of its work folder, and the machine; empty if it is not known.
     """
@@ -73,9 +70,7 @@ class ObservedJob:
     end_s: float
     queue_s: float | None
     max_rss_bytes: int
-    get_cpu_s: float | None = None
-    get_wait_s: float | None = None
-    fetched_files: int | None = None
+    got: Record | None = None
     work_tier: str = ""
     host: str = ""
 
@@ -202,7 +197,7 @@ def observe(record: Record, size_bytes: int, threads: int = 1) -> ObservedJob:
     rows = record["phases"]
     start_s, end_s = min(row["start_s"] for row in rows), max(row["end_s"] for row in rows)
     between_s = max(0.0, end_s - start_s - record["slot_wait_s"] - sum(row["end_s"] - row["start_s"] for row in rows))
-    queues, got = [row["run_queue_s"] for row in rows], record.get("got") or {}
+    queues = [row["run_queue_s"] for row in rows]
     job = ObservedJob(
         participant=record["participant"],
         run=record["run"],
@@ -212,9 +207,7 @@ def observe(record: Record, size_bytes: int, threads: int = 1) -> ObservedJob:
         end_s=end_s,
         queue_s=None if None in queues else finite(sum(queues)),
         max_rss_bytes=max(row["max_rss_bytes"] for row in rows),
-        get_cpu_s=got.get("cpu_s"),
-        get_wait_s=max(0.0, got["wall_s"] - got["cpu_s"] - got["run_queue_s"]) if got else None,
-        fetched_files=got.get("fetched_files"),
+        got=record.get("got"),
         work_tier=record.get("work_tier") or "",
         host=record.get("host") or "",
     )

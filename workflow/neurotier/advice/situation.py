@@ -111,18 +111,19 @@ class Situation:
     def fetching(self) -> Fetching:
         """How images are fetched. Runs of a campaign fetch nothing, since all images are there before they begin; those
         of a cluster's jobs are fetched where Snakemake runs. Of others, those are fetched that come next."""
-        with_fetch = [job for job in self.observed if job.get_cpu_s is not None]
+        with_fetch = [(job.size_bytes, job.got) for job in self.observed if job.got]
         if self.settings.campaign.placements or self.plan.is_plain or not with_fetch or self.checks:
             return Fetching()
         at_once = self.settings.dataset.concurrent_gets
         if self.settings.advice.calibration:  # another dataset comes from elsewhere
             return Fetching(at_once=at_once)
-        fetched = [job.size_bytes if job.fetched_files else 0 for job in with_fetch]
-        waits_s = [job.get_wait_s or 0.0 for job in with_fetch]
+        fetched = [size_bytes if got.get("fetched_files") else 0 for size_bytes, got in with_fetch]
+        # several at once may have taken more than passed
+        waits_s = [max(0.0, got["wall_s"] - got["cpu_s"] - got["run_queue_s"]) for _, got in with_fetch]
         took = fit(fetched, waits_s)
         if not took.per_byte:  # two of nearly one size do not tell: many would be fetched like one
             took = proportional(fetched, waits_s)
-        cpu_s = HALF * statistics.median(job.get_cpu_s or 0.0 for job in with_fetch) if any(fetched) else 0.0
+        cpu_s = HALF * statistics.median(got["cpu_s"] for _, got in with_fetch) if any(fetched) else 0.0
         # what more of them at once than in the calibration would give is not known, and taken for nothing
         at_once = min(at_once, sum(map(bool, fetched)) or at_once)
         return Fetching(cpu_s, took.base, took.per_byte, at_once)
