@@ -74,7 +74,7 @@ def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> D
             driver = Driver(start_s, time.time() - start_s, str(events.absolute()))
             write_json(left, asdict(driver))
             context.setLogLevel("ERROR")
-            said = (increment_files if task.pairing == PUBLISHED else increment_paths)(context, task, plan)
+            said = increment_all(context, task, plan)
     except (Py4JError, PySparkException) as error:
         message = " ".join(str(error).splitlines()[:2])  # the second names Java's exception
         java = "is there Java 17 or later? " if NO_JAVA in message else ""
@@ -127,16 +127,15 @@ def options(task: Task, master: str, events: Path) -> list[tuple[str, str]]:
     return list(given.items())
 
 
-def increment_paths(context: Any, task: Task, plan: Path) -> list[str]:
-    """Have each block incremented by a task that is told its path; what they said."""
-    todo = [(block.file, None) for block in task.pending()]
-    how = partial(increment_one, str(plan), None)
-    return list(context.parallelize(todo, len(todo)).map(how).collect()) if todo else []
-
-
-def increment_files(context: Any, task: Task, plan: Path) -> list[str]:
-    """Have Spark read whole files, and tasks increment what they are given, an iteration at a time; what they said."""
+def increment_all(context: Any, task: Task, plan: Path) -> list[str]:
+    """Have each block incremented by a task that is told its path; or, in the published pairing, have Spark read whole
+    files, and tasks increment what they are given, an iteration at a time. What they said.
+    """
     said: list[str] = []
+    if task.pairing != PUBLISHED:
+        todo = [(block.file, None) for block in task.pending()]
+        how = partial(increment_one, str(plan), None)
+        return list(context.parallelize(todo, len(todo)).map(how).collect()) if todo else said
     for iteration in range(1, task.iterations + 1):
         files = [task.file(block, iteration - 1) for block in task.blocks if task.last_written(block) == iteration - 1]
         said += [f"{file} is not there" for file in files if not file.exists()]
