@@ -87,6 +87,12 @@ def test_file_systems_without_a_limit_are_never_out_of_inodes(tmp_path: Path, mo
     assert "inodes" not in str(full(tier, 0, None, "became full"))
 
 
+def test_an_error_that_names_no_file_names_the_tier(tmp_path: Path) -> None:
+    """Such as that of a flush."""
+    with pytest.raises(OSError, match=str(tmp_path)), naming_full_tier(Tier("disk", tmp_path, "block", None), 1):
+        raise OSError(5, "Input/output error")
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_a_tool_that_found_no_room_was_on_a_full_tier(tmp_path: Path, number: int) -> None:
     with pytest.raises(TierError, match="became full"), naming_full_tier(Tier("disk", tmp_path, "block", None), 1):

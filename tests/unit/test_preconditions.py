@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,13 @@ def test_a_source_that_is_cloned_may_be_gone_and_a_folder_may_not(tmp_path: Path
     write_json(known, {"source": source, "kind": "folder"})
     with pytest.raises(SourceError, match="there is no such folder"):
         looked(tmp_path, dataset={"source": source})
+
+
+def test_results_are_on_their_tier(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> None:
+    disk = mount_tmpfs(tmp_path / "mounted", "size=1m")
+    (tmp_path / "results").symlink_to(disk)
+    with pytest.raises(TierError, match=rf"results: is on {disk}, and not on the tier of the results, 'disk'; "):
+        looked(tmp_path)
 
 
 def test_a_campaign_is_not_predicted_for_a_cluster_which_is_said_at_once(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from neurotier.core.settings import DemoSettings
 from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.contents import content_of, drop_images, get_images, is_present
 from neurotier.dataset.index import index_dataset
-from neurotier.dataset.source import Dataset, local_folder, obtain, require_sites
+from neurotier.dataset.source import Dataset, local_folder, obtain, refused, require_sites
 from neurotier.demo.dataset import head_of
 from neurotier.run.preconditions import check_filter_file
 from support import NOBODY, git, plain_dataset, quiet, small_head, t1w
@@ -201,6 +201,13 @@ def test_a_plain_folder_has_no_version(tmp_path: Path) -> None:
     source = plain_dataset(tmp_path / "bids", {t1w("01"): small_head()})
     with pytest.raises(InputError, match=r"^dataset\.version: a plain folder has no versions; leave it out$"):
         cloned(source, tmp_path, sites=[], version="v1")
+
+
+def test_a_tier_without_symbolic_links_holds_no_clone(tmp_path: Path, demo_source: Path) -> None:
+    """There git-annex changes the commits, which nobody else would know."""
+    git(tmp_path, "clone", "--quiet", str(demo_source / "SiteA"), "site")
+    git(tmp_path / "site", "config", "annex.crippledfilesystem", "true")
+    assert refused(tmp_path / "site").startswith("its tier has no symbolic links")
 
 
 def test_dataset_with_raw_data_below_sourcedata_alone_has_no_sites(demo_copy: Path, tmp_path: Path) -> None:

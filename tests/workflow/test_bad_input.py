@@ -185,8 +185,12 @@ def test_tier_that_becomes_read_only(project: Project, mount_tmpfs: Callable[...
 
 
 @pytest.mark.nightly
-def test_results_tier_whose_device_fails(project: Project, tmp_path: Path) -> None:
-    """The kernel makes it read-only, and Snakemake cannot remove what it would write again."""
+@pytest.mark.parametrize(
+    ("role", "said"),
+    [("results", ["Error: neurotier: ", "Read-only file system"]), ("work", ["tier 'failing' became read-only, at "])],
+)
+def test_tier_whose_device_fails(project: Project, tmp_path: Path, role: str, said: list[str]) -> None:
+    """The kernel makes it read-only; of results, Snakemake cannot remove what it would write again."""
     try:
         with loop_device(48) as folder:
             subprocess.run(["mount", "-o", "remount,errors=remount-ro", folder], check=True)
@@ -194,10 +198,9 @@ def test_results_tier_whose_device_fails(project: Project, tmp_path: Path) -> No
             script(tmp_path / "bet", f"echo test >/sys/fs/ext4/{device}/trigger_fs_error")
             project.heads("01")
             tiers = {"failing": {"path": str(folder), "kind": "block"}}
-            arguments = project.configure(tiers=tiers, placement={"results": "failing"}, tool="bet")
+            arguments = project.configure(tiers=tiers, placement={role: "failing"}, tool="bet")
             ended = project.fails("participants", *arguments, path=tmp_path)
-            assert ended.lines("Error: neurotier: "), ended.output
-            assert ended.lines("Read-only file system"), ended.output
+            assert all(map(ended.lines, said)), ended.output
     except (OSError, subprocess.CalledProcessError) as error:
         missing(f"a loop device with ext4 needs root and e2fsprogs ({error})")
 

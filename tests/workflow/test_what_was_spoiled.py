@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -62,6 +65,21 @@ def test_what_was_spoiled_is_made_again_and_contents_stay(project: Project, demo
     assert project.succeeds(*given, path=STAND_INS).analysed == []
     assert (state / "outputs.json").is_file()
     assert {file.read_text() for file in own} == {"what no rule makes is the user's"}
+
+
+def test_what_cannot_be_removed_is_said(project: Project, mount_tmpfs: Callable[..., Path]) -> None:
+    """Else what is lost would stay so, and pass for done."""
+    project.heads("01")
+    given = ["participants", *project.configure(tool="bet")]
+    project.succeeds(*given, path=STAND_INS)
+    profile = project.results / "profile"
+    profile.rename(project.folder / "profile")
+    mount_tmpfs(profile, "size=1m")
+    shutil.copytree(project.folder / "profile", profile, dirs_exist_ok=True)
+    subprocess.run(["mount", "-o", "remount,ro", profile], check=True)
+    shutil.rmtree(project.derivatives / "sub-01")
+    ended = project.fails(*given, path=STAND_INS)
+    assert ended.lines("results folder cannot be written: Read-only file system"), ended.output
 
 
 def test_records_of_a_clock_that_was_ahead_make_no_marker_of_the_future(project: Project) -> None:

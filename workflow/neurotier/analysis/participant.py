@@ -100,7 +100,8 @@ def run_participant(job: Job) -> None:
         written = [made / entry.path for entry in entries_below(made) if entry.is_file]
         final = places.analysed(job.participant, settings.is_app)
         turn("stage_out")  # until the record is there: its flush may wait for what others write
-        with naming_full_tier(tiers["results"], needed_bytes, needed_files):
+        made_bytes = sum(path.stat().st_size for path in written)
+        with naming_full_tier(tiers["results"], made_bytes, len(written)):
             publishing = partial(publish, made, final, settings.results_dataset)
             (copied, kept), usage = run_phase("stage_out", publishing, written)
         phases.append(phase_row("stage_out", usage, copied[0], staged(copied, work_tier, tiers["results"])))
@@ -123,7 +124,7 @@ def run_participant(job: Job) -> None:
         **({"calls": analysed.calls, "caches": caches} if analysed.calls else {}),
         "derivatives": kept,
     }
-    with naming_full_tier(tiers["results"], needed_bytes):
+    with naming_full_tier(tiers["results"], made_bytes):
         write_json(places.record(job.participant), record)
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from neurotier.core.errors import NeurotierError, SourceError, TierError, ToolError
 from neurotier.core.files import (
-    DENIED,
     FULL,
     flush_file_system,
     flush_folder,
@@ -204,11 +203,11 @@ def check_room(tier: Tier, needed_bytes: int, needed_files: int | None = None) -
 
 @contextmanager
 def naming_full_tier(tier: Tier, needed_bytes: int, needed_files: int | None = None) -> Iterator[None]:
-    """Turn 'no space left' and 'permission denied', from here or from a tool, into errors that name the tier."""
+    """Turn 'no space left', from here or from a tool, and what a read-only tier does to it into errors of the tier."""
     try:
         yield
     except ToolError as error:
-        if os.statvfs(tier.path).f_flag & os.ST_RDONLY:  # as the kernel mounts it after errors of its device
+        if tier.is_read_only():  # as the kernel mounts it after errors of its device
             fix = "look for errors of its device (dmesg), mount it again, and start the same command again"
             raise TierError(f"tier {tier.name!r} became read-only, at {tier.path}", fix=fix) from None
         has_room = tier.free_bytes() > MARGIN_BYTES and tier.free_files() > MARGIN_FILES
@@ -220,8 +219,7 @@ def naming_full_tier(tier: Tier, needed_bytes: int, needed_files: int | None = N
     except OSError as error:
         if error.errno in FULL:
             raise full(tier, needed_bytes, needed_files, f"became full ({error.strerror})") from None
-        if error.errno in DENIED:
-            raise TierError(f"tier {tier.name!r} is not writable: {error.filename}: {error.strerror}") from None
+        error.filename = error.filename or str(tier.path)  # that of a call on a descriptor names no file
         raise
 
 

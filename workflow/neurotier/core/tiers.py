@@ -114,6 +114,10 @@ class Tier:
         """The folder of a role below this tier's path."""
         return private_folder(self.path) / role
 
+    def is_read_only(self) -> bool:
+        """Whether nobody can write there; of ext4 whose device has failed, its options alone say so."""
+        return bool(os.statvfs(self.path).f_flag & os.ST_RDONLY) or "emergency_ro" in self.mount().options
+
     def mount(self) -> Mount:
         """The file system this tier's path is on."""
         return find_mount(self.path)
@@ -185,7 +189,7 @@ class Tier:
         with suppress(FileNotFoundError):
             check_private(private_folder(self.path), where)
         folder = next(p for p in (private_folder(self.path), self.path) if p.is_dir())
-        if os.statvfs(folder).f_flag & os.ST_RDONLY:
+        if self.is_read_only():
             raise TierError(f"{folder} is mounted read-only", where)
         if not os.access(folder, os.W_OK | os.X_OK):
             raise TierError(f"{folder} is not writable for user {user_name()}", where)
@@ -306,7 +310,7 @@ def with_folders_placed(config: Facts) -> Facts:
         placement["dataset"] = kept
         require_answer(source, "config key dataset.source")
         is_placed = "dataset" in tiers or not source.is_dir() or not is_plain_folder(source)
-        if not is_placed and is_elsewhere(source, tiers, kept):
+        if not is_placed and lies_elsewhere(source, tiers, kept):
             tiers["dataset"], placement["dataset"] = tier_of(source, read_only=True), "dataset"
     return {**config, "results": results, "tiers": tiers, "placement": placement}
 
@@ -316,12 +320,17 @@ def tier_of(folder: Path, read_only: bool = False) -> Record:
     return {"path": str(folder), "kind": find_mount(folder).kind, "read_only": read_only}
 
 
-def is_elsewhere(folder: Path, tiers: Facts, name: Any) -> bool:
+def is_elsewhere(folder: Path, other: Path) -> bool:
+    """Whether two folders are on different file systems; sub-volumes of one have device numbers of their own."""
+    return folder.stat().st_dev != other.stat().st_dev and find_mount(folder) != find_mount(other)
+
+
+def lies_elsewhere(folder: Path, tiers: Facts, name: Any) -> bool:
     """Whether a folder is on another file system than an entry of ``tiers``, if that is one, and is there."""
     try:
         path = absolute_path(expand(tiers[name]["path"], ""))
         require_answer(path, f"tier {name!r}")
-        return folder.stat().st_dev != path.stat().st_dev
+        return is_elsewhere(folder, path)
     except (TypeError, KeyError, OSError, SettingsError):  # which is said when it is checked
         return False
 

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from neurotier.core.errors import InputError
 
 EXTENSIONS = (".nii.gz", ".nii")
-LABEL = "[A-Za-z0-9+]+"
+LABEL = "[A-Za-z0-9+]{1,200}"
 """Regular expression of a label."""
 
 SITE_FOLDER = r"(?:(?!sub-)[^/]+/)*"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -30,7 +31,7 @@ from neurotier.core.foreign import file_in_dataset
 from neurotier.core.places import Places, dataset_name, short_hash
 from neurotier.core.private import make_private
 from neurotier.core.settings import DatasetSettings, Say
-from neurotier.core.tiers import Tier, find_mount, is_plain_folder
+from neurotier.core.tiers import Tier, find_mount, is_elsewhere, is_plain_folder
 from neurotier.dataset.addresses import check_own_files, config_of, refusal, refused_subdatasets
 from neurotier.dataset.bids import Reasons, is_bids
 from neurotier.dataset.commands import NETWORK_DOWN, ask_git, message_of, naming_commands, prepare_environment, retry
@@ -205,7 +206,7 @@ def check_tier(dataset: Dataset, tier: Tier) -> None:
     InputError
         If a plain folder is on another mounted file system than the tier.
     """
-    if dataset.kind == "folder" and dataset.path.stat().st_dev != tier.path.stat().st_dev:
+    if dataset.kind == "folder" and is_elsewhere(dataset.path, tier.path):
         raise InputError(
             f"this plain folder is on {find_mount(dataset.path).mount_point}, not on the dataset tier {tier.name!r} "
             f"({tier.path})",
@@ -348,6 +349,8 @@ def refused(clone: Path) -> str:
     key = r"^remote\..*\.annex-externaltype$"
     if (clone / ".datalad/providers").exists() and ask_git(clone, "config", "--get-regexp", key, "^datalad"):
         return "its .datalad/providers could have DataLad send your passwords to addresses that it names"
+    if ask_git(clone, "config", "--type=bool", "annex.crippledfilesystem") == "true\n":  # its commits would be others
+        return "its tier has no symbolic links, which a DataLad dataset needs: place the dataset on another"
     return ""
 
 
@@ -515,7 +518,7 @@ def set_aside(folder: Path, clone: Path, say: Say) -> None:
     else:
         name = "-".join((clone.name, *folder.relative_to(clone).parts))
         aside = clone.with_name(f"{name}-until-{time.strftime('%Y%m%dT%H%M%S')}")
-        folder.rename(aside)
+        shutil.move(folder, aside)  # an overlay of file systems renames no folder of its lower ones
         say(f"{folder} is now {aside}; remove that if nothing in it is needed")
     if folder != clone:
         folder.mkdir()  # an empty folder stands for a sub-dataset that is not installed

@@ -266,30 +266,29 @@ class Head:
             return made
         if changes:
             acquire(places)
-        with suppress(OSError):  # not writable: the start of the run says so
-            if changes:
-                forget_runs_of_another(places)
-                last = last_facts(places)  # if it was on a cluster and came to no good end, it may have left jobs
-                if plan.elsewhere or (last.get("elsewhere") and not last.get("succeeded")):
-                    wanted = {} if is_replaced or command.forced else plan.works()
-                    plan.taken_over = take_over(places, wanted, command.cancel, say)
-                if not plan.taken_over:  # nothing may be left to run
-                    clear_up(places, tiers_of(self.settings, elsewhere=plan.elsewhere)["work"])
-            damages = [] if is_replaced else find_damage(places, self.outputs_of, plan.is_app, plan.selection, made)
-            if changes:
-                with suppress(*DAMAGED):  # then it is tried again without what is removed here
-                    close_killed(places)
-                remove(damages)
-                remove_whatever(places.state / "got")  # what a killed run says there about images may be outdated
-                remove_from_records()
-                take_back_dates(places)
-                try:
-                    load_settings(places.results)
-                except NeurotierError:  # lost, or the folder was moved: and there may be nothing left to run
-                    save_settings(self.settings, places, plan.elsewhere)
-                renew_clone(places, say)
-            for line in damage_lines(damages, removed=changes):
-                say(line)
+        if changes:
+            forget_runs_of_another(places)
+            last = last_facts(places)  # if it was on a cluster and came to no good end, it may have left jobs
+            if plan.elsewhere or (last.get("elsewhere") and not last.get("succeeded")):
+                wanted = {} if is_replaced or command.forced else plan.works()
+                plan.taken_over = take_over(places, wanted, command.cancel, say)
+            if not plan.taken_over:  # nothing may be left to run
+                clear_up(places, tiers_of(self.settings, elsewhere=plan.elsewhere)["work"])
+        damages = [] if is_replaced else find_damage(places, self.outputs_of, plan.is_app, plan.selection, made)
+        if changes:
+            with suppress(*DAMAGED):  # then it is tried again without what is removed here
+                close_killed(places)
+            remove(damages)
+            remove_whatever(places.state / "got")  # what a killed run says there about images may be outdated
+            remove_from_records()
+            take_back_dates(places)
+            try:
+                load_settings(places.results)
+            except NeurotierError:  # lost, or the folder was moved: and there may be nothing left to run
+                save_settings(self.settings, places, plan.elsewhere)
+            renew_clone(places, say)
+        for line in damage_lines(damages, removed=changes):
+            say(line)
         return made
 
     def outputs_of(self, file: Path) -> list[Path]:
@@ -516,7 +515,8 @@ def naming_unwritable(places: Places) -> Iterator[None]:
         yield
     except OSError as error:
         problem = f"results folder cannot be written: {error.strerror}"
-        raise TierError(problem, str(places.results), "free some space, or correct its permissions") from None
+        where, fix = str(error.filename or places.results), "free some space, or correct its permissions"
+        raise TierError(problem, where, fix) from None
 
 
 def acquire(places: Places) -> None:

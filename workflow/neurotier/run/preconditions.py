@@ -28,7 +28,7 @@ from neurotier.core.foreign import blaming, read_named
 from neurotier.core.places import Places, participant_of
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Say, Settings
-from neurotier.core.tiers import on_nodes, tier_named
+from neurotier.core.tiers import find_mount, is_elsewhere, on_nodes, tier_named
 from neurotier.dataset.index import changed_since
 from neurotier.dataset.source import is_address, local_folder
 from neurotier.run.allocations import asks_for_nodes
@@ -79,7 +79,7 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
     SourceError
         If the source is a path, and nothing is there.
     TierError
-        If a tier is to be measured that is only read.
+        If a tier is to be measured that is only read, or the results folder is a link or mount that leads elsewhere.
     SettingsError, ContainerError
         If the run would write into the dataset, there is nothing to compare, what it is to rehearse is wrongly
         described, what containers are to see is not there, it would do nothing and end well, or the cold runs of a
@@ -92,6 +92,10 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
             f"--until {blind}",
             "name a target instead: ready, participants",
         )
+    results, tier = plan.places.results, tier_named(settings, settings.placement["results"])
+    if results.exists() and is_elsewhere(results, tier.path):
+        problem = f"is on {find_mount(results).mount_point}, and not on the tier of the results, {tier.name!r}"
+        raise TierError(problem, f"results folder {results}", "name one below that by its whole path (results=/PATH)")
     if "advise" in command.targets and plan.elsewhere and settings.is_campaign:
         fix = "on a node, start it with --cores and without the Snakemake profile of a cluster"
         raise SettingsError("the runs of a campaign are not predicted for a cluster", "target advise", fix)
