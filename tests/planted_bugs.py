@@ -186,7 +186,7 @@ BUGS = (
         "tool-blamed",
         "a tier that becomes read-only is named, and not the tool",
         "neurotier/analysis/staging.py",
-        "if os.statvfs(tier.path).f_flag & os.ST_RDONLY:",
+        "if tier.is_read_only():",
         "if False:",
         ("workflow/test_bad_input.py::test_tier_that_becomes_read_only",),
     ),

@@ -43,7 +43,7 @@ def situation(
 ) -> Situation:
     """Of five participants, none of whom is done; and of jobs that have been run."""
     places, settings = make_results(folder, 5)
-    dataset = {"source": "x", "kind": kind, "path": str(folder / "bids"), "sites": {}}
+    dataset = {"source": "x", "kind": kind, "path": str(folder / "bids"), "sites": {}, "unreachable": {}}
     write_json(places.index / "dataset.json", dataset)
     found = Situation(replace(settings_at(folder, **sections), results=settings.results), places, list(checks))
     if jobs:

@@ -26,8 +26,8 @@ def rules() -> dict[str, str]:
     """Rule name to its text, but for those that a loop makes."""
     found = {}
     for text in RULES.values():
-        for part in re.split(r"^(?=(?:rule|checkpoint|for) )", text, flags=re.MULTILINE):
-            if name := re.match(r"(?:rule|checkpoint) (\w+)", part):
+        for part in re.split(r"^(?= *(?:rule|checkpoint|for) )", text, flags=re.MULTILINE):
+            if name := re.match(r" *(?:rule|checkpoint) (\w+)", part):
                 found[name[1]] = part
     return found
 
