@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from configured import settings_at
 from neurotier.analysis.derivatives import write_description
-from neurotier.core.errors import SourceError, without_credentials
+from neurotier.core.errors import SourceError, all_without_credentials, without_credentials
 from neurotier.core.files import read_json, write_json, write_text
 from neurotier.core.places import Places, dataset_name
 from neurotier.core.private import private_folder
@@ -42,6 +42,7 @@ SHOWN = "https://gitlab.invalid/lab/ds.git"
 )
 def test_addresses_lose_who_asks_and_nothing_else(given: str, left: str) -> None:
     assert without_credentials(given) == left
+    assert all_without_credentials(["\n" + given]) == ["\n" + left]
 
 
 def test_a_site_is_published_without_them(tmp_path: Path) -> None:

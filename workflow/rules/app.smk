@@ -22,6 +22,6 @@ rule run_group_level:
         participants=lambda wildcards: plan.of_site(wildcards.site_folder),
         arguments=lambda wildcards: settings.app.of_group,  # Snakemake would fill in braces
     message:
-        "Merging the outputs of participants"
+        "Merging the outputs of participants, for {output.description}"
     script:
         "../scripts/run_group_level.py"

@@ -142,10 +142,10 @@ def one_line(text: str) -> str:
 # state/source, from which jobs clone, git's own configuration of the clone, and the configurations of inner runs have
 # them, and these are for their user alone.
 
-OF_HTTP = r"(?i)(\bhttps?://)[^\s/?#\"<>]*@"
+OF_HTTP = r"(?i)(https?://)[^\s/?#\"<>]*@"
 """User name and password of an address by HTTP, anywhere in a text; the last ``@`` before the path ends them."""
 
-OF_SSH = r"(?i)(\bssh://[^\s/?#\"<>:@]*):[^\s/?#\"<>]*@"
+OF_SSH = r"(?i)(ssh://[^\s/?#\"<>:@]*):[^\s/?#\"<>]*@"
 """The password of an address by SSH, whose user name is part of the address."""
 
 

@@ -33,7 +33,7 @@ DEEPEST = 100
 """Deepest nesting of folders that is walked: more exhausts descriptors or the stack."""
 
 CHUNK_BYTES = 1 << 20
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
 LEASE_S = 60.0
 """Longest that a file server keeps a file to itself: ``/proc/sys/fs/lease-break-time`` is 45 s as a rule."""
 
