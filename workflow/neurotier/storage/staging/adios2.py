@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import ToolError, one_line
-from neurotier.core.files import flush_tree
+from neurotier.core.files import opened
 from neurotier.core.processes import end_with_parent
 from neurotier.core.tables import gathered
 from neurotier.storage.staging.exchange import WORD_BYTES, Exchange, Sink, Source
@@ -73,9 +73,17 @@ def write(exchange: Exchange, writer: int, asked: Connection) -> None:
             out.write("data", source.words, [len(source.words)], [0], [len(source.words)])
             out.end_step()
             if exchange.flush and exchange.engine != SST:
-                flush_tree(Path(exchange.folder, f"writer-{writer}.bp"))
+                flush(Path(exchange.folder, f"writer-{writer}.bp"))
             asked.send((begin_s, time.monotonic(), checksums))
         asked.recv()
+
+
+def flush(folder: Path) -> None:
+    """Have the files of a stream on their device, and no more than they: it is timed."""
+    for file in folder.iterdir():
+        if file.is_file():
+            with opened(file, os.O_RDONLY) as handle:
+                os.fsync(handle)
 
 
 def read(exchange: Exchange, reader: int, asked: Connection) -> None:
