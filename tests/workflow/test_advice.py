@@ -57,9 +57,9 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
     assert ended.lines("local (in use)  2        as found"), ended.output
     (advice,) = ended.lines("Advice: ")
     rows = project.table("advice/advice.tsv")
-    assert [(row["placement"], row["work_tier"], row["fits"]) for row in rows] == [
-        ("local", "local", "true"),
-        ("tmpfs", "tmpfs", "true"),
+    assert [(row["placement"], row["work_tier"], row["in_use"], row["fits"]) for row in rows] == [
+        ("local", "local", "true", "true"),
+        ("tmpfs", "tmpfs", "false", "true"),
     ]
     assert ended.lines("Not judged, since the smallest probe has no room there: tier small."), ended.output
     for row in rows:
