@@ -67,19 +67,24 @@ def test_what_was_spoiled_is_made_again_and_contents_stay(project: Project, demo
     assert {file.read_text() for file in own} == {"what no rule makes is the user's"}
 
 
-def test_what_cannot_be_removed_is_said(project: Project, mount_tmpfs: Callable[..., Path]) -> None:
-    """Else what is lost would stay so, and pass for done."""
-    project.heads("01")
-    given = ["participants", *project.configure(tool="bet")]
+def test_what_cannot_be_removed_is_said(project: Project, demo_source: Path, mount_tmpfs: Callable[..., Path]) -> None:
+    """Else what is lost would stay so, and pass for done. A clone that nobody needs may lie on a read-only tier."""
+    source = mount_tmpfs(project.folder / "source", "size=200m")
+    tiers, placement = {"source": {"path": str(source), "kind": "tmpfs"}}, {"dataset": "source"}
+    dataset = {"source": str(demo_source), "sites": ["SiteA"]}
+    given = ["participants", *project.configure(dataset=dataset, tiers=tiers, placement=placement, tool="bet")]
     project.succeeds(*given, path=STAND_INS)
+    subprocess.run(["mount", "-o", "remount,ro", source], check=True)
+    assert project.succeeds(*given, path=STAND_INS).lines("Nothing to be done")
     profile = project.results / "profile"
     profile.rename(project.folder / "profile")
     mount_tmpfs(profile, "size=1m")
     shutil.copytree(project.folder / "profile", profile, dirs_exist_ok=True)
     subprocess.run(["mount", "-o", "remount,ro", profile], check=True)
-    shutil.rmtree(project.derivatives / "sub-01")
+    shutil.rmtree(min((project.derivatives / "SiteA").glob("sub-*")))
     ended = project.fails(*given, path=STAND_INS)
-    assert ended.lines("results folder cannot be written: Read-only file system"), ended.output
+    (line,) = ended.lines("results folder cannot be written or mended: ")
+    assert ": Read-only file system; " in line
 
 
 def test_records_of_a_clock_that_was_ahead_make_no_marker_of_the_future(project: Project) -> None:

@@ -203,7 +203,7 @@ def check_room(tier: Tier, needed_bytes: int, needed_files: int | None = None) -
 
 @contextmanager
 def naming_full_tier(tier: Tier, needed_bytes: int, needed_files: int | None = None) -> Iterator[None]:
-    """Turn 'no space left', from here or from a tool, and what a read-only tier does to it into errors of the tier."""
+    """Turn 'no space left', from here or a tool, and a tool's failure on a read-only tier, into errors of the tier."""
     try:
         yield
     except ToolError as error:

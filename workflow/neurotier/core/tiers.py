@@ -310,7 +310,7 @@ def with_folders_placed(config: Facts) -> Facts:
         placement["dataset"] = kept
         require_answer(source, "config key dataset.source")
         is_placed = "dataset" in tiers or not source.is_dir() or not is_plain_folder(source)
-        if not is_placed and lies_elsewhere(source, tiers, kept):
+        if not is_placed and is_not_on(source, tiers, kept):
             tiers["dataset"], placement["dataset"] = tier_of(source, read_only=True), "dataset"
     return {**config, "results": results, "tiers": tiers, "placement": placement}
 
@@ -325,7 +325,7 @@ def is_elsewhere(folder: Path, other: Path) -> bool:
     return folder.stat().st_dev != other.stat().st_dev and find_mount(folder) != find_mount(other)
 
 
-def lies_elsewhere(folder: Path, tiers: Facts, name: Any) -> bool:
+def is_not_on(folder: Path, tiers: Facts, name: Any) -> bool:
     """Whether a folder is on another file system than an entry of ``tiers``, if that is one, and is there."""
     try:
         path = absolute_path(expand(tiers[name]["path"], ""))

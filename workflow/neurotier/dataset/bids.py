@@ -17,7 +17,7 @@ from neurotier.core.errors import InputError
 
 EXTENSIONS = (".nii.gz", ".nii")
 LABEL = "[A-Za-z0-9+]{1,200}"
-"""Regular expression of a label."""
+"""Regular expression of a label, as long as names of files have room for."""
 
 SITE_FOLDER = r"(?:(?!sub-)[^/]+/)*"
 """Regular expression of a site's folder in a path: ``SITE/``, or empty."""

@@ -286,7 +286,8 @@ class Head:
                 load_settings(places.results)
             except NeurotierError:  # lost, or the folder was moved: and there may be nothing left to run
                 save_settings(self.settings, places, plan.elsewhere)
-            renew_clone(places, say)
+            with suppress(OSError):  # on a tier that is read-only: whoever needs the clone says so
+                renew_clone(places, say)
         for line in damage_lines(damages, removed=changes):
             say(line)
         return made
@@ -510,13 +511,12 @@ def refuse_planted_results(results: Path) -> None:
 
 @contextmanager
 def naming_unwritable(places: Places) -> Iterator[None]:
-    """Have an error of the disk say that the results folder cannot be written."""
+    """Have an error of the disk say that the results folder cannot be written or mended."""
     try:
         yield
     except OSError as error:
-        problem = f"results folder cannot be written: {error.strerror}"
-        where, fix = str(error.filename or places.results), "free some space, or correct its permissions"
-        raise TierError(problem, where, fix) from None
+        problem = f"results folder cannot be written or mended: {error.filename or 'a file'}: {error.strerror}"
+        raise TierError(problem, str(places.results), "free some space, or correct its permissions") from None
 
 
 def acquire(places: Places) -> None:
