@@ -192,6 +192,16 @@ def test_damage_is_found_and_what_depends_on_it_goes(
     assert sorted(before - files(places)) == removed
 
 
+def test_folders_in_the_place_of_the_list_and_of_what_takes_long_go(places: Places) -> None:
+    """Snakemake takes a folder for the page that it makes there."""
+    folders = [places.outputs, places.results / "staging.html", places.results / "staging/staging.tsv"]
+    places.outputs.unlink()
+    for folder in folders:
+        folder.mkdir(parents=True)
+    remove(damages_in(places))
+    assert [folder.exists() for folder in folders] == [True, False, False]
+
+
 def test_a_run_that_is_on_says_nothing_of_its_outputs(places: Places) -> None:
     """It may be killed when it has written some of them anew."""
     places.outputs.unlink()  # as the start of another run does

@@ -202,7 +202,8 @@ def damaged_outputs(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
     """
     known = whole_json(places.outputs)
     if not known and "ended_s" in (last_facts(places) or {"ended_s"}):  # one that was killed has listed nothing
-        if files := tuple(quickly_made(places, outputs_of)):
+        no_files = (file for like in ("*.html", "*/*.tsv") for file in places.results.glob(like) if not file.is_file())
+        if files := (*quickly_made(places, outputs_of), *filter(outputs_of, no_files)):
             yield Damage(files, f"{places.outputs}, which lists the outputs, is gone or damaged")
         return
     for name, size_bytes in known.items():

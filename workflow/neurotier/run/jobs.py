@@ -268,8 +268,9 @@ def exit_code_of(error: BaseException) -> int:
 
 
 def is_unreadable(error: BaseException) -> bool:
-    """Whether a file of a package could not be read: a module, or a font, for which FreeType has errors of its own."""
-    return isinstance(error, ImportError) or (isinstance(error, RuntimeError) and str(error).startswith("FT_"))
+    """Whether a file of a package could not be read: a module, or a font, whose errors are of another kind."""
+    of_font = isinstance(error, RuntimeError) and str(error).startswith(("FT_", "failed to "))
+    return of_font or isinstance(error, ImportError)
 
 
 def reason_of(error: BaseException) -> str:
@@ -283,6 +284,8 @@ def reason_of(error: BaseException) -> str:
     'a.tsv: Permission denied; see to it that you may read and write there, and start the same command again'
     >>> reason_of(RuntimeError("FT_Load_Glyph (ft2font.cpp line 646) failed with error 0x55")).partition(": ")[2]
     'could not be read: FT_Load_Glyph (ft2font.cpp line 646) failed with error 0x55; start the same ...'
+    >>> reason_of(RuntimeError("failed to load glyph")).partition(": ")[2].partition(";")[0]
+    'could not be read: failed to load glyph'
     """
     if isinstance(error, (NeurotierError, Interrupted)):
         return str(error)
