@@ -19,6 +19,7 @@ from neurotier.core.files import write_text
 from neurotier.core.places import Places
 from neurotier.run.adoption import prefix_of
 from neurotier.run.jobs import save_settings
+from neurotier.run.slurm import answer
 from snakemake.iocontainers import Params
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from support import PATIENCE_S, ROOT, script
@@ -76,6 +77,17 @@ def test_what_slurm_will_take_later_is_asked_again() -> None:
     """By the texts of Slurm's own library."""
     texts = FOR_GOOD + LATER
     assert [text for text in texts.splitlines() if own.FOR_GOOD.search(text)] == FOR_GOOD.splitlines()
+
+
+def test_what_a_site_or_user_has_slurm_say_besides_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "Your group has used 350 of its 10000 node-h.\n77;far\n"
+    assert slurm.validate_or_get_slurm_job_id(said, said) == "77"
+    script(tmp_path / "squeue", 'echo "$SQUEUE_PARTITION$SQUEUE_STATES"')
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("SQUEUE_PARTITION", "urgent")
+    assert answer("squeue", SQUEUE_STATES="all") == ("all\n", "")
 
 
 def test_jobs_are_cancelled_on_their_clusters_though_nobody_can_list_them(

@@ -76,6 +76,13 @@ GRACE, GRACE_MIN = "B:USR1@60", 10
 """What asks for that, as sbatch's ``--signal``, and the shortest limit of a job that has so much time, min."""
 
 
+NUMBER = re.compile(r"^(\d+)(?:;.*)?$", re.MULTILINE)
+"""The line of sbatch, among those that a site has it print, that is the number of a job."""
+
+find_number = plugin.validate_or_get_slurm_job_id
+plugin.validate_or_get_slurm_job_id = lambda number, said: (NUMBER.findall(said) or [find_number(number, said)])[-1]
+
+
 class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
     """Submits jobs to Slurm; it has no options of its own, and is given those of the plugin ``slurm``.
 
@@ -110,6 +117,9 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         self.places: Any = None
         self.names, self.said, self.waiting = set[str](), set[str](), ""
         self.refusal, self.has_news = "", threading.Event()
+        if "SLURM_JOB_ID" in os.environ:  # the plugin would forget where the cluster is, too
+            for name in [name for name in os.environ if name.startswith("SLURM_") and name != "SLURM_CONF"]:
+                del os.environ[name]
         super().__init__(workflow, logger)  # which begins to look
 
     def __post_init__(self, test_mode: bool = False) -> None:
@@ -200,6 +210,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
     def _report_job_error_threadsafe(self, job_info: SubmittedJobInfo, msg: str) -> None:
         """Report a job that was not submitted, unless it is to be tried again: then note why."""
         said = msg.partition("'")[2].partition("'.\n")[0] if msg.startswith("SLURM sbatch failed") else ""
+        said = "\n".join(line for line in said.splitlines() if "error:" in line) or said  # and no notice of the site
         if self._failed_nodes and FOR_GOOD.search(said):  # there may be no other node
             self._failed_nodes.clear()
             said = "no node is left but those that failed"

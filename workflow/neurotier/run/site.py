@@ -22,9 +22,13 @@ from neurotier.core.installed import ROOT
 from neurotier.core.private import user_name
 from neurotier.core.quantities import aligned
 from neurotier.run import slurm
+from neurotier.run.participants import PARTICIPANTS_OF_A_JOB
 
 BASE = ROOT / "profiles" / "slurm" / "profile.yaml"
 """The profile that the draft begins with."""
+
+MINUTES = 15
+"""What ``shares.minutes_per_participant`` is where it is not given."""
 
 BETWEEN = "\x1f"
 """Stands between columns: no name has it."""
@@ -180,6 +184,9 @@ def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mi
         profile["resources"]["mem_mb"] = most["mem_mb"]
     profile["cores"] = least([profile["cores"], *(slurm.number(each["cpus"]) for each in own)])
     profile["jobs"] = least([profile["jobs"], *(jobs for _, jobs in limits)])
+    if most["runtime"]:  # else the second attempt at a share, of twice the time, would wait for ever
+        shares, rounds = profile["config"]["shares"], max(1, most["runtime"] // (2 * MINUTES))
+        shares["participants"] = min(PARTICIPANTS_OF_A_JOB, rounds * shares["at_once"])
     cut = []
     for rule, asked in {"default": profile["default-resources"], **profile["set-resources"]}.items():
         for name, limit in most.items():

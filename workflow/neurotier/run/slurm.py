@@ -44,10 +44,12 @@ def answer(*command: str, patience_s: float = PATIENCE_S, **variables: str) -> t
 
     ``variables`` are set in its environment.
     """
-    environment, name = os.environ | variables, command[0]
+    name = command[0]
+    # what a user prefers to see of the queue would hide jobs
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("SQUEUE_", "SINFO_"))}
     try:
         asked = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", env=environment, timeout=patience_s
+            command, capture_output=True, text=True, errors="replace", env=environment | variables, timeout=patience_s
         )
     except FileNotFoundError:
         return "", f"there is no {name}"
