@@ -90,6 +90,8 @@ def test_a_sub_dataset_in_a_site_is_said_to_be_one(tmp_path: Path) -> None:
     (tmp_path / "A" / ".gitmodules").touch()
     said = "a sub-dataset in a sub-dataset: name that one as dataset.source"
     assert index(tmp_path, sites=["A"]).skipped == {"A/sub-02": said}
+    (tmp_path / "A" / "sub-01" / ".gitmodules").touch()
+    assert index(tmp_path, sites=["A"]).skipped["A/sub-01"] == "holds sub-datasets, which are not installed"
 
 
 def test_a_table_with_a_quote_that_does_not_end_is_said_to_be_none(tmp_path: Path) -> None:
@@ -167,6 +169,17 @@ def test_an_app_is_given_what_belongs_to_no_session_or_run(tmp_path: Path, filte
         write_text(tmp_path / name, "")
     found = index(tmp_path, [], **yaml.safe_load(filters)).images
     assert [image.path.partition("/sub-01_")[2] for image in found] == left.split()
+
+
+def test_a_sidecar_at_the_root_is_part_of_what_an_app_is_given(tmp_path: Path) -> None:
+    """And nothing to a tool, nor are descriptions to either."""
+    plain_dataset(tmp_path, {t1w("01"): small_head()})
+    before = index(tmp_path).images, index(tmp_path, []).images
+    (tmp_path / "dataset_description.json").write_text('{"Name": "another"}')
+    assert (index(tmp_path).images, index(tmp_path, []).images) == before
+    (tmp_path / "T1w.json").write_text('{"EchoTime": 2}')
+    same, other = index(tmp_path).images, index(tmp_path, []).images
+    assert (same == before[0], other == before[1]) == (True, False)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 # The group level of a BIDS App, which makes the derivatives of a site from the outputs of all participants.
 
+from neurotier.core.files import whole_json
+
 
 rule run_group_level:
     input:
@@ -20,6 +22,9 @@ rule run_group_level:
     params:
         results=RESULTS,
         participants=lambda wildcards: plan.of_site(wildcards.site_folder),
+        version=lambda wildcards: whole_json(places.dataset_facts)
+        .get("sites", {})
+        .get(wildcards.site_folder.rstrip("/")),
         arguments=lambda wildcards: settings.app.of_group,  # Snakemake would fill in braces
     message:
         "Merging the outputs of participants, for {output.description}"

@@ -246,7 +246,7 @@ def check_app(app: Facts) -> None:
     taken: dict[str, str] = {}
     for name, folder in app["caches"].items():
         inside, key = folder["inside"].rstrip("/"), f"config key app.caches.{name}.inside"
-        if inside in OF_THE_APP or not inside:
+        if f"{inside}/".startswith(("/data/", "/out/")) or inside in OF_THE_APP or not inside:
             raise SettingsError(f"{folder['inside']!r} is taken", key, "name another folder")
         if inside in taken:
             raise SettingsError(f"{inside!r} is that of {taken[inside]}, too", key, "name another folder")

@@ -23,11 +23,12 @@ from neurotier.core.configuration import suggestion
 from neurotier.core.errors import InputError, one_line
 from neurotier.core.files import Record
 from neurotier.core.foreign import file_in_dataset, open_in_dataset
+from neurotier.core.places import short_hash
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import DatasetSettings, Say
 from neurotier.dataset.bids import EXTENSIONS, LABEL, SITE, Image, Reasons, is_bids, read_image, strip_extension
 from neurotier.dataset.commands import ask_git, repository_of
-from neurotier.dataset.contents import content_if_readable
+from neurotier.dataset.contents import Content, content_if_readable
 from neurotier.dataset.source import Dataset
 
 IGNORE = [
@@ -47,6 +48,9 @@ LABEL_SHOWN = 100
 
 MAY_LACK = ("site", "session", "bids_run")
 """What an image may not have: empty, and in tables no value."""
+
+INHERITED = re.compile(r"(?!dataset_description|participants|samples)[^/]+\.(json|bval|bvec)")
+"""Files at a dataset's root that hold for the images of everyone."""
 
 SAFE_PATH = re.compile(r"[A-Za-z0-9_.+/-]+")
 
@@ -210,6 +214,17 @@ def index_site(
     images, blobs = [], cache(blobs_of)
     is_clone = (dataset / ".git").exists()  # whose files nobody edits
     taken = set()
+
+    def looked_at(path: str) -> Content:
+        content = content_if_readable(dataset, path, links_to)
+        if is_clone and not (dataset / path).is_symlink():
+            repository = repository_of(dataset, path)
+            below = (dataset / path).relative_to(repository).as_posix()
+            return content._replace(version=blobs(repository).get(below, content.version))
+        return content
+
+    inherited = [path for path in files if suffixes is not None and INHERITED.fullmatch(path.removeprefix(above))]
+    shared = f" {short_hash(' '.join(looked_at(path).version for path in inherited))}" if inherited else ""
     skipped = {repr(path): reason for path, reason in refused.items()}
     for path in files:
         try:
@@ -220,12 +235,8 @@ def index_site(
                 if strip_extension(path) in taken:
                     raise InputError("the same image is there with another extension")
                 taken.add(strip_extension(path))
-            content = content_if_readable(dataset, path, links_to)
-            version = content.version
-            if is_clone and not (dataset / path).is_symlink():
-                repository = repository_of(dataset, path)
-                version = blobs(repository).get((dataset / path).relative_to(repository).as_posix(), version)
-            images.append(replace(image, size_bytes=content.size_bytes, content=version))
+            content = looked_at(path)
+            images.append(replace(image, size_bytes=content.size_bytes, content=content.version + shared))
         except InputError as error:
             skipped[repr(path)] = error.what
     return images, skipped
@@ -373,6 +384,8 @@ def participants_of(dataset: Path, site: str, links_to: Sequence[str], kind: str
             if entry.name.startswith("sub-") and is_folder:
                 name = f"{prefix}{one_line(entry.name)}"
                 members[name] = f"no {kind}"
+                if os.path.lexists(dataset / site / entry.name / ".gitmodules"):
+                    members[name] = skipped[name] = "holds sub-datasets, which are not installed"
                 with suppress(OSError):
                     if is_nested and not os.listdir(entry):
                         members[name] = "a sub-dataset in a sub-dataset: name that one as dataset.source"
