@@ -13,6 +13,7 @@ from neurotier.core.files import Record, write_json
 from neurotier.core.places import Places
 from neurotier.core.settings import ROLES
 from neurotier.core.tables import Rows, read_table, write_table
+from neurotier.meter.measure import STOPPED
 from neurotier.meter.traffic import flow
 from neurotier.meter.usage import Usage
 from neurotier.run.group import group_rows, summary
@@ -109,8 +110,11 @@ def test_validity(
     places: Places, facts: dict[str, Any], failures: list[dict[str, Any]], everyone: int, validity: str
 ) -> None:
     note(places, "r1", **facts)
-    (run,) = run_rows(places, profile_rows(record("sub-1", 100.0)), failures, everyone)
+    rows = profile_rows(record("sub-1", 100.0))
+    (run,) = run_rows(places, rows, failures, everyone)
     assert run["valid"] == validity
+    (run,) = run_rows(places, [row | {"account_reason": STOPPED} for row in rows], failures, everyone)
+    assert "participants were stopped meanwhile, and continued" in run["valid"]
 
 
 def test_a_run_in_which_everyone_failed_has_a_row(places: Places) -> None:

@@ -21,6 +21,7 @@ from neurotier.core.processes import current_run
 from neurotier.core.quantities import counted
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, Rows, write_table, writing_table
+from neurotier.meter.measure import STOPPED
 from neurotier.meter.traffic import FILE_SIZES
 from neurotier.meter.usage import ACCOUNT
 from neurotier.run.cluster_jobs import all_job_rows, note_jobs, read_jobs
@@ -32,16 +33,13 @@ from neurotier.run.needs import Needs, needs_of
 
 TABLES = ("profile", "traffic", "runs", "steps", "jobs")
 
-NOTHING_TO_FLUSH_S = 0.01
-"""A flush that took less than this had nothing to write."""
-
 UNKNOWN_SHARE = 0.01
 """Share of a run's wall time that phases without an account may have before sums of the account count as unknown."""
 
 
 RUN_COLUMNS = (
     *("run", "participant", "phase", "host", "start_s", "end_s", "wall_s", "cpu_s", "io_s"),
-    *(*ACCOUNT, "residual_s"),
+    *(*ACCOUNT, "residual_s", "account_reason"),
 )
 """What the row of a run is made from: those columns of ``profile.tsv``."""
 
@@ -183,6 +181,7 @@ def run_row(
     span = extent(spans)
     taken = others(facts, rows, span, read_readings(places.readings(run)))
     facts = judged(places, facts) | {"others_cpu_share": taken["others_cpu_share"]}
+    facts["paused"] = STOPPED in {row["account_reason"] for row in rows}
     needed_by = Needs(Settings.from_json(facts["settings"]), places, elsewhere=False)
     needed_by.room = facts["limits"]  # what there was then: the work tier may be gone
     needs = needs_of(needed_by, {row["participant"] for row in rows})
@@ -238,14 +237,14 @@ def note_flush(places: Places, flush: Mapping[str, float], rows: Iterable[Row]) 
 
 
 def flushed_s(flush: Record | None, start_s: float, end_s: float) -> float | None:
-    """Time from the start of the first job until everything that a run wrote was on its device, s.
+    """Makespan, and what the flush after it took, s; not what passed between them, in which rules were started.
 
-    >>> flushed_s({"begin_s": 7.0, "end_s": 9.0}, 1.0, 5.0), flushed_s({"begin_s": 7.0, "end_s": 7.001}, 1.0, 5.0)
-    (8.0, 4.0)
+    >>> flushed_s({"begin_s": 7.0, "end_s": 9.0}, 1.0, 5.0)
+    6.0
     """
     if flush is None or flush["begin_s"] < end_s:
         return None
-    return float((flush["end_s"] if flush["end_s"] - flush["begin_s"] >= NOTHING_TO_FLUSH_S else end_s) - start_s)
+    return float(end_s - start_s + flush["end_s"] - flush["begin_s"])
 
 
 def account_sum_s(rows: Sequence[Row], column: str) -> float | None:
@@ -274,6 +273,7 @@ def validity(facts: Record, failed: int, not_run: int, done: int, everyone: int,
         f"{counted(failed, 'participant')} failed": failed,
         f"{counted(not_run, 'participant')} not run": not_run > 0,
         some_only(done, everyone): done + failed + not_run < everyone,
+        "participants were stopped meanwhile, and continued": facts.get("paused"),
         "the machine swapped": facts.get("swap_out_bytes", 0) > 0,
         f"{DISTURBED}: others took {100 * taken:.0f} % of the CPU time": taken
         and taken > facts["settings"]["validity"]["others_cpu_share"],

@@ -87,8 +87,8 @@ def numbers(run: Row, data: ReportData) -> str:
     text = f"Makespan {seconds(run['makespan_s'])}"
     if span := clock(run["makespan_s"]):
         text += f" ({span})"
-    if run["flushed_s"] is not None and run["flushed_s"] > run["makespan_s"]:
-        text += f", on its device after {seconds(run['flushed_s'])}"
+    if run["flushed_s"] is not None and (flushed := seconds(run["flushed_s"])) != seconds(run["makespan_s"]):
+        text += f", on its device after {flushed}"
     room = f" of {counted(run['cores'], 'core')}" if run["cores"] and not data.cluster else ""
     text += f"; {three_digits(run['mean_parallelism'])} at a time on average{room}"
     return f"{text}, {run['peak_parallelism']:,} at most."
