@@ -133,6 +133,12 @@ def test_what_differs_in_every_repetition_is_sure() -> None:
             {"tmpfs": {"input_resident_before": 1.0}, "nfs": {"input_resident_before": 0.0}},
             "the page cache held more of the inputs in some runs than in others",
         ),
+        (
+            [20.0, 20.1, 20.05, 10.0, 10.1, 10.05, 10.02],
+            [18.0, 18.1, 18.03],
+            {},
+            "run in turn, the other took 0.90 times as long (0.90 to 0.90, 3 repetitions)",
+        ),
     ],
 )
 def test_not_sure_and_why(fast: list[float], slow: list[float], given: dict[str, Any], doubt: str) -> None:

@@ -72,8 +72,8 @@ def buffer(data: Data) -> Chart:
     return Lines(
         f"Buffer that is needed, {'; '.join(said)}",
         rows,
-        "Solid: measured; dashed: the most there was; of writers that fell behind, what comes less what is written,"
-        " times the time, up to that for which the buffer must do. Every panel has a range of its own.",
+        "Solid: measured; dashed: the most there was; of writers that were behind at the end, what comes less what is"
+        " written, times the time, up to that for which the buffer must do. Every panel has a range of its own.",
         panels=dict.fromkeys([row["panel"] for row in rows] or found, "Time (s)"),
         label="Buffer",
         unit="bytes",

@@ -427,12 +427,15 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
 
     if snakemake(["ready", *arguments], log) != 0:
         raise failed("could not be made ready")
+    if len({(each.index / "images.sha256").read_text() for each in (campaign.places, places)}) > 1:
+        fix = "name dataset.version, or start with --forcerun index_dataset"
+        raise RunError("the dataset is not the one that was indexed for the campaign any more", str(condition), fix)
     cache = make_cache_ready(condition.cache, inner, places, log)
     snakemake([str(places.shortened().profile / "profile.tsv"), *arguments], log)
     # The run that made ready has no row.
     rows = [facts for facts in map(read_json, sorted(places.runs.glob("*.json"))) if facts.get("row") is not None]
     if not rows:
-        raise failed("ended without analysing anyone")
+        raise failed("ended without a row of its own")
     facts = rows[-1]
     row, stopped = facts["row"], bool(facts.get("stopped_by"))
     begun = row["participants"] + row["failed"]  # of a job that was killed at once nothing is known

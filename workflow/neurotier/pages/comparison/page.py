@@ -67,9 +67,9 @@ def by_how_much(data: Comparison) -> Section:
     return Section(
         "By how much, and why",
         "Each placement against the fastest one under the same conditions. Makespan: median, least and greatest. Took:"
-        " how many times as long, over the repetitions that both have, with its 95 % interval (wider if there are"
-        " several placements). Median participant: of those that both have. A job takes: where the additional time of a"
-        " participant job went, on average.",
+        " how many times as long, over the repetitions in which both were run in turn (without any, over all runs), and"
+        " its 95 % interval (wider if there are several placements). Median participant: of those that both have. A job"
+        " takes: where the additional time of a participant job went, on average.",
         rows,
     )
 

@@ -24,7 +24,7 @@ from neurotier.pages.comparison.statistics import Comparison, Groups, families, 
 from neurotier.pages.kit.causes import BLOCK_IO, CPU, OTHER, PAPER_IO, RUN_QUEUE
 from neurotier.pages.kit.contrasts import Contrast
 from neurotier.pages.kit.findings import at_once, between, spread_text
-from neurotier.run.compared import MEMORY, Condition
+from neurotier.run.compared import MEMORY, OF_CAMPAIGN, Condition
 from neurotier.storage.page_cache import COLD_SHARE
 from neurotier.storage.spread import Spread, spread
 
@@ -160,6 +160,8 @@ def doubts_of(fast: Runs, slow: Runs, contrast: Contrast, in_both: bool) -> list
     doubts, runs = [], [*fast, *slow]
     if inseparable(fast, slow):
         doubts.append(INSEPARABLE)
+    elif contrast.ends and contrast.ends[1] < 1:  # where the slower one lacks runs in a time when all were faster
+        doubts.append(f"run in turn, the other took {contrast}")
     elif not contrast.is_longer:
         doubts.append(contrast.doubt)
     if len({run["participants"] for run in runs}) > 1:
@@ -229,7 +231,7 @@ def cache_lines(groups: Groups) -> list[str]:
         for condition, runs in groups.items()
         if condition.cache != MEMORY
         for known in [spread(runs, "input_resident_before")]
-        if (known.high > COLD_SHARE if known else condition.cache == "as found")
+        if (known.high > COLD_SHARE if known else condition.cache == "as found" and condition.origin != OF_CAMPAIGN)
     )
     return [
         f"Page cache: before the runs of {', '.join(names)} it held {share} of the inputs; what it holds is not read"
