@@ -127,9 +127,8 @@ def test_what_the_configuration_gives_is_there(engine: Engine, tiny_image: Path,
     assert code != 0
     assert "free for all" in said
     assert "it's $HOME" in said
-    for bind in ("/nowhere/licence", f"{licence}:/data/licence.txt", f"{licence}:/out"):
-        with pytest.raises(ContainerError, match=r"containers\.binds"):
-            inside(container_of(engine, tiny_image, tmp_path, binds=[bind]), "true")
+    with pytest.raises(ContainerError, match=r"containers\.binds"):
+        inside(container_of(engine, tiny_image, tmp_path, binds=["/nowhere/licence"]), "true")
 
 
 def test_an_ordinary_user_runs_an_unpacked_image(engine: Engine, tiny_image: Path) -> None:

@@ -163,6 +163,9 @@ def test_what_an_app_is_to_see_is_looked_for_first(tmp_path: Path) -> None:
         looked_for_app(tmp_path, binds=(bind,))
     looked_for_app(tmp_path, elsewhere=True, binds=(bind,))  # the nodes may have it
     licence.write_text("me\n")
+    for inside in ("/data/license.txt", "/out/license.txt:ro"):
+        with pytest.raises(SettingsError, match=r"license\.txt.*: lies in an app's dataset or output; name a place"):
+            looked_for_app(tmp_path, binds=(f"{licence}:{inside}",))
     app: dict[str, Any] = {"filter_file": str(filters), "arguments": ["{filter_file}"], "caches": caches}
     look = partial(looked_for_app, tmp_path, binds=(bind,), **app)
     with pytest.raises(SettingsError, match=r"^config key app\.filter_file: .*filter\.json: no such file; correct the"):

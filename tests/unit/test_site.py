@@ -91,7 +91,7 @@ def test_nothing_is_asked_for_that_the_site_refuses(monkeypatch: pytest.MonkeyPa
     asked = [profile["default-resources"], *profile["set-resources"].values()]
     assert max(each.get("mem_mb", 0) for each in asked) == 2500
     assert max(each.get("runtime", 0) for each in asked) == 120
-    assert profile["config"]["shares"] == {"at_once": 4, "participants": 16}  # 60 min, and 120 once more
+    assert profile["config"]["shares"] == {"at_once": 4}  # 16 participants take 60 min, and 120 once more
     few = yaml.safe_load(profile_of(nodes_in(nodes("main*", limit="30:00")), {}, mine))
     assert few["config"]["shares"]["participants"] == 4
     assert "# - run_campaign: runtime 1440, which is more than the 120 that a job may have" in text

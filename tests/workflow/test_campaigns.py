@@ -124,7 +124,7 @@ def test_an_edited_script_and_other_images_are_other_runs(project: Project) -> N
     save_image(image, small_head(7))
     more = project.configure(tool={"name": "own", "own": own}, campaign=campaign | {"repetitions": 2})
     other = project.fails(*more).lines("disk, 1 at once, cache warm, own: the dataset is not the one that was indexed")
-    assert other[0].endswith("name dataset.version, or start with --forcerun index_dataset")
+    assert other[0].endswith("name dataset.version, or, of a plain folder, start with --forcerun index_dataset")
     again = project.succeeds(*arguments, "--forcerun", "index_dataset")
     assert again.lines("0 of 2 runs are there, 2 to do"), again.output
     assert again.lines("2 runs compared, 0 left out"), again.output

@@ -307,9 +307,6 @@ def further_binds(words: list[str]) -> list[Bind]:
         path = absolute_path(host)
         if not path.exists():
             raise ContainerError("does not exist", f"config key containers.binds: {host}", "correct the path")
-        if f"{inside or path}/".startswith(("/data/", "/out/")):  # the engine would make a place for it in there
-            fix = "name a place elsewhere, as /path:/path/inside"
-            raise ContainerError("lies in an app's dataset or output", f"config key containers.binds: {word}", fix)
         binds.append(Bind(path, inside or str(path)))
     return binds
 

@@ -224,7 +224,8 @@ def index_site(
         return content
 
     inherited = [path for path in files if suffixes is not None and INHERITED.fullmatch(path.removeprefix(above))]
-    shared = f" {short_hash(' '.join(looked_at(path).version for path in inherited))}" if inherited else ""
+    known = [(path, looked_at(path).version) for path in inherited]
+    shared = f" {short_hash(str(known))}" if known else ""
     skipped = {repr(path): reason for path, reason in refused.items()}
     for path in files:
         try:
@@ -384,8 +385,8 @@ def participants_of(dataset: Path, site: str, links_to: Sequence[str], kind: str
             if entry.name.startswith("sub-") and is_folder:
                 name = f"{prefix}{one_line(entry.name)}"
                 members[name] = f"no {kind}"
-                if os.path.lexists(dataset / site / entry.name / ".gitmodules"):
-                    members[name] = skipped[name] = "holds sub-datasets, which are not installed"
+                if not entry.is_symlink() and os.path.lexists(f"{entry.path}/.gitmodules"):
+                    members[name] = "holds sub-datasets, which are not installed"
                 with suppress(OSError):
                     if is_nested and not os.listdir(entry):
                         members[name] = "a sub-dataset in a sub-dataset: name that one as dataset.source"

@@ -428,7 +428,7 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     if snakemake(["ready", *arguments], log) != 0:
         raise failed("could not be made ready")
     if len({(each.index / "images.sha256").read_text() for each in (campaign.places, places)}) > 1:
-        fix = "name dataset.version, or start with --forcerun index_dataset"
+        fix = "name dataset.version, or, of a plain folder, start with --forcerun index_dataset"
         raise RunError("the dataset is not the one that was indexed for the campaign any more", str(condition), fix)
     cache = make_cache_ready(condition.cache, inner, places, log)
     snakemake([str(places.shortened().profile / "profile.tsv"), *arguments], log)

@@ -220,7 +220,7 @@ class Plan(Needs):
             fix = "name campaign.placements, comparison.results or published"
             raise SettingsError("there is nothing to compare", "target comparison", fix)
         tables = (Path(folder, "profile", "runs.tsv") for folder in self.settings.comparison.results)
-        return [table for table in tables if table.exists()]  # of one that is missing, the job says what that means
+        return [table for table in tables if os.path.exists(table)]  # else the job says so
 
     def campaign(self) -> list[Path]:
         """The plan of the campaign whose runs are compared, if there is one: done, or of an earlier configuration."""

@@ -208,6 +208,11 @@ def check_container_inputs(settings: Settings, elsewhere: bool) -> None:
     if not elsewhere:
         further_binds(settings.containers.binds)
     if settings.is_app:
+        for word in settings.containers.binds:
+            inside = word.removesuffix(":ro").rpartition(":")[2]
+            if f"{inside}/".startswith(("/data/", "/out/")):  # the engine would make a place for it in there
+                fix = "name a place elsewhere, as /path:/path/inside"
+                raise SettingsError("lies in an app's dataset or output", f"config key containers.binds: {word}", fix)
         check_filter_file(settings.app.filter_file)
         for name, cache in settings.app.caches.items():
             if not absolute_path(cache["source"]).is_dir():

@@ -8,6 +8,7 @@ is shown, and not used.
 from __future__ import annotations
 
 import grp
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -184,9 +185,10 @@ def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mi
         profile["resources"]["mem_mb"] = most["mem_mb"]
     profile["cores"] = least([profile["cores"], *(slurm.number(each["cpus"]) for each in own)])
     profile["jobs"] = least([profile["jobs"], *(jobs for _, jobs in limits)])
-    if most["runtime"]:  # else the second attempt at a share, of twice the time, would wait for ever
-        shares, rounds = profile["config"]["shares"], max(1, most["runtime"] // (2 * MINUTES))
-        shares["participants"] = min(PARTICIPANTS_OF_A_JOB, rounds * shares["at_once"])
+    shares = profile["config"]["shares"]
+    fit = shares["at_once"] * max(1, (most["runtime"] or math.inf) // (2 * MINUTES))
+    if fit < PARTICIPANTS_OF_A_JOB:  # else the second attempt at a share, of twice the time, would wait for ever
+        shares["participants"] = fit
     cut = []
     for rule, asked in {"default": profile["default-resources"], **profile["set-resources"]}.items():
         for name, limit in most.items():

@@ -160,7 +160,7 @@ def doubts_of(fast: Runs, slow: Runs, contrast: Contrast, in_both: bool) -> list
     doubts, runs = [], [*fast, *slow]
     if inseparable(fast, slow):
         doubts.append(INSEPARABLE)
-    elif contrast.ends and contrast.ends[1] < 1:  # where the slower one lacks runs in a time when all were faster
+    elif contrast.paired and contrast.ends and contrast.ends[1] < 1:  # the slower one lacks fast runs
         doubts.append(f"run in turn, the other took {contrast}")
     elif not contrast.is_longer:
         doubts.append(contrast.doubt)
