@@ -215,6 +215,9 @@ def expand(text: str, where: str) -> str:
 # BIDS Apps and programs. Arguments are templates: ``--nprocs {threads}`` says what the job has, whatever that is today;
 # a participant on four cores is told four. A brace that is meant as such is doubled.
 
+BELOW = ("/data/", "/out/")
+"""An app's dataset and output: for what is mounted below them, the engine would make places in them."""
+
 OF_THE_APP = ("/data", "/out", "/work", "/tmp", "/var/tmp", "/.neurotier", "/filter.json")  # noqa: S108  # inside
 """Places in the container that are taken."""
 
@@ -246,7 +249,7 @@ def check_app(app: Facts) -> None:
     taken: dict[str, str] = {}
     for name, folder in app["caches"].items():
         inside, key = folder["inside"].rstrip("/"), f"config key app.caches.{name}.inside"
-        if f"{inside}/".startswith(("/data/", "/out/")) or inside in OF_THE_APP or not inside:
+        if f"{inside}/".startswith(BELOW) or inside in OF_THE_APP or not inside:
             raise SettingsError(f"{folder['inside']!r} is taken", key, "name another folder")
         if inside in taken:
             raise SettingsError(f"{inside!r} is that of {taken[inside]}, too", key, "name another folder")

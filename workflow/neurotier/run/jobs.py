@@ -268,7 +268,7 @@ def exit_code_of(error: BaseException) -> int:
 
 
 def is_unreadable(error: BaseException) -> bool:
-    """Whether a file of a package could not be read: a module, or a font, whose errors are of another kind."""
+    """Whether a file of a package could not be read: a module, or a font, for which matplotlib raises others."""
     of_font = isinstance(error, RuntimeError) and str(error).startswith(("FT_", "failed to load "))
     return of_font or isinstance(error, ImportError)
 

@@ -21,7 +21,7 @@ from neurotier.analysis.tools import make_tool
 from neurotier.bigbrain.engines import gnu_parallel
 from neurotier.containers.engine import find_engine
 from neurotier.containers.run import further_binds
-from neurotier.core.configuration import WORKLOADS
+from neurotier.core.configuration import BELOW, WORKLOADS
 from neurotier.core.errors import ContainerError, SettingsError, TierError, ToolError, without_credentials
 from neurotier.core.files import Facts, Record, absolute_path, read_if_whole, remove_whatever, whole_json
 from neurotier.core.foreign import blaming, read_named
@@ -210,7 +210,7 @@ def check_container_inputs(settings: Settings, elsewhere: bool) -> None:
     if settings.is_app:
         for word in settings.containers.binds:
             inside = word.removesuffix(":ro").rpartition(":")[2]
-            if f"{inside}/".startswith(("/data/", "/out/")):  # the engine would make a place for it in there
+            if f"{inside}/".startswith(BELOW):
                 fix = "name a place elsewhere, as /path:/path/inside"
                 raise SettingsError("lies in an app's dataset or output", f"config key containers.binds: {word}", fix)
         check_filter_file(settings.app.filter_file)
