@@ -147,6 +147,25 @@ def test_a_site_that_the_source_does_not_have_is_said(demo_source: Path, tmp_pat
         cloned(demo_source, tmp_path, sites=["SiteC"])
 
 
+def test_of_participants_that_are_sub_datasets_those_asked_for_are_installed(tmp_path: Path) -> None:
+    """A dataset may have thousands, and somebody else's may be gone."""
+    from datalad.api import Dataset as Repository
+
+    prepare_environment()
+    source = Repository(tmp_path / "source").create(result_renderer="disabled")
+    for label in ("01", "02", "03"):
+        source.create(f"sub-{label}", result_renderer="disabled")
+        plain_dataset(source.pathobj, {t1w(label): small_head()})
+    source.save(recursive=True, result_renderer="disabled")
+    (source.pathobj / "sub-02").rename(tmp_path / "lost")
+    for asked in (["01"], ["sub-03", "01"]):
+        dataset = cloned(source.path, tmp_path, sites=[], participants=asked)
+        assert not dataset.unreachable
+        there = {folder.name for folder in dataset.path.glob("sub-*") if any(folder.iterdir())}
+        assert there == {f"sub-{name.removeprefix('sub-')}" for name in asked}
+    assert list(cloned(source.path, tmp_path, sites=[], participants=[]).unreachable) == ["sub-02"]
+
+
 def test_sites_of_a_folder_that_are_links_out_of_it_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study, store = tmp_path / "study", plain_dataset(tmp_path / "store/NYU", {t1w("01"): small_head()})
     plain_dataset(study / "UPSM", {t1w("01"): small_head()})

@@ -33,8 +33,7 @@ rule clone_dataset:
     params:
         results=RESULTS,
         source=lambda wildcards: named_source(settings.dataset.source),
-        version=lambda wildcards: settings.dataset.version,
-        sites=lambda wildcards: settings.dataset.sites,
+        cloned=plan.cloned(),
         # As text: Snakemake does not see that a path has changed.
         placement=lambda wildcards: str(places.datasets),
     message:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -166,3 +166,21 @@ def is_bids(folder: Path) -> bool:
             )
     except OSError:
         return False
+
+
+def selector(wanted: Sequence[str | int], prefix: str) -> Callable[[str], bool]:
+    """Whether a filter selects a label; an empty filter selects all. A filter may list thousands.
+
+    >>> selector(["ses-1"], "ses")("1"), selector(["1"], "run")("01"), selector(["1"], "sub")("01")
+    (True, True, False)
+    >>> selector(["²"], "run")("2")
+    False
+    """
+    names = {plain_label(str(name), prefix) for name in wanted}
+    return lambda label: not names or plain_label(label, prefix) in names
+
+
+def plain_label(name: str, prefix: str) -> str:
+    """A label as the user or a file wrote it, to compare. BIDS runs are numbers, so that 1 and 01 are the same."""
+    bare = name.removeprefix(f"{prefix}-")
+    return str(int(bare)) if prefix == "run" and bare.isdecimal() else bare

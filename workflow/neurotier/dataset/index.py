@@ -26,7 +26,18 @@ from neurotier.core.foreign import file_in_dataset, open_in_dataset
 from neurotier.core.places import short_hash
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import DatasetSettings, Say
-from neurotier.dataset.bids import EXTENSIONS, LABEL, SITE, Image, Reasons, is_bids, read_image, strip_extension
+from neurotier.dataset.bids import (
+    EXTENSIONS,
+    LABEL,
+    SITE,
+    Image,
+    Reasons,
+    is_bids,
+    plain_label,
+    read_image,
+    selector,
+    strip_extension,
+)
 from neurotier.dataset.commands import ask_git, repository_of
 from neurotier.dataset.contents import Content, content_if_readable
 from neurotier.dataset.source import Dataset
@@ -423,24 +434,6 @@ def chosen(
         and (not image.session or is_session(image.session))
         and (not image.bids_run or is_run(image.bids_run))
     ]
-
-
-def selector(wanted: Sequence[str | int], prefix: str) -> Callable[[str], bool]:
-    """Whether a filter selects a label; an empty filter selects all. A filter may list thousands.
-
-    >>> selector(["ses-1"], "ses")("1"), selector(["1"], "run")("01"), selector(["1"], "sub")("01")
-    (True, True, False)
-    >>> selector(["²"], "run")("2")
-    False
-    """
-    names = {plain_label(str(name), prefix) for name in wanted}
-    return lambda label: not names or plain_label(label, prefix) in names
-
-
-def plain_label(name: str, prefix: str) -> str:
-    """A label as the user or a file wrote it, to compare. BIDS runs are numbers, so that 1 and 01 are the same."""
-    bare = name.removeprefix(f"{prefix}-")
-    return str(int(bare)) if prefix == "run" and bare.isdecimal() else bare
 
 
 def check_known(key: str, prefix: str, wanted: Sequence[str | int], known: Iterable[str]) -> None:

@@ -33,7 +33,7 @@ from neurotier.core.private import make_private
 from neurotier.core.settings import DatasetSettings, Say
 from neurotier.core.tiers import Tier, find_mount, is_elsewhere, is_plain_folder
 from neurotier.dataset.addresses import check_own_files, config_of, refusal, refused_subdatasets
-from neurotier.dataset.bids import Reasons, is_bids
+from neurotier.dataset.bids import Reasons, is_bids, selector
 from neurotier.dataset.commands import NETWORK_DOWN, ask_git, message_of, naming_commands, prepare_environment, retry
 from neurotier.dataset.special_remotes import NOTE, OF_DATALAD, hooked
 
@@ -265,8 +265,10 @@ def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say
     known = subdatasets(dataset=str(folder), result_renderer="disabled")
     recorded = {Path(one["path"]).relative_to(folder).as_posix(): one["gitshasum"] for one in known}
     sites = choose_sites(settings.sites, sites_among(list(recorded), is_bids(folder)), source)
-    # Where each participant is a sub-dataset, all of them belong to the one site that is the dataset itself.
-    wanted = [site for site in sites if site] + [path for path in recorded if path.startswith("sub-") and "" in sites]
+    is_wanted = selector(settings.participants, "sub")
+    # Where each participant is a sub-dataset, they belong to the one site that is the dataset itself.
+    people = [path for path in recorded if path.startswith("sub-") and is_wanted(path.partition("/")[0])]
+    wanted = [site for site in sites if site] + (people if "" in sites else [])
     missing = [path for path in wanted if commit(folder / path) != recorded[path] or fault_of(folder / path)]
     unreachable = refused_subdatasets(folder, missing)
     missing = [path for path in missing if path not in unreachable]

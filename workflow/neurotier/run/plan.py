@@ -280,14 +280,15 @@ class Plan(Needs):
     def filters(self) -> Record:
         """The selection: when it changes, the dataset is indexed again."""
         dataset = self.settings.dataset
-        chosen = {key: getattr(dataset, key) for key in ("participants", "sessions", "runs", "links_to")}
+        chosen = {key: getattr(dataset, key) for key in ("sessions", "runs", "links_to")}
         return self.cloned() | chosen | ({"suffixes": self.settings.app.suffixes} if self.is_app else {})
 
     def cloned(self) -> Record:
         """What a clone is of, besides its source."""
         dataset = self.settings.dataset
         demo = {"demo": vars(self.settings.demo)} if dataset.source == "demo" else {}
-        return {"version": dataset.version, "sites": dataset.sites, **demo}
+        # of those participants who are sub-datasets only the chosen ones are installed
+        return {key: getattr(dataset, key) for key in ("version", "sites", "participants")} | demo
 
     @property
     def selection(self) -> str:
