@@ -163,7 +163,9 @@ def test_of_participants_that_are_sub_datasets_those_asked_for_are_installed(tmp
         assert not dataset.unreachable
         there = {folder.name for folder in dataset.path.glob("sub-*") if any(folder.iterdir())}
         assert there == {f"sub-{name.removeprefix('sub-')}" for name in asked}
-    assert list(cloned(source.path, tmp_path, sites=[], participants=[]).unreachable) == ["sub-02"]
+    dataset = cloned(source.path, tmp_path, sites=[], participants=[])
+    assert list(dataset.unreachable) == ["sub-02"]
+    assert list(index_dataset(dataset, settings_at().dataset, None, quiet).skipped) == ["'sub-02'"], "and once"
 
 
 def test_sites_of_a_folder_that_are_links_out_of_it_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,10 +126,8 @@ def index_dataset(
         with_images = {image.participant for image in found}
         images += found
         everyone |= with_images | members.keys()
-        lacking = {
-            name: members[name] for name in sorted(members.keys() - with_images) if is_participant(label_of(name))
-        }
-        skipped |= refused | lacking
+        without = sorted(members.keys() - with_images - dataset.unreachable.keys())
+        skipped |= refused | {name: members[name] for name in without if is_participant(label_of(name))}
     twins = dict[str, str]()  # BIDS forbids names that differ in case alone: on some tiers they are one
     for name in sorted({image.participant for image in images}):
         if (first := twins.setdefault(name.lower(), name)) != name:

@@ -228,7 +228,8 @@ def require_sites(dataset: Dataset) -> None:
         raise SourceError(
             f"{len(dataset.unreachable)} of the sub-datasets asked for cannot be reached: {named}",
             f"dataset.source {dataset.source!r}",
-            "start the same command again to analyse what is missing, or name the others in dataset.sites",
+            "start the same command again to analyse what is missing, or name the others in dataset.sites "
+            "or dataset.participants",
         )
 
 
