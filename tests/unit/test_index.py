@@ -180,6 +180,16 @@ def test_a_sidecar_at_the_root_is_part_of_what_an_app_is_given(tmp_path: Path) -
     (tmp_path / "T1w.json").write_text('{"EchoTime": 2}')
     same, other = index(tmp_path).images, index(tmp_path, []).images
     assert (same == before[0], other == before[1]) == (True, False)
+    time.sleep(0.02)  # times of files have steps
+    indexed_s = time.time()
+    time.sleep(0.02)
+    (tmp_path / "T1w.json").write_text('{"EchoTime": 3}')
+    dataset = Dataset("x", tmp_path, "folder", {"": {}}, {})
+    changed = (
+        changed_since(dataset, SETTINGS, suffixes, {"sub-01": images}, indexed_s)
+        for suffixes, images in ((None, same), ([], other))
+    )
+    assert list(changed) == [[], ["sub-01"]]
 
 
 @pytest.mark.parametrize(

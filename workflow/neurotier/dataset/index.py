@@ -178,6 +178,9 @@ def changed_since(
     known = [image for images in indexed.values() for image in images if image.site in there]
     files = [PurePosixPath(image.path) for image in known]
     looked = {PurePosixPath(site) for site in there}.union(files, *(file.parents for file in files))
+    if suffixes is not None:
+        at_roots = (file.relative_to(dataset.path) for site in there for file in (dataset.path / site).glob("*.*"))
+        looked |= {PurePosixPath(file) for file in at_roots if INHERITED.fullmatch(file.name)}
 
     def is_younger(path: PurePosixPath) -> bool:
         with suppress(OSError):  # it is gone, or leads to what is not mounted
