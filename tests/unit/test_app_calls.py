@@ -14,7 +14,7 @@ from configured import settings_at, tier
 from container_images import Engine, make_tiny
 from neurotier.analysis import tools
 from neurotier.analysis.app import call_app, merge_outputs
-from neurotier.analysis.brains import Job, Share
+from neurotier.analysis.brains import Job, Share, root_files
 from neurotier.analysis.tools import make_tool
 from neurotier.containers.store import Cache, PlacedImage
 from neurotier.core.errors import KilledError, ToolError
@@ -246,6 +246,14 @@ def test_a_version_that_cannot_be_had_is_said_in_a_line(file: Path, text: str | 
         script(file, text)
     with pytest.raises(ToolError, match=rf"^.*{re.escape(line)}.*\Z"):
         calling(file, version=version.format(file=file)).version()
+
+
+def test_of_the_files_at_a_root_an_app_is_given_those_of_bids(tmp_path: Path) -> None:
+    """What else lies there may have no copy, and everyone would fail."""
+    own = ["CHANGES", "CITATION.cff", "README.md", "dataset_description.json", "participants.tsv"]
+    for name in [*own, "README.pdf", "README.docx", "scans.zip"]:
+        (tmp_path / name).symlink_to("nowhere")
+    assert root_files(tmp_path) == own
 
 
 @pytest.mark.parametrize(

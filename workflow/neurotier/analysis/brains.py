@@ -79,7 +79,7 @@ def files_of(images: Sequence[Image], dataset: Path, settings: Settings) -> list
     return [*(image.path for image in images), *(str(Path(site, name)) for name in shared)]
 
 
-AT_ROOT = re.compile(r"(README|CHANGES|LICENSE|CITATION)(\..*)?|.*\.(json|tsv|bval|bvec)|\.bidsignore")
+AT_ROOT = re.compile(r"(README|CHANGES|LICENSE|CITATION)(\.(md|rst|txt|cff))?|.*\.(json|tsv|bval|bvec)|\.bidsignore")
 """Files that BIDS has at the root of a dataset: others may be archives, or links to what is not there."""
 
 
