@@ -1,4 +1,4 @@
-"""The configuration as written: its schema, its defaults, and a sentence for what is wrong with it.
+"""The configuration as written: its schema, its defaults, and a sentence for each mistake in it.
 
 ``workflow/schemas/config.schema.yaml`` is the one place that defines which keys exist, and their defaults.
 """
@@ -26,15 +26,15 @@ if TYPE_CHECKING:  # the participant job reads checked settings: it loads no val
 SCHEMAS = ROOT / "workflow" / "schemas"
 
 SHARED_ROLES, WRITTEN_ROLES = ("dataset", "results"), ("work", "images", "results")
-"""Roles whose tier all jobs must see as the same, and those whose tier is written. Container images are kept with the
-results; nodes may have copies."""
+"""Roles whose tier must be the same one for all jobs, and roles that are written to. Container images are kept with the
+results; nodes may hold copies."""
 
 WORKLOADS = ("sweep", "daq", "ior", "staging")
 """Storage workloads: each is a section with ``tiers``, a target, a folder in the results, and a page of that name."""
 
 
 def read_yaml(text: str) -> Any:
-    """What a YAML document of ours says, by the reader in C where there is one: the other takes eight times as long."""
+    """Parse a YAML document of ours, with the loader in C if there is one: that in Python takes eight times as long."""
     import yaml
 
     return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  # both are safe
@@ -47,11 +47,11 @@ def config_schema() -> Record:
 
 
 def completed(value: Any, schema: Facts) -> Any:
-    """A value of the configuration as its schema has it: a missing key has its default, at every depth.
+    """A value of the configuration with the defaults of its schema for missing keys, at every depth.
 
     jsonschema does not fill in defaults. A section left empty in YAML (``tool:``) counts as missing. Values inside
     braces on the command line (``--config 'dataset={drop: true}'``) reach us as text; where the schema asks for another
-    type, the text is read as YAML. A default that is not empty is laid under what is given.
+    type, the text is read as YAML. A mapping is merged over a default that is not empty.
     """
     default = schema.get("default")
     if isinstance(value, Mapping) and isinstance(default, Mapping):
@@ -69,13 +69,13 @@ def completed(value: Any, schema: Facts) -> Any:
     if isinstance(value, str) and "string" not in kinds:
         from yaml import YAMLError
 
-        with suppress(YAMLError):  # which is said when it is checked
+        with suppress(YAMLError):  # validation reports it
             return read_yaml(value)
     return None if "null" in kinds and value in ("", "null") else value
 
 
 def require_valid(data: Any, schema: Record, where: str) -> None:
-    """Raise :class:`SettingsError` with the key of the worst fault, after ``where``, unless data satisfy a schema."""
+    """Raise :class:`SettingsError` unless data satisfy a schema, naming ``where`` and the key of the worst fault."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 
@@ -133,7 +133,7 @@ def check(config: Facts) -> None:
 
 
 def check_tools(tool: Facts, compared: list[str]) -> None:
-    """Check that the tools that are named are there, and the programs among them can be called."""
+    """Check that the named tools exist, and that the commands of programs among them are valid."""
     tools = [name for name in tool if name != "name"]
     for key, name in [("tool.name", tool["name"]), *(("campaign.tools", name) for name in compared)]:
         if name not in tools:
@@ -212,20 +212,20 @@ def expand(text: str, where: str) -> str:
     return expanded
 
 
-# BIDS Apps and programs. Arguments are templates: ``--nprocs {threads}`` says what the job has, whatever that is today;
-# a participant on four cores is told four. A brace that is meant as such is doubled.
+# BIDS Apps and programs. Arguments are templates: ``--nprocs {threads}`` becomes ``--nprocs 4`` in a job with four
+# cores. A literal brace is doubled.
 
 BELOW = ("/data/", "/out/")
-"""An app's dataset and output: for what is mounted below them, the engine would make places in them."""
+"""An app's dataset and output: for anything mounted below them, the engine would create mount points inside them."""
 
 OF_THE_APP = ("/data", "/out", "/work", "/tmp", "/var/tmp", "/.neurotier", "/filter.json")  # noqa: S108  # inside
-"""Places in the container that are taken."""
+"""Paths in the container that are taken."""
 
 ALWAYS = ("threads", "mem_mb", "mem_gb", "work")
-"""Names that every level of an app knows: cores, memory in MB and in whole GB, the work folder."""
+"""Placeholders known at every level of an app: cores, memory in MB and in whole GB, the work folder."""
 
 OF_A_PROGRAM = ("input", "output", "threads")
-"""Names that the command of a program knows: the image, a folder for what it writes, cores."""
+"""Placeholders known in the command of a program: the image, a folder for its output, cores."""
 
 
 def check_app(app: Facts) -> None:
@@ -234,7 +234,7 @@ def check_app(app: Facts) -> None:
     Raises
     ------
     SettingsError
-        With the key, if an argument asks for what nobody knows, or two things have one place in the container.
+        Naming the key, if an argument has an unknown placeholder, or a cache's path in the container is taken.
     """
     known = ["participant", *ALWAYS, *["session"] * (app["level"] == "session")]
     given = ["filter_file"] if app["filter_file"] else []
@@ -262,8 +262,8 @@ def check_program(program: Facts, key: str) -> None:
     Raises
     ------
     SettingsError
-        With the key, if there is no command, it asks for what nobody knows, or not for the image; or if the program
-        does not write one thing, below its folder.
+        Naming the key, if the command is empty, has an unknown placeholder or lacks that of the image, or if the
+        program does not write exactly one file, below its folder.
     """
     words = split_words(program["command"], f"{key}.command")
     if "input" not in check_templates(words, OF_A_PROGRAM, f"{key}.command"):
@@ -283,7 +283,7 @@ def check_program(program: Facts, key: str) -> None:
 
 
 def split_words(command: str, where: str) -> list[str]:
-    """The words of a command, as a shell would split it that expands nothing.
+    """The words of a command, split as a shell would, but nothing is expanded.
 
     Raises
     ------
@@ -306,13 +306,13 @@ def split_words(command: str, where: str) -> list[str]:
 
 
 def check_templates(texts: Sequence[str], known: Collection[str], where: str) -> set[str]:
-    """Names in the braces of some texts, each of which must be known.
+    """The placeholders used in some texts; each must be known.
 
     Raises
     ------
     SettingsError
-        If a brace stands alone, there is anything but a name between two, or one is not known, with the names there
-        are.
+        If a brace has no partner or encloses something other than a name, or if the name is unknown; the error lists
+        those that are known.
 
     Examples
     --------

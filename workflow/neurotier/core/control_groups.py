@@ -1,7 +1,7 @@
 """Control groups: what a batch system or a container lets this process take of its machine.
 
-Limits hold for a group and all below it, so those of every group above count, too. Read without a library, because
-every job on a tier that is memory asks. Source: Linux ``Documentation/admin-guide/cgroup-v2.rst`` and ``cgroup-v1``.
+A limit holds for a group and all below it, so the limits of every group above count, too. No library is used, because
+every job on a tier in memory reads them. Source: Linux ``Documentation/admin-guide/cgroup-v2.rst``, ``cgroup-v1``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MOUNTED = Path("/sys/fs/cgroup")
 """Where control groups are mounted: version 2, or version 1 with a folder for each controller."""
 
 NO_LIMIT_BYTES = 1 << 60
-"""Version 1 has no limit as the largest number of whole pages."""
+"""Version 1 says "no limit" by the largest number of whole pages."""
 
 MEMORY_FILES = (
     ("memory.max", "memory.current", "inactive_file"),
@@ -31,7 +31,7 @@ def groups(controller: str) -> Iterator[Path]:
     Parameters
     ----------
     controller
-        What they control, such as ``memory``.
+        The resource that they control, such as ``memory``.
     """
     with suppress(OSError):
         for line in MEMBERSHIP.read_text().splitlines():
@@ -44,9 +44,9 @@ def groups(controller: str) -> Iterator[Path]:
 
 
 def memory() -> Iterator[tuple[int, int]]:
-    """The memory limit of each of a process's groups that has one, and what the group may still take, bytes.
+    """For each of a process's groups that has a memory limit, that limit and what the group may still take, bytes.
 
-    Files that are in the page cache alone are given up when memory is needed.
+    Memory that only caches files counts as free: the kernel gives it up when memory is needed.
     """
     for folder in groups("memory"):
         for limit, used, cached in MEMORY_FILES:
@@ -58,7 +58,7 @@ def memory() -> Iterator[tuple[int, int]]:
 
 
 def usable_cores() -> float:
-    """How many cores' time this process may take: that of the cores it is bound to, and no more than its quotas."""
+    """How many cores this process may use: those it is bound to, or fewer if a quota says so."""
     return min([len(os.sched_getaffinity(0)), *core_limits()])
 
 

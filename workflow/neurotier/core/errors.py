@@ -1,13 +1,13 @@
 """Errors for people: one line that says what is wrong, where, and what to do about it.
 
 The exit codes are those of ``sysexits.h``, so that a caller (Snakemake, a cluster) can tell bad input, which no retry
-will cure, from a full disk or a network that was down.
+will cure, from a full disk or a network that is down.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # the meter starts often, and importing this costs a tenth of that
+if TYPE_CHECKING:  # the meter starts often, and this import costs a tenth of a start
     from pathlib import Path
     from typing import Any
 
@@ -78,7 +78,7 @@ class KilledError(ToolError):
 
 
 KILLED = (137, 143)
-"""Exit codes of what somebody has killed: when memory is short, the kernel by SIGKILL (9), daemons by SIGTERM (15)."""
+"""Exit codes of a killed process: when memory is short, the kernel kills by SIGKILL (9), daemons by SIGTERM (15)."""
 
 
 class ContainerError(NeurotierError):
@@ -106,7 +106,7 @@ class StateError(NeurotierError):
 
     def __init__(self, file: Path) -> None:
         super().__init__("is damaged", where=str(file), fix="remove it and start the same command again")
-        self.args = (file,)  # by which pickle makes it again
+        self.args = (file,)  # pickle calls the class with these
 
 
 class BusyError(NeurotierError):
@@ -116,7 +116,7 @@ class BusyError(NeurotierError):
 
 
 def may_pass(exit_code: int) -> bool:
-    """Whether a job that ended with this code may succeed when it is tried again.
+    """Whether a job that ended with this code may succeed on another attempt.
 
     A tier, a node or a network may recover, and a killed job may be given more memory. The same data remain bad, and
     the same tool fails on them again.
@@ -139,8 +139,8 @@ def one_line(text: str) -> str:
 
 
 # Credentials: an address may hold a user name and a token, which git needs. Results, logs and pages are handed on: only
-# state/source, from which jobs clone, git's own configuration of the clone, and the configurations of inner runs have
-# them, and these are for their user alone.
+# state/source, from which jobs clone, git's own configuration of the clone, and the configurations of inner runs keep
+# them, and only their user can read these.
 
 OF_HTTP = r"(?i)(https?://)[^\s/?#\"<>]*@"
 """User name and password of an address by HTTP, anywhere in a text; the last ``@`` before the path ends them."""
@@ -150,7 +150,7 @@ OF_SSH = r"(?i)(ssh://[^\s/?#\"<>:@]*):[^\s/?#\"<>]*@"
 
 
 def without_credentials(text: str) -> str:
-    """A text that may be kept and handed on: without user names and passwords in the addresses that it has.
+    """A text that is safe to keep and hand on: the addresses in it lose their user names and passwords.
 
     >>> without_credentials("https://me:secret@x.org:8080/a"), without_credentials("ssh://me@x.org/a")
     ('https://x.org:8080/a', 'ssh://me@x.org/a')
@@ -159,13 +159,13 @@ def without_credentials(text: str) -> str:
     """
     if "://" not in text:
         return text
-    import re  # which errors rarely need, and the meter starts often
+    import re  # imported here: errors rarely need it, and the meter starts often
 
     return re.sub(OF_SSH, r"\1@", re.sub(OF_HTTP, r"\1", text))
 
 
 def all_without_credentials(value: Any) -> Any:
-    """Values of a configuration, such as a JSON file holds, with every text :func:`without_credentials`.
+    """Configuration values (anything JSON can hold), with :func:`without_credentials` applied to every text.
 
     >>> all_without_credentials({"source": "https://me:secret@x.org/a", "sites": ["A"], "attempts": 3})
     {'source': 'https://x.org/a', 'sites': ['A'], 'attempts': 3}

@@ -1,4 +1,4 @@
-"""Files and folders: written whole or not at all, on the device before they get their name, locked while being made.
+"""Files and folders: written whole or not at all, on the device before they get their final name, locked meanwhile.
 
 A rename can reach the device before the content of the file does: after a power cut the file is there and empty (seen
 on ext4). So content is flushed first, then renamed to its final name, and then the folder is flushed.
@@ -32,10 +32,10 @@ Record = dict[str, Any]
 """A JSON object, as Python reads it."""
 
 Facts = Mapping[str, Any]
-"""The same, only read."""
+"""The same, read-only."""
 
 FULL, DENIED = (errno.ENOSPC, errno.EDQUOT), (errno.EACCES, errno.EPERM, errno.EROFS)
-"""Errors of a file system that is full, or of which a user has no more; and of one that a user may not write to."""
+"""Errors of a full file system or an exhausted quota; and errors of missing permission to write."""
 
 PARTIAL = re.compile(r"\..+\.partial")
 """Names of files and folders that are not finished."""
@@ -48,12 +48,12 @@ SYNC_FILE_RANGE_WRITE = 2
 
 
 def without(facts: Facts, *names: str) -> Record:
-    """A record less some of its keys."""
+    """A record without some of its keys."""
     return {key: value for key, value in facts.items() if key not in names}
 
 
 def absolute_path(text: str) -> Path:
-    """The path that a user wrote, in full. ``~nobody``, a home that there is not, stays: ``Path.expanduser`` raises."""
+    """A user's path in full. ``~nobody``, a home that does not exist, stays: ``Path.expanduser`` would raise."""
     return Path(os.path.expanduser(text)).absolute()
 
 
@@ -69,7 +69,7 @@ def write_secret(path: Path, text: str) -> None:
 
 
 def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
-    """Write a file by renaming a finished one to its name; its folder is made.
+    """Write a finished file under a hidden name, then rename it; its folder is made if missing.
 
     If not ``durable``, readers still see the whole file or none, but a power cut may lose it: enough for logs, markers
     and intermediates.
@@ -80,7 +80,7 @@ def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
 
 @contextmanager
 def written_whole(path: Path, durable: bool = True, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """A file to write piece by piece, which gets its name when all is written; as :func:`write_bytes`.
+    """A file to write piece by piece, which gets its name once everything is written; as :func:`write_bytes`.
 
     Its permissions are those of ``mode``, less the umask.
     """
@@ -93,11 +93,11 @@ def written_whole(path: Path, durable: bool = True, mode: int = 0o666) -> Iterat
             file.flush()
             if durable:
                 os.fsync(file.fileno())
-        if path.is_dir():  # it would refuse the name; a link is replaced
+        if path.is_dir():  # a folder would block the rename; a link is just replaced
             remove_tree(path)
         os.replace(temporary, path)
     except BaseException as error:
-        if isinstance(error, OSError):  # that of a call on a descriptor names no file
+        if isinstance(error, OSError):  # errors of calls on a descriptor name no file
             error.filename = error.filename or str(path)
         with suppress(OSError):
             os.unlink(temporary)
@@ -130,7 +130,7 @@ def write_json(path: Path, data: Any, durable: bool = True) -> None:
 
 @contextmanager
 def opened(path: str | Path, flags: int, folder: int | None = None) -> Iterator[int]:
-    """A descriptor of a file or folder, as :func:`os.open` gives it; ``folder`` is that of what holds it."""
+    """A descriptor of a file or folder, as from :func:`os.open`; ``folder`` is that of the folder that holds it."""
     descriptor = os.open(path, flags, 0o666, dir_fd=folder)
     try:
         yield descriptor
@@ -139,14 +139,14 @@ def opened(path: str | Path, flags: int, folder: int | None = None) -> Iterator[
 
 
 def append_line(path: Path, line: str) -> None:
-    """Append a line to a file, at once: other processes may append theirs. A link is not followed."""
+    """Append a line to a file in one write: other processes may append theirs. A link is not followed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with opened(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW) as descriptor:
         os.write(descriptor, f"{line}\n".encode())
 
 
 def require_file(path: Path) -> None:
-    """Raise :class:`StateError` if a path leads to something but a file: a FIFO would block its reader for ever."""
+    """Raise :class:`StateError` if a path is anything but a file: a FIFO would block its reader for ever."""
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise StateError(path)
 
@@ -157,7 +157,7 @@ def read_json(path: Path) -> Any:
     Raises
     ------
     StateError
-        If the file is damaged, or no file.
+        If it is damaged, or not a file.
     """
     require_file(path)
     try:
@@ -167,28 +167,28 @@ def read_json(path: Path) -> Any:
 
 
 def content_of(file: Path) -> bytes:
-    """Content of a regular file; empty if there is none, or a FIFO, which would block its reader for ever."""
+    """Content of a regular file; empty if there is none, or if it is a FIFO, which would block its reader for ever."""
     with suppress(OSError):
         return file.read_bytes() if stat.S_ISREG(file.lstat().st_mode) else b""
     return b""
 
 
 def read_if_whole(path: Path) -> Record:
-    """The object in a JSON file of ours; nothing if it is lost or damaged. A disk that fails raises its error."""
+    """The object in a JSON file of ours; empty if it is lost or damaged. A failing disk's error is raised."""
     with suppress(FileNotFoundError, StateError, TypeError, ValueError):
         return dict(read_json(path))
     return {}
 
 
 def whole_json(file: Path) -> Record:
-    """The JSON object that a file holds; an empty one if it is missing, damaged or unreadable in whatever way."""
+    """The JSON object in a file; empty if the file is missing, damaged or unreadable for any reason."""
     with suppress(TypeError, ValueError):
         return dict(json.loads(content_of(file)))
     return {}
 
 
 def once_per_version(read: Callable[[Path], Content]) -> Callable[[Path], Content]:
-    """Have a file read once per version of it by this process: a file that is written anew is another."""
+    """Have this process read each version of a file only once: a rewritten file is another version."""
     known: dict[Path, tuple[tuple[int, ...], Content]] = {}
 
     def reading(file: Path) -> Content:
@@ -219,7 +219,7 @@ def flush_tree(folder: Path) -> None:
 
 
 def flush_file_system(path: Path) -> None:
-    """Flush the whole file system that holds a path, whoever wrote to it."""
+    """Flush the whole file system that holds a path, including what others wrote."""
     with opened(path, os.O_RDONLY) as descriptor:
         if LIBC.syncfs(descriptor) != 0:
             number = ctypes.get_errno()
@@ -227,7 +227,7 @@ def flush_file_system(path: Path) -> None:
 
 
 def begin_write_back(descriptor: int, offset: int, count: int) -> None:
-    """Have the kernel start writing a part of a file to its device, to shorten the flush at the end; do not wait."""
+    """Have the kernel start writing part of a file to its device, to shorten the flush at the end; do not wait."""
     LIBC.sync_file_range(descriptor, offset, count, SYNC_FILE_RANGE_WRITE)  # a hint, so its result does not matter
 
 
@@ -242,16 +242,16 @@ def suppress_unsupported() -> Iterator[None]:
 
 
 def rename_durably(partial: Path, final: Path) -> None:
-    """Give a finished and flushed folder or file its final name, and flush the folder above."""
+    """Give a finished, flushed file or folder its final name, and flush its parent folder."""
     partial.rename(final)
     flush_folder(final.parent)
 
 
 @contextmanager
 def made_whole(final: Path) -> Iterator[Path]:
-    """The hidden name at which to make a file or folder: it gets its final name, durably, when this context ends well.
+    """A hidden name under which to make a file or folder: it gets its final name, durably, when this context ends well.
 
-    Otherwise nothing of it is left. What a killed process has left there, and what has the final name, is replaced.
+    Otherwise nothing of it is left. Leftovers of a killed process, and anything under the final name, are replaced.
     """
     partial = partial_of(final)
     remove_whatever(partial)
@@ -271,14 +271,14 @@ def remove_tree(folder: Path) -> None:
     Raises
     ------
     OSError
-        If something of it is left, such as files of another user.
+        If something remains, such as another user's files.
     """
     if folder.is_symlink() or not folder.exists():
         return
     try:
         shutil.rmtree(folder)
-    except (OSError, RecursionError) as error:  # folders closed to their owner, as of git-annex; or thousands nested
-        # Folders alone: files may have other names, which a dataset relies on.
+    except (OSError, RecursionError) as error:  # closed folders, as git-annex makes them; or thousands nested
+        # chmod folders only: a file may have hard links elsewhere, whose permissions a dataset relies on.
         script = 'find "$0" -type d ! -perm -700 -exec chmod u+rwx {} ";"; rm -rf "$0"'
         subprocess.run(["sh", "-c", script, folder.absolute()], stderr=subprocess.DEVNULL)
         if os.path.lexists(folder):
@@ -295,13 +295,13 @@ def remove_whatever(path: Path) -> None:
 
 
 def note(log: Path, line: str) -> None:
-    """Add a line to a job's log, if there is room: for want of that nobody's work is lost."""
+    """Add a line to a job's log, if there is room: a full disk here must not lose anybody's work."""
     with suppress(OSError), log.open("a") as file:
         file.write(without_credentials(line.rstrip()) + "\n")
 
 
 def remove_partials(folder: Path) -> None:
-    """Remove unfinished files and folders that killed writers left below a folder, where no process may write now.
+    """Remove unfinished files and folders that killed writers left below a folder to which no process is writing.
 
     Folders of participants are not entered.
     """
@@ -312,7 +312,7 @@ def remove_partials(folder: Path) -> None:
 
 
 def open_lock(lock: Path) -> int:
-    """The descriptor of a lock's file, which is made if need be, and which this user alone can open."""
+    """The descriptor of a lock file, made if missing, which this user alone can open."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     if lock.is_dir() and not lock.is_symlink():  # it would keep everybody out for ever
         print(f"neurotier: {lock} is a folder in place of a lock; it is made again", file=sys.stderr, flush=True)
@@ -324,7 +324,7 @@ def open_lock(lock: Path) -> int:
 
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Hold a lock while a folder is made; other processes wait, and then find it there. It goes with this process."""
+    """Hold a lock while a folder is made; other processes wait, then find it. The lock ends with this process."""
     descriptor = open_lock(folder.with_name(f".{folder.name}.lock"))
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -1,13 +1,13 @@
 """Foreign files: the only module that opens files made by datasets, containers and other users.
 
-Their maker may have put anything in place of a file: a link to a file of the host, a FIFO that blocks its reader
-forever, a device, or far more bytes than expected. So paths are walked one folder at a time without following links;
+Their maker may have put anything in place of a file: a link to a file of the host, a FIFO that blocks its reader for
+ever, a device, or far more bytes than expected. So paths are walked one folder at a time without following links;
 nothing is opened in a way that can block; and only regular files are read, never more of them than the caller allows.
 Whole folders are checked and copied: regular files and links that stay inside are kept; anything else is an error that
 names it, since it could bring in a file of the host, lead out of the copy, or block its readers.
 
-What is wrong is a :class:`ForeignError`; a caller says by :func:`blaming` what the file or folder is called, and whose
-fault it is: an :class:`InputError` is that of a dataset, a :class:`ToolError` that of a tool or an app.
+Faults are raised as :class:`ForeignError`; with :func:`blaming`, a caller says what the file or folder is called and
+whose fault it is: :class:`InputError` blames a dataset, :class:`ToolError` a tool or an app.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from neurotier.core.errors import InputError, NeurotierError
 from neurotier.core.files import begin_write_back
 
 TEXT_BYTES = 1 << 20
-"""Most that is read of a file that should hold a few words or lines."""
+"""Most bytes read from a file that should hold a few words or lines."""
 
 DEEPEST = 100
 """Deepest nesting of folders that is walked: more exhausts descriptors or the stack."""
@@ -35,7 +35,7 @@ DEEPEST = 100
 CHUNK_BYTES = 1 << 20
 FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
 LEASE_S = 60.0
-"""Longest that a file server keeps a file to itself: ``/proc/sys/fs/lease-break-time`` is 45 s as a rule."""
+"""Longest time that a file server keeps a file to itself: ``/proc/sys/fs/lease-break-time`` is usually 45 s."""
 
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
@@ -50,12 +50,12 @@ KINDS = {
 
 
 class ForeignError(InputError):
-    """What is wrong with a foreign file, or with an entry of a foreign folder, whose path below it is ``where``."""
+    """A fault of a foreign file, or of an entry of a foreign folder; then ``where`` is its path below that folder."""
 
 
 @contextmanager
 def blaming(where: str, blame: type[NeurotierError] = InputError) -> Iterator[None]:
-    """Have what is wrong with a foreign file or folder be an error of a class that calls it ``where``.
+    """Turn a :class:`ForeignError` into an error of class ``blame`` that calls the file or folder ``where``.
 
     >>> with blaming("sub-01: its output"):
     ...     raise ForeignError("is a FIFO", where="anat/x.nii")
@@ -96,7 +96,7 @@ class Entry(NamedTuple):
 
 
 def kind_of(mode: int) -> str:
-    """The type of file that a mode of ``lstat`` means, in words.
+    """The file type in a mode from ``lstat``, in words.
 
     >>> kind_of(0o010644), kind_of(0o100644)
     ('a FIFO', 'a file')
@@ -112,7 +112,7 @@ def open_file(folder: Path, below: str | PurePath, flags: int = FILE) -> Buffere
     FileNotFoundError
         If there is nothing of this name.
     ForeignError
-        If it is a link, a FIFO or anything else but a file, or below a link.
+        If it is a link, a FIFO or anything else but a regular file, or lies behind a link.
     """
     pure, behind = PurePath(below), ForeignError("lies behind a link, which is not followed")
     if ".." in pure.parts or pure.is_absolute():
@@ -134,7 +134,7 @@ def open_file(folder: Path, below: str | PurePath, flags: int = FILE) -> Buffere
             raise behind from None
         if error.errno == errno.EACCES:
             raise ForeignError(f"cannot be read: {error.strerror}") from None
-        error.filename = str(Path(folder, below))  # of which the call was told the last part
+        error.filename = str(Path(folder, below))  # the failed call knew only the last part
         raise
     finally:
         os.close(descriptor)
@@ -142,7 +142,7 @@ def open_file(folder: Path, below: str | PurePath, flags: int = FILE) -> Buffere
 
 
 def open_leased(name: str, flags: int, folder: int) -> int:
-    """Open a file in an open folder without blocking, and wait for another process that has a lease on it."""
+    """Open a file in an open folder without blocking; if another process holds a lease on it, wait for that."""
     deadline = time.monotonic() + LEASE_S
     while True:
         try:
@@ -162,14 +162,14 @@ def read_text(folder: Path, below: str | PurePath, limit_bytes: int = TEXT_BYTES
 
 
 def read_named(file: Path, limit_bytes: int, kind: str) -> bytes:
-    """All of a file that the user has named, at the end of links, if it is small enough to be what it should be.
+    """The whole content of a file that the user named, links followed, unless it is larger than such a file should be.
 
     Parameters
     ----------
     file
-        Its path, whose links are the user's.
+        Its path; links in it are the user's, so they are followed.
     limit_bytes
-        Most that it may hold.
+        Most bytes that it may hold.
     kind
         What it should be, for an error.
 
@@ -179,7 +179,7 @@ def read_named(file: Path, limit_bytes: int, kind: str) -> bytes:
         If it cannot be read, or is larger.
     """
     try:
-        real = Path(os.path.realpath(file))  # which stops at a circle, as at a link that is not followed
+        real = Path(os.path.realpath(file))  # at a circle of links this stops, and open_file refuses the link
         with open_file(real.parent, real.name) as opened:
             content = opened.read(limit_bytes + 1)
     except OSError as error:
@@ -219,7 +219,7 @@ def entries_below(folder: Path) -> Iterator[Entry]:
 def copy_file(
     source: BufferedReader, target: Path, limit_bytes: int, mode: int = 0o666, write_back: bool = False
 ) -> int:
-    """Copy an open file to a new one of ours; bytes copied.
+    """Copy an open file to a new file of ours; returns bytes copied.
 
     Parameters
     ----------
@@ -228,11 +228,11 @@ def copy_file(
     target
         Path of the copy, which must not exist.
     limit_bytes
-        Most that is copied.
+        Most bytes to copy.
     mode
         Permissions of the copy, less the umask.
     write_back
-        Have the kernel start writing the copy to its device meanwhile, for one that will be flushed.
+        Have the kernel start writing the copy to its device right away, if it will be flushed.
 
     Raises
     ------
@@ -260,7 +260,7 @@ def send(target: int, source: int, offset: int) -> int:
     """Copy the next part of a file; bytes copied, 0 at its end."""
     try:
         return os.sendfile(target, source, offset, 16 * CHUNK_BYTES)
-    except OSError:  # some FUSE file systems cannot; what else is wrong is found again
+    except OSError:  # some FUSE file systems cannot; any other error is raised again below
         return os.write(target, os.pread(source, CHUNK_BYTES, offset))
 
 
@@ -270,7 +270,7 @@ def check_link(link: PurePath, leads_to: str) -> None:
     Parameters
     ----------
     link
-        Path of the link below the folder; the folders in this path are no links.
+        Path of the link below the folder; none of the folders in it is a link.
     leads_to
         The target, as written in the link.
 
@@ -284,7 +284,7 @@ def check_link(link: PurePath, leads_to: str) -> None:
     """
     parts = PurePath(leads_to).parts
     upwards = next((count for count, part in enumerate(parts) if part != ".."), len(parts))
-    # a '..' after a name is refused, too: if that name is a link, it leads up from the target of that link
+    # a '..' after a name is refused, too: if that name is a link, '..' is the parent of its target
     if PurePath(leads_to).is_absolute() or upwards > len(link.parent.parts) or ".." in parts[upwards:]:
         raise ForeignError(f"is a link that leads out of its folder, to {leads_to!r}", str(link))
 
@@ -306,7 +306,7 @@ def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str]) -> tuple[
     Raises
     ------
     InputError
-        If the file is a link that leads anywhere else, or in a circle, or that the file system does not tell of.
+        If the file is a link that leads anywhere else or in a circle, or that the file system does not resolve.
     """
     circle = InputError("is a link that leads in a circle", path)
     try:
@@ -339,7 +339,7 @@ def open_in_dataset(dataset: Path, path: str, links_to: Sequence[str] = ()) -> B
     Raises
     ------
     FileNotFoundError
-        If there is no such file, or its content is not here.
+        If there is no such file, or its content is not present.
     InputError
         If the file is a link that leads out of the dataset, a FIFO, or anything else but a file.
     """
@@ -353,12 +353,12 @@ def checked_entries(folder: Path) -> Iterator[Entry]:
     Parameters
     ----------
     folder
-        The folder, which need not be one; the path to it is trusted.
+        Path of the folder, which may turn out to be something else; the path above it is trusted.
 
     Raises
     ------
     ForeignError
-        If an entry is anything else, or as :func:`entries_below`.
+        If ``folder`` is not a folder or an entry is anything else; also as :func:`entries_below`.
     """
     mode = folder.lstat().st_mode
     if not stat.S_ISDIR(mode):
@@ -380,18 +380,18 @@ def copy_tree(
     limit_files: float = float("inf"),
     write_back: bool = False,
 ) -> tuple[int, int]:
-    """Copy the files and links below a folder into another; bytes and files copied. Empty folders are left out.
+    """Copy the files and links below a folder into another; returns bytes and files copied. Empty folders are left out.
 
     Parameters
     ----------
     source
-        The folder, which need not be one; the path to it is trusted.
+        As ``folder`` of :func:`checked_entries`.
     target
         A folder of ours, made if missing. Nothing is written through a link in it.
     existing
-        Called with entries that the target already has, which are then not copied; without it, they are an error.
+        Called with each entry that the target already has, which is not copied; without it, that is an error.
     limit_bytes, limit_files
-        Most that is copied.
+        Most bytes and files to copy.
     write_back
         As for :func:`copy_file`.
 
@@ -433,7 +433,7 @@ def copy_tree(
 
 
 def same_content(one: Path, other: Path, path: PurePath) -> bool:
-    """Whether a path is the same in two folders: equal files, or links with equal targets, which are not followed."""
+    """Whether a path has the same content in two folders: equal files, or links (not followed) with equal targets."""
     types = {stat.S_IFMT((folder / path).lstat().st_mode) for folder in (one, other)}
     if types == {stat.S_IFLNK}:
         return os.readlink(one / path) == os.readlink(other / path)

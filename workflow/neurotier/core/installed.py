@@ -1,4 +1,4 @@
-"""Where this program has its own files: in a checkout, or in the copy of one that an installed package holds."""
+"""Where the program's own files are: in a checkout, or in the copy of one inside an installed package."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ LIBRARY = PACKAGE.parent
 """The folder from which Python imports the package."""
 
 IN_PACKAGE = PACKAGE / "checkout"
-"""Where ``setup.py`` puts what lies beside the package in a checkout."""
+"""Where ``setup.py`` puts what lies next to the package in a checkout."""
 
 ROOT = IN_PACKAGE if IN_PACKAGE.is_dir() else LIBRARY.parent
-"""The folder of ``workflow/``, ``config/``, ``profiles/`` and ``containers/``."""
+"""The folder that holds ``workflow/``, ``config/``, ``profiles/`` and ``containers/``."""
 
 
 def search_path(variable: str = "PYTHONPATH", folder: Path = LIBRARY, unset: str = "") -> str:
-    """A search path of the environment, with a folder first: by ``PYTHONPATH``, processes find this package."""
+    """A search path from the environment, a folder first: with this ``PYTHONPATH``, processes find this package."""
     known = os.environ.get(variable, unset).split(os.pathsep)
     return os.pathsep.join(dict.fromkeys(filter(None, [str(folder), *known])))

@@ -16,17 +16,17 @@ class Kind(NamedTuple):
     file_systems
         Types of file system, as the kernel names them, that are always of this kind.
     mount_options
-        Mount options that make any other local file system one of this kind.
+        Mount options that put any other local file system into this kind.
     in_memory
-        Whether files are in memory by nature: none can be read cold, and no page cache stands before them.
+        Whether files live in memory: none can be read cold, and no page cache stands in front of them.
     takes_memory
-        Whether its free space is the machine's memory, of which less may be available.
+        Whether its free space is the machine's memory: less of that may be available than the tier reports.
     write_back
         Whether the kernel writes to the device later than the program does.
     remote
         Whether waiting for it is waiting for a network.
     fio_engines
-        fio's engines by which a tier is measured, best first, and whether each passes the page cache.
+        The fio engines that can measure such a tier, best first, and whether each bypasses the page cache.
     """
 
     file_systems: frozenset[str] = frozenset()
@@ -66,7 +66,7 @@ LOCAL_DISK = "block"
 
 
 def kind_of_mount(file_system: str, options: str) -> str:
-    """The kind of tier that a mounted file system makes.
+    """The kind of tier that a mounted file system is.
 
     >>> kind_of_mount("ext4", "rw,dax=always"), kind_of_mount("ext4", "rw"), kind_of_mount("nfs4", "rw")
     ('fsdax', 'block', 'network')
@@ -78,5 +78,5 @@ def kind_of_mount(file_system: str, options: str) -> str:
 
 
 def is_in_memory(kind: str) -> bool:
-    """Whether files of a kind of tier are in memory by nature."""
+    """Whether files on tiers of a kind live in memory."""
     return KINDS[kind].in_memory

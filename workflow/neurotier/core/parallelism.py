@@ -1,7 +1,7 @@
 """Parallelism: how many participant jobs ran at once, how many were asked for, and why there were fewer.
 
 ``--cores`` is a ceiling. What keeps a run below it (memory, room on the work tier, too few participants, jobs that end
-before the next ones start) is a finding of its own: a measurement 'at 96' during which 40 jobs ran is not one at 96.
+before the next ones start) is worth reporting: a measurement 'at 96' during which 40 jobs ran is not one at 96.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from neurotier.core.quantities import counted, share_of
 from neurotier.core.tables import Row, gathered
 
 FULL_SHARE = 0.8
-"""Share of the parallelism asked for that the mean of a run must reach, or the shortfall is explained."""
+"""Share of the requested parallelism that a run's mean must reach; otherwise the shortfall is explained."""
 
 RESOURCES = {
     "mem_mb": ("memory", "MB"),
     "work_mb": ("room on the work tier", "MB"),
     "work_files": ("the number of files on the work tier", "files"),
 }
-"""Snakemake resources that keep jobs waiting: what they are, and their units."""
+"""Snakemake resources that keep jobs waiting: what each is, and its unit."""
 
 PHASES = ("start_up", "stage_in", "container_start", "compute", "stage_out")
 """Timed parts of a participant job, in their order; a job may lack some."""
 
 MOVING_PHASES = ("stage_in", "container_start", "stage_out")
-"""Those that move data between tiers."""
+"""The phases that move data between tiers."""
 
 COMPUTING_PHASES = ("container_start", "compute")
-"""Those in which a participant holds a slot: of a job, no more are in them at once than its cores have room for."""
+"""The phases in which a participant holds a slot: a Snakemake job runs no more of them at once than its cores allow."""
 
 Span = tuple[float, float]
 
@@ -42,7 +42,7 @@ def job_spans(rows: Sequence[Row]) -> list[Span]:
 
 
 def peak(spans: Sequence[Span]) -> int:
-    """Most spans at the same moment.
+    """The largest number of spans at the same moment.
 
     >>> peak([(0, 2), (1, 3), (3, 4)])
     2
@@ -67,7 +67,7 @@ def span_s(spans: Sequence[Span]) -> float:
 
 
 def gaps_s(spans: Sequence[Span], at_once: int) -> list[float]:
-    """From the end of each span to the start of the one that took its place, s, where so many go on at once.
+    """From the end of each span to the start of the one that took its place, s, if ``at_once`` run at a time.
 
     >>> gaps_s([(0, 2), (0, 3), (2.5, 4)], 2)
     [0.5]
@@ -86,7 +86,7 @@ def mean(spans: Sequence[Span]) -> float | None:
 
 
 def fits(limits: Mapping[str, int], needs: Mapping[str, Sequence[int]]) -> dict[str, int]:
-    """How many jobs each resource has room for at once, counted from the smallest.
+    """For how many jobs at once each resource has room, counting from the smallest job.
 
     Parameters
     ----------
@@ -114,9 +114,9 @@ def limited_by(
     needs: Mapping[str, Sequence[int]],
     failed: int = 0,
 ) -> str | None:
-    """Why a run stayed below the parallelism asked for, for people; ``None`` if it did not, or if none was asked for.
+    """Why a run stayed below the requested parallelism, for people; ``None`` if it did not, or if none was requested.
 
-    Of those who failed no times are known: they may have been there at the same moment.
+    The times of failed participants are not known: they may have run at the same moment as the others.
 
     Examples
     --------

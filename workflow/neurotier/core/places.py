@@ -57,7 +57,7 @@ class Below:
 
 @dataclass
 class Each:
-    """A path below the results folder for each of many, as a method of :class:`Places` that takes a name."""
+    """One path below the results folder per name, as a method of :class:`Places` that takes the name."""
 
     path: str
 
@@ -91,11 +91,11 @@ class Places:
     logs = Below("logs")
     state = Below("state")
     drawn = Below("state/mosaics")
-    """Mosaics that have been drawn: Snakemake empties the folder of mosaics before any of them is made again."""
+    """Mosaics that have been drawn: Snakemake empties the folder of mosaics before it makes any of them again."""
     settings_file = Below("state/settings.json")
     """Settings of the run that holds the lock; jobs read them, but no rule depends on them."""
     source_file = Below("state/source")
-    """The dataset's source as it was given, with user name and token, for this user alone."""
+    """The dataset's source as given, with user name and token; only this user can read it."""
     runs = Below("state/runs")
     """Facts of every run: ``<run>.json``."""
     failures = Below("state/failures")
@@ -103,18 +103,18 @@ class Places:
     outputs = Below("state/outputs.json")
     """Sizes of the tables, figures and pages at the end of the last run; absent during a run."""
     verified = Below("state/verified")
-    """Markers that a run has verified the digest of a placed image; one per image and place."""
+    """Markers: a run has verified the digest of a placed image; one per image and place."""
     lock = Below("state/lock")
     latest_run = Below("state/latest_run")
-    """Name of the run that began last, by which jobs of one before it know that it is over."""
+    """Name of the run that began last; jobs of an earlier run see from it that theirs is over."""
     records = Below("profile/records")
     """The records of all participant jobs."""
     saved = Below("state/saved.json")
     """Marker: the derivatives have been saved in their DataLad datasets, at these commits."""
     saving = Below("state/saving")
-    """Marker: derivatives are being saved; if nobody does, who did was killed."""
+    """Marker: derivatives are being saved; if nobody is saving them, whoever did was killed."""
     complete = Below("state/complete.json")
-    """Marker: everyone whom the index selects has a record."""
+    """Marker: every participant whom the index selects has a record."""
 
     workload = Each("{}")
     """A storage workload: ``points/``, its tables, and its figures."""
@@ -123,23 +123,23 @@ class Places:
     bigbrain_run = Each("bigbrain/runs/{}")
     """Plan and records of a run of the incrementation, ``ENGINE/TIER/PARALLELISM/REPETITION``."""
     cluster_jobs = Each("state/jobs/{}.json")
-    """What became of the jobs that a run gave to a cluster."""
+    """What became of the jobs that a run submitted to a cluster."""
     journal = Each("state/journal/{}")
-    """Folder of what the processes of a run tell while it goes on, a file each. Short-lived."""
+    """Folder with one file for each process of a run, in which it reports while the run goes on. Short-lived."""
     readings = Each("state/runs/{}.processors")
-    """What the processors do while a run goes on."""
+    """What the processors did while a run went on."""
     validation = Each("index/{}/validation.json")
     """Findings of the BIDS validator for a site."""
     share = Each("state/shares/{}")
-    """Marker: everyone in a share has a record, or has failed for a reason that stays."""
+    """Marker: every participant in a share has a record, or a failure that no retry will cure."""
     got = Each("state/got/{}")
-    """Marker: the images of a share are on the dataset tier, and what that took. Short-lived."""
+    """Marker: the images of a share are on the dataset tier, and what fetching them cost. Short-lived."""
     dropped = Each("state/dropped/{}")
     """Marker: the images of a share have been dropped from the dataset tier."""
 
     @classmethod
     def from_settings(cls, settings: Settings, tiers: dict[str, Tier] | None = None) -> Places:
-        """Places of a configuration; a job on a node passes the tiers as they are on that node."""
+        """Places of a configuration; a job on a node passes the tiers as they are there."""
         tiers = tiers or tiers_of(settings)
         results = tiers["results"].path / settings.results
         return cls(
@@ -157,36 +157,36 @@ class Places:
         return Places(**{name: path.relative_to(here) if path.is_relative_to(here) else path for name, path in paths})
 
     def holds(self, name: str) -> bool:
-        """Whether a name that a file of the results has of another is of one in them: it, and links, may be planted."""
+        """Whether a path named by a file of the results lies within them: the name, or a link, may be planted."""
         try:
             folder = (self.results / name).parent.resolve()
             inside = folder.is_relative_to(self.results.resolve())
             with suppress(FileNotFoundError, NotADirectoryError):
                 folder.stat()  # from Python 3.13 on, resolve() stops at links in a circle
-        except (OSError, RuntimeError, ValueError):  # such links, no name at all
+        except (OSError, RuntimeError, ValueError):  # such links, or not a name at all
             return False
         return inside and ".." not in Path(name).parts
 
     def probed(self, tier: str, node_class: str = "") -> Path:
-        """Measurements of a tier from a node of a class; on others, memory and the path to the disk differ.
+        """Measurements of a tier from a node of a class: in other classes, memory and the path to the disk differ.
 
-        Without a name, the class is this host.
+        Without ``node_class``, the class is this host.
         """
         return self.probe / (node_class or socket.gethostname()) / f"{tier}.tsv"
 
     def checked(self, node_class: str = "") -> Path:
-        """What a node of a class has found of the tiers; without a name, this host."""
+        """What a node of a class has found of the tiers; without ``node_class``, what this host has."""
         return self.results / "check" / f"{node_class or socket.gethostname()}.tsv"
 
     @property
     def preparing(self) -> Path:
-        """Private folder in which the tool's image is tried; on the results tier, since nodes may have their own work
-        tiers."""
+        """Private folder in which the tool's image is tried; on the results tier, since each node may have its own work
+        tier."""
         return self.image_store.with_name("preparing") / short_hash(str(self.results))
 
     @property
     def identity(self) -> str:
-        """Random identifier that tells these results from others with the same path on another host."""
+        """Random identifier that tells these results from others at the same path on another host."""
         return content_of(self.state / "identity").decode(errors="replace").strip()
 
     def analysed(self, participant: str, by_app: bool) -> Path:
@@ -206,7 +206,7 @@ class Places:
         return file_of(self.failures, participant)
 
     def log(self, participant: str) -> Path:
-        """The log of a participant; that of a share lies in the folder of its rule."""
+        """The log of a participant; the log of a share lies in the folder of its rule."""
         return file_of(self.logs / "analyze_participant", participant, ".log")
 
     def demo(self, settings: DemoSettings) -> Path:
@@ -218,12 +218,12 @@ class Places:
         return self.demo(settings).with_suffix(".json")
 
     def work_of(self, participant: str) -> Path:
-        """A participant job's private folder on the work tier, whose name has a sign that no BIDS path has."""
+        """A participant job's private folder on the work tier; its name has a character that no BIDS path has."""
         return self.work / participant.replace("/", "%")
 
 
 def file_of(folder: Path, participant: str, suffix: str = ".json") -> Path:
-    """The file of a participant in a folder, where it lies in one of 256 of its site: there may be half a million.
+    """The file of a participant in a folder, inside one of 256 per site: there may be half a million of them.
 
     >>> file_of(Path("records"), "NYU/sub-01").as_posix()
     'records/NYU/40/sub-01.json'
@@ -233,7 +233,7 @@ def file_of(folder: Path, participant: str, suffix: str = ".json") -> Path:
 
 
 def participant_of(file: Path, folder: Path) -> str:
-    """The participant of a file that :func:`file_of` has named.
+    """The participant whose file :func:`file_of` named.
 
     >>> participant_of(file_of(Path("records"), "NYU/sub-01"), Path("records"))
     'NYU/sub-01'
@@ -253,7 +253,7 @@ def dataset_name(source: str, version: str | None) -> str:
 
 
 def safe_name(text: str) -> str:
-    """A text as a part of a file's name.
+    """A text made fit to be part of a file name.
 
     >>> safe_name("'long'"), safe_name("haswell&big"), safe_name("../x"), safe_name("")
     ('long', 'haswell_big', 'x', '')

@@ -2,15 +2,15 @@
 
 On a tier such as ``/dev/shm`` anybody can make a folder of any name, including the one we are about to use. So
 ``neurotier-<user>`` is used only if it is a real folder, belongs to this user, and is closed to others. Below it nobody
-else can make anything, and containers only within the folders that they are given; still each folder on the way down is
-looked at before it is used, since ``neurotier-<user>`` may have been open to others before.
+else can make anything, and containers only within the folders that they are given; still, each folder on the way down
+is checked before use, since ``neurotier-<user>`` may once have been open to others.
 
 A work folder holds the intermediates of a participant job, which removes it itself on success, failure and SIGTERM.
-After a SIGKILL, the next run in the same results folder removes it, once it has ended the processes that are left of
-earlier runs; or the next job of this user on that node, whatever results it is for. That its owner lives still is known
-by a lock that goes with its processes, which holds for containers, too: numbers of processes are their own. A network
-file system may have no locks, or let nobody write under one: what is left there stays until the next run in the same
-results folder.
+After a SIGKILL, the next run in the same results folder removes it, once it has ended the processes left over from
+earlier runs; or the next job of this user on that node does, whichever results it is for. Whether the owner is still
+alive is told by a lock that goes with its processes; unlike a process number, that holds in containers, too. A network
+file system may have no locks, or let nobody write under one: then leftovers stay until the next run in the same results
+folder.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ PREFIX = "neurotier-"
 PRIVATE = 0o700
 
 MOST_LINKS = 40
-"""Links in a path that the kernel follows."""
+"""Most links that the kernel follows in one path."""
 
 
 def user_name() -> str:
-    """The owner of this process, whatever the environment says; the number of a user without a name (containers)."""
+    """The owner of this process, whatever the environment says; the number of a user without a name (in containers)."""
     return name_of(os.getuid())
 
 
 @cache
 def name_of(user: int) -> str:
-    """A user's name, or the number of one who has none here.
+    """A user's name, or the number of a user without a name here.
 
-    It is looked up once: a directory service that stops answering must not give a process's folders another name, nor
-    be asked at each look at a folder.
+    It is looked up once: if a directory service stops answering, this process's folders must keep their name; nor
+    should the service be asked at each look at a folder.
     """
     try:
         return pwd.getpwuid(user).pw_name
@@ -63,7 +63,7 @@ def private_folder(tier: Path) -> Path:
 
 
 def way_to(folder: Path) -> list[Path]:
-    """The last ``neurotier-<user>`` in a path, and each folder from there down to the path itself.
+    """The last ``neurotier-<user>`` in a path, and each folder from there down to the end of the path.
 
     >>> [path.parent.name for path in way_to(Path("/tier") / f"{PREFIX}{user_name()}" / "work" / "x")][::2]
     ['tier', 'work']
@@ -79,7 +79,7 @@ def check_private(folder: Path, where: str = "") -> None:
     Parameters
     ----------
     folder
-        The folder; all from ``neurotier-<user>`` down to it are looked at.
+        The folder; every folder from ``neurotier-<user>`` down to it is checked.
     where
         What the tier is, for an error.
 
@@ -93,7 +93,7 @@ def check_private(folder: Path, where: str = "") -> None:
 
 
 def refuse_unless_ours(folder: Path, where: str) -> None:
-    """Raise :class:`TierError` unless a folder is real, this user's and, if the top one, not writable by others."""
+    """Raise :class:`TierError` unless a folder is real, this user's and, if the top one, closed to other writers."""
     facts, remove = folder.lstat(), "remove it, or have it removed, or place the role on another tier"
     owner = name_of(facts.st_uid)
     if not stat.S_ISDIR(facts.st_mode):
@@ -107,19 +107,19 @@ def refuse_unless_ours(folder: Path, where: str) -> None:
 
 
 def refuse_planted(path: Path, where: str, fix: str, own: bool = False) -> None:
-    """Raise :class:`TierError` if another user has made, or can exchange, what a path leads through; change nothing.
+    """Raise :class:`TierError` if another user made, or can replace, a part of a path; change nothing.
 
-    It is walked as the kernel does, link by link. What this user and root own is trusted, and what a group shares.
+    The path is walked link by link, as the kernel does. This user, root, and what a group shares are trusted.
 
     Parameters
     ----------
     path
-        A folder; what does not exist yet, nobody has made.
+        A folder; the part of the path that does not exist yet is nobody's.
     where, fix
         What the folder is for, and what to do about it.
     own
-        The folder itself must be this user's or root's, and nothing for everybody to write to: what it holds is
-        written and removed.
+        The folder itself must be this user's or root's, and not writable for everybody: its content is written and
+        removed.
     """
     trusted = {0, os.getuid(), os.stat("/").st_uid}  # a container may have another number for the host's root
     here, names, links = Path("/"), list(path.absolute().parts[:0:-1]), 0
@@ -151,7 +151,7 @@ def refuse_planted(path: Path, where: str, fix: str, own: bool = False) -> None:
 def make_private(folder: Path) -> None:
     """Make a folder at or below ``neurotier-<user>`` with its missing parents, for this user alone.
 
-    It is tried several times, since a job that ends meanwhile may remove an empty parent.
+    It tries several times, since a job that is just ending may remove an empty parent.
 
     Raises
     ------
@@ -182,7 +182,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def remove_private(path: Path) -> None:
-    """Remove whatever lies at a path below ``neurotier-<user>``, as far as that goes; links are not followed."""
+    """Remove whatever lies at a path below ``neurotier-<user>``, as far as possible; links are not followed."""
     with suppress(FileNotFoundError):
         check_private(path.parent)
         with suppress(OSError):
@@ -198,18 +198,18 @@ def remove_empty(folder: Path) -> None:
             empty.rmdir()
         except FileNotFoundError:
             continue
-        except OSError:  # it is not empty, or must stay
+        except OSError:  # it is not empty, or cannot be removed
             return
 
 
 def clear(folder: Path) -> None:
-    """Remove a private folder, and those above it that are then empty."""
+    """Remove a private folder, and then its parents, as far as they are empty."""
     remove_private(folder)
     remove_empty(folder.parent)
 
 
 def read_private(file: Path) -> str:
-    """Text of a file in a private folder; empty if it is none, or not there."""
+    """Text of a file in a private folder; empty if it is not there, or not a file."""
     with suppress(OSError, NeurotierError):
         check_private(file.parent)
         return read_text(file.parent, file.name)
@@ -221,13 +221,13 @@ def read_private(file: Path) -> str:
 OWNER = "owner.json"
 
 MARK_BYTES = 4096
-"""Most that is read of it."""
+"""Most bytes read from it."""
 
 ABANDONED = ".abandoned-"
-"""How names of folders begin that are being removed, or were when who did so was killed: nobody uses them."""
+"""Start of the names of folders that are being removed, or whose remover was killed: nobody uses them."""
 
 IN, OUT, SCRATCH = "in", "out", "scratch"
-"""Folders in a participant's work folder: staged in, to be staged out, and the tool's own files."""
+"""Folders in a participant's work folder: input staged in, output to stage out, and the tool's own files."""
 
 
 @contextmanager
@@ -244,7 +244,7 @@ def work_folder(folder: Path, identity: str) -> Iterator[Path]:
     Raises
     ------
     BusyError
-        If it is in use for other results: of the same path on another host, or in another container.
+        If it is in use for other results: those at the same path on another host, or in another container.
     TierError
         If the folder cannot be private (:mod:`neurotier.core.private`).
     """
@@ -253,14 +253,14 @@ def work_folder(folder: Path, identity: str) -> Iterator[Path]:
             raise FileExistsError
         make_private(folder)
         written = (folder / OWNER).open("xb", 0)
-    except FileExistsError:  # or another made it just now
+    except FileExistsError:  # or another process has just made it
         raise BusyError("is in use for other results", str(folder), "choose another results folder") from None
     owner = {"host": gethostname(), "pid": os.getpid(), "identity": identity}
-    mark = (folder / OWNER).open("rb")  # one open for writing would keep others from remounting the tier
+    mark = (folder / OWNER).open("rb")  # open for writing, it would prevent remounting the tier read-only
     try:
         with written:
             written.write(json.dumps(owner).encode())
-            with suppress(OSError):  # its file system has no locks, or lets nobody write under one
+            with suppress(OSError):  # the file system has no locks, or allows no writes under one
                 fcntl.flock(mark, fcntl.LOCK_SH)
                 os.pwrite(written.fileno(), json.dumps(owner | {"locked": True}).encode(), 0)
         yield folder
@@ -269,14 +269,14 @@ def work_folder(folder: Path, identity: str) -> Iterator[Path]:
             with mark:
                 for name in sorted(names_in(folder), key=OWNER.__eq__):  # the mark last: we may be killed
                     remove_private(folder / name)
-            remove_private(folder)  # NFS keeps that of an open file
+            remove_private(folder)  # NFS keeps the name of a file while it is open
 
 
 def remove_leftovers(work: Path, identity: str) -> list[str]:
     """Remove every work folder that an earlier run left below ``work``.
 
-    The caller holds the lock of the results folder and has ended the processes of earlier runs, so no folder of these
-    results is in use. On a shared work tier that includes folders made by other hosts for these results.
+    The caller holds the lock of the results folder and has ended the processes of earlier runs, so no work folder of
+    these results is in use. On a shared work tier, that includes folders that other hosts made for these results.
 
     Returns
     -------
@@ -289,7 +289,7 @@ def remove_leftovers(work: Path, identity: str) -> list[str]:
 
 
 def remove_leftover(folder: Path, identity: str) -> bool:
-    """Remove a left-over folder, unless it is in use for other results, or another host's; whether it was removed."""
+    """Remove a leftover work folder, unless it is in use for other results or another host's; whether that was done."""
     with owner_of(folder) as (owner, is_alone):
         is_used = owner["host"] != gethostname() or (owner.get("locked") and not is_alone)
     if is_used and owner.get("identity") != identity:
@@ -300,31 +300,31 @@ def remove_leftover(folder: Path, identity: str) -> bool:
 
 
 def remove_abandoned(parent: Path) -> None:
-    """Remove the folders below ``parent`` whose owner ran on this host and has ended, whatever results they are for."""
+    """Remove work folders below ``parent`` whose owner ran on this host and has ended, for whatever results."""
     for name in names_in(parent):
         folder = parent / name
         if not name.startswith(ABANDONED):
             with owner_of(folder) as (owner, is_alone):
                 if not is_alone or not owner.get("locked") or owner["host"] != gethostname():
                     continue
-                # a job that is to use it waits no longer than that
+                # so that a job that wants this name need not wait for the removal
                 folder = folder.rename(parent / f"{ABANDONED}{secrets.token_hex(8)}")
         remove_private(folder)
 
 
 @contextmanager
 def owner_of(folder: Path, lock: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> Iterator[tuple[Record, bool]]:
-    """Who made a work folder, and whether its mark is locked meanwhile.
+    """Who made a work folder, and whether we hold the lock on its mark meanwhile.
 
-    Its owner shares the lock, and so does who makes the folder again; who removes the folder of others has it alone,
-    for which NFS wants it open for writing.
+    The owner shares the lock, and so does whoever makes the folder again; whoever removes another's folder holds the
+    lock alone, for which NFS requires the mark to be open for writing.
 
     Parameters
     ----------
     folder
-        The work folder; if its maker was killed before noting it, all that is said is this host.
+        The work folder; if its maker was killed before writing the mark, the owner is only known as this host.
     lock
-        How to lock it (``flock``); alone at once, or not at all, if not said.
+        How to lock it (``flock``); by default exclusively and without waiting, or not at all.
     """
     owner: Record = {"host": gethostname()}
     is_locked = False
@@ -334,5 +334,5 @@ def owner_of(folder: Path, lock: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> Iterato
             mark = stack.enter_context(open_file(folder, OWNER, FILE | os.O_RDWR))
             owner |= dict(json.loads(mark.read(MARK_BYTES)))
             fcntl.flock(mark, lock)
-            is_locked = os.path.samestat(os.fstat(mark.fileno()), (folder / OWNER).lstat())  # and not one before
+            is_locked = os.path.samestat(os.fstat(mark.fileno()), (folder / OWNER).lstat())  # not an earlier one
         yield owner, is_locked

@@ -1,7 +1,7 @@
 """Processes: which of them belong to a run, and how they are ended.
 
-A process is recognised by the mark that its run put into its environment, and by its user; never by a number in a file,
-which anybody may have written, and which the kernel may have given to another process since.
+A process is recognised by the mark that its run put into its environment, and by its user; never by a process number in
+a file, which anybody may have written, and which the kernel may since have given to another process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import psutil
 from neurotier.core.libc import LIBC, PR_SET_PDEATHSIG
 
 RUN = "NEUROTIER_RUN"
-"""Environment variable by which jobs know the run they belong to."""
+"""Environment variable that tells a job which run it belongs to."""
 
 CAMPAIGN = "NEUROTIER_CAMPAIGN"
 """Environment variable that marks everything started by the run of a campaign.
@@ -32,21 +32,21 @@ The conditions of a campaign have results folders, and so runs, of their own; th
 """
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-"""Environment variables by which libraries are told how many threads to start; Snakemake sets most to a job's cores."""
+"""Environment variables that tell libraries how many threads to start; Snakemake sets most of them to a job's cores."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""What asks a process to end."""
+"""Signals that ask a process to end."""
 
 PATIENCE_S = 10.0
 
 CLEAR_UP_S = 25.0
-"""How long forked processes that were told to end may clean up; Slurm kills 30 s after it has asked."""
+"""How long forked processes may clean up after being told to end; Slurm kills 30 s after it has asked."""
 
 forked_s: float | None = None
-"""When :func:`fork_process` made this process, s since the machine was booted, which the kernel tells to 10 ms only."""
+"""When :func:`fork_process` made this process, s since boot: the kernel itself tells it only to 10 ms."""
 
 postponed: list[int] | None = None
-"""Signals that came while a process is being started (:func:`start_process`); ``None`` at all other times."""
+"""Signals that came while a process was being started (:func:`start_process`); ``None`` at all other times."""
 
 
 def current_run() -> str:
@@ -55,38 +55,38 @@ def current_run() -> str:
 
 
 def verifying_run() -> str:
-    """The run that verifies what is placed: for a run of a campaign, which is started twice, one name for both starts.
+    """The name under which placed images are verified: both starts of a campaign's run have the same one.
 
-    The second would read the image again, and so warm the page cache that was emptied in between.
+    Otherwise the second start would read the image again, and so warm the page cache that was emptied in between.
     """
     return os.environ.get(CAMPAIGN) or current_run()
 
 
 def use_threads(count: int) -> None:
-    """Have libraries start so many threads, here if they are not loaded yet, and in the processes that this one starts.
+    """Have libraries start ``count`` threads, here if they are not loaded yet, and in processes started from here.
 
-    Otherwise each participant of a job would use the cores of all: on a node of 96, 96 times 96 threads. Threads that
-    do nothing cost, too: OpenBLAS starts its own as soon as NumPy is imported, 0.1 s of CPU on two cores.
+    Otherwise each participant of a job would use the cores of all: on a node of 96 cores, 96 times 96 threads. Idle
+    threads cost, too: OpenBLAS starts its own as soon as NumPy is imported, 0.1 s of CPU on two cores.
     """
     os.environ.update(dict.fromkeys(THREADS, str(count)))
 
 
 def spare_collections() -> None:
-    """Have Python look for no garbage among what is imported by now, nor among anything when this process ends.
+    """Keep Python's garbage collector away from what has been imported by now, and from everything at exit.
 
-    Nothing of it is garbage, and to look for it takes 0.4 of the 2.2 s of CPU of a small Snakemake command.
+    None of it is garbage, and searching it takes 0.4 of the 2.2 s of CPU of a small Snakemake command.
     """
     gc.freeze()
     atexit.register(gc.freeze)
 
 
 def processes_of(runs: Collection[str]) -> list[psutil.Process]:
-    """Processes of this user that belong to some runs, or to their campaigns."""
+    """This user's processes that belong to one of some runs, or of some campaigns' runs."""
     return list({*marked(RUN, runs), *marked(CAMPAIGN, runs)})
 
 
 def marked(variable: str, values: Collection[str]) -> list[psutil.Process]:
-    """Processes of this user on this host in whose environment a variable has one of some values.
+    """This user's processes on this host in whose environment a variable has one of some values.
 
     Zombies, this process and its ancestors are left out.
     """
@@ -105,10 +105,10 @@ def marked(variable: str, values: Collection[str]) -> list[psutil.Process]:
 
 
 def kill_all_marked(variable: str, values: Collection[str]) -> None:
-    """Kill the processes that :func:`marked` finds, and wait for them; those that they start meanwhile are found, too.
+    """Kill the processes that :func:`marked` finds and wait for them, including those started meanwhile.
 
-    What a device that hangs keeps for longer than :data:`PATIENCE_S` is left. Who dies loses its environment before its
-    files, so all are waited for.
+    A process that a hanging device holds for longer than :data:`PATIENCE_S` is left. A dying process loses its
+    environment before its files, so all that were killed are waited for.
     """
     deadline = time.monotonic() + PATIENCE_S
     killed = set()
@@ -124,8 +124,8 @@ def kill_all_marked(variable: str, values: Collection[str]) -> None:
 def has_mark(pid: int, variable: str, values: Collection[str]) -> bool:
     """Whether a variable in the environment of a process has one of some values.
 
-    A container engine's processes, among them the first one of the container, have an environment of their own; it
-    contains that of the container as a JSON text, which is searched as well.
+    A container engine's processes, among them the container's first one, have an environment of their own; it contains
+    the container's environment as JSON text, which is searched as well.
     """
     environment = Path(f"/proc/{pid}/environ").read_bytes()
     own = b"\0" + environment
@@ -144,7 +144,7 @@ def end(processes: Collection[psutil.Process]) -> None:
 
 
 def wait_for(processes: Collection[psutil.Process]) -> list[psutil.Process]:
-    """Wait for processes to end; those that have not within :data:`PATIENCE_S`.
+    """Wait for processes to end; returns those that have not ended within :data:`PATIENCE_S`.
 
     A zombie counts as ended: in a container without an init, nobody may ever reap it.
     """
@@ -157,7 +157,8 @@ def wait_for(processes: Collection[psutil.Process]) -> list[psutil.Process]:
 
 
 def lives(process: psutil.Process) -> bool:
-    """Whether a process exists and is no zombie; one of which threads are left still has its files and mappings."""
+    """Whether a process exists and is no zombie; a zombie with threads left counts: it still has its files and
+    mappings."""
     try:
         is_zombie = process.status() == psutil.STATUS_ZOMBIE
         return process.is_running() and (not is_zombie or process.num_threads() > 1)
@@ -168,11 +169,11 @@ def lives(process: psutil.Process) -> bool:
 def start_process(
     command: Sequence[str], before: Callable[[], None] = lambda: None, **options: Any
 ) -> subprocess.Popen[Any]:
-    """Start a process that ends with this one, and does ``before`` first; ``options`` are of :class:`subprocess.Popen`.
+    """Start a process that ends with this one and calls ``before`` first; ``options`` go to :class:`subprocess.Popen`.
 
-    Around a fork Python runs hooks of its modules, and drops whatever is raised in them: what a signal's handler raises
-    there never arrives, and the signal would be lost. A handler that asks :func:`postpone` hears it once more when the
-    process has been started.
+    Around a fork Python runs hooks of modules and drops whatever is raised in them: an exception that a signal handler
+    raises there would be lost, and the signal with it. A handler that asks :func:`postpone` gets the signal once more
+    when the process has been started.
     """
 
     def prepare() -> None:
@@ -190,9 +191,9 @@ def start_process(
 
 
 def fork_process(work: Callable[[], int]) -> int:
-    """Copy this process, which must have a single thread, for some work that gives its exit code; number of the copy.
+    """Fork this process, which must have a single thread, to do ``work``, which gives the exit code; the child's pid.
 
-    The copy ends with this process. Signals that come meanwhile are heard by both, as in :func:`start_process`.
+    The child ends with this process. Signals that come meanwhile reach both, as in :func:`start_process`.
     """
     global forked_s, postponed
     flush_output()
@@ -220,13 +221,13 @@ def fork_process(work: Callable[[], int]) -> int:
 
 
 def flush_output() -> None:
-    """Write what is buffered, which a copy of this process would write, too."""
+    """Flush buffered output, which a forked child would otherwise write, too."""
     sys.stdout.flush()
     sys.stderr.flush()
 
 
 def end_forked(pids: Collection[int]) -> None:
-    """Tell processes of :func:`fork_process` to end, and wait; who does not is killed when this process ends."""
+    """Tell processes of :func:`fork_process` to end, and wait; those that do not are killed when this process ends."""
     forked = [process for process in psutil.Process().children() if process.pid in pids]
     for process in forked:
         process.terminate()
@@ -235,7 +236,7 @@ def end_forked(pids: Collection[int]) -> None:
 
 @contextmanager
 def signals_wait() -> Iterator[None]:
-    """Have signals to end wait until something short is finished: to clear up, which they must not cut off."""
+    """Hold back signals to end while something short that they must not cut off is done, such as clearing up."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield
@@ -244,7 +245,7 @@ def signals_wait() -> Iterator[None]:
 
 
 def postpone(number: int) -> bool:
-    """Whether a signal is sent again later, because a process is being started now."""
+    """Whether a signal will be sent again later, because a process is just being started."""
     if postponed is not None:
         postponed.append(number)
     return postponed is not None

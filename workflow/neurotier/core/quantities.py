@@ -1,6 +1,6 @@
 """Quantities as people read them: seconds, shares, sizes and volumes with units and sensible digits.
 
-The meter prints by these functions, too, so this module imports next to nothing.
+The meter uses these functions, too, so this module imports next to nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def seconds(value: float | None) -> str:
 
 
 def clock(value: float | None) -> str:
-    """A long time in hours, minutes and seconds; empty below two minutes, where seconds say it better.
+    """A long time in hours, minutes and seconds; empty below two minutes, where seconds read better.
 
     >>> clock(5312.4), clock(12.0)
     ('1 h 28 min 32 s', '')
@@ -41,7 +41,7 @@ def clock(value: float | None) -> str:
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of cells as lines of text, whose columns stand below each other.
+    """Rows of cells as lines of text with aligned columns.
 
     >>> aligned([["tier", "room"], ["local", "2 GiB"]])
     ['tier   room', 'local  2 GiB']
@@ -133,7 +133,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def first_of(names: Sequence[str], shown: int = 3) -> str:
-    """Names in one line, of many the first few.
+    """Names in one line; of many, only the first few.
 
     >>> first_of(["a", "b"]), first_of(["a", "b", "c", "d", "e"])
     ('a, b', 'a, b, c and 2 more')
@@ -152,7 +152,7 @@ def utc(time_s: float | None) -> str:
 
 
 def shorten(text: str, length: int) -> str:
-    """A text cut in its middle, because names differ at their ends.
+    """A text with its middle cut out, because names differ at their ends.
 
     >>> shorten("a-very-long-site-name/sub-0025427", 20)
     'a-very-lo…ub-0025427'
@@ -167,7 +167,7 @@ MINUTES_FROM_S = 180.0
 
 
 def about(time_s: float) -> str:
-    """A predicted time, rounded to what a prediction can tell.
+    """A predicted time, rounded to the precision that a prediction has.
 
     >>> about(41.3), about(559.0), about(7230.0), about(0.42)
     ('41 s', '9 min', '2.0 h', '0.42 s')

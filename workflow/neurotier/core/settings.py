@@ -1,6 +1,6 @@
 """Settings: the configuration, checked and complete, with types.
 
-The dataclasses mirror the sections of ``workflow/schemas/config.schema.yaml`` (a test holds them together), so that the
+The dataclasses mirror the sections of ``workflow/schemas/config.schema.yaml`` (a test keeps them in step), so that the
 rest of the library uses attributes instead of dictionary keys.
 """
 
@@ -16,7 +16,7 @@ from neurotier.core.files import Facts, Record, without
 from neurotier.core.kinds import KINDS, Kind
 
 Say = Callable[[str], None]
-"""Takes a line per step, for the user."""
+"""Prints a line for the user, one per step."""
 
 NEEDS = ("version", "threads", "memory_mb", "work_factor")
 
@@ -69,7 +69,7 @@ class AppSettings(Section):
 
     @property
     def cache_sources(self) -> dict[str, str]:
-        """Folders that the app reads by name: when others are named, they are placed anew."""
+        """Folders that the app reads, by name: if others are named, these are placed again."""
         return {name: cache["source"] for name, cache in sorted(self.caches.items())}
 
 
@@ -121,7 +121,7 @@ class ToolSettings(Section):
 
     @property
     def deciding(self) -> Record:
-        """Options that the results depend on: not what the tool needs, nor how it is asked for its version."""
+        """Options that the results depend on: without the tool's resource needs and the command for its version."""
         return without(self.options, *NEEDS)
 
 
@@ -147,7 +147,7 @@ class TierSettings(Section):
 
 
 class ShareSettings(Section):
-    """Section ``shares``: which participants share a job of a cluster, and who copies beside those who compute."""
+    """Section ``shares``: which participants share a cluster job, and how many more copy while others compute."""
 
     participants: int | None
     at_once: int | None
@@ -168,7 +168,7 @@ class ReportSettings(Section):
 
 
 class CampaignSettings(Section):
-    """Section ``campaign``: conditions to run; a placement maps roles to tiers, or to ``None`` for the usual one."""
+    """Section ``campaign``: conditions to run; a placement maps roles to tiers, or to ``None`` for the usual tier."""
 
     placements: dict[str, dict[str, str | None]]
     parallelism: list[int]
@@ -212,7 +212,7 @@ class SweepSetSettings(Section):
 
 
 class WorkloadSettings(Section):
-    """What the sections of all storage workloads have."""
+    """Keys that the sections of all storage workloads have."""
 
     tiers: list[str]
     share: float
@@ -241,7 +241,7 @@ class DaqSettings(WorkloadSettings):
 
 
 class IorSettings(WorkloadSettings):
-    """Section ``ior``: a file per process, written and read back by another."""
+    """Section ``ior``: one file per process, written, then read back by another process."""
 
     engine: str
     nodes: list[int]
@@ -343,7 +343,7 @@ class Settings(Section):
 
     @property
     def is_app(self) -> bool:
-        """Whether a BIDS App is run, and not a tool."""
+        """Whether a BIDS App is run instead of a tool."""
         return self.app.image is not None
 
     def kind_of(self, role: str) -> Kind:
@@ -358,14 +358,14 @@ class Settings(Section):
 
     @property
     def tiers_in_use(self) -> list[str]:
-        """Those, and the tiers that are to be probed or that BigBrain and storage workloads name."""
+        """The placed tiers, and those that are to be probed or that BigBrain or a storage workload names."""
         named = (getattr(self, workload).tiers for workload in WORKLOADS)
         used = {*self.placed_tiers, *self.probe.tiers, *self.bigbrain.tiers}.union(*named)
         return [name for name in self.tiers if name in used]
 
     @property
     def is_campaign(self) -> bool:
-        """Whether a campaign is described: it is run instead of a single run."""
+        """Whether a campaign is configured: it replaces the single run."""
         return bool(self.campaign.placements)
 
     @classmethod
@@ -410,7 +410,7 @@ class Settings(Section):
 
 
 def typed(kind: Any, value: Any) -> Any:
-    """A value of :meth:`Settings.to_json` as its type says, sections and their named entries included.
+    """A value of :meth:`Settings.to_json` converted to its type, sections and their named entries included.
 
     >>> typed(ReportSettings, {"mosaics": 3}), typed(dict[str, ReportSettings], {"a": {"mosaics": 3}})
     (ReportSettings(mosaics=3), {'a': ReportSettings(mosaics=3)})

@@ -1,9 +1,9 @@
 """Tables: tab-separated files whose columns are described by a schema, with a BIDS sidecar beside each.
 
-A table has a name; a document of a file in ``workflow/schemas/tables`` gives its columns in order with type, unit and
-meaning, and may name another table (``followed_by``) whose columns come after them. Numbers are written with six
-decimals, or in columns of tiny ones with the ``significant`` digits that the schema names. Empty values are written
-``n/a``, booleans ``true``/``false``, as in BIDS.
+Each table has a name; a document of a file in ``workflow/schemas/tables`` gives its columns in order with type, unit
+and meaning, and may name another table (``followed_by``) whose columns come after them. Numbers are written with six
+decimals or, in columns of tiny numbers, with as many digits as the schema says (``significant``). Empty values are
+written ``n/a``, booleans ``true``/``false``, as in BIDS.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Value = TypeVar("Value")
 
 
 def gathered(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
-    """What belongs to each key, all in order.
+    """The values of each key, all in order.
 
     >>> gathered([("a", 1), ("b", 2), ("a", 3)])
     {'a': [1, 3], 'b': [2]}
@@ -42,7 +42,7 @@ def gathered(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
 
 
 def finite(value: str | float) -> float:
-    """A number, in a text or not; :class:`ValueError` if it is infinite or none: no figure can be drawn of that."""
+    """A number, as text or not; :class:`ValueError` if it is infinite or not a number: no figure can show that."""
     number = float(value)
     if not math.isfinite(number):
         raise ValueError(f"{value} is no number")
@@ -50,12 +50,12 @@ def finite(value: str | float) -> float:
 
 
 READERS: dict[str, Callable[[str], Any]] = {"boolean": lambda text: text == "true", "integer": int, "number": finite}
-"""What reads a cell by its column's type."""
+"""How to read a cell, by its column's type."""
 
 
 @cache
 def schema(table: str) -> Record:
-    """The JSON schema of a table's rows, which have all of its columns and, unless it has ``others``, no others."""
+    """The JSON schema of a table's rows: all of its columns and, except in a table with ``others``, no others."""
     families = (file.read_text().split("\n---\n") for file in (SCHEMAS / "tables").glob("*.yaml"))
     said = read_yaml(next(one for family in families for one in family if one.startswith(f"table: {table}\n")))
     own = {name: described(*column) for name, column in said["columns"].items()}
@@ -88,9 +88,9 @@ def columns(table: str) -> dict[str, Record]:
 
 @cache
 def checker(table: str) -> Callable[[Facts], object]:
-    """What raises ``fastjsonschema.JsonSchemaValueException`` for a row that does not satisfy its schema.
+    """A function that raises ``fastjsonschema.JsonSchemaValueException`` for a row that does not satisfy its schema.
 
-    A row of 53 columns takes 0.007 ms, and jsonschema 0.17 ms; a run of many participants has many rows.
+    A row of 53 columns takes it 0.007 ms, and jsonschema 0.17 ms; a run of many participants has many rows.
     """
     import fastjsonschema  # reading a table needs no validator
 
@@ -100,7 +100,7 @@ def checker(table: str) -> Callable[[Facts], object]:
 
 @contextmanager
 def writing_rows(path: Path) -> Iterator[Callable[[Iterable[str]], Any]]:
-    """Write tab-separated cells row by row with the function given; the file appears whole, or not at all."""
+    """Yield a function that writes a row of tab-separated cells; the file appears whole, or not at all."""
     with written_whole(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
         yield csv.writer(text, delimiter="\t", lineterminator="\n").writerow
@@ -109,12 +109,12 @@ def writing_rows(path: Path) -> Iterator[Callable[[Iterable[str]], Any]]:
 
 @contextmanager
 def writing_table(path: Path, table: str) -> Iterator[Callable[[Facts], None]]:
-    """Write a table row by row with the function given; table and sidecar appear whole, or not at all.
+    """Yield a function that writes a row of a table; table and sidecar each appear whole, or not at all.
 
     Raises
     ------
     fastjsonschema.JsonSchemaValueException
-        If a row does not satisfy the schema: a fault of ours, not of the user.
+        If a row does not satisfy the schema: our fault, not the user's.
     """
     digits = {name: column.get("significant") for name, column in columns(table).items()}
     with writing_rows(path) as write_cells:
@@ -143,12 +143,12 @@ def read_table(path: Path, table: str, only: Collection[str] | None = None) -> R
     path, table
         The file, and the name of its schema.
     only
-        Columns to read; by default all. Rows of few columns take little memory.
+        Columns to read; by default all. Fewer columns take less memory.
 
     Raises
     ------
     StateError
-        If a row or a column is cut short, or a cell is not of its column's type, or it is no file.
+        If a column is missing, a row is cut short, a cell is not of its column's type, or ``path`` is not a file.
     """
     require_file(path)
     described = {name: column for name, column in columns(table).items() if only is None or name in only}
@@ -164,7 +164,7 @@ def read_table(path: Path, table: str, only: Collection[str] | None = None) -> R
 
 
 def reads(column: Facts, texts: dict[str, str]) -> Callable[[str], Any]:
-    """What reads a cell by its column's type; texts that are the same are one object, which ``texts`` holds."""
+    """A function that reads a cell by its column's type; equal texts become one object, kept in ``texts``."""
     kinds = column.get("type", "string")
     read = next((READERS[kind] for kind in READERS if kind in kinds), lambda text: texts.setdefault(text, text))
     return lambda text: None if text == EMPTY else read(text)
@@ -188,7 +188,7 @@ def sidecar(table: str) -> dict[str, dict[str, str]]:
 
 
 def to_text(value: Any, significant: int | None = None) -> str:
-    """One cell; numbers have six decimals at most, or the significant digits that are asked for.
+    """One cell; numbers have six decimals at most, or ``significant`` digits.
 
     >>> [to_text(value) for value in (None, True, 0.25, "a")], to_text(1.23456e-9, 4)
     (['n/a', 'true', '0.25', 'a'], '1.235e-09')

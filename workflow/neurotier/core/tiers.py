@@ -1,6 +1,6 @@
 """Tiers: storage places, the kind of storage they really are, and how much room they have.
 
-A tier is declared with a kind, which is compared with what the kernel says of the path: otherwise a run "on tmpfs"
+A tier is declared with a kind, which is compared with what the kernel says about the path: otherwise a run "on tmpfs"
 whose folder is on a disk would go unnoticed. Each role has a folder of its own below a tier's path,
 ``<path>/neurotier-<user>/<role>``, so that several users can share one mount (:mod:`neurotier.core.private`).
 
@@ -33,11 +33,11 @@ from neurotier.core.private import check_private, make_private, private_folder, 
 from neurotier.core.settings import Settings, TierSettings
 
 ANSWERS_WITHIN_S = 20.0
-"""Time that a file system has to say what lies at a path, s: one that a server mounts only now takes a few."""
+"""Longest that a file system may take to look up a path, s: one that is only mounted on access takes a few seconds."""
 
 
 class Mount(NamedTuple):
-    """The mounted file system a path is on."""
+    """The mounted file system that a path is on."""
 
     source: str
     mount_point: str
@@ -46,13 +46,13 @@ class Mount(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The kind of tier that this file system makes."""
+        """The kind of tier that this file system is."""
         return kind_of_mount(self.fs_type, self.options)
 
 
 @dataclass(frozen=True)
 class Tier:
-    """A declared storage place on this node or, if ``node``, one on the node of each job; written to or only read."""
+    """A declared storage place on this node or, if ``node``, on the node of each job."""
 
     name: str
     path: Path
@@ -68,7 +68,7 @@ class Tier:
         Raises
         ------
         SettingsError
-            If a variable is undefined, the capacity is no size, or the path has characters special to Snakemake.
+            If a variable is undefined, the capacity is not a size, or the path has characters special to Snakemake.
         """
         where = f"config key tiers.{settings.name}"
         text = settings.path if settings.node else expand(settings.path, f"{where}.path")
@@ -80,11 +80,11 @@ class Tier:
         return cls(settings.name, path, settings.kind, capacity_bytes, settings.node, settings.read_only)
 
     def here(self) -> Tier:
-        """This tier on the current node, its folder made there if need be.
+        """This tier as it is on the current node; its folder is made if missing.
 
         Only the part of the path from the first variable on is made, since it names a folder of the batch job
-        (``/local/$USER/$SLURM_JOB_ID``). The part before it (or, if the path begins with a variable, the folder that
-        this names) must exist: on a node without the mount, files would otherwise end up on another disk.
+        (``/local/$USER/$SLURM_JOB_ID``). The part before it, or the value of a variable at the very start, must exist:
+        on a node without the mount, files would otherwise end up on another disk.
 
         Raises
         ------
@@ -115,26 +115,26 @@ class Tier:
         return private_folder(self.path) / role
 
     def is_read_only(self) -> bool:
-        """Whether nobody can write there; of ext4 whose device has failed, its options alone say so."""
+        """Whether nobody can write there; after a device failure, ext4 says so only in its mount options."""
         return bool(os.statvfs(self.path).f_flag & os.ST_RDONLY) or "emergency_ro" in self.mount().options
 
     def mount(self) -> Mount:
-        """The file system this tier's path is on."""
+        """The file system that this tier's path is on."""
         return find_mount(self.path)
 
     def free_bytes(self) -> int:
-        """Free bytes, of which no more count than the declared capacity, whatever neurotier has there already."""
+        """Free bytes, or the declared capacity if that is less, however much neurotier already has there."""
         free = shutil.disk_usage(self.path).free
         return free if self.capacity_bytes is None else min(free, self.capacity_bytes)
 
     def free_files(self) -> float:
-        """Files that neurotier may still make, by inodes; infinite where the file system has no limit (btrfs)."""
+        """Files that can still be made, by free inodes; infinite where the file system has no limit (btrfs)."""
         facts = os.statvfs(self.path)
         return facts.f_favail if facts.f_files else math.inf
 
     def usable_bytes(self) -> int:
-        """Bytes that files may take now: free space that is memory is no more than the memory that is available, to the
-        machine and to this process's control groups."""
+        """Bytes that files may take now: on a tier in memory, no more than the memory that is available to the machine
+        and to this process's control groups."""
         free = self.free_bytes()
         if not KINDS[self.kind].takes_memory:
             return free
@@ -161,7 +161,7 @@ class Tier:
             make_private(private_folder(self.path))
 
     def check(self) -> None:
-        """Raise :class:`TierError` unless the path exists, is of the declared kind and, if it need be, writable.
+        """Raise :class:`TierError` unless the path exists, is of the declared kind and, if need be, writable.
 
         If ``neurotier-<user>`` exists, it must be ours (:mod:`neurotier.core.private`); nothing is changed.
         A tier of the nodes is checked by the jobs there.
@@ -175,7 +175,7 @@ class Tier:
                 where,
                 f"mount it, or correct tiers.{self.name}.path",
             )
-        self.refuse_planted()  # while it was not there, anybody might have made it
+        self.refuse_planted()  # while it was missing, anybody could have made it
         mount = self.mount()
         if mount.kind != self.kind:
             raise TierError(
@@ -195,7 +195,7 @@ class Tier:
             raise TierError(f"{folder} is not writable for user {user_name()}", where)
 
     def require_answer(self) -> None:
-        """Raise :class:`TierError` if the path does not answer. Tiers of the nodes are not looked at."""
+        """Raise :class:`TierError` if the path does not answer. Tiers of the nodes are skipped."""
         if not self.node:
             require_answer(self.path, f"tier {self.name!r}")
 
@@ -206,10 +206,10 @@ class Tier:
 
 
 def parse_size(size: str | int, where: str) -> int:
-    """A size such as ``64 GiB``, or in bytes, in bytes.
+    """Bytes in a size such as ``64 GiB``, or in a plain number of bytes.
 
-    Read here because every job reads the capacities of its tiers, and humanfriendly takes 0.03 s of CPU to import (and
-    reads '5 potatoes' as 5 PB).
+    Done by hand because every job reads the capacities of its tiers, and humanfriendly takes 0.03 s of CPU to import
+    (and reads '5 potatoes' as 5 PB).
 
     >>> parse_size("1.5 kB", "x"), parse_size("64 GiB", "x"), parse_size("10", "x")
     (1500, 68719476736, 10)
@@ -217,7 +217,7 @@ def parse_size(size: str | int, where: str) -> int:
     Raises
     ------
     SettingsError
-        If it is not a size; ``where`` is the key that has it.
+        If it is not a size, at the key ``where``.
     """
     if isinstance(size, int):
         return size
@@ -230,9 +230,9 @@ def parse_size(size: str | int, where: str) -> int:
 
 
 def find_mount(path: Path) -> Mount:
-    """The mounted file system a path is on: the longest mount point above it, the latest mounted if equal.
+    """The mounted file system that a path is on: the longest mount point above it, the last mounted if equal.
 
-    In a chroot the root may not be a mount point; there, only the type is known, from ``stat``.
+    In a chroot the root may not be a mount point; then only the type is known, from ``stat``.
     """
     real = Path(os.path.realpath(path))
     mounts = [Mount(*each[:4]) for each in psutil.disk_partitions(all=True)]
@@ -245,7 +245,7 @@ def find_mount(path: Path) -> Mount:
 
 
 def says_full(text: str) -> bool:
-    """Whether a program says that it found no room.
+    """Whether a program's message says that it ran out of room.
 
     >>> says_full("cp: error writing 'x': Disk quota exceeded"), says_full("Permission denied")
     (True, False)
@@ -254,10 +254,10 @@ def says_full(text: str) -> bool:
 
 
 def require_answer(path: Path, where: str) -> None:
-    """Raise :class:`TierError` if nobody can look at a path, there or not, within :data:`ANSWERS_WITHIN_S`.
+    """Raise :class:`TierError` if looking up a path, existing or not, takes longer than :data:`ANSWERS_WITHIN_S`.
 
-    A network file system whose server is gone holds whoever looks at it, deaf even to Ctrl-C; so another process
-    looks, which may stay there for ever.
+    A network file system whose server is gone blocks any process that looks at it, even against Ctrl-C; so another
+    process looks, which may be stuck there for ever.
     """
     nothing = subprocess.DEVNULL
     looking = subprocess.Popen(["stat", "--", path], stdin=nothing, stdout=nothing, stderr=nothing)
@@ -273,17 +273,17 @@ def require_answer(path: Path, where: str) -> None:
 
 
 def with_folders_placed(config: Facts) -> Facts:
-    """A configuration with a tier for each folder that it names without one, of the kind that is found there.
+    """A configuration with a tier added for each folder that it names without one, of the kind found there.
 
-    ``results``, if that is an absolute path, is a folder on the tier ``results``. A dataset for which ``placement``
-    names no tier is with the results; a plain folder that lies on another file system is on the tier ``dataset``.
+    ``results``, if it is an absolute path, becomes a folder on a tier ``results``. A dataset for which ``placement``
+    names no tier goes with the results; a plain folder on another file system goes on a tier ``dataset``.
 
     Raises
     ------
     SettingsError
-        If there is no folder for the results, or it has no name for its tier.
+        If the parent of the results folder does not exist, or a tier named ``results`` is already declared.
     TierError
-        If the file system of either does not answer.
+        If either file system does not answer.
     """
     tiers, placement, dataset = (config.get(name) or {} for name in ("tiers", "placement", "dataset"))
     if not all(isinstance(section, Mapping) for section in (tiers, placement, dataset)):
@@ -321,12 +321,12 @@ def tier_of(folder: Path, read_only: bool = False) -> Record:
 
 
 def is_elsewhere(folder: Path, other: Path) -> bool:
-    """Whether two folders are on different file systems; sub-volumes of one have device numbers of their own."""
+    """Whether two folders are on different file systems; subvolumes of one differ in their device numbers alone."""
     return folder.stat().st_dev != other.stat().st_dev and find_mount(folder) != find_mount(other)
 
 
 def is_not_on(folder: Path, tiers: Facts, name: Any) -> bool:
-    """Whether a folder is on another file system than an entry of ``tiers``, if that is one, and is there."""
+    """Whether a folder is on another file system than an entry of ``tiers``; false if that is invalid or not there."""
     try:
         path = absolute_path(expand(tiers[name]["path"], ""))
         require_answer(path, f"tier {name!r}")
@@ -341,9 +341,9 @@ def is_plain_folder(path: Path) -> bool:
 
 
 def on_nodes(settings: Settings, name: str) -> bool:
-    """Whether a tier is each node's own when jobs run on others than this one: here it may be missing, or another one.
+    """Whether a tier is each node's own when jobs run on other nodes: then it may be missing or different on this one.
 
-    So are a node's tiers and, as a rule, its memory and disks. A tier that holds what all jobs share is not.
+    It is, if declared so, or if it is memory or a disk, as a rule; not if it holds what all jobs share.
     """
     shared = {settings.placement[role] for role in SHARED_ROLES}
     tier = settings.tiers[name]
@@ -363,10 +363,9 @@ def tiers_of(settings: Settings, in_job: bool = False, elsewhere: bool = False) 
     settings
         The configuration.
     in_job
-        Resolve a node's tier on this node, and check the work tier: the check where the workflow was started says
-        nothing about this node.
+        Resolve and check the work tier on this node: the check where the workflow was started says nothing about it.
     elsewhere
-        Jobs run on other nodes than this one: what is each node's own is not looked at here.
+        Jobs run on other nodes than this one: tiers that are each node's own are not looked at here.
 
     Returns
     -------
@@ -383,17 +382,17 @@ def tiers_of(settings: Settings, in_job: bool = False, elsewhere: bool = False) 
         tiers["work"] = tiers["work"].here()
         tiers["work"].claim()
         return tiers
-    for role in ("work", "images") if elsewhere else ():  # whose tier may be each node's own
+    for role in ("work", "images") if elsewhere else ():  # these may be on each node's own tier
         if on_nodes(settings, settings.placement[role]):
             tiers[role] = replace(tiers[role], node=True)
     return tiers
 
 
 def absolute(settings: Settings, elsewhere: bool = False) -> Settings:
-    """The settings with paths of tiers that mean the same in every working folder and environment.
+    """The settings with tier paths made absolute, so that they mean the same in every working folder and environment.
 
-    As written stay those that no role uses and that cannot be expanded here and, if jobs run ``elsewhere``, those that
-    each node has for itself.
+    Paths stay as written if they cannot be expanded here and, if jobs run ``elsewhere``, if each node has that tier for
+    itself.
     """
     tiers = dict(settings.tiers)
     for name, tier in settings.tiers.items():
